@@ -1,0 +1,2 @@
+//! Where does the time go?
+fn main() {}
