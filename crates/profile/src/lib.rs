@@ -1,1 +1,40 @@
-//! To be written.
+//! The profile model: what every reader fills and every view reads.
+//!
+//! A [`Profile`] holds interned strings, frames and stacks, the threads that were seen, and the
+//! samples: one row for each, as columns. A [`Tree`] is its *folded* projection: every frame
+//! reduced to one label, equal paths merged. Folded text, flame graphs and call trees are all drawn
+//! from it.
+//!
+//! This crate opens no file, reads no clock, and knows no format.
+//!
+//! ```
+//! use pyrograph_profile::{Frame, FrameKind, LabelOptions, Profile, Sample, StackId, Tree, ValueType};
+//!
+//! let mut profile = Profile::new(vec![ValueType::samples()]);
+//! let main = profile.strings.intern("main");
+//! let frame = profile.frames.intern(Frame::named(main, FrameKind::User));
+//! let stack = profile.stacks.intern(StackId::ROOT, frame);
+//! profile.push(Sample::new(stack), &[3]);
+//!
+//! let tree = Tree::new(&profile, &LabelOptions::default());
+//! assert_eq!(tree.total(0), 3);
+//! ```
+
+mod frame;
+mod ids;
+mod merge;
+mod profile;
+mod sample;
+mod stack;
+mod strings;
+mod thread;
+mod tree;
+
+pub use frame::{Frame, FrameKind, Frames};
+pub use ids::{FrameId, NodeId, StackId, StringId, ThreadId};
+pub use profile::Profile;
+pub use sample::{Sample, Samples, ValueType};
+pub use stack::Stacks;
+pub use strings::Strings;
+pub use thread::{Thread, Threads};
+pub use tree::{LabelOptions, ProcessLabel, Tree};

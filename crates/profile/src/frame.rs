@@ -1,0 +1,102 @@
+//! Frames: one place in a program, as a stack shows it.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use crate::{FrameId, StringId};
+
+/// What sort of code a frame is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameKind {
+    /// Machine code of a program or shared library; also a frame of which nothing more is known.
+    #[default]
+    User,
+    /// The kernel or one of its modules.
+    Kernel,
+    /// A call that the compiler inlined into the frame before it (towards the root).
+    Inlined,
+    /// Code made at run time.
+    Jit,
+    /// A function of an interpreted language.
+    Interpreted,
+    /// No code: says something about the stack, such as that it is cut off.
+    Marker,
+}
+
+/// One frame. Text that is not known is [`StringId::EMPTY`], numbers that are not known are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Function name, demangled. Empty if there is no symbol: then `module` and `address` tell.
+    pub function: StringId,
+    /// What holds the code: an ELF file's path, a script, a package, `[kernel.kallsyms]`.
+    pub module: StringId,
+    /// Source file.
+    pub file: StringId,
+    /// Source line, from 1.
+    pub line: u32,
+    /// Address relative to its module (a file offset for an ELF file). Sources set it only where a
+    /// view needs it, for example when there is no symbol: an address in each frame would make
+    /// every call site a frame of its own.
+    pub address: u64,
+    /// What sort of code it is.
+    pub kind: FrameKind,
+}
+
+impl Frame {
+    /// A frame of which nothing but the name is known.
+    pub fn named(function: StringId, kind: FrameKind) -> Self {
+        Self { function, kind, ..Self::default() }
+    }
+}
+
+/// Interned frames: equal frames have equal [`FrameId`]s.
+#[derive(Clone, Debug)]
+pub struct Frames {
+    rows: Vec<Frame>,
+    index: HashTable<FrameId>,
+    hasher: FixedState,
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self { rows: Vec::new(), index: HashTable::new(), hasher: FixedState::with_seed(0) }
+    }
+}
+
+impl Frames {
+    /// The identifier of `frame`, which is added if it is new.
+    pub fn intern(&mut self, frame: Frame) -> FrameId {
+        let hash = self.hasher.hash_one(frame);
+        let rows = &self.rows;
+        if let Some(&id) = self.index.find(hash, |&id| rows[id.index()] == frame) {
+            return id;
+        }
+        let id = FrameId::from_index(self.rows.len());
+        self.rows.push(frame);
+        let (rows, hasher) = (&self.rows, &self.hasher);
+        self.index.insert_unique(hash, id, |&id| hasher.hash_one(rows[id.index()]));
+        id
+    }
+
+    /// The frame with this identifier.
+    pub fn get(&self, id: FrameId) -> Frame {
+        self.rows[id.index()]
+    }
+
+    /// How many distinct frames there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// All frames, in the order in which they were first seen.
+    pub fn iter(&self) -> impl Iterator<Item = Frame> + '_ {
+        self.rows.iter().copied()
+    }
+}

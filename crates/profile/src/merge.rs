@@ -1,0 +1,148 @@
+//! Putting profiles together: several files, or the parts of one that were read in parallel.
+
+use crate::{Frame, FrameId, Profile, Sample, StackId, StringId, Thread, ThreadId};
+
+impl Profile {
+    /// Adds all samples of `other`. Equal strings, frames, stacks and threads become one.
+    ///
+    /// # Errors
+    ///
+    /// When the value types differ: their values cannot be added. `self` is unchanged then.
+    /// Columns that differ only in their decimals are brought to the finer one.
+    pub fn merge(&mut self, other: &Profile) -> Result<(), ValueTypesDiffer> {
+        let same = self.value_types.len() == other.value_types.len()
+            && self
+                .value_types
+                .iter()
+                .zip(&other.value_types)
+                .all(|(a, b)| a.name == b.name && a.unit == b.unit);
+        if !same {
+            return Err(ValueTypesDiffer);
+        }
+        let factors = self.align_decimals(other);
+
+        let strings: Vec<StringId> = other.strings.iter().map(|s| self.strings.intern(s)).collect();
+        let frames: Vec<FrameId> = other
+            .frames
+            .iter()
+            .map(|frame| {
+                self.frames.intern(Frame {
+                    function: strings[frame.function.index()],
+                    module: strings[frame.module.index()],
+                    file: strings[frame.file.index()],
+                    ..frame
+                })
+            })
+            .collect();
+        let threads: Vec<ThreadId> = other
+            .threads
+            .iter()
+            .map(|thread| {
+                self.threads.intern(Thread {
+                    process: strings[thread.process.index()],
+                    name: strings[thread.name.index()],
+                    ..thread
+                })
+            })
+            .collect();
+        // Parents come before their children, so that one pass maps every stack.
+        let mut stacks = vec![StackId::ROOT; other.stacks.len()];
+        for index in 1..other.stacks.len() {
+            if let Some((parent, frame)) = other.stacks.get(StackId::from_index(index)) {
+                stacks[index] = self.stacks.intern(stacks[parent.index()], frames[frame.index()]);
+            }
+        }
+
+        let mut values = vec![0; factors.len()];
+        for (row, sample) in other.samples.iter().enumerate() {
+            for (column, factor) in factors.iter().enumerate() {
+                values[column] = other.samples.values(column)[row].saturating_mul(*factor);
+            }
+            let sample = Sample {
+                stack: stacks[sample.stack.index()],
+                thread: threads[sample.thread.index()],
+                ..sample
+            };
+            self.push(sample, &values);
+        }
+        Ok(())
+    }
+
+    /// Brings each column of `self` to the finer decimals of the two; returns the factor that
+    /// does the same for `other`'s.
+    fn align_decimals(&mut self, other: &Profile) -> Vec<u64> {
+        let mut factors = Vec::with_capacity(self.value_types.len());
+        for (column, theirs) in other.value_types.iter().enumerate() {
+            let ours = &mut self.value_types[column];
+            let power = |from: u8, to: u8| 10u64.saturating_pow(u32::from(to.saturating_sub(from)));
+            factors.push(power(theirs.decimals, ours.decimals));
+            let factor = power(ours.decimals, theirs.decimals);
+            if factor > 1 {
+                ours.decimals = theirs.decimals;
+                self.samples.scale(column, factor);
+            }
+        }
+        factors
+    }
+}
+
+/// Two profiles count different things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueTypesDiffer;
+
+impl std::fmt::Display for ValueTypesDiffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the profiles count different things")
+    }
+}
+
+impl std::error::Error for ValueTypesDiffer {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FrameKind, LabelOptions, Tree, ValueType};
+
+    fn profile(stacks: &[(&[&str], u64)], decimals: u8) -> Profile {
+        let mut profile = Profile::new(vec![ValueType { decimals, ..ValueType::samples() }]);
+        for (path, value) in stacks {
+            let frames: Vec<_> = path
+                .iter()
+                .map(|name| {
+                    let name = profile.strings.intern(name);
+                    profile.frames.intern(Frame::named(name, FrameKind::User))
+                })
+                .collect();
+            let stack = profile.stacks.intern_path(frames);
+            profile.push(Sample::new(stack), &[*value]);
+        }
+        profile
+    }
+
+    #[test]
+    fn equal_stacks_of_two_profiles_become_one() {
+        let mut a = profile(&[(&["main", "a"], 1), (&["main", "b"], 2)], 0);
+        let b = profile(&[(&["main", "b"], 3), (&["start"], 4)], 0);
+        a.merge(&b).expect("the same value type");
+        assert_eq!(a.stacks.len(), 1 + 4);
+        let tree = Tree::new(&a, &LabelOptions::default());
+        assert_eq!(tree.total(0), 10);
+    }
+
+    #[test]
+    fn decimals_are_brought_to_the_finer_of_the_two() {
+        let mut a = profile(&[(&["main"], 15)], 1);
+        a.merge(&profile(&[(&["main"], 2)], 0)).expect("the same value type");
+        a.merge(&profile(&[(&["main"], 125)], 2)).expect("the same value type");
+        assert_eq!(a.value_types[0].decimals, 2);
+        assert_eq!(a.samples.total(0), 150 + 200 + 125);
+    }
+
+    #[test]
+    fn what_counts_different_things_is_not_added() {
+        let mut a = profile(&[(&["main"], 1)], 0);
+        let mut b = profile(&[(&["main"], 1)], 0);
+        b.value_types = vec![ValueType::new("alloc", "bytes")];
+        assert_eq!(a.merge(&b), Err(ValueTypesDiffer));
+    }
+}

@@ -1,0 +1,171 @@
+//! Samples, as columns, and what their values mean.
+
+use crate::{StackId, ThreadId};
+
+/// What one column of values counts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ValueType {
+    /// What is counted: `cpu`, `samples`, `off-cpu`, `alloc` …
+    pub name: String,
+    /// In which unit: `ns`, `count`, `bytes` …
+    pub unit: String,
+    /// Values are whole numbers of 10^-`decimals` units, so that text with decimal counts keeps
+    /// its exact value. 0 for nearly all sources.
+    pub decimals: u8,
+}
+
+impl ValueType {
+    /// Any name and unit, whole numbers.
+    pub fn new(name: &str, unit: &str) -> Self {
+        Self { name: name.to_owned(), unit: unit.to_owned(), decimals: 0 }
+    }
+
+    /// Counted samples.
+    pub fn samples() -> Self {
+        Self::new("samples", "count")
+    }
+}
+
+/// One sample without its values: where, who, and, if the source tells, on which CPU and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// The stack.
+    pub stack: StackId,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The CPU's number.
+    pub cpu: Option<u32>,
+    /// Nanoseconds on a clock that never goes back; its zero is the source's.
+    pub time: Option<u64>,
+}
+
+impl Sample {
+    /// A sample of which only the stack is known, as totals are.
+    pub fn new(stack: StackId) -> Self {
+        Self { stack, ..Self::default() }
+    }
+}
+
+/// All samples, one column for each thing known of them. The columns of CPUs and times are empty
+/// when no sample has one.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    stack: Vec<StackId>,
+    thread: Vec<ThreadId>,
+    cpu: Vec<u32>,
+    time: Vec<u64>,
+    /// One column for each value type.
+    values: Vec<Vec<u64>>,
+}
+
+/// Stands for "not known" in the columns of CPUs and times.
+const NO_CPU: u32 = u32::MAX;
+const NO_TIME: u64 = u64::MAX;
+
+impl Samples {
+    /// No samples yet, `columns` values each.
+    pub fn new(columns: usize) -> Self {
+        Self { values: vec![Vec::new(); columns], ..Self::default() }
+    }
+
+    /// Adds a sample.
+    ///
+    /// # Panics
+    ///
+    /// When `values` has not as many values as there are value types.
+    pub fn push(&mut self, sample: Sample, values: &[u64]) {
+        assert_eq!(values.len(), self.values.len(), "one value for each value type");
+        let before = self.stack.len();
+        self.stack.push(sample.stack);
+        self.thread.push(sample.thread);
+        push_optional(&mut self.cpu, before, sample.cpu, NO_CPU);
+        push_optional(&mut self.time, before, sample.time, NO_TIME);
+        for (column, &value) in self.values.iter_mut().zip(values) {
+            column.push(value);
+        }
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.stack.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.stack.is_empty()
+    }
+
+    /// The sample in row `row`.
+    pub fn get(&self, row: usize) -> Sample {
+        Sample {
+            stack: self.stack[row],
+            thread: self.thread[row],
+            cpu: self.cpu.get(row).copied().filter(|&cpu| cpu != NO_CPU),
+            time: self.time.get(row).copied().filter(|&time| time != NO_TIME),
+        }
+    }
+
+    /// All samples, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = Sample> + '_ {
+        (0..self.len()).map(|row| self.get(row))
+    }
+
+    /// The column of value type `column`: one value a sample.
+    pub fn values(&self, column: usize) -> &[u64] {
+        &self.values[column]
+    }
+
+    /// How many value types there are.
+    pub fn columns(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Multiplies a column, for a source whose later values have more decimals than its first.
+    /// Saturates.
+    pub fn scale(&mut self, column: usize, factor: u64) {
+        for value in &mut self.values[column] {
+            *value = value.saturating_mul(factor);
+        }
+    }
+
+    /// The sum of a column. Saturates.
+    pub fn total(&self, column: usize) -> u64 {
+        self.values[column].iter().fold(0, |sum, &value| sum.saturating_add(value))
+    }
+}
+
+/// Keeps a column empty until the first known value comes.
+fn push_optional<T: Copy>(column: &mut Vec<T>, before: usize, value: Option<T>, none: T) {
+    match value {
+        Some(value) => {
+            column.resize(before, none);
+            column.push(value);
+        }
+        None if !column.is_empty() => column.push(none),
+        None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_time_leaves_the_earlier_samples_without() {
+        let mut samples = Samples::new(1);
+        samples.push(Sample::new(StackId(1)), &[1]);
+        samples.push(Sample { time: Some(7), ..Sample::new(StackId(2)) }, &[2]);
+        samples.push(Sample::new(StackId(3)), &[3]);
+        assert_eq!(samples.iter().map(|s| s.time).collect::<Vec<_>>(), [None, Some(7), None]);
+        assert_eq!(samples.iter().map(|s| s.cpu).collect::<Vec<_>>(), [None; 3]);
+        assert_eq!(samples.total(0), 6);
+    }
+
+    #[test]
+    fn totals_saturate_and_do_not_wrap() {
+        let mut samples = Samples::new(1);
+        samples.push(Sample::new(StackId(1)), &[u64::MAX]);
+        samples.push(Sample::new(StackId(1)), &[2]);
+        assert_eq!(samples.total(0), u64::MAX);
+    }
+}

@@ -1,0 +1,64 @@
+//! Threads: who ran.
+
+use hashbrown::HashMap;
+
+use crate::{StringId, ThreadId};
+
+/// A thread as the source names it. Which parts are known depends on the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Thread {
+    /// Process identifier. Negative where the source says so: `perf` writes −1 for "none".
+    pub pid: Option<i32>,
+    /// Thread identifier.
+    pub tid: Option<i32>,
+    /// The process's name, or the thread's where a source has only that. Empty if not known.
+    pub process: StringId,
+    /// The thread's name. Empty if not known.
+    pub name: StringId,
+}
+
+/// Interned threads. [`ThreadId::UNKNOWN`] is a thread of which nothing is known.
+#[derive(Clone, Debug)]
+pub struct Threads {
+    rows: Vec<Thread>,
+    index: HashMap<Thread, ThreadId, foldhash::fast::FixedState>,
+}
+
+impl Default for Threads {
+    fn default() -> Self {
+        let mut threads = Self { rows: Vec::new(), index: HashMap::default() };
+        threads.intern(Thread::default());
+        threads
+    }
+}
+
+impl Threads {
+    /// The identifier of `thread`, which is added if it is new.
+    pub fn intern(&mut self, thread: Thread) -> ThreadId {
+        *self.index.entry(thread).or_insert_with(|| {
+            let id = ThreadId::from_index(self.rows.len());
+            self.rows.push(thread);
+            id
+        })
+    }
+
+    /// The thread with this identifier.
+    pub fn get(&self, id: ThreadId) -> Thread {
+        self.rows[id.index()]
+    }
+
+    /// How many distinct threads there are, the unknown one included.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is none but the unknown one.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() == 1
+    }
+
+    /// All threads, in the order in which they were first seen.
+    pub fn iter(&self) -> impl Iterator<Item = Thread> + '_ {
+        self.rows.iter().copied()
+    }
+}

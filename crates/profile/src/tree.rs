@@ -1,0 +1,415 @@
+//! The folded projection of a profile: one label a frame, equal paths merged.
+
+use hashbrown::HashTable;
+
+use crate::{
+    Frame, FrameId, FrameKind, NodeId, Profile, StackId, StringId, Strings, Thread, ValueType,
+};
+
+/// How the process stands at the root of its stacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProcessLabel {
+    /// Not at all; stacks of all processes are merged.
+    None,
+    /// Its name; samples of which no name is known have none.
+    #[default]
+    Name,
+    /// `name-PID`.
+    Pid,
+    /// `name-PID/TID`.
+    PidTid,
+}
+
+/// How frames become labels.
+#[derive(Clone, Debug, Default)]
+pub struct LabelOptions {
+    /// The label of the process.
+    pub process: ProcessLabel,
+    /// Mark kernel functions with `_[k]`.
+    pub mark_kernel: bool,
+    /// Mark functions that were compiled at run time with `_[j]`.
+    pub mark_jit: bool,
+    /// Mark inlined functions with `_[i]`.
+    pub mark_inlined: bool,
+    /// Add `:file:line` where it is known.
+    pub source: bool,
+}
+
+/// A profile as labelled paths with their values: what folded text says, as a tree.
+///
+/// A node stands for all stacks that begin with its path. Nodes are numbered from 0, the root, and
+/// a parent's number is below its children's; the order among siblings is the order in which the
+/// profile first names them, and so is not sorted.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    /// The labels.
+    pub names: Strings,
+    /// What each column of values counts.
+    pub value_types: Vec<ValueType>,
+    parent: Vec<NodeId>,
+    name: Vec<StringId>,
+    kind: Vec<FrameKind>,
+    frame: Vec<Option<FrameId>>,
+    /// Per value type, the value of the samples that end in each node.
+    self_values: Vec<Vec<u64>>,
+}
+
+impl Tree {
+    /// The projection of `profile`.
+    pub fn new(profile: &Profile, options: &LabelOptions) -> Self {
+        Builder::new(profile, options).build()
+    }
+
+    /// How many nodes there are, the root included.
+    pub fn len(&self) -> usize {
+        self.parent.len()
+    }
+
+    /// Whether there is no node but the root.
+    pub fn is_empty(&self) -> bool {
+        self.parent.len() == 1
+    }
+
+    /// All nodes but the root, parents before children.
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (1..self.parent.len()).map(NodeId::from_index)
+    }
+
+    /// The node's caller. The root is its own.
+    pub fn parent(&self, node: NodeId) -> NodeId {
+        self.parent[node.index()]
+    }
+
+    /// The node's label; empty for the root.
+    pub fn name(&self, node: NodeId) -> &str {
+        self.names.get(self.name_id(node))
+    }
+
+    /// The node's label in [`Tree::names`].
+    pub fn name_id(&self, node: NodeId) -> StringId {
+        self.name[node.index()]
+    }
+
+    /// What sort of code the node is: that of the first of its frames.
+    pub fn kind(&self, node: NodeId) -> FrameKind {
+        self.kind[node.index()]
+    }
+
+    /// The first of the profile's frames that has this label here, for its module and source;
+    /// `None` for a process.
+    pub fn frame(&self, node: NodeId) -> Option<FrameId> {
+        self.frame[node.index()]
+    }
+
+    /// The values of the samples that end in each node, by node number. Saturated sums.
+    pub fn self_values(&self, column: usize) -> &[u64] {
+        &self.self_values[column]
+    }
+
+    /// The values of the samples that end in each node or below it, by node number. Saturated sums.
+    pub fn total_values(&self, column: usize) -> Vec<u64> {
+        let mut totals = self.self_values[column].clone();
+        for node in self.nodes().rev() {
+            let parent = self.parent(node).index();
+            totals[parent] = totals[parent].saturating_add(totals[node.index()]);
+        }
+        totals
+    }
+
+    /// The sum of a column. Saturates.
+    pub fn total(&self, column: usize) -> u64 {
+        self.self_values[column].iter().fold(0, |sum, &value| sum.saturating_add(value))
+    }
+
+    /// The labels of a node's path, leaf first.
+    pub fn path(&self, node: NodeId) -> impl Iterator<Item = &str> {
+        let mut at = node;
+        std::iter::from_fn(move || {
+            (at != NodeId::ROOT).then(|| {
+                let name = self.name(at);
+                at = self.parent(at);
+                name
+            })
+        })
+    }
+}
+
+/// Grows a tree.
+struct Builder<'a> {
+    profile: &'a Profile,
+    options: &'a LabelOptions,
+    /// The label of each frame.
+    labels: Vec<StringId>,
+    index: HashTable<NodeId>,
+    tree: Tree,
+}
+
+impl<'a> Builder<'a> {
+    fn new(profile: &'a Profile, options: &'a LabelOptions) -> Self {
+        let mut names = Strings::default();
+        let mut text = String::new();
+        let labels = profile
+            .frames
+            .iter()
+            .map(|frame| {
+                text.clear();
+                write_label(&mut text, &profile.strings, frame, options);
+                names.intern(&text)
+            })
+            .collect();
+        let columns = profile.samples.columns();
+        let tree = Tree {
+            names,
+            value_types: profile.value_types.clone(),
+            parent: vec![NodeId::ROOT],
+            name: vec![StringId::EMPTY],
+            kind: vec![FrameKind::Marker],
+            frame: vec![None],
+            self_values: vec![vec![0]; columns],
+        };
+        Self { profile, options, labels, index: HashTable::new(), tree }
+    }
+
+    fn build(mut self) -> Tree {
+        let profile = self.profile;
+        let roots: Vec<StringId> =
+            profile.threads.iter().map(|thread| self.process_label(thread)).collect();
+        let mut distinct = roots.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+
+        // One root label after the other, so that one table of nodes, by stack, serves them all.
+        let mut nodes = NodeOfStack::new(profile.stacks.len());
+        let mut rows_of: Vec<Vec<usize>> = vec![Vec::new(); distinct.len()];
+        for (row, sample) in profile.samples.iter().enumerate() {
+            let label = roots[sample.thread.index()];
+            let place = distinct.binary_search(&label).unwrap_or_default();
+            rows_of[place].push(row);
+        }
+        for (label, rows) in distinct.into_iter().zip(rows_of) {
+            if rows.is_empty() {
+                continue;
+            }
+            nodes.clear();
+            let root = if label.is_empty() {
+                NodeId::ROOT
+            } else {
+                self.child(NodeId::ROOT, label, FrameKind::User, None)
+            };
+            nodes.set(StackId::ROOT, root);
+            for row in rows {
+                let node = self.node(profile.samples.get(row).stack, &mut nodes);
+                for column in 0..self.tree.self_values.len() {
+                    let value = profile.samples.values(column)[row];
+                    let sum = &mut self.tree.self_values[column][node.index()];
+                    *sum = sum.saturating_add(value);
+                }
+            }
+        }
+        self.tree
+    }
+
+    fn process_label(&mut self, thread: Thread) -> StringId {
+        let name = self.profile.strings.get(thread.process);
+        let number = |id: Option<i32>| id.map_or("?".to_owned(), |id| id.to_string());
+        match self.options.process {
+            ProcessLabel::None => StringId::EMPTY,
+            _ if thread.process.is_empty() && thread.pid.is_none() => StringId::EMPTY,
+            ProcessLabel::Name => self.tree.names.intern(name),
+            ProcessLabel::Pid => self.tree.names.intern(&format!("{name}-{}", number(thread.pid))),
+            ProcessLabel::PidTid => {
+                let label = format!("{name}-{}/{}", number(thread.pid), number(thread.tid));
+                self.tree.names.intern(&label)
+            }
+        }
+    }
+
+    /// The node of a stack; `nodes` holds those found so far.
+    fn node(&mut self, stack: StackId, nodes: &mut NodeOfStack) -> NodeId {
+        let stacks = &self.profile.stacks;
+        let mut missing = Vec::new();
+        let mut at = stack;
+        let mut node = loop {
+            if let Some(node) = nodes.get(at) {
+                break node;
+            }
+            let Some((parent, frame)) = stacks.get(at) else { break NodeId::ROOT };
+            missing.push((at, frame));
+            at = parent;
+        };
+        while let Some((stack, frame)) = missing.pop() {
+            let kind = self.profile.frames.get(frame).kind;
+            node = self.child(node, self.labels[frame.index()], kind, Some(frame));
+            nodes.set(stack, node);
+        }
+        node
+    }
+
+    fn child(
+        &mut self,
+        parent: NodeId,
+        name: StringId,
+        kind: FrameKind,
+        frame: Option<FrameId>,
+    ) -> NodeId {
+        let hash = hash(parent, name);
+        let (parents, names) = (&self.tree.parent, &self.tree.name);
+        let found = self
+            .index
+            .find(hash, |&node| parents[node.index()] == parent && names[node.index()] == name);
+        if let Some(&node) = found {
+            return node;
+        }
+        let node = NodeId::from_index(self.tree.parent.len());
+        self.tree.parent.push(parent);
+        self.tree.name.push(name);
+        self.tree.kind.push(kind);
+        self.tree.frame.push(frame);
+        for column in &mut self.tree.self_values {
+            column.push(0);
+        }
+        let (parents, names) = (&self.tree.parent, &self.tree.name);
+        self.index.insert_unique(hash, node, |&node| {
+            self::hash(parents[node.index()], names[node.index()])
+        });
+        node
+    }
+}
+
+/// The node that each stack became, under the present root label. Cleared in no time: a row counts
+/// only if it was written since.
+struct NodeOfStack {
+    rows: Vec<(u32, NodeId)>,
+    round: u32,
+}
+
+impl NodeOfStack {
+    fn new(stacks: usize) -> Self {
+        Self { rows: vec![(0, NodeId::ROOT); stacks], round: 0 }
+    }
+
+    fn clear(&mut self) {
+        self.round += 1;
+    }
+
+    fn get(&self, stack: StackId) -> Option<NodeId> {
+        let (round, node) = self.rows[stack.index()];
+        (round == self.round).then_some(node)
+    }
+
+    fn set(&mut self, stack: StackId, node: NodeId) {
+        self.rows[stack.index()] = (self.round, node);
+    }
+}
+
+/// As for stacks: see `stack.rs`.
+fn hash(parent: NodeId, name: StringId) -> u64 {
+    let pair = u64::from(parent.0) << 32 | u64::from(name.0);
+    let wide = u128::from(pair ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
+    (wide >> 64) as u64 ^ wide as u64
+}
+
+/// The label of a frame. Without a symbol it is the module's file name and the offset in it, or the
+/// module alone in brackets, never a guess.
+fn write_label(label: &mut String, strings: &Strings, frame: Frame, options: &LabelOptions) {
+    use std::fmt::Write;
+
+    if frame.function.is_empty() {
+        let module = strings.get(frame.module);
+        let module = module.rsplit('/').next().unwrap_or(module);
+        let written = match (module, frame.address) {
+            ("", 0) => write!(label, "[unknown]"),
+            ("", address) => write!(label, "[unknown {address:#x}]"),
+            // `[heap]`, `[vdso]`: brackets of its own.
+            (module, 0) if module.starts_with('[') => write!(label, "{module}"),
+            (module, 0) => write!(label, "[{module}]"),
+            (module, address) => write!(label, "{module}+{address:#x}"),
+        };
+        written.expect("writing to a string does not fail");
+    } else {
+        label.push_str(strings.get(frame.function));
+    }
+    if options.source && !frame.file.is_empty() {
+        write!(label, ":{}:{}", strings.get(frame.file), frame.line)
+            .expect("writing to a string does not fail");
+    }
+    label.push_str(match frame.kind {
+        FrameKind::Kernel if options.mark_kernel => "_[k]",
+        FrameKind::Jit if options.mark_jit => "_[j]",
+        FrameKind::Inlined if options.mark_inlined => "_[i]",
+        _ => "",
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sample;
+
+    fn folded(profile: &Profile, options: &LabelOptions) -> Vec<String> {
+        let tree = Tree::new(profile, options);
+        let mut lines: Vec<String> = std::iter::once(NodeId::ROOT)
+            .chain(tree.nodes())
+            .filter(|node| tree.self_values(0)[node.index()] > 0)
+            .map(|node| {
+                let mut path: Vec<&str> = tree.path(node).collect();
+                path.reverse();
+                format!("{} {}", path.join(";"), tree.self_values(0)[node.index()])
+            })
+            .collect();
+        lines.sort();
+        lines
+    }
+
+    fn two_processes() -> Profile {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let (app, main, read) = (
+            profile.strings.intern("app"),
+            profile.strings.intern("main"),
+            profile.strings.intern("read"),
+        );
+        let module = profile.strings.intern("/usr/lib/libx.so");
+        let main = profile.frames.intern(Frame::named(main, FrameKind::User));
+        let read = profile.frames.intern(Frame::named(read, FrameKind::Kernel));
+        let bare = profile.frames.intern(Frame { module, address: 0x10, ..Frame::default() });
+        let reading = profile.stacks.intern_path([main, read]);
+        let unknown = profile.stacks.intern_path([main, bare]);
+        for pid in [1, 2] {
+            let thread =
+                Thread { pid: Some(pid), tid: Some(pid + 10), process: app, ..Thread::default() };
+            let thread = profile.threads.intern(thread);
+            profile.push(Sample { thread, ..Sample::new(reading) }, &[2]);
+            profile.push(Sample { thread, ..Sample::new(unknown) }, &[3]);
+        }
+        profile
+    }
+
+    #[test]
+    fn processes_of_one_name_are_merged_or_told_apart() {
+        let profile = two_processes();
+        let by_name = folded(&profile, &LabelOptions::default());
+        assert_eq!(by_name, ["app;main;libx.so+0x10 6", "app;main;read 4"]);
+        let options =
+            LabelOptions { process: ProcessLabel::PidTid, mark_kernel: true, ..Default::default() };
+        assert_eq!(
+            folded(&profile, &options),
+            [
+                "app-1/11;main;libx.so+0x10 3",
+                "app-1/11;main;read_[k] 2",
+                "app-2/12;main;libx.so+0x10 3",
+                "app-2/12;main;read_[k] 2",
+            ]
+        );
+        let options = LabelOptions { process: ProcessLabel::None, ..Default::default() };
+        assert_eq!(folded(&profile, &options), ["main;libx.so+0x10 6", "main;read 4"]);
+    }
+
+    #[test]
+    fn totals_are_those_of_the_children_and_the_node_itself() {
+        let tree = Tree::new(&two_processes(), &LabelOptions::default());
+        let totals = tree.total_values(0);
+        assert_eq!(totals[NodeId::ROOT.index()], 10);
+        let main = tree.nodes().find(|&node| tree.name(node) == "main").expect("main is there");
+        assert_eq!(totals[main.index()], 10);
+    }
+}
