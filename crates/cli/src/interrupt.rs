@@ -1,0 +1,48 @@
+//! Ctrl-C and its kin end a recording; they do not lose it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// Tells whether the user asked to stop. A second request ends the program at once, should writing
+/// the result take longer than they want to wait.
+#[derive(Clone)]
+pub struct Interrupt {
+    asked: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Interrupt {
+    /// Takes over SIGINT, SIGTERM and SIGHUP.
+    pub fn catch() -> io::Result<Self> {
+        let interrupt = Self { asked: Arc::default(), signal: Arc::default() };
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // In this order: the first signal finds `asked` still false and only sets it.
+            signal_hook::flag::register_conditional_shutdown(
+                signal,
+                128 + signal,
+                Arc::clone(&interrupt.asked),
+            )?;
+            signal_hook::flag::register(signal, Arc::clone(&interrupt.asked))?;
+            signal_hook::flag::register_usize(
+                signal,
+                Arc::clone(&interrupt.signal),
+                signal.unsigned_abs() as usize,
+            )?;
+        }
+        Ok(interrupt)
+    }
+
+    /// Whether a signal came.
+    pub fn asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last signal was one that, unlike Ctrl-C at a terminal, reached this process
+    /// alone, so that a command it started has to be told.
+    pub fn only_us(&self) -> bool {
+        self.signal.load(Ordering::Relaxed) == SIGTERM.unsigned_abs() as usize
+    }
+}

@@ -1,0 +1,38 @@
+//! The spinner on a terminal; nothing in a pipe.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Shows that a recording goes on, for how long, and what came of it so far.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// A spinner on standard error, if that is a terminal.
+    pub fn start() -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let style = ProgressStyle::with_template("{spinner} {elapsed_precise} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let bar = ProgressBar::new_spinner().with_style(style);
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self(bar)
+    }
+
+    /// Shows a message beside the time.
+    pub fn say(&self, message: String) {
+        self.0.set_message(message);
+    }
+
+    /// Prints a line above the spinner.
+    pub fn line(&self, line: &str) {
+        self.0.suspend(|| eprintln!("{line}"));
+    }
+
+    /// Takes the spinner away.
+    pub fn end(self) {
+        self.0.finish_and_clear();
+    }
+}

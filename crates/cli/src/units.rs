@@ -1,0 +1,82 @@
+//! Numbers as people type and read them.
+
+use std::time::Duration;
+
+/// Reads a duration: seconds (`10`, `0.5`), or with a unit (`500ms`, `10s`, `5m`, `1h`).
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        unit => return Err(format!("unknown unit '{unit}': use ms, s, m or h")),
+    };
+    let count: f64 = digits.parse().map_err(|_| format!("'{digits}' is not a number"))?;
+    match Duration::try_from_secs_f64(count * factor) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("must be more than 0".to_owned()),
+    }
+}
+
+/// `1234567` as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `count` things: `1 sample`, `2,000 samples`.
+pub fn counted(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", grouped(count))
+}
+
+/// A share in percent with as many digits as it takes to tell it from 0: `12 %`, `0.04 %`.
+pub fn percent(part: u64, whole: u64) -> String {
+    let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
+    match share {
+        s if s == 0.0 || s >= 10.0 => format!("{s:.0} %"),
+        s if s >= 0.1 => format!("{s:.1} %"),
+        s if s >= 0.01 => format!("{s:.2} %"),
+        _ => "< 0.01 %".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, milliseconds) in
+            [("10", 10_000), ("0.5", 500), ("500ms", 500), ("10s", 10_000), ("5m", 300_000), ("1h", 3_600_000)]
+        {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for text in ["", "ten", "0", "-1", "5d", "inf", "nan", "1e30h"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(12_345_678), "12,345,678");
+        assert_eq!(counted(1, "sample"), "1 sample");
+        assert_eq!(counted(0, "sample"), "0 samples");
+        assert_eq!(percent(1, 3), "33 %");
+        assert_eq!(percent(1, 1000), "0.1 %");
+        assert_eq!(percent(3, 10_000), "0.03 %");
+        assert_eq!(percent(1, 1_000_000), "< 0.01 %");
+        assert_eq!(percent(0, 0), "0 %");
+    }
+}
