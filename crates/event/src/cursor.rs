@@ -1,0 +1,125 @@
+//! Reading numbers off the front of a record.
+
+use crate::record::kind;
+
+/// In which order a number's bytes stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ByteOrder {
+    /// Least significant byte first: x86-64, aarch64 and nearly all others.
+    #[default]
+    Little,
+    /// Most significant byte first: s390x, and `perf.data` files from there.
+    Big,
+}
+
+/// Why a record could not be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Less than a header is there.
+    #[error("record of {len} bytes is shorter than its header")]
+    Header {
+        /// How many bytes there are.
+        len: usize,
+    },
+    /// The header's size cannot be right.
+    #[error("{} record says it has {size} bytes where {len} are", kind::name(*.kind))]
+    Size {
+        /// The record's type.
+        kind: u32,
+        /// Its size as its header says.
+        size: u16,
+        /// How many bytes there are.
+        len: usize,
+    },
+    /// The record is too short for what the event's attributes say it holds.
+    #[error("{} record of {size} bytes ends within its {field}", kind::name(*.kind))]
+    Truncated {
+        /// The record's type.
+        kind: u32,
+        /// Its size in bytes.
+        size: u16,
+        /// What was not there.
+        field: &'static str,
+    },
+}
+
+/// The part of a record that has not been read yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor<'a> {
+    bytes: &'a [u8],
+    order: ByteOrder,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
+        Self { bytes, order }
+    }
+
+    /// The next `len` bytes.
+    #[inline]
+    pub(crate) fn take(&mut self, len: u64) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(usize::try_from(len).ok()?)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    /// The next `count` 64-bit words, as bytes.
+    #[inline]
+    pub(crate) fn words(&mut self, count: u64) -> Option<&'a [u8]> {
+        self.take(count.checked_mul(8)?)
+    }
+
+    /// What is left.
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.bytes.split_first_chunk::<N>()?;
+        self.bytes = rest;
+        Some(*taken)
+    }
+
+    #[inline]
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.array().map(|bytes| match self.order {
+            ByteOrder::Little => u16::from_le_bytes(bytes),
+            ByteOrder::Big => u16::from_be_bytes(bytes),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(|bytes| match self.order {
+            ByteOrder::Little => u32::from_le_bytes(bytes),
+            ByteOrder::Big => u32::from_be_bytes(bytes),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn i32(&mut self) -> Option<i32> {
+        self.u32().map(u32::cast_signed)
+    }
+
+    #[inline]
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(|bytes| word(bytes, self.order))
+    }
+}
+
+/// One 64-bit number.
+#[inline]
+pub(crate) fn word(bytes: [u8; 8], order: ByteOrder) -> u64 {
+    match order {
+        ByteOrder::Little => u64::from_le_bytes(bytes),
+        ByteOrder::Big => u64::from_be_bytes(bytes),
+    }
+}
+
+/// The 64-bit number at index `index` of `bytes`, which need not be aligned.
+#[inline]
+pub(crate) fn word_at(bytes: &[u8], index: usize, order: ByteOrder) -> Option<u64> {
+    let start = index.checked_mul(8)?;
+    bytes.get(start..)?.first_chunk().map(|chunk| word(*chunk, order))
+}

@@ -1,0 +1,685 @@
+//! The records that the kernel writes into an event's buffer.
+//!
+//! Source: `enum perf_event_type` in `include/uapi/linux/perf_event.h`.
+
+use crate::callchain::Callchain;
+use crate::cursor::{ByteOrder, Cursor, DecodeError};
+use crate::layout::Layout;
+use crate::sample::{ReadValues, Sample};
+
+/// Values of [`Header::kind`].
+#[expect(missing_docs, reason = "each is explained at its variant of `Record`")]
+pub mod kind {
+    pub const MMAP: u32 = 1;
+    pub const LOST: u32 = 2;
+    pub const COMM: u32 = 3;
+    pub const EXIT: u32 = 4;
+    pub const THROTTLE: u32 = 5;
+    pub const UNTHROTTLE: u32 = 6;
+    pub const FORK: u32 = 7;
+    pub const READ: u32 = 8;
+    pub const SAMPLE: u32 = 9;
+    pub const MMAP2: u32 = 10;
+    pub const AUX: u32 = 11;
+    pub const ITRACE_START: u32 = 12;
+    pub const LOST_SAMPLES: u32 = 13;
+    pub const SWITCH: u32 = 14;
+    pub const SWITCH_CPU_WIDE: u32 = 15;
+    pub const NAMESPACES: u32 = 16;
+    pub const KSYMBOL: u32 = 17;
+    pub const BPF_EVENT: u32 = 18;
+    pub const CGROUP: u32 = 19;
+    pub const TEXT_POKE: u32 = 20;
+    pub const AUX_OUTPUT_HW_ID: u32 = 21;
+    pub const CALLCHAIN_DEFERRED: u32 = 22;
+    /// Types from here on are not the kernel's: perf writes them into `perf.data`.
+    pub const FIRST_OF_PERF: u32 = 64;
+
+    /// The type's name as the kernel's header has it, without `PERF_RECORD_`.
+    pub fn name(kind: u32) -> &'static str {
+        const NAMES: [&str; 23] = [
+            "unknown",
+            "MMAP",
+            "LOST",
+            "COMM",
+            "EXIT",
+            "THROTTLE",
+            "UNTHROTTLE",
+            "FORK",
+            "READ",
+            "SAMPLE",
+            "MMAP2",
+            "AUX",
+            "ITRACE_START",
+            "LOST_SAMPLES",
+            "SWITCH",
+            "SWITCH_CPU_WIDE",
+            "NAMESPACES",
+            "KSYMBOL",
+            "BPF_EVENT",
+            "CGROUP",
+            "TEXT_POKE",
+            "AUX_OUTPUT_HW_ID",
+            "CALLCHAIN_DEFERRED",
+        ];
+        usize::try_from(kind).ok().and_then(|index| NAMES.get(index)).unwrap_or(&"unknown")
+    }
+}
+
+/// Bits of [`Header::misc`]. Some bits have a meaning that depends on the record's type.
+pub mod misc {
+    /// The bits that hold the [`crate::CpuMode`].
+    pub const CPU_MODE: u16 = 7;
+    /// MMAP, MMAP2: the mapping is not executable.
+    pub const MMAP_DATA: u16 = 1 << 13;
+    /// COMM: an `exec` changed the name.
+    pub const COMM_EXEC: u16 = 1 << 13;
+    /// FORK: found in `/proc`, not told by the kernel.
+    pub const FORK_EXEC: u16 = 1 << 13;
+    /// SWITCH, SWITCH_CPU_WIDE: the task left the CPU.
+    pub const SWITCH_OUT: u16 = 1 << 13;
+    /// SAMPLE: the instruction pointer has no skid.
+    pub const EXACT_IP: u16 = 1 << 14;
+    /// SWITCH, SWITCH_CPU_WIDE: the task left the CPU while it could have run on.
+    pub const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
+    /// MMAP2: a build ID stands in place of device and inode.
+    pub const MMAP_BUILD_ID: u16 = 1 << 14;
+}
+
+/// `struct perf_event_header`: what every record starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The record's type ([`kind`]).
+    pub kind: u32,
+    /// Flags ([`misc`]).
+    pub misc: u16,
+    /// The record's size in bytes, this header included.
+    pub size: u16,
+}
+
+impl Header {
+    /// Size of a header in bytes.
+    pub const SIZE: usize = 8;
+
+    /// Reads the header at the start of `bytes`, which must hold the whole record.
+    ///
+    /// # Errors
+    ///
+    /// If there is no header, or if its size is below 8 or beyond the end of `bytes`.
+    pub fn parse(bytes: &[u8], order: ByteOrder) -> Result<Self, DecodeError> {
+        let len = bytes.len();
+        let header =
+            Self::read(&mut Cursor::new(bytes, order)).ok_or(DecodeError::Header { len })?;
+        if usize::from(header.size) < Self::SIZE || usize::from(header.size) > len {
+            return Err(DecodeError::Size { kind: header.kind, size: header.size, len });
+        }
+        Ok(header)
+    }
+
+    fn read(from: &mut Cursor<'_>) -> Option<Self> {
+        Some(Self { kind: from.u32()?, misc: from.u16()?, size: from.u16()? })
+    }
+
+    /// In which mode the CPU was.
+    pub fn cpu_mode(&self) -> CpuMode {
+        CpuMode::from_misc(self.misc)
+    }
+}
+
+/// In which mode the CPU was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum CpuMode {
+    Unknown,
+    Kernel,
+    User,
+    Hypervisor,
+    GuestKernel,
+    GuestUser,
+}
+
+impl CpuMode {
+    /// The mode that [`Header::misc`] tells.
+    pub fn from_misc(misc: u16) -> Self {
+        match misc & misc::CPU_MODE {
+            1 => Self::Kernel,
+            2 => Self::User,
+            3 => Self::Hypervisor,
+            4 => Self::GuestKernel,
+            5 => Self::GuestUser,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// Who, where and when: `struct sample_id`. Which parts are known depends on the event's
+/// attributes; records other than samples hold them only with `sample_id_all`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleId {
+    /// Process (thread group). 0 is the idle task; −1 a task that is already gone.
+    pub pid: Option<i32>,
+    /// Thread. 0 is the idle task; −1 a task that is already gone.
+    pub tid: Option<i32>,
+    /// Nanoseconds on the event's clock.
+    pub time: Option<u64>,
+    /// The CPU's number.
+    pub cpu: Option<u32>,
+    /// Which event.
+    pub id: Option<u64>,
+    /// Which instance of the event: inherited ones share an `id`, but not this.
+    pub stream_id: Option<u64>,
+}
+
+/// A file was mapped, as kernels before 3.16 tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mmap<'a> {
+    /// Process; −1 for the kernel itself.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// First address.
+    pub start: u64,
+    /// Size in bytes.
+    pub len: u64,
+    /// Offset in the file, in bytes.
+    pub offset: u64,
+    /// The file's path, or a name such as `[vdso]` or `//anon`.
+    pub path: &'a [u8],
+    /// Whether the mapping is executable.
+    pub executable: bool,
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// Which file is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileId {
+    /// By device and inode.
+    Inode {
+        /// Major number of the device.
+        major: u32,
+        /// Minor number of the device.
+        minor: u32,
+        /// The inode; 0 if no file is mapped.
+        inode: u64,
+        /// Which file of those that had this inode, where the file system tells.
+        generation: u64,
+    },
+    /// By its build ID.
+    BuildId(BuildId),
+}
+
+/// A build ID, of at most 20 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BuildId {
+    bytes: [u8; 20],
+    len: u8,
+}
+
+impl BuildId {
+    /// Of `bytes`, at most the first 20.
+    pub fn new(bytes: &[u8]) -> Self {
+        let len = bytes.len().min(20);
+        let mut id = Self { bytes: [0; 20], len: len as u8 };
+        id.bytes[..len].copy_from_slice(&bytes[..len]);
+        id
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl std::fmt::Debug for BuildId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A file was mapped, or a mapping's protection changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mmap2<'a> {
+    /// Process; −1 for the kernel itself.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// First address.
+    pub start: u64,
+    /// Size in bytes.
+    pub len: u64,
+    /// Offset in the file, in bytes.
+    pub offset: u64,
+    /// Which file.
+    pub file: FileId,
+    /// `PROT_READ` and so on.
+    pub protection: u32,
+    /// `MAP_SHARED` and so on.
+    pub flags: u32,
+    /// The file's path, or a name such as `[vdso]` or `//anon`.
+    pub path: &'a [u8],
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// A thread got a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Comm<'a> {
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// The name, of at most 15 bytes; often UTF-8.
+    pub name: &'a [u8],
+    /// Whether by `exec`: then all that was mapped before is gone.
+    pub exec: bool,
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// A thread or process started (FORK) or ended (EXIT).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// The process that started or ended, or whose thread did.
+    pub pid: i32,
+    /// Its parent.
+    pub parent_pid: i32,
+    /// The thread that started or ended.
+    pub tid: i32,
+    /// The thread that started it.
+    pub parent_tid: i32,
+    /// When, on the event's clock.
+    pub time: u64,
+    /// FORK: found in `/proc` and not told by the kernel, so that the parent's mappings, as they are
+    /// known, need not be those that the process has: its own are told by what follows.
+    pub synthesized: bool,
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// Records were lost, since the buffer was full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Which event.
+    pub event_id: u64,
+    /// How many.
+    pub count: u64,
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// Samples were lost by the hardware.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostSamples {
+    /// How many.
+    pub count: u64,
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// The kernel stopped sampling for a while, or resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Throttle {
+    /// When.
+    pub time: u64,
+    /// Which event.
+    pub event_id: u64,
+    /// Which instance of the event.
+    pub stream_id: u64,
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// An inherited event's count at the end of its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read<'a> {
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// The counts.
+    pub values: ReadValues<'a>,
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// The task of the event came to, or left, the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// It left.
+    pub out: bool,
+    /// It left while it could have run on.
+    pub preempted: bool,
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// A CPU switched tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchCpuWide {
+    /// The task in [`SampleId`] left; else it came.
+    pub out: bool,
+    /// It left while it could have run on.
+    pub preempted: bool,
+    /// The other task's process: who comes next, or who was there before.
+    pub other_pid: i32,
+    /// The other task's thread.
+    pub other_tid: i32,
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// A task's namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Namespaces<'a> {
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    links: &'a [u8],
+    order: ByteOrder,
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+impl<'a> Namespaces<'a> {
+    /// Device and inode of each: network, UTS, IPC, PID, user, mount, cgroup, in this order.
+    pub fn links(&self) -> impl Iterator<Item = (u64, u64)> + use<'a> {
+        let mut from = Cursor::new(self.links, self.order);
+        std::iter::from_fn(move || Some((from.u64()?, from.u64()?)))
+    }
+}
+
+/// A symbol of the kernel came or went: BPF programs, trampolines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ksymbol<'a> {
+    /// First address.
+    pub start: u64,
+    /// Size in bytes.
+    pub len: u32,
+    /// 1 for a BPF program, 2 for out-of-line code such as a trampoline.
+    pub symbol_type: u16,
+    /// It went.
+    pub unregister: bool,
+    /// Its name.
+    pub name: &'a [u8],
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// A BPF program was loaded (1) or unloaded (2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BpfEvent {
+    /// Which of these.
+    pub event_type: u16,
+    /// Flags.
+    pub flags: u16,
+    /// The program.
+    pub program: u32,
+    /// The program's tag.
+    pub tag: [u8; 8],
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// A cgroup came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cgroup<'a> {
+    /// The number that samples tell.
+    pub cgroup: u64,
+    /// Its path below the hierarchy's root.
+    pub path: &'a [u8],
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// The kernel changed its own code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextPoke<'a> {
+    /// Where.
+    pub address: u64,
+    /// The bytes before.
+    pub old: &'a [u8],
+    /// The bytes since.
+    pub new: &'a [u8],
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// Data came into the AUX area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aux {
+    /// Where, in bytes since the start.
+    pub offset: u64,
+    /// How many bytes.
+    pub size: u64,
+    /// `PERF_AUX_FLAG_*`.
+    pub flags: u64,
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// The user part of callchains that were sampled in the kernel. Linux 6.19.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallchainDeferred<'a> {
+    /// Which callchains: those with this cookie, of this thread.
+    pub cookie: u64,
+    /// The user part.
+    pub callchain: Callchain<'a>,
+    /// Who, where and when.
+    pub id: SampleId,
+}
+
+/// A record of a type that is not decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unknown<'a> {
+    /// Its header.
+    pub header: Header,
+    /// What follows the header, the fields of [`SampleId`] included.
+    pub body: &'a [u8],
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each variant holds a type of its name, which has the docs")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "samples are nearly all of what is decoded, and live on the stack"
+)]
+pub enum Record<'a> {
+    Sample(Sample<'a>),
+    Mmap(Mmap<'a>),
+    Mmap2(Mmap2<'a>),
+    Comm(Comm<'a>),
+    Fork(Task),
+    Exit(Task),
+    Lost(Lost),
+    LostSamples(LostSamples),
+    Throttle(Throttle),
+    Unthrottle(Throttle),
+    Read(Read<'a>),
+    Switch(Switch),
+    SwitchCpuWide(SwitchCpuWide),
+    Namespaces(Namespaces<'a>),
+    Ksymbol(Ksymbol<'a>),
+    BpfEvent(BpfEvent),
+    Cgroup(Cgroup<'a>),
+    TextPoke(TextPoke<'a>),
+    Aux(Aux),
+    CallchainDeferred(CallchainDeferred<'a>),
+    Unknown(Unknown<'a>),
+}
+
+/// The bytes before the first NUL: names are padded with NULs to a multiple of 8 bytes.
+fn c_string(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+impl Layout {
+    /// Decodes any record but a sample. `record` is exactly one record.
+    pub(crate) fn decode_other<'a>(
+        &self,
+        header: Header,
+        record: &'a [u8],
+    ) -> Result<Record<'a>, DecodeError> {
+        let body = &record[Header::SIZE..];
+        if !is_decoded(header.kind) {
+            return Ok(Record::Unknown(Unknown { header, body }));
+        }
+        let truncated =
+            |field| DecodeError::Truncated { kind: header.kind, size: header.size, field };
+        let (own, id) = self.split_trailer(body).ok_or_else(|| truncated("sample id"))?;
+        self.decode_body(header, own, id).ok_or_else(|| truncated("fields"))
+    }
+
+    fn decode_body<'a>(
+        &self,
+        header: Header,
+        mut from: Cursor<'a>,
+        id: SampleId,
+    ) -> Option<Record<'a>> {
+        let from = &mut from;
+        Some(match header.kind {
+            kind::MMAP => Record::Mmap(mmap(header, from, id)?),
+            kind::MMAP2 => Record::Mmap2(mmap2(header, from, id)?),
+            kind::COMM => Record::Comm(Comm {
+                pid: from.i32()?,
+                tid: from.i32()?,
+                name: c_string(from.rest()),
+                exec: header.misc & misc::COMM_EXEC != 0,
+                id,
+            }),
+            kind::FORK => Record::Fork(task(header, from, id)?),
+            kind::EXIT => Record::Exit(task(header, from, id)?),
+            kind::LOST => Record::Lost(Lost { event_id: from.u64()?, count: from.u64()?, id }),
+            kind::LOST_SAMPLES => Record::LostSamples(LostSamples { count: from.u64()?, id }),
+            kind::THROTTLE => Record::Throttle(throttle(from, id)?),
+            kind::UNTHROTTLE => Record::Unthrottle(throttle(from, id)?),
+            kind::READ => {
+                let (pid, tid) = (from.i32()?, from.i32()?);
+                Record::Read(Read { pid, tid, values: ReadValues::parse(from, self)?, id })
+            }
+            kind::SWITCH => {
+                let (out, preempted) = switch(header);
+                Record::Switch(Switch { out, preempted, id })
+            }
+            kind::SWITCH_CPU_WIDE => {
+                let (out, preempted) = switch(header);
+                Record::SwitchCpuWide(SwitchCpuWide {
+                    out,
+                    preempted,
+                    other_pid: from.i32()?,
+                    other_tid: from.i32()?,
+                    id,
+                })
+            }
+            kind::NAMESPACES => {
+                let (pid, tid, count) = (from.i32()?, from.i32()?, from.u64()?);
+                Record::Namespaces(Namespaces {
+                    pid,
+                    tid,
+                    links: from.words(count.checked_mul(2)?)?,
+                    order: self.order,
+                    id,
+                })
+            }
+            kind::KSYMBOL => Record::Ksymbol(Ksymbol {
+                start: from.u64()?,
+                len: from.u32()?,
+                symbol_type: from.u16()?,
+                unregister: from.u16()? & 1 != 0,
+                name: c_string(from.rest()),
+                id,
+            }),
+            kind::BPF_EVENT => Record::BpfEvent(BpfEvent {
+                event_type: from.u16()?,
+                flags: from.u16()?,
+                program: from.u32()?,
+                tag: *from.take(8)?.first_chunk()?,
+                id,
+            }),
+            kind::CGROUP => {
+                Record::Cgroup(Cgroup { cgroup: from.u64()?, path: c_string(from.rest()), id })
+            }
+            kind::TEXT_POKE => {
+                let (address, old_len, new_len) = (from.u64()?, from.u16()?, from.u16()?);
+                let (old, new) = (from.take(old_len.into())?, from.take(new_len.into())?);
+                Record::TextPoke(TextPoke { address, old, new, id })
+            }
+            kind::AUX => {
+                Record::Aux(Aux { offset: from.u64()?, size: from.u64()?, flags: from.u64()?, id })
+            }
+            kind::CALLCHAIN_DEFERRED => {
+                let (cookie, count) = (from.u64()?, from.u64()?);
+                let callchain = Callchain::new(from.words(count)?, self.order);
+                Record::CallchainDeferred(CallchainDeferred { cookie, callchain, id })
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// Whether [`Layout::decode_body`] knows the type.
+fn is_decoded(kind: u32) -> bool {
+    (kind::MMAP..=kind::CALLCHAIN_DEFERRED).contains(&kind)
+        && !matches!(kind, kind::SAMPLE | kind::ITRACE_START | kind::AUX_OUTPUT_HW_ID)
+}
+
+fn mmap<'a>(header: Header, from: &mut Cursor<'a>, id: SampleId) -> Option<Mmap<'a>> {
+    Some(Mmap {
+        pid: from.i32()?,
+        tid: from.i32()?,
+        start: from.u64()?,
+        len: from.u64()?,
+        offset: from.u64()?,
+        path: c_string(from.rest()),
+        executable: header.misc & misc::MMAP_DATA == 0,
+        id,
+    })
+}
+
+fn mmap2<'a>(header: Header, from: &mut Cursor<'a>, id: SampleId) -> Option<Mmap2<'a>> {
+    Some(Mmap2 {
+        pid: from.i32()?,
+        tid: from.i32()?,
+        start: from.u64()?,
+        len: from.u64()?,
+        offset: from.u64()?,
+        file: if header.misc & misc::MMAP_BUILD_ID != 0 {
+            // u8 size, u8 and u16 reserved, u8 build ID[20].
+            let union = from.take(24)?;
+            FileId::BuildId(BuildId::new(&union[4..4 + usize::from(union[0].min(20))]))
+        } else {
+            FileId::Inode {
+                major: from.u32()?,
+                minor: from.u32()?,
+                inode: from.u64()?,
+                generation: from.u64()?,
+            }
+        },
+        protection: from.u32()?,
+        flags: from.u32()?,
+        path: c_string(from.rest()),
+        id,
+    })
+}
+
+fn task(header: Header, from: &mut Cursor<'_>, id: SampleId) -> Option<Task> {
+    Some(Task {
+        pid: from.i32()?,
+        parent_pid: from.i32()?,
+        tid: from.i32()?,
+        parent_tid: from.i32()?,
+        time: from.u64()?,
+        synthesized: header.misc & misc::FORK_EXEC != 0,
+        id,
+    })
+}
+
+fn throttle(from: &mut Cursor<'_>, id: SampleId) -> Option<Throttle> {
+    Some(Throttle { time: from.u64()?, event_id: from.u64()?, stream_id: from.u64()?, id })
+}
+
+fn switch(header: Header) -> (bool, bool) {
+    (header.misc & misc::SWITCH_OUT != 0, header.misc & misc::SWITCH_OUT_PREEMPT != 0)
+}
