@@ -1,0 +1,204 @@
+//! What an ELF file says of itself, as far as unwinding needs it.
+
+use std::ops::Range;
+
+use object::elf;
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::{CompressedData, CompressionFormat, LittleEndian};
+
+use crate::info::Error;
+use crate::registers::Arch;
+
+type Header = elf::FileHeader64<LittleEndian>;
+
+/// A loadable segment with code.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    pub offset: u64,
+    pub size: u64,
+    pub svma: u64,
+}
+
+/// A section that is mapped with the code.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapped {
+    /// Place in the file.
+    pub range: Range<usize>,
+    /// Virtual address.
+    pub svma: u64,
+}
+
+/// Where a section's contents are in the file.
+#[derive(Clone, Debug)]
+pub(crate) enum Contents {
+    Plain(Range<usize>),
+    Compressed(Compressed),
+}
+
+/// A compressed section.
+#[derive(Clone, Debug)]
+pub(crate) struct Compressed {
+    range: Range<usize>,
+    format: CompressionFormat,
+    size: u64,
+}
+
+impl Compressed {
+    /// Larger than any real `.debug_frame`; the size comes from the file, and is allocated.
+    const MOST: u64 = 1 << 30;
+
+    pub(crate) fn decompress(&self, file: &[u8]) -> Option<Vec<u8>> {
+        if self.size > Self::MOST {
+            return None;
+        }
+        let data = file.get(self.range.clone())?;
+        let compressed = CompressedData { format: self.format, data, uncompressed_size: self.size };
+        compressed.decompress().ok().map(Into::into)
+    }
+}
+
+/// Where in an ELF file things are.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub arch: Arch,
+    /// Virtual address of the file's first instruction; 0 for none.
+    pub entry: u64,
+    pub code: Vec<Segment>,
+    pub eh_frame: Option<Mapped>,
+    pub eh_frame_hdr: Option<Mapped>,
+    pub debug_frame: Option<Contents>,
+    /// Virtual addresses of the procedure linkage tables.
+    pub plt: Vec<Range<u64>>,
+    /// Virtual addresses of `.text` and `.got`, to which some tables are relative.
+    pub text: Option<u64>,
+    pub got: Option<u64>,
+}
+
+impl Layout {
+    pub(crate) fn parse(file: &[u8]) -> Result<Self, Error> {
+        let header = Header::parse(file).map_err(|_| Error::NotElf("no header"))?;
+        let endian = LittleEndian;
+        if !header.is_class_64() || header.is_big_endian() {
+            return Err(Error::UnsupportedArch);
+        }
+        let arch = match header.e_machine(endian) {
+            elf::EM_X86_64 => Arch::X86_64,
+            elf::EM_AARCH64 => Arch::Aarch64,
+            _ => return Err(Error::UnsupportedArch),
+        };
+        let mut layout = Self {
+            arch,
+            entry: header.e_entry(endian),
+            code: Vec::new(),
+            eh_frame: None,
+            eh_frame_hdr: None,
+            debug_frame: None,
+            plt: Vec::new(),
+            text: None,
+            got: None,
+        };
+        layout.read_segments(header, file)?;
+        // A file without section headers (a vDSO may have none) still has its segments.
+        layout.read_sections(header, file);
+        if layout.eh_frame.is_none() {
+            layout.eh_frame = layout.eh_frame_by_header(header, file);
+        }
+        Ok(layout)
+    }
+
+    fn read_segments(&mut self, header: &Header, file: &[u8]) -> Result<(), Error> {
+        let endian = LittleEndian;
+        let segments = header
+            .program_headers(endian, file)
+            .map_err(|_| Error::NotElf("program headers outside of the file"))?;
+        for segment in segments {
+            let (offset, size) = segment.file_range(endian);
+            let svma = segment.p_vaddr(endian);
+            match segment.p_type(endian) {
+                elf::PT_LOAD if segment.p_flags(endian).contains(elf::PF_X) => {
+                    self.code.push(Segment { offset, size, svma });
+                }
+                elf::PT_GNU_EH_FRAME => {
+                    self.eh_frame_hdr =
+                        file_range(file, offset, size).map(|range| Mapped { range, svma });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn read_sections(&mut self, header: &Header, file: &[u8]) {
+        let endian = LittleEndian;
+        let Ok(sections) = header.sections(endian, file) else { return };
+        for section in sections.iter() {
+            let Ok(name) = sections.section_name(endian, section) else { continue };
+            let svma = section.sh_addr(endian);
+            let range = section
+                .file_range(endian)
+                .and_then(|(offset, size)| file_range(file, offset, size))
+                .filter(|range| !range.is_empty());
+            match name {
+                b".eh_frame" => self.eh_frame = range.map(|range| Mapped { range, svma }),
+                b".eh_frame_hdr" if self.eh_frame_hdr.is_none() => {
+                    self.eh_frame_hdr = range.map(|range| Mapped { range, svma });
+                }
+                b".debug_frame" => self.debug_frame = contents(section, file, range),
+                b".text" => self.text = Some(svma),
+                b".got" => self.got = Some(svma),
+                name if name.starts_with(b".plt") || name.starts_with(b".iplt") => {
+                    self.plt.push(svma..svma.saturating_add(section.sh_size(endian)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Without section headers: `.eh_frame` begins where `.eh_frame_hdr` says, and ends somewhere
+    /// in the same segment (an entry of length 0 ends it).
+    fn eh_frame_by_header(&self, header: &Header, file: &[u8]) -> Option<Mapped> {
+        let endian = LittleEndian;
+        let hdr = self.eh_frame_hdr.as_ref()?;
+        let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(hdr.svma);
+        let parsed = gimli::EhFrameHdr::new(file.get(hdr.range.clone())?, gimli::LittleEndian)
+            .parse(&bases, 8)
+            .ok()?;
+        let svma = parsed.eh_frame_ptr().direct().ok()?;
+        header.program_headers(endian, file).ok()?.iter().find_map(|segment| {
+            let (offset, size) = segment.file_range(endian);
+            let into = svma.checked_sub(segment.p_vaddr(endian))?;
+            if segment.p_type(endian) != elf::PT_LOAD || into >= size {
+                return None;
+            }
+            let range = file_range(file, offset.checked_add(into)?, size - into)?;
+            Some(Mapped { range, svma })
+        })
+    }
+}
+
+/// The place of a range in the file, cut where the file ends.
+fn file_range(file: &[u8], offset: u64, size: u64) -> Option<Range<usize>> {
+    let start = usize::try_from(offset).ok().filter(|&start| start <= file.len())?;
+    let end = usize::try_from(offset.saturating_add(size)).unwrap_or(usize::MAX);
+    Some(start..end.min(file.len()))
+}
+
+fn contents(
+    section: &elf::SectionHeader64<LittleEndian>,
+    file: &[u8],
+    range: Option<Range<usize>>,
+) -> Option<Contents> {
+    let Some((header, offset, size)) = section.compression(LittleEndian, file).ok()? else {
+        return range.map(Contents::Plain);
+    };
+    let format = match header.ch_type.get(LittleEndian) {
+        elf::ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
+        elf::ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
+        _ => return None,
+    };
+    Some(Contents::Compressed(Compressed {
+        range: file_range(file, offset, size)?,
+        format,
+        size: header.ch_size.get(LittleEndian),
+    }))
+}

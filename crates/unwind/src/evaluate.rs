@@ -1,0 +1,227 @@
+//! Apply a rule to the registers of a frame: what they were in its caller.
+
+use gimli::{CfaRule, EvaluationResult, Location, RegisterRule, Value};
+
+use crate::info::{Slice, UnwindInfo};
+use crate::registers::{Arch, Registers, StackCopy};
+use crate::rule::{Cfa, Compact, ENCODING, Row};
+
+/// Why a rule could not be applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// It needs bytes above those that were copied.
+    Truncated,
+    /// It needs bytes below the frame: on another stack, or nonsense.
+    OffStack,
+    /// It needs a register whose value is not known.
+    UnknownRegister,
+    /// It makes no sense.
+    Bad,
+}
+
+/// Read what a rule says is on the stack.
+#[inline]
+fn load(stack: &StackCopy<'_>, address: u64) -> Result<u64, Failure> {
+    stack.u64(address).ok_or_else(|| outside(stack, address))
+}
+
+#[cold]
+fn outside(stack: &StackCopy<'_>, address: u64) -> Failure {
+    if address < stack.start { Failure::OffStack } else { Failure::Truncated }
+}
+
+#[inline]
+fn known(registers: &Registers, register: u8) -> Result<u64, Failure> {
+    registers.get(register).ok_or(Failure::UnknownRegister)
+}
+
+/// Apply a compact rule. The registers are changed only if that succeeds.
+#[inline]
+pub(crate) fn compact(
+    rule: &Compact,
+    registers: &mut Registers,
+    stack: &StackCopy<'_>,
+) -> Result<(), Failure> {
+    let arch = registers.arch();
+    let cfa = match rule.cfa {
+        Cfa::Offset { register, offset } => {
+            known(registers, register)?.wrapping_add_signed(offset.into())
+        }
+        Cfa::Deref { register, add, offset } => {
+            let address = known(registers, register)?.wrapping_add_signed(offset.into());
+            load(stack, address)?.wrapping_add_signed(add.into())
+        }
+        Cfa::Plt { first } => {
+            let pushed = known(registers, arch.ip())? & 15 >= first.into();
+            known(registers, arch.sp())?.wrapping_add(8 + 8 * u64::from(pushed))
+        }
+    };
+    match arch {
+        Arch::X86_64 => {
+            let return_address = load(stack, cfa.wrapping_sub(8))?;
+            restore::<6>(rule, cfa, registers, stack)?;
+            registers.set(arch.ip(), return_address);
+        }
+        Arch::Aarch64 => {
+            const LINK: u8 = 30;
+            // The return address can be where it was only in the innermost frame, or one that a
+            // signal interrupted; `Unwinder` sees when this leads nowhere.
+            if rule.saved[1] == 0 {
+                known(registers, LINK)?;
+            }
+            restore::<12>(rule, cfa, registers, stack)?;
+            let return_address = known(registers, LINK)?;
+            registers.set(arch.ip(), strip_authentication(return_address));
+        }
+    }
+    registers.set(arch.sp(), cfa);
+    Ok(())
+}
+
+/// Restore the registers that the function saved. All are read before any is set, by reading the
+/// lowest and the highest first: the others are in between.
+#[inline]
+fn restore<const N: usize>(
+    rule: &Compact,
+    cfa: u64,
+    registers: &mut Registers,
+    stack: &StackCopy<'_>,
+) -> Result<(), Failure> {
+    let mut values = [0; N];
+    for (value, &words) in values.iter_mut().zip(&rule.saved) {
+        if words != 0 {
+            *value = load(stack, cfa.wrapping_sub(8 * u64::from(words)))?;
+        }
+    }
+    for ((&register, &words), value) in registers.arch().saved().iter().zip(&rule.saved).zip(values)
+    {
+        if words != 0 {
+            registers.set(register, value);
+        }
+    }
+    Ok(())
+}
+
+/// An Armv8.3 return address may carry an authentication code above its 48 bits.
+fn strip_authentication(address: u64) -> u64 {
+    address & 0x0000_ffff_ffff_ffff
+}
+
+/// Apply a row of a DWARF table. The registers are changed only if that succeeds.
+pub(crate) fn row(
+    row: &Row,
+    info: &UnwindInfo,
+    registers: &mut Registers,
+    stack: &StackCopy<'_>,
+) -> Result<(), Failure> {
+    let arch = registers.arch();
+    let frame = Frame { row, info, registers, stack };
+    let cfa = match &row.cfa {
+        CfaRule::RegisterAndOffset { register, offset } => {
+            let register = u8::try_from(register.0).map_err(|_| Failure::Bad)?;
+            known(registers, register)?.wrapping_add_signed(*offset)
+        }
+        CfaRule::Expression(expression) => frame.evaluate(expression, None)?,
+    };
+    let mut caller = *registers;
+    caller.set(arch.sp(), cfa);
+    for (register, rule) in &row.registers {
+        let value = match rule {
+            RegisterRule::Undefined => {
+                caller.forget(*register);
+                continue;
+            }
+            RegisterRule::Offset(offset) => load(stack, cfa.wrapping_add_signed(*offset))?,
+            RegisterRule::ValOffset(offset) => cfa.wrapping_add_signed(*offset),
+            RegisterRule::Register(other) => {
+                let other = u8::try_from(other.0).map_err(|_| Failure::Bad)?;
+                known(registers, other)?
+            }
+            RegisterRule::Expression(expression) => {
+                load(stack, frame.evaluate(expression, Some(cfa))?)?
+            }
+            RegisterRule::ValExpression(expression) => frame.evaluate(expression, Some(cfa))?,
+            RegisterRule::Constant(value) => *value,
+            // `SameValue`; `Architectural` has no meaning for these processors.
+            _ => continue,
+        };
+        caller.set(*register, value);
+    }
+    let has_rule = row.registers.iter().any(|(register, _)| *register == row.return_address);
+    if arch == Arch::X86_64 && !has_rule {
+        return Err(Failure::Bad);
+    }
+    let mut return_address = known(&caller, row.return_address)?;
+    if arch == Arch::Aarch64 {
+        return_address = strip_authentication(return_address);
+    }
+    caller.set(arch.ip(), return_address);
+    *registers = caller;
+    Ok(())
+}
+
+/// What an expression may look at.
+struct Frame<'a> {
+    row: &'a Row,
+    info: &'a UnwindInfo,
+    registers: &'a Registers,
+    stack: &'a StackCopy<'a>,
+}
+
+/// Storage for expressions, fixed so that no table can make it grow.
+struct Storage;
+
+impl<'a> gimli::EvaluationStorage<Slice<'a>> for Storage {
+    type Stack = [Value; 32];
+    type ExpressionStack = [(Slice<'a>, Slice<'a>); 1];
+    type Result = [gimli::Piece<Slice<'a>>; 1];
+}
+
+impl Frame<'_> {
+    /// The value of an expression; rules for registers start with the CFA on the stack.
+    fn evaluate(
+        &self,
+        expression: &gimli::UnwindExpression<usize>,
+        cfa: Option<u64>,
+    ) -> Result<u64, Failure> {
+        /// Expressions have branches, so they can loop. Real ones have some ten operations.
+        const MOST_OPERATIONS: u32 = 1000;
+        let expression = self.info.expression(self.row.section, expression).ok_or(Failure::Bad)?;
+        let mut evaluation =
+            gimli::Evaluation::<Slice<'_>, Storage>::new_in(expression.0, ENCODING);
+        evaluation.set_max_iterations(MOST_OPERATIONS);
+        if let Some(cfa) = cfa {
+            evaluation.set_initial_value(cfa);
+        }
+        let mut result = evaluation.evaluate().map_err(|_| Failure::Bad)?;
+        loop {
+            result = match result {
+                EvaluationResult::Complete => break,
+                EvaluationResult::RequiresRegister { register, .. } => {
+                    let register = u8::try_from(register.0).map_err(|_| Failure::Bad)?;
+                    evaluation
+                        .resume_with_register(Value::Generic(known(self.registers, register)?))
+                }
+                EvaluationResult::RequiresMemory { address, size, space: None, .. } => {
+                    let value = self
+                        .stack
+                        .unsigned(address, size)
+                        .ok_or_else(|| outside(self.stack, address))?;
+                    evaluation.resume_with_memory(Value::Generic(value))
+                }
+                EvaluationResult::RequiresCallFrameCfa => {
+                    evaluation.resume_with_call_frame_cfa(cfa.ok_or(Failure::Bad)?)
+                }
+                _ => return Err(Failure::Bad),
+            }
+            .map_err(|_| Failure::Bad)?;
+        }
+        match evaluation.as_result() {
+            [gimli::Piece { location: Location::Address { address }, .. }] => Ok(*address),
+            [gimli::Piece { location: Location::Value { value }, .. }] => {
+                value.to_u64(u64::MAX).map_err(|_| Failure::Bad)
+            }
+            _ => Err(Failure::Bad),
+        }
+    }
+}

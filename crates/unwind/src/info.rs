@@ -1,0 +1,300 @@
+//! The unwind information of one ELF file.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection, Vendor};
+
+use crate::elf::{Contents, Layout};
+use crate::index::{FdeIndex, HeaderTable};
+use crate::registers::Arch;
+use crate::rule::{self, Compiled, RowSource, Rule, Section};
+
+/// What gimli reads from.
+pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// gimli's scratch memory for one table row.
+pub(crate) type Context = gimli::UnwindContext<usize, Scratch>;
+
+/// Sizes of the scratch memory: fixed, so that no table can make it grow.
+pub(crate) struct Scratch;
+
+impl gimli::UnwindContextStorage<usize> for Scratch {
+    // x86-64 tables name at most 17 general and 16 vector registers, aarch64's 33 and 32.
+    type Rules = [(gimli::Register, gimli::RegisterRule<usize>); 72];
+    // `DW_CFA_remember_state` nests one or two deep in what compilers write.
+    type Stack = Box<[gimli::UnwindTableRow<usize, Self>; 16]>;
+}
+
+/// Why a file has no unwind information that could be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are not an ELF file, or its headers are damaged.
+    #[error("no ELF file: {0}")]
+    NotElf(&'static str),
+    /// An ELF file, but not a little-endian 64-bit one of a known processor.
+    #[error("no ELF file for x86-64 or aarch64")]
+    UnsupportedArch,
+}
+
+/// A file's bytes, wherever they are kept.
+pub(crate) type FileBytes = Box<dyn AsRef<[u8]> + Send + Sync>;
+
+/// Unwind information of one ELF file: made once, shared by all processes that map the file.
+///
+/// Nothing is read ahead: a table is searched in place, and what has to be built for a search (an
+/// index where the linker made none, decompressed bytes) is built at the first search.
+pub struct UnwindInfo {
+    id: u32,
+    layout: Layout,
+    bytes: FileBytes,
+    /// A separate debug file, of which only `.debug_frame` is of use.
+    debug_bytes: Option<FileBytes>,
+    header: Option<HeaderTable>,
+    eh_index: OnceLock<FdeIndex>,
+    debug_frames: [Option<DebugFrameSection>; 2],
+}
+
+impl fmt::Debug for UnwindInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnwindInfo").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// A `.debug_frame` section with what is built of it at the first search.
+struct DebugFrameSection {
+    contents: Contents,
+    decompressed: OnceLock<Vec<u8>>,
+    index: OnceLock<FdeIndex>,
+}
+
+impl DebugFrameSection {
+    fn new(contents: Contents) -> Self {
+        Self { contents, decompressed: OnceLock::new(), index: OnceLock::new() }
+    }
+
+    fn bytes<'a>(&'a self, file: &'a [u8]) -> &'a [u8] {
+        match &self.contents {
+            Contents::Plain(range) => file.get(range.clone()).unwrap_or_default(),
+            Contents::Compressed(compressed) => {
+                self.decompressed.get_or_init(|| compressed.decompress(file).unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl UnwindInfo {
+    /// From the bytes of an ELF file and, where there is one, of its separate debug file (only a
+    /// `.debug_frame` is looked for there; one that cannot be read is passed over).
+    ///
+    /// A file without any unwind table is fine: frames in it are found by the frame pointer.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are no little-endian 64-bit ELF file for x86-64 or aarch64.
+    pub fn from_elf<B, D>(bytes: B, debug_bytes: Option<D>) -> Result<Self, Error>
+    where
+        B: AsRef<[u8]> + Send + Sync + 'static,
+        D: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+        let layout = Layout::parse(bytes.as_ref())?;
+        let debug_layout = debug_bytes.as_ref().and_then(|d| Layout::parse(d.as_ref()).ok());
+        let debug_frames = [
+            layout.debug_frame.clone().map(DebugFrameSection::new),
+            debug_layout.and_then(|layout| layout.debug_frame).map(DebugFrameSection::new),
+        ];
+        let header = layout.eh_frame_hdr.as_ref().and_then(|section| {
+            HeaderTable::parse(bytes.as_ref(), section, layout.eh_frame.as_ref()?.svma)
+        });
+        Ok(Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            layout,
+            bytes: Box::new(bytes),
+            debug_bytes: debug_bytes.map(|bytes| Box::new(bytes) as FileBytes),
+            header,
+            eh_index: OnceLock::new(),
+            debug_frames,
+        })
+    }
+
+    /// The processor that the code is for.
+    pub fn arch(&self) -> Arch {
+        self.layout.arch
+    }
+
+    /// The virtual address that the file gives to the byte at a file offset, if that is in a
+    /// segment of code.
+    pub fn svma(&self, file_offset: u64) -> Option<u64> {
+        self.svma_of_offset(file_offset, 1)
+    }
+
+    /// The virtual address of the first byte of a mapping of `len` bytes from a file offset, which
+    /// may begin before the segment of code that it is a mapping of.
+    pub(crate) fn svma_of_offset(&self, file_offset: u64, len: u64) -> Option<u64> {
+        let end = file_offset.saturating_add(len);
+        let segment = self.layout.code.iter().find(|segment| {
+            segment.offset < end && file_offset < segment.offset.saturating_add(segment.size)
+        })?;
+        Some(segment.svma.wrapping_add(file_offset.wrapping_sub(segment.offset)))
+    }
+
+    /// Distinguishes this from all other unwind information in the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// `len` bytes of code at a virtual address.
+    pub(crate) fn code(&self, svma: u64, len: usize) -> Option<&[u8]> {
+        let segment = self
+            .layout
+            .code
+            .iter()
+            .find(|segment| segment.svma <= svma && svma - segment.svma < segment.size)?;
+        let start = usize::try_from(segment.offset.checked_add(svma - segment.svma)?).ok()?;
+        (*self.bytes).as_ref().get(start..start.checked_add(len)?)
+    }
+
+    /// Whether an address is in a procedure linkage table.
+    pub(crate) fn in_plt(&self, svma: u64) -> bool {
+        self.layout.plt.iter().any(|range| range.contains(&svma))
+    }
+
+    /// Whether an address is in the code that the file starts with: `_start`, of which some C
+    /// libraries' have no table. It is a few instructions of assembly.
+    pub(crate) fn in_entry(&self, svma: u64) -> bool {
+        const LONGEST: u64 = 64;
+        let entry = self.layout.entry;
+        entry != 0 && entry <= svma && svma - entry < LONGEST
+    }
+
+    /// The rule for the frame whose code is at a virtual address.
+    pub(crate) fn rule(&self, svma: u64, context: &mut Context) -> Compiled {
+        let eh_frame = self.rule_in_eh_frame(svma, context);
+        if !matches!(eh_frame, Compiled::Rule(Rule::Missing)) {
+            return eh_frame;
+        }
+        for at in 0..self.debug_frames.len() {
+            let found = self.rule_in_debug_frame(at, svma, context);
+            if !matches!(found, Compiled::Rule(Rule::Missing)) {
+                return found;
+            }
+        }
+        eh_frame
+    }
+
+    fn rule_in_eh_frame(&self, svma: u64, context: &mut Context) -> Compiled {
+        let Some(eh_frame) = self.eh_frame() else {
+            return Compiled::Rule(Rule::Missing);
+        };
+        let bases = self.bases();
+        let offset = match &self.header {
+            Some(header) => header.lookup((*self.bytes).as_ref(), svma),
+            None => self.eh_index.get_or_init(|| FdeIndex::new(&eh_frame, &bases)).lookup(svma),
+        };
+        self.rule_at(Section::EhFrame, &eh_frame, &bases, offset, svma, context)
+    }
+
+    fn rule_in_debug_frame(&self, at: usize, svma: u64, context: &mut Context) -> Compiled {
+        let Some(section) = &self.debug_frames[at] else {
+            return Compiled::Rule(Rule::Missing);
+        };
+        let debug_frame = self.debug_frame(at);
+        let bases = BaseAddresses::default();
+        let index = section.index.get_or_init(|| FdeIndex::new(&debug_frame, &bases));
+        let offset = index.lookup(svma);
+        self.rule_at(Section::DebugFrame(at), &debug_frame, &bases, offset, svma, context)
+    }
+
+    /// The rule for `svma` in the frame description entry at `offset`.
+    fn rule_at<'a, U: UnwindSection<Slice<'a>>>(
+        &self,
+        section: Section,
+        unwind_section: &U,
+        bases: &BaseAddresses,
+        offset: Option<usize>,
+        svma: u64,
+        context: &mut Context,
+    ) -> Compiled {
+        let Some(offset) = offset else {
+            return Compiled::Rule(Rule::Missing);
+        };
+        let fde = unwind_section.fde_from_offset(bases, offset.into(), U::cie_from_offset);
+        let Ok(fde) = fde else {
+            return Compiled::Rule(Rule::Bad);
+        };
+        if !fde.contains(svma) {
+            return Compiled::Rule(Rule::Missing);
+        }
+        let Ok(row) = fde.unwind_info_for_address(unwind_section, bases, context, svma) else {
+            return Compiled::Rule(Rule::Bad);
+        };
+        let source = RowSource {
+            arch: self.layout.arch,
+            section,
+            unwind_section,
+            return_address: fde.cie().return_address_register(),
+            signal: fde.is_signal_trampoline(),
+        };
+        rule::compile(&source, row)
+    }
+
+    /// The bytes of an expression in a row of this file.
+    pub(crate) fn expression<'a>(
+        &'a self,
+        section: Section,
+        expression: &gimli::UnwindExpression<usize>,
+    ) -> Option<gimli::Expression<Slice<'a>>> {
+        match section {
+            Section::EhFrame => expression.get(&self.eh_frame()?).ok(),
+            Section::DebugFrame(at) => expression.get(&self.debug_frame(at)).ok(),
+        }
+    }
+
+    fn eh_frame(&self) -> Option<EhFrame<Slice<'_>>> {
+        let section = self.layout.eh_frame.as_ref()?;
+        let bytes = (*self.bytes).as_ref().get(section.range.clone())?;
+        let mut eh_frame = EhFrame::new(bytes, LittleEndian);
+        eh_frame.set_address_size(8);
+        eh_frame.set_vendor(self.vendor());
+        Some(eh_frame)
+    }
+
+    fn debug_frame(&self, at: usize) -> DebugFrame<Slice<'_>> {
+        let file = match at {
+            0 => (*self.bytes).as_ref(),
+            _ => self.debug_bytes.as_ref().map_or(&[][..], |bytes| (**bytes).as_ref()),
+        };
+        let bytes = self.debug_frames[at].as_ref().map_or(&[][..], |section| section.bytes(file));
+        let mut debug_frame = DebugFrame::new(bytes, LittleEndian);
+        debug_frame.set_address_size(8);
+        debug_frame.set_vendor(self.vendor());
+        debug_frame
+    }
+
+    fn vendor(&self) -> Vendor {
+        match self.layout.arch {
+            Arch::X86_64 => Vendor::Default,
+            Arch::Aarch64 => Vendor::AArch64,
+        }
+    }
+
+    fn bases(&self) -> BaseAddresses {
+        let mut bases = BaseAddresses::default();
+        if let Some(section) = &self.layout.eh_frame {
+            bases = bases.set_eh_frame(section.svma);
+        }
+        if let Some(section) = &self.layout.eh_frame_hdr {
+            bases = bases.set_eh_frame_hdr(section.svma);
+        }
+        if let Some(svma) = self.layout.text {
+            bases = bases.set_text(svma);
+        }
+        if let Some(svma) = self.layout.got {
+            bases = bases.set_got(svma);
+        }
+        bases
+    }
+}

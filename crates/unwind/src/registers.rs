@@ -1,0 +1,205 @@
+//! The registers of one frame, by DWARF number.
+
+/// A processor architecture, as the unwinder needs to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arch {
+    /// x86-64. Register numbers: System V ABI, AMD64 supplement, figure 3.36 (`rax` 0, `rdx` 1,
+    /// `rcx` 2, `rbx` 3, `rsi` 4, `rdi` 5, `rbp` 6, `rsp` 7, `r8`–`r15` 8–15, return address 16).
+    X86_64,
+    /// 64-bit Arm. Register numbers: DWARF for the Arm 64-bit Architecture (`x0`–`x30` 0–30,
+    /// `sp` 31, `pc` 32).
+    Aarch64,
+}
+
+impl Arch {
+    /// DWARF number of the stack pointer.
+    pub const fn sp(self) -> u8 {
+        match self {
+            Self::X86_64 => 7,
+            Self::Aarch64 => 31,
+        }
+    }
+
+    /// DWARF number of the instruction pointer; on x86-64 that is the return address column.
+    pub const fn ip(self) -> u8 {
+        match self {
+            Self::X86_64 => 16,
+            Self::Aarch64 => 32,
+        }
+    }
+
+    /// DWARF number of the frame pointer.
+    pub const fn fp(self) -> u8 {
+        match self {
+            Self::X86_64 => 6,
+            Self::Aarch64 => 29,
+        }
+    }
+
+    /// The registers that a compact rule can say to be saved on the stack: those that a function
+    /// must preserve, and the link register.
+    pub(crate) const fn saved(self) -> &'static [u8] {
+        match self {
+            Self::X86_64 => &[6, 3, 12, 13, 14, 15],
+            Self::Aarch64 => &[29, 30, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
+        }
+    }
+}
+
+/// More than the highest DWARF number that is kept, for both architectures.
+pub(crate) const REGISTERS: usize = 33;
+
+/// The general registers of a thread, by DWARF number, each known or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Registers {
+    arch: Arch,
+    known: u64,
+    values: [u64; REGISTERS],
+}
+
+impl Registers {
+    /// All registers unknown.
+    pub const fn new(arch: Arch) -> Self {
+        Self { arch, known: 0, values: [0; REGISTERS] }
+    }
+
+    /// From the values of a perf sample's user registers: `mask` is `perf_event_attr`'s
+    /// `sample_regs_user`, `values` holds one value for each set bit, lowest bit first. Bits that
+    /// are no general register (segments, flags, vector registers) are passed over.
+    ///
+    /// The bit numbers are the kernel's `enum perf_event_x86_regs` and `enum perf_event_arm_regs`
+    /// (`arch/*/include/uapi/asm/perf_regs.h`).
+    pub fn from_perf(arch: Arch, mask: u64, values: &[u64]) -> Self {
+        // AX BX CX DX SI DI BP SP IP FLAGS CS SS DS ES FS GS R8 … R15
+        const NONE: u8 = u8::MAX;
+        const X86: [u8; 24] = [
+            0, 3, 2, 1, 4, 5, 6, 7, 16, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 8, 9, 10, 11, 12,
+            13, 14, 15,
+        ];
+        let mut registers = Self::new(arch);
+        let mut rest = mask;
+        for &value in values {
+            if rest == 0 {
+                break;
+            }
+            let bit = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let register = match arch {
+                Arch::X86_64 => X86.get(bit).copied().unwrap_or(NONE),
+                // X0–X29, LR, SP, PC: the kernel's order is DWARF's.
+                Arch::Aarch64 => bit as u8,
+            };
+            registers.set(register, value);
+        }
+        registers
+    }
+
+    /// Whose registers these are.
+    pub const fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// The value of the register with this DWARF number.
+    #[inline]
+    pub const fn get(&self, register: u8) -> Option<u64> {
+        if (register as usize) < REGISTERS && self.known >> register & 1 == 1 {
+            Some(self.values[register as usize])
+        } else {
+            None
+        }
+    }
+
+    /// Set the register with this DWARF number; a number that is no general register is ignored.
+    #[inline]
+    pub const fn set(&mut self, register: u8, value: u64) {
+        if (register as usize) < REGISTERS {
+            self.values[register as usize] = value;
+            self.known |= 1 << register;
+        }
+    }
+
+    /// Make the register unknown.
+    #[inline]
+    pub const fn forget(&mut self, register: u8) {
+        if (register as usize) < REGISTERS {
+            self.known &= !(1 << register);
+        }
+    }
+
+    /// The instruction pointer.
+    pub const fn ip(&self) -> Option<u64> {
+        self.get(self.arch.ip())
+    }
+
+    /// The stack pointer.
+    pub const fn sp(&self) -> Option<u64> {
+        self.get(self.arch.sp())
+    }
+
+    /// The frame pointer (`rbp`, `x29`).
+    pub const fn fp(&self) -> Option<u64> {
+        self.get(self.arch.fp())
+    }
+
+    /// Whether the thread is stopped just after a system call instruction, as far as the registers
+    /// tell: x86-64's `syscall` leaves the return address in `rcx`.
+    pub(crate) fn after_syscall(&self) -> bool {
+        const RCX: u8 = 2;
+        self.arch == Arch::X86_64 && self.get(RCX).is_some() && self.get(RCX) == self.ip()
+    }
+}
+
+/// A copy of the top of a thread's stack.
+#[derive(Clone, Copy, Debug)]
+pub struct StackCopy<'a> {
+    /// Address of the first byte: the stack pointer at the time of the sample.
+    pub start: u64,
+    /// The bytes from there upwards, as many as were copied.
+    pub bytes: &'a [u8],
+}
+
+impl StackCopy<'_> {
+    /// The 8 bytes at an address, if they were copied.
+    #[inline]
+    pub(crate) fn u64(&self, address: u64) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        let bytes = self.bytes.get(at..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*bytes))
+    }
+
+    /// `size` (1, 2, 4 or 8) bytes at an address, zero-extended.
+    pub(crate) fn unsigned(&self, address: u64, size: u8) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        let bytes = self.bytes.get(at..at.checked_add(size.into())?)?;
+        let mut value = [0; 8];
+        value.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(u64::from_le_bytes(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn perf_registers_come_in_bit_order_and_skip_what_is_no_general_register() {
+        // BX, FLAGS, R15: bits 1, 9, 23.
+        let mask = 1 << 1 | 1 << 9 | 1 << 23;
+        let registers = Registers::from_perf(Arch::X86_64, mask, &[11, 22, 33, 44]);
+        assert_eq!(registers.get(3), Some(11));
+        assert_eq!(registers.get(15), Some(33));
+        assert_eq!(registers.known.count_ones(), 2);
+    }
+
+    #[test]
+    fn reads_end_with_the_copy() {
+        let stack = StackCopy { start: 0x1000, bytes: &[1, 0, 0, 0, 0, 0, 0, 0, 2] };
+        assert_eq!(stack.u64(0x1000), Some(1));
+        assert_eq!(stack.u64(0x1001), Some(2 << 56));
+        assert_eq!(stack.u64(0x1002), None);
+        assert_eq!(stack.u64(0xfff), None);
+        assert_eq!(stack.u64(u64::MAX), None);
+        assert_eq!(stack.unsigned(0x1008, 1), Some(2));
+        assert_eq!(stack.unsigned(0x1008, 2), None);
+    }
+}

@@ -1,0 +1,221 @@
+//! How to get from a frame to its caller: the rules that unwind tables are compiled to.
+//!
+//! Nearly all code follows a few patterns, so the common form, [`Compact`], is 20 bytes without a
+//! pointer: the canonical frame address (CFA) from one register, and the registers that the
+//! function saved at fixed places below it. What does not fit is kept as a [`Row`], the row of the
+//! DWARF table as it stands.
+
+use gimli::{CfaRule, Operation, Reader, RegisterRule, UnwindExpression, UnwindSection};
+
+use crate::info::Slice;
+use crate::registers::{Arch, REGISTERS};
+
+/// A frame's canonical frame address: the stack pointer in the caller after the call returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Cfa {
+    /// `register + offset`
+    Offset { register: u8, offset: i32 },
+    /// `*(register + offset) + add`: realigned stacks, OpenSSL's assembly.
+    Deref { register: u8, add: i16, offset: i32 },
+    /// `rsp + 8 + (ip & 15 >= first ? 8 : 0)`: linkers describe a whole table of x86-64 PLT entries
+    /// so, each of which has pushed its number from byte `first` on.
+    Plt { first: u8 },
+}
+
+/// The common form of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Compact {
+    pub cfa: Cfa,
+    /// For each register of [`Arch::saved`], the number of 8-byte words below the CFA at which it
+    /// is; 0: it still has its value. On x86-64 the return address is always the first word.
+    pub saved: [u8; 12],
+}
+
+/// How to get from a frame to its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    Compact(Compact),
+    /// Rare: the row with this index in the unwinder's own list.
+    Row(u32),
+    /// The return address is undefined: the first frame of a thread.
+    Root,
+    /// The tables say nothing about this address.
+    Missing,
+    /// The tables say something that makes no sense.
+    Bad,
+}
+
+/// One row of a DWARF table, for what [`Compact`] cannot say.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub cfa: CfaRule<usize>,
+    pub registers: Box<[(u8, RegisterRule<usize>)]>,
+    /// The column that holds the return address.
+    pub return_address: u8,
+    /// A frame that the kernel made to run a signal handler.
+    pub signal: bool,
+    /// Where the row's expressions are.
+    pub section: Section,
+}
+
+/// Which section a [`Row`] is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    EhFrame,
+    /// `.debug_frame` of the file itself (0) or its separate debug file (1).
+    DebugFrame(usize),
+}
+
+/// What a table row was compiled to.
+pub(crate) enum Compiled {
+    Rule(Rule),
+    Row(Row),
+}
+
+/// The parts of a table row that gimli leaves to the caller to put together.
+pub(crate) struct RowSource<'a, U> {
+    pub arch: Arch,
+    pub section: Section,
+    pub unwind_section: &'a U,
+    pub return_address: gimli::Register,
+    pub signal: bool,
+}
+
+/// Compile a row of a DWARF table.
+pub(crate) fn compile<'a, U, S>(
+    source: &RowSource<'_, U>,
+    row: &gimli::UnwindTableRow<usize, S>,
+) -> Compiled
+where
+    U: UnwindSection<Slice<'a>>,
+    S: gimli::UnwindContextStorage<usize>,
+{
+    if row.register(source.return_address) == Some(RegisterRule::Undefined) {
+        return Compiled::Rule(Rule::Root);
+    }
+    if let Some(compact) = compact(source, row) {
+        return Compiled::Rule(Rule::Compact(compact));
+    }
+    let registers = row
+        .registers()
+        .filter(|(register, _)| usize::from(register.0) < REGISTERS)
+        .map(|(register, rule)| (register.0 as u8, rule.clone()))
+        .collect();
+    Compiled::Row(Row {
+        cfa: row.cfa().clone(),
+        registers,
+        return_address: u8::try_from(source.return_address.0).unwrap_or(u8::MAX),
+        signal: source.signal,
+        section: source.section,
+    })
+}
+
+fn compact<'a, U, S>(
+    source: &RowSource<'_, U>,
+    row: &gimli::UnwindTableRow<usize, S>,
+) -> Option<Compact>
+where
+    U: UnwindSection<Slice<'a>>,
+    S: gimli::UnwindContextStorage<usize>,
+{
+    let return_address = match source.arch {
+        Arch::X86_64 => 16,
+        Arch::Aarch64 => 30,
+    };
+    if source.signal || source.return_address.0 != return_address {
+        return None;
+    }
+    let cfa = match row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } => {
+            Cfa::Offset { register: general(register.0)?, offset: i32::try_from(*offset).ok()? }
+        }
+        CfaRule::Expression(expression) => known_expression(source, expression)?,
+    };
+    let mut saved = [0; 12];
+    let mut return_address_saved = source.arch == Arch::Aarch64;
+    for (register, rule) in row.registers() {
+        let at = source.arch.saved().iter().position(|&saved| u16::from(saved) == register.0);
+        match (at, rule) {
+            (_, RegisterRule::SameValue) => {}
+            (Some(at), RegisterRule::Offset(offset)) => saved[at] = words_below(*offset)?,
+            (None, RegisterRule::Offset(-8)) if register.0 == 16 => return_address_saved = true,
+            // Vector registers and the like are never needed to find the caller.
+            (None, _) if usize::from(register.0) >= REGISTERS => {}
+            _ => return None,
+        }
+    }
+    return_address_saved.then_some(Compact { cfa, saved })
+}
+
+fn general(register: u16) -> Option<u8> {
+    u8::try_from(register).ok().filter(|&register| usize::from(register) < REGISTERS)
+}
+
+fn words_below(offset: i64) -> Option<u8> {
+    let below = offset.checked_neg()?;
+    (below > 0 && below % 8 == 0).then_some(below / 8).and_then(|words| u8::try_from(words).ok())
+}
+
+/// The CFA expressions that a compact rule has a form for.
+fn known_expression<'a, U>(
+    source: &RowSource<'_, U>,
+    expression: &UnwindExpression<usize>,
+) -> Option<Cfa>
+where
+    U: UnwindSection<Slice<'a>>,
+{
+    const LONGEST: usize = 8;
+    let expression = expression.get(source.unwind_section).ok()?;
+    let mut operations = expression.operations(ENCODING);
+    let mut list = [const { Operation::Nop }; LONGEST];
+    let mut len = 0;
+    while let Some(operation) = operations.next().ok()? {
+        *list.get_mut(len)? = operation;
+        len += 1;
+    }
+    match &list[..len] {
+        [Operation::RegisterOffset { register, offset, .. }, rest @ ..] => match rest {
+            [Operation::Deref { size: 8, space: false, .. }, rest @ ..] => Some(Cfa::Deref {
+                register: general(register.0)?,
+                offset: i32::try_from(*offset).ok()?,
+                add: i16::try_from(addend(rest)?).ok()?,
+            }),
+            _ if register.0 == 7 && *offset == 8 => plt(rest),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A constant that is added at the end of an expression.
+fn addend<R: Reader>(operations: &[Operation<R>]) -> Option<i64> {
+    match operations {
+        [] => Some(0),
+        [Operation::PlusConstant { value }] => i64::try_from(*value).ok(),
+        [Operation::SignedConstant { value }, Operation::Plus] => Some(*value),
+        [Operation::UnsignedConstant { value }, Operation::Plus] => i64::try_from(*value).ok(),
+        _ => None,
+    }
+}
+
+/// The rest of `breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus`.
+fn plt<R: Reader>(operations: &[Operation<R>]) -> Option<Cfa> {
+    use Operation::{And, Ge, Plus, RegisterOffset, Shl, UnsignedConstant};
+    match operations {
+        [
+            RegisterOffset { register: gimli::Register(16), offset: 0, .. },
+            UnsignedConstant { value: 15 },
+            And,
+            UnsignedConstant { value: first @ 0..=15 },
+            Ge,
+            UnsignedConstant { value: 3 },
+            Shl,
+            Plus,
+        ] => Some(Cfa::Plt { first: *first as u8 }),
+        _ => None,
+    }
+}
+
+/// Expressions in unwind tables: 64-bit addresses, and no operation in them depends on the version.
+pub(crate) const ENCODING: gimli::Encoding =
+    gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 5 };

@@ -1,0 +1,307 @@
+//! From the registers and the stack of a sample to its frames.
+
+use crate::evaluate::{self, Failure};
+use crate::fallback::{Found, Tableless};
+use crate::info::{Context, UnwindInfo};
+use crate::registers::{Arch, Registers, StackCopy};
+use crate::rule::{Compiled, Row, Rule};
+use crate::space::{AddressSpace, Mapping};
+
+/// One frame of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The address at which the frame's code goes on, or was interrupted.
+    pub address: u64,
+    /// Whether the frame's code is in a call (or a system call) that returns to `address`. The call
+    /// is what to look up, and it ends just before: look up `address - 1`, for at `address` another
+    /// line or function may begin.
+    pub is_return_address: bool,
+}
+
+impl Frame {
+    /// The address to look up in symbol and line tables.
+    pub const fn lookup_address(&self) -> u64 {
+        self.address.wrapping_sub(self.is_return_address as u64)
+    }
+}
+
+/// Where the frames of a stack ended, and why. All but [`Root`](Self::Root) leave outer frames
+/// unknown; the last frame found is the one whose caller was not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StackEnd {
+    /// With the first frame of the thread: the stack is whole.
+    Root,
+    /// The caller is further up the stack than was copied.
+    Truncated,
+    /// The caller is below the stack pointer: on another stack (a signal handler's own, a
+    /// coroutine's), of which there is no copy, or the stack is damaged.
+    OffStack,
+    /// The last frame's code has no table, and no frame pointer that would lead on.
+    NoRule,
+    /// The last frame's table makes no sense, or asks for a register that is not known.
+    BadRule,
+    /// There are more frames than were asked for.
+    TooManyFrames,
+}
+
+/// What else there is to say about a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unwound {
+    /// Where the frames ended, and why.
+    pub end: StackEnd,
+    /// How many frames were left without the help of a table, by frame pointers for the most part.
+    /// Next to such a frame, one may be missing: in its first and last instructions a function's
+    /// frame pointer is still its caller's.
+    pub without_table: u32,
+    /// Bytes of the stack up to the last frame found: what a copy had to hold to get there.
+    pub depth: u64,
+}
+
+/// Unwinds stacks, and remembers rules from one to the next. One for each thread that unwinds.
+pub struct Unwinder {
+    arch: Arch,
+    cache: Box<[Cached]>,
+    rows: Vec<Row>,
+    context: Box<Context>,
+}
+
+/// A rule by the file and the address in it that it is for.
+#[derive(Clone, Copy)]
+struct Cached {
+    svma: u64,
+    /// [`UnwindInfo::id`]; 0: none.
+    info: u32,
+    rule: Rule,
+}
+
+/// A machine-wide recording of a compiler at work meets some 40,000 addresses: with 65,536 entries
+/// of 32 bytes 99.8 % are found, with 509 entries 91.5 %.
+const CACHE_BITS: u32 = 16;
+
+/// Rows that fit no compact rule are few (hundreds in a distribution's libraries).
+const MOST_ROWS: usize = 4096;
+
+const EMPTY: Cached = Cached { svma: 0, info: 0, rule: Rule::Missing };
+
+impl Unwinder {
+    /// An unwinder for threads of one architecture.
+    pub fn new(arch: Arch) -> Self {
+        Self {
+            arch,
+            cache: vec![EMPTY; 1 << CACHE_BITS].into_boxed_slice(),
+            rows: Vec::new(),
+            context: Box::new(Context::new_in()),
+        }
+    }
+
+    /// Append the frames of a stack, innermost first: at most `max_frames`.
+    ///
+    /// Without a stack and an instruction pointer in the registers, there is no frame.
+    pub fn unwind(
+        &mut self,
+        space: &AddressSpace,
+        registers: &Registers,
+        stack: StackCopy<'_>,
+        max_frames: usize,
+        out: &mut Vec<Frame>,
+    ) -> Unwound {
+        let mut walk = Walk {
+            unwinder: self,
+            space,
+            stack,
+            registers: *registers,
+            sp: stack.start,
+            guess: 0,
+            without_table: 0,
+            chained: false,
+        };
+        let end = walk.frames(max_frames, out);
+        let depth = walk.sp.saturating_sub(stack.start);
+        Unwound { end, without_table: walk.without_table, depth }
+    }
+
+    /// The rule for an address of a file.
+    #[inline]
+    fn rule(&mut self, info: &UnwindInfo, svma: u64) -> Rule {
+        let mixed = (svma ^ u64::from(info.id()) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let slot = (mixed >> (64 - CACHE_BITS)) as usize;
+        let cached = &self.cache[slot];
+        if cached.svma == svma && cached.info == info.id() {
+            return cached.rule;
+        }
+        self.compile(info, svma, slot)
+    }
+
+    #[cold]
+    fn compile(&mut self, info: &UnwindInfo, svma: u64, slot: usize) -> Rule {
+        let rule = match info.rule(svma, &mut self.context) {
+            Compiled::Rule(rule) => rule,
+            Compiled::Row(row) => {
+                if self.rows.len() == MOST_ROWS {
+                    self.rows.clear();
+                    self.cache.fill(EMPTY);
+                }
+                self.rows.push(row);
+                Rule::Row(self.rows.len() as u32 - 1)
+            }
+        };
+        self.cache[slot] = Cached { svma, info: info.id(), rule };
+        rule
+    }
+}
+
+/// A stack being unwound.
+struct Walk<'a> {
+    unwinder: &'a mut Unwinder,
+    space: &'a AddressSpace,
+    stack: StackCopy<'a>,
+    registers: Registers,
+    /// Everything below has been left.
+    sp: u64,
+    guess: usize,
+    without_table: u32,
+    /// The last frame was left by its frame pointer.
+    chained: bool,
+}
+
+/// What became of an attempt to leave a frame.
+enum Step {
+    /// The registers are the caller's, which is in a call.
+    Called,
+    /// The registers are those of a frame that was interrupted by a signal.
+    Interrupted,
+    End(StackEnd),
+}
+
+impl Walk<'_> {
+    fn frames(&mut self, max_frames: usize, out: &mut Vec<Frame>) -> StackEnd {
+        let mut is_return_address = false;
+        for number in 0..max_frames {
+            // At any instruction, not in a call: the frame may be made only in part.
+            let interrupted = !is_return_address;
+            let Some(address) = self.registers.ip() else { return StackEnd::NoRule };
+            let mapping = self
+                .space
+                .lookup_near(&mut self.guess, address.wrapping_sub(u64::from(is_return_address)));
+            if number == 0 {
+                is_return_address = after_syscall(&self.registers, mapping, address);
+            }
+            let frame = Frame { address, is_return_address };
+            out.push(frame);
+            is_return_address = match self.step(frame, mapping, interrupted) {
+                Step::Called => true,
+                Step::Interrupted => false,
+                Step::End(end) => return end,
+            };
+            if self.registers.ip() == Some(0) {
+                return StackEnd::Root;
+            }
+        }
+        StackEnd::TooManyFrames
+    }
+
+    /// Leave a frame.
+    #[inline]
+    fn step(&mut self, frame: Frame, mapping: Option<&Mapping>, interrupted: bool) -> Step {
+        let Some((mapping, info)) = mapping.and_then(|m| Some((m, m.info.as_deref()?))) else {
+            return self.without_table(mapping, interrupted);
+        };
+        let rule = self.unwinder.rule(info, mapping.svma(frame.lookup_address()));
+        let (applied, signal) = match rule {
+            Rule::Compact(rule) => {
+                (evaluate::compact(&rule, &mut self.registers, &self.stack), false)
+            }
+            Rule::Row(at) => {
+                let row = &self.unwinder.rows[at as usize];
+                (evaluate::row(row, info, &mut self.registers, &self.stack), row.signal)
+            }
+            Rule::Root => return Step::End(StackEnd::Root),
+            Rule::Bad => return Step::End(StackEnd::BadRule),
+            Rule::Missing => return self.without_table(Some(mapping), interrupted),
+        };
+        match applied {
+            Ok(()) if signal => {
+                // A handler may have a stack of its own, anywhere.
+                self.chained = false;
+                self.sp = self.registers.sp().unwrap_or(self.sp);
+                Step::Interrupted
+            }
+            Ok(()) => self.left(interrupted),
+            // The frame before was left by its frame pointer, which says less than a table.
+            Err(Failure::UnknownRegister) => self.without_table(Some(mapping), interrupted),
+            Err(failure) => Step::End(end(failure)),
+        }
+    }
+
+    /// Left a frame by its table: the stack must have become shorter.
+    #[inline]
+    fn left(&mut self, interrupted: bool) -> Step {
+        self.chained = false;
+        let sp = self.registers.sp().unwrap_or_default();
+        // A leaf function of aarch64 has nothing on the stack.
+        if sp > self.sp || (sp == self.sp && interrupted && self.unwinder.arch == Arch::Aarch64) {
+            self.sp = sp;
+            return Step::Called;
+        }
+        let copied = sp >= self.stack.start;
+        Step::End(if copied { StackEnd::BadRule } else { StackEnd::OffStack })
+    }
+
+    #[cold]
+    fn without_table(&mut self, mapping: Option<&Mapping>, interrupted: bool) -> Step {
+        let frame = Tableless {
+            space: self.space,
+            stack: self.stack,
+            mapping,
+            interrupted,
+            chained: self.chained,
+        };
+        let found = match frame.step(&mut self.registers) {
+            Ok(found) => found,
+            Err(failure) => return Step::End(end(failure)),
+        };
+        let sp = self.registers.sp().unwrap_or(self.sp);
+        match found {
+            Found::ByFramePointer | Found::AsLeaf => {
+                self.without_table += 1;
+                self.chained = found == Found::ByFramePointer;
+                self.sp = self.sp.max(sp);
+                Step::Called
+            }
+            Found::Signal => {
+                self.without_table += 1;
+                self.chained = false;
+                self.sp = sp;
+                Step::Interrupted
+            }
+            Found::Root => Step::End(StackEnd::Root),
+            Found::Nothing => Step::End(StackEnd::NoRule),
+        }
+    }
+}
+
+fn end(failure: Failure) -> StackEnd {
+    match failure {
+        Failure::Truncated => StackEnd::Truncated,
+        Failure::OffStack => StackEnd::OffStack,
+        Failure::UnknownRegister | Failure::Bad => StackEnd::BadRule,
+    }
+}
+
+/// Whether the innermost frame is in a system call. Its address is then the one that the call
+/// returns to, and as with other calls may be behind the function's last instruction.
+fn after_syscall(registers: &Registers, mapping: Option<&Mapping>, ip: u64) -> bool {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    const SVC_0: [u8; 4] = [0x01, 0x00, 0x00, 0xd4];
+    let Some((mapping, info)) = mapping.and_then(|m| Some((m, m.info.as_deref()?))) else {
+        return false;
+    };
+    let code: &[u8] = match registers.arch() {
+        // `call *%rcx` leaves `rcx` the same as `syscall` does, so look at the code, too.
+        Arch::X86_64 if registers.after_syscall() => &SYSCALL,
+        Arch::X86_64 => return false,
+        Arch::Aarch64 => &SVC_0,
+    };
+    let svma = mapping.svma(ip).wrapping_sub(code.len() as u64);
+    info.code(svma, code.len()) == Some(code)
+}

@@ -1,0 +1,89 @@
+//! What the tests and examples need around the unwinder: the mappings of a live process.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use pyrograph_unwind::{AddressSpace, UnwindInfo};
+
+/// One line of `/proc/PID/maps`.
+pub struct Line {
+    pub start: u64,
+    pub end: u64,
+    pub executable: bool,
+    pub file_offset: u64,
+    pub path: String,
+}
+
+/// The mappings of a process.
+pub fn lines(pid: &str) -> Vec<Line> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let lines = maps.lines().map(|line| {
+        // 7f8a-7f8b r-xp 00026000 fe:00 1234   /usr/lib/x86_64-linux-gnu/libc.so.6
+        let mut fields = line.splitn(6, ' ');
+        let mut field = || fields.next().unwrap_or_default();
+        let (start, end) = field().split_once('-').unwrap();
+        let hex = |text| u64::from_str_radix(text, 16).unwrap();
+        let (start, end) = (hex(start), hex(end));
+        let executable = field().contains('x');
+        let file_offset = hex(field());
+        let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim().to_string();
+        Line { start, end, executable, file_offset, path }
+    });
+    lines.collect()
+}
+
+/// Unwind information by path, read once.
+#[derive(Default)]
+pub struct Files {
+    infos: HashMap<String, Option<Arc<UnwindInfo>>>,
+    vdso: Option<Arc<UnwindInfo>>,
+}
+
+impl Files {
+    /// The executable mappings of a process.
+    pub fn space(&mut self, pid: &str, lines: &[Line]) -> AddressSpace {
+        let mut space = AddressSpace::new();
+        for line in lines.iter().filter(|line| line.executable) {
+            let info = match line.path.as_str() {
+                "[vdso]" => self.vdso(),
+                path if path.starts_with('/') => self.file(pid, path),
+                _ => None,
+            };
+            space.map(line.start..line.end, line.file_offset, info);
+        }
+        space
+    }
+
+    fn file(&mut self, pid: &str, path: &str) -> Option<Arc<UnwindInfo>> {
+        let read = || {
+            let bytes = fs::read(format!("/proc/{pid}/root{path}")).ok()?;
+            let debug = build_id_file(&bytes);
+            UnwindInfo::from_elf(bytes, debug).ok().map(Arc::new)
+        };
+        self.infos.entry(path.to_string()).or_insert_with(read).clone()
+    }
+
+    /// The kernel maps the same vDSO into each process.
+    fn vdso(&mut self) -> Option<Arc<UnwindInfo>> {
+        let read = || {
+            let line = lines("self").into_iter().find(|line| line.path == "[vdso]")?;
+            let (start, len) = (line.start as *const u8, (line.end - line.start) as usize);
+            // SAFETY: the vDSO stays mapped, and readable, as long as the process lives.
+            let bytes = unsafe { std::slice::from_raw_parts(start, len) };
+            UnwindInfo::from_elf(bytes, None::<Vec<u8>>).ok().map(Arc::new)
+        };
+        self.vdso = self.vdso.take().or_else(read);
+        self.vdso.clone()
+    }
+}
+
+/// The separate debug file of an ELF file, by its build ID.
+fn build_id_file(bytes: &[u8]) -> Option<Vec<u8>> {
+    use object::Object;
+    let id = object::File::parse(bytes).ok()?.build_id().ok()??.to_vec();
+    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let (first, rest) = hex.split_at_checked(2)?;
+    fs::read(Path::new("/usr/lib/debug/.build-id").join(first).join(format!("{rest}.debug"))).ok()
+}
