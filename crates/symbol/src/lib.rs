@@ -1,1 +1,19 @@
-//! To be written.
+//! Addresses in, functions out: name, file, line, and the calls that the compiler inlined.
+
+mod build_id;
+mod debug;
+mod demangle;
+mod dwarf;
+mod image;
+mod inline;
+mod lines;
+mod locate;
+mod module;
+mod symbolize;
+mod symbols;
+
+pub use build_id::{BuildId, InvalidBuildId};
+pub use demangle::demangle;
+pub use locate::Locator;
+pub use module::{Error, Module, Segment, Source};
+pub use symbolize::{Frame, Options, Symbolization, Symbolized, Warning};

@@ -1,0 +1,353 @@
+//! DWARF debug information: its sections, its units, and the names in it.
+//!
+//! The section layouts are those of the DWARF Debugging Information Format, versions 2 to 5.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use gimli::{AttributeValue, DebugInfoOffset, DwarfSections, RunTimeEndian, SectionId, UnitOffset};
+use object::Object;
+
+use crate::demangle::demangle;
+use crate::image::{Image, Section};
+
+pub(crate) type Reader<'a> = gimli::EndianSlice<'a, RunTimeEndian>;
+pub(crate) type Dwarf<'a> = gimli::Dwarf<Reader<'a>>;
+pub(crate) type Unit<'a> = gimli::Unit<Reader<'a>>;
+
+/// A specification may refer to another entry, and that to the next. Real chains have up to three
+/// links; damaged ones may have a loop.
+const MAX_REFERENCES: usize = 16;
+
+/// Where the DWARF sections of one file are. The sections that symbolization never reads
+/// (locations, macros, indexes) are not loaded.
+#[derive(Debug)]
+pub(crate) struct DebugSections {
+    sections: DwarfSections<Section>,
+    endian: RunTimeEndian,
+}
+
+impl DebugSections {
+    /// The sections of `elf`, or nothing if it has no debug information.
+    pub fn load(elf: &object::File<'_>) -> Result<Option<Self>, String> {
+        Self::load_named(elf, |id| Some(id.name()))
+    }
+
+    pub fn load_named(
+        elf: &object::File<'_>,
+        name: impl Fn(SectionId) -> Option<&'static str>,
+    ) -> Result<Option<Self>, String> {
+        let endian =
+            if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let mut has_units = false;
+        let sections = DwarfSections::load(|id| {
+            let Some(name) = name(id).filter(|_| is_read(id)) else { return Ok(Section::EMPTY) };
+            let section = Section::load(elf, name)?;
+            has_units |= id == SectionId::DebugInfo && !section.is_empty();
+            Ok::<_, String>(section)
+        })?;
+        Ok(has_units.then_some(Self { sections, endian }))
+    }
+
+    pub fn dwarf<'a>(&'a self, image: &'a Image) -> Dwarf<'a> {
+        self.sections.borrow(|section| Reader::new(section.bytes(image), self.endian))
+    }
+}
+
+fn is_read(id: SectionId) -> bool {
+    matches!(
+        id,
+        SectionId::DebugAbbrev
+            | SectionId::DebugAddr
+            | SectionId::DebugInfo
+            | SectionId::DebugLine
+            | SectionId::DebugLineStr
+            | SectionId::DebugRanges
+            | SectionId::DebugRngLists
+            | SectionId::DebugStr
+            | SectionId::DebugStrOffsets
+    )
+}
+
+/// Which unit holds which addresses. Owns nothing of the file, so that it can be kept.
+#[derive(Debug, Default)]
+pub(crate) struct UnitIndex {
+    /// Offset of each unit in `.debug_info`; ascending.
+    offsets: Vec<usize>,
+    /// Address ranges and the position in `offsets` of the unit that claims them.
+    ranges: Vec<(u64, u64, u32)>,
+    /// Units with code that do not say where: they have to be asked.
+    unranged: Vec<u32>,
+}
+
+impl UnitIndex {
+    /// Reads the root entry of each unit. `lowest` is where code begins.
+    pub fn build(dwarf: &Dwarf<'_>, lowest: u64) -> gimli::Result<Self> {
+        let mut index = Self::default();
+        let mut units = dwarf.units();
+        while let Some(header) = units.next()? {
+            let Some(offset) = header.debug_info_offset() else { continue };
+            let position = u32::try_from(index.offsets.len()).unwrap_or(u32::MAX);
+            index.offsets.push(offset.0);
+            // Partial units hold what others refer to, type units hold types: neither has code.
+            if !matches!(
+                header.type_(),
+                gimli::UnitType::Compilation
+                    | gimli::UnitType::Skeleton(_)
+                    | gimli::UnitType::SplitCompilation(_)
+            ) {
+                continue;
+            }
+            // A damaged unit does not take the others with it.
+            let _ = index.add_unit(dwarf, header, position, lowest);
+        }
+        Ok(index)
+    }
+
+    fn add_unit(
+        &mut self,
+        dwarf: &Dwarf<'_>,
+        header: gimli::UnitHeader<Reader<'_>>,
+        position: u32,
+        lowest: u64,
+    ) -> gimli::Result<()> {
+        let (unit, root) = light_unit(dwarf, header)?;
+        let before = self.ranges.len();
+        let mut ranges = dwarf.die_ranges(&unit, &root)?;
+        while let Some(range) = ranges.next()? {
+            // A discarded function is left with an address of 0 (or 1, in `.debug_ranges`).
+            if range.begin >= lowest && range.begin < range.end {
+                self.ranges.push((range.begin, range.end, position));
+            }
+        }
+        let has_lines = root.attr_value(gimli::DW_AT_stmt_list).is_some();
+        let says_where = root.has_attr(gimli::DW_AT_ranges) || root.has_attr(gimli::DW_AT_high_pc);
+        if self.ranges.len() == before && has_lines && !says_where {
+            self.unranged.push(position);
+        }
+        Ok(())
+    }
+
+    /// For each unit that claims some of `addresses` (sorted), its position and the positions of
+    /// the addresses, in the order of the units.
+    pub fn units_of(&self, addresses: &[u64]) -> Vec<(u32, Vec<u32>)> {
+        let mut claims: Vec<(u32, u32)> = Vec::new();
+        for &(begin, end, unit) in &self.ranges {
+            let first = addresses.partition_point(|&address| address < begin);
+            let count = addresses[first..].iter().take_while(|&&address| address < end).count();
+            claims.extend((first..first + count).map(|i| (unit, i as u32)));
+        }
+        claims.sort_unstable();
+        claims.dedup();
+        let mut units: Vec<_> = claims
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|chunk| (chunk[0].0, chunk.iter().map(|&(_, i)| i).collect()))
+            .collect();
+        let all = || (0..addresses.len() as u32).collect();
+        units.extend(self.unranged.iter().map(|&unit| (unit, all())));
+        units
+    }
+
+    pub fn offset(&self, position: u32) -> DebugInfoOffset {
+        DebugInfoOffset(self.offsets[position as usize])
+    }
+
+    /// The unit that holds the entry at `offset`.
+    fn containing(&self, offset: DebugInfoOffset) -> Option<DebugInfoOffset> {
+        let after = self.offsets.partition_point(|&unit| unit <= offset.0);
+        Some(DebugInfoOffset(self.offsets[after.checked_sub(1)?]))
+    }
+}
+
+/// A unit with what it takes to read its entries, and its root entry. What `gimli::Unit::new` does
+/// beside that, parsing the line program's file table, is dear where there are thousands of units.
+fn light_unit<'a>(
+    dwarf: &Dwarf<'a>,
+    header: gimli::UnitHeader<Reader<'a>>,
+) -> gimli::Result<(Unit<'a>, gimli::DebuggingInformationEntry<Reader<'a>>)> {
+    let encoding = header.encoding();
+    let mut unit = gimli::Unit {
+        abbreviations: dwarf.abbreviations(&header)?,
+        name: None,
+        comp_dir: None,
+        low_pc: 0,
+        str_offsets_base: gimli::DebugStrOffsetsBase::default_for_encoding_and_file(
+            encoding,
+            dwarf.file_type,
+        ),
+        addr_base: gimli::DebugAddrBase(0),
+        loclists_base: gimli::DebugLocListsBase(0),
+        rnglists_base: gimli::DebugRngListsBase::default_for_encoding_and_file(
+            encoding,
+            dwarf.file_type,
+        ),
+        line_program: None,
+        dwo_id: None,
+        header,
+    };
+    let mut root = gimli::DebuggingInformationEntry::null();
+    if !unit.entries_raw(None)?.read_entry(&mut root)? {
+        return Err(gimli::Error::MissingUnitDie);
+    }
+    for attribute in root.attrs() {
+        match attribute.value() {
+            AttributeValue::DebugStrOffsetsBase(base) => unit.str_offsets_base = base,
+            AttributeValue::DebugAddrBase(base) => unit.addr_base = base,
+            AttributeValue::DebugRngListsBase(base) => unit.rnglists_base = base,
+            _ => {}
+        }
+    }
+    if let Some(low_pc) = root.attr_value(gimli::DW_AT_low_pc) {
+        unit.low_pc = dwarf.attr_address(&unit, low_pc)?.unwrap_or(0);
+    }
+    Ok((unit, root))
+}
+
+/// Finds the names of functions, each once.
+pub(crate) struct Names<'a> {
+    /// The main file, and the supplementary one that `dwz` moves common entries to.
+    files: [Option<(&'a Dwarf<'a>, &'a UnitIndex)>; 2],
+    units: HashMap<(usize, usize), Option<Rc<Unit<'a>>>>,
+    names: HashMap<(usize, usize), Option<Arc<str>>>,
+}
+
+/// What an entry says about its name.
+enum Named<'a> {
+    Name(Reader<'a>),
+    At { file: usize, offset: DebugInfoOffset },
+    Nothing,
+}
+
+const MAIN: usize = 0;
+const SUPPLEMENTARY: usize = 1;
+
+impl<'a> Names<'a> {
+    pub fn new(
+        main: (&'a Dwarf<'a>, &'a UnitIndex),
+        supplementary: Option<(&'a Dwarf<'a>, &'a UnitIndex)>,
+    ) -> Self {
+        Self { files: [Some(main), supplementary], units: HashMap::new(), names: HashMap::new() }
+    }
+
+    /// The demangled name of the function at `offset` of the main file.
+    pub fn function(&mut self, offset: DebugInfoOffset) -> Option<Arc<str>> {
+        self.resolve(MAIN, offset, MAX_REFERENCES)
+    }
+
+    /// The demangled name of the function at `offset` in a unit that is not in `.debug_info` of
+    /// the main file.
+    pub fn function_in(
+        &mut self,
+        dwarf: &Dwarf<'a>,
+        unit: &Unit<'a>,
+        mut offset: UnitOffset,
+    ) -> Option<Arc<str>> {
+        let mut name = None;
+        for _ in 0..MAX_REFERENCES {
+            let entry = read_names(dwarf, unit, offset).ok()?;
+            if let Some(linkage_name) = entry.linkage_name {
+                return Some(readable(linkage_name));
+            }
+            name = name.or(entry.name);
+            match entry.origin {
+                Some(AttributeValue::UnitRef(origin)) => offset = origin,
+                _ => break,
+            }
+        }
+        name.map(readable)
+    }
+
+    fn resolve(&mut self, file: usize, offset: DebugInfoOffset, links: usize) -> Option<Arc<str>> {
+        let key = (file, offset.0);
+        if let Some(name) = self.names.get(&key) {
+            return name.clone();
+        }
+        let name = match self.read(file, offset) {
+            Ok((Named::Name(name), _)) => Some(readable(name)),
+            Ok((Named::At { file, offset }, fallback)) if links > 0 => {
+                self.resolve(file, offset, links - 1).or_else(|| fallback.map(readable))
+            }
+            Ok((_, fallback)) => fallback.map(readable),
+            Err(_) => None,
+        };
+        self.names.insert(key, name.clone());
+        name
+    }
+
+    /// A linkage name tells all: namespace, type, parameters. It often stands only where the
+    /// function is declared, so the plain name waits until the references have been followed.
+    fn read(
+        &mut self,
+        file: usize,
+        offset: DebugInfoOffset,
+    ) -> gimli::Result<(Named<'a>, Option<Reader<'a>>)> {
+        let missing = gimli::Error::NoEntryAtGivenOffset(offset.0 as u64);
+        let (dwarf, _) = self.files[file].ok_or(missing)?;
+        let unit = self.unit(file, offset).ok_or(missing)?;
+        let entry = offset.to_unit_offset(&unit.header).ok_or(missing)?;
+        let entry = read_names(dwarf, &unit, entry)?;
+        if let Some(name) = entry.linkage_name {
+            return Ok((Named::Name(name), None));
+        }
+        let next = match entry.origin {
+            Some(AttributeValue::UnitRef(origin)) => origin
+                .to_debug_info_offset(&unit.header)
+                .map_or(Named::Nothing, |offset| Named::At { file, offset }),
+            Some(AttributeValue::DebugInfoRef(offset)) => Named::At { file, offset },
+            Some(AttributeValue::DebugInfoRefSup(offset)) => {
+                Named::At { file: SUPPLEMENTARY, offset }
+            }
+            _ => Named::Nothing,
+        };
+        Ok((next, entry.name))
+    }
+
+    fn unit(&mut self, file: usize, offset: DebugInfoOffset) -> Option<Rc<Unit<'a>>> {
+        let (dwarf, index) = self.files[file]?;
+        let start = index.containing(offset)?;
+        let parse = || {
+            let header = dwarf.debug_info.header_from_offset(start).ok()?;
+            light_unit(dwarf, header).ok().map(|(unit, _)| Rc::new(unit))
+        };
+        self.units.entry((file, start.0)).or_insert_with(parse).clone()
+    }
+}
+
+struct EntryNames<'a> {
+    linkage_name: Option<Reader<'a>>,
+    name: Option<Reader<'a>>,
+    origin: Option<AttributeValue<Reader<'a>>>,
+}
+
+fn read_names<'a>(
+    dwarf: &Dwarf<'a>,
+    unit: &Unit<'a>,
+    offset: UnitOffset,
+) -> gimli::Result<EntryNames<'a>> {
+    let mut names = EntryNames { linkage_name: None, name: None, origin: None };
+    let mut entries = unit.entries_raw(Some(offset))?;
+    let Some(abbreviation) = entries.read_abbreviation()? else { return Ok(names) };
+    for &spec in abbreviation.attributes() {
+        let attribute = entries.read_attribute(spec)?;
+        match attribute.name() {
+            gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
+                names.linkage_name = dwarf.attr_string(unit, attribute.value()).ok();
+            }
+            gimli::DW_AT_name => names.name = dwarf.attr_string(unit, attribute.value()).ok(),
+            gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => {
+                names.origin = Some(attribute.value());
+            }
+            _ => {}
+        }
+    }
+    Ok(names)
+}
+
+fn readable(name: Reader<'_>) -> Arc<str> {
+    match name.to_string_lossy() {
+        Cow::Borrowed(name) => demangle(name).into(),
+        Cow::Owned(name) => demangle(&name).into(),
+    }
+}

@@ -1,0 +1,256 @@
+//! The function at an address, and the calls inlined around it.
+//!
+//! One walk over the entries of a unit finds them for all its addresses. It goes down only into
+//! functions and inlined calls that cover one of them, and needs no recursion.
+
+use gimli::{AttributeValue, UnitOffset};
+
+use crate::dwarf::{Dwarf, Reader, Unit};
+
+/// Deeper nesting than this is damage: what compilers make stays below 64.
+const MAX_INLINED: usize = 256;
+
+/// A call that was inlined.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    /// The entry of the inlined function.
+    pub function: UnitOffset,
+    /// Where the call stands: an index into the unit's file table, and the line, 0 if unknown.
+    pub file: Option<u64>,
+    pub line: u32,
+    /// Of the entry, to tell nested calls from ones that claim the same address side by side.
+    depth: isize,
+}
+
+/// What is at an address.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chain {
+    /// The entry of the function, and where the range of it that holds the address starts.
+    pub function: Option<(UnitOffset, u64)>,
+    /// Outermost first.
+    pub calls: Vec<Call>,
+}
+
+/// Finds the chains of `addresses` (sorted) in `unit`. Damage ends the walk; what was found before
+/// it stays.
+pub(crate) fn find(
+    dwarf: &Dwarf<'_>,
+    unit: &Unit<'_>,
+    addresses: &[u64],
+    lowest: u64,
+) -> Vec<Chain> {
+    let mut walk = Walk {
+        dwarf,
+        unit,
+        addresses,
+        lowest,
+        chains: vec![Chain::default(); addresses.len()],
+        scopes: Vec::new(),
+        base: 0,
+    };
+    let _ = walk.run(false);
+    // Functions inside functions (GNU C has them) are found only by looking into all of them.
+    if walk.chains.iter().any(|chain| chain.function.is_none()) {
+        let _ = walk.run(true);
+    }
+    walk.chains
+}
+
+struct Walk<'a, 'q> {
+    dwarf: &'q Dwarf<'a>,
+    unit: &'q Unit<'a>,
+    addresses: &'q [u64],
+    lowest: u64,
+    chains: Vec<Chain>,
+    /// The functions and inlined calls around the current entry, outermost first.
+    scopes: Vec<Scope>,
+    /// Added to the depth that `entries` counts, which starts at 0 again after a jump.
+    base: isize,
+}
+
+struct Scope {
+    depth: isize,
+    /// Positions of the addresses in it, ascending.
+    covered: Vec<u32>,
+}
+
+/// The attributes that place a function or call.
+#[derive(Default)]
+struct Place<'a> {
+    low_pc: Option<u64>,
+    high_pc: Option<u64>,
+    size: Option<u64>,
+    ranges: Option<AttributeValue<Reader<'a>>>,
+    sibling: Option<UnitOffset>,
+    call_file: Option<u64>,
+    call_line: u32,
+}
+
+type Entries<'a, 'q> = gimli::EntriesRaw<'q, Reader<'a>>;
+
+impl<'a, 'q> Walk<'a, 'q> {
+    fn run(&mut self, look_into_all: bool) -> gimli::Result<()> {
+        let unit = self.unit;
+        let mut entries = unit.entries_raw(None)?;
+        self.base = 0;
+        self.scopes.clear();
+        while !entries.is_empty() {
+            let offset = entries.next_offset();
+            let depth = self.base + entries.next_depth();
+            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            while self.scopes.last().is_some_and(|scope| scope.depth >= depth) {
+                self.scopes.pop();
+            }
+            let tag = abbreviation.tag();
+            let is_call = tag == gimli::DW_TAG_inlined_subroutine && !self.scopes.is_empty();
+            if tag != gimli::DW_TAG_subprogram && !is_call {
+                entries.skip_attributes(abbreviation.attributes())?;
+                continue;
+            }
+            let place = self.read_place(&mut entries, abbreviation)?;
+            let covered = self.covered(&place, is_call)?;
+            if covered.is_empty() {
+                if abbreviation.has_children() && !(look_into_all && !is_call) {
+                    self.skip_children(&mut entries, depth, place.sibling)?;
+                }
+                continue;
+            }
+            if is_call {
+                self.enter_call(offset, depth, &place, &covered);
+            } else {
+                self.enter_function(offset, &covered);
+            }
+            let covered = covered.into_iter().map(|(i, _)| i).collect();
+            self.scopes.push(Scope { depth, covered });
+        }
+        Ok(())
+    }
+
+    fn enter_function(&mut self, offset: UnitOffset, covered: &[(u32, u64)]) {
+        let is_nested = !self.scopes.is_empty();
+        for &(i, start) in covered {
+            let chain = &mut self.chains[i as usize];
+            // Identical functions may be folded into one: the first stands for all.
+            if chain.function.is_none() || is_nested {
+                *chain = Chain { function: Some((offset, start)), calls: Vec::new() };
+            }
+        }
+    }
+
+    fn enter_call(
+        &mut self,
+        function: UnitOffset,
+        depth: isize,
+        place: &Place<'a>,
+        covered: &[(u32, u64)],
+    ) {
+        let call = Call { function, file: place.call_file, line: place.call_line, depth };
+        for &(i, _) in covered {
+            let calls = &mut self.chains[i as usize].calls;
+            if calls.last().is_none_or(|outer| outer.depth < depth) && calls.len() < MAX_INLINED {
+                calls.push(call);
+            }
+        }
+    }
+
+    fn read_place(
+        &self,
+        entries: &mut Entries<'a, '_>,
+        abbreviation: &gimli::Abbreviation,
+    ) -> gimli::Result<Place<'a>> {
+        let mut place = Place::default();
+        for &spec in abbreviation.attributes() {
+            let attribute = entries.read_attribute_inline(spec)?;
+            let value = attribute.value();
+            match attribute.name() {
+                gimli::DW_AT_low_pc => place.low_pc = self.dwarf.attr_address(self.unit, value)?,
+                gimli::DW_AT_high_pc => match value {
+                    AttributeValue::Udata(size) => place.size = Some(size),
+                    value => place.high_pc = self.dwarf.attr_address(self.unit, value)?,
+                },
+                gimli::DW_AT_ranges => place.ranges = Some(value),
+                gimli::DW_AT_sibling => {
+                    if let AttributeValue::UnitRef(offset) = value {
+                        place.sibling = Some(offset);
+                    }
+                }
+                gimli::DW_AT_call_file => {
+                    // Up to version 4, file 0 means that it is not known.
+                    if let AttributeValue::FileIndex(file) = value
+                        && (file > 0 || self.unit.header.version() >= 5)
+                    {
+                        place.call_file = Some(file);
+                    }
+                }
+                gimli::DW_AT_call_line => {
+                    place.call_line =
+                        attribute.udata_value().and_then(|line| line.try_into().ok()).unwrap_or(0);
+                }
+                _ => {}
+            }
+        }
+        Ok(place)
+    }
+
+    /// The positions of the addresses in `place`, ascending, with the start of the range that
+    /// holds each.
+    fn covered(&self, place: &Place<'a>, is_call: bool) -> gimli::Result<Vec<(u32, u64)>> {
+        let mut covered = Vec::new();
+        if let Some(ranges) = &place.ranges {
+            if let Some(mut ranges) = self.dwarf.attr_ranges(self.unit, ranges.clone())? {
+                while let Some(range) = ranges.next()? {
+                    self.add_covered(range.begin, range.end, is_call, &mut covered);
+                }
+            }
+            covered.sort_unstable();
+            covered.dedup_by_key(|(i, _)| *i);
+        } else if let Some(low) = place.low_pc {
+            let end = place.size.map(|size| low.saturating_add(size)).or(place.high_pc);
+            self.add_covered(low, end.unwrap_or(low), is_call, &mut covered);
+        }
+        Ok(covered)
+    }
+
+    fn add_covered(&self, begin: u64, end: u64, is_call: bool, covered: &mut Vec<(u32, u64)>) {
+        // Discarded functions are left at address 0.
+        if begin < self.lowest || begin >= end {
+            return;
+        }
+        let address = |i: u32| self.addresses[i as usize];
+        match self.scopes.last() {
+            Some(scope) if is_call => {
+                let first = scope.covered.partition_point(|&i| address(i) < begin);
+                let inside = scope.covered[first..].iter().take_while(|&&i| address(i) < end);
+                covered.extend(inside.map(|&i| (i, begin)));
+            }
+            _ => {
+                let first = self.addresses.partition_point(|&address| address < begin);
+                let inside = self.addresses[first..].iter().take_while(|&&a| a < end).count();
+                covered.extend((first..first + inside).map(|i| (i as u32, begin)));
+            }
+        }
+    }
+
+    /// Goes on after the children of the entry at `depth`, whose attributes have been read.
+    fn skip_children(
+        &mut self,
+        entries: &mut Entries<'a, 'q>,
+        depth: isize,
+        sibling: Option<UnitOffset>,
+    ) -> gimli::Result<()> {
+        if let Some(sibling) = sibling
+            && sibling.0 > entries.next_offset().0
+            && let Ok(rest) = self.unit.entries_raw(Some(sibling))
+        {
+            *entries = rest;
+            self.base = depth;
+            return Ok(());
+        }
+        while self.base + entries.next_depth() > depth {
+            if let Some(abbreviation) = entries.read_abbreviation()? {
+                entries.skip_attributes(abbreviation.attributes())?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! File and line of an address, from a unit's line number program.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::dwarf::{Dwarf, Reader, Unit};
+
+/// A row of the line table: an index into the unit's file table, and the line, 0 if unknown.
+pub(crate) type Row = (u64, u32);
+
+/// Runs the line program of `unit` once and finds the row of each of `addresses` (sorted). Damage
+/// ends the run; what was found before it stays.
+pub(crate) fn find(unit: &Unit<'_>, addresses: &[u64], lowest: u64) -> Vec<Option<Row>> {
+    let mut found = vec![None; addresses.len()];
+    let Some(program) = unit.line_program.clone() else { return found };
+    let mut rows = program.rows();
+    // The row before, with its address, and the first of `addresses` that is not below it.
+    let mut last: Option<(u64, Row, usize)> = None;
+    while let Ok(Some((_, row))) = rows.next_row() {
+        let address = row.address();
+        let mut next = match last {
+            Some((_, _, next)) => next,
+            // A new sequence.
+            None => addresses.partition_point(|&a| a < address),
+        };
+        if let Some((start, place, _)) = last
+            && start >= lowest
+        {
+            while next < addresses.len() && addresses[next] < address {
+                found[next].get_or_insert(place);
+                next += 1;
+            }
+        }
+        last = if row.end_sequence() {
+            None
+        } else {
+            let line = row.line().map_or(0, |line| line.get().try_into().unwrap_or(0));
+            Some((address, (row.file_index(), line), next))
+        };
+    }
+    found
+}
+
+/// The paths of a unit's file table, each put together once.
+pub(crate) struct Files<'a, 'q> {
+    dwarf: &'q Dwarf<'a>,
+    unit: &'q Unit<'a>,
+    paths: HashMap<u64, Option<Arc<str>>>,
+}
+
+impl<'a, 'q> Files<'a, 'q> {
+    pub fn new(dwarf: &'q Dwarf<'a>, unit: &'q Unit<'a>) -> Self {
+        Self { dwarf, unit, paths: HashMap::new() }
+    }
+
+    pub fn path(&mut self, file: u64) -> Option<Arc<str>> {
+        let (dwarf, unit) = (self.dwarf, self.unit);
+        self.paths.entry(file).or_insert_with(|| path(dwarf, unit, file)).clone()
+    }
+}
+
+fn path(dwarf: &Dwarf<'_>, unit: &Unit<'_>, file: u64) -> Option<Arc<str>> {
+    let header = unit.line_program.as_ref()?.header();
+    let file = header.file(file)?;
+    let text = |reader: Reader<'_>| reader.to_string_lossy().into_owned();
+    let mut path = unit.comp_dir.map(text).unwrap_or_default();
+    // Directory 0 is the one that the unit was compiled in.
+    if file.directory_index() != 0
+        && let Some(directory) = file.directory(header)
+    {
+        push(&mut path, &text(dwarf.attr_string(unit, directory).ok()?));
+    }
+    push(&mut path, &text(dwarf.attr_string(unit, file.path_name()).ok()?));
+    Some(path.into())
+}
+
+fn push(path: &mut String, part: &str) {
+    if part.starts_with('/') {
+        path.clear();
+    } else if !path.is_empty() && !path.ends_with('/') {
+        path.push('/');
+    }
+    path.push_str(part);
+}

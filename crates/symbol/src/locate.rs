@@ -1,0 +1,219 @@
+//! Where separate debug files are.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use object::Object;
+
+use crate::build_id::BuildId;
+use crate::image::Image;
+use crate::module::build_id_of;
+use crate::symbolize::Warning;
+
+/// Where to look for debug files, and for the modules of recordings made elsewhere.
+#[derive(Clone, Debug)]
+pub struct Locator {
+    /// Global debug directories, each with a `.build-id` directory and a copy of the tree of
+    /// installed files in it: `/usr/lib/debug` unless told otherwise.
+    pub debug_dirs: Vec<PathBuf>,
+    /// A copy of another machine's file system, in which to look for every path.
+    pub symfs: Option<PathBuf>,
+    /// The cache in which `perf record` keeps what it saw run, by build ID: `~/.debug`.
+    pub build_id_cache: Option<PathBuf>,
+}
+
+impl Default for Locator {
+    /// The usual places of this machine and user.
+    fn default() -> Self {
+        Self {
+            debug_dirs: vec!["/usr/lib/debug".into()],
+            symfs: None,
+            build_id_cache: std::env::home_dir().map(|home| home.join(".debug")),
+        }
+    }
+}
+
+/// How to tell that a file belongs to a module.
+enum Proof<'a> {
+    BuildId(&'a BuildId),
+    /// CRC-32 of the whole file, from `.gnu_debuglink`.
+    Crc(u32),
+}
+
+/// What a module says about its debug file.
+pub(crate) struct Wanted<'a> {
+    pub path: &'a Path,
+    pub root: Option<&'a Path>,
+    pub build_id: Option<&'a BuildId>,
+    /// File name and CRC-32, from `.gnu_debuglink`.
+    pub link: Option<(&'a [u8], u32)>,
+}
+
+impl Locator {
+    /// Opens the file that `path` and `build_id` of a recording name: in `symfs` if given, else at
+    /// its own path; or, where that is missing or of another build, from the build ID cache.
+    ///
+    /// # Errors
+    ///
+    /// That of opening `path`, or [`io::ErrorKind::NotFound`] if there is only another build.
+    pub fn open_module(&self, path: &Path, build_id: Option<&BuildId>) -> io::Result<File> {
+        let is_it = |file: &File| {
+            build_id.is_none_or(|wanted| {
+                let image = Image::map(file).ok();
+                let found = image.and_then(|image| build_id_of(&image.elf().ok()?));
+                found.is_some_and(|found| found.agrees_with(wanted))
+            })
+        };
+        let path = self.symfs.as_deref().map_or_else(|| path.to_owned(), |fs| below(fs, path));
+        let result = File::open(&path);
+        if let Ok(file) = &result
+            && is_it(file)
+        {
+            return result;
+        }
+        let cached = build_id.and_then(|id| self.cached(id, "elf"));
+        match (cached.and_then(|path| File::open(path).ok()).filter(is_it), result) {
+            (Some(file), _) => Ok(file),
+            (None, Err(error)) => Err(error),
+            (None, Ok(_)) => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("{} is of another build than the one that ran", path.display()),
+            )),
+        }
+    }
+
+    /// The debug file of a module. Files that are in the right place but of another build are
+    /// named in `warnings`.
+    pub(crate) fn debug_file(
+        &self,
+        wanted: &Wanted<'_>,
+        warnings: &mut Vec<Warning>,
+    ) -> Option<(PathBuf, Image)> {
+        let by_build_id =
+            wanted.build_id.into_iter().flat_map(|id| self.build_id_paths(id, wanted.root));
+        let mut try_path = |path: PathBuf, proof: &Proof<'_>| {
+            accept(path, proof, warnings).filter(|(_, image)| holds_symbols(image))
+        };
+        if let Some(id) = wanted.build_id
+            && let Some(found) =
+                by_build_id.into_iter().find_map(|path| try_path(path, &Proof::BuildId(id)))
+        {
+            return Some(found);
+        }
+        let proof = match (wanted.build_id, wanted.link) {
+            (Some(id), _) => Proof::BuildId(id),
+            (None, Some((_, crc))) => Proof::Crc(crc),
+            // Nothing would tell the right file from a wrong one.
+            (None, None) => return None,
+        };
+        self.link_paths(wanted).into_iter().find_map(|path| try_path(path, &proof))
+    }
+
+    /// The supplementary file that `.gnu_debugaltlink` of the debug file `of` names.
+    pub(crate) fn supplementary_file(
+        &self,
+        of: &Path,
+        root: Option<&Path>,
+        link: &Path,
+        build_id: &BuildId,
+        warnings: &mut Vec<Warning>,
+    ) -> Option<Image> {
+        let directory = of.parent().unwrap_or(Path::new("/"));
+        let mut paths = vec![directory.join(link)];
+        paths.extend(self.prefixes(root).map(|prefix| below(prefix, link)));
+        paths.extend(self.build_id_paths(build_id, root));
+        let found =
+            paths.into_iter().find_map(|path| accept(path, &Proof::BuildId(build_id), warnings));
+        found.map(|(_, image)| image)
+    }
+
+    /// Directories that stand for `/`, the likeliest first.
+    fn prefixes<'a>(&'a self, root: Option<&'a Path>) -> impl Iterator<Item = &'a Path> {
+        root.into_iter().chain(self.symfs.as_deref()).chain([Path::new("/")])
+    }
+
+    fn build_id_paths(&self, id: &BuildId, root: Option<&Path>) -> Vec<PathBuf> {
+        let Some(fan_out) = id.fan_out() else { return Vec::new() };
+        let file = format!(".build-id/{fan_out}.debug");
+        let mut paths = Vec::new();
+        for prefix in self.prefixes(root) {
+            paths.extend(self.debug_dirs.iter().map(|dir| below(prefix, dir).join(&file)));
+        }
+        paths.extend(self.cached(id, "debug"));
+        paths.extend(self.cached(id, "elf"));
+        paths
+    }
+
+    /// perf keeps each file in a directory of its own: `.build-id/xx/yyy/{elf,debug,vdso}`.
+    fn cached(&self, id: &BuildId, file: &str) -> Option<PathBuf> {
+        let cache = self.build_id_cache.as_ref()?;
+        Some(cache.join(".build-id").join(id.fan_out()?).join(file))
+    }
+
+    /// Where GDB looks for a debug link ("Separate Debug Files" in its manual): beside the module,
+    /// in `.debug` there, and in the same place below each debug directory. Then the names that
+    /// distributions use without a link.
+    fn link_paths(&self, wanted: &Wanted<'_>) -> Vec<PathBuf> {
+        let directory = wanted.path.parent().unwrap_or(Path::new("/"));
+        let link = wanted.link.and_then(|(name, _)| std::str::from_utf8(name).ok());
+        // A link is a file name. A path in it would lead somewhere else.
+        let link = link.filter(|name| !name.contains('/') && !matches!(*name, "" | "." | ".."));
+        let mut paths = Vec::new();
+        for prefix in self.prefixes(wanted.root) {
+            if let Some(link) = link {
+                paths.push(below(prefix, directory).join(link));
+                paths.push(below(prefix, directory).join(".debug").join(link));
+            }
+            for dir in &self.debug_dirs {
+                let dir = below(prefix, dir);
+                paths.extend(link.map(|link| below(&dir, directory).join(link)));
+                let same = below(&dir, wanted.path);
+                let mut with_ending = same.clone().into_os_string();
+                with_ending.push(".debug");
+                paths.push(with_ending.into());
+                paths.push(same);
+            }
+        }
+        paths
+    }
+}
+
+/// `path`, which may be absolute, inside `prefix`.
+fn below(prefix: &Path, path: &Path) -> PathBuf {
+    prefix.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// The file at `path`, if there is one and it is the right one.
+fn accept(
+    path: PathBuf,
+    proof: &Proof<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Option<(PathBuf, Image)> {
+    let image = Image::open(&path).ok()?;
+    let reason = match proof {
+        Proof::BuildId(wanted) => match image.elf().map(|elf| build_id_of(&elf)) {
+            Ok(Some(found)) if found.agrees_with(wanted) => return Some((path, image)),
+            Ok(Some(found)) => format!("its build ID is {found}, not {wanted}"),
+            Ok(None) => format!("it has no build ID, but {wanted} is wanted"),
+            Err(error) => error.to_string(),
+        },
+        Proof::Crc(wanted) => {
+            let mut crc = flate2::Crc::new();
+            crc.update(image.bytes());
+            if crc.sum() == *wanted {
+                return Some((path, image));
+            }
+            format!("its CRC is {:08x}, not {wanted:08x}", crc.sum())
+        }
+    };
+    warnings.push(Warning::NotTheDebugFile { path, reason });
+    None
+}
+
+/// Whether there is more in it than in the stripped module, which a link may lead back to.
+fn holds_symbols(image: &Image) -> bool {
+    image.elf().is_ok_and(|elf| {
+        elf.section_by_name(".symtab").is_some() || elf.section_by_name(".debug_info").is_some()
+    })
+}

@@ -1,0 +1,262 @@
+//! One pass over a module for all the addresses of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::debug::{DebugInfo, DwarfFile};
+use crate::demangle::demangle;
+use crate::dwarf::{Dwarf, Names, UnitIndex};
+use crate::image::Image;
+use crate::inline::{self, Chain};
+use crate::lines::{self, Files, Row};
+use crate::locate::Locator;
+use crate::module::Module;
+use crate::symbols::{Finder, Symbol, text_ranges};
+
+/// What to find out about an address, and where.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether to add the calls that the compiler inlined. On by default.
+    pub inlines: bool,
+    /// Whether to find file and line. On by default. With neither this nor `inlines`, debug
+    /// information is opened only for addresses that the module's own symbol tables do not know.
+    pub lines: bool,
+    /// Where debug files are. What the first pass over a module found is kept for later ones.
+    pub locator: Locator,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { inlines: true, lines: true, locator: Locator::default() }
+    }
+}
+
+/// A function, and a place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Name, demangled.
+    pub function: Arc<str>,
+    /// Source file, absolute unless the compiler was not told so.
+    pub file: Option<Arc<str>>,
+    /// Source line, from 1; 0 if it is not known.
+    pub line: u32,
+}
+
+/// What is known of an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Symbolized {
+    /// Innermost first: inlined functions, if any, then the function that was really called. Empty
+    /// if no symbol covers the address.
+    pub frames: Vec<Frame>,
+    /// Where the real function's symbol starts, as an address of the file.
+    pub start: Option<u64>,
+}
+
+/// The result of a pass.
+#[derive(Clone, Debug, Default)]
+pub struct Symbolization {
+    /// One for each address asked for, in that order.
+    pub addresses: Vec<Symbolized>,
+    /// What stood in the way, if anything; the same at each pass over a module.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something that makes symbols worse than they could be.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Warning {
+    /// A file in the place of a module's debug file is of another build, and was not used.
+    #[error("{} is not used as debug file: {reason}", path.display())]
+    NotTheDebugFile {
+        /// The file.
+        path: PathBuf,
+        /// How that is known.
+        reason: String,
+    },
+    /// Debug information is incomplete or damaged.
+    #[error("debug information of {}: {reason}", path.display())]
+    DebugInfo {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Module {
+    /// Functions, files, lines and inlined calls at `addresses`, which are addresses of the file
+    /// ([`Module::file_offset_to_address`]) in any order. Whole symbol tables and units are read
+    /// for each call, so collect addresses first and ask once; sorted and distinct ones save a
+    /// copy.
+    pub fn symbolize(&self, addresses: &[u64], options: &Options) -> Symbolization {
+        if addresses.is_sorted_by(|a, b| a < b) {
+            return self.symbolize_sorted(addresses, options);
+        }
+        let mut sorted = addresses.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let Symbolization { addresses: answers, warnings } =
+            self.symbolize_sorted(&sorted, options);
+        let answer = |address| answers[sorted.partition_point(|a| a < address)].clone();
+        Symbolization { addresses: addresses.iter().map(answer).collect(), warnings }
+    }
+
+    fn symbolize_sorted(&self, addresses: &[u64], options: &Options) -> Symbolization {
+        let mut result = Symbolization {
+            addresses: vec![Symbolized::default(); addresses.len()],
+            warnings: Vec::new(),
+        };
+        let Ok(elf) = self.image.elf() else { return result };
+        if addresses.is_empty() {
+            return result;
+        }
+        let text = text_ranges(&elf);
+        let mut finder = Finder::new(addresses, &text);
+        finder.read(&elf);
+        let mut chains = Vec::new();
+        if options.inlines || options.lines || !finder.is_complete() {
+            let debug = self.debug.get_or_init(|| DebugInfo::find(self, &options.locator));
+            result.warnings.clone_from(&debug.warnings);
+            let file = debug.file.as_ref().map(|(_, image)| image);
+            for image in file.into_iter().chain(&debug.mini) {
+                if let Ok(elf) = image.elf() {
+                    finder.read(&elf);
+                }
+            }
+            let lowest = text.first().map_or(0, |range| range.start);
+            chains = dwarf_frames(debug, file.unwrap_or(&self.image), addresses, lowest);
+        }
+        chains.resize_with(addresses.len(), DwarfFrames::default);
+        for ((answer, symbol), chain) in
+            result.addresses.iter_mut().zip(finder.finish()).zip(chains)
+        {
+            *answer = combine(symbol, chain, options);
+        }
+        result
+    }
+}
+
+/// What DWARF knows of an address.
+#[derive(Default)]
+struct DwarfFrames {
+    /// Innermost first; the last is the real function.
+    frames: Vec<(Option<Arc<str>>, Option<Arc<str>>, u32)>,
+    start: Option<u64>,
+}
+
+fn dwarf_frames(
+    debug: &DebugInfo,
+    image: &Image,
+    addresses: &[u64],
+    lowest: u64,
+) -> Vec<DwarfFrames> {
+    let Some(file) = &debug.dwarf else { return Vec::new() };
+    let (mut dwarf, index) = open(file, image, lowest);
+    let supplementary = debug.supplementary.as_ref().map(|(image, file)| open(file, image, lowest));
+    if let Some((file, image)) = debug.supplementary.as_ref().map(|(image, file)| (file, image)) {
+        dwarf.set_sup(file.sections.dwarf(image));
+    }
+    let mut names =
+        Names::new((&dwarf, index), supplementary.as_ref().map(|(dwarf, index)| (dwarf, *index)));
+    let mut frames: Vec<_> = addresses.iter().map(|_| DwarfFrames::default()).collect();
+    for (unit, positions) in index.units_of(addresses) {
+        // Where units overlap, the first one that knows a function has the say.
+        let open: Vec<u32> =
+            positions.into_iter().filter(|&i| frames[i as usize].start.is_none()).collect();
+        let _ = unit_frames(&dwarf, index, unit, &open, addresses, lowest, &mut names, &mut frames);
+    }
+    frames
+}
+
+fn open<'a>(file: &'a DwarfFile, image: &'a Image, lowest: u64) -> (Dwarf<'a>, &'a UnitIndex) {
+    let dwarf = file.sections.dwarf(image);
+    let index = file.index.get_or_init(|| UnitIndex::build(&dwarf, lowest).unwrap_or_default());
+    (dwarf, index)
+}
+
+#[expect(clippy::too_many_arguments, reason = "to be split")]
+fn unit_frames<'a>(
+    dwarf: &'a Dwarf<'a>,
+    index: &UnitIndex,
+    unit: u32,
+    open: &[u32],
+    addresses: &[u64],
+    lowest: u64,
+    names: &mut Names<'a>,
+    frames: &mut [DwarfFrames],
+) -> gimli::Result<()> {
+    let header = dwarf.debug_info.header_from_offset(index.offset(unit))?;
+    let unit = dwarf.unit(header)?;
+    let wanted: Vec<u64> = open.iter().map(|&i| addresses[i as usize]).collect();
+    let chains = inline::find(dwarf, &unit, &wanted, lowest);
+    let rows = lines::find(&unit, &wanted, lowest);
+    let mut files = Files::new(dwarf, &unit);
+    for ((&i, chain), row) in open.iter().zip(&chains).zip(&rows) {
+        let mut name =
+            |offset: gimli::UnitOffset| names.function(offset.to_debug_info_offset(&unit.header)?);
+        if chain.function.is_some() || row.is_some() {
+            frames[i as usize] = DwarfFrames {
+                frames: list(chain, *row, &mut name, &mut files),
+                start: chain.function.map(|(_, start)| start),
+            };
+        }
+    }
+    Ok(())
+}
+
+/// A call stands in the function around it: the line of a frame is that of the call below it, and
+/// the line table has the one of the innermost.
+fn list(
+    chain: &Chain,
+    row: Option<Row>,
+    name: &mut impl FnMut(gimli::UnitOffset) -> Option<Arc<str>>,
+    files: &mut Files<'_, '_>,
+) -> Vec<(Option<Arc<str>>, Option<Arc<str>>, u32)> {
+    let mut frames = Vec::with_capacity(chain.calls.len() + 1);
+    let mut place = row.map_or((None, 0), |(file, line)| (Some(file), line));
+    for call in chain.calls.iter().rev() {
+        frames.push((name(call.function), place.0.and_then(|file| files.path(file)), place.1));
+        place = (call.file, call.line);
+    }
+    let function = chain.function.and_then(|(function, _)| name(function));
+    frames.push((function, place.0.and_then(|file| files.path(file)), place.1));
+    frames
+}
+
+/// The symbol names the real function, with what the compiler made of it (`.cold`, `.constprop.0`);
+/// DWARF knows the rest. A label gives way to a function that DWARF knows.
+fn combine(symbol: Option<Symbol<'_>>, dwarf: DwarfFrames, options: &Options) -> Symbolized {
+    let mut frames = dwarf.frames;
+    let Some((dwarf_function, file, line)) = frames.pop() else {
+        let Some(symbol) = symbol else { return Symbolized::default() };
+        let frame = Frame { function: readable(symbol.name), file: None, line: 0 };
+        return Symbolized { frames: vec![frame], start: Some(symbol.start) };
+    };
+    let symbol = symbol.filter(|symbol| symbol.size > 0 || dwarf_function.is_none());
+    let start = symbol.map(|symbol| symbol.start).or(dwarf.start);
+    let Some(function) = symbol.map(|symbol| readable(symbol.name)).or(dwarf_function) else {
+        return Symbolized::default();
+    };
+    if !options.inlines {
+        frames.clear();
+    }
+    let unknown: Arc<str> = "??".into();
+    let inlined = frames.into_iter().map(|(function, file, line)| Frame {
+        function: function.unwrap_or_else(|| unknown.clone()),
+        file,
+        line,
+    });
+    let mut frames: Vec<_> = inlined.collect();
+    frames.push(Frame { function, file, line });
+    if !options.lines {
+        for frame in &mut frames {
+            (frame.file, frame.line) = (None, 0);
+        }
+    }
+    Symbolized { frames, start }
+}
+
+fn readable(name: &[u8]) -> Arc<str> {
+    demangle(&String::from_utf8_lossy(name)).into()
+}

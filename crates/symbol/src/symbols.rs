@@ -1,0 +1,181 @@
+//! ELF symbol tables: which symbol covers an address.
+//!
+//! A symbol table is read once for all addresses, front to back, and nothing is sorted or kept but
+//! the best symbol of each address: reading the 200,000 symbols of a large program takes a few
+//! milliseconds, and memory grows with the addresses asked for, not with the file.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use object::elf::{STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolFlags, SymbolSection, elf};
+
+/// A symbol that covers an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Symbol<'a> {
+    pub start: u64,
+    /// 0 for a label, which reaches to the next symbol.
+    pub size: u64,
+    /// As in the file, without the symbol version.
+    pub name: &'a [u8],
+    is_function: bool,
+    is_exported: bool,
+}
+
+impl<'a> Symbol<'a> {
+    fn end(&self) -> u64 {
+        self.start.saturating_add(self.size)
+    }
+
+    /// The larger, the better the symbol's claim to an address. Inner before outer; then, among
+    /// aliases of one place, what other files can call, with fewest leading underscores, and
+    /// short: `write`, not `__write` or `__GI___libc_write`. The bytes of the name come last, so
+    /// that the choice does not depend on the order of the table.
+    fn claim(&self) -> impl Ord + use<'a> {
+        let underscores = self.name.iter().take_while(|&&b| b == b'_').count();
+        (
+            self.start,
+            Reverse(self.size),
+            self.is_function,
+            self.is_exported,
+            Reverse((underscores, self.name.len(), self.name)),
+        )
+    }
+}
+
+/// Finds the symbols of a sorted list of addresses, over any number of symbol tables.
+pub(crate) struct Finder<'a, 'q> {
+    /// Sorted, distinct.
+    addresses: &'q [u64],
+    /// Where code is; sorted.
+    text: &'q [Range<u64>],
+    /// For each address, the best symbol with a size that covers it.
+    covering: Vec<Option<Symbol<'a>>>,
+    /// At `i`, the last label after `addresses[i - 1]` and not after `addresses[i]`.
+    labels: Vec<Option<Symbol<'a>>>,
+    /// At `i`, the largest end of a sized symbol that starts in the same gap.
+    ends: Vec<u64>,
+}
+
+impl<'a, 'q> Finder<'a, 'q> {
+    pub fn new(addresses: &'q [u64], text: &'q [Range<u64>]) -> Self {
+        Self {
+            addresses,
+            text,
+            covering: vec![None; addresses.len()],
+            labels: vec![None; addresses.len()],
+            ends: vec![0; addresses.len()],
+        }
+    }
+
+    /// Takes in `.symtab` and `.dynsym` of `elf`.
+    pub fn read(&mut self, elf: &object::File<'a>) {
+        for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
+            let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
+            let kind = st_info.st_type();
+            let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
+            // Assembler labels have no type. Undefined symbols are calls to other files.
+            if !(is_function || kind == STT_NOTYPE) || symbol.is_undefined() {
+                continue;
+            }
+            // An absolute symbol without a type is a constant, not a place.
+            if !is_function && symbol.section() == SymbolSection::Absolute {
+                continue;
+            }
+            let (start, size) = (symbol.address(), symbol.size());
+            // Most symbols cover nothing that was asked for: look at their names last.
+            let first = self.addresses.partition_point(|&address| address < start);
+            if first == self.addresses.len() {
+                continue;
+            }
+            let Ok(name) = symbol.name_bytes() else { continue };
+            let name = without_version(name);
+            if !is_function && is_mapping_symbol(name) || name.is_empty() {
+                continue;
+            }
+            let bind = st_info.st_bind();
+            let is_exported = bind == STB_GLOBAL || bind == STB_WEAK;
+            self.add(Symbol { start, size, name, is_function, is_exported }, first);
+        }
+    }
+
+    fn add(&mut self, symbol: Symbol<'a>, first: usize) {
+        let better = |old: &Option<Symbol<'a>>| old.is_none_or(|old| old.claim() < symbol.claim());
+        if symbol.size == 0 {
+            if better(&self.labels[first]) {
+                self.labels[first] = Some(symbol);
+            }
+            return;
+        }
+        self.ends[first] = self.ends[first].max(symbol.end());
+        for (address, best) in self.addresses[first..].iter().zip(&mut self.covering[first..]) {
+            if *address >= symbol.end() {
+                break;
+            }
+            if better(best) {
+                *best = Some(symbol);
+            }
+        }
+    }
+
+    /// Whether no symbol table could know better.
+    pub fn is_complete(&self) -> bool {
+        self.covering.iter().all(Option::is_some)
+    }
+
+    /// For each address, the symbol that covers it. A label covers what follows it up to the next
+    /// symbol or the end of its section, unless it lies within a sized symbol.
+    pub fn finish(mut self) -> Vec<Option<Symbol<'a>>> {
+        let mut label: Option<Symbol<'a>> = None;
+        let mut end = 0;
+        for (i, &address) in self.addresses.iter().enumerate() {
+            label = self.labels[i].or(label);
+            end = end.max(self.ends[i]);
+            if self.covering[i].is_none()
+                && let Some(label) = label
+                && end <= label.start
+                && same_range(self.text, label.start, address)
+            {
+                self.covering[i] = Some(label);
+            }
+        }
+        self.covering
+    }
+}
+
+fn same_range(ranges: &[Range<u64>], start: u64, address: u64) -> bool {
+    ranges.iter().any(|range| range.contains(&start) && range.contains(&address))
+}
+
+/// `memcpy@@GLIBC_2.14` → `memcpy`.
+fn without_version(name: &[u8]) -> &[u8] {
+    match name.iter().position(|&b| b == b'@') {
+        Some(at) if at > 0 => &name[..at],
+        _ => name,
+    }
+}
+
+/// Labels that tell code from data, not functions from each other: `$x`, `$d.12` (ELF for the Arm
+/// 64-bit Architecture, 5.5.1), and the assembler's own `.L…`.
+fn is_mapping_symbol(name: &[u8]) -> bool {
+    name.starts_with(b"$") || name.starts_with(b".L")
+}
+
+/// The address ranges that hold code: the executable sections or, where the section table is
+/// stripped, the executable segments. Sorted.
+pub(crate) fn text_ranges(elf: &object::File<'_>) -> Vec<Range<u64>> {
+    let is_text = |flags| matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(elf::SHF_EXECINSTR));
+    let mut ranges: Vec<_> = elf
+        .sections()
+        .filter(|section| is_text(section.flags()))
+        .map(|section| section.address()..section.address().saturating_add(section.size()))
+        .collect();
+    if ranges.is_empty() {
+        ranges = crate::module::segments_of(elf)
+            .filter(|segment| segment.executable)
+            .map(|segment| segment.address..segment.address.saturating_add(segment.size))
+            .collect();
+    }
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges
+}
