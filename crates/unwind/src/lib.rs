@@ -14,7 +14,7 @@
 //!
 //! // A frame of code made at run time: `rbp` points to the caller's `rbp` and the return address.
 //! let mut space = AddressSpace::new();
-//! space.map(0x1000..0x2000, 0, None);
+//! space.map(0x1000..0x2000, 0, None, 0);
 //! let mut registers = Registers::new(Arch::X86_64);
 //! registers.set(Arch::X86_64.ip(), 0x1234);
 //! registers.set(Arch::X86_64.sp(), 0x7000);

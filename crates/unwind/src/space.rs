@@ -14,6 +14,8 @@ pub struct Mapping {
     pub file_offset: u64,
     /// The mapped file's unwind information; none for code made at run time.
     pub info: Option<Arc<UnwindInfo>>,
+    /// The caller's own number for what is mapped; nothing is read from it here.
+    pub tag: u32,
     /// What to subtract from an address in the process to get the file's virtual address.
     bias: u64,
 }
@@ -41,7 +43,13 @@ impl AddressSpace {
     }
 
     /// Add a mapping. What it overlaps gives way, as in the kernel's `mmap` with `MAP_FIXED`.
-    pub fn map(&mut self, range: Range<u64>, file_offset: u64, info: Option<Arc<UnwindInfo>>) {
+    pub fn map(
+        &mut self,
+        range: Range<u64>,
+        file_offset: u64,
+        info: Option<Arc<UnwindInfo>>,
+        tag: u32,
+    ) {
         if range.is_empty() {
             return;
         }
@@ -49,7 +57,7 @@ impl AddressSpace {
         let svma = info.as_ref().and_then(|info| info.svma_of_offset(file_offset, len));
         let bias = range.start.wrapping_sub(svma.unwrap_or(file_offset));
         let at = self.make_room(&range);
-        Arc::make_mut(&mut self.mappings).insert(at, Mapping { range, file_offset, info, bias });
+        Arc::make_mut(&mut self.mappings).insert(at, Mapping { range, file_offset, info, tag, bias });
     }
 
     /// Remove what is mapped in a range, as `munmap` does: mappings at its ends are cut.
@@ -118,7 +126,7 @@ mod tests {
     fn check(ranges: &[(u64, u64)], expect: &[(u64, u64, u64)]) {
         let mut space = AddressSpace::new();
         for &(start, end) in ranges {
-            space.map(start..end, 0x100 * start, None);
+            space.map(start..end, 0x100 * start, None, 0);
         }
         let left: Vec<_> = space
             .mappings()
@@ -150,7 +158,7 @@ mod tests {
     #[test]
     fn unmapping_cuts_too_and_leaves_clones_alone() {
         let mut space = AddressSpace::new();
-        space.map(10..20, 0, None);
+        space.map(10..20, 0, None, 0);
         let before = space.clone();
         space.unmap(0..15);
         assert_eq!(space.mappings()[0].range, 15..20);

@@ -51,7 +51,7 @@ impl Files {
                 path if path.starts_with('/') => self.file(pid, path),
                 _ => None,
             };
-            space.map(line.start..line.end, line.file_offset, info);
+            space.map(line.start..line.end, line.file_offset, info, 0);
         }
         space
     }
