@@ -1,1 +1,34 @@
-//! To be written.
+//! From a profile to what a view shows: plain structs with public fields, nothing drawn.
+//!
+//! [`flame`] lays a [`Tree`](pyrograph_profile::Tree) out as a flame graph, [`flame_reversed`] by
+//! the callers of each leaf, and [`flame_chart`] lays a profile out in the order of its samples.
+//! Positions are in the profile's own values: pixels are the renderer's business.
+//!
+//! This crate opens no file, reads no clock, and knows no colour.
+//!
+//! ```
+//! use pyrograph_analyze::{FlameOptions, flame};
+//! use pyrograph_profile::{
+//!     Frame, FrameKind, LabelOptions, Profile, Sample, StackId, Tree, ValueType,
+//! };
+//!
+//! let mut profile = Profile::new(vec![ValueType::samples()]);
+//! let main = profile.strings.intern("main");
+//! let frame = profile.frames.intern(Frame::named(main, FrameKind::User));
+//! let stack = profile.stacks.intern(StackId::ROOT, frame);
+//! profile.push(Sample::new(stack), &[3]);
+//!
+//! let tree = Tree::new(&profile, &LabelOptions::default());
+//! let graph = flame(&profile, &tree, &FlameOptions::default())?;
+//! assert_eq!(graph.frames.len(), 2, "the whole, and `main`");
+//! assert_eq!(graph.frames[1].value, 3);
+//! # Ok::<(), pyrograph_analyze::FlameError>(())
+//! ```
+
+mod calls;
+mod flame;
+
+pub use flame::{
+    Comparison, FlameError, FlameFrame, FlameGraph, FlameOptions, flame, flame_chart,
+    flame_reversed,
+};

@@ -1,0 +1,250 @@
+//! The call trees that a flame graph is drawn from: as folded, leaf first, or in order of time.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use pyrograph_profile::{
+    Frame, FrameId, FrameKind, LabelOptions, NodeId, ProcessLabel, Profile, Sample, StackId,
+    StringId, Strings, Thread, Tree, ValueType,
+};
+
+/// What the layout needs to know of a call tree. Node 0 is the root; a parent's number is below its
+/// children's.
+pub(crate) trait Calls {
+    fn len(&self) -> usize;
+    fn parent(&self, node: usize) -> usize;
+    fn name(&self, node: usize) -> &str;
+    fn kind(&self, node: usize) -> FrameKind;
+    fn frame(&self, node: usize) -> Option<FrameId>;
+    /// The values of the samples that end in each node.
+    fn self_values(&self, column: usize) -> &[u64];
+    fn value_types(&self) -> &[ValueType];
+
+    /// The values of the samples that end in each node or below it. Saturated sums.
+    fn total_values(&self, column: usize) -> Vec<u64> {
+        let mut totals = self.self_values(column).to_vec();
+        for node in (1..totals.len()).rev() {
+            let parent = self.parent(node);
+            totals[parent] = totals[parent].saturating_add(totals[node]);
+        }
+        totals
+    }
+}
+
+impl Calls for Tree {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn parent(&self, node: usize) -> usize {
+        self.parent(NodeId::from_index(node)).index()
+    }
+
+    fn name(&self, node: usize) -> &str {
+        self.name(NodeId::from_index(node))
+    }
+
+    fn kind(&self, node: usize) -> FrameKind {
+        self.kind(NodeId::from_index(node))
+    }
+
+    fn frame(&self, node: usize) -> Option<FrameId> {
+        self.frame(NodeId::from_index(node))
+    }
+
+    fn self_values(&self, column: usize) -> &[u64] {
+        self.self_values(column)
+    }
+
+    fn value_types(&self) -> &[ValueType] {
+        &self.value_types
+    }
+}
+
+/// A call tree of its own, over the labels of a [`Tree`].
+pub(crate) struct Regrown<'a> {
+    names: &'a Strings,
+    value_types: &'a [ValueType],
+    parent: Vec<u32>,
+    label: Vec<Label>,
+    values: Vec<Vec<u64>>,
+}
+
+/// What is written on a node.
+#[derive(Clone, Copy, Default)]
+struct Label {
+    name: StringId,
+    kind: FrameKind,
+    frame: Option<FrameId>,
+}
+
+impl<'a> Regrown<'a> {
+    fn new(names: &'a Strings, value_types: &'a [ValueType]) -> Self {
+        let values = vec![vec![0]; value_types.len()];
+        Self { names, value_types, parent: vec![0], label: vec![Label::default()], values }
+    }
+
+    fn push(&mut self, parent: u32, label: Label) -> u32 {
+        let node = NodeId::from_index(self.parent.len()).0;
+        self.parent.push(parent);
+        self.label.push(label);
+        for column in &mut self.values {
+            column.push(0);
+        }
+        node
+    }
+
+    fn add(&mut self, column: usize, node: u32, value: u64) {
+        let sum = &mut self.values[column][node as usize];
+        *sum = sum.saturating_add(value);
+    }
+}
+
+impl Calls for Regrown<'_> {
+    fn len(&self) -> usize {
+        self.parent.len()
+    }
+
+    fn parent(&self, node: usize) -> usize {
+        self.parent[node] as usize
+    }
+
+    fn name(&self, node: usize) -> &str {
+        self.names.get(self.label[node].name)
+    }
+
+    fn kind(&self, node: usize) -> FrameKind {
+        self.label[node].kind
+    }
+
+    fn frame(&self, node: usize) -> Option<FrameId> {
+        self.label[node].frame
+    }
+
+    fn self_values(&self, column: usize) -> &[u64] {
+        &self.values[column]
+    }
+
+    fn value_types(&self) -> &[ValueType] {
+        self.value_types
+    }
+}
+
+/// The same stacks, leaf first: below each function stand its callers.
+pub(crate) fn reversed(tree: &Tree) -> Regrown<'_> {
+    let columns = tree.value_types.len();
+    let mut calls = Regrown::new(&tree.names, &tree.value_types);
+    let mut index: HashTable<u32> = HashTable::new();
+    let hasher = FixedState::with_seed(0);
+    for leaf in std::iter::once(NodeId::ROOT).chain(tree.nodes()) {
+        if (0..columns).all(|column| tree.self_values(column)[leaf.index()] == 0) {
+            continue;
+        }
+        let (mut at, mut node) = (leaf, 0);
+        while at != NodeId::ROOT {
+            let key = (node, tree.name_id(at));
+            let key_of = |&n: &u32| (calls.parent[n as usize], calls.label[n as usize].name);
+            let found = index.find(hasher.hash_one(key), |n| key_of(n) == key).copied();
+            node = found.unwrap_or_else(|| {
+                let label = Label { name: key.1, kind: tree.kind(at), frame: tree.frame(at) };
+                let child = calls.push(node, label);
+                let key_of = |&n: &u32| (calls.parent[n as usize], calls.label[n as usize].name);
+                index.insert_unique(hasher.hash_one(key), child, |n| hasher.hash_one(key_of(n)));
+                child
+            });
+            at = tree.parent(at);
+        }
+        for column in 0..columns {
+            calls.add(column, node, tree.self_values(column)[leaf.index()]);
+        }
+    }
+    calls
+}
+
+/// The labels of a profile's frames, one tree node for each frame: node `1 + FrameId`.
+///
+/// A [`Tree`] of the profile itself would merge frames of one label. Here a single stack calls
+/// every frame in turn, so that each has a node.
+pub(crate) fn frame_labels(profile: &Profile, labels: &LabelOptions) -> Tree {
+    let mut chain = Profile::new(profile.value_types.clone());
+    chain.strings = profile.strings.clone();
+    chain.frames = profile.frames.clone();
+    let frames = (0..profile.frames.len()).map(FrameId::from_index);
+    let stack = chain.stacks.intern_path(frames);
+    chain.push(Sample::new(stack), &vec![0; profile.value_types.len()]);
+    let mut tree = Tree::new(&chain, &LabelOptions { process: ProcessLabel::None, ..*labels });
+    for thread in profile.threads.iter() {
+        tree.names.intern(&process_label(&profile.strings, thread, labels.process));
+    }
+    tree
+}
+
+/// The process's label; empty if it has none. As in a [`Tree`].
+fn process_label(strings: &Strings, thread: Thread, label: ProcessLabel) -> String {
+    let name = strings.get(thread.process);
+    let number = |id: Option<i32>| id.map_or("?".to_owned(), |id| id.to_string());
+    match label {
+        ProcessLabel::None => String::new(),
+        _ if thread.process.is_empty() && thread.pid.is_none() => String::new(),
+        ProcessLabel::Name => name.to_owned(),
+        ProcessLabel::Pid => format!("{name}-{}", number(thread.pid)),
+        ProcessLabel::PidTid => format!("{name}-{}/{}", number(thread.pid), number(thread.tid)),
+    }
+}
+
+/// The samples in order of time, or as given where one of them has no time; neighbours that begin
+/// alike share their callers.
+pub(crate) fn in_order<'a>(
+    profile: &Profile,
+    labels: &'a Tree,
+    process: ProcessLabel,
+) -> Regrown<'a> {
+    let mut rows: Vec<usize> = (0..profile.samples.len()).collect();
+    if profile.samples.iter().all(|sample| sample.time.is_some()) {
+        rows.sort_by_key(|&row| profile.samples.get(row).time);
+    }
+    let roots: Vec<StringId> = profile
+        .threads
+        .iter()
+        .map(|thread| {
+            let label = process_label(&profile.strings, thread, process);
+            labels.names.find(&label).unwrap_or(StringId::EMPTY)
+        })
+        .collect();
+
+    let mut calls = Regrown::new(&labels.names, &labels.value_types);
+    let mut before: Vec<(StringId, u32)> = Vec::new();
+    let mut path: Vec<Label> = Vec::new();
+    for row in rows {
+        let sample = profile.samples.get(row);
+        stack_labels(profile, labels, sample.stack, &mut path);
+        let root = roots[sample.thread.index()];
+        if !root.is_empty() {
+            path.push(Label { name: root, kind: FrameKind::User, frame: None });
+        }
+        path.reverse();
+        let same =
+            before.iter().zip(&path).take_while(|(before, label)| before.0 == label.name).count();
+        before.truncate(same);
+        for &label in &path[same..] {
+            let parent = before.last().map_or(0, |&(_, node)| node);
+            before.push((label.name, calls.push(parent, label)));
+        }
+        let node = before.last().map_or(0, |&(_, node)| node);
+        for column in 0..profile.value_types.len() {
+            calls.add(column, node, profile.samples.values(column)[row]);
+        }
+    }
+    calls
+}
+
+/// The labels of a stack's frames, leaf first.
+fn stack_labels(profile: &Profile, labels: &Tree, stack: StackId, path: &mut Vec<Label>) {
+    path.clear();
+    path.extend(profile.stacks.leaf_first(stack).map(|id| {
+        let Frame { kind, .. } = profile.frames.get(id);
+        let name = labels.name_id(NodeId::from_index(1 + id.index()));
+        Label { name, kind, frame: Some(id) }
+    }));
+}

@@ -1,0 +1,363 @@
+//! The layout of a flame graph: which frames are wide enough to be drawn, and where.
+//!
+//! The order of siblings is that of the established tools, which sort whole folded lines by byte:
+//! a frame with callees compares as `name;`, one without as `name COUNT`. A function that both is
+//! sampled itself and calls others stands in one place here, where those tools may draw it twice
+//! (`foo 3`, `foo::bar 1`, `foo;x 2` in this order).
+
+use std::cmp::Ordering;
+
+use pyrograph_profile::{
+    FrameKind, LabelOptions, ProcessLabel, Profile, StringId, Strings, Tree, ValueType,
+};
+
+use crate::calls::{self, Calls};
+
+/// What to lay out.
+#[derive(Clone, Debug, Default)]
+pub struct FlameOptions {
+    /// The value type that gives the widths.
+    pub column: usize,
+    /// The value type to compare it with, for a differential graph.
+    pub baseline: Option<usize>,
+    /// Frames below this share of the whole are left out and counted.
+    pub min_share: f64,
+    /// The whole, if it is more than the samples add up to. In units of the value type, so that
+    /// its decimals are not counted.
+    pub total: Option<f64>,
+}
+
+/// Why there is nothing to lay out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlameError {
+    /// The values add up to zero.
+    #[error("there is nothing to draw: 0 {0}")]
+    Empty(String),
+    /// An option names a value type that the profile does not have.
+    #[error("value type {0} asked for, but the profile has {1}")]
+    NoSuchColumn(usize, usize),
+}
+
+/// A flame graph, laid out.
+#[derive(Clone, Debug)]
+pub struct FlameGraph {
+    /// The texts that frames refer to.
+    pub names: Strings,
+    /// What the widths count.
+    pub value_type: ValueType,
+    /// Row by row from the root, each row from left to right. The first is the whole; it has no
+    /// name.
+    pub frames: Vec<FlameFrame>,
+    /// The value of the whole width, at least 1.
+    pub total: u64,
+    /// How many rows there are.
+    pub rows: u32,
+    /// How many frames were too narrow to be drawn.
+    pub narrow: u64,
+    /// Frames of less than this value were too narrow.
+    pub narrow_below: u64,
+    /// What a differential graph compares with.
+    pub comparison: Option<Comparison>,
+}
+
+/// The scale of a differential graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comparison {
+    /// The baseline's sum.
+    pub total: u64,
+    /// The largest change of a single function's own value, up or down; it gets the full colour.
+    pub largest: u64,
+}
+
+/// One frame of the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlameFrame {
+    /// The label, in [`FlameGraph::names`].
+    pub name: StringId,
+    /// What holds the code, in [`FlameGraph::names`]; empty if not known.
+    pub module: StringId,
+    /// What sort of code it is.
+    pub kind: FrameKind,
+    /// The row, from 0 for the whole.
+    pub depth: u32,
+    /// The caller, in [`FlameGraph::frames`]. The whole is its own.
+    pub parent: u32,
+    /// The left edge, as a value.
+    pub start: u64,
+    /// The width, as a value: the samples that end in this frame or in its callees.
+    pub value: u64,
+    /// The same in the baseline; 0 if nothing is compared.
+    pub before: u64,
+    /// How the value of the samples that end in this very frame has changed.
+    pub self_change: i64,
+}
+
+/// Lays out a tree from the root. `profile` is the one that `tree` was made from.
+///
+/// # Errors
+///
+/// When there is nothing to draw, or the options name a value type that is not there.
+pub fn flame(
+    profile: &Profile,
+    tree: &Tree,
+    options: &FlameOptions,
+) -> Result<FlameGraph, FlameError> {
+    lay_out(profile, tree, Order::ByName, options)
+}
+
+/// Lays out a tree from its leaves: each function with its callers above it.
+///
+/// # Errors
+///
+/// As [`flame`].
+pub fn flame_reversed(
+    profile: &Profile,
+    tree: &Tree,
+    options: &FlameOptions,
+) -> Result<FlameGraph, FlameError> {
+    lay_out(profile, &calls::reversed(tree), Order::ByName, options)
+}
+
+/// Lays out the samples in the order of their times, or as given where some have none. Only
+/// neighbours are merged.
+///
+/// # Errors
+///
+/// As [`flame`].
+pub fn flame_chart(
+    profile: &Profile,
+    labels: &LabelOptions,
+    options: &FlameOptions,
+) -> Result<FlameGraph, FlameError> {
+    let names = calls::frame_labels(profile, labels);
+    let process: ProcessLabel = labels.process;
+    lay_out(profile, &calls::in_order(profile, &names, process), Order::AsGiven, options)
+}
+
+/// How siblings are ordered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    ByName,
+    AsGiven,
+}
+
+/// The node was left out.
+const LEFT_OUT: u32 = u32::MAX;
+
+fn lay_out<C: Calls>(
+    profile: &Profile,
+    calls: &C,
+    order: Order,
+    options: &FlameOptions,
+) -> Result<FlameGraph, FlameError> {
+    let columns = calls.value_types().len();
+    for column in [Some(options.column), options.baseline].into_iter().flatten() {
+        if column >= columns {
+            return Err(FlameError::NoSuchColumn(column, columns));
+        }
+    }
+    let value_type = calls.value_types()[options.column].clone();
+    let totals = calls.total_values(options.column);
+    let total = totals[0].max(scaled(options.total, value_type.decimals));
+    if totals[0] == 0 {
+        return Err(FlameError::Empty(value_type.name));
+    }
+
+    let least = options.min_share.max(0.0) * total as f64;
+    let kept: Vec<u32> = (0..calls.len())
+        .filter(|&node| node == 0 || totals[node] > 0 && totals[node] as f64 >= least)
+        .map(|node| node as u32)
+        .collect();
+    let families = Families::new(calls, &totals, &kept, order);
+
+    let before = options.baseline.map(|column| calls.total_values(column));
+    let mut graph = FlameGraph {
+        names: Strings::default(),
+        value_type,
+        frames: Vec::with_capacity(kept.len()),
+        total,
+        rows: 0,
+        narrow: (calls.len() - kept.len()) as u64,
+        narrow_below: least.ceil() as u64,
+        comparison: None,
+    };
+    let mut nodes = Vec::with_capacity(kept.len());
+    graph.frames.push(FlameFrame {
+        name: StringId::EMPTY,
+        module: StringId::EMPTY,
+        kind: FrameKind::User,
+        depth: 0,
+        parent: 0,
+        start: 0,
+        value: total,
+        before: before.as_ref().map_or(0, |before| before[0]),
+        self_change: 0,
+    });
+    nodes.push(0);
+    let mut at = 0;
+    while at < graph.frames.len() {
+        let parent = graph.frames[at];
+        let mut start = parent.start;
+        for child in families.children(nodes[at]) {
+            start = start.saturating_add(child.gap);
+            let node = child.node as usize;
+            let module = calls.frame(node).map_or(StringId::EMPTY, |id| {
+                graph.names.intern(profile.strings.get(profile.frames.get(id).module))
+            });
+            graph.frames.push(FlameFrame {
+                name: graph.names.intern(calls.name(node)),
+                module,
+                kind: calls.kind(node),
+                depth: parent.depth + 1,
+                parent: at as u32,
+                start,
+                value: totals[node],
+                before: before.as_ref().map_or(0, |before| before[node]),
+                self_change: 0,
+            });
+            nodes.push(child.slot);
+            start = start.saturating_add(totals[node]);
+        }
+        at += 1;
+    }
+    graph.rows = graph.frames.last().map_or(0, |frame| frame.depth + 1);
+    if let Some(baseline) = options.baseline {
+        let kept: Vec<u32> = nodes.iter().map(|&slot| kept[slot as usize]).collect();
+        compare(&mut graph, calls, &kept, (baseline, options.column));
+    }
+    Ok(graph)
+}
+
+/// A value in units as the whole numbers that a column holds.
+fn scaled(units: Option<f64>, decimals: u8) -> u64 {
+    // A float outside the range saturates; NaN becomes 0.
+    units.map_or(0, |units| (units * 10f64.powi(decimals.into())).round() as u64)
+}
+
+/// Fills in what has changed. `nodes` are those of the frames.
+fn compare(
+    graph: &mut FlameGraph,
+    calls: &impl Calls,
+    nodes: &[u32],
+    (baseline, column): (usize, usize),
+) {
+    let (old, new) = (calls.self_values(baseline), calls.self_values(column));
+    let change = |node: usize| {
+        let change = i128::from(new[node]) - i128::from(old[node]);
+        i64::try_from(change).unwrap_or(if change > 0 { i64::MAX } else { -i64::MAX })
+    };
+    for (frame, &node) in graph.frames.iter_mut().zip(nodes) {
+        frame.self_change = change(node as usize);
+    }
+    graph.comparison = Some(Comparison {
+        total: graph.frames[0].before,
+        largest: (0..calls.len()).map(|node| change(node).unsigned_abs()).max().unwrap_or(0),
+    });
+}
+
+/// The kept children of each kept node, from left to right.
+struct Families {
+    /// Where the children of each kept node begin; one more at the end.
+    first: Vec<u32>,
+    children: Vec<Child>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Child {
+    node: u32,
+    /// Its place among the kept nodes.
+    slot: u32,
+    /// What siblings that were left out take, between its left neighbour and itself.
+    gap: u64,
+}
+
+impl Families {
+    fn new<C: Calls>(calls: &C, totals: &[u64], kept: &[u32], order: Order) -> Self {
+        let mut slot = vec![LEFT_OUT; calls.len()];
+        let mut has_children = vec![false; calls.len()];
+        for (index, &node) in kept.iter().enumerate() {
+            slot[node as usize] = index as u32;
+        }
+        let mut first = vec![0; kept.len() + 1];
+        for node in 1..calls.len() {
+            let parent = calls.parent(node);
+            has_children[parent] = true;
+            if slot[node] != LEFT_OUT {
+                first[slot[parent] as usize + 1] += 1;
+            }
+        }
+        for index in 1..first.len() {
+            first[index] += first[index - 1];
+        }
+        let mut next = first.clone();
+        let mut children = vec![Child::default(); kept.len() - 1];
+        for (index, &node) in kept.iter().enumerate().skip(1) {
+            let place = &mut next[slot[calls.parent(node as usize)] as usize];
+            children[*place as usize] = Child { node, slot: index as u32, gap: 0 };
+            *place += 1;
+        }
+        let mut families = Self { first, children };
+
+        let compare = |a: u32, b: u32| match order {
+            Order::AsGiven => a.cmp(&b),
+            Order::ByName => compare_lines(calls, totals, &has_children, a as usize, b as usize),
+        };
+        for family in 0..kept.len() {
+            let range = families.range(family as u32);
+            families.children[range].sort_unstable_by(|a, b| compare(a.node, b.node));
+        }
+        // What was left out still takes its place.
+        for node in 1..calls.len() {
+            let parent = slot[calls.parent(node)];
+            if slot[node] != LEFT_OUT || parent == LEFT_OUT {
+                continue;
+            }
+            let siblings = &mut families.children[first_range(&families.first, parent)];
+            let right = siblings.partition_point(|child| compare(child.node, node as u32).is_lt());
+            if let Some(right) = siblings.get_mut(right) {
+                right.gap = right.gap.saturating_add(totals[node]);
+            }
+        }
+        families
+    }
+
+    fn range(&self, slot: u32) -> std::ops::Range<usize> {
+        first_range(&self.first, slot)
+    }
+
+    fn children(&self, slot: u32) -> &[Child] {
+        &self.children[self.range(slot)]
+    }
+}
+
+fn first_range(first: &[u32], slot: u32) -> std::ops::Range<usize> {
+    first[slot as usize] as usize..first[slot as usize + 1] as usize
+}
+
+/// Compares two siblings as the folded lines that begin with them.
+fn compare_lines(
+    calls: &impl Calls,
+    totals: &[u64],
+    has_children: &[bool],
+    a: usize,
+    b: usize,
+) -> Ordering {
+    let (x, y) = (calls.name(a).as_bytes(), calls.name(b).as_bytes());
+    let common = x.len().min(y.len());
+    // Nearly always the names tell.
+    x[..common].cmp(&y[..common]).then_with(|| {
+        let line = |node: usize, name: &[u8]| {
+            let mut rest = name[common..].to_vec();
+            if has_children[node] {
+                rest.push(b';');
+            } else {
+                rest.extend(format!(" {}", totals[node]).bytes());
+            }
+            rest
+        };
+        line(a, x).cmp(&line(b, y)).then(a.cmp(&b))
+    })
+}
+
+#[cfg(test)]
+mod tests;
