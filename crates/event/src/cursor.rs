@@ -1,6 +1,6 @@
 //! Reading numbers off the front of a record.
 
-use crate::record::kind;
+use crate::header::kind;
 
 /// In which order a number's bytes stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

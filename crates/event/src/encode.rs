@@ -2,8 +2,9 @@
 
 use crate::attr::sample_type;
 use crate::cursor::ByteOrder;
+use crate::header::{CpuMode, Header, kind, misc};
 use crate::layout::Layout;
-use crate::record::{Comm, CpuMode, FileId, Header, Mmap2, SampleId, Task, kind, misc};
+use crate::record::{Comm, FileId, Mmap2, SampleId, Task};
 
 impl Comm<'_> {
     /// Appends this as a COMM record of `layout` to `out`.

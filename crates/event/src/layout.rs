@@ -2,7 +2,8 @@
 
 use crate::attr::{Attr, flag, sample_type};
 use crate::cursor::{ByteOrder, Cursor, DecodeError, word};
-use crate::record::{Header, Record, SampleId, kind};
+use crate::header::{Header, kind};
+use crate::record::{Record, SampleId};
 
 /// How to decode the records of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

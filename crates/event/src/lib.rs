@@ -32,6 +32,7 @@ mod attr;
 mod callchain;
 mod cursor;
 mod encode;
+mod header;
 mod layout;
 mod order;
 mod record;
@@ -41,12 +42,13 @@ mod sample;
 pub use attr::{Attr, branch_sample, flag, hardware, read_format, sample_type, software, type_id};
 pub use callchain::{Callchain, CallchainIter, Context, Entries, Entry};
 pub use cursor::{ByteOrder, DecodeError};
+pub use header::{CpuMode, Header, kind, misc};
 pub use layout::Layout;
 pub use order::{Flush, RoundQueue};
 pub use record::{
-    Aux, BpfEvent, BuildId, CallchainDeferred, Cgroup, Comm, CpuMode, FileId, Header, Ksymbol,
-    Lost, LostSamples, Mmap, Mmap2, Namespaces, Read, Record, SampleId, Switch, SwitchCpuWide,
-    Task, TextPoke, Throttle, Unknown, kind, misc,
+    Aux, BpfEvent, BuildId, CallchainDeferred, Cgroup, Comm, FileId, Ksymbol, Lost, LostSamples,
+    Mmap, Mmap2, Namespaces, Read, Record, SampleId, Switch, SwitchCpuWide, Task, TextPoke,
+    Throttle, Unknown,
 };
 pub use regs::{Abi, Regs};
 pub use sample::{Branch, BranchStack, ReadValue, ReadValues, Sample, UserStack};

@@ -3,8 +3,9 @@
 use crate::attr::{branch_sample, read_format, sample_type};
 use crate::callchain::Callchain;
 use crate::cursor::{ByteOrder, Cursor, DecodeError, word_at};
+use crate::header::{CpuMode, Header, kind, misc};
 use crate::layout::Layout;
-use crate::record::{CpuMode, Header, SampleId, kind, misc};
+use crate::record::SampleId;
 use crate::regs::{Abi, Regs};
 
 /// A sample. What the event's `sample_type` does not ask for is `None` or empty.
