@@ -11,7 +11,8 @@ use crate::{
 pub enum ProcessLabel {
     /// Not at all; stacks of all processes are merged.
     None,
-    /// Its name; samples of which no name is known have none.
+    /// Its name, or that of its thread where threads have names of their own, as other
+    /// profilers do; samples of which no name is known have none.
     #[default]
     Name,
     /// `name-PID`.
@@ -210,11 +211,13 @@ impl<'a> Builder<'a> {
     }
 
     fn process_label(&mut self, thread: Thread) -> StringId {
-        let name = self.profile.strings.get(thread.process);
+        let name = if thread.name.is_empty() { thread.process } else { thread.name };
+        let known = !name.is_empty() || thread.pid.is_some();
+        let name = self.profile.strings.get(name);
         let number = |id: Option<i32>| id.map_or("?".to_owned(), |id| id.to_string());
         match self.options.process {
             ProcessLabel::None => StringId::EMPTY,
-            _ if thread.process.is_empty() && thread.pid.is_none() => StringId::EMPTY,
+            _ if !known => StringId::EMPTY,
             ProcessLabel::Name => self.tree.names.intern(name),
             ProcessLabel::Pid => self.tree.names.intern(&format!("{name}-{}", number(thread.pid))),
             ProcessLabel::PidTid => {
