@@ -62,7 +62,7 @@ fn rust(name: &str) -> Option<String> {
 /// Legacy Rust names are valid C++ names, too: a hash as the last part tells them.
 fn rust_legacy(name: &str) -> Option<String> {
     let (mangled, _) = split_suffix(name);
-    let hash = mangled.strip_suffix('E')?.get(mangled.len().checked_sub(21)?..)?;
+    let hash = mangled.strip_suffix('E')?.get(mangled.len().checked_sub(20)?..)?;
     let is_hash = hash.strip_prefix("17h")?.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     if is_hash && hash.len() == 19 { rust(name) } else { None }
 }
@@ -70,12 +70,96 @@ fn rust_legacy(name: &str) -> Option<String> {
 fn cpp(name: &str) -> Option<String> {
     let (mangled, suffix) = split_suffix(name);
     let parse = ParseOptions::default().recursion_limit(MAX_DEPTH);
-    let symbol = cpp_demangle::BorrowedSymbol::new_with_options(mangled.as_bytes(), &parse).ok()?;
+    let (symbol, tail) =
+        cpp_demangle::BorrowedSymbol::with_tail_and_options(mangled.as_bytes(), &parse).ok()?;
+    // The name comes first and the types of what it returns and takes, which are left out, last.
+    // The parser gives up on some that GCC makes (`enable_if_t` in `std::swap`); then what ends the
+    // name must be template arguments.
+    if !tail.is_empty() && !mangled[..mangled.len() - tail.len()].ends_with('E') {
+        return None;
+    }
     let print = DemangleOptions::new().no_params().no_return_type().recursion_limit(MAX_DEPTH);
     let mut text = Limited::default();
     symbol.structured_demangle(&mut text, &print).ok()?;
-    text.write_str(suffix).ok()?;
-    Some(text.0)
+    let mut text = tidy(&text.0);
+    // What qualifies `this` belongs to the parameter list: `str() &&`, and the call operators of
+    // lambdas, `_ZZ…NK…clE…`, are const. A conversion to `char const` is not local, so stays.
+    let qualifiers: &[&str] =
+        if mangled.starts_with("_ZZ") { &[" &&", " &", " const"] } else { &[" &&", " &"] };
+    for qualifier in qualifiers {
+        if let Some(stripped) = text.strip_suffix(qualifier) {
+            text.truncate(stripped.len());
+        }
+    }
+    text.push_str(suffix);
+    Some(text)
+}
+
+/// The forms of thunks and the like that `cpp_demangle` prints, and those of the field.
+const SPECIAL: &[(&str, &str)] = &[
+    ("{virtual override thunk({offset(", "non-virtual thunk to "),
+    ("{virtual override thunk({virtual offset(", "virtual thunk to "),
+];
+
+/// Integer types of template arguments, and the suffix that says the same.
+const LITERALS: &[(&str, &str)] = &[
+    ("(unsigned int)", "u"),
+    ("(unsigned long)", "ul"),
+    ("(unsigned long long)", "ull"),
+    ("(long)", "l"),
+    ("(long long)", "ll"),
+];
+
+/// `cpp_demangle` differs from the field's form in some details. This makes up for them:
+/// `Array<(unsigned long)16, >` → `Array<16ul>`.
+fn tidy(text: &str) -> String {
+    let mut tidied = String::with_capacity(text.len());
+    let mut rest = text;
+    for (theirs, ours) in SPECIAL {
+        if let Some((offset, target)) = text.strip_prefix(theirs).and_then(|t| t.split_once("}, "))
+            && !offset.contains('{')
+        {
+            tidied.push_str(ours);
+            rest = target.strip_suffix(")}").unwrap_or(target);
+        }
+    }
+    while let Some(at) = rest.find(['(', ',', '<']) {
+        tidied.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let taken = literal(rest, &mut tidied).or_else(|| empty_pack(rest, &mut tidied));
+        rest = &rest[taken.unwrap_or_else(|| {
+            tidied.push_str(&rest[..1]);
+            1
+        })..];
+    }
+    tidied.push_str(rest);
+    tidied
+}
+
+/// How much of `text` is a number with its type before it, which is written in the short form.
+fn literal(text: &str, tidied: &mut String) -> Option<usize> {
+    let (kind, suffix) = LITERALS.iter().find(|(kind, _)| text.starts_with(kind))?;
+    let number = &text[kind.len()..];
+    let sign = usize::from(number.starts_with('-'));
+    let digits = number[sign..].bytes().take_while(u8::is_ascii_digit).count();
+    if digits == 0 {
+        return None;
+    }
+    tidied.push_str(&number[..sign + digits]);
+    tidied.push_str(suffix);
+    Some(kind.len() + sign + digits)
+}
+
+/// How much of `text` is the trace of an empty template argument pack: `, ` with nothing after it.
+fn empty_pack(text: &str, tidied: &mut String) -> Option<usize> {
+    if text.starts_with(", , ") || text.starts_with(", >") {
+        return Some(2);
+    }
+    if text.starts_with("<, ") {
+        tidied.push('<');
+        return Some(3);
+    }
+    None
 }
 
 /// `name` and what follows the first dot: neither mangling has dots in it.

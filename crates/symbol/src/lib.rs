@@ -6,14 +6,18 @@ mod demangle;
 mod dwarf;
 mod image;
 mod inline;
+mod kallsyms;
 mod lines;
 mod locate;
 mod module;
+mod perf_map;
 mod symbolize;
 mod symbols;
 
 pub use build_id::{BuildId, InvalidBuildId};
 pub use demangle::demangle;
+pub use kallsyms::{Kallsyms, KernelSymbol};
 pub use locate::Locator;
 pub use module::{Error, Module, Segment, Source};
+pub use perf_map::PerfMap;
 pub use symbolize::{Frame, Options, Symbolization, Symbolized, Warning};

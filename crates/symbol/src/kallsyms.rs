@@ -1,0 +1,219 @@
+//! Symbols of the running kernel: `/proc/kallsyms`.
+//!
+//! ```text
+//! ffffffff81000000 T _stext
+//! ffffffff812b3c10 t do_filp_open
+//! ffffffffc04f1000 t ext4_readdir	[ext4]
+//! ffffffffc0613a94 t bpf_prog_6deef7357e7b4530	[bpf]
+//! ```
+//!
+//! The letters are those of nm(1). Addresses are all zero for readers who may not see them
+//! (`kernel.kptr_restrict`, see `Documentation/admin-guide/sysctl/kernel.rst`).
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// Beyond the last symbol of a module, or of the kernel, this is as far as it may reach: to the
+/// end of its page and one page more. Sizes are not told, and what follows is not its code.
+const PAGE: u64 = 4096;
+
+/// A line longer than this is no symbol: the kernel's own limit is 512 bytes (`KSYM_NAME_LEN`).
+const MAX_LINE: u64 = 4096;
+
+/// The functions of a kernel and its modules.
+#[derive(Clone, Debug, Default)]
+pub struct Kallsyms {
+    /// Sorted by address; one for each address.
+    symbols: Vec<Entry>,
+    /// All names, one after the other.
+    names: String,
+    modules: Vec<String>,
+    restricted: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: u64,
+    name: u32,
+    len: u16,
+    /// 0 for the kernel itself, else a position in `modules` plus one.
+    module: u16,
+    is_global: bool,
+}
+
+/// A function of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelSymbol<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The module that it is in, with the brackets: `[ext4]`, `[bpf]`. Nothing for the kernel.
+    pub module: Option<&'a str>,
+    /// Its address.
+    pub start: u64,
+}
+
+impl Kallsyms {
+    /// Reads a file in the form of `/proc/kallsyms`, which that is not limited to: `perf` keeps
+    /// copies.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be opened or read.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Self::read(BufReader::with_capacity(1 << 16, File::open(path)?))
+    }
+
+    /// Reads the same from anything else. Lines of another form are passed over.
+    ///
+    /// # Errors
+    ///
+    /// Those of `reader`.
+    pub fn read(mut reader: impl BufRead) -> io::Result<Self> {
+        let mut kallsyms = Self::default();
+        let mut line = Vec::new();
+        let mut zeros = 0;
+        loop {
+            line.clear();
+            if io::Read::take(&mut reader, MAX_LINE).read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            let Some((start, kind, name, module)) = parse(&line) else { continue };
+            if start == 0 {
+                zeros += 1;
+            } else if matches!(kind, b't' | b'T' | b'w' | b'W') {
+                kallsyms.add(start, kind.is_ascii_uppercase(), name, module);
+            }
+        }
+        // A kernel with per-CPU symbols has some at 0 in any case.
+        kallsyms.restricted = zeros > 0 && kallsyms.symbols.is_empty();
+        kallsyms.sort();
+        Ok(kallsyms)
+    }
+
+    fn add(&mut self, start: u64, is_global: bool, name: &str, module: Option<&str>) {
+        let module = module.map_or(Some(0), |module| self.module(module));
+        let position = u32::try_from(self.names.len()).ok();
+        if let (Some(name_at), Ok(len), Some(module)) =
+            (position, u16::try_from(name.len()), module)
+        {
+            self.names.push_str(name);
+            self.symbols.push(Entry { start, name: name_at, len, module, is_global });
+        }
+    }
+
+    fn module(&mut self, module: &str) -> Option<u16> {
+        // Symbols of a module stand together.
+        if self.modules.last().is_none_or(|last| last != module) {
+            self.modules.push(module.to_owned());
+        }
+        u16::try_from(self.modules.len()).ok()
+    }
+
+    fn sort(&mut self) {
+        let mut symbols = std::mem::take(&mut self.symbols);
+        // Of aliases, a global one first, then the shortest.
+        symbols.sort_by_key(|s| (s.start, !s.is_global, s.len));
+        symbols.dedup_by_key(|s| s.start);
+        self.symbols = symbols;
+    }
+
+    /// Whether the addresses were hidden from this reader, so that nothing will be found. Root may
+    /// see them; `sysctl kernel.kptr_restrict=0` shows them to others, too.
+    pub fn is_restricted(&self) -> bool {
+        self.restricted
+    }
+
+    /// Whether there is no symbol at all.
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
+    /// The function at an address of the running kernel.
+    pub fn lookup(&self, address: u64) -> Option<KernelSymbol<'_>> {
+        let after = self.symbols.partition_point(|s| s.start <= address);
+        let symbol = self.symbols[after.checked_sub(1)?];
+        let is_last = self.symbols.get(after).is_none_or(|next| next.module != symbol.module);
+        if is_last && address >= (symbol.start | (PAGE - 1)).saturating_add(1 + PAGE) {
+            return None;
+        }
+        let name = symbol.name as usize;
+        let module = usize::from(symbol.module).checked_sub(1);
+        Some(KernelSymbol {
+            name: &self.names[name..name + usize::from(symbol.len)],
+            module: module.map(|i| self.modules[i].as_str()),
+            start: symbol.start,
+        })
+    }
+}
+
+fn parse(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
+    let line = std::str::from_utf8(line).ok()?;
+    let mut words = line.split_ascii_whitespace();
+    let start = u64::from_str_radix(words.next()?, 16).ok()?;
+    let &[kind] = words.next()?.as_bytes() else { return None };
+    let name = words.next()?;
+    Some((start, kind, name, words.next()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = "\
+0000000000000000 A fixed_percpu_data
+ffffffff81000000 T _stext
+ffffffff81000000 t startup_64_alias
+ffffffff81000100 t do_filp_open
+ffffffff81000180 D a_variable
+ffffffff81000200 W weak_one
+not a symbol
+ffffffffc0000000 t ext4_readdir\t[ext4]
+ffffffffc0000400 t ext4_sync\t[ext4]
+ffffffffc0613a94 t bpf_prog_6deef7357e7b4530_xdp\t[bpf]
+";
+
+    #[track_caller]
+    fn check(address: u64, expect: Option<(&str, Option<&str>)>) {
+        let kallsyms = Kallsyms::read(SAMPLE.as_bytes()).unwrap();
+        assert!(!kallsyms.is_restricted());
+        let found = kallsyms.lookup(address);
+        assert_eq!(found.map(|s| (s.name, s.module)), expect, "{address:#x}");
+    }
+
+    #[test]
+    fn addresses() {
+        check(0, None);
+        check(0xffff_ffff_80ff_ffff, None);
+        check(0xffff_ffff_8100_0000, Some(("_stext", None)));
+        check(0xffff_ffff_8100_0190, Some(("do_filp_open", None)));
+        check(0xffff_ffff_8100_0200, Some(("weak_one", None)));
+        check(0xffff_ffff_8100_1fff, Some(("weak_one", None)));
+        check(0xffff_ffff_8100_2000, None);
+        check(0xffff_ffff_c000_03ff, Some(("ext4_readdir", Some("[ext4]"))));
+        check(0xffff_ffff_c000_1fff, Some(("ext4_sync", Some("[ext4]"))));
+        check(0xffff_ffff_c000_2000, None);
+        check(0xffff_ffff_c061_3a94, Some(("bpf_prog_6deef7357e7b4530_xdp", Some("[bpf]"))));
+        check(u64::MAX, None);
+    }
+
+    #[test]
+    fn hidden_addresses_are_noticed() {
+        let hidden = SAMPLE.replace("ffffffff", "00000000").replace("81000", "00000");
+        let hidden: String = hidden
+            .lines()
+            .map(|line| format!("{:016x}{}\n", 0, line.get(16..).unwrap_or("")))
+            .collect();
+        let kallsyms = Kallsyms::read(hidden.as_bytes()).unwrap();
+        assert!(kallsyms.is_restricted() && kallsyms.is_empty());
+        assert!(!Kallsyms::read(&b""[..]).unwrap().is_restricted());
+    }
+
+    #[test]
+    fn a_line_without_end_is_no_symbol() {
+        let mut text = b"ffffffff81000000 T good\n".to_vec();
+        text.resize(1 << 20, b'a');
+        let kallsyms = Kallsyms::read(&text[..]).unwrap();
+        assert_eq!(kallsyms.symbols.len(), 1);
+    }
+}
