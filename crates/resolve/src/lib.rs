@@ -1,1 +1,20 @@
-//! To be written.
+//! Events in, a profile out.
+//!
+//! A [`Resolver`] takes records in the order of time, follows processes and their mappings, unwinds
+//! each sample's stack at once, and keeps no more of it than the distinct stacks. At the end every
+//! distinct address is named, once, and the [`Profile`](pyrograph_profile::Profile) is made.
+//!
+//! It does not know whether the records are live or from a file: where mapped files are found is
+//! told by a [`Files`].
+
+mod files;
+mod modules;
+mod names;
+mod processes;
+mod resolver;
+mod stacks;
+
+pub use files::{Files, Identity, LiveFiles, MappedFile};
+pub use names::NameStats;
+pub use pyrograph_symbol::{Locator, Options as SymbolOptions, Warning};
+pub use resolver::{Options, Resolved, Resolver, Stats};

@@ -1,0 +1,166 @@
+//! Where the bytes of a mapped file come from.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A mapping of code, as an event names it.
+#[derive(Clone, Debug)]
+pub struct MappedFile<'a> {
+    /// The process.
+    pub pid: i32,
+    /// The addresses that are mapped.
+    pub range: Range<u64>,
+    /// The file's path, as the process sees it, or a name in brackets.
+    pub path: &'a str,
+    /// What tells this file from others of that name.
+    pub identity: &'a Identity,
+}
+
+/// What tells a file from others that have or had the same path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Identity {
+    /// The build ID that the kernel read from the mapped file itself.
+    BuildId(Vec<u8>),
+    /// Device and inode.
+    Inode {
+        /// Device number, major part.
+        major: u32,
+        /// Device number, minor part.
+        minor: u32,
+        /// Inode number.
+        inode: u64,
+    },
+    /// Nothing is known.
+    Unknown,
+}
+
+impl Identity {
+    /// Whether an open file can be this one as far as its inode tells. What a build ID says has
+    /// to be compared with the file's contents.
+    fn may_be(&self, file: &File) -> bool {
+        match *self {
+            Self::Inode { major, minor, inode } => file.metadata().is_ok_and(|data| {
+                let device = data.dev();
+                data.ino() == inode
+                    // Overlay and btrfs file systems show one device in mappings and another in
+                    // `stat`; a device of 0 then stands for "not told".
+                    && ((libc::major(device), libc::minor(device)) == (major, minor)
+                        || major == 0)
+            }),
+            Self::BuildId(_) | Self::Unknown => true,
+        }
+    }
+}
+
+/// Finds the files that processes have mapped. Live recordings look in `/proc`; a file from another
+/// machine will look by build ID.
+pub trait Files {
+    /// The mapped file and whether it is certain to be that very one; `false` where only its path
+    /// led there. `None` if it is gone or may not be read.
+    fn open(&mut self, mapped: &MappedFile<'_>) -> Option<(File, bool)>;
+
+    /// The map of code that the process made at run time: `/tmp/perf-PID.map`, as that process
+    /// names it.
+    fn perf_map(&mut self, pid: i32) -> Option<File>;
+}
+
+/// The files of processes that run on this machine now, or just did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LiveFiles;
+
+impl Files for LiveFiles {
+    fn open(&mut self, mapped: &MappedFile<'_>) -> Option<(File, bool)> {
+        let MappedFile { pid, range, path, identity } = mapped;
+        // The link leads to the inode itself, also when the file was deleted, replaced, or lies in
+        // another mount namespace. It needs privileges, and the very range of one mapping.
+        let link = format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end);
+        if let Ok(file) = File::open(link)
+            && identity.may_be(&file)
+        {
+            return Some((file, true));
+        }
+        let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+        if !path.starts_with('/') {
+            return None;
+        }
+        // By its path as the process sees it; when the process is gone, as we see it.
+        let inside = in_root_of(*pid, Path::new(path));
+        [inside.as_path(), Path::new(path)].into_iter().find_map(|path| {
+            let file = open_regular(path)?;
+            let certain = matches!(identity, Identity::Inode { .. });
+            identity.may_be(&file).then_some((file, certain))
+        })
+    }
+
+    fn perf_map(&mut self, pid: i32) -> Option<File> {
+        let inner = innermost_pid(pid).unwrap_or(pid);
+        let name = |pid: i32| PathBuf::from(format!("/tmp/perf-{pid}.map"));
+        open_regular(&in_root_of(pid, &name(inner))).or_else(|| open_regular(&name(pid)))
+    }
+}
+
+/// Opens a regular file and nothing else: a path out of another process must not make us wait for
+/// the writer of a pipe.
+fn open_regular(path: &Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    file.metadata().ok()?.is_file().then_some(file)
+}
+
+fn in_root_of(pid: i32, path: &Path) -> PathBuf {
+    let inner = path.strip_prefix("/").unwrap_or(path);
+    Path::new("/proc").join(pid.to_string()).join("root").join(inner)
+}
+
+/// The process's number in its own PID namespace: the last of `NSpid:	1234	7`.
+fn innermost_pid(pid: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own_mapping() -> (Range<u64>, String) {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("own maps");
+        let line = maps.lines().find(|line| line.contains(" r-xp ")).expect("code is mapped");
+        let (start, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+        let address = |text| u64::from_str_radix(text, 16).expect("hexadecimal");
+        (address(start)..address(end), line[line.find('/').unwrap()..].to_owned())
+    }
+
+    #[test]
+    fn opens_a_running_processs_file() {
+        let (range, path) = own_mapping();
+        let pid = i32::try_from(std::process::id()).unwrap();
+        let identity = Identity::Unknown;
+        let mapped = MappedFile { pid, range, path: &path, identity: &identity };
+        let (file, _) = LiveFiles.open(&mapped).expect("own executable");
+        let own = std::fs::metadata(&path).expect("own executable");
+        assert_eq!(file.metadata().unwrap().ino(), own.ino());
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_is_not_taken_for_the_mapped_one() {
+        let file = tempfile::NamedTempFile::new().expect("temporary file");
+        let data = file.as_file().metadata().expect("metadata");
+        let right = Identity::Inode {
+            major: libc::major(data.dev()),
+            minor: libc::minor(data.dev()),
+            inode: data.ino(),
+        };
+        let wrong = Identity::Inode { major: 0, minor: 0, inode: data.ino() + 1 };
+        let path = file.path().to_str().expect("plain path");
+        // No such process: only the path is left.
+        let open = |identity: &Identity| {
+            LiveFiles.open(&MappedFile { pid: i32::MAX, range: 0..1, path, identity }).is_some()
+        };
+        assert!(open(&right));
+        assert!(!open(&wrong));
+    }
+}

@@ -1,0 +1,275 @@
+//! The mapped files, each known once, held open from the moment it is first seen.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use memmap2::Mmap;
+use pyrograph_symbol::{BuildId, Source};
+use pyrograph_unwind::UnwindInfo;
+
+use crate::files::{Files, Identity, MappedFile};
+
+/// What holds code: a row of [`Modules`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModuleId(pub u32);
+
+impl ModuleId {
+    /// The kernel and its modules; addresses are absolute.
+    pub const KERNEL: Self = Self(0);
+    /// Addresses at which nothing is known to be mapped; they are absolute.
+    pub const UNKNOWN: Self = Self(1);
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Something that holds code.
+#[derive(Debug)]
+pub struct Module {
+    /// Its path, as the process sees it, or its name in brackets.
+    pub path: String,
+    /// What it is.
+    pub kind: ModuleKind,
+}
+
+/// The sorts of modules.
+#[derive(Debug)]
+pub enum ModuleKind {
+    /// The kernel.
+    Kernel,
+    /// Nothing known.
+    Unknown,
+    /// An ELF file or the vDSO. Addresses are file offsets.
+    Elf {
+        /// Its symbols; `None` if the file could not be had, or is no ELF file.
+        symbols: Option<Box<pyrograph_symbol::Module>>,
+        /// How to unwind its functions.
+        unwind: Option<Arc<UnwindInfo>>,
+    },
+    /// Code that one process made at run time. Addresses are absolute.
+    Jit {
+        /// The symbols that it wrote, if it did.
+        map: Option<File>,
+    },
+}
+
+/// What stays the same as long as a file's contents do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FileKey {
+    device: u64,
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+}
+
+impl FileKey {
+    fn of(file: &File) -> Option<Self> {
+        let data = file.metadata().ok()?;
+        let changed = (data.ctime(), data.ctime_nsec());
+        Some(Self { device: data.dev(), inode: data.ino(), size: data.size(), changed })
+    }
+}
+
+/// What opening a mapped file gave.
+enum Opened {
+    /// A file that is a module already, under another name.
+    Known(ModuleId),
+    /// A new one.
+    New(Option<FileKey>, ModuleKind),
+}
+
+/// All modules.
+#[derive(Debug)]
+pub struct Modules {
+    rows: Vec<Module>,
+    /// By path and identity: what one mapping after the other names the same way.
+    by_name: HashMap<(String, Identity), ModuleId>,
+    /// By the file itself.
+    by_file: HashMap<FileKey, ModuleId>,
+    /// By process, until it runs another program.
+    jit: HashMap<i32, ModuleId>,
+    /// Files that could not be opened or were not the mapped ones, for the closing line.
+    pub missing: u64,
+}
+
+impl Default for Modules {
+    fn default() -> Self {
+        let rows = vec![
+            Module { path: "[kernel.kallsyms]".to_owned(), kind: ModuleKind::Kernel },
+            Module { path: String::new(), kind: ModuleKind::Unknown },
+        ];
+        Self {
+            rows,
+            by_name: HashMap::new(),
+            by_file: HashMap::new(),
+            jit: HashMap::new(),
+            missing: 0,
+        }
+    }
+}
+
+impl Modules {
+    /// All modules, by number.
+    pub fn rows(&self) -> &[Module] {
+        &self.rows
+    }
+
+    /// The module's unwind information.
+    pub fn unwind(&self, id: ModuleId) -> Option<&Arc<UnwindInfo>> {
+        match &self.rows[id.index()].kind {
+            ModuleKind::Elf { unwind, .. } => unwind.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The module of a new mapping. Its file is opened now: later it may be gone.
+    pub fn mapped(&mut self, files: &mut dyn Files, mapped: &MappedFile<'_>) -> ModuleId {
+        if is_anonymous(mapped.path) {
+            return self.jit(files, mapped.pid);
+        }
+        let path = mapped.path.strip_suffix(" (deleted)").unwrap_or(mapped.path);
+        let key = (path.to_owned(), mapped.identity.clone());
+        let known = self.by_name.get(&key).copied();
+        if let Some(id) = known
+            && matches!(self.rows[id.index()].kind, ModuleKind::Elf { symbols: Some(_), .. })
+        {
+            return id;
+        }
+        // New, or its process was gone when it was first seen, and this one may live.
+        let id = match self.open(files, mapped) {
+            Some(Opened::Known(id)) => id,
+            Some(Opened::New(file, kind)) => {
+                let id = match known {
+                    Some(id) => {
+                        self.missing = self.missing.saturating_sub(1);
+                        self.rows[id.index()].kind = kind;
+                        id
+                    }
+                    None => self.add(path, kind),
+                };
+                if let Some(file) = file {
+                    self.by_file.insert(file, id);
+                }
+                id
+            }
+            None => known.unwrap_or_else(|| {
+                self.missing += 1;
+                self.add(path, ModuleKind::Elf { symbols: None, unwind: None })
+            }),
+        };
+        self.by_name.insert(key, id);
+        id
+    }
+
+    fn add(&mut self, path: &str, kind: ModuleKind) -> ModuleId {
+        let id = ModuleId(u32::try_from(self.rows.len()).expect("fewer than 2^32 modules"));
+        self.rows.push(Module { path: path.to_owned(), kind });
+        id
+    }
+
+    fn open(&self, files: &mut dyn Files, mapped: &MappedFile<'_>) -> Option<Opened> {
+        if mapped.path == "[vdso]" {
+            let bytes = own_vdso()?;
+            let source = Source { path: mapped.path, ..Source::default() };
+            let symbols = pyrograph_symbol::Module::from_bytes(bytes.to_vec(), source).ok()?;
+            let unwind = UnwindInfo::from_elf(bytes, None::<&[u8]>).ok().map(Arc::new);
+            let kind = ModuleKind::Elf { symbols: Some(Box::new(symbols)), unwind };
+            return Some(Opened::New(None, kind));
+        }
+        let (file, certain) = files.open(mapped)?;
+        let key = FileKey::of(&file)?;
+        if let Some(&id) = self.by_file.get(&key) {
+            return Some(Opened::Known(id));
+        }
+        let expected = match mapped.identity {
+            Identity::BuildId(bytes) if !certain => BuildId::new(bytes),
+            _ => None,
+        };
+        let source = Source { path: mapped.path, build_id: expected.as_ref(), root: None };
+        let symbols = pyrograph_symbol::Module::open(&file, source).ok()?;
+        // SAFETY: The file is only read. Somebody may cut it off while it is mapped, and reading
+        // beyond its end then ends this program: the price that every reader of mapped executables
+        // pays. Compilers and package managers replace files and do not cut them.
+        let bytes = unsafe { Mmap::map(&file) }.ok()?;
+        let unwind = UnwindInfo::from_elf(bytes, None::<&[u8]>).ok().map(Arc::new);
+        let kind = ModuleKind::Elf { symbols: Some(Box::new(symbols)), unwind };
+        Some(Opened::New(Some(key), kind))
+    }
+
+    /// The module of the code that a process makes at run time.
+    pub fn jit(&mut self, files: &mut dyn Files, pid: i32) -> ModuleId {
+        if let Some(&id) = self.jit.get(&pid) {
+            if let ModuleKind::Jit { map: map @ None } = &mut self.rows[id.index()].kind {
+                *map = files.perf_map(pid);
+            }
+            return id;
+        }
+        let map = files.perf_map(pid);
+        let id = self.add("", ModuleKind::Jit { map });
+        self.jit.insert(pid, id);
+        id
+    }
+
+    /// Looks once more for the symbols of all processes that make code.
+    pub fn refresh_all_jit(&mut self, files: &mut dyn Files) {
+        for pid in self.jit.keys().copied().collect::<Vec<_>>() {
+            self.jit(files, pid);
+        }
+    }
+
+    /// The process runs another program now, or is gone: its number may come to mean another.
+    pub fn forget_process(&mut self, files: &mut dyn Files, pid: i32) {
+        if self.jit.contains_key(&pid) {
+            self.jit(files, pid);
+            self.jit.remove(&pid);
+        }
+    }
+
+    /// Whether addresses in it are file offsets.
+    pub fn is_file(&self, id: ModuleId) -> bool {
+        matches!(self.rows[id.index()].kind, ModuleKind::Elf { .. })
+    }
+}
+
+/// Whether a mapping's name stands for memory without a file that holds code.
+fn is_anonymous(path: &str) -> bool {
+    const PREFIXES: [&str; 8] =
+        ["//anon", "[anon", "[heap]", "[stack", "/memfd:", "/dev/zero", "/SYSV", "anon_inode:"];
+    path.is_empty() || PREFIXES.iter().any(|prefix| path.starts_with(prefix))
+}
+
+/// The vDSO, as it is mapped into this process; all 64-bit processes have the same.
+fn own_vdso() -> Option<&'static [u8]> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+    let start = usize::from_str_radix(start, 16).ok()?;
+    let length = usize::from_str_radix(end, 16).ok()?.checked_sub(start)?;
+    // SAFETY: The kernel maps these pages readable into every process, for as long as it lives,
+    // and never writes to them.
+    Some(unsafe { std::slice::from_raw_parts(start as *const u8, length) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vdso_is_an_elf_file() {
+        let vdso = own_vdso().expect("this process has one");
+        assert_eq!(&vdso[..4], b"\x7fELF");
+    }
+
+    #[test]
+    fn memory_without_a_file() {
+        for path in ["", "//anon", "[heap]", "[anon:v8]", "/memfd:jit (deleted)"] {
+            assert!(is_anonymous(path), "{path}");
+        }
+        for path in ["/usr/bin/node", "[vdso]", "/tmp/a b"] {
+            assert!(!is_anonymous(path), "{path}");
+        }
+    }
+}

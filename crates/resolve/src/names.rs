@@ -1,0 +1,255 @@
+//! The end of a recording: every distinct address gets its name, once, and the profile is made.
+
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hashbrown::HashMap;
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId};
+use pyrograph_symbol::{Kallsyms, PerfMap, Symbolized, Warning};
+
+use crate::modules::{Module, ModuleId, ModuleKind};
+use crate::stacks::{RawFrame, RawStacks};
+
+/// The kernel's symbol table.
+const KALLSYMS: &str = "/proc/kallsyms";
+
+/// What the names came to.
+#[derive(Clone, Debug, Default)]
+pub struct NameStats {
+    /// Distinct addresses in stacks.
+    pub addresses: u64,
+    /// Those of them for which there was no symbol.
+    pub unknown: u64,
+    /// The kernel hides its addresses (`kernel.kptr_restrict`), and some were needed.
+    pub kernel_hidden: bool,
+    /// What stood in the way of better names.
+    pub warnings: Vec<Warning>,
+}
+
+/// Names the frames of `raw` and puts the samples into `profile`, whose strings and threads the
+/// samples refer to already.
+pub fn name_stacks(
+    raw: &RawStacks,
+    modules: &[Module],
+    options: &pyrograph_symbol::Options,
+    profile: &mut Profile,
+) -> NameStats {
+    let mut stats = NameStats::default();
+    let (named, kernel_hidden) = name_addresses(raw.frames(), modules, options, &mut stats);
+    stats.kernel_hidden = kernel_hidden;
+
+    // Each raw frame becomes one frame, or several where calls were inlined: root first.
+    let frames: Vec<Vec<FrameId>> = raw
+        .frames()
+        .iter()
+        .map(|&frame| frame_rows(frame, &named, modules, profile, &mut stats))
+        .collect();
+
+    let mut stacks = vec![StackId::ROOT; raw.stacks.len()];
+    for index in 1..raw.stacks.len() {
+        if let Some((parent, frame)) = raw.stacks.get(StackId::from_index(index)) {
+            let parent = stacks[parent.index()];
+            stacks[index] = frames[frame.index()]
+                .iter()
+                .fold(parent, |stack, &frame| profile.stacks.intern(stack, frame));
+        }
+    }
+    for row in &raw.samples {
+        let sample = Sample { stack: stacks[row.sample.stack.index()], ..row.sample };
+        profile.push(sample, &[row.value]);
+    }
+    stats
+}
+
+/// What is known of each address.
+type Named = HashMap<RawFrame, Name>;
+
+/// The name of an address.
+enum Name {
+    /// Of an ELF file.
+    Elf(Symbolized),
+    /// Of the kernel: function, and its module in brackets if it is in one.
+    Kernel(String, Option<String>),
+    /// Of code made at run time.
+    Jit(String),
+}
+
+fn name_addresses(
+    frames: &[RawFrame],
+    modules: &[Module],
+    options: &pyrograph_symbol::Options,
+    stats: &mut NameStats,
+) -> (Named, bool) {
+    let mut by_module: HashMap<ModuleId, Vec<u64>> = HashMap::new();
+    for frame in frames.iter().filter(|frame| frame.as_marker().is_none()) {
+        stats.addresses += 1;
+        by_module.entry(frame.module).or_default().push(frame.address);
+    }
+    let mut work: Vec<(ModuleId, Vec<u64>)> = by_module.into_iter().collect();
+    // The largest first, so that no thread is left with one at the end; the number settles ties.
+    work.sort_by_key(|(module, addresses)| (std::cmp::Reverse(addresses.len()), *module));
+
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(work.len());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((module, addresses)) = work.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let result = name_module(*module, &modules[module.index()], addresses, options);
+                    results
+                        .lock()
+                        .unwrap_or_else(|error| error.into_inner())
+                        .push((*module, result));
+                }
+            });
+        }
+    });
+
+    let mut results = results.into_inner().unwrap_or_else(|error| error.into_inner());
+    results.sort_by_key(|(module, _)| *module);
+    let mut named = Named::new();
+    let mut kernel_hidden = false;
+    for (module, result) in results {
+        kernel_hidden |= result.kernel_hidden;
+        stats.warnings.extend(result.warnings);
+        for (address, name) in result.names {
+            named.insert(RawFrame { module, address }, name);
+        }
+    }
+    (named, kernel_hidden)
+}
+
+/// What one module's pass gave.
+#[derive(Default)]
+struct ModuleNames {
+    names: Vec<(u64, Name)>,
+    warnings: Vec<Warning>,
+    kernel_hidden: bool,
+}
+
+fn name_module(
+    id: ModuleId,
+    module: &Module,
+    addresses: &[u64],
+    options: &pyrograph_symbol::Options,
+) -> ModuleNames {
+    match &module.kind {
+        ModuleKind::Kernel => name_kernel(addresses),
+        ModuleKind::Jit { map: Some(map) } => {
+            // A process could write without end: what is read of it has one.
+            const LIMIT: u64 = 1 << 30;
+            let Ok(map) = PerfMap::parse(BufReader::new(map.take(LIMIT))) else {
+                return ModuleNames::default();
+            };
+            let name = |&address: &u64| {
+                let (name, _) = map.lookup(address)?;
+                Some((address, Name::Jit(name.to_string())))
+            };
+            ModuleNames { names: addresses.iter().filter_map(name).collect(), ..Default::default() }
+        }
+        ModuleKind::Elf { symbols: Some(symbols), .. } => name_elf(symbols, addresses, options),
+        ModuleKind::Elf { symbols: None, .. }
+        | ModuleKind::Jit { map: None }
+        | ModuleKind::Unknown => {
+            debug_assert_ne!(id, ModuleId::KERNEL);
+            ModuleNames::default()
+        }
+    }
+}
+
+fn name_elf(
+    symbols: &pyrograph_symbol::Module,
+    offsets: &[u64],
+    options: &pyrograph_symbol::Options,
+) -> ModuleNames {
+    let mut known: Vec<(u64, u64)> = offsets
+        .iter()
+        .filter_map(|&offset| Some((symbols.file_offset_to_address(offset)?, offset)))
+        .collect();
+    known.sort_unstable();
+    known.dedup_by_key(|(address, _)| *address);
+    let addresses: Vec<u64> = known.iter().map(|&(address, _)| address).collect();
+    let result = symbols.symbolize(&addresses, options);
+    let names = known
+        .iter()
+        .zip(result.addresses)
+        .filter(|(_, name)| !name.frames.is_empty())
+        .map(|(&(_, offset), name)| (offset, Name::Elf(name)))
+        .collect();
+    ModuleNames { names, warnings: result.warnings, kernel_hidden: false }
+}
+
+fn name_kernel(addresses: &[u64]) -> ModuleNames {
+    let Ok(symbols) = Kallsyms::open(Path::new(KALLSYMS)) else {
+        return ModuleNames { kernel_hidden: true, ..Default::default() };
+    };
+    if symbols.is_restricted() {
+        return ModuleNames { kernel_hidden: true, ..Default::default() };
+    }
+    let name = |&address: &u64| {
+        let symbol = symbols.lookup(address)?;
+        let module = symbol.module.map(str::to_owned);
+        Some((address, Name::Kernel(symbol.name.to_owned(), module)))
+    };
+    ModuleNames { names: addresses.iter().filter_map(name).collect(), ..Default::default() }
+}
+
+/// The frames of one address, root first.
+fn frame_rows(
+    raw: RawFrame,
+    named: &Named,
+    modules: &[Module],
+    profile: &mut Profile,
+    stats: &mut NameStats,
+) -> Vec<FrameId> {
+    if let Some(marker) = raw.as_marker() {
+        let function = profile.strings.intern(marker.label());
+        return vec![profile.frames.intern(Frame::named(function, FrameKind::Marker))];
+    }
+    let module = &modules[raw.module.index()];
+    let path = profile.strings.intern(&module.path);
+    let kind = match module.kind {
+        ModuleKind::Kernel => FrameKind::Kernel,
+        ModuleKind::Jit { .. } => FrameKind::Jit,
+        ModuleKind::Elf { .. } | ModuleKind::Unknown => FrameKind::User,
+    };
+    let bare = Frame { module: path, kind, ..Frame::default() };
+    match named.get(&raw) {
+        Some(Name::Elf(symbolized)) => {
+            let outermost = symbolized.frames.len() - 1;
+            let frame = |(index, frame): (usize, &pyrograph_symbol::Frame)| {
+                let file = frame
+                    .file
+                    .as_deref()
+                    .map_or(StringId::EMPTY, |file| profile.strings.intern(file));
+                let frame = Frame {
+                    function: profile.strings.intern(&frame.function),
+                    file,
+                    line: frame.line,
+                    kind: if index == outermost { kind } else { FrameKind::Inlined },
+                    ..bare
+                };
+                profile.frames.intern(frame)
+            };
+            // The symbolizer gives the innermost first.
+            symbolized.frames.iter().enumerate().rev().map(frame).collect()
+        }
+        Some(Name::Kernel(function, module)) => {
+            let function = profile.strings.intern(function);
+            let module = module.as_deref().map_or(path, |module| profile.strings.intern(module));
+            vec![profile.frames.intern(Frame { function, module, ..bare })]
+        }
+        Some(Name::Jit(function)) => {
+            let function = profile.strings.intern(function);
+            vec![profile.frames.intern(Frame { function, ..bare })]
+        }
+        None => {
+            stats.unknown += 1;
+            vec![profile.frames.intern(Frame { address: raw.address, ..bare })]
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Who runs: processes with their mappings, threads with their names, as the events tell them.
+
+use hashbrown::HashMap;
+use pyrograph_profile::StringId;
+use pyrograph_unwind::AddressSpace;
+
+/// A thread that was seen.
+#[derive(Clone, Copy, Debug)]
+struct ThreadState {
+    pid: i32,
+    name: StringId,
+}
+
+/// A process that was seen.
+#[derive(Clone, Debug, Default)]
+struct ProcessState {
+    space: AddressSpace,
+    threads: u32,
+}
+
+/// All processes and threads that live now.
+#[derive(Debug, Default)]
+pub struct Processes {
+    processes: HashMap<i32, ProcessState>,
+    threads: HashMap<i32, ThreadState>,
+    nowhere: AddressSpace,
+}
+
+impl Processes {
+    /// The process's mappings; none if it was never seen.
+    pub fn space(&self, pid: i32) -> &AddressSpace {
+        self.processes.get(&pid).map_or(&self.nowhere, |process| &process.space)
+    }
+
+    /// The process's mappings, to be changed.
+    pub fn space_mut(&mut self, pid: i32) -> &mut AddressSpace {
+        &mut self.processes.entry(pid).or_default().space
+    }
+
+    /// The thread's name, if an event told it.
+    pub fn name(&self, tid: i32) -> Option<StringId> {
+        self.threads.get(&tid).map(|thread| thread.name).filter(|name| !name.is_empty())
+    }
+
+    /// The thread has this name from now on.
+    pub fn named(&mut self, pid: i32, tid: i32, name: StringId) {
+        self.thread(pid, tid).name = name;
+    }
+
+    /// The process runs another program: nothing of the old one is mapped any more.
+    pub fn executed(&mut self, pid: i32) {
+        self.processes.entry(pid).or_default().space = AddressSpace::new();
+    }
+
+    /// Thread `tid` of process `pid` was started by thread `parent_tid` of `parent_pid`. A new
+    /// process begins with its parent's mappings, a new thread with its parent's name.
+    pub fn forked(&mut self, (parent_pid, parent_tid): (i32, i32), (pid, tid): (i32, i32)) {
+        let name = self.threads.get(&parent_tid).map_or(StringId::EMPTY, |thread| thread.name);
+        if pid != parent_pid {
+            let space = self.space(parent_pid).clone();
+            self.processes.insert(pid, ProcessState { space, threads: 0 });
+        }
+        // A number that is used again means another thread now.
+        self.exited(pid, tid);
+        self.thread(pid, tid).name = name;
+    }
+
+    /// The thread is gone; with its last thread, so is the process. Returns whether it is.
+    pub fn exited(&mut self, pid: i32, tid: i32) -> bool {
+        if self.threads.get(&tid).is_none_or(|thread| thread.pid != pid) {
+            return false;
+        }
+        self.threads.remove(&tid);
+        let Some(process) = self.processes.get_mut(&pid) else { return false };
+        process.threads = process.threads.saturating_sub(1);
+        let gone = process.threads == 0;
+        if gone {
+            self.processes.remove(&pid);
+        }
+        gone
+    }
+
+    fn thread(&mut self, pid: i32, tid: i32) -> &mut ThreadState {
+        let processes = &mut self.processes;
+        let state = self.threads.entry(tid).or_insert_with(|| {
+            processes.entry(pid).or_default().threads += 1;
+            ThreadState { pid, name: StringId::EMPTY }
+        });
+        if state.pid != pid {
+            // The exit of a thread that had this number before was lost.
+            processes.entry(pid).or_default().threads += 1;
+            *state = ThreadState { pid, name: StringId::EMPTY };
+        }
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapped(processes: &Processes, pid: i32) -> usize {
+        processes.space(pid).mappings().len()
+    }
+
+    #[test]
+    fn a_child_starts_as_its_parent_and_then_goes_its_own_way() {
+        let mut processes = Processes::default();
+        processes.named(1, 1, StringId(7));
+        processes.space_mut(1).map(0..10, 0, None, 0);
+        processes.forked((1, 1), (2, 2));
+        assert_eq!(mapped(&processes, 2), 1);
+        assert_eq!(processes.name(2), Some(StringId(7)));
+
+        processes.executed(2);
+        processes.named(2, 2, StringId(8));
+        assert_eq!(mapped(&processes, 2), 0);
+        assert_eq!(mapped(&processes, 1), 1);
+        assert_eq!(processes.name(1), Some(StringId(7)));
+    }
+
+    #[test]
+    fn a_process_goes_with_its_last_thread() {
+        let mut processes = Processes::default();
+        processes.named(1, 1, StringId(7));
+        processes.space_mut(1).map(0..10, 0, None, 0);
+        processes.forked((1, 1), (1, 5));
+        assert!(!processes.exited(1, 1), "the first thread may leave before the others");
+        assert_eq!(mapped(&processes, 1), 1);
+        assert!(processes.exited(1, 5));
+        assert_eq!(mapped(&processes, 1), 0);
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_means_another_process() {
+        let mut processes = Processes::default();
+        processes.named(9, 9, StringId(3));
+        processes.space_mut(9).map(0..10, 0, None, 0);
+        processes.named(1, 1, StringId(7));
+        // The exit of 9 was lost.
+        processes.forked((1, 1), (9, 9));
+        assert_eq!(mapped(&processes, 9), 0);
+        assert_eq!(processes.name(9), Some(StringId(7)));
+    }
+}

@@ -1,0 +1,114 @@
+//! Stacks before symbols: addresses in modules, each distinct one once.
+
+use hashbrown::HashMap;
+use pyrograph_profile::{FrameId, Sample, StackId, Stacks, ThreadId};
+
+use crate::modules::ModuleId;
+
+/// One frame before it has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RawFrame {
+    /// What holds the code.
+    pub module: ModuleId,
+    /// A file offset, or the address itself where the module is no file. Of a caller this is the
+    /// last byte of the call, not the address to return to, which may belong to another function.
+    pub address: u64,
+}
+
+impl RawFrame {
+    /// Stands at the root of a stack whose outer part is not there.
+    pub const fn marker(marker: Marker) -> Self {
+        Self { module: ModuleId(u32::MAX), address: marker as u64 }
+    }
+
+    /// What it stands for, if it is a marker.
+    pub fn as_marker(self) -> Option<Marker> {
+        (self.module.0 == u32::MAX).then(|| {
+            Marker::ALL
+                .into_iter()
+                .find(|&marker| marker as u64 == self.address)
+                .unwrap_or(Marker::Broken)
+        })
+    }
+}
+
+/// Why the outer part of a stack is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marker {
+    /// The copy of the stack was too small to hold it, or it has more frames than are kept.
+    Truncated,
+    /// It could not be unwound any further.
+    Broken,
+}
+
+impl Marker {
+    const ALL: [Self; 2] = [Self::Truncated, Self::Broken];
+
+    /// The text in the frame.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Truncated => "[truncated]",
+            Self::Broken => "[unwinding failed]",
+        }
+    }
+}
+
+/// What is known of one sample.
+#[derive(Clone, Copy, Debug)]
+pub struct RawSample {
+    /// Stack, thread, CPU and time.
+    pub sample: Sample,
+    /// Its weight: the event's period.
+    pub value: u64,
+}
+
+/// The distinct frames and stacks, and the samples.
+#[derive(Debug, Default)]
+pub struct RawStacks {
+    frames: Vec<RawFrame>,
+    frame_ids: HashMap<RawFrame, FrameId, foldhash::fast::FixedState>,
+    /// Their frames are rows of `frames`.
+    pub stacks: Stacks,
+    /// All samples, or, if times are not kept, one for each stack and thread.
+    pub samples: Vec<RawSample>,
+    /// Where the sample of a stack and thread is, if times are not kept.
+    totals: HashMap<(StackId, ThreadId), usize, foldhash::fast::FixedState>,
+}
+
+impl RawStacks {
+    /// The distinct frames; a [`FrameId`] in `stacks` is a row of these.
+    pub fn frames(&self) -> &[RawFrame] {
+        &self.frames
+    }
+
+    /// The identifier of a stack, given **leaf first**.
+    pub fn intern(&mut self, leaf_first: &[RawFrame]) -> StackId {
+        let mut stack = StackId::ROOT;
+        for &frame in leaf_first.iter().rev() {
+            let id = *self.frame_ids.entry(frame).or_insert_with(|| {
+                self.frames.push(frame);
+                FrameId::from_index(self.frames.len() - 1)
+            });
+            stack = self.stacks.intern(stack, id);
+        }
+        stack
+    }
+
+    /// Adds a sample with its time.
+    pub fn push(&mut self, sample: Sample, value: u64) {
+        self.samples.push(RawSample { sample, value });
+    }
+
+    /// Adds a sample's value to that of its stack and thread; time and CPU are not kept.
+    pub fn add(&mut self, sample: Sample, value: u64) {
+        let next = self.samples.len();
+        let row = *self.totals.entry((sample.stack, sample.thread)).or_insert(next);
+        if row == next {
+            let sample = Sample { cpu: None, time: None, ..sample };
+            self.samples.push(RawSample { sample, value });
+        } else {
+            let sum = &mut self.samples[row].value;
+            *sum = sum.saturating_add(value);
+        }
+    }
+}
