@@ -67,8 +67,9 @@ pub(crate) struct Layout {
     pub eh_frame: Option<Mapped>,
     pub eh_frame_hdr: Option<Mapped>,
     pub debug_frame: Option<Contents>,
-    /// Virtual addresses of the procedure linkage tables.
-    pub plt: Vec<Range<u64>>,
+    /// Virtual addresses of procedure linkage tables and of `.init` and `.fini`: code that pushes at
+    /// most two words, for which some linkers and C libraries make no table.
+    pub stubs: Vec<Range<u64>>,
     /// Virtual addresses of `.text` and `.got`, to which some tables are relative.
     pub text: Option<u64>,
     pub got: Option<u64>,
@@ -93,7 +94,7 @@ impl Layout {
             eh_frame: None,
             eh_frame_hdr: None,
             debug_frame: None,
-            plt: Vec::new(),
+            stubs: Vec::new(),
             text: None,
             got: None,
         };
@@ -146,8 +147,8 @@ impl Layout {
                 b".debug_frame" => self.debug_frame = contents(section, file, range),
                 b".text" => self.text = Some(svma),
                 b".got" => self.got = Some(svma),
-                name if name.starts_with(b".plt") || name.starts_with(b".iplt") => {
-                    self.plt.push(svma..svma.saturating_add(section.sh_size(endian)));
+                name if is_stubs(name) => {
+                    self.stubs.push(svma..svma.saturating_add(section.sh_size(endian)));
                 }
                 _ => {}
             }
@@ -174,6 +175,10 @@ impl Layout {
             Some(Mapped { range, svma })
         })
     }
+}
+
+fn is_stubs(name: &[u8]) -> bool {
+    name.starts_with(b".plt") || matches!(name, b".iplt" | b".init" | b".fini")
 }
 
 /// The place of a range in the file, cut where the file ends.

@@ -35,7 +35,7 @@ fn known(registers: &Registers, register: u8) -> Result<u64, Failure> {
     registers.get(register).ok_or(Failure::UnknownRegister)
 }
 
-/// Apply a compact rule. The registers are changed only if that succeeds.
+/// Apply a compact rule. If a register is missing for it, nothing is changed.
 #[inline]
 pub(crate) fn compact(
     rule: &Compact,
@@ -78,8 +78,7 @@ pub(crate) fn compact(
     Ok(())
 }
 
-/// Restore the registers that the function saved. All are read before any is set, by reading the
-/// lowest and the highest first: the others are in between.
+/// Restore the registers that the function saved.
 #[inline]
 fn restore<const N: usize>(
     rule: &Compact,
@@ -87,19 +86,25 @@ fn restore<const N: usize>(
     registers: &mut Registers,
     stack: &StackCopy<'_>,
 ) -> Result<(), Failure> {
-    let mut values = [0; N];
-    for (value, &words) in values.iter_mut().zip(&rule.saved) {
-        if words != 0 {
-            *value = load(stack, cfa.wrapping_sub(8 * u64::from(words)))?;
-        }
-    }
-    for ((&register, &words), value) in registers.arch().saved().iter().zip(&rule.saved).zip(values)
-    {
-        if words != 0 {
+    for (&register, &words) in registers.arch().saved()[..N].iter().zip(&rule.saved) {
+        if words != 0
+            && let Some(value) = saved(stack, cfa.wrapping_sub(8 * u64::from(words)))?
+        {
             registers.set(register, value);
         }
     }
     Ok(())
+}
+
+/// A saved register; none if it is in its place again: compilers do not note in the table when an
+/// epilogue has restored a register, only that the stack pointer is above where it was saved.
+#[inline]
+fn saved(stack: &StackCopy<'_>, address: u64) -> Result<Option<u64>, Failure> {
+    match stack.u64(address) {
+        None if address < stack.start => Ok(None),
+        None => Err(Failure::Truncated),
+        value => Ok(value),
+    }
 }
 
 /// An Armv8.3 return address may carry an authentication code above its 48 bits.
@@ -131,7 +136,10 @@ pub(crate) fn row(
                 caller.forget(*register);
                 continue;
             }
-            RegisterRule::Offset(offset) => load(stack, cfa.wrapping_add_signed(*offset))?,
+            RegisterRule::Offset(offset) => match saved(stack, cfa.wrapping_add_signed(*offset))? {
+                Some(value) => value,
+                None => continue,
+            },
             RegisterRule::ValOffset(offset) => cfa.wrapping_add_signed(*offset),
             RegisterRule::Register(other) => {
                 let other = u8::try_from(other.0).map_err(|_| Failure::Bad)?;

@@ -44,9 +44,7 @@ impl Tableless<'_> {
             if self.code_at(ip).is_some_and(is_signal_return) {
                 return self.leave_signal_frame(sp, registers);
             }
-            if self.interrupted
-                && let Some(depth) = self.return_address_depth(ip, sp)
-            {
+            if let Some(depth) = self.return_address_depth(ip, sp) {
                 return self.leave_leaf(sp, depth, registers);
             }
         }
@@ -87,12 +85,16 @@ impl Tableless<'_> {
         let mapping = self.mapping?;
         let info = mapping.info.as_ref()?;
         let svma = mapping.svma(ip);
-        if info.in_plt(svma) {
-            // An entry may have pushed its number, and the table's first one the object's.
+        // `.init` and `.fini` align the stack around their calls. An entry of a linkage table may have
+        // pushed its number, and the first entry the object's.
+        if info.in_stubs(svma) {
             return (0..3).find(|&depth| {
                 let word = self.stack.u64(sp.wrapping_add(8 * depth));
                 word.is_some_and(|word| self.is_return_address(word))
             });
+        }
+        if !self.interrupted {
+            return None;
         }
         const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
         const PUSH_RBP: u8 = 0x55;

@@ -157,9 +157,9 @@ impl UnwindInfo {
         (*self.bytes).as_ref().get(start..start.checked_add(len)?)
     }
 
-    /// Whether an address is in a procedure linkage table.
-    pub(crate) fn in_plt(&self, svma: u64) -> bool {
-        self.layout.plt.iter().any(|range| range.contains(&svma))
+    /// Whether an address is in code that pushes at most two words ([`Layout::stubs`]).
+    pub(crate) fn in_stubs(&self, svma: u64) -> bool {
+        self.layout.stubs.iter().any(|range| range.contains(&svma))
     }
 
     /// Whether an address is in the code that the file starts with: `_start`, of which some C

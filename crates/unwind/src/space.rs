@@ -57,7 +57,8 @@ impl AddressSpace {
         let svma = info.as_ref().and_then(|info| info.svma_of_offset(file_offset, len));
         let bias = range.start.wrapping_sub(svma.unwrap_or(file_offset));
         let at = self.make_room(&range);
-        Arc::make_mut(&mut self.mappings).insert(at, Mapping { range, file_offset, info, tag, bias });
+        Arc::make_mut(&mut self.mappings)
+            .insert(at, Mapping { range, file_offset, info, tag, bias });
     }
 
     /// Remove what is mapped in a range, as `munmap` does: mappings at its ends are cut.
