@@ -42,7 +42,7 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     let readable = if name.starts_with("_R") {
-        rust(name)
+        rust_v0(name)
     } else if name.starts_with("_Z") {
         rust_legacy(name).or_else(|| cpp(name))
     } else {
@@ -51,20 +51,27 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     readable.map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
-fn rust(name: &str) -> Option<String> {
+fn rust_v0(name: &str) -> Option<String> {
     let (mangled, suffix) = split_suffix(name);
+    rust(mangled, suffix)
+}
+
+/// Legacy Rust names are valid C++ names, too: a hash as the last part tells them. They have dots
+/// in them (`..` is `::`), so the hash also tells where a suffix starts.
+fn rust_legacy(name: &str) -> Option<String> {
+    let hash = name.rfind("17h")? + "17h".len();
+    let end = hash + 16;
+    let is_hash = name.get(hash..end)?.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let suffix = name[end..].strip_prefix('E')?;
+    (is_hash && (suffix.is_empty() || suffix.starts_with('.'))).then_some(())?;
+    rust(&name[..=end], suffix)
+}
+
+fn rust(mangled: &str, suffix: &str) -> Option<String> {
     let demangled = rustc_demangle::try_demangle(mangled).ok()?;
     let mut text = Limited::default();
     write!(text, "{demangled:#}{suffix}").ok()?;
     Some(text.0)
-}
-
-/// Legacy Rust names are valid C++ names, too: a hash as the last part tells them.
-fn rust_legacy(name: &str) -> Option<String> {
-    let (mangled, _) = split_suffix(name);
-    let hash = mangled.strip_suffix('E')?.get(mangled.len().checked_sub(20)?..)?;
-    let is_hash = hash.strip_prefix("17h")?.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    if is_hash && hash.len() == 19 { rust(name) } else { None }
 }
 
 fn cpp(name: &str) -> Option<String> {
@@ -162,7 +169,7 @@ fn empty_pack(text: &str, tidied: &mut String) -> Option<usize> {
     None
 }
 
-/// `name` and what follows the first dot: neither mangling has dots in it.
+/// `name` and what follows the first dot: neither C++ nor Rust v0 names have dots in them.
 fn split_suffix(name: &str) -> (&str, &str) {
     name.split_at(name.find('.').unwrap_or(name.len()))
 }

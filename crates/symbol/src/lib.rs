@@ -11,6 +11,7 @@ mod lines;
 mod locate;
 mod module;
 mod perf_map;
+mod plt;
 mod symbolize;
 mod symbols;
 

@@ -13,6 +13,7 @@ use crate::inline::{self, Chain};
 use crate::lines::{self, Files, Row};
 use crate::locate::Locator;
 use crate::module::Module;
+use crate::plt;
 use crate::symbols::{Finder, Symbol, text_ranges};
 
 /// What to find out about an address, and where.
@@ -132,6 +133,11 @@ impl Module {
             result.addresses.iter_mut().zip(finder.finish()).zip(chains)
         {
             *answer = combine(symbol, chain, options);
+        }
+        for (i, stub) in plt::stubs(&elf, addresses, &text) {
+            let function = format!("{}@plt", readable(stub.callee)).into();
+            let frames = vec![Frame { function, file: None, line: 0 }];
+            result.addresses[i] = Symbolized { frames, start: Some(stub.start) };
         }
         result
     }

@@ -148,7 +148,7 @@ fn same_range(ranges: &[Range<u64>], start: u64, address: u64) -> bool {
 }
 
 /// `memcpy@@GLIBC_2.14` → `memcpy`.
-fn without_version(name: &[u8]) -> &[u8] {
+pub(crate) fn without_version(name: &[u8]) -> &[u8] {
     match name.iter().position(|&b| b == b'@') {
         Some(at) if at > 0 => &name[..at],
         _ => name,

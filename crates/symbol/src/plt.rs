@@ -1,0 +1,203 @@
+//! Stubs of the procedure linkage table, by the function that they call.
+//!
+//! A call to another file goes through a stub that jumps to where a slot of the global offset table
+//! points, and a relocation of that slot names the function. Linkers lay out stubs in several ways
+//! (with or without `endbr64`, lazy or not, 8 or 16 bytes), so what the instructions say is
+//! believed rather than an order.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use object::{Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolIndex};
+
+use crate::symbols::{Finder, without_version};
+
+/// Jump slot relocations against an indirect function, whose address is the addend
+/// (`R_X86_64_IRELATIVE`, `R_AARCH64_IRELATIVE` of the processor supplements).
+const IRELATIVE: [u64; 2] = [37, 1032];
+
+/// A stub that holds an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stub<'a> {
+    pub start: u64,
+    /// The function that it calls, mangled.
+    pub callee: &'a [u8],
+}
+
+/// The stubs that hold some of `addresses` (sorted), by position.
+pub(crate) fn stubs<'a>(
+    elf: &object::File<'a>,
+    addresses: &[u64],
+    text: &[Range<u64>],
+) -> HashMap<usize, Stub<'a>> {
+    let mut slots = HashMap::new();
+    for section in elf.sections().filter(|section| {
+        section.name_bytes().is_ok_and(|name| name.starts_with(b".plt") || name == b".iplt")
+    }) {
+        let Ok(code) = section.data() else { continue };
+        let begin = section.address();
+        let first = addresses.partition_point(|&address| address < begin);
+        for (i, &address) in addresses.iter().enumerate().skip(first) {
+            let Ok(at) = usize::try_from(address - begin) else { break };
+            if at >= code.len() {
+                break;
+            }
+            if let Some(slot) = slot(elf, code, begin, at) {
+                slots.insert(i, slot);
+            }
+        }
+    }
+    // Most passes end here, without a look at the relocations, of which there may be many.
+    if slots.is_empty() { HashMap::new() } else { name(elf, slots, text) }
+}
+
+/// What the instructions of a stub say.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// The address of the slot.
+    Slot(u64),
+    /// Only a number: the position of the relocation.
+    Relocation(u64),
+}
+
+fn slot(elf: &object::File<'_>, code: &[u8], begin: u64, at: usize) -> Option<(u64, Target)> {
+    let (start, target) = match elf.architecture() {
+        Architecture::X86_64 => {
+            x86_slot(code, begin, at, |next, offset| next.checked_add_signed(i64::from(offset)))
+        }
+        Architecture::I386 => {
+            x86_slot(code, begin, at, |_, address| Some(u64::from(address.cast_unsigned())))
+        }
+        Architecture::Aarch64 => aarch64_slot(code, begin, at),
+        _ => None,
+    }?;
+    Some((begin.checked_add(start as u64)?, target))
+}
+
+/// Looks for `jmp *slot(%rip)` (`ff 25`), possibly after `endbr64` (4 bytes) and a `bnd` prefix, in
+/// the 16 bytes around `at`; or in its half, for stubs of 8 bytes: those start with the jump and
+/// end with `xchg %ax,%ax`. A stub without it pushes the number of its relocation.
+fn x86_slot(
+    code: &[u8],
+    begin: u64,
+    at: usize,
+    resolve: impl Fn(u64, i32) -> Option<u64>,
+) -> Option<(usize, Target)> {
+    let start = at & !15;
+    let is_short = code.get(start + 6..start + 8) == Some(&[0x66, 0x90]);
+    let (start, size) = if is_short { (at & !7, 8) } else { (start, 16) };
+    let stub = &code[start..code.len().min(start + size)];
+    let operand = |at: usize| Some(i32::from_le_bytes(stub.get(at..at + 4)?.try_into().ok()?));
+    for prefix in [0, 4, 1, 5] {
+        if stub.get(prefix..prefix + 2) == Some(&[0xff, 0x25]) {
+            let next = begin.checked_add((start + prefix + 6) as u64)?;
+            return Some((start, Target::Slot(resolve(next, operand(prefix + 2)?)?)));
+        }
+    }
+    for prefix in [0, 4] {
+        if stub.get(prefix) == Some(&0x68) {
+            let position = u64::try_from(operand(prefix + 1)?).ok()?;
+            return Some((start, Target::Relocation(position)));
+        }
+    }
+    None
+}
+
+/// Looks for `adrp x16, page` and `ldr x17, [x16, #offset]` at or before `at`; a stub has four
+/// instructions, or six with `bti c`.
+fn aarch64_slot(code: &[u8], begin: u64, at: usize) -> Option<(usize, Target)> {
+    const BTI_C: u32 = 0xd503_245f;
+    let at = at & !3;
+    let instruction = |at: usize| Some(u32::from_le_bytes(code.get(at..at + 4)?.try_into().ok()?));
+    let from = if instruction(at)? == BTI_C { at + 4 } else { at };
+    let adrp = (from.saturating_sub(20)..=from).rev().step_by(4).find_map(|at| {
+        let adrp = instruction(at)?;
+        let ldr = instruction(at + 4)?;
+        let is_pair = adrp & 0x9f00_001f == 0x9000_0010 && ldr & 0xffc0_03ff == 0xf940_0211;
+        is_pair.then_some((at, adrp, ldr))
+    });
+    let (start, adrp, ldr) = adrp?;
+    // 21 bits of pages, in two parts; then 12 bits of 8-byte units.
+    let pages = (adrp >> 29 & 3) | (adrp >> 3 & 0x1f_fffc);
+    let pages = i64::from((pages << 11).cast_signed() >> 11);
+    let page = begin.checked_add(start as u64)? & !0xfff;
+    let slot =
+        page.checked_add_signed(pages << 12)?.checked_add(u64::from(ldr >> 10 & 0xfff) * 8)?;
+    let has_bti = start >= 4 && instruction(start - 4) == Some(BTI_C);
+    Some((if has_bti { start - 4 } else { start }, Target::Slot(slot)))
+}
+
+/// Finds the relocations of the slots, and the names in them.
+fn name<'a>(
+    elf: &object::File<'a>,
+    stubs: HashMap<usize, (u64, Target)>,
+    text: &[Range<u64>],
+) -> HashMap<usize, Stub<'a>> {
+    let lazy: Vec<_> = relocations(elf, "plt").collect();
+    let wanted = |(start, target): (u64, Target)| match target {
+        Target::Slot(slot) => Some((start, slot)),
+        Target::Relocation(position) => {
+            Some((start, lazy.get(usize::try_from(position).ok()?)?.slot))
+        }
+    };
+    let mut by_slot: HashMap<u64, Vec<(usize, u64)>> = HashMap::new();
+    for (i, stub) in stubs {
+        if let Some((start, slot)) = wanted(stub) {
+            by_slot.entry(slot).or_default().push((i, start));
+        }
+    }
+    let symbols = elf.dynamic_symbol_table();
+    let mut named = HashMap::new();
+    let others = relocations(elf, "dyn").chain(relocations(elf, "iplt"));
+    for relocation in lazy.iter().copied().chain(others) {
+        let Some(stubs) = by_slot.remove(&relocation.slot) else { continue };
+        let callee = if IRELATIVE.contains(&relocation.kind) {
+            let mut finder = Finder::new(std::slice::from_ref(&relocation.addend), text);
+            finder.read(elf);
+            finder.finish()[0].map(|symbol| symbol.name)
+        } else {
+            let index = SymbolIndex(relocation.symbol);
+            let symbol = symbols.as_ref().and_then(|table| table.symbol_by_index(index).ok());
+            symbol.and_then(|symbol| symbol.name_bytes().ok()).map(without_version)
+        };
+        if let Some(callee) = callee.filter(|callee| !callee.is_empty()) {
+            named.extend(stubs.into_iter().map(|(i, start)| (i, Stub { start, callee })));
+        }
+    }
+    named
+}
+
+#[derive(Clone, Copy)]
+struct Relocation {
+    slot: u64,
+    symbol: usize,
+    kind: u64,
+    addend: u64,
+}
+
+/// The relocations in `.rela.NAME`, or `.rel.NAME` on i386. They are read as bytes: those of a
+/// static program belong to no symbol table, and parsers do not find them.
+fn relocations<'a>(
+    elf: &object::File<'a>,
+    name: &str,
+) -> impl Iterator<Item = Relocation> + use<'a> {
+    let is_64 = elf.is_64();
+    let section = if is_64 { format!(".rela.{name}") } else { format!(".rel.{name}") };
+    let section = elf.section_by_name(&section);
+    let data = section.and_then(|section| section.data().ok()).unwrap_or_default();
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |value, &b| value << 8 | u64::from(b));
+    data.chunks_exact(if is_64 { 24 } else { 8 }).map(move |entry| {
+        if is_64 {
+            Relocation {
+                slot: word(&entry[..8]),
+                symbol: word(&entry[12..16]) as usize,
+                kind: word(&entry[8..12]),
+                addend: word(&entry[16..]),
+            }
+        } else {
+            let info = word(&entry[4..]);
+            let (symbol, kind) = ((info >> 8) as usize, info & 0xff);
+            Relocation { slot: word(&entry[..4]), symbol, kind, addend: 0 }
+        }
+    })
+}
