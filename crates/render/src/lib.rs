@@ -1,1 +1,27 @@
-//! To be written.
+//! From a view struct to bytes: flame graphs as SVG.
+//!
+//! [`svg`] writes one self-contained file. It is a whole picture without its script: every frame is
+//! there, with its details as a native tooltip and its text cut to fit, in colours that follow the
+//! reader's light or dark setting. The script adds zoom, search and the keyboard.
+//!
+//! The file works opened alone, in `<img>` and `<object>`, and pasted into a page, several times if
+//! need be: there is no CDATA section, the script has no `<` and no `&`, and it listens on its own
+//! picture only. All text from outside is escaped.
+//!
+//! This crate draws what `pyrograph-analyze` has laid out, and computes no analysis.
+
+mod attributes;
+mod color;
+mod options;
+mod palette;
+mod palette_map;
+mod svg;
+mod text;
+mod units;
+
+pub use attributes::{NameAttributes, RefusedAttribute};
+pub use color::Rgb;
+pub use options::{Background, Encoding, MinWidth, OptionError, SvgOptions};
+pub use palette::{Hue, Palette, Tone, UnknownPalette};
+pub use palette_map::PaletteMap;
+pub use svg::{svg, svg_message};

@@ -1,0 +1,110 @@
+//! Colours: sRGB, OKLCH, and the contrast between two.
+
+use std::fmt;
+
+/// An sRGB colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rgb(pub u8, pub u8, pub u8);
+
+impl Rgb {
+    /// Black, for text on light frames.
+    pub const INK: Self = Self(0, 0, 0);
+    /// White.
+    pub const WHITE: Self = Self(255, 255, 255);
+
+    /// A colour of the OKLCH space (Björn Ottosson, "A perceptual color space for image
+    /// processing", 2020): lightness and chroma from 0 to 1, hue in degrees. What sRGB cannot show
+    /// keeps its lightness and hue, and loses chroma.
+    pub fn oklch(lightness: f64, chroma: f64, hue: f64) -> Self {
+        let (sin, cos) = hue.to_radians().sin_cos();
+        let mut chroma = chroma;
+        loop {
+            let linear = oklab_to_linear(lightness, chroma * cos, chroma * sin);
+            let shown = linear.iter().all(|c| (-0.0005..=1.0005).contains(c));
+            if shown || chroma < 0.001 {
+                let [r, g, b] = linear.map(encode);
+                return Self(r, g, b);
+            }
+            chroma -= 0.002;
+        }
+    }
+
+    /// The contrast ratio of WCAG 2, from 1 to 21.
+    pub fn contrast(self, other: Self) -> f64 {
+        let (a, b) = (self.luminance(), other.luminance());
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    /// Black or white, whichever reads better on this colour; at least 4.5:1 on any.
+    pub fn ink(self) -> Self {
+        if self.contrast(Self::INK) >= self.contrast(Self::WHITE) { Self::INK } else { Self::WHITE }
+    }
+
+    fn luminance(self) -> f64 {
+        let linear = |c: u8| {
+            let c = f64::from(c) / 255.0;
+            if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
+    }
+}
+
+/// `#rrggbb`, or `#rgb` where that says the same.
+impl fmt::Display for Rgb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(r, g, b) = *self;
+        if [r, g, b].iter().all(|c| c >> 4 == c & 15) {
+            write!(f, "#{:x}{:x}{:x}", r & 15, g & 15, b & 15)
+        } else {
+            write!(f, "#{r:02x}{g:02x}{b:02x}")
+        }
+    }
+}
+
+fn oklab_to_linear(lightness: f64, a: f64, b: f64) -> [f64; 3] {
+    let l = (lightness + 0.396_337_777_4 * a + 0.215_803_757_3 * b).powi(3);
+    let m = (lightness - 0.105_561_345_8 * a - 0.063_854_172_8 * b).powi(3);
+    let s = (lightness - 0.089_484_177_5 * a - 1.291_485_548_0 * b).powi(3);
+    [
+        4.076_741_662_1 * l - 3.307_711_591_3 * m + 0.230_969_929_2 * s,
+        -1.268_438_004_6 * l + 2.609_757_401_1 * m - 0.341_319_396_5 * s,
+        -0.004_196_086_3 * l - 0.703_418_614_7 * m + 1.707_614_701_0 * s,
+    ]
+}
+
+fn encode(linear: f64) -> u8 {
+    let linear = linear.clamp(0.0, 1.0);
+    let encoded =
+        if linear <= 0.003_130_8 { 12.92 * linear } else { 1.055 * linear.powf(1.0 / 2.4) - 0.055 };
+    (encoded * 255.0).round() as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oklch_agrees_with_the_published_values() {
+        // White, and sRGB red: oklch(0.628 0.2577 29.23) in CSS Color 4.
+        assert_eq!(Rgb::oklch(1.0, 0.0, 0.0), Rgb::WHITE);
+        assert_eq!(Rgb::oklch(0.62796, 0.25768, 29.2339), Rgb(255, 0, 0));
+    }
+
+    #[test]
+    fn every_colour_has_a_readable_ink() {
+        for r in (0..=255).step_by(15) {
+            for g in (0..=255).step_by(15) {
+                for b in (0..=255).step_by(15) {
+                    let colour = Rgb(r, g, b);
+                    assert!(colour.contrast(colour.ink()) >= 4.5, "{colour}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn colours_are_written_as_short_as_they_can_be() {
+        assert_eq!(Rgb(255, 0, 170).to_string(), "#f0a");
+        assert_eq!(Rgb(255, 1, 170).to_string(), "#ff01aa");
+    }
+}

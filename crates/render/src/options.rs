@@ -1,0 +1,259 @@
+//! What a picture should look like, as types; their text forms are parsed here.
+
+use std::str::FromStr;
+
+use crate::{NameAttributes, Palette, PaletteMap, Rgb, Tone};
+
+/// How to draw a flame graph.
+#[derive(Clone, Debug)]
+pub struct SvgOptions {
+    /// The heading.
+    pub title: String,
+    /// The line below it; none if empty.
+    pub subtitle: String,
+    /// The width of the picture in pixels. `None`: drawn for [`SvgOptions::DEFAULT_WIDTH`], and
+    /// laid out anew for the reader's window.
+    pub width: Option<f64>,
+    /// The height of a row in pixels, with the gap of one pixel below it.
+    pub row_height: f64,
+    /// Frames narrower than this were left out, for the sentence that says so.
+    pub min_width: MinWidth,
+    /// A CSS font family; empty for the reader's interface font.
+    pub font: String,
+    /// The size of text on frames in pixels.
+    pub font_size: f64,
+    /// The mean width of a character as a share of the size; `None` for usual proportions.
+    pub font_width: Option<f64>,
+    /// What is counted, if not as the profile says.
+    pub count_name: Option<String>,
+    /// What stands before a frame's name in its details; nothing if empty.
+    pub name_type: String,
+    /// The palette.
+    pub palette: Palette,
+    /// What picks a tone from the palette.
+    pub tone: Tone,
+    /// Colours fixed by function name.
+    pub palette_map: Option<PaletteMap>,
+    /// The background; `None` for white or near-black by the reader's setting.
+    pub background: Option<Background>,
+    /// The root at the top.
+    pub inverted: bool,
+    /// Blue for more and red for less in a differential graph.
+    pub negate: bool,
+    /// A comment for the file.
+    pub notes: String,
+    /// Attributes for the frames of particular functions.
+    pub attributes: NameAttributes,
+    /// Shown values are multiplied by this.
+    pub factor: f64,
+    /// The encoding that the file declares.
+    pub encoding: Encoding,
+    /// Without prolog and script, to be pasted into a page.
+    pub embed: bool,
+}
+
+impl SvgOptions {
+    /// The width that pictures are drawn for, in pixels.
+    pub const DEFAULT_WIDTH: f64 = 1200.0;
+    /// The margin on each side, in pixels.
+    pub const MARGIN: f64 = 10.0;
+
+    /// The width of the whole in pixels, margins not counted.
+    pub fn frames_width(&self) -> f64 {
+        (self.width.unwrap_or(Self::DEFAULT_WIDTH) - 2.0 * Self::MARGIN).max(1.0)
+    }
+}
+
+impl Default for SvgOptions {
+    fn default() -> Self {
+        Self {
+            title: "Flame Graph".to_owned(),
+            subtitle: String::new(),
+            width: None,
+            row_height: 18.0,
+            min_width: MinWidth::default(),
+            font: String::new(),
+            font_size: 12.0,
+            font_width: None,
+            count_name: None,
+            name_type: String::new(),
+            palette: Palette::default(),
+            tone: Tone::default(),
+            palette_map: None,
+            background: None,
+            inverted: false,
+            negate: false,
+            notes: String::new(),
+            attributes: NameAttributes::default(),
+            factor: 1.0,
+            encoding: Encoding::default(),
+            embed: false,
+        }
+    }
+}
+
+/// The width from which on frames are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MinWidth {
+    /// In pixels of the picture.
+    Pixels(f64),
+    /// In percent of the whole.
+    Percent(f64),
+}
+
+impl Default for MinWidth {
+    fn default() -> Self {
+        Self::Pixels(0.1)
+    }
+}
+
+impl MinWidth {
+    /// The share of the whole, for a picture whose frames are `frames_width` pixels wide.
+    pub fn share(self, frames_width: f64) -> f64 {
+        match self {
+            Self::Pixels(pixels) => pixels / frames_width,
+            Self::Percent(percent) => percent / 100.0,
+        }
+    }
+}
+
+/// An option's value makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    /// Not a width.
+    #[error("`{0}` is no width: give pixels (`0.1`) or percent (`0.5%`), not below 0")]
+    MinWidth(String),
+    /// Not a background.
+    #[error("`{0}` is no background: give yellow, blue, green, grey, or a colour as #rrggbb")]
+    Background(String),
+    /// Not an encoding, or one that does not contain ASCII.
+    #[error("`{0}` is no encoding that contains ASCII, such as UTF-8 or ISO-8859-1")]
+    Encoding(String),
+}
+
+impl FromStr for MinWidth {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<Self, OptionError> {
+        let number = text.strip_suffix('%').unwrap_or(text);
+        let value = number
+            .trim()
+            .parse::<f64>()
+            .ok()
+            .filter(|value| value.is_finite() && *value >= 0.0)
+            .ok_or_else(|| OptionError::MinWidth(text.to_owned()))?;
+        Ok(if text.ends_with('%') { Self::Percent(value) } else { Self::Pixels(value) })
+    }
+}
+
+/// A background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Background {
+    /// The colour at the top.
+    pub top: Rgb,
+    /// The colour at the bottom.
+    pub bottom: Rgb,
+}
+
+impl FromStr for Background {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<Self, OptionError> {
+        let (top, bottom) = match text {
+            "yellow" => (Rgb(0xee, 0xee, 0xee), Rgb(0xee, 0xee, 0xb0)),
+            "blue" => (Rgb(0xee, 0xee, 0xee), Rgb(0xe0, 0xe0, 0xff)),
+            "green" => (Rgb(0xee, 0xf2, 0xee), Rgb(0xe0, 0xff, 0xe0)),
+            "grey" | "gray" => (Rgb(0xf8, 0xf8, 0xf8), Rgb(0xe8, 0xe8, 0xe8)),
+            _ => {
+                let flat = hex(text).ok_or_else(|| OptionError::Background(text.to_owned()))?;
+                (flat, flat)
+            }
+        };
+        Ok(Self { top, bottom })
+    }
+}
+
+/// `#rrggbb`.
+fn hex(text: &str) -> Option<Rgb> {
+    let digits = text.strip_prefix('#')?;
+    if digits.len() != 6 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let part = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).ok();
+    Some(Rgb(part(0)?, part(2)?, part(4)?))
+}
+
+/// The encoding that a picture's prolog declares. In any but UTF-8, what is not ASCII is written as
+/// character references, which every encoding that contains ASCII can hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encoding(String);
+
+impl Default for Encoding {
+    fn default() -> Self {
+        Self("UTF-8".to_owned())
+    }
+}
+
+impl Encoding {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether all of Unicode can be written as it is.
+    pub fn is_utf8(&self) -> bool {
+        self.0.eq_ignore_ascii_case("utf-8") || self.0.eq_ignore_ascii_case("utf8")
+    }
+}
+
+impl FromStr for Encoding {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<Self, OptionError> {
+        let bytes = text.as_bytes();
+        // The name's form is that of XML 1.0, section 4.3.3.
+        let formed = bytes.first().is_some_and(u8::is_ascii_alphabetic)
+            && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b));
+        let upper = text.to_ascii_uppercase();
+        let wide = ["UTF-16", "UTF16", "UTF-32", "UTF32", "UCS", "ISO-10646", "UTF-7", "EBCDIC"];
+        if !formed || wide.iter().any(|wide| upper.starts_with(wide)) {
+            return Err(OptionError::Encoding(text.to_owned()));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_pixels_or_percent() {
+        assert_eq!("0.5".parse(), Ok(MinWidth::Pixels(0.5)));
+        assert_eq!("2%".parse(), Ok(MinWidth::Percent(2.0)));
+        for bad in ["", "%", "-1", "NaN", "inf", "1px"] {
+            assert!(bad.parse::<MinWidth>().is_err(), "{bad}");
+        }
+        assert!((MinWidth::Pixels(0.1).share(1000.0) - 0.0001).abs() < 1e-12);
+        assert!((MinWidth::Percent(2.0).share(1000.0) - 0.02).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_background_is_a_name_or_a_colour() {
+        let flat = Rgb(0xab, 0xcd, 0xef);
+        assert_eq!("#abcdef".parse(), Ok(Background { top: flat, bottom: flat }));
+        assert!("grey".parse::<Background>().is_ok());
+        for bad in ["", "#abc", "#ééé", "red;x", "#abcde\""] {
+            assert!(bad.parse::<Background>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_encoding_contains_ascii_and_cannot_leave_its_quotes() {
+        assert!("ISO-8859-1".parse::<Encoding>().is_ok_and(|e| !e.is_utf8()));
+        assert!("utf-8".parse::<Encoding>().is_ok_and(|e| e.is_utf8()));
+        for bad in ["", "UTF-16", "utf-8\"?>", "1x"] {
+            assert!(bad.parse::<Encoding>().is_err(), "{bad}");
+        }
+    }
+}

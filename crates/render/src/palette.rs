@@ -1,0 +1,482 @@
+//! Which colour a frame gets.
+//!
+//! The default palette has one hue a meaning, with a lightness for light and one for dark pages.
+//! The others have the names, the hues and the rules of the established tools, so that pictures
+//! look as their readers expect; their tones are drawn from a fixed number of steps.
+
+use std::str::FromStr;
+
+use pyrograph_analyze::{FlameFrame, FlameGraph};
+use pyrograph_profile::FrameKind;
+
+use crate::Rgb;
+
+/// A set of colours, and the rule that picks from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Palette {
+    /// One hue a meaning: user, inlined, kernel, run-time compiled and interpreted code.
+    #[default]
+    Meaning,
+    /// One of the hues that the established tools know.
+    Hue(Hue),
+    /// Blue for code, aqua for the stacks of wakers.
+    Chain,
+    /// All aqua.
+    Wakeup,
+    /// By the marks and names of Java stacks.
+    Java,
+    /// By the marks and names of JavaScript stacks.
+    Js,
+    /// By the names of Perl stacks.
+    Perl,
+    /// By the file names of Python stacks.
+    Python,
+    /// By the crates of Rust stacks.
+    Rust,
+}
+
+/// A range of tones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hue {
+    /// From red to yellow.
+    Hot,
+    /// From green to cyan, for memory.
+    Mem,
+    /// From blue to grey-blue, for input and output.
+    Io,
+    /// Reds.
+    Red,
+    /// Greens.
+    Green,
+    /// Blues.
+    Blue,
+    /// Yellows.
+    Yellow,
+    /// Purples.
+    Purple,
+    /// Aquas.
+    Aqua,
+    /// Oranges.
+    Orange,
+}
+
+/// The name of a palette is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no palette has the name `{0}`: there are default, hot, mem, io, red, green, blue, yellow, \
+     purple, aqua, orange, wakeup, chain, java, js, perl, python, and rust"
+)]
+pub struct UnknownPalette(String);
+
+impl FromStr for Palette {
+    type Err = UnknownPalette;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPalette> {
+        Ok(match name {
+            "default" => Self::Meaning,
+            "hot" => Self::Hue(Hue::Hot),
+            "mem" => Self::Hue(Hue::Mem),
+            "io" => Self::Hue(Hue::Io),
+            "red" => Self::Hue(Hue::Red),
+            "green" => Self::Hue(Hue::Green),
+            "blue" => Self::Hue(Hue::Blue),
+            "yellow" => Self::Hue(Hue::Yellow),
+            "purple" => Self::Hue(Hue::Purple),
+            "aqua" => Self::Hue(Hue::Aqua),
+            "orange" => Self::Hue(Hue::Orange),
+            "wakeup" => Self::Wakeup,
+            "chain" => Self::Chain,
+            "java" => Self::Java,
+            "js" => Self::Js,
+            "perl" => Self::Perl,
+            "python" => Self::Python,
+            "rust" => Self::Rust,
+            _ => return Err(UnknownPalette(name.to_owned())),
+        })
+    }
+}
+
+/// Where in its range of tones a name stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// By a hash of the whole name: the same function has the same colour in every graph.
+    #[default]
+    Name,
+    /// By a hash in which the first letters weigh most: like names get like colours.
+    Prefix,
+    /// By the frame's place in the graph. Still the same bytes each time.
+    Place,
+}
+
+/// What a frame is, as far as its colour says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Role {
+    User,
+    Inlined,
+    Kernel,
+    Jit,
+    Interpreted,
+    Waker,
+    /// The whole graph.
+    Whole,
+    /// No symbol is known.
+    Unknown,
+    /// Says something about the stack.
+    Marker,
+    /// `-`, between the parts of a stack.
+    Separator,
+    /// `--`, between stacks.
+    WideSeparator,
+}
+
+impl Role {
+    /// Its name in the legend.
+    pub(crate) fn label(self) -> Option<&'static str> {
+        Some(match self {
+            Self::User => "user",
+            Self::Inlined => "inlined",
+            Self::Kernel => "kernel",
+            Self::Jit => "JIT",
+            Self::Interpreted => "interpreted",
+            Self::Waker => "waker",
+            Self::Unknown => "no symbol",
+            Self::Marker => "incomplete",
+            Self::Whole | Self::Separator | Self::WideSeparator => return None,
+        })
+    }
+
+    /// The role of each frame of a graph. Frames above a `--` belong to wakers.
+    pub(crate) fn of_frames(graph: &FlameGraph) -> Vec<Self> {
+        let mut roles: Vec<Self> = Vec::with_capacity(graph.frames.len());
+        // Parents come first.
+        let mut woken = vec![false; graph.frames.len()];
+        for (index, frame) in graph.frames.iter().enumerate() {
+            let parent = frame.parent as usize;
+            let role = if index == 0 {
+                Self::Whole
+            } else {
+                woken[index] = woken[parent] || roles[parent] == Self::WideSeparator;
+                Self::of(graph.names.get(frame.name), frame.kind)
+            };
+            roles.push(if woken[index] && role == Self::User { Self::Waker } else { role });
+        }
+        roles
+    }
+
+    fn of(name: &str, kind: FrameKind) -> Self {
+        match name {
+            "-" => return Self::Separator,
+            "--" => return Self::WideSeparator,
+            "[unknown]" => return Self::Unknown,
+            "[truncated]" => return Self::Marker,
+            _ => {}
+        }
+        match (mark(name), kind) {
+            (Some('k'), _) | (None, FrameKind::Kernel) => Self::Kernel,
+            (Some('i'), _) | (None, FrameKind::Inlined) => Self::Inlined,
+            (Some('j'), _) | (None, FrameKind::Jit) => Self::Jit,
+            (Some('w'), _) => Self::Waker,
+            (_, FrameKind::Interpreted) => Self::Interpreted,
+            (_, FrameKind::Marker) => Self::Marker,
+            _ if is_script(name) => Self::Interpreted,
+            _ if is_java(name) => Self::Jit,
+            _ => Self::User,
+        }
+    }
+}
+
+/// The letter of a mark at the end of a name: `_[k]` kernel, `_[i]` inlined, `_[j]` compiled at
+/// run time, `_[w]` waker.
+fn mark(name: &str) -> Option<char> {
+    let letter = name.strip_suffix(']')?.chars().next_back()?;
+    (matches!(letter, 'k' | 'i' | 'j' | 'w') && name[..name.len() - 2].ends_with("_["))
+        .then_some(letter)
+}
+
+/// The name without its mark, as it is shown.
+pub(crate) fn without_mark(name: &str) -> &str {
+    if mark(name).is_some() { &name[..name.len() - 4] } else { name }
+}
+
+/// Whether a source file of an interpreted language stands in the name: `run (app.py:7)`.
+fn is_script(name: &str) -> bool {
+    [".py", ".rb", ".php", ".lua", ".pl"].iter().any(|ending| {
+        name.find(ending).is_some_and(|at| {
+            let next = name[at + ending.len()..].chars().next();
+            at > 0 && next.is_none_or(|c| matches!(c, ':' | ' ' | ')'))
+        })
+    })
+}
+
+/// Whether the name is that of a Java class: `java/util/List.get`, with `L` before it or not.
+fn is_java(name: &str) -> bool {
+    let packages = ["java/", "javax/", "jdk/", "net/", "org/", "com/", "io/", "sun/"];
+    let class = name.strip_prefix('L').unwrap_or(name);
+    packages.iter().any(|package| class.starts_with(package))
+}
+
+/// What a frame is painted with: on light pages, and on dark ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Paint {
+    pub(crate) light: Rgb,
+    pub(crate) dark: Rgb,
+    /// Drawn with hatching over it.
+    pub(crate) hatched: bool,
+}
+
+impl Paint {
+    fn same(colour: Rgb) -> Self {
+        Self { light: colour, dark: colour, hatched: false }
+    }
+}
+
+/// Picks the paints of a graph's frames.
+pub(crate) struct Painter<'a> {
+    pub(crate) palette: Palette,
+    pub(crate) tone: Tone,
+    /// Turns blue and red round in differential graphs.
+    pub(crate) negate: bool,
+    pub(crate) graph: &'a FlameGraph,
+}
+
+impl Painter<'_> {
+    pub(crate) fn paint(&self, index: usize, role: Role) -> Paint {
+        let frame = &self.graph.frames[index];
+        if let Some(comparison) = &self.graph.comparison {
+            return self.change(frame, comparison.largest);
+        }
+        let name = self.graph.names.get(frame.name);
+        let tone = match self.tone {
+            Tone::Name => unit(hash(name.as_bytes())),
+            Tone::Prefix => prefix_tone(name),
+            Tone::Place => unit(hash(&(index as u64).to_le_bytes())),
+        };
+        if self.palette == Palette::Meaning {
+            return meaning(role, tone);
+        }
+        match role {
+            Role::Separator => return Paint::same(Rgb(200, 200, 200)),
+            Role::WideSeparator => return Paint::same(Rgb(160, 160, 160)),
+            _ => {}
+        }
+        let mut paint = Paint::same(hue_of(self.palette, name, role).tone(tone));
+        paint.hatched = role == Role::Marker;
+        paint
+    }
+
+    /// Grey where nothing changed, red for more and blue for less, stronger for larger changes.
+    fn change(&self, frame: &FlameFrame, largest: u64) -> Paint {
+        /// Steps from no change to the largest.
+        const STEPS: f64 = 12.0;
+        let share = frame.self_change.unsigned_abs() as f64 / largest.max(1) as f64;
+        let share = (share * STEPS).ceil() / STEPS;
+        let more = (frame.self_change > 0) != self.negate;
+        // Lightness moves little, so that one ink reads on every step.
+        let (hue, chroma) = if more { (32.0, 0.17) } else { (252.0, 0.15) };
+        Paint {
+            light: Rgb::oklch(0.93 - 0.23 * share, chroma * share, hue),
+            dark: Rgb::oklch(0.40 + 0.13 * share, chroma * share, hue),
+            hatched: false,
+        }
+    }
+}
+
+/// The default palette.
+fn meaning(role: Role, tone: f64) -> Paint {
+    /// Distinct tones of one hue.
+    const TONES: f64 = 6.0;
+    let step = (tone * TONES).floor() / (TONES - 1.0) - 0.5;
+    // Hue, its width, chroma on light and dark, lightness on light.
+    let (hue, width, light_chroma, dark_chroma, lightness) = match role {
+        Role::User => (57.0, 44.0, 0.125, 0.115, 0.815),
+        Role::Inlined => (103.0, 16.0, 0.115, 0.095, 0.88),
+        Role::Kernel => (262.0, 30.0, 0.085, 0.105, 0.80),
+        Role::Jit => (148.0, 28.0, 0.11, 0.10, 0.83),
+        Role::Interpreted => (200.0, 26.0, 0.085, 0.085, 0.83),
+        Role::Waker => (318.0, 24.0, 0.09, 0.11, 0.81),
+        Role::Whole => (75.0, 0.0, 0.012, 0.008, 0.90),
+        Role::Unknown => (75.0, 0.0, 0.02, 0.015, 0.84),
+        Role::Marker | Role::Separator | Role::WideSeparator => (75.0, 0.0, 0.005, 0.005, 0.86),
+    };
+    let hue = hue + width * step;
+    let lift = if width > 0.0 { 0.035 * step } else { 0.0 };
+    let dark_lightness = if role == Role::Whole { 0.36 } else { 0.53 + 0.6 * lift };
+    Paint {
+        light: Rgb::oklch(lightness + lift, light_chroma, hue),
+        dark: Rgb::oklch(dark_lightness, dark_chroma, hue),
+        hatched: role == Role::Marker,
+    }
+}
+
+/// The hue that a rule of the established tools gives a frame.
+fn hue_of(palette: Palette, name: &str, role: Role) -> Hue {
+    let cpp = name.contains("::");
+    match palette {
+        Palette::Meaning => Hue::Hot,
+        Palette::Hue(hue) => hue,
+        Palette::Wakeup => Hue::Aqua,
+        Palette::Chain if role == Role::Waker => Hue::Aqua,
+        Palette::Chain => Hue::Blue,
+        Palette::Java => match role {
+            Role::Jit => Hue::Green,
+            Role::Inlined => Hue::Aqua,
+            _ if cpp => Hue::Yellow,
+            Role::Kernel => Hue::Orange,
+            _ => Hue::Red,
+        },
+        Palette::Js => match role {
+            Role::Jit if name.contains('/') => Hue::Green,
+            Role::Jit => Hue::Aqua,
+            _ if cpp => Hue::Yellow,
+            _ if name.starts_with('/') => Hue::Red,
+            Role::Kernel => Hue::Orange,
+            _ if name.contains(':') => Hue::Aqua,
+            _ => Hue::Red,
+        },
+        Palette::Perl => match role {
+            _ if cpp => Hue::Yellow,
+            _ if name.contains("Perl") || name.contains(".pl") => Hue::Green,
+            Role::Kernel => Hue::Orange,
+            _ => Hue::Red,
+        },
+        Palette::Python => match role {
+            Role::Kernel => Hue::Orange,
+            // Installed packages, then the standard library, then one's own.
+            _ if name.contains("site-packages/") || name.contains("dist-packages/") => Hue::Aqua,
+            _ if name.contains("lib/python") || name.starts_with("<frozen") => Hue::Yellow,
+            _ => Hue::Red,
+        },
+        Palette::Rust => {
+            let path = name.trim_start_matches(['<', '&']);
+            match role {
+                Role::Kernel => Hue::Red,
+                _ if ["core::", "std::", "alloc::"].iter().any(|c| path.starts_with(c)) => {
+                    Hue::Orange
+                }
+                _ if cpp => Hue::Aqua,
+                _ => Hue::Yellow,
+            }
+        }
+    }
+}
+
+impl Hue {
+    /// The tone at `at`, from 0 to 1.
+    fn tone(self, at: f64) -> Rgb {
+        /// Steps from the first tone to the last: enough to look smooth, few enough to be shared.
+        const STEPS: f64 = 23.0;
+        let at = (at * STEPS).round() / STEPS;
+        let c = |low: f64, range: f64| (low + range * at).round() as u8;
+        match self {
+            Self::Hot => Rgb(c(205.0, 50.0), c(0.0, 230.0), c(0.0, 55.0)),
+            Self::Mem => Rgb(0, c(190.0, 50.0), c(0.0, 210.0)),
+            Self::Io => Rgb(c(80.0, 60.0), c(80.0, 60.0), c(190.0, 55.0)),
+            Self::Red => Rgb(c(200.0, 55.0), c(50.0, 80.0), c(50.0, 80.0)),
+            Self::Green => Rgb(c(50.0, 60.0), c(200.0, 55.0), c(50.0, 60.0)),
+            Self::Blue => Rgb(c(80.0, 60.0), c(80.0, 60.0), c(205.0, 50.0)),
+            Self::Yellow => Rgb(c(175.0, 55.0), c(175.0, 55.0), c(50.0, 20.0)),
+            Self::Purple => Rgb(c(190.0, 65.0), c(80.0, 60.0), c(190.0, 65.0)),
+            Self::Aqua => Rgb(c(50.0, 60.0), c(165.0, 55.0), c(165.0, 55.0)),
+            Self::Orange => Rgb(c(190.0, 65.0), c(90.0, 65.0), 0),
+        }
+    }
+}
+
+/// FNV-1a with a final mix, so that names that differ in their last letter alone spread too.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &b| {
+        (hash ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
+    });
+    let hash: u64 = (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^ hash >> 29
+}
+
+/// A hash as a fraction from 0 to below 1.
+fn unit(hash: u64) -> f64 {
+    (hash >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// From 0 to below 1; names with the same beginning are near to each other.
+fn prefix_tone(name: &str) -> f64 {
+    let (mut sum, mut whole, mut weight) = (0.0, 0.0, 1.0);
+    for byte in name.bytes().take(12) {
+        sum += weight * f64::from(byte % 16) / 16.0;
+        whole += weight;
+        weight *= 0.7;
+    }
+    if whole > 0.0 { sum / whole } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_on_frames_has_contrast_enough() {
+        let roles = [
+            Role::User,
+            Role::Inlined,
+            Role::Kernel,
+            Role::Jit,
+            Role::Interpreted,
+            Role::Waker,
+            Role::Whole,
+            Role::Unknown,
+            Role::Marker,
+        ];
+        for role in roles {
+            for tone in [0.0, 0.2, 0.4, 0.6, 0.8, 0.999] {
+                let paint = meaning(role, tone);
+                let light = paint.light.contrast(Rgb::INK);
+                let dark = paint.dark.contrast(Rgb::WHITE);
+                assert!(light >= 4.5 && dark >= 4.5, "{role:?} {tone}: {light:.2} {dark:.2}");
+            }
+        }
+    }
+
+    #[test]
+    fn marks_and_names_tell_the_role() {
+        let cases = [
+            ("vfs_read_[k]", FrameKind::User, Role::Kernel),
+            ("vfs_read", FrameKind::Kernel, Role::Kernel),
+            ("push_[i]", FrameKind::User, Role::Inlined),
+            ("run_[j]", FrameKind::User, Role::Jit),
+            ("wake_[w]", FrameKind::User, Role::Waker),
+            ("main", FrameKind::User, Role::User),
+            ("Ljava/util/List.get", FrameKind::User, Role::Jit),
+            ("run (app.py:7)", FrameKind::User, Role::Interpreted),
+            ("app.pyx", FrameKind::User, Role::User),
+            ("[unknown]", FrameKind::User, Role::Unknown),
+            ("cut off here", FrameKind::Marker, Role::Marker),
+            ("--", FrameKind::User, Role::WideSeparator),
+        ];
+        for (name, kind, role) in cases {
+            assert_eq!(Role::of(name, kind), role, "{name}");
+        }
+        assert_eq!(without_mark("vfs_read_[k]"), "vfs_read");
+        assert_eq!(without_mark("a[k]"), "a[k]");
+        assert_eq!(without_mark("é]"), "é]");
+    }
+
+    #[test]
+    fn palettes_follow_the_established_rules() {
+        let hue = |palette, name: &str| hue_of(palette, name, Role::of(name, FrameKind::User));
+        assert_eq!(hue(Palette::Java, "java/lang/Foo.bar_[j]"), Hue::Green);
+        assert_eq!(hue(Palette::Java, "org/x/Y"), Hue::Green);
+        assert_eq!(hue(Palette::Java, "inl_[i]"), Hue::Aqua);
+        assert_eq!(hue(Palette::Java, "Foo::bar"), Hue::Yellow);
+        assert_eq!(hue(Palette::Java, "baz_[k]"), Hue::Orange);
+        assert_eq!(hue(Palette::Java, "/usr/bin/x"), Hue::Red);
+        assert_eq!(hue(Palette::Js, "x.js:3"), Hue::Aqua);
+        assert_eq!(hue(Palette::Perl, "Perl_pp_add"), Hue::Green);
+        assert_eq!(hue(Palette::Rust, "<core::iter::Map as Iterator>::next"), Hue::Orange);
+        assert_eq!(hue(Palette::Rust, "serde::de"), Hue::Aqua);
+        assert!("rainbow".parse::<Palette>().is_err());
+    }
+
+    #[test]
+    fn like_names_have_like_tones_when_asked() {
+        let near = (prefix_tone("ext4_file_read") - prefix_tone("ext4_file_write")).abs();
+        assert!(near < 0.05, "{near}");
+    }
+}

@@ -1,0 +1,161 @@
+//! A flame graph as SVG.
+//!
+//! ```text
+//! svg.ID                      the picture; coordinates are pixels
+//!   style, rect.bg
+//!   g.head                    title and subtitle
+//!   svg.frames                coordinates are values: its viewBox is the zoom
+//!     g                       a row, from the root on
+//!       g.cN                  the frames of one colour
+//!         path > title        a frame: a line as thick as the row, and its details
+//!   g.text                    gaps between frames, and their text; coordinates are pixels
+//!   g.foot                    legend, and what was left out
+//!   script
+//! ```
+//!
+//! A frame is a stroked line because that takes a third of the bytes of a `rect`, and because a
+//! horizontal line keeps its thickness whatever the horizontal scale: a zoom changes one attribute.
+//! Colours are attributes, so that they outlive an editor that strips styles; the style adds the
+//! dark ones.
+
+mod frames;
+mod page;
+
+use std::io::{self, Write};
+
+use pyrograph_analyze::FlameGraph;
+
+use crate::SvgOptions;
+use crate::palette::hash;
+use frames::Frames;
+use page::Page;
+
+/// The interactive part. Lines that are only a comment, and indentation, do not go into files.
+const SCRIPT: &str = include_str!("svg/script.js");
+
+/// Writes the picture of a graph.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn svg(graph: &FlameGraph, options: &SvgOptions, out: &mut impl Write) -> io::Result<()> {
+    let frames = Frames::new(graph, options);
+    let id = id(graph, options);
+    let page = Page::new(options, &id);
+    let mut text = String::with_capacity(128 * graph.frames.len() + 20_000);
+    let summary = frames.summary();
+    let (legend, left_out) = (frames.legend(), frames.left_out());
+    let footer = page.footer(&legend, &left_out);
+    page.open(&mut text, &summary, footer.height + frames.height());
+    page.style(&mut text, frames.paints(), &legend);
+    page.head(&mut text);
+    frames.write(&mut text, &page);
+    page.foot(&mut text, &footer, frames.height());
+    if !options.embed {
+        script(&mut text);
+    }
+    text.push_str("</svg>\n");
+    write_encoded(&text, options, out)
+}
+
+/// Writes a picture that shows a message in place of frames: why there are none.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn svg_message(message: &str, options: &SvgOptions, out: &mut impl Write) -> io::Result<()> {
+    let id = format!("p{:08x}", hash(message.as_bytes()) >> 32);
+    let page = Page::new(options, &id);
+    let mut text = String::new();
+    let footer = page.footer(&[], message);
+    page.open(&mut text, message, footer.height);
+    page.style(&mut text, &[], &[]);
+    page.head(&mut text);
+    page.foot(&mut text, &footer, 0.0);
+    text.push_str("</svg>\n");
+    write_encoded(&text, options, out)
+}
+
+/// A class for this picture and no other, so that several fit on one page.
+fn id(graph: &FlameGraph, options: &SvgOptions) -> String {
+    let mut sum = hash(format!("{options:?}").as_bytes());
+    for frame in &graph.frames {
+        sum = sum.rotate_left(5) ^ u64::from(frame.name.0) ^ frame.start;
+        sum = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ frame.value;
+    }
+    for name in graph.names.iter() {
+        sum = sum.rotate_left(5) ^ hash(name.as_bytes());
+    }
+    format!("p{:08x}", hash(&sum.to_le_bytes()) >> 32)
+}
+
+fn script(out: &mut String) {
+    out.push_str("<script>\n");
+    for line in SCRIPT.lines().map(str::trim) {
+        if !line.is_empty() && !line.starts_with("//") {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out.push_str("</script>\n");
+}
+
+fn write_encoded(text: &str, options: &SvgOptions, out: &mut impl Write) -> io::Result<()> {
+    if options.embed || options.encoding.is_utf8() {
+        return out.write_all(text.as_bytes());
+    }
+    // Outside of ASCII there is text from outside only, and that may be written so.
+    let mut ascii = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii() {
+            ascii.push(c);
+        } else {
+            ascii.push_str(&format!("&#{};", u32::from(c)));
+        }
+    }
+    out.write_all(ascii.as_bytes())
+}
+
+/// Writes a coordinate: one digit behind the point, none if it is 0.
+fn number(out: &mut String, value: f64) {
+    // Saturates; a NaN becomes 0.
+    let tenths = (value * 10.0).round() as i64;
+    let mut buffer = itoa::Buffer::new();
+    if tenths < 0 {
+        out.push('-');
+    }
+    out.push_str(buffer.format(tenths.unsigned_abs() / 10));
+    if tenths % 10 != 0 {
+        out.push('.');
+        out.push_str(buffer.format(tenths.unsigned_abs() % 10));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_can_stand_in_any_page() {
+        let mut text = String::new();
+        script(&mut text);
+        let body = &text["<script>\n".len()..text.len() - "</script>\n".len()];
+        assert!(body.is_ascii());
+        for bad in ["<", "&", "]]>", "\n\n", "//"] {
+            assert!(!body.contains(bad), "the script contains {bad:?}");
+        }
+    }
+
+    #[test]
+    fn coordinates_are_short() {
+        let text = |value| {
+            let mut out = String::new();
+            number(&mut out, value);
+            out
+        };
+        assert_eq!(text(12.0), "12");
+        assert_eq!(text(12.34), "12.3");
+        assert_eq!(text(-0.26), "-0.3");
+        assert_eq!(text(f64::NAN), "0");
+    }
+}

@@ -1,0 +1,364 @@
+//! The frames: lines in the coordinates of values, and their text in pixels.
+
+use std::collections::BTreeMap;
+
+use pyrograph_analyze::{FlameFrame, FlameGraph};
+
+use super::number;
+use super::page::Page;
+use crate::attributes::Attributes;
+use crate::palette::{Paint, Painter, Role, without_mark};
+use crate::text::escape;
+use crate::units::{Values, write_integer, write_percent};
+use crate::{MinWidth, Palette, Rgb, SvgOptions};
+
+/// Totals above this are divided, so that positions stay short. A pixel of a picture that is
+/// zoomed as far as it goes, to a frame of 0.1 px, is about one of these.
+const FINEST: u64 = 10_000_000;
+/// Narrower frames have no gap at their left, or nothing would be left of them; in pixels.
+const GAP_FROM: f64 = 3.0;
+/// Room left and right of text, in pixels.
+const PADDING: f64 = 3.0;
+
+/// The frames of a graph with what they are painted with.
+pub(super) struct Frames<'a> {
+    graph: &'a FlameGraph,
+    options: &'a SvgOptions,
+    values: Values,
+    /// The distinct paints, in a fixed order.
+    paints: Vec<Paint>,
+    /// The paint of each frame.
+    paint_of: Vec<u32>,
+    roles: Vec<Role>,
+    /// What values are divided by to be positions.
+    divisor: u64,
+}
+
+impl<'a> Frames<'a> {
+    pub(super) fn new(graph: &'a FlameGraph, options: &'a SvgOptions) -> Self {
+        let painter =
+            Painter { palette: options.palette, tone: options.tone, negate: options.negate, graph };
+        let roles = Role::of_frames(graph);
+        let chosen: Vec<Paint> = roles
+            .iter()
+            .enumerate()
+            .map(|(index, &role)| {
+                let name = without_mark(graph.names.get(graph.frames[index].name));
+                let fixed = options.palette_map.as_ref().and_then(|map| map.get(name));
+                match fixed {
+                    Some(colour) => Paint { light: colour, dark: colour, hatched: false },
+                    None => painter.paint(index, role),
+                }
+            })
+            .collect();
+        let mut index: BTreeMap<Paint, u32> = chosen.iter().map(|&paint| (paint, 0)).collect();
+        for (place, number) in index.values_mut().enumerate() {
+            *number = place as u32;
+        }
+        Self {
+            graph,
+            options,
+            values: Values::new(&graph.value_type, options.count_name.as_deref(), options.factor),
+            paint_of: chosen.iter().map(|paint| index[paint]).collect(),
+            paints: index.into_keys().collect(),
+            roles,
+            divisor: graph.total.div_ceil(FINEST).max(1),
+        }
+    }
+
+    pub(super) fn paints(&self) -> &[Paint] {
+        &self.paints
+    }
+
+    pub(super) fn height(&self) -> f64 {
+        f64::from(self.graph.rows) * self.options.row_height
+    }
+
+    /// What the whole picture shows, in a few words.
+    pub(super) fn summary(&self) -> String {
+        let mut text = String::new();
+        self.values.write(&mut text, self.graph.total);
+        text.push_str(", ");
+        write_integer(&mut text, self.graph.frames.len() as u64);
+        text.push_str(" frames in ");
+        write_integer(&mut text, self.graph.rows.into());
+        text.push_str(" rows");
+        text
+    }
+
+    /// How many frames are not there, and why; empty if all are.
+    pub(super) fn left_out(&self) -> String {
+        if self.graph.narrow == 0 {
+            return String::new();
+        }
+        let mut text = String::new();
+        write_integer(&mut text, self.graph.narrow);
+        text.push_str(if self.graph.narrow == 1 { " frame" } else { " frames" });
+        let limit = match self.options.min_width {
+            MinWidth::Pixels(pixels) => format!("{pixels} px"),
+            MinWidth::Percent(percent) => format!("{percent} %"),
+        };
+        text.push_str(&format!(" narrower than {limit} not drawn"));
+        text
+    }
+
+    /// What the colours say, where they say more than one thing.
+    pub(super) fn legend(&self) -> Vec<(Paint, &'static str)> {
+        if self.graph.comparison.is_some() {
+            return self.comparison_legend();
+        }
+        if self.options.palette != Palette::Meaning || self.options.palette_map.is_some() {
+            return Vec::new();
+        }
+        // The middle tone, by a name that has it.
+        let mut roles: BTreeMap<Role, usize> = BTreeMap::new();
+        for (index, &role) in self.roles.iter().enumerate() {
+            roles.entry(role).or_insert(index);
+        }
+        let entries: Vec<_> = roles
+            .into_iter()
+            .filter_map(|(role, index)| {
+                role.label().map(|label| (self.paints[self.paint_of[index] as usize], label))
+            })
+            .collect();
+        if entries.len() < 2 { Vec::new() } else { entries }
+    }
+
+    fn comparison_legend(&self) -> Vec<(Paint, &'static str)> {
+        let paint = |self_change: i64| {
+            let mut graph = self.graph.clone();
+            graph.frames.truncate(1);
+            graph.frames[0].self_change = self_change;
+            let painter = Painter {
+                palette: self.options.palette,
+                tone: self.options.tone,
+                negate: self.options.negate,
+                graph: &graph,
+            };
+            painter.paint(0, Role::User)
+        };
+        let largest = self.graph.comparison.as_ref().map_or(1, |c| c.largest.max(1));
+        let largest = i64::try_from(largest).unwrap_or(i64::MAX);
+        vec![(paint(-largest), "less"), (paint(0), "same"), (paint(largest), "more than before")]
+    }
+
+    /// Writes `svg.frames` and `g.text`.
+    pub(super) fn write(&self, out: &mut String, page: &Page<'_>) {
+        let height = self.height();
+        let width = self.options.frames_width();
+        let span = self.position(self.graph.total);
+        self.patterns(out, page, span as f64 / width);
+        out.push_str("<svg class=\"frames\" x=\"");
+        number(out, SvgOptions::MARGIN);
+        out.push_str("\" y=\"");
+        number(out, page.top);
+        out.push_str("\" width=\"");
+        number(out, width);
+        out.push_str("\" height=\"");
+        number(out, height);
+        out.push_str(&format!("\" viewBox=\"0 0 {span} "));
+        number(out, height);
+        out.push_str("\" preserveAspectRatio=\"none\" stroke-width=\"");
+        number(out, (self.options.row_height - 1.0).max(1.0));
+        out.push_str("\">\n");
+        let mut rest = &self.graph.frames[..];
+        let mut first = 0;
+        while let Some(frame) = rest.first() {
+            let length = rest.partition_point(|f| f.depth <= frame.depth);
+            self.row(out, page, first..first + length);
+            first += length;
+            rest = &rest[length..];
+        }
+        out.push_str("</svg>\n");
+        self.write_text(out, page);
+    }
+
+    fn position(&self, value: u64) -> u64 {
+        (value + self.divisor / 2) / self.divisor
+    }
+
+    /// The top of a row below the top of the frames.
+    fn row_top(&self, depth: u32) -> f64 {
+        let row = if self.options.inverted { depth } else { self.graph.rows - 1 - depth };
+        f64::from(row) * self.options.row_height
+    }
+
+    /// Hatching, for the paints that have it.
+    fn patterns(&self, out: &mut String, page: &Page<'_>, scale: f64) {
+        let hatched = self.paints.iter().enumerate().filter(|(_, paint)| paint.hatched);
+        for (index, paint) in hatched {
+            for (suffix, base, line) in
+                [("", paint.light, Rgb(0x8a, 0x8a, 0x90)), ("d", paint.dark, Rgb(0x9a, 0x9a, 0xa2))]
+            {
+                out.push_str(&format!(
+                    "<pattern class=\"hatch\" id=\"{}-{index}{suffix}\" width=\"6\" height=\"6\" \
+                     patternUnits=\"userSpaceOnUse\" patternTransform=\"scale({scale} 1) \
+                     rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"{base}\"/>\
+                     <path d=\"M0 0v6\" stroke=\"{line}\" stroke-width=\"2\"/></pattern>\n",
+                    page.id
+                ));
+            }
+        }
+    }
+
+    /// One row: its frames by colour, and those of a colour from left to right.
+    fn row(&self, out: &mut String, page: &Page<'_>, range: std::ops::Range<usize>) {
+        let depth = self.graph.frames[range.start].depth;
+        let middle = self.row_top(depth) + (self.options.row_height - 1.0).max(1.0) / 2.0;
+        out.push_str("<g transform=\"translate(0 ");
+        number(out, middle);
+        out.push_str(")\">\n");
+        let mut frames: Vec<(u32, usize)> =
+            range.map(|index| (self.paint_of[index], index)).collect();
+        frames.sort_unstable();
+        for group in frames.chunk_by(|a, b| a.0 == b.0) {
+            let index = group[0].0;
+            let paint = self.paints[index as usize];
+            out.push_str(&format!("<g class=\"c{index}"));
+            if paint.light.ink() == Rgb::WHITE {
+                out.push_str(" white");
+            }
+            if paint.hatched {
+                out.push_str(&format!("\" stroke=\"url(#{}-{index})\">", page.id));
+            } else {
+                out.push_str(&format!("\" stroke=\"{}\">", paint.light));
+            }
+            for &(_, index) in group {
+                self.frame(out, &self.graph.frames[index]);
+            }
+            out.push_str("</g>\n");
+        }
+        out.push_str("</g>\n");
+    }
+
+    fn name(&self, frame: &FlameFrame) -> &'a str {
+        if frame.depth == 0 { "all" } else { without_mark(self.graph.names.get(frame.name)) }
+    }
+
+    fn frame(&self, out: &mut String, frame: &FlameFrame) {
+        let name = self.name(frame);
+        let attributes = &self.options.attributes;
+        let attributes =
+            attributes.get(self.graph.names.get(frame.name)).or_else(|| attributes.get(name));
+        let link = attributes.is_some_and(|a| open_link(out, a));
+
+        let mut buffer = itoa::Buffer::new();
+        let start = self.position(frame.start);
+        let end = self.position(frame.start.saturating_add(frame.value).min(self.graph.total));
+        out.push_str("<path d=\"M");
+        out.push_str(buffer.format(start));
+        out.push_str(" 0h");
+        out.push_str(buffer.format(end.saturating_sub(start).max(1)));
+        out.push('"');
+        for (name, value) in attributes.into_iter().flat_map(|a| &a.others) {
+            out.push(' ');
+            out.push_str(name);
+            out.push_str("=\"");
+            escape(out, value);
+            out.push('"');
+        }
+        if let Some(fill) = attributes.and_then(|a| a.fill.as_ref()) {
+            out.push_str(" style=\"stroke:");
+            escape(out, fill);
+            out.push('"');
+        }
+        out.push_str("><title>");
+        match attributes.and_then(|a| a.title.as_ref()) {
+            Some(title) => escape(out, title),
+            None => {
+                if !self.options.name_type.is_empty() {
+                    escape(out, &self.options.name_type);
+                    out.push(' ');
+                }
+                escape(out, name);
+            }
+        }
+        out.push('\n');
+        self.details(out, frame);
+        out.push_str("</title></path>");
+        if link {
+            out.push_str("</a>");
+        }
+    }
+
+    /// `1,234 samples, 5.67%`, what was before, and the module.
+    fn details(&self, out: &mut String, frame: &FlameFrame) {
+        self.values.write(out, frame.value);
+        out.push_str(", ");
+        write_percent(out, frame.value, self.graph.total);
+        if let Some(comparison) = &self.graph.comparison {
+            out.push_str("; before ");
+            self.values.write(out, frame.before);
+            out.push_str(", ");
+            write_percent(out, frame.before, comparison.total);
+            out.push_str("; self ");
+            out.push(if frame.self_change < 0 { '-' } else { '+' });
+            write_percent(out, frame.self_change.unsigned_abs(), self.graph.total);
+        }
+        let module = self.graph.names.get(frame.module);
+        if !module.is_empty() {
+            out.push('\n');
+            escape(out, module);
+        }
+    }
+
+    /// The gaps between neighbours, and names where they fit.
+    fn write_text(&self, out: &mut String, page: &Page<'_>) {
+        let scale = self.options.frames_width() / self.graph.total as f64;
+        let dark_ink = self.paints.iter().any(|paint| paint.light.ink() != paint.dark.ink());
+        out.push_str("<g class=\"text\" pointer-events=\"none\" fill=\"");
+        out.push_str(&Rgb::INK.to_string());
+        out.push_str("\" transform=\"translate(10 ");
+        number(out, page.top);
+        out.push_str(")\">\n");
+        out.push_str(&format!("<path class=\"gap\" stroke=\"{}\" d=\"", page.gap()));
+        let height = (self.options.row_height - 1.0).max(1.0);
+        for frame in &self.graph.frames {
+            let (x, width) = (frame.start as f64 * scale, frame.value as f64 * scale);
+            if width >= GAP_FROM && x > 0.0 {
+                out.push('M');
+                number(out, x);
+                out.push(' ');
+                number(out, self.row_top(frame.depth));
+                out.push('v');
+                number(out, height);
+            }
+        }
+        out.push_str("\"/>\n");
+        let baseline = height / 2.0 + 0.36 * self.options.font_size;
+        for (index, frame) in self.graph.frames.iter().enumerate() {
+            let width = frame.value as f64 * scale;
+            let Some(text) = page.metrics().fit(self.name(frame), width - 2.0 * PADDING) else {
+                continue;
+            };
+            out.push_str("<text x=\"");
+            number(out, frame.start as f64 * scale + PADDING);
+            out.push_str("\" y=\"");
+            number(out, self.row_top(frame.depth) + baseline);
+            out.push('"');
+            let paint = self.paints[self.paint_of[index] as usize];
+            if !dark_ink && paint.light.ink() == Rgb::WHITE {
+                out.push_str(" fill=\"#fff\"");
+            }
+            out.push('>');
+            escape(out, &text);
+            out.push_str("</text>\n");
+        }
+        out.push_str("</g>\n");
+    }
+}
+
+/// Writes the start of a link around a frame, if it has one.
+fn open_link(out: &mut String, attributes: &Attributes) -> bool {
+    let Some(href) = &attributes.href else { return false };
+    out.push_str("<a href=\"");
+    escape(out, href);
+    out.push('"');
+    if let Some(target) = &attributes.target {
+        out.push_str(" target=\"");
+        escape(out, target);
+        out.push_str("\" rel=\"noopener\"");
+    }
+    out.push('>');
+    true
+}

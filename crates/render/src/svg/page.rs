@@ -1,0 +1,316 @@
+//! What stands around the frames: the root element, style, heading and footer.
+
+use super::number;
+use crate::palette::Paint;
+use crate::text::{Metrics, escape};
+use crate::{Rgb, SvgOptions};
+
+/// The reader's interface font.
+const FONT: &str = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Verdana,sans-serif";
+
+/// Text colours, on light and on dark pages.
+const TEXT: (Rgb, Rgb) = (Rgb(0x1d, 0x1d, 0x20), Rgb(0xec, 0xec, 0xee));
+const MUTED: (Rgb, Rgb) = (Rgb(0x5c, 0x5c, 0x63), Rgb(0xa8, 0xa8, 0xb0));
+/// The background where none is asked for.
+pub(super) const BACKGROUND: (Rgb, Rgb) = (Rgb::WHITE, Rgb(0x17, 0x17, 0x1b));
+
+/// The page that frames are drawn on.
+pub(super) struct Page<'a> {
+    pub(super) options: &'a SvgOptions,
+    /// The class of the root element, and what names begin with that have to be unique.
+    pub(super) id: &'a str,
+    pub(super) width: f64,
+    /// Where the frames begin.
+    pub(super) top: f64,
+    metrics: Metrics,
+}
+
+/// The footer's text.
+pub(super) struct Footer<'a> {
+    legend: &'a [(Paint, &'a str)],
+    notice: &'a str,
+    /// Where the notice stands on a line of its own.
+    two_lines: bool,
+    pub(super) height: f64,
+}
+
+/// Colours and class for `g.head` and such: `fill`, or a fixed background's ink.
+struct Inks {
+    text: (Rgb, Rgb),
+    muted: (Rgb, Rgb),
+    background: (Rgb, Rgb),
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(options: &'a SvgOptions, id: &'a str) -> Self {
+        let width = options.width.unwrap_or(SvgOptions::DEFAULT_WIDTH).max(40.0);
+        let title = options.font_size + 5.0;
+        let mut top = if options.title.is_empty() { 36.0 } else { title + 23.0 };
+        if !options.subtitle.is_empty() {
+            top += options.font_size + 6.0;
+        }
+        let metrics = Metrics { size: options.font_size, uniform: options.font_width };
+        Self { options, id, width, top: top.round(), metrics }
+    }
+
+    pub(super) fn metrics(&self) -> Metrics {
+        self.metrics
+    }
+
+    fn inks(&self) -> Inks {
+        match self.options.background {
+            None => Inks { text: TEXT, muted: MUTED, background: BACKGROUND },
+            Some(fixed) => {
+                let ink = fixed.top.ink();
+                let same = (ink, ink);
+                Inks { text: same, muted: same, background: (fixed.top, fixed.top) }
+            }
+        }
+    }
+
+    /// The colour of the gaps between frames.
+    pub(super) fn gap(&self) -> Rgb {
+        self.inks().background.0
+    }
+
+    pub(super) fn footer<'f>(&self, legend: &'f [(Paint, &'f str)], notice: &'f str) -> Footer<'f> {
+        let legend_width: f64 = legend.iter().map(|(_, label)| self.entry_width(label)).sum();
+        let room = self.width - 2.0 * SvgOptions::MARGIN - legend_width;
+        let two_lines =
+            !legend.is_empty() && !notice.is_empty() && self.metrics.width(notice) > room;
+        let lines = match (legend.is_empty(), notice.is_empty()) {
+            (true, true) => 0.0,
+            _ if two_lines => 2.0,
+            _ => 1.0,
+        };
+        let height = SvgOptions::MARGIN + lines * (self.options.font_size + 8.0);
+        Footer { legend, notice, two_lines, height }
+    }
+
+    /// The root element, the background, and what stands before them. `below` is the height of
+    /// everything from the frames on.
+    pub(super) fn open(&self, out: &mut String, summary: &str, below: f64) {
+        let options = self.options;
+        if !options.embed {
+            out.push_str("<?xml version=\"1.0\" encoding=\"");
+            out.push_str(options.encoding.name());
+            out.push_str("\"?>\n");
+        }
+        let height = self.top + below;
+        out.push_str("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"");
+        out.push_str(self.id);
+        out.push_str("\" viewBox=\"0 0 ");
+        number(out, self.width);
+        out.push(' ');
+        number(out, height);
+        out.push_str("\" width=\"");
+        number(out, self.width);
+        out.push_str("\" height=\"");
+        number(out, height);
+        if options.width.is_none() {
+            out.push_str("\" style=\"max-width:100%;height:auto");
+        }
+        out.push_str("\" role=\"figure\" aria-label=\"");
+        if !options.title.is_empty() {
+            escape(out, &options.title);
+            out.push_str(": ");
+        }
+        escape(out, summary);
+        out.push_str("\" font-family=\"");
+        escape(out, if options.font.is_empty() { FONT } else { &options.font });
+        out.push_str("\" font-size=\"");
+        number(out, options.font_size);
+        out.push_str("\"");
+        if !options.embed {
+            self.settings(out);
+        }
+        out.push_str(">\n");
+        if !options.notes.is_empty() {
+            // Two hyphens would end the comment.
+            out.push_str("<!-- ");
+            escape(out, &options.notes.replace('-', "\u{2010}"));
+            out.push_str(" -->\n");
+        }
+        if !options.title.is_empty() {
+            out.push_str("<title>");
+            escape(out, &options.title);
+            out.push_str("</title>\n");
+        }
+    }
+
+    /// What the script must know.
+    fn settings(&self, out: &mut String) {
+        out.push_str(" data-row=\"");
+        number(out, self.options.row_height);
+        out.push('"');
+        if self.options.inverted {
+            out.push_str(" data-inverted=\"\"");
+        }
+        if self.options.width.is_some() {
+            out.push_str(" data-fixed=\"\"");
+        }
+        if let Some(width) = self.options.font_width {
+            out.push_str(" data-char=\"");
+            out.push_str(&format!("{width}\""));
+        }
+        if !self.options.name_type.is_empty() {
+            out.push_str(" data-nametype=\"");
+            escape(out, &self.options.name_type);
+            out.push('"');
+        }
+    }
+
+    /// The style: what attributes cannot say.
+    pub(super) fn style(&self, out: &mut String, paints: &[Paint], legend: &[(Paint, &str)]) {
+        let Inks { text, muted, background } = self.inks();
+        let id = self.id;
+        out.push_str("<style>\n");
+        for rule in [
+            "{font-variant-numeric:tabular-nums}",
+            " text{cursor:default}",
+            " .frames{cursor:pointer;overflow:hidden}",
+            " path:focus{outline:none}",
+            " .up{opacity:.55}",
+            ".hits .frames path{stroke:#d9d9dc}",
+            ".hits .frames path.hit{stroke:#f06abf}",
+        ] {
+            out.push_str(&format!(".{id}{rule}\n"));
+        }
+        out.push_str("@media (prefers-color-scheme:dark){\n");
+        if background.0 != background.1 {
+            let rules = [
+                ("bg", "fill", background.1),
+                ("gap", "stroke", background.1),
+                ("head", "fill", text.1),
+                ("foot", "fill", muted.1),
+                ("sub", "fill", muted.1),
+            ];
+            for (class, property, colour) in rules {
+                out.push_str(&format!(".{id} .{class}{{{property}:{colour}}}\n"));
+            }
+        }
+        let mut inks_differ = false;
+        for (index, paint) in paints.iter().enumerate() {
+            inks_differ |= paint.light.ink() != paint.dark.ink();
+            if paint.dark != paint.light {
+                let colour = paint.dark;
+                let stroke =
+                    if paint.hatched { format!("url(#{id}-{index}d)") } else { colour.to_string() };
+                out.push_str(&format!(".{id} .c{index}{{stroke:{stroke}}}\n"));
+            }
+        }
+        for (index, (paint, _)) in legend.iter().enumerate() {
+            out.push_str(&format!(".{id} .l{index}{{fill:{}}}\n", paint.dark));
+        }
+        if inks_differ {
+            out.push_str(&format!(".{id} .text{{fill:#fff}}\n"));
+        }
+        out.push_str(&format!(".{id}.hits .frames path{{stroke:#3a3a40}}\n"));
+        out.push_str(&format!(".{id}.hits .frames path.hit{{stroke:#d4007f}}\n"));
+        out.push_str("}\n</style>\n");
+        self.background(out, background.0);
+    }
+
+    fn background(&self, out: &mut String, flat: Rgb) {
+        let id = self.id;
+        match self.options.background {
+            Some(fixed) if fixed.top != fixed.bottom => out.push_str(&format!(
+                "<defs><linearGradient id=\"{id}-bg\" x2=\"0\" y2=\"1\"><stop stop-color=\"{}\"/>\
+                 <stop offset=\"1\" stop-color=\"{}\"/></linearGradient></defs>\n\
+                 <rect width=\"100%\" height=\"100%\" fill=\"url(#{id}-bg)\"/>\n",
+                fixed.top, fixed.bottom
+            )),
+            _ => out.push_str(&format!(
+                "<rect class=\"bg\" width=\"100%\" height=\"100%\" fill=\"{flat}\"/>\n"
+            )),
+        }
+    }
+
+    pub(super) fn head(&self, out: &mut String) {
+        let options = self.options;
+        let size = options.font_size + 5.0;
+        let inks = self.inks();
+        out.push_str(&format!("<g class=\"head\" fill=\"{}\">\n", inks.text.0));
+        let room = self.width - 2.0 * SvgOptions::MARGIN;
+        let mut line = |class: &str, attributes: &str, text: &str, y: f64, size: f64| {
+            let metrics = Metrics { size, ..self.metrics };
+            let Some(shown) = metrics.fit(text, room) else { return };
+            out.push_str(&format!("<text class=\"{class}\" x=\"{}\" y=\"", SvgOptions::MARGIN));
+            number(out, y);
+            out.push('"');
+            out.push_str(attributes);
+            out.push('>');
+            escape(out, &shown);
+            out.push_str("</text>\n");
+        };
+        let mut y = 6.0;
+        if !options.title.is_empty() {
+            y += size + 2.0;
+            let attributes = format!(" font-size=\"{size}\" font-weight=\"600\"");
+            line("title", &attributes, &options.title, y, size);
+        }
+        if !options.subtitle.is_empty() {
+            y += options.font_size + 7.0;
+            let attributes = format!(" fill=\"{}\"", inks.muted.0);
+            line("sub", &attributes, &options.subtitle, y, options.font_size);
+        }
+        out.push_str("</g>\n");
+    }
+
+    fn entry_width(&self, label: &str) -> f64 {
+        let swatch = if label.is_empty() { 0.0 } else { 18.0 };
+        12.0 + swatch + self.metrics.width(label)
+    }
+
+    /// The legend, and the notice at the right or on a line of its own.
+    pub(super) fn foot(&self, out: &mut String, footer: &Footer<'_>, frames_height: f64) {
+        let size = self.options.font_size;
+        let line = size + 8.0;
+        out.push_str(&format!(
+            "<g class=\"foot\" fill=\"{}\" transform=\"translate(0 ",
+            self.inks().muted.0
+        ));
+        number(out, self.top + frames_height);
+        out.push_str(")\">\n");
+        let baseline = size + 8.0;
+        let mut x = SvgOptions::MARGIN;
+        if !footer.legend.is_empty() {
+            out.push_str("<g class=\"legend\">\n");
+            for (index, (paint, label)) in footer.legend.iter().enumerate() {
+                out.push_str(&format!(
+                    "<rect class=\"l{index}\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\" x=\"",
+                    paint.light
+                ));
+                number(out, x);
+                out.push_str("\" y=\"");
+                number(out, baseline - 10.0);
+                out.push_str("\"/>");
+                x += 12.0;
+                if !label.is_empty() {
+                    out.push_str("<text x=\"");
+                    number(out, x + 5.0);
+                    out.push_str("\" y=\"");
+                    number(out, baseline);
+                    out.push_str("\">");
+                    escape(out, label);
+                    out.push_str("</text>");
+                    x += 5.0 + self.metrics.width(label) + 13.0;
+                }
+                out.push('\n');
+            }
+            out.push_str("</g>\n");
+        }
+        if !footer.notice.is_empty() {
+            let y = if footer.two_lines { baseline + line } else { baseline };
+            let right = !footer.legend.is_empty() && !footer.two_lines;
+            out.push_str("<text class=\"notice\" y=\"");
+            number(out, y);
+            out.push_str("\" x=\"");
+            number(out, if right { self.width - SvgOptions::MARGIN } else { SvgOptions::MARGIN });
+            out.push_str(if right { "\" text-anchor=\"end\">" } else { "\">" });
+            escape(out, footer.notice);
+            out.push_str("</text>\n");
+        }
+        out.push_str("</g>\n");
+    }
+}

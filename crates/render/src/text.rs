@@ -1,0 +1,136 @@
+//! Text in pictures: what may stand in XML, how wide it is, and how it is cut.
+
+/// Writes text that came from outside so that it is text, in an element or in an attribute's
+/// quotes. What XML cannot hold, and what would turn the line's direction round, is replaced.
+pub(crate) fn escape(out: &mut String, text: &str) {
+    let mut clean = 0;
+    for (at, c) in text.char_indices() {
+        let replacement = match c {
+            '&' => "&amp;",
+            '<' => "&lt;",
+            '>' => "&gt;",
+            '"' => "&quot;",
+            '\t' | '\n' | '\r' => " ",
+            '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => "\u{fffd}",
+            '\u{2028}' | '\u{2029}' => " ",
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => "\u{fffd}",
+            _ => continue,
+        };
+        out.push_str(&text[clean..at]);
+        out.push_str(replacement);
+        clean = at + c.len_utf8();
+    }
+    out.push_str(&text[clean..]);
+}
+
+/// How wide characters are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Metrics {
+    /// The font's size, in pixels.
+    pub(crate) size: f64,
+    /// The width of every character, as a share of the size; `None` for the usual proportions.
+    pub(crate) uniform: Option<f64>,
+}
+
+impl Metrics {
+    /// The width of a text in pixels. The reader's font is not known: the proportions are those of
+    /// the widest of the common sans-serif fonts, so that text is rather cut than too long.
+    pub(crate) fn width(self, text: &str) -> f64 {
+        text.chars().map(|c| self.advance(c)).sum()
+    }
+
+    fn advance(self, c: char) -> f64 {
+        let share = self.uniform.unwrap_or(match c {
+            'i' | 'j' | 'l' | '\'' | '|' => 0.30,
+            ' ' | '.' | ',' | ':' | ';' | '!' | 'I' | 'f' | 't' | '/' | '\\' | '-' => 0.38,
+            'r' | '(' | ')' | '[' | ']' | '"' => 0.42,
+            'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' => 0.98,
+            '_' | 'c' | 'k' | 's' | 'v' | 'x' | 'y' | 'z' | '*' => 0.56,
+            '<' | '>' | '=' | '+' | '~' | '#' => 0.82,
+            '0'..='9' | 'a'..='z' => 0.625,
+            'A'..='Z' | '&' => 0.72,
+            // Ideographs and the like are as wide as they are high.
+            '\u{1100}'.. => 1.0,
+            _ => 0.68,
+        });
+        share * self.size
+    }
+
+    /// What of `text` is shown in `room` pixels: all, the end from a namespace on, or the
+    /// beginning; `None` if less than two characters would be left. `script.js` has the same rule.
+    pub(crate) fn fit(self, text: &str, room: f64) -> Option<String> {
+        // Most frames are far too narrow.
+        if room < 2.0 * self.uniform.unwrap_or(0.3) * self.size {
+            return None;
+        }
+        if self.width(text) <= room {
+            return Some(text.to_owned());
+        }
+        let room = room - self.advance('…');
+        let mut last = 0;
+        for start in heads(text) {
+            last = start;
+            if self.width(&text[start..]) <= room {
+                return Some(format!("…{}", &text[start..]));
+            }
+        }
+        let text = &text[last..];
+        let mut used = 0.0;
+        let end = text
+            .char_indices()
+            .find(|&(_, c)| {
+                used += self.advance(c);
+                used > room
+            })
+            .map_or(text.len(), |(at, _)| at);
+        (text[..end].chars().count() >= 2).then(|| format!("{}…", &text[..end]))
+    }
+}
+
+/// Where a name may be cut at its head: behind each `::` and `/` that is not inside brackets, and
+/// before the parameters.
+fn heads(name: &str) -> impl Iterator<Item = usize> {
+    let bytes = name.as_bytes();
+    let mut depth = 0;
+    (1..bytes.len()).filter(move |&at| {
+        match bytes[at - 1] {
+            b'<' | b'(' | b'[' | b'{' => depth += 1,
+            b'>' | b')' | b']' | b'}' if depth > 0 => depth -= 1,
+            b'/' => return depth == 0,
+            b':' => return depth == 0 && at > 1 && bytes[at - 2] == b':',
+            _ => {}
+        }
+        false
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outside_text_stays_text() {
+        let mut out = String::new();
+        escape(&mut out, "<a href=\"x\">&]]>\0\x1b[1m\u{202e}é\u{ffff}\n");
+        assert_eq!(out, "&lt;a href=&quot;x&quot;&gt;&amp;]]&gt;��[1m�é� ");
+    }
+
+    #[test]
+    fn long_names_lose_their_head_first() {
+        let metrics = Metrics { size: 10.0, uniform: Some(1.0) };
+        let check = |text, characters: u32, expect: Option<&str>| {
+            let room = f64::from(characters) * 10.0;
+            assert_eq!(metrics.fit(text, room).as_deref(), expect, "{text} in {characters}");
+        };
+        check("alloc::vec::Vec::push", 21, Some("alloc::vec::Vec::push"));
+        check("alloc::vec::Vec::push", 20, Some("…vec::Vec::push"));
+        check("alloc::vec::Vec::push", 10, Some("…Vec::push"));
+        check("alloc::vec::Vec::push", 5, Some("…push"));
+        check("alloc::vec::Vec::push", 4, Some("pus…"));
+        check("alloc::vec::Vec::push", 2, None);
+        check("a::b<c::d>(e::f)", 13, Some("b<c::d>(e::f…"));
+        check("java/util/List.get", 9, Some("…List.get"));
+        check("é::ü", 3, Some("…ü"));
+        check("", 3, Some(""));
+    }
+}

@@ -1,0 +1,177 @@
+//! Values with their units, as people read them.
+
+use pyrograph_profile::ValueType;
+
+/// Writes values of one value type.
+pub(crate) struct Values {
+    /// What stands behind a count; `None` for times and sizes, which carry their unit.
+    noun: Option<String>,
+    unit: Unit,
+    /// What a value is multiplied by to be in units.
+    scale: f64,
+    /// Digits behind the point of counts.
+    decimals: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Count,
+    Nanoseconds,
+    Bytes,
+}
+
+impl Values {
+    pub(crate) fn new(value_type: &ValueType, count_name: Option<&str>, factor: f64) -> Self {
+        let unit = match (count_name, value_type.unit.as_str()) {
+            (None, "ns" | "nanoseconds") => Unit::Nanoseconds,
+            (None, "bytes" | "B") => Unit::Bytes,
+            _ => Unit::Count,
+        };
+        let noun = count_name.unwrap_or(match value_type.unit.as_str() {
+            "count" | "" => &value_type.name,
+            unit => unit,
+        });
+        Self {
+            noun: (unit == Unit::Count).then(|| noun.to_owned()),
+            unit,
+            scale: factor / 10f64.powi(value_type.decimals.into()),
+            decimals: usize::from(value_type.decimals),
+        }
+    }
+
+    /// `1,234 samples`, `1.23 s`, `4.50 MiB`.
+    pub(crate) fn write(&self, out: &mut String, value: u64) {
+        let scaled = value as f64 * self.scale;
+        match self.unit {
+            Unit::Nanoseconds => {
+                write_step(out, scaled, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]);
+            }
+            Unit::Bytes => {
+                let (kib, mib, gib) = (1024.0, 1_048_576.0, 1_073_741_824.0);
+                write_step(out, scaled, &[(gib, "GiB"), (mib, "MiB"), (kib, "KiB"), (1.0, "B")]);
+            }
+            Unit::Count => {
+                if self.scale == 1.0 {
+                    write_integer(out, value);
+                } else {
+                    self.write_scaled(out, scaled);
+                }
+                let noun = self.noun.as_deref().unwrap_or_default();
+                let one = value == 1 && self.scale == 1.0;
+                let noun = if one { noun.strip_suffix('s').unwrap_or(noun) } else { noun };
+                if !noun.is_empty() {
+                    out.push(' ');
+                    out.push_str(noun);
+                }
+            }
+        }
+    }
+
+    fn write_scaled(&self, out: &mut String, scaled: f64) {
+        let text = format!("{scaled:.*}", self.decimals);
+        let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+        match whole.parse::<u64>() {
+            Ok(whole) => write_integer(out, whole),
+            Err(_) => out.push_str(whole),
+        }
+        let fraction = fraction.trim_end_matches('0');
+        if !fraction.is_empty() {
+            out.push('.');
+            out.push_str(fraction);
+        }
+    }
+}
+
+/// The largest step that is not above the value; three digits, all of them if there are more.
+fn write_step(out: &mut String, value: f64, steps: &[(f64, &str)]) {
+    let last = steps.len() - 1;
+    let &(size, unit) = steps.iter().find(|(size, _)| value >= *size).unwrap_or(&steps[last]);
+    let value = value / size;
+    let digits = match value {
+        _ if size == 1.0 => 0,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    out.push_str(&format!("{value:.digits$} {unit}"));
+}
+
+/// With commas between groups of three digits.
+pub(crate) fn write_integer(out: &mut String, value: u64) {
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(value);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+}
+
+/// `12.34%`, with more digits where two would say nothing.
+pub(crate) fn write_percent(out: &mut String, part: u64, whole: u64) {
+    // In units of 0.01 %, and exact: floats would be slower, and round halves both ways.
+    let whole = u128::from(whole.max(1));
+    let share = |scale: u128| ((u128::from(part) * scale * 2 + whole) / (2 * whole)) as u64;
+    let (value, digits) = match share(10_000) {
+        0 if part > 0 => (share(1_000_000), 4),
+        value => (value, 2),
+    };
+    let scale = 10u64.pow(digits);
+    let mut buffer = itoa::Buffer::new();
+    out.push_str(buffer.format(value / scale));
+    let fraction = value % scale;
+    out.push('.');
+    let mut digit = scale / 10;
+    while digit > fraction.max(1) {
+        out.push('0');
+        digit /= 10;
+    }
+    out.push_str(buffer.format(fraction));
+    out.push('%');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value_type: &ValueType, name: Option<&str>, factor: f64, value: u64) -> String {
+        let mut out = String::new();
+        Values::new(value_type, name, factor).write(&mut out, value);
+        out
+    }
+
+    #[test]
+    fn values_carry_their_unit() {
+        let samples = ValueType::samples();
+        assert_eq!(text(&samples, None, 1.0, 1_234_567), "1,234,567 samples");
+        assert_eq!(text(&samples, None, 1.0, 1), "1 sample");
+        assert_eq!(text(&samples, Some("calls"), 10.0, 5), "50 calls");
+        let tenths = ValueType { decimals: 1, ..ValueType::samples() };
+        assert_eq!(text(&tenths, None, 1.0, 12_345), "1,234.5 samples");
+        assert_eq!(text(&tenths, None, 1.0, 10), "1 samples");
+        let ns = ValueType::new("cpu", "ns");
+        assert_eq!(text(&ns, None, 1.0, 12_345_678), "12.3 ms");
+        assert_eq!(text(&ns, None, 1.0, 1_234_567_890), "1.23 s");
+        assert_eq!(text(&ns, None, 1.0, 999), "999 ns");
+        assert_eq!(text(&ns, Some("ticks"), 1.0, 999), "999 ticks");
+        let bytes = ValueType::new("alloc", "bytes");
+        assert_eq!(text(&bytes, None, 1.0, 3 << 19), "1.50 MiB");
+    }
+
+    #[test]
+    fn percentages_have_two_digits_or_say_more() {
+        let percent = |part, whole| {
+            let mut out = String::new();
+            write_percent(&mut out, part, whole);
+            out
+        };
+        assert_eq!(percent(1, 1), "100.00%");
+        assert_eq!(percent(1, 3), "33.33%");
+        assert_eq!(percent(2, 3), "66.67%");
+        assert_eq!(percent(1, 2000), "0.05%");
+        assert_eq!(percent(0, 5), "0.00%");
+        assert_eq!(percent(1, 100_000), "0.0010%");
+        assert_eq!(percent(u64::MAX, u64::MAX), "100.00%");
+    }
+}
