@@ -1,0 +1,181 @@
+//! Opening the events: one for each thread (or all of them) on each CPU.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use pyrograph_event::{Header, Layout, Record, flag, kind, type_id};
+
+use crate::error::Error;
+use crate::limits::parse_cpu_list;
+use crate::permission::Wanted;
+use crate::plan::Plan;
+use crate::procfs;
+use crate::ring::Ring;
+use crate::sys;
+
+/// The events that are open.
+pub(crate) struct Attached<'a> {
+    plan: &'a Plan,
+    rings: &'a [Ring],
+    core_types: Vec<CoreType>,
+    /// All events' descriptors.
+    pub events: Vec<OwnedFd>,
+    threads: usize,
+}
+
+impl<'a> Attached<'a> {
+    pub(crate) fn new(plan: &'a Plan, rings: &'a [Ring]) -> Self {
+        sys::raise_limit(sys::Resource::Files);
+        let generic = matches!(plan.attr.type_, type_id::HARDWARE | type_id::HW_CACHE);
+        let core_types = if generic { CoreType::of_this_machine() } else { Vec::new() };
+        Self { plan, rings, core_types, events: Vec::new(), threads: 0 }
+    }
+
+    /// Samples all that runs.
+    pub(crate) fn system(&mut self) -> Result<(), Error> {
+        self.threads = 1;
+        self.thread(-1).map_err(|error| self.error(error, Wanted::System))?;
+        Ok(())
+    }
+
+    /// Samples a process that waits to become another program.
+    pub(crate) fn command(&mut self, pid: i32) -> Result<(), Error> {
+        self.threads = 1;
+        self.thread(pid).map_err(|error| self.error(error, Wanted::User))?;
+        Ok(())
+    }
+
+    /// Samples all threads of a process.
+    ///
+    /// Threads come and go meanwhile. One that an attached thread started has inherited the events,
+    /// one that another started has not; a second event would count it twice. The attached events
+    /// are enabled, so that a FORK record tells of each thread that has inherited them.
+    pub(crate) fn process(&mut self, pid: i32) -> Result<(), Error> {
+        let mut seen = BTreeSet::new();
+        loop {
+            let threads = list_threads(pid).ok_or(Error::NoSuchProcess { pid })?;
+            let mut new: BTreeSet<i32> = threads.difference(&seen).copied().collect();
+            if !new.is_empty() && !seen.is_empty() && self.plan.attr.has(flag::INHERIT) {
+                // A thread is listed a moment before its FORK record is written.
+                std::thread::sleep(Duration::from_millis(2));
+                let inherited = forked_threads(self.rings, &self.plan.layout);
+                seen.extend(&inherited);
+                new.retain(|tid| !inherited.contains(tid));
+            }
+            if new.is_empty() {
+                break;
+            }
+            for tid in new {
+                self.threads += 1;
+                self.thread(tid).map_err(|error| self.error(error, Wanted::Process { pid }))?;
+                seen.insert(tid);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the events of one thread. One that has ended, or a CPU that went offline, has none.
+    fn thread(&mut self, tid: i32) -> io::Result<()> {
+        for ring in self.rings {
+            let attr = CoreType::attr_for(&self.core_types, &self.plan.attr, ring.cpu);
+            match sys::perf_event_open(&attr, tid, Some(ring.cpu)) {
+                Ok(event) => {
+                    sys::set_output(&event, ring.fd())?;
+                    self.events.push(event);
+                }
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn error(&self, source: io::Error, what: Wanted) -> Error {
+        match source.raw_os_error() {
+            Some(errno @ (libc::EACCES | libc::EPERM | libc::ENOSYS)) => {
+                self.plan.rights.explain(what, errno).into()
+            }
+            Some(libc::EMFILE) => {
+                let (threads, cpus) = (self.threads, self.rings.len());
+                Error::TooManyFiles {
+                    threads,
+                    cpus,
+                    // What is open besides: the buffers, pipes, and what the caller has.
+                    needed: ((threads + 1) * cpus + 100) as u64,
+                    limit: sys::raise_limit(sys::Resource::Files),
+                }
+            }
+            Some(libc::ENOENT | libc::EOPNOTSUPP | libc::EINVAL) => {
+                Error::Unsupported { event: self.plan.event.name().to_owned(), source }
+            }
+            _ => Error::System {
+                doing: format!("opening the event '{}'", self.plan.event.name()),
+                source,
+            },
+        }
+    }
+}
+
+/// The threads of a process, or `None` if there is no such process.
+fn list_threads(pid: i32) -> Option<BTreeSet<i32>> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let threads: BTreeSet<i32> =
+        entries.flatten().filter_map(|entry| procfs::number(&entry.file_name())).collect();
+    (!threads.is_empty()).then_some(threads)
+}
+
+/// Threads of whose start the rings tell.
+fn forked_threads(rings: &[Ring], layout: &Layout) -> BTreeSet<i32> {
+    let mut threads = BTreeSet::new();
+    let mut bytes = Vec::new();
+    for ring in rings {
+        bytes.clear();
+        ring.peek(&mut bytes);
+        let mut rest = &bytes[..];
+        while let Ok(header) = Header::parse(rest, layout.order()) {
+            if header.kind == kind::FORK
+                && let Ok(Record::Fork(task)) = layout.decode(rest)
+            {
+                threads.insert(task.tid);
+            }
+            rest = &rest[usize::from(header.size)..];
+        }
+    }
+    threads
+}
+
+/// One kind of core of a machine that has several: each kind has a PMU of its own, and a general
+/// event such as `cycles` must name the one that it means. Linux 5.13, on x86.
+#[derive(Debug)]
+struct CoreType {
+    pmu: u32,
+    cpus: Vec<u32>,
+}
+
+impl CoreType {
+    /// `cpu_core` and `cpu_atom`; none where all cores are alike.
+    fn of_this_machine() -> Vec<Self> {
+        let devices = fs::read_dir("/sys/bus/event_source/devices").into_iter().flatten().flatten();
+        let cores =
+            devices.filter(|device| device.file_name().as_encoded_bytes().starts_with(b"cpu_"));
+        let read = |path| fs::read_to_string(path).ok();
+        cores
+            .filter_map(|core| {
+                let cpus = parse_cpu_list(&read(core.path().join("cpus"))?);
+                Some(Self { pmu: read(core.path().join("type"))?.trim().parse().ok()?, cpus })
+            })
+            .collect()
+    }
+
+    fn attr_for(types: &[Self], attr: &pyrograph_event::Attr, cpu: u32) -> pyrograph_event::Attr {
+        let mut attr = *attr;
+        if let Some(core) = types.iter().find(|core| core.cpus.contains(&cpu)) {
+            attr.config |= u64::from(core.pmu) << type_id::PMU_SHIFT;
+        }
+        attr
+    }
+}

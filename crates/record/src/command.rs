@@ -1,0 +1,188 @@
+//! Starting the program that is to be sampled, with the events attached before its first instruction.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use crate::error::Error;
+use crate::sys;
+
+/// The program that is sampled: a child of this process, with the same standard streams.
+#[derive(Debug)]
+pub struct Child {
+    pid: i32,
+    status: Option<ExitStatus>,
+}
+
+impl Child {
+    /// Its process ID.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Its exit status, once it has ended.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel says so: someone else has waited for it.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.wait_with(libc::WNOHANG)
+    }
+
+    /// Its exit status, which is waited for.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel says so: someone else has waited for it.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = self.wait_with(0)? {
+                return Ok(status);
+            }
+        }
+    }
+
+    /// Sends it a signal. Once its status is known there is nobody to send it to.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not permit it: the program runs as another user.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        if self.status.is_some() {
+            return Ok(());
+        }
+        // SAFETY: it has not been waited for, so that the number is still its own.
+        if unsafe { libc::kill(self.pid, signal) } < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn wait_with(&mut self, flags: i32) -> io::Result<Option<ExitStatus>> {
+        if self.status.is_some() {
+            return Ok(self.status);
+        }
+        let mut status = 0;
+        // SAFETY: the kernel writes the status into `status`.
+        match unsafe { libc::waitpid(self.pid, &raw mut status, flags) } {
+            0 => Ok(None),
+            pid if pid > 0 => {
+                self.status = Some(ExitStatus::from_raw(status));
+                Ok(self.status)
+            }
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+}
+
+/// A child that waits to become the program.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    child: Child,
+    program: String,
+    /// A byte written here lets it go; closing this ends it.
+    go: Option<File>,
+    /// Here it tells why it could not become the program.
+    failure: File,
+}
+
+impl Waiting {
+    /// Forks. The child does nothing until [`Waiting::run`].
+    pub(crate) fn fork(argv: &[std::ffi::OsString]) -> Result<Self, Error> {
+        let program = argv.first().ok_or(Error::NoCommand)?.to_string_lossy().into_owned();
+        let arguments: Result<Vec<CString>, _> =
+            argv.iter().map(|word| CString::new(word.as_bytes())).collect();
+        let Ok(arguments) = arguments else {
+            return Err(Error::Command { program, source: io::ErrorKind::InvalidInput.into() });
+        };
+        let mut pointers: Vec<_> = arguments.iter().map(|word| word.as_ptr()).collect();
+        pointers.push(std::ptr::null());
+
+        let doing = "starting the command";
+        let (go_read, go_write) = sys::pipe().map_err(Error::system(doing))?;
+        let (failure_read, failure_write) = sys::pipe().map_err(Error::system(doing))?;
+        // SAFETY: the child calls only what may be called between fork and exec in a process of
+        // several threads, on memory that was made before.
+        let pid = unsafe { libc::fork() };
+        match pid {
+            -1 => Err(Error::last_os(doing)),
+            0 => become_program(&pointers, &go_read, &go_write, &failure_write),
+            pid => {
+                let child = Child { pid, status: None };
+                Ok(Self { child, program, go: Some(go_write.into()), failure: failure_read.into() })
+            }
+        }
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.pid
+    }
+
+    /// Lets the child become the program. On failure the child has ended.
+    pub(crate) fn run(mut self) -> Result<Child, Error> {
+        if let Some(mut go) = self.go.take() {
+            // If the child is gone (someone killed it), reading finds no reason, and its status tells.
+            let _ = go.write_all(&[1]);
+        }
+        let mut errno = [0; 4];
+        match self.failure.read_exact(&mut errno) {
+            Ok(()) => {
+                let source = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
+                Err(Error::Command { program: std::mem::take(&mut self.program), source })
+            }
+            // The pipe is closed by exec: the program runs, and is not ours to reap on drop.
+            Err(_) => Ok(Child { pid: std::mem::take(&mut self.child.pid), status: None }),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    /// A child that was never let go ends by itself, and one that failed has: neither stays a zombie.
+    fn drop(&mut self) {
+        self.go = None;
+        if self.child.pid != 0 {
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// The child's part: waits for the byte, and becomes the program.
+fn become_program(
+    argv: &[*const libc::c_char],
+    go: &OwnedFd,
+    go_write: &OwnedFd,
+    failure: &OwnedFd,
+) -> ! {
+    // SAFETY: each of these is async-signal-safe, or (execvp) is in the C libraries of Linux: it
+    // searches PATH with memory on its stack. The pointers of `argv` end with a null.
+    unsafe {
+        libc::close(go_write.as_raw_fd());
+        let mut byte = 0_u8;
+        let read = loop {
+            let read = libc::read(go.as_raw_fd(), (&raw mut byte).cast(), 1);
+            if read >= 0 || *libc::__errno_location() != libc::EINTR {
+                break read;
+            }
+        };
+        if read != 1 {
+            libc::_exit(127);
+        }
+        // Rust's runtime ignores SIGPIPE, and a thread may block signals: the program expects neither.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        libc::execvp(argv[0], argv.as_ptr());
+        let errno = *libc::__errno_location();
+        libc::write(failure.as_raw_fd(), (&raw const errno).cast(), size_of::<i32>());
+        libc::_exit(127);
+    }
+}

@@ -1,0 +1,178 @@
+//! What can go wrong, and what the user should know though nothing did.
+
+use std::fmt;
+use std::io;
+
+use crate::event::EventError;
+use crate::permission::NotPermitted;
+
+/// Why nothing can be recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The event's name is not known.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// The kernel or the machine does not count this event.
+    #[error("event '{event}' is not counted on this machine: {source}")]
+    Unsupported {
+        /// The event.
+        event: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Not allowed.
+    #[error(transparent)]
+    NotPermitted(#[from] NotPermitted),
+    /// Neither user nor kernel mode is to be sampled.
+    #[error("nothing to sample: both user and kernel mode are excluded")]
+    NothingToSample,
+    /// An option's value is out of its range.
+    #[error("{option} {value} is out of range: {range}")]
+    OutOfRange {
+        /// Which.
+        option: &'static str,
+        /// Its value.
+        value: u64,
+        /// What can be asked for.
+        range: String,
+    },
+    /// No process has this number.
+    #[error("no process has the PID {pid}")]
+    NoSuchProcess {
+        /// The number.
+        pid: i32,
+    },
+    /// The command is empty.
+    #[error("no command to run")]
+    NoCommand,
+    /// The command could not be started.
+    #[error("failed to run '{program}': {source}")]
+    Command {
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// One file descriptor is needed for each thread and CPU.
+    #[error(
+        "too many files: {threads} threads on {cpus} CPUs need {needed} file descriptors, {limit} are allowed; \
+         to permit it: ulimit -n {needed} (as root), or sample fewer processes, or the whole machine"
+    )]
+    TooManyFiles {
+        /// How many threads are sampled.
+        threads: usize,
+        /// How many CPUs there are.
+        cpus: usize,
+        /// How many file descriptors this takes.
+        needed: u64,
+        /// `RLIMIT_NOFILE`.
+        limit: u64,
+    },
+    /// Not even the smallest buffers could be had.
+    #[error(
+        "not enough memory for buffers of {bytes} bytes for each of {cpus} CPUs: kernel.perf_event_mlock_kb is \
+         {mlock_kb}; to permit more: sudo sysctl kernel.perf_event_mlock_kb={permit_kb}"
+    )]
+    Buffer {
+        /// Size of one buffer.
+        bytes: usize,
+        /// How many CPUs there are.
+        cpus: usize,
+        /// What a user may lock for each CPU, in KiB.
+        mlock_kb: u64,
+        /// What would do.
+        permit_kb: u64,
+    },
+    /// A system call failed that should not.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was to be done.
+        doing: String,
+        /// Why it was not.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// `doing` failed for the reason that `errno` tells.
+    pub(crate) fn last_os(doing: impl Into<String>) -> Self {
+        Self::System { doing: doing.into(), source: io::Error::last_os_error() }
+    }
+
+    /// `doing` failed.
+    pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let doing = doing.into();
+        move |source| Self::System { doing, source }
+    }
+}
+
+/// What the user should know, though the recording goes on. Each is one line of text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// There is no hardware counter for cycles: the kernel's timer is used.
+    ClockForCycles,
+    /// Kernel mode is left out, since it is not permitted.
+    KernelExcluded(NotPermitted),
+    /// The kernel allows fewer samples a second than asked for.
+    RateLowered {
+        /// Asked for.
+        asked: u64,
+        /// Allowed.
+        allowed: u64,
+    },
+    /// The buffers are smaller than they should be, so that more may be lost.
+    BufferReduced {
+        /// How many bytes each should have had.
+        wanted: usize,
+        /// How many it has.
+        bytes: usize,
+        /// What a user may lock for each CPU, in KiB.
+        mlock_kb: u64,
+    },
+    /// Threads that start later are not followed: the kernel (before 5.13) can only follow
+    /// both threads and processes.
+    ThreadsNotFollowed,
+    /// The mappings of so many processes could not be read, so that their frames have no names.
+    ProcessesUnreadable {
+        /// How many.
+        count: usize,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClockForCycles => {
+                write!(f, "this machine has no counter for cycles: sampling cpu-clock")
+            }
+            Self::KernelExcluded(reason) => write!(f, "kernel frames are left out: {reason}"),
+            Self::RateLowered { asked, allowed } => write!(
+                f,
+                "sampling {allowed} times a second, not {asked}: kernel.perf_event_max_sample_rate is {allowed}; \
+                 to permit more: sudo sysctl kernel.perf_event_max_sample_rate={asked}"
+            ),
+            Self::BufferReduced { wanted, bytes, mlock_kb } => write!(
+                f,
+                "each CPU's buffer has {} KiB, not {}: kernel.perf_event_mlock_kb is {mlock_kb}; \
+                 to permit more: sudo sysctl kernel.perf_event_mlock_kb={}",
+                bytes / 1024,
+                wanted / 1024,
+                wanted / 1024 + 4
+            ),
+            Self::ThreadsNotFollowed => {
+                write!(
+                    f,
+                    "threads that start later are not sampled: this needs Linux 5.13, or children to be followed"
+                )
+            }
+            Self::ProcessesUnreadable { count } => {
+                write!(
+                    f,
+                    "the mappings of {count} processes could not be read: their frames have no names"
+                )
+            }
+        }
+    }
+}

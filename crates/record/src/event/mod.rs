@@ -1,0 +1,378 @@
+//! Events: what is counted, and every how many of it a sample is taken.
+
+mod names;
+mod pmu;
+
+use std::path::PathBuf;
+
+use pyrograph_event::{Attr, software, type_id};
+
+/// What is counted, by its name.
+///
+/// The names are those that `perf list` shows: `cycles`, `page-faults`, `L1-dcache-load-misses`;
+/// `r01c2` for a raw code; `cpu/event=0x3c,umask=0x1/` or a name from
+/// `/sys/bus/event_source/devices/PMU/events`; `sched:sched_switch` for a tracepoint. Behind a colon
+/// (behind the last slash for a PMU's) may follow `u` (user mode only), `k` (kernel mode only), `h`
+/// (hypervisor) and one to three `p` (less and less skid).
+///
+/// ```
+/// use pyrograph_record::{Event, Unit};
+///
+/// assert_eq!(Event::parse("cpu-clock:u")?.unit(), Unit::Nanoseconds);
+/// assert_eq!(Event::parse("faults")?.name(), "page-faults");
+/// let error = Event::parse("cycels").unwrap_err();
+/// assert!(error.to_string().contains("cycles"));
+/// # Ok::<(), pyrograph_record::EventError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    name: String,
+    pub(crate) code: Code,
+    pub(crate) modifiers: Modifiers,
+}
+
+/// The event as the kernel knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Code {
+    pub type_: u32,
+    pub config: u64,
+    pub config1: u64,
+    pub config2: u64,
+    pub config3: u64,
+}
+
+/// What stood behind the event's name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Modifiers {
+    pub user: bool,
+    pub kernel: bool,
+    pub hypervisor: bool,
+    pub precise: u8,
+}
+
+/// In what an event's count is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Time: the clocks.
+    Nanoseconds,
+    /// How often it happened.
+    Count,
+}
+
+/// Why an event's name was not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// No event has this name.
+    #[error("unknown event '{name}'{}", similar(.near))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Names like it, nearest first.
+        near: Vec<String>,
+    },
+    /// A letter behind the name is none of `u`, `k`, `h`, `p`, or there are more than three `p`.
+    #[error(
+        "unknown modifiers '{modifiers}' of event '{name}': u, k, h and up to three p are known"
+    )]
+    Modifiers {
+        /// The event's name.
+        name: String,
+        /// What stands behind it.
+        modifiers: String,
+    },
+    /// A PMU's event has a part that the PMU does not know.
+    #[error("PMU '{pmu}' has no '{term}'{}", similar(.near))]
+    Term {
+        /// The PMU.
+        pmu: String,
+        /// The part.
+        term: String,
+        /// Parts like it, nearest first.
+        near: Vec<String>,
+    },
+    /// Tracepoints have numbers, and the file system that tells these is not there.
+    #[error(
+        "tracepoint '{name}' cannot be looked up: tracefs is not mounted; \
+         to mount it: sudo mount -t tracefs tracefs /sys/kernel/tracing"
+    )]
+    NoTracefs {
+        /// The tracepoint.
+        name: String,
+    },
+    /// tracefs is there, but only for root.
+    #[error("tracepoint '{name}' cannot be looked up: only root may read {}", path.display())]
+    TracefsDenied {
+        /// The tracepoint.
+        name: String,
+        /// What could not be read.
+        path: PathBuf,
+    },
+}
+
+fn similar(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!("; did you mean {}?", names.join(", ")) }
+}
+
+impl Event {
+    /// Finds the event that has this name on this machine.
+    ///
+    /// # Errors
+    ///
+    /// If there is none; the error names those that are spelled like it.
+    pub fn parse(text: &str) -> Result<Self, EventError> {
+        Self::parse_with(text, &pmu::Sources::of_this_machine())
+    }
+
+    fn parse_with(text: &str, sources: &pmu::Sources) -> Result<Self, EventError> {
+        if let Some((pmu, rest)) = text.split_once('/') {
+            let (terms, modifiers) = rest.rsplit_once('/').unwrap_or((rest, ""));
+            let code = sources.pmu_event(pmu, terms)?;
+            let name = format!("{pmu}/{terms}/");
+            return Ok(Self { modifiers: Modifiers::parse(&name, modifiers)?, code, name });
+        }
+        // `cycles:u` has the form of a tracepoint: known names come first.
+        let (name, modifiers) = text.split_once(':').unwrap_or((text, ""));
+        if let Some((name, code)) = names::find(name).or_else(|| sources.named_event(name)) {
+            return Ok(Self { modifiers: Modifiers::parse(&name, modifiers)?, code, name });
+        }
+        if !modifiers.is_empty() {
+            let (point, modifiers) = modifiers.split_once(':').unwrap_or((modifiers, ""));
+            let code = Code {
+                type_: type_id::TRACEPOINT,
+                config: sources.tracepoint(name, point)?,
+                ..Code::default()
+            };
+            let name = format!("{name}:{point}");
+            return Ok(Self { modifiers: Modifiers::parse(&name, modifiers)?, code, name });
+        }
+        let known = names::all().into_iter().chain(sources.event_names());
+        Err(EventError::Unknown { name: text.to_owned(), near: names::nearest(name, known) })
+    }
+
+    /// The names of all events that are known on this machine, but for tracepoints. Not each is
+    /// counted by this machine's hardware.
+    pub fn known_names() -> Vec<String> {
+        let mut names = names::all();
+        names.extend(pmu::Sources::of_this_machine().event_names());
+        names
+    }
+
+    /// CPU cycles, as the hardware counts them.
+    pub fn cycles() -> Self {
+        Self::known("cycles")
+    }
+
+    /// Time of a CPU, as the kernel's timer tells it.
+    pub fn cpu_clock() -> Self {
+        Self::known("cpu-clock")
+    }
+
+    fn known(name: &str) -> Self {
+        let code = names::find(name).map_or_else(Code::default, |(_, code)| code);
+        Self { name: name.to_owned(), code, modifiers: Modifiers::default() }
+    }
+
+    /// The name, spelled in the one way that the kernel's tools prefer, without modifiers.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// In what the count is measured.
+    pub fn unit(&self) -> Unit {
+        match (self.code.type_, self.code.config) {
+            (type_id::SOFTWARE, software::CPU_CLOCK | software::TASK_CLOCK) => Unit::Nanoseconds,
+            _ => Unit::Count,
+        }
+    }
+
+    /// Whether it is a tracepoint.
+    pub fn is_tracepoint(&self) -> bool {
+        self.code.type_ == type_id::TRACEPOINT
+    }
+
+    /// Whether it happens in the kernel only, so that nothing is left when the kernel is excluded.
+    pub(crate) fn happens_in_kernel(&self) -> bool {
+        const IN_KERNEL: [u64; 3] =
+            [software::CONTEXT_SWITCHES, software::CPU_MIGRATIONS, software::CGROUP_SWITCHES];
+        self.is_tracepoint()
+            || self.code.type_ == type_id::SOFTWARE && IN_KERNEL.contains(&self.code.config)
+    }
+
+    /// Whether the kernel's timer makes it: then it also ticks while a CPU idles.
+    pub(crate) fn is_clock(&self) -> bool {
+        self.unit() == Unit::Nanoseconds
+    }
+
+    /// Puts what is counted into `attr`.
+    pub(crate) fn fill(&self, attr: &mut Attr) {
+        attr.type_ = self.code.type_;
+        attr.config = self.code.config;
+        attr.config1 = self.code.config1;
+        attr.config2 = self.code.config2;
+        attr.config3 = self.code.config3;
+        *attr = attr.with_precise_ip(self.modifiers.precise);
+    }
+}
+
+impl Modifiers {
+    fn parse(name: &str, text: &str) -> Result<Self, EventError> {
+        let mut modifiers = Self::default();
+        for letter in text.chars() {
+            match letter {
+                'u' => modifiers.user = true,
+                'k' => modifiers.kernel = true,
+                'h' => modifiers.hypervisor = true,
+                'p' if modifiers.precise < 3 => modifiers.precise += 1,
+                _ => {
+                    return Err(EventError::Modifiers {
+                        name: name.to_owned(),
+                        modifiers: text.to_owned(),
+                    });
+                }
+            }
+        }
+        Ok(modifiers)
+    }
+
+    /// Whether user mode is counted: without `u`, `k` and `h`, all modes are.
+    pub(crate) fn counts_user(self) -> bool {
+        self.user || !(self.kernel || self.hypervisor)
+    }
+
+    /// Whether kernel mode is counted.
+    pub(crate) fn counts_kernel(self) -> bool {
+        self.kernel || !(self.user || self.hypervisor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use pyrograph_event::hardware;
+
+    use super::*;
+
+    /// A machine with one PMU and one tracepoint.
+    fn machine() -> (tempfile::TempDir, pmu::Sources) {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("devices/cpu/type", "4\n");
+        write("devices/cpu/format/event", "config:0-7\n");
+        write("devices/cpu/format/umask", "config:8-15\n");
+        write("devices/cpu/format/wide", "config1:0-3,8-11\n");
+        write("devices/cpu/format/any", "config:21\n");
+        write("devices/cpu/events/mem-loads", "event=0xcd,umask=0x1\n");
+        write("devices/cpu/events/mem-loads.scale", "0.5\n");
+        write("devices/cpu/events/cpu-cycles", "event=0x3c\n");
+        write("tracing/events/sched/sched_switch/id", "316\n");
+        let sources = pmu::Sources {
+            devices: dir.path().join("devices"),
+            tracing: vec![dir.path().join("nowhere"), dir.path().join("tracing")],
+        };
+        (dir, sources)
+    }
+
+    fn code(type_: u32, config: u64) -> Code {
+        Code { type_, config, ..Code::default() }
+    }
+
+    #[test]
+    fn names_of_all_kinds() {
+        let (_dir, sources) = machine();
+        let check = |text: &str, name: &str, expect: Code| {
+            let event = Event::parse_with(text, &sources).unwrap();
+            assert_eq!((event.name(), event.code), (name, expect), "{text}");
+        };
+        check("cycles", "cycles", code(type_id::HARDWARE, hardware::CPU_CYCLES));
+        check("cpu-cycles", "cycles", code(type_id::HARDWARE, hardware::CPU_CYCLES));
+        check(
+            "branch-instructions",
+            "branches",
+            code(type_id::HARDWARE, hardware::BRANCH_INSTRUCTIONS),
+        );
+        check("cs", "context-switches", code(type_id::SOFTWARE, software::CONTEXT_SWITCHES));
+        check("L1-dcache-load-misses", "L1-dcache-load-misses", code(type_id::HW_CACHE, 1 << 16));
+        check("llc-stores", "LLC-stores", code(type_id::HW_CACHE, 2 | 1 << 8));
+        check(
+            "dTLB-prefetch-misses",
+            "dTLB-prefetch-misses",
+            code(type_id::HW_CACHE, 3 | 2 << 8 | 1 << 16),
+        );
+        check("r1A8", "r1A8", code(type_id::RAW, 0x1a8));
+        check("mem-loads", "mem-loads", code(4, 0x1cd));
+        check("cpu/mem-loads/", "cpu/mem-loads/", code(4, 0x1cd));
+        check(
+            "cpu/event=0x3c,umask=2,any/",
+            "cpu/event=0x3c,umask=2,any/",
+            code(4, 0x3c | 2 << 8 | 1 << 21),
+        );
+        check(
+            "cpu/wide=0xab/",
+            "cpu/wide=0xab/",
+            Code { type_: 4, config1: 0xa0b, ..Code::default() },
+        );
+        check("cpu/config=0x1ff/", "cpu/config=0x1ff/", code(4, 0x1ff));
+        check("sched:sched_switch", "sched:sched_switch", code(type_id::TRACEPOINT, 316));
+    }
+
+    #[test]
+    fn modifiers() {
+        let (_dir, sources) = machine();
+        let check = |text: &str, user, kernel, precise| {
+            let modifiers = Event::parse_with(text, &sources).unwrap().modifiers;
+            assert_eq!(
+                (modifiers.counts_user(), modifiers.counts_kernel(), modifiers.precise),
+                (user, kernel, precise)
+            );
+        };
+        check("cycles", true, true, 0);
+        check("cycles:u", true, false, 0);
+        check("cycles:kpp", false, true, 2);
+        check("cycles:uk", true, true, 0);
+        check("cycles:ppp", true, true, 3);
+        check("cpu/event=1/k", false, true, 0);
+        check("sched:sched_switch:u", true, false, 0);
+        for text in ["cycles:x", "cycles:pppp", "cpu/event=1/z", "sched:sched_switch:y"] {
+            let error = Event::parse_with(text, &sources).unwrap_err();
+            assert!(matches!(error, EventError::Modifiers { .. }), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_answered_with_near_ones() {
+        let (_dir, sources) = machine();
+        let check = |text: &str, expect: &str| {
+            assert_eq!(Event::parse_with(text, &sources).unwrap_err().to_string(), expect);
+        };
+        check("cycels", "unknown event 'cycels'; did you mean cycles?");
+        check("page-fault", "unknown event 'page-fault'; did you mean page-faults?");
+        check("mem-load", "unknown event 'mem-load'; did you mean mem-loads?");
+        check("qqqqqqqqqq", "unknown event 'qqqqqqqqqq'");
+        check(
+            "sched:sched_swich",
+            "unknown event 'sched:sched_swich'; did you mean sched:sched_switch?",
+        );
+        check("sched:", "unknown event 'sched:'");
+        check("cpu/evnt=1/", "PMU 'cpu' has no 'evnt'; did you mean event?");
+        check("cqu/event=1/", "unknown event 'cqu/event=1/'; did you mean cpu/event=1/?");
+        check("cpu/event=0x1ff/", "PMU 'cpu' has no 'event=0x1ff'");
+        check("cpu/../x/", "PMU 'cpu' has no '../x'");
+        check("../cpu:id", "unknown event '../cpu:id'");
+    }
+
+    #[test]
+    fn without_tracefs_the_error_says_how_to_mount_it() {
+        let (dir, mut sources) = machine();
+        sources.tracing = vec![dir.path().join("nowhere")];
+        let error = Event::parse_with("sched:sched_switch", &sources).unwrap_err();
+        assert!(
+            error.to_string().ends_with("mount -t tracefs tracefs /sys/kernel/tracing"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! The names of the events that the kernel itself defines.
+
+use pyrograph_event::{hardware, software, type_id};
+
+use super::Code;
+
+/// Preferred name, other names, kind and number.
+type Named = (&'static str, &'static [&'static str], u32, u64);
+
+const HARDWARE: u32 = type_id::HARDWARE;
+const SOFTWARE: u32 = type_id::SOFTWARE;
+
+const EVENTS: &[Named] = &[
+    ("cycles", &["cpu-cycles"], HARDWARE, hardware::CPU_CYCLES),
+    ("instructions", &[], HARDWARE, hardware::INSTRUCTIONS),
+    ("cache-references", &[], HARDWARE, hardware::CACHE_REFERENCES),
+    ("cache-misses", &[], HARDWARE, hardware::CACHE_MISSES),
+    ("branches", &["branch-instructions"], HARDWARE, hardware::BRANCH_INSTRUCTIONS),
+    ("branch-misses", &[], HARDWARE, hardware::BRANCH_MISSES),
+    ("bus-cycles", &[], HARDWARE, hardware::BUS_CYCLES),
+    (
+        "stalled-cycles-frontend",
+        &["idle-cycles-frontend"],
+        HARDWARE,
+        hardware::STALLED_CYCLES_FRONTEND,
+    ),
+    (
+        "stalled-cycles-backend",
+        &["idle-cycles-backend"],
+        HARDWARE,
+        hardware::STALLED_CYCLES_BACKEND,
+    ),
+    ("ref-cycles", &[], HARDWARE, hardware::REF_CPU_CYCLES),
+    ("cpu-clock", &[], SOFTWARE, software::CPU_CLOCK),
+    ("task-clock", &[], SOFTWARE, software::TASK_CLOCK),
+    ("page-faults", &["faults"], SOFTWARE, software::PAGE_FAULTS),
+    ("minor-faults", &[], SOFTWARE, software::PAGE_FAULTS_MIN),
+    ("major-faults", &[], SOFTWARE, software::PAGE_FAULTS_MAJ),
+    ("context-switches", &["cs"], SOFTWARE, software::CONTEXT_SWITCHES),
+    ("cpu-migrations", &["migrations"], SOFTWARE, software::CPU_MIGRATIONS),
+    ("cgroup-switches", &[], SOFTWARE, software::CGROUP_SWITCHES),
+    ("alignment-faults", &[], SOFTWARE, software::ALIGNMENT_FAULTS),
+    ("emulation-faults", &[], SOFTWARE, software::EMULATION_FAULTS),
+];
+
+/// Name and number of each cache (`enum perf_hw_cache_id`).
+const CACHES: [(&str, u64); 7] = [
+    ("L1-dcache", 0),
+    ("L1-icache", 1),
+    ("LLC", 2),
+    ("dTLB", 3),
+    ("iTLB", 4),
+    ("branch", 5),
+    ("node", 6),
+];
+
+/// What is done with a cache, and its number: operation in byte 1, result in byte 2 (`enum
+/// perf_hw_cache_op_id`, `perf_hw_cache_op_result_id`).
+const CACHE_OPERATIONS: [(&str, u64); 6] = [
+    ("loads", 0),
+    ("load-misses", 1 << 16),
+    ("stores", 1 << 8),
+    ("store-misses", 1 << 8 | 1 << 16),
+    ("prefetches", 2 << 8),
+    ("prefetch-misses", 2 << 8 | 1 << 16),
+];
+
+/// The event with this name, with the name that is preferred.
+pub(super) fn find(name: &str) -> Option<(String, Code)> {
+    let code = |type_, config| Code { type_, config, ..Code::default() };
+    let named =
+        EVENTS.iter().find(|(preferred, others, ..)| *preferred == name || others.contains(&name));
+    if let Some((preferred, _, type_, config)) = named {
+        return Some(((*preferred).to_owned(), code(*type_, *config)));
+    }
+    if let Some((name, config)) = cache_events().find(|(known, _)| known.eq_ignore_ascii_case(name))
+    {
+        return Some((name, code(type_id::HW_CACHE, config)));
+    }
+    let digits = name
+        .strip_prefix('r')
+        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    Some((name.to_owned(), code(type_id::RAW, u64::from_str_radix(digits, 16).ok()?)))
+}
+
+fn cache_events() -> impl Iterator<Item = (String, u64)> {
+    CACHES.iter().flat_map(|(cache, number)| {
+        CACHE_OPERATIONS
+            .iter()
+            .map(move |(operation, config)| (format!("{cache}-{operation}"), number | config))
+    })
+}
+
+/// The preferred names of all.
+pub(super) fn all() -> Vec<String> {
+    let events = EVENTS.iter().map(|(name, ..)| (*name).to_owned());
+    events.chain(cache_events().map(|(name, _)| name)).collect()
+}
+
+/// Those of `known` that are spelled most like `name`, nearest first, at most five.
+pub(super) fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Vec<String> {
+    const MOST: usize = 5;
+    // A third of the letters may differ: more makes for odd proposals.
+    let allowed = (name.len() / 3).clamp(1, 4);
+    let wanted = name.to_ascii_lowercase();
+    let mut near: Vec<(usize, String)> = known
+        .into_iter()
+        .filter_map(|known| {
+            let distance = edit_distance(wanted.as_bytes(), known.to_ascii_lowercase().as_bytes());
+            (distance <= allowed).then_some((distance, known))
+        })
+        .collect();
+    near.sort();
+    near.dedup();
+    let best = near.first().map_or(0, |(distance, _)| *distance);
+    near.into_iter()
+        .take_while(|(distance, _)| *distance <= best + 1)
+        .map(|(_, name)| name)
+        .take(MOST)
+        .collect()
+}
+
+/// How many letters have to be added, left out or replaced to make `b` of `a` (Levenshtein).
+fn edit_distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (index, left) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (column, right) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(left != right);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        let check = |a: &str, b: &str, expect| {
+            assert_eq!(edit_distance(a.as_bytes(), b.as_bytes()), expect)
+        };
+        check("", "abc", 3);
+        check("kitten", "sitting", 3);
+        check("cycles", "cycles", 0);
+        check("cycels", "cycles", 2);
+    }
+
+    #[test]
+    fn every_listed_name_is_found() {
+        for name in all() {
+            assert_eq!(find(&name).map(|(found, _)| found), Some(name));
+        }
+    }
+}

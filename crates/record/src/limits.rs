@@ -1,0 +1,121 @@
+//! How large the rings may be, and on which CPUs.
+
+use std::fs;
+use std::io;
+
+use crate::error::{Error, Notice};
+use crate::options::{Options, StackMode};
+use crate::permission::sysctl;
+use crate::ring::Ring;
+use crate::sys;
+
+/// All rings together have at most this many bytes, as long as each has the smallest size.
+const MOST_TOTAL: usize = 256 << 20;
+
+/// The CPUs that are online.
+pub(crate) fn online_cpus() -> Result<Vec<u32>, Error> {
+    let path = "/sys/devices/system/cpu/online";
+    let text = fs::read_to_string(path).map_err(Error::system(format!("reading {path}")))?;
+    Ok(parse_cpu_list(&text))
+}
+
+/// Numbers of a list such as `0-3,8,10-11`.
+pub(crate) fn parse_cpu_list(text: &str) -> Vec<u32> {
+    /// More CPUs than any kernel is built for.
+    const MOST: u32 = 1 << 16;
+    let ranges = text.trim().split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?.min(MOST))
+    });
+    ranges.flatten().collect()
+}
+
+/// Opens a ring for each CPU: of the size that was asked for, or that suits; half of it, and so on,
+/// where the user may not lock so much memory.
+pub(crate) fn open_rings(
+    options: &Options,
+    clock: Option<i32>,
+    notices: &mut Vec<Notice>,
+) -> Result<Vec<Ring>, Error> {
+    let cpus = online_cpus()?;
+    sys::raise_limit(sys::Resource::LockedMemory);
+    let (wanted, least) = sizes(options, cpus.len());
+    let mlock_kb = || sysctl("perf_event_mlock_kb").unwrap_or(0);
+    let mut bytes = wanted;
+    loop {
+        match open_all(&cpus, bytes, clock) {
+            Ok(rings) => {
+                if bytes < wanted {
+                    notices.push(Notice::BufferReduced { wanted, bytes, mlock_kb: mlock_kb() });
+                }
+                return Ok(rings);
+            }
+            // EPERM: beyond what this user may lock. ENOMEM: beyond what there is.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) => {
+                if bytes <= least {
+                    let permit_kb = least as u64 / 1024 + 4;
+                    return Err(Error::Buffer {
+                        bytes,
+                        cpus: cpus.len(),
+                        mlock_kb: mlock_kb(),
+                        permit_kb,
+                    });
+                }
+                bytes /= 2;
+            }
+            Err(error) => return Err(Error::system("opening the buffers")(error)),
+        }
+    }
+}
+
+/// The size that each ring should have, and the smallest that is of use: both powers of two of pages.
+fn sizes(options: &Options, cpus: usize) -> (usize, usize) {
+    let (suits, least) = match options.stack {
+        // Samples of a few hundred bytes.
+        StackMode::FramePointers => (512 << 10, 32 << 10),
+        // Samples of tens of kilobytes; two must fit.
+        StackMode::Dwarf { bytes } => (4 << 20, (2 * bytes as usize).max(128 << 10)),
+    };
+    let wanted = options.buffer.unwrap_or_else(|| suits.min(MOST_TOTAL / cpus.max(1)).max(least));
+    let round = |bytes: usize| bytes.clamp(sys::page_size(), 1 << 30).next_power_of_two();
+    (round(wanted), round(least.min(wanted)))
+}
+
+/// A CPU that went offline just now is left out.
+fn open_all(cpus: &[u32], bytes: usize, clock: Option<i32>) -> io::Result<Vec<Ring>> {
+    let mut rings = Vec::with_capacity(cpus.len());
+    for cpu in cpus {
+        match Ring::open(*cpu, bytes, clock) {
+            Ok(ring) => rings.push(ring),
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(rings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Target;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(parse_cpu_list("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse_cpu_list("0\n"), [0]);
+        assert_eq!(parse_cpu_list("\n"), []);
+        assert_eq!(parse_cpu_list("3-1,x,2"), [2]);
+    }
+
+    #[test]
+    fn rings_shrink_on_machines_of_many_cpus() {
+        let mut options = Options::new(Target::System);
+        assert_eq!(sizes(&options, 2), (4 << 20, 128 << 10));
+        assert_eq!(sizes(&options, 256), (1 << 20, 128 << 10));
+        assert_eq!(sizes(&options, 8192), (128 << 10, 128 << 10));
+        options.buffer = Some(100_000);
+        assert_eq!(sizes(&options, 2), (128 << 10, 128 << 10));
+        options.buffer = Some(1);
+        assert_eq!(sizes(&options, 2), (4096, 4096));
+    }
+}

@@ -1,0 +1,106 @@
+//! What to record.
+
+use std::ffi::OsString;
+
+use crate::event::Event;
+
+/// What to record, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whom to sample.
+    pub target: Target,
+    /// What to count; `None` for `cycles` where the machine counts them, else `cpu-clock`.
+    pub event: Option<Event>,
+    /// How often to sample; `None` for what suits the target and event ([`Rate`]).
+    pub rate: Option<Rate>,
+    /// How the user part of a stack is told.
+    pub stack: StackMode,
+    /// Sample user mode.
+    pub user: bool,
+    /// Sample kernel mode.
+    pub kernel: bool,
+    /// Follow the processes that the target starts. (Its threads are always followed, where the
+    /// kernel is 5.13 or newer.)
+    pub inherit: bool,
+    /// Sample idle CPUs, too: the clocks tick there. Only with [`Target::System`].
+    pub idle: bool,
+    /// Size of each CPU's buffer in bytes, rounded up to a power of two of pages; `None` for what
+    /// suits the stack mode and the user's limits.
+    pub buffer: Option<usize>,
+}
+
+impl Options {
+    /// The defaults for a target: user and kernel stacks, with 32 KiB of the user stack copied,
+    /// children followed.
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            event: None,
+            rate: None,
+            stack: StackMode::Dwarf { bytes: StackMode::DEFAULT_BYTES },
+            user: true,
+            kernel: true,
+            inherit: true,
+            idle: false,
+            buffer: None,
+        }
+    }
+}
+
+/// Whom to sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A program that is started: its name or path, and its arguments.
+    Command(Vec<OsString>),
+    /// Running processes with all their threads.
+    Processes(Vec<i32>),
+    /// The whole machine.
+    System,
+}
+
+/// How often to sample.
+///
+/// Every sample tells how much of the event it stands for (its period), so that the sum of the
+/// periods is the event's count with either of them. Without a choice it is 997 a second of each
+/// thread for a command or processes and 99 a second of each CPU for the whole machine, never in
+/// lockstep with a timer; rare software events such as page faults are then sampled one by one, and
+/// thinned out only where there are more of them. Tracepoints are sampled one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// So many samples a second: the kernel adapts the period.
+    Hertz(u64),
+    /// One sample for every so many of the event.
+    Every(u64),
+}
+
+impl Rate {
+    /// What suits the target and event.
+    pub fn default_for(target: &Target, event: &Event) -> Self {
+        match target {
+            _ if event.is_tracepoint() => Self::Every(1),
+            Target::System => Self::Hertz(99),
+            Target::Command(_) | Target::Processes(_) => Self::Hertz(997),
+        }
+    }
+}
+
+/// How the user part of a stack is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackMode {
+    /// The kernel follows frame pointers: cheap, and wrong for code that keeps none.
+    FramePointers,
+    /// The registers and a copy of the top of the stack, to be unwound with the program's own
+    /// tables. The callchain holds the kernel part only.
+    Dwarf {
+        /// How many bytes of the stack at most; a multiple of 8, up to [`StackMode::MOST_BYTES`].
+        bytes: u32,
+    },
+}
+
+impl StackMode {
+    /// Bytes of the stack where nothing else is asked for.
+    pub const DEFAULT_BYTES: u32 = 32 * 1024;
+    /// The most bytes of the stack: a record's size has 16 bits, and the kernel asks for less
+    /// than 65,535 and a multiple of 8.
+    pub const MOST_BYTES: u32 = 65_528;
+}

@@ -1,0 +1,239 @@
+//! What the events will be: found by trying, since only the kernel knows what it knows and permits.
+
+use std::io;
+
+use pyrograph_event::{Attr, Layout, flag, read_format, regs, sample_type};
+
+use crate::error::{Error, Notice};
+use crate::event::Event;
+use crate::options::{Options, Rate, StackMode, Target};
+use crate::permission::{Rights, Wanted, sysctl};
+use crate::sys;
+
+/// What is opened for each thread and CPU.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub event: Event,
+    pub attr: Attr,
+    pub layout: Layout,
+    pub rights: Rights,
+    pub notices: Vec<Notice>,
+}
+
+/// What a kernel may be too old for, newest first: on EINVAL one after another is left out.
+/// Without any of them records are still right; they tell less.
+const OPTIONAL: [Optional; 5] = [
+    // Linux 6.0. Without it, LOST records tell.
+    Optional { flags: 0, read_format: read_format::LOST },
+    // 5.13. Without it, neither threads nor processes are followed.
+    Optional { flags: flag::INHERIT_THREAD, read_format: 0 },
+    // 5.12. Without it, MMAP2 tells device and inode.
+    Optional { flags: flag::BUILD_ID, read_format: 0 },
+    // 5.1. Without it, BPF programs that come later have no names.
+    Optional { flags: flag::KSYMBOL, read_format: 0 },
+    // 4.1. Without it, time is that of the scheduler's clock.
+    Optional { flags: flag::USE_CLOCKID, read_format: 0 },
+];
+
+struct Optional {
+    flags: u64,
+    read_format: u64,
+}
+
+impl Optional {
+    fn is_in(&self, attr: &Attr) -> bool {
+        attr.flags & self.flags != 0 || attr.read_format & self.read_format != 0
+    }
+
+    fn drop_from(&self, attr: &mut Attr, notices: &mut Vec<Notice>) {
+        attr.flags &= !self.flags;
+        attr.read_format &= !self.read_format;
+        if self.flags == flag::INHERIT_THREAD {
+            attr.flags &= !flag::INHERIT;
+            notices.push(Notice::ThreadsNotFollowed);
+        }
+        if self.flags == flag::USE_CLOCKID {
+            attr.clockid = 0;
+        }
+    }
+}
+
+impl Plan {
+    pub(crate) fn find(options: &Options) -> Result<Self, Error> {
+        let rights = Rights::read();
+        let mut notices = Vec::new();
+        let event = match &options.event {
+            Some(event) => event.clone(),
+            None if counts_cycles() => Event::cycles(),
+            None => {
+                notices.push(Notice::ClockForCycles);
+                Event::cpu_clock()
+            }
+        };
+        let attr = attributes(options, &event, &mut notices)?;
+        let attr = try_out(attr, options, &event, rights, &mut notices)?;
+        Ok(Self { layout: Layout::new(&attr), event, attr, rights, notices })
+    }
+
+    /// The clock of the time stamps, if it was chosen.
+    pub(crate) fn clock(&self) -> Option<i32> {
+        self.attr.has(flag::USE_CLOCKID).then_some(self.attr.clockid)
+    }
+}
+
+/// Whether the machine has a counter for cycles, and lets us at it.
+fn counts_cycles() -> bool {
+    let mut attr = Attr { sample_period: 1_000_000, ..Attr::new() };
+    Event::cycles().fill(&mut attr);
+    let attr = attr.with(flag::DISABLED | flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
+    sys::perf_event_open(&attr, 0, None).is_ok()
+}
+
+/// All that we would like to have.
+fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Result<Attr, Error> {
+    let mut attr = Attr {
+        sample_type: sample_type::IP
+            | sample_type::TID
+            | sample_type::TIME
+            | sample_type::CPU
+            | sample_type::PERIOD
+            | sample_type::CALLCHAIN,
+        read_format: read_format::LOST,
+        clockid: libc::CLOCK_MONOTONIC,
+        ..Attr::new()
+    };
+    event.fill(&mut attr);
+    attr.flags |= flag::MMAP
+        | flag::MMAP2
+        | flag::BUILD_ID
+        | flag::COMM
+        | flag::COMM_EXEC
+        | flag::TASK
+        | flag::SAMPLE_ID_ALL
+        | flag::USE_CLOCKID
+        | flag::WATERMARK;
+    attr.flags |= match options.target {
+        Target::Command(_) => flag::DISABLED | flag::ENABLE_ON_EXEC,
+        // Enabled from the start: see `attach`.
+        Target::Processes(_) => 0,
+        Target::System => flag::DISABLED | flag::KSYMBOL,
+    };
+    if options.target == Target::System {
+        if event.is_clock() && !options.idle {
+            attr.flags |= flag::EXCLUDE_IDLE;
+        }
+    } else {
+        attr.flags |= flag::INHERIT | if options.inherit { 0 } else { flag::INHERIT_THREAD };
+    }
+    set_rate(&mut attr, options, event, notices)?;
+    set_modes(&mut attr, options, event)?;
+    set_stack(&mut attr, options)?;
+    Ok(attr)
+}
+
+fn set_rate(
+    attr: &mut Attr,
+    options: &Options,
+    event: &Event,
+    notices: &mut Vec<Notice>,
+) -> Result<(), Error> {
+    let out_of_range =
+        |option, range: &str| Error::OutOfRange { option, value: 0, range: range.to_owned() };
+    match options.rate.unwrap_or_else(|| Rate::default_for(&options.target, event)) {
+        Rate::Hertz(0) => return Err(out_of_range("frequency", "at least 1 a second")),
+        Rate::Every(0) => return Err(out_of_range("period", "at least 1")),
+        Rate::Hertz(asked) => {
+            let allowed = sysctl("perf_event_max_sample_rate").unwrap_or(u64::MAX);
+            if asked > allowed {
+                notices.push(Notice::RateLowered { asked, allowed });
+            }
+            attr.sample_period = asked.min(allowed);
+            attr.flags |= flag::FREQ;
+        }
+        Rate::Every(period) => attr.sample_period = period,
+    }
+    Ok(())
+}
+
+/// Which modes are counted, and which parts of a stack are told.
+fn set_modes(attr: &mut Attr, options: &Options, event: &Event) -> Result<(), Error> {
+    let user = options.user && event.modifiers.counts_user();
+    let kernel = options.kernel && event.modifiers.counts_kernel();
+    if !(user || kernel) {
+        return Err(Error::NothingToSample);
+    }
+    if event.happens_in_kernel() {
+        // The event itself must be counted in the kernel: only the stack's part is left out.
+        attr.flags |= if kernel { 0 } else { flag::EXCLUDE_CALLCHAIN_KERNEL };
+        attr.flags |= if user { 0 } else { flag::EXCLUDE_CALLCHAIN_USER };
+    } else {
+        attr.flags |= if kernel { 0 } else { flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV };
+        attr.flags |= if user { 0 } else { flag::EXCLUDE_USER };
+        attr.flags |= if options.kernel { 0 } else { flag::EXCLUDE_CALLCHAIN_KERNEL };
+        attr.flags |= if options.user { 0 } else { flag::EXCLUDE_CALLCHAIN_USER };
+    }
+    Ok(())
+}
+
+fn set_stack(attr: &mut Attr, options: &Options) -> Result<(), Error> {
+    let StackMode::Dwarf { bytes } = options.stack else { return Ok(()) };
+    if bytes == 0 || bytes > StackMode::MOST_BYTES || bytes % 8 != 0 {
+        let range = format!("a multiple of 8, up to {}", StackMode::MOST_BYTES);
+        return Err(Error::OutOfRange { option: "stack size", value: bytes.into(), range });
+    }
+    if attr.has(flag::EXCLUDE_CALLCHAIN_USER) {
+        return Ok(());
+    }
+    attr.flags |= flag::EXCLUDE_CALLCHAIN_USER;
+    attr.sample_type |= sample_type::REGS_USER | sample_type::STACK_USER;
+    attr.sample_regs_user = regs::UNWIND;
+    attr.sample_stack_user = bytes;
+    Ok(())
+}
+
+/// Opens the event for this thread, and leaves out what the kernel does not know or permit.
+fn try_out(
+    attr: Attr,
+    options: &Options,
+    event: &Event,
+    rights: Rights,
+    notices: &mut Vec<Notice>,
+) -> Result<Attr, Error> {
+    let mut attempt = attr;
+    loop {
+        let probe = attempt.with(flag::DISABLED);
+        let Err(error) = sys::perf_event_open(&probe, 0, None) else { return Ok(attempt) };
+        let errno = error.raw_os_error().unwrap_or(0);
+        match errno {
+            libc::EINVAL => match OPTIONAL.iter().find(|optional| optional.is_in(&attempt)) {
+                Some(optional) => optional.drop_from(&mut attempt, notices),
+                None => return Err(unsupported(event, error)),
+            },
+            libc::EACCES | libc::EPERM if !attempt.has(flag::EXCLUDE_KERNEL) => {
+                if event.happens_in_kernel() {
+                    let what = Wanted::KernelEvent { event: event.name().to_owned() };
+                    return Err(rights.explain(what, errno).into());
+                }
+                // The answer may be the same without the kernel, and then it is not about that.
+                let without = attempt.with(flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
+                if attempt.has(flag::EXCLUDE_USER) {
+                    return Err(rights.explain(Wanted::Kernel, errno).into());
+                }
+                if options.target == Target::System {
+                    return Err(rights.explain(Wanted::System, errno).into());
+                }
+                attempt = try_out(without, options, event, rights, notices)?;
+                notices.push(Notice::KernelExcluded(rights.explain(Wanted::Kernel, errno)));
+                return Ok(attempt);
+            }
+            libc::EACCES | libc::EPERM | libc::ENOSYS => {
+                return Err(rights.explain(Wanted::User, errno).into());
+            }
+            _ => return Err(unsupported(event, error)),
+        }
+    }
+}
+
+fn unsupported(event: &Event, source: io::Error) -> Error {
+    Error::Unsupported { event: event.name().to_owned(), source }
+}

@@ -1,0 +1,221 @@
+//! What was there before the recording began: processes, threads, names and executable mappings,
+//! told as the records that the kernel would have written.
+//!
+//! Source: proc_pid_maps(5), proc_pid_stat(5).
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+
+use pyrograph_event::{Comm, FileId, Layout, Mmap2, SampleId, Task};
+
+/// Records of what was there, in the order in which they make sense.
+#[derive(Debug, Default)]
+pub(crate) struct Initial {
+    /// The records.
+    pub bytes: Vec<u8>,
+    /// How many processes' mappings could not be read.
+    pub unreadable: usize,
+}
+
+impl Initial {
+    /// Reads what `/proc` tells of `pids`, or of all processes. Call this once the events are
+    /// enabled: whatever is mapped from then on is told by the kernel.
+    pub(crate) fn read(layout: &Layout, pids: Option<&[i32]>) -> Self {
+        let mut all = Vec::new();
+        let pids = pids.unwrap_or_else(|| {
+            let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+            all.extend(entries.filter_map(|entry| number(&entry.file_name())));
+            all.sort_unstable();
+            &all
+        });
+        let mut initial = Self::default();
+        pids.iter().for_each(|pid| initial.process(layout, *pid));
+        initial
+    }
+
+    /// A process that ends meanwhile is told in part, or not at all.
+    fn process(&mut self, layout: &Layout, pid: i32) {
+        let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return };
+        let parent = parent_in(&stat).unwrap_or(0);
+        self.task(layout, (pid, pid), (parent, parent));
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for tid in threads.filter_map(|entry| number(&entry.file_name())).filter(|tid| *tid != pid)
+        {
+            self.task(layout, (pid, tid), (pid, pid));
+        }
+        match fs::read(format!("/proc/{pid}/maps")) {
+            Ok(maps) => {
+                for line in maps.split(|byte| *byte == b'\n') {
+                    if let Some(mapping) =
+                        Mapping::parse(line).filter(|mapping| mapping.protection & 4 != 0)
+                    {
+                        mapping.encode(pid, layout, &mut self.bytes);
+                    }
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.unreadable += 1,
+            Err(_) => {}
+        }
+    }
+
+    /// That a thread started, and its name.
+    fn task(
+        &mut self,
+        layout: &Layout,
+        (pid, tid): (i32, i32),
+        (parent_pid, parent_tid): (i32, i32),
+    ) {
+        let Ok(name) = fs::read(format!("/proc/{pid}/task/{tid}/comm")) else { return };
+        let id = at_the_start(pid, tid);
+        Task { pid, parent_pid, tid, parent_tid, time: 0, synthesized: true, id }
+            .encode_fork(layout, &mut self.bytes);
+        let name = name.strip_suffix(b"\n").unwrap_or(&name);
+        Comm { pid, tid, name, exec: false, id }.encode(layout, &mut self.bytes);
+    }
+}
+
+/// Before all that the kernel tells.
+fn at_the_start(pid: i32, tid: i32) -> SampleId {
+    SampleId { pid: Some(pid), tid: Some(tid), time: Some(0), ..SampleId::default() }
+}
+
+/// A file name of `/proc` that is a number.
+pub(crate) fn number(name: &OsStr) -> Option<i32> {
+    name.to_str()?.parse().ok()
+}
+
+/// The fourth field of `stat`: `7 (a name (with) spaces) S 1 ...`.
+fn parent_in(stat: &[u8]) -> Option<i32> {
+    let after_name = &stat[stat.iter().rposition(|byte| *byte == b')')? + 1..];
+    text(after_name.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).nth(1)?)?
+        .parse()
+        .ok()
+}
+
+/// A line of `maps`: `7f01-7f02 r-xp 00001000 fe:01 99   /usr/lib/libc.so.6`.
+#[derive(Debug, PartialEq, Eq)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    protection: u32,
+    flags: u32,
+    offset: u64,
+    device: (u32, u32),
+    inode: u64,
+    path: Vec<u8>,
+}
+
+impl Mapping {
+    fn parse(line: &[u8]) -> Option<Self> {
+        let mut words = line.splitn(6, |byte| *byte == b' ');
+        let (start, end) = text(words.next()?)?.split_once('-')?;
+        let permissions = words.next()?;
+        let offset = hex(text(words.next()?)?)?;
+        let (major, minor) = text(words.next()?)?.split_once(':')?;
+        let inode = text(words.next()?)?.parse().ok()?;
+        let path = words.next().unwrap_or_default().trim_ascii_start();
+        let bit = |index: usize, letter: u8, bit: u32| {
+            if permissions.get(index) == Some(&letter) { bit } else { 0 }
+        };
+        Some(Self {
+            start: hex(start)?,
+            end: hex(end)?,
+            protection: bit(0, b'r', 1) | bit(1, b'w', 2) | bit(2, b'x', 4),
+            flags: bit(3, b's', 1) | bit(3, b'p', 2),
+            offset,
+            device: (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?),
+            inode,
+            // The kernel's records name memory without a file like this.
+            path: if path.is_empty() { b"//anon".to_vec() } else { unescape(path) },
+        })
+    }
+
+    fn encode(&self, pid: i32, layout: &Layout, out: &mut Vec<u8>) {
+        let (major, minor) = self.device;
+        Mmap2 {
+            pid,
+            tid: pid,
+            start: self.start,
+            len: self.end.saturating_sub(self.start),
+            offset: self.offset,
+            file: FileId::Inode { major, minor, inode: self.inode, generation: 0 },
+            protection: self.protection,
+            flags: self.flags,
+            path: &self.path,
+            id: at_the_start(pid, pid),
+        }
+        .encode(layout, out);
+    }
+}
+
+/// `maps` writes a newline in a path as `\012`, and nothing else in another way than it is.
+fn unescape(path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((first, after)) = rest.split_first() {
+        if let Some(after) = rest.strip_prefix(br"\012") {
+            out.push(b'\n');
+            rest = after;
+        } else {
+            out.push(*first);
+            rest = after;
+        }
+    }
+    out
+}
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+fn hex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lines_of_maps() {
+        let line = b"7f0100000000-7f0100002000 r-xp 00001000 fe:01 99                         /usr/lib/a b (deleted)";
+        let mapping = Mapping::parse(line).unwrap();
+        assert_eq!(
+            (mapping.start, mapping.end, mapping.offset),
+            (0x7f01_0000_0000, 0x7f01_0000_2000, 0x1000)
+        );
+        assert_eq!(
+            (mapping.protection, mapping.flags, mapping.device, mapping.inode),
+            (5, 2, (0xfe, 1), 99)
+        );
+        assert_eq!(mapping.path, b"/usr/lib/a b (deleted)");
+
+        let path = |line: &[u8]| Mapping::parse(line).unwrap().path;
+        assert_eq!(path(b"1000-2000 rwxs 00000000 00:00 0 "), b"//anon");
+        assert_eq!(
+            path(b"1000-2000 r-xp 00000000 00:00 0                          [vdso]"),
+            b"[vdso]"
+        );
+        assert_eq!(path(br"1000-2000 r-xp 00000000 00:00 0 /a\012b\134"), b"/a\nb\\134");
+        assert_eq!(Mapping::parse(b""), None);
+        assert_eq!(Mapping::parse(b"1000-2000 r-xp zz 00:00 0"), None);
+    }
+
+    #[test]
+    fn a_name_in_stat_may_hold_anything() {
+        assert_eq!(parent_in(b"7 (a) S 1 (b) R 99 7 7"), Some(99));
+        assert_eq!(parent_in(b"7 (xz) S 1 7"), Some(1));
+        assert_eq!(parent_in(b"7 (xz"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_survived(line in "[0-9a-f: \\\\rwxp/-]{0,60}") {
+            let _ = Mapping::parse(line.as_bytes());
+            let _ = parent_in(line.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The thread that copies the kernel's buffers out, and does nothing else.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::ring::Ring;
+use crate::sys;
+
+/// How long the reader sleeps at most: so old may the records get that wait in a buffer.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Ends a recording, from any thread or signal handler.
+#[derive(Clone, Debug)]
+pub struct Stopper(Arc<Stop>);
+
+#[derive(Debug)]
+struct Stop {
+    asked: AtomicBool,
+    wake: OwnedFd,
+}
+
+impl Stopper {
+    pub(crate) fn new() -> Result<Self, Error> {
+        let wake = sys::eventfd().map_err(Error::system("opening an eventfd"))?;
+        Ok(Self(Arc::new(Stop { asked: AtomicBool::new(false), wake })))
+    }
+
+    /// Asks for the end: what has been sampled until now is still handed out. Async-signal-safe.
+    pub fn stop(&self) {
+        self.0.asked.store(true, Ordering::SeqCst);
+        sys::wake(&self.0.wake);
+    }
+}
+
+/// Why a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ended {
+    /// [`Stopper::stop`] was called.
+    Stopped,
+    /// The command, or the last of the processes, ended.
+    TargetEnded,
+}
+
+/// A process whose end may end the recording.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pid: i32,
+    is_child: bool,
+    /// Tells of the end at once; without it (before Linux 5.3) the process is asked for in each round.
+    pidfd: Option<OwnedFd>,
+}
+
+impl Watched {
+    pub(crate) fn new(pid: i32, is_child: bool) -> Self {
+        Self { pid, is_child, pidfd: sys::pidfd_open(pid).ok() }
+    }
+}
+
+/// Records of one CPU, copied out of its buffer.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub bytes: Vec<u8>,
+    pool: Arc<Pool>,
+}
+
+/// Memory of chunks that are no longer needed.
+#[derive(Debug, Default)]
+pub(crate) struct Pool(Mutex<Vec<Vec<u8>>>);
+
+impl Chunk {
+    pub(crate) fn new(pool: &Arc<Pool>) -> Self {
+        let bytes = pool.0.lock().ok().and_then(|mut free| free.pop()).unwrap_or_default();
+        Self { bytes, pool: Arc::clone(pool) }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        /// Enough for those that are on their way; more are not kept.
+        const KEPT: usize = 256;
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        if let Ok(mut free) = self.pool.0.lock()
+            && free.len() < KEPT
+        {
+            free.push(bytes);
+        }
+    }
+}
+
+/// What one pass over all buffers found.
+pub(crate) type Round = Vec<Chunk>;
+
+/// What the reader knows in the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub ended: Ended,
+    /// How many records the events say were lost, where the kernel counts them (Linux 6.0).
+    pub lost: Option<u64>,
+}
+
+/// All that the thread needs.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub rings: Vec<Ring>,
+    pub events: Vec<OwnedFd>,
+    pub watched: Vec<Watched>,
+    pub stopper: Stopper,
+    pub rounds: SyncSender<Round>,
+    /// Whether the events count what they lost.
+    pub counts_lost: bool,
+}
+
+impl Reader {
+    /// Copies until the target ends, a stop is asked for, or nobody takes the rounds any more.
+    pub(crate) fn run(mut self) -> Outcome {
+        sys::become_reader();
+        let pool = Arc::new(Pool::default());
+        let has_targets = !self.watched.is_empty();
+        loop {
+            self.wait();
+            let stopped = self.stopper.0.asked.load(Ordering::SeqCst);
+            let all_gone = has_targets && self.watched.is_empty();
+            if stopped || all_gone {
+                let _ = self.events.iter().try_for_each(sys::disable);
+                self.round(&pool);
+                let ended = if stopped { Ended::Stopped } else { Ended::TargetEnded };
+                return Outcome { ended, lost: self.lost() };
+            }
+            if !self.round(&pool) {
+                return Outcome { ended: Ended::Stopped, lost: None };
+            }
+        }
+    }
+
+    /// Sleeps until there is something to do, and forgets processes that have ended.
+    fn wait(&mut self) {
+        let mut fds = vec![sys::readable(Some(self.stopper.0.wake.as_fd()))];
+        fds.extend(
+            self.watched
+                .iter()
+                .map(|watched| sys::readable(watched.pidfd.as_ref().map(AsFd::as_fd))),
+        );
+        fds.extend(self.rings.iter().map(|ring| sys::readable(Some(ring.fd().as_fd()))));
+        sys::poll(&mut fds, PATIENCE);
+        // A ring's event belongs to the thread that opened the session. If that has ended, its
+        // rings never wake us, but return at once.
+        let rings = &fds[1 + self.watched.len()..];
+        if rings.iter().any(|ring| ring.revents & libc::POLLHUP != 0) {
+            sys::poll(&mut fds[..=self.watched.len()], PATIENCE / 10);
+        }
+        let mut revents = fds[1..].iter().map(|fd| fd.revents);
+        self.watched.retain(|watched| {
+            let ready = revents.next().is_some_and(|revents| revents != 0);
+            !ready && (watched.pidfd.is_some() || sys::is_running(watched.pid, watched.is_child))
+        });
+    }
+
+    /// One pass over all buffers. Returns whether there is still someone who wants it.
+    fn round(&mut self, pool: &Arc<Pool>) -> bool {
+        let mut round = Round::new();
+        for ring in &mut self.rings {
+            let mut chunk = Chunk::new(pool);
+            ring.drain(&mut chunk.bytes);
+            if !chunk.bytes.is_empty() {
+                round.push(chunk);
+            }
+        }
+        // Also an empty round is told: it completes the one before.
+        self.rounds.send(round).is_ok()
+    }
+
+    fn lost(&self) -> Option<u64> {
+        if !self.counts_lost {
+            return None;
+        }
+        Some(self.events.iter().filter_map(sys::read_lost).sum())
+    }
+}

@@ -1,0 +1,180 @@
+//! The system calls that the standard library does not have.
+//!
+//! Sources: perf_event_open(2), pidfd_open(2), eventfd(2), poll(2).
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use pyrograph_event::Attr;
+
+/// `PERF_FLAG_FD_CLOEXEC`.
+const FLAG_CLOEXEC: libc::c_ulong = 1 << 3;
+/// `PERF_EVENT_IOC_ENABLE`, `_IO('$', 0)`.
+const IOC_ENABLE: libc::c_ulong = 0x2400;
+/// `PERF_EVENT_IOC_DISABLE`, `_IO('$', 1)`.
+const IOC_DISABLE: libc::c_ulong = 0x2401;
+/// `PERF_EVENT_IOC_SET_OUTPUT`, `_IO('$', 5)`.
+const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
+
+/// Opens an event of the thread `tid` (0 for this one, −1 for all) on a CPU (`None` for any).
+pub(crate) fn perf_event_open(attr: &Attr, tid: i32, cpu: Option<u32>) -> io::Result<OwnedFd> {
+    let cpu = cpu.map_or(-1, u32::cast_signed);
+    // SAFETY: `attr` is laid out as the kernel's structure and holds its own size; the kernel only
+    // reads it.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            std::ptr::from_ref(attr),
+            tid,
+            cpu,
+            -1,
+            FLAG_CLOEXEC,
+        )
+    };
+    owned(fd)
+}
+
+/// Lets `event` write into the buffer of `ring`.
+pub(crate) fn set_output(event: &OwnedFd, ring: &OwnedFd) -> io::Result<()> {
+    ioctl(event, IOC_SET_OUTPUT, ring.as_raw_fd())
+}
+
+/// Starts counting.
+pub(crate) fn enable(event: &OwnedFd) -> io::Result<()> {
+    ioctl(event, IOC_ENABLE, 0)
+}
+
+/// Stops counting.
+pub(crate) fn disable(event: &OwnedFd) -> io::Result<()> {
+    ioctl(event, IOC_DISABLE, 0)
+}
+
+fn ioctl(fd: &OwnedFd, request: libc::c_ulong, argument: i32) -> io::Result<()> {
+    // SAFETY: these requests take a number, and no memory.
+    done(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, argument) })
+}
+
+/// Reads the event's count and, with `PERF_FORMAT_LOST` as its only format, how many records were lost.
+pub(crate) fn read_lost(event: &OwnedFd) -> Option<u64> {
+    let mut words = [0_u64; 2];
+    // SAFETY: the kernel writes at most as many bytes as `words` has.
+    let read =
+        unsafe { libc::read(event.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
+    (usize::try_from(read) == Ok(size_of_val(&words))).then_some(words[1])
+}
+
+/// A file descriptor that can be read once the process has ended. Linux 5.3.
+pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes numbers only.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
+}
+
+/// A counter that can be waited for.
+pub(crate) fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: the call takes numbers only.
+    owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }.into())
+}
+
+/// Adds one to an eventfd. Safe in a signal handler.
+pub(crate) fn wake(eventfd: &OwnedFd) {
+    let one = 1_u64;
+    // SAFETY: the kernel reads the 8 bytes of `one`.
+    unsafe { libc::write(eventfd.as_raw_fd(), std::ptr::from_ref(&one).cast(), size_of::<u64>()) };
+}
+
+/// A pipe: its end to read and its end to write.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: the kernel writes two descriptors into `fds`.
+    done(unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    Ok((owned(fds[0].into())?, owned(fds[1].into())?))
+}
+
+/// Waits until one of `fds` is ready (which then is told in its `revents`) or the time is over.
+pub(crate) fn poll(fds: &mut [libc::pollfd], timeout: Duration) {
+    let timeout = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: `fds` is valid for its length. An error (EINTR) leaves nothing ready.
+    let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
+    if ready < 0 {
+        fds.iter_mut().for_each(|fd| fd.revents = 0);
+    }
+}
+
+/// What [`poll`] waits for: that there is something to read. `None` is never ready.
+pub(crate) fn readable(fd: Option<BorrowedFd<'_>>) -> libc::pollfd {
+    libc::pollfd { fd: fd.map_or(-1, |fd| fd.as_raw_fd()), events: libc::POLLIN, revents: 0 }
+}
+
+/// Whether the process still runs. `child`: it is a child of this process, which has to be asked
+/// for in another way, since it stays as a zombie.
+pub(crate) fn is_running(pid: i32, child: bool) -> bool {
+    if !child {
+        // SAFETY: signal 0 is not delivered.
+        let sent = unsafe { libc::kill(pid, 0) };
+        return sent == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
+    }
+    // SAFETY: `siginfo_t` is valid when zero; the kernel fills it in, and does not reap the child.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        let asked = libc::waitid(libc::P_PID, pid.cast_unsigned(), &raw mut info, flags);
+        asked == 0 && info.si_pid() == 0
+    }
+}
+
+/// Size of a page in bytes.
+pub(crate) fn page_size() -> usize {
+    // SAFETY: the call takes a number only.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+/// Raises a soft limit to the hard one, and returns it.
+pub(crate) fn raise_limit(resource: Resource) -> u64 {
+    let resource = match resource {
+        Resource::Files => libc::RLIMIT_NOFILE,
+        Resource::LockedMemory => libc::RLIMIT_MEMLOCK,
+    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid; the kernel fills it in and reads it.
+    unsafe {
+        if libc::getrlimit(resource, &raw mut limit) != 0 {
+            return 0;
+        }
+        let soft = limit.rlim_cur;
+        limit.rlim_cur = limit.rlim_max;
+        if libc::setrlimit(resource, &raw const limit) == 0 { limit.rlim_cur } else { soft }
+    }
+}
+
+/// What [`raise_limit`] raises.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Resource {
+    /// File descriptors.
+    Files,
+    /// Locked memory.
+    LockedMemory,
+}
+
+/// Prepares the calling thread for copying buffers out: signals go to other threads, and the
+/// scheduler prefers it where that is permitted (it hardly runs, but must run in time).
+pub(crate) fn become_reader() {
+    // SAFETY: the set is filled in before it is used; both calls bear on this thread only.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+        libc::setpriority(libc::PRIO_PROCESS, 0, -10);
+    }
+}
+
+fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
+    let Ok(fd) = i32::try_from(fd) else { return Err(io::ErrorKind::InvalidData.into()) };
+    done(fd)?;
+    // SAFETY: the kernel has just opened it for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn done(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
