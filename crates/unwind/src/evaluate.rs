@@ -3,7 +3,7 @@
 use gimli::{CfaRule, EvaluationResult, Location, RegisterRule, Value};
 
 use crate::info::{Slice, UnwindInfo};
-use crate::registers::{Arch, Registers, StackCopy};
+use crate::registers::{Arch, Memory, Registers};
 use crate::rule::{Cfa, Compact, ENCODING, Row};
 
 /// Why a rule could not be applied.
@@ -21,13 +21,13 @@ pub(crate) enum Failure {
 
 /// Read what a rule says is on the stack.
 #[inline]
-fn load(stack: &StackCopy<'_>, address: u64) -> Result<u64, Failure> {
+fn load(stack: &Memory<'_>, address: u64) -> Result<u64, Failure> {
     stack.u64(address).ok_or_else(|| outside(stack, address))
 }
 
 #[cold]
-fn outside(stack: &StackCopy<'_>, address: u64) -> Failure {
-    if address < stack.start { Failure::OffStack } else { Failure::Truncated }
+fn outside(stack: &Memory<'_>, address: u64) -> Failure {
+    if address < stack.start() { Failure::OffStack } else { Failure::Truncated }
 }
 
 #[inline]
@@ -40,7 +40,7 @@ fn known(registers: &Registers, register: u8) -> Result<u64, Failure> {
 pub(crate) fn compact(
     rule: &Compact,
     registers: &mut Registers,
-    stack: &StackCopy<'_>,
+    stack: &Memory<'_>,
 ) -> Result<(), Failure> {
     let arch = registers.arch();
     let cfa = match rule.cfa {
@@ -84,7 +84,7 @@ fn restore<const N: usize>(
     rule: &Compact,
     cfa: u64,
     registers: &mut Registers,
-    stack: &StackCopy<'_>,
+    stack: &Memory<'_>,
 ) -> Result<(), Failure> {
     for (&register, &words) in registers.arch().saved()[..N].iter().zip(&rule.saved) {
         if words != 0
@@ -99,9 +99,9 @@ fn restore<const N: usize>(
 /// A saved register; none if it is in its place again: compilers do not note in the table when an
 /// epilogue has restored a register, only that the stack pointer is above where it was saved.
 #[inline]
-fn saved(stack: &StackCopy<'_>, address: u64) -> Result<Option<u64>, Failure> {
+fn saved(stack: &Memory<'_>, address: u64) -> Result<Option<u64>, Failure> {
     match stack.u64(address) {
-        None if address < stack.start => Ok(None),
+        None if address < stack.start() => Ok(None),
         None => Err(Failure::Truncated),
         value => Ok(value),
     }
@@ -117,7 +117,7 @@ pub(crate) fn row(
     row: &Row,
     info: &UnwindInfo,
     registers: &mut Registers,
-    stack: &StackCopy<'_>,
+    stack: &Memory<'_>,
 ) -> Result<(), Failure> {
     let arch = registers.arch();
     let frame = Frame { row, info, registers, stack };
@@ -173,7 +173,7 @@ struct Frame<'a> {
     row: &'a Row,
     info: &'a UnwindInfo,
     registers: &'a Registers,
-    stack: &'a StackCopy<'a>,
+    stack: &'a Memory<'a>,
 }
 
 /// Storage for expressions, fixed so that no table can make it grow.

@@ -1,7 +1,7 @@
 //! Frames whose code has no unwind table: made at run time, assembly, C libraries built without.
 
 use crate::evaluate::Failure;
-use crate::registers::{Arch, Registers, StackCopy};
+use crate::registers::{Arch, Memory, Registers};
 use crate::space::{AddressSpace, Mapping};
 
 /// How the caller of a frame without a table was found.
@@ -22,7 +22,7 @@ pub(crate) enum Found {
 /// A frame without a table.
 pub(crate) struct Tableless<'a> {
     pub space: &'a AddressSpace,
-    pub stack: StackCopy<'a>,
+    pub stack: &'a Memory<'a>,
     /// Where the frame's code is, if that is known.
     pub mapping: Option<&'a Mapping>,
     /// The innermost frame, or one that a signal interrupted: not in a call.
@@ -44,6 +44,9 @@ impl Tableless<'_> {
             if self.code_at(ip).is_some_and(is_signal_return) {
                 return self.leave_signal_frame(sp, registers);
             }
+            if self.is_new_thread(ip, registers) {
+                return Ok(Found::Root);
+            }
             if let Some(depth) = self.return_address_depth(ip, sp) {
                 return self.leave_leaf(sp, depth, registers);
             }
@@ -58,7 +61,7 @@ impl Tableless<'_> {
                 Arch::X86_64 => self.stack.u64(sp),
                 Arch::Aarch64 => registers.get(30).filter(|&link| link != ip),
             };
-            if return_address.is_some_and(|address| self.is_return_address(address)) {
+            if return_address.is_some_and(|address| is_return_address(self.space, address)) {
                 return self.leave_leaf(sp, 0, registers);
             }
         }
@@ -79,6 +82,23 @@ impl Tableless<'_> {
         (1..=16).rev().find_map(|len| info.code(svma, len))
     }
 
+    /// Whether the frame is that of a thread that has just been made: behind `mov $N,%eax; syscall`
+    /// with the number of `clone` or `clone3`, which returns 0 in the new thread. C libraries give
+    /// these instructions no table, for the stack is another one there.
+    fn is_new_thread(&self, ip: u64, registers: &Registers) -> bool {
+        const RAX: u8 = 0;
+        const CLONE: [u8; 7] = [0xb8, 56, 0, 0, 0, 0x0f, 0x05];
+        const CLONE3: [u8; 7] = [0xb8, 0xb3, 0x01, 0, 0, 0x0f, 0x05];
+        let before = || {
+            let mapping = self.mapping?;
+            let info = mapping.info.as_ref()?;
+            info.code(mapping.svma(ip).wrapping_sub(7), 7)
+        };
+        self.interrupted
+            && registers.get(RAX) == Some(0)
+            && before().is_some_and(|code| code == CLONE || code == CLONE3)
+    }
+
     /// The number of words on the stack above the return address, if the code in front of the
     /// instruction pointer tells: a frame that is not made yet, or no more.
     fn return_address_depth(&self, ip: u64, sp: u64) -> Option<u64> {
@@ -90,7 +110,7 @@ impl Tableless<'_> {
         if info.in_stubs(svma) {
             return (0..3).find(|&depth| {
                 let word = self.stack.u64(sp.wrapping_add(8 * depth));
-                word.is_some_and(|word| self.is_return_address(word))
+                word.is_some_and(|word| is_return_address(self.space, word))
             });
         }
         if !self.interrupted {
@@ -109,19 +129,6 @@ impl Tableless<'_> {
             }
             _ => None,
         }
-    }
-
-    /// Whether a word can be a return address: it points to code, and, where the code is at hand,
-    /// behind a call.
-    fn is_return_address(&self, address: u64) -> bool {
-        let Some(mapping) = self.space.lookup(address) else { return false };
-        let Some(info) = &mapping.info else { return true };
-        if info.arch() == Arch::Aarch64 {
-            return address.is_multiple_of(4);
-        }
-        let svma = mapping.svma(address);
-        let before = (2..=7).rev().find_map(|len| info.code(svma.wrapping_sub(len), len as usize));
-        before.is_some_and(ends_with_call)
     }
 
     fn leave_leaf(&self, sp: u64, depth: u64, registers: &mut Registers) -> Result<Found, Failure> {
@@ -174,7 +181,7 @@ impl Tableless<'_> {
             Arch::X86_64 => return_address,
             Arch::Aarch64 => return_address & 0x0000_ffff_ffff_ffff,
         };
-        if !self.is_return_address(return_address) {
+        if !is_return_address(self.space, return_address) {
             return Ok(None);
         }
         let mut caller = Registers::new(arch);
@@ -201,6 +208,19 @@ impl Tableless<'_> {
         *registers = interrupted;
         Ok(Found::Signal)
     }
+}
+
+/// Whether a word can be a return address: it points to code, and, where the code is at hand, behind
+/// a call.
+pub(crate) fn is_return_address(space: &AddressSpace, address: u64) -> bool {
+    let Some(mapping) = space.lookup(address.wrapping_sub(1)) else { return false };
+    let Some(info) = &mapping.info else { return true };
+    if info.arch() == Arch::Aarch64 {
+        return address.is_multiple_of(4);
+    }
+    let svma = mapping.svma(address);
+    let before = (2..=7).rev().find_map(|len| info.code(svma.wrapping_sub(len), len as usize));
+    before.is_some_and(ends_with_call)
 }
 
 /// `mov $15,%rax; syscall` (`rt_sigreturn`), in the two encodings that C libraries use.

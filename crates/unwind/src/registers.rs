@@ -1,5 +1,7 @@
 //! The registers of one frame, by DWARF number.
 
+use std::cell::Cell;
+
 /// A processor architecture, as the unwinder needs to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arch {
@@ -158,19 +160,58 @@ pub struct StackCopy<'a> {
     pub bytes: &'a [u8],
 }
 
-impl StackCopy<'_> {
-    /// The 8 bytes at an address, if they were copied.
-    #[inline]
-    pub(crate) fn u64(&self, address: u64) -> Option<u64> {
-        let at = usize::try_from(address.checked_sub(self.start)?).ok()?;
-        let bytes = self.bytes.get(at..)?.first_chunk()?;
-        Some(u64::from_le_bytes(*bytes))
+/// Reads 8 bytes at an address above a copy, from wherever they still are.
+pub(crate) type ReadBeyond<'a> = &'a dyn Fn(u64) -> Option<u64>;
+
+/// The copied bytes, and what there is above them.
+pub(crate) struct Memory<'a> {
+    copy: StackCopy<'a>,
+    beyond: Option<ReadBeyond<'a>>,
+    /// Something was read from beyond the copy.
+    went_beyond: Cell<bool>,
+}
+
+impl<'a> Memory<'a> {
+    pub(crate) fn new(copy: StackCopy<'a>, beyond: Option<ReadBeyond<'a>>) -> Self {
+        Self { copy, beyond, went_beyond: Cell::new(false) }
     }
 
-    /// `size` (1, 2, 4 or 8) bytes at an address, zero-extended.
+    /// Whether something was read from beyond the copy since this was asked last.
+    #[inline]
+    pub(crate) fn take_went_beyond(&self) -> bool {
+        self.went_beyond.replace(false)
+    }
+
+    /// The lowest address of the copy.
+    #[inline]
+    pub(crate) fn start(&self) -> u64 {
+        self.copy.start
+    }
+
+    /// The 8 bytes at an address, if they are to be had.
+    #[inline]
+    pub(crate) fn u64(&self, address: u64) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.copy.start)?).ok()?;
+        match self.copy.bytes.get(at..).and_then(<[u8]>::first_chunk) {
+            Some(bytes) => Some(u64::from_le_bytes(*bytes)),
+            None => self.read_beyond(address),
+        }
+    }
+
+    #[cold]
+    fn read_beyond(&self, address: u64) -> Option<u64> {
+        let value = self.beyond?(address)?;
+        self.went_beyond.set(true);
+        Some(value)
+    }
+
+    /// `size` (1 to 8) bytes at an address, zero-extended.
     pub(crate) fn unsigned(&self, address: u64, size: u8) -> Option<u64> {
-        let at = usize::try_from(address.checked_sub(self.start)?).ok()?;
-        let bytes = self.bytes.get(at..at.checked_add(size.into())?)?;
+        if size == 8 {
+            return self.u64(address);
+        }
+        let at = usize::try_from(address.checked_sub(self.copy.start)?).ok()?;
+        let bytes = self.copy.bytes.get(at..at.checked_add(size.into())?)?;
         let mut value = [0; 8];
         value.get_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(u64::from_le_bytes(value))
@@ -193,7 +234,8 @@ mod tests {
 
     #[test]
     fn reads_end_with_the_copy() {
-        let stack = StackCopy { start: 0x1000, bytes: &[1, 0, 0, 0, 0, 0, 0, 0, 2] };
+        let copy = StackCopy { start: 0x1000, bytes: &[1, 0, 0, 0, 0, 0, 0, 0, 2] };
+        let stack = Memory::new(copy, None);
         assert_eq!(stack.u64(0x1000), Some(1));
         assert_eq!(stack.u64(0x1001), Some(2 << 56));
         assert_eq!(stack.u64(0x1002), None);
@@ -201,5 +243,21 @@ mod tests {
         assert_eq!(stack.u64(u64::MAX), None);
         assert_eq!(stack.unsigned(0x1008, 1), Some(2));
         assert_eq!(stack.unsigned(0x1008, 2), None);
+        assert_eq!(stack.unsigned(0x1000, 9), None);
+        assert!(!stack.take_went_beyond());
+    }
+
+    #[test]
+    fn reads_beyond_the_copy_are_marked() {
+        let copy = StackCopy { start: 0x1000, bytes: &[0; 8] };
+        let beyond = |address| (address < 0x2000).then_some(address);
+        let stack = Memory::new(copy, Some(&beyond));
+        assert_eq!(stack.u64(0x1000), Some(0));
+        assert_eq!(stack.u64(0xff8), None, "what is below is not the stack's any more");
+        assert!(!stack.take_went_beyond());
+        assert_eq!(stack.u64(0x1008), Some(0x1008));
+        assert!(stack.take_went_beyond());
+        assert_eq!(stack.u64(0x2000), None);
+        assert!(!stack.take_went_beyond());
     }
 }

@@ -1,9 +1,9 @@
 //! From the registers and the stack of a sample to its frames.
 
 use crate::evaluate::{self, Failure};
-use crate::fallback::{Found, Tableless};
+use crate::fallback::{Found, Tableless, is_return_address};
 use crate::info::{Context, UnwindInfo};
-use crate::registers::{Arch, Registers, StackCopy};
+use crate::registers::{Arch, Memory, Registers, StackCopy};
 use crate::rule::{Compiled, Row, Rule};
 use crate::space::{AddressSpace, Mapping};
 
@@ -53,6 +53,9 @@ pub struct Unwound {
     /// Next to such a frame, one may be missing: in its first and last instructions a function's
     /// frame pointer is still its caller's.
     pub without_table: u32,
+    /// How many frames were found by what was read from beyond the copy
+    /// ([`Unwinder::unwind_live`]): they are as the stack was when it was unwound.
+    pub beyond_copy: u32,
     /// Bytes of the stack up to the last frame found: what a copy had to hold to get there.
     pub depth: u64,
 }
@@ -105,19 +108,52 @@ impl Unwinder {
         max_frames: usize,
         out: &mut Vec<Frame>,
     ) -> Unwound {
+        self.walk(space, registers, Memory::new(stack, None), max_frames, out)
+    }
+
+    /// As [`unwind`](Self::unwind), for a thread that still runs: where the copy ends, `beyond`
+    /// reads 8 bytes at a higher address of its stack as it is now.
+    ///
+    /// No copy can hold all stacks: rustc has a frame of 540,080 bytes near the root, and a sample
+    /// can hold 64 KiB. But outer frames change seldom, so that shortly after the sample they are
+    /// what they were. Return addresses that come from there are believed only if they are behind a
+    /// call; the stack is cut where they are not, or where `beyond` has nothing.
+    pub fn unwind_live(
+        &mut self,
+        space: &AddressSpace,
+        registers: &Registers,
+        stack: StackCopy<'_>,
+        beyond: &dyn Fn(u64) -> Option<u64>,
+        max_frames: usize,
+        out: &mut Vec<Frame>,
+    ) -> Unwound {
+        self.walk(space, registers, Memory::new(stack, Some(beyond)), max_frames, out)
+    }
+
+    fn walk(
+        &mut self,
+        space: &AddressSpace,
+        registers: &Registers,
+        stack: Memory<'_>,
+        max_frames: usize,
+        out: &mut Vec<Frame>,
+    ) -> Unwound {
+        let start = stack.start();
         let mut walk = Walk {
             unwinder: self,
             space,
-            stack,
+            stack: &stack,
             registers: *registers,
-            sp: stack.start,
+            sp: start,
             guess: 0,
             without_table: 0,
+            beyond_copy: 0,
             chained: false,
         };
         let end = walk.frames(max_frames, out);
-        let depth = walk.sp.saturating_sub(stack.start);
-        Unwound { end, without_table: walk.without_table, depth }
+        let depth = walk.sp.saturating_sub(start);
+        let Walk { without_table, beyond_copy, .. } = walk;
+        Unwound { end, without_table, beyond_copy, depth }
     }
 
     /// The rule for an address of a file.
@@ -154,12 +190,13 @@ impl Unwinder {
 struct Walk<'a> {
     unwinder: &'a mut Unwinder,
     space: &'a AddressSpace,
-    stack: StackCopy<'a>,
+    stack: &'a Memory<'a>,
     registers: Registers,
     /// Everything below has been left.
     sp: u64,
     guess: usize,
     without_table: u32,
+    beyond_copy: u32,
     /// The last frame was left by its frame pointer.
     chained: bool,
 }
@@ -193,11 +230,24 @@ impl Walk<'_> {
                 Step::Interrupted => false,
                 Step::End(end) => return end,
             };
-            if self.registers.ip() == Some(0) {
+            let caller = self.registers.ip();
+            if self.stack.take_went_beyond() {
+                if is_return_address && !caller.is_some_and(|ip| self.believable(ip)) {
+                    return StackEnd::Truncated;
+                }
+                self.beyond_copy += 1;
+            }
+            if caller == Some(0) {
                 return StackEnd::Root;
             }
         }
         StackEnd::TooManyFrames
+    }
+
+    /// Whether a return address from beyond the copy can be one.
+    #[cold]
+    fn believable(&self, address: u64) -> bool {
+        address == 0 || is_return_address(self.space, address)
     }
 
     /// Leave a frame.
@@ -209,11 +259,11 @@ impl Walk<'_> {
         let rule = self.unwinder.rule(info, mapping.svma(frame.lookup_address()));
         let (applied, signal) = match rule {
             Rule::Compact(rule) => {
-                (evaluate::compact(&rule, &mut self.registers, &self.stack), false)
+                (evaluate::compact(&rule, &mut self.registers, self.stack), false)
             }
             Rule::Row(at) => {
                 let row = &self.unwinder.rows[at as usize];
-                (evaluate::row(row, info, &mut self.registers, &self.stack), row.signal)
+                (evaluate::row(row, info, &mut self.registers, self.stack), row.signal)
             }
             Rule::Root => return Step::End(StackEnd::Root),
             Rule::Bad => return Step::End(StackEnd::BadRule),
@@ -243,7 +293,7 @@ impl Walk<'_> {
             self.sp = sp;
             return Step::Called;
         }
-        let copied = sp >= self.stack.start;
+        let copied = sp >= self.stack.start();
         Step::End(if copied { StackEnd::BadRule } else { StackEnd::OffStack })
     }
 
