@@ -11,6 +11,7 @@ use crate::dwarf::{DebugSections, UnitIndex};
 use crate::image::{Image, read_to};
 use crate::locate::{Locator, Wanted};
 use crate::module::Module;
+use crate::split::Package;
 use crate::symbolize::Warning;
 
 /// Mini debug information is a symbol table, some hundred KB. Larger is not it.
@@ -34,6 +35,8 @@ pub(crate) struct DebugInfo {
     pub dwarf: Option<DwarfFile>,
     /// What `dwz` took out of several debug files.
     pub supplementary: Option<(Image, DwarfFile)>,
+    /// The functions of split units.
+    pub package: Option<Package>,
     pub warnings: Vec<Warning>,
 }
 
@@ -57,6 +60,10 @@ impl DebugInfo {
             debug.load_mini(&elf, &module.path);
         }
         debug.load_supplementary(module, locator);
+        if debug.dwarf.is_some() {
+            let path = debug.file.as_ref().map_or(&module.path, |(path, _)| path);
+            debug.package = Package::open(path).or_else(|| Package::open(&module.path));
+        }
         debug
     }
 

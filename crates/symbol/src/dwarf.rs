@@ -2,24 +2,14 @@
 //!
 //! The section layouts are those of the DWARF Debugging Information Format, versions 2 to 5.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::rc::Rc;
-use std::sync::Arc;
-
-use gimli::{AttributeValue, DebugInfoOffset, DwarfSections, RunTimeEndian, SectionId, UnitOffset};
+use gimli::{AttributeValue, DebugInfoOffset, DwarfSections, RunTimeEndian, SectionId};
 use object::Object;
 
-use crate::demangle::demangle;
 use crate::image::{Image, Section};
 
 pub(crate) type Reader<'a> = gimli::EndianSlice<'a, RunTimeEndian>;
 pub(crate) type Dwarf<'a> = gimli::Dwarf<Reader<'a>>;
 pub(crate) type Unit<'a> = gimli::Unit<Reader<'a>>;
-
-/// A specification may refer to another entry, and that to the next. Real chains have up to three
-/// links; damaged ones may have a loop.
-const MAX_REFERENCES: usize = 16;
 
 /// Where the DWARF sections of one file are. The sections that symbolization never reads
 /// (locations, macros, indexes) are not loaded.
@@ -155,7 +145,7 @@ impl UnitIndex {
     }
 
     /// The unit that holds the entry at `offset`.
-    fn containing(&self, offset: DebugInfoOffset) -> Option<DebugInfoOffset> {
+    pub fn containing(&self, offset: DebugInfoOffset) -> Option<DebugInfoOffset> {
         let after = self.offsets.partition_point(|&unit| unit <= offset.0);
         Some(DebugInfoOffset(self.offsets[after.checked_sub(1)?]))
     }
@@ -163,7 +153,7 @@ impl UnitIndex {
 
 /// A unit with what it takes to read its entries, and its root entry. What `gimli::Unit::new` does
 /// beside that, parsing the line program's file table, is dear where there are thousands of units.
-fn light_unit<'a>(
+pub(crate) fn light_unit<'a>(
     dwarf: &Dwarf<'a>,
     header: gimli::UnitHeader<Reader<'a>>,
 ) -> gimli::Result<(Unit<'a>, gimli::DebuggingInformationEntry<Reader<'a>>)> {
@@ -203,151 +193,4 @@ fn light_unit<'a>(
         unit.low_pc = dwarf.attr_address(&unit, low_pc)?.unwrap_or(0);
     }
     Ok((unit, root))
-}
-
-/// Finds the names of functions, each once.
-pub(crate) struct Names<'a> {
-    /// The main file, and the supplementary one that `dwz` moves common entries to.
-    files: [Option<(&'a Dwarf<'a>, &'a UnitIndex)>; 2],
-    units: HashMap<(usize, usize), Option<Rc<Unit<'a>>>>,
-    names: HashMap<(usize, usize), Option<Arc<str>>>,
-}
-
-/// What an entry says about its name.
-enum Named<'a> {
-    Name(Reader<'a>),
-    At { file: usize, offset: DebugInfoOffset },
-    Nothing,
-}
-
-const MAIN: usize = 0;
-const SUPPLEMENTARY: usize = 1;
-
-impl<'a> Names<'a> {
-    pub fn new(
-        main: (&'a Dwarf<'a>, &'a UnitIndex),
-        supplementary: Option<(&'a Dwarf<'a>, &'a UnitIndex)>,
-    ) -> Self {
-        Self { files: [Some(main), supplementary], units: HashMap::new(), names: HashMap::new() }
-    }
-
-    /// The demangled name of the function at `offset` of the main file.
-    pub fn function(&mut self, offset: DebugInfoOffset) -> Option<Arc<str>> {
-        self.resolve(MAIN, offset, MAX_REFERENCES)
-    }
-
-    /// The demangled name of the function at `offset` in a unit that is not in `.debug_info` of
-    /// the main file.
-    pub fn function_in(
-        &mut self,
-        dwarf: &Dwarf<'a>,
-        unit: &Unit<'a>,
-        mut offset: UnitOffset,
-    ) -> Option<Arc<str>> {
-        let mut name = None;
-        for _ in 0..MAX_REFERENCES {
-            let entry = read_names(dwarf, unit, offset).ok()?;
-            if let Some(linkage_name) = entry.linkage_name {
-                return Some(readable(linkage_name));
-            }
-            name = name.or(entry.name);
-            match entry.origin {
-                Some(AttributeValue::UnitRef(origin)) => offset = origin,
-                _ => break,
-            }
-        }
-        name.map(readable)
-    }
-
-    fn resolve(&mut self, file: usize, offset: DebugInfoOffset, links: usize) -> Option<Arc<str>> {
-        let key = (file, offset.0);
-        if let Some(name) = self.names.get(&key) {
-            return name.clone();
-        }
-        let name = match self.read(file, offset) {
-            Ok((Named::Name(name), _)) => Some(readable(name)),
-            Ok((Named::At { file, offset }, fallback)) if links > 0 => {
-                self.resolve(file, offset, links - 1).or_else(|| fallback.map(readable))
-            }
-            Ok((_, fallback)) => fallback.map(readable),
-            Err(_) => None,
-        };
-        self.names.insert(key, name.clone());
-        name
-    }
-
-    /// A linkage name tells all: namespace, type, parameters. It often stands only where the
-    /// function is declared, so the plain name waits until the references have been followed.
-    fn read(
-        &mut self,
-        file: usize,
-        offset: DebugInfoOffset,
-    ) -> gimli::Result<(Named<'a>, Option<Reader<'a>>)> {
-        let missing = gimli::Error::NoEntryAtGivenOffset(offset.0 as u64);
-        let (dwarf, _) = self.files[file].ok_or(missing)?;
-        let unit = self.unit(file, offset).ok_or(missing)?;
-        let entry = offset.to_unit_offset(&unit.header).ok_or(missing)?;
-        let entry = read_names(dwarf, &unit, entry)?;
-        if let Some(name) = entry.linkage_name {
-            return Ok((Named::Name(name), None));
-        }
-        let next = match entry.origin {
-            Some(AttributeValue::UnitRef(origin)) => origin
-                .to_debug_info_offset(&unit.header)
-                .map_or(Named::Nothing, |offset| Named::At { file, offset }),
-            Some(AttributeValue::DebugInfoRef(offset)) => Named::At { file, offset },
-            Some(AttributeValue::DebugInfoRefSup(offset)) => {
-                Named::At { file: SUPPLEMENTARY, offset }
-            }
-            _ => Named::Nothing,
-        };
-        Ok((next, entry.name))
-    }
-
-    fn unit(&mut self, file: usize, offset: DebugInfoOffset) -> Option<Rc<Unit<'a>>> {
-        let (dwarf, index) = self.files[file]?;
-        let start = index.containing(offset)?;
-        let parse = || {
-            let header = dwarf.debug_info.header_from_offset(start).ok()?;
-            light_unit(dwarf, header).ok().map(|(unit, _)| Rc::new(unit))
-        };
-        self.units.entry((file, start.0)).or_insert_with(parse).clone()
-    }
-}
-
-struct EntryNames<'a> {
-    linkage_name: Option<Reader<'a>>,
-    name: Option<Reader<'a>>,
-    origin: Option<AttributeValue<Reader<'a>>>,
-}
-
-fn read_names<'a>(
-    dwarf: &Dwarf<'a>,
-    unit: &Unit<'a>,
-    offset: UnitOffset,
-) -> gimli::Result<EntryNames<'a>> {
-    let mut names = EntryNames { linkage_name: None, name: None, origin: None };
-    let mut entries = unit.entries_raw(Some(offset))?;
-    let Some(abbreviation) = entries.read_abbreviation()? else { return Ok(names) };
-    for &spec in abbreviation.attributes() {
-        let attribute = entries.read_attribute(spec)?;
-        match attribute.name() {
-            gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
-                names.linkage_name = dwarf.attr_string(unit, attribute.value()).ok();
-            }
-            gimli::DW_AT_name => names.name = dwarf.attr_string(unit, attribute.value()).ok(),
-            gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => {
-                names.origin = Some(attribute.value());
-            }
-            _ => {}
-        }
-    }
-    Ok(names)
-}
-
-fn readable(name: Reader<'_>) -> Arc<str> {
-    match name.to_string_lossy() {
-        Cow::Borrowed(name) => demangle(name).into(),
-        Cow::Owned(name) => demangle(&name).into(),
-    }
 }

@@ -4,14 +4,17 @@ mod build_id;
 mod debug;
 mod demangle;
 mod dwarf;
+mod frames;
 mod image;
 mod inline;
 mod kallsyms;
 mod lines;
 mod locate;
 mod module;
+mod names;
 mod perf_map;
 mod plt;
+mod split;
 mod symbolize;
 mod symbols;
 

@@ -5,12 +5,9 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::debug::{DebugInfo, DwarfFile};
+use crate::debug::DebugInfo;
 use crate::demangle::demangle;
-use crate::dwarf::{Dwarf, Names, UnitIndex};
-use crate::image::Image;
-use crate::inline::{self, Chain};
-use crate::lines::{self, Files, Row};
+use crate::frames::{self, DwarfFrames};
 use crate::locate::Locator;
 use crate::module::Module;
 use crate::plt;
@@ -115,7 +112,7 @@ impl Module {
         let text = text_ranges(&elf);
         let mut finder = Finder::new(addresses, &text);
         finder.read(&elf);
-        let mut chains = Vec::new();
+        let mut found = Vec::new();
         if options.inlines || options.lines || !finder.is_complete() {
             let debug = self.debug.get_or_init(|| DebugInfo::find(self, &options.locator));
             result.warnings.clone_from(&debug.warnings);
@@ -126,13 +123,17 @@ impl Module {
                 }
             }
             let lowest = text.first().map_or(0, |range| range.start);
-            chains = dwarf_frames(debug, file.unwrap_or(&self.image), addresses, lowest);
+            let (path, image) = debug
+                .file
+                .as_ref()
+                .map_or((&self.path, &self.image), |(path, image)| (path, image));
+            let file = (path.clone(), image);
+            found = frames::find(debug, file, addresses, lowest, &mut result.warnings);
         }
-        chains.resize_with(addresses.len(), DwarfFrames::default);
-        for ((answer, symbol), chain) in
-            result.addresses.iter_mut().zip(finder.finish()).zip(chains)
+        found.resize(addresses.len(), DwarfFrames::default());
+        for ((answer, symbol), dwarf) in result.addresses.iter_mut().zip(finder.finish()).zip(found)
         {
-            *answer = combine(symbol, chain, options);
+            *answer = combine(symbol, dwarf, options);
         }
         for (i, stub) in plt::stubs(&elf, addresses, &text) {
             let function = format!("{}@plt", readable(stub.callee)).into();
@@ -143,118 +144,31 @@ impl Module {
     }
 }
 
-/// What DWARF knows of an address.
-#[derive(Default)]
-struct DwarfFrames {
-    /// Innermost first; the last is the real function.
-    frames: Vec<(Option<Arc<str>>, Option<Arc<str>>, u32)>,
-    start: Option<u64>,
-}
-
-fn dwarf_frames(
-    debug: &DebugInfo,
-    image: &Image,
-    addresses: &[u64],
-    lowest: u64,
-) -> Vec<DwarfFrames> {
-    let Some(file) = &debug.dwarf else { return Vec::new() };
-    let (mut dwarf, index) = open(file, image, lowest);
-    let supplementary = debug.supplementary.as_ref().map(|(image, file)| open(file, image, lowest));
-    if let Some((file, image)) = debug.supplementary.as_ref().map(|(image, file)| (file, image)) {
-        dwarf.set_sup(file.sections.dwarf(image));
-    }
-    let mut names =
-        Names::new((&dwarf, index), supplementary.as_ref().map(|(dwarf, index)| (dwarf, *index)));
-    let mut frames: Vec<_> = addresses.iter().map(|_| DwarfFrames::default()).collect();
-    for (unit, positions) in index.units_of(addresses) {
-        // Where units overlap, the first one that knows a function has the say.
-        let open: Vec<u32> =
-            positions.into_iter().filter(|&i| frames[i as usize].start.is_none()).collect();
-        let _ = unit_frames(&dwarf, index, unit, &open, addresses, lowest, &mut names, &mut frames);
-    }
-    frames
-}
-
-fn open<'a>(file: &'a DwarfFile, image: &'a Image, lowest: u64) -> (Dwarf<'a>, &'a UnitIndex) {
-    let dwarf = file.sections.dwarf(image);
-    let index = file.index.get_or_init(|| UnitIndex::build(&dwarf, lowest).unwrap_or_default());
-    (dwarf, index)
-}
-
-#[expect(clippy::too_many_arguments, reason = "to be split")]
-fn unit_frames<'a>(
-    dwarf: &'a Dwarf<'a>,
-    index: &UnitIndex,
-    unit: u32,
-    open: &[u32],
-    addresses: &[u64],
-    lowest: u64,
-    names: &mut Names<'a>,
-    frames: &mut [DwarfFrames],
-) -> gimli::Result<()> {
-    let header = dwarf.debug_info.header_from_offset(index.offset(unit))?;
-    let unit = dwarf.unit(header)?;
-    let wanted: Vec<u64> = open.iter().map(|&i| addresses[i as usize]).collect();
-    let chains = inline::find(dwarf, &unit, &wanted, lowest);
-    let rows = lines::find(&unit, &wanted, lowest);
-    let mut files = Files::new(dwarf, &unit);
-    for ((&i, chain), row) in open.iter().zip(&chains).zip(&rows) {
-        let mut name =
-            |offset: gimli::UnitOffset| names.function(offset.to_debug_info_offset(&unit.header)?);
-        if chain.function.is_some() || row.is_some() {
-            frames[i as usize] = DwarfFrames {
-                frames: list(chain, *row, &mut name, &mut files),
-                start: chain.function.map(|(_, start)| start),
-            };
-        }
-    }
-    Ok(())
-}
-
-/// A call stands in the function around it: the line of a frame is that of the call below it, and
-/// the line table has the one of the innermost.
-fn list(
-    chain: &Chain,
-    row: Option<Row>,
-    name: &mut impl FnMut(gimli::UnitOffset) -> Option<Arc<str>>,
-    files: &mut Files<'_, '_>,
-) -> Vec<(Option<Arc<str>>, Option<Arc<str>>, u32)> {
-    let mut frames = Vec::with_capacity(chain.calls.len() + 1);
-    let mut place = row.map_or((None, 0), |(file, line)| (Some(file), line));
-    for call in chain.calls.iter().rev() {
-        frames.push((name(call.function), place.0.and_then(|file| files.path(file)), place.1));
-        place = (call.file, call.line);
-    }
-    let function = chain.function.and_then(|(function, _)| name(function));
-    frames.push((function, place.0.and_then(|file| files.path(file)), place.1));
-    frames
-}
-
 /// The symbol names the real function, with what the compiler made of it (`.cold`, `.constprop.0`);
 /// DWARF knows the rest. A label gives way to a function that DWARF knows.
 fn combine(symbol: Option<Symbol<'_>>, dwarf: DwarfFrames, options: &Options) -> Symbolized {
     let mut frames = dwarf.frames;
-    let Some((dwarf_function, file, line)) = frames.pop() else {
+    let Some(outermost) = frames.pop() else {
         let Some(symbol) = symbol else { return Symbolized::default() };
         let frame = Frame { function: readable(symbol.name), file: None, line: 0 };
         return Symbolized { frames: vec![frame], start: Some(symbol.start) };
     };
-    let symbol = symbol.filter(|symbol| symbol.size > 0 || dwarf_function.is_none());
+    let symbol = symbol.filter(|symbol| symbol.size > 0 || outermost.function.is_none());
     let start = symbol.map(|symbol| symbol.start).or(dwarf.start);
-    let Some(function) = symbol.map(|symbol| readable(symbol.name)).or(dwarf_function) else {
+    let Some(function) = symbol.map(|symbol| readable(symbol.name)).or(outermost.function) else {
         return Symbolized::default();
     };
     if !options.inlines {
         frames.clear();
     }
     let unknown: Arc<str> = "??".into();
-    let inlined = frames.into_iter().map(|(function, file, line)| Frame {
-        function: function.unwrap_or_else(|| unknown.clone()),
-        file,
-        line,
+    let inlined = frames.into_iter().map(|frame| Frame {
+        function: frame.function.unwrap_or_else(|| unknown.clone()),
+        file: frame.file,
+        line: frame.line,
     });
     let mut frames: Vec<_> = inlined.collect();
-    frames.push(Frame { function, file, line });
+    frames.push(Frame { function, file: outermost.file, line: outermost.line });
     if !options.lines {
         for frame in &mut frames {
             (frame.file, frame.line) = (None, 0);

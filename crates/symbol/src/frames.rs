@@ -1,0 +1,167 @@
+//! The frames that DWARF knows at addresses: one pass over the units that hold them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gimli::UnitOffset;
+
+use crate::debug::{DebugInfo, DwarfFile};
+use crate::dwarf::{Dwarf, Unit, UnitIndex};
+use crate::image::Image;
+use crate::inline::{self, Chain};
+use crate::lines::{self, Files, Row};
+use crate::names::Names;
+use crate::split::{self, Split};
+use crate::symbolize::Warning;
+
+/// What DWARF knows of an address.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DwarfFrames {
+    /// Innermost first; the last is the function that was really called.
+    pub frames: Vec<DwarfFrame>,
+    /// Where that function, or the part of it that holds the address, starts.
+    pub start: Option<u64>,
+}
+
+/// A function and a place in it, as far as they are known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DwarfFrame {
+    pub function: Option<Arc<str>>,
+    pub file: Option<Arc<str>>,
+    pub line: u32,
+}
+
+/// Finds the frames at `addresses` (sorted) in `debug`, which belongs to the file `image` at `path`.
+/// Code begins at `lowest`.
+pub(crate) fn find(
+    debug: &DebugInfo,
+    (path, image): (PathBuf, &Image),
+    addresses: &[u64],
+    lowest: u64,
+    warnings: &mut Vec<Warning>,
+) -> Vec<DwarfFrames> {
+    let mut frames = vec![DwarfFrames::default(); addresses.len()];
+    let Some(file) = &debug.dwarf else { return frames };
+    let (mut dwarf, index) = open(file, image, lowest);
+    let supplementary = debug.supplementary.as_ref().map(|(image, file)| open(file, image, lowest));
+    if let Some((image, file)) = &debug.supplementary {
+        // The attributes of the main file refer to strings of the other.
+        dwarf.set_sup(file.sections.dwarf(image));
+    }
+    let supplementary = supplementary.as_ref().map(|(dwarf, index)| (dwarf, *index));
+    let split = Split::new(path, debug);
+    let mut names = Names::new((&dwarf, index), supplementary);
+    let mut missing = 0;
+    for (position, claimed) in index.units_of(addresses) {
+        // Where units overlap, the first one that knows a function has the say.
+        let open: Vec<u32> =
+            claimed.into_iter().filter(|&i| frames[i as usize].start.is_none()).collect();
+        let wanted: Vec<u64> = open.iter().map(|&i| addresses[i as usize]).collect();
+        let mut pass = Pass { addresses: &wanted, lowest, found: Vec::new() };
+        // A damaged unit leaves its addresses to the symbol table.
+        let unit = dwarf
+            .debug_info
+            .header_from_offset(index.offset(position))
+            .and_then(|header| dwarf.unit(header));
+        let Ok(unit) = unit else { continue };
+        if let Err(split::Missing) = pass.unit(&dwarf, &unit, &split, &mut names) {
+            missing += 1;
+        }
+        for (i, found) in open.into_iter().zip(pass.found) {
+            if !found.frames.is_empty() {
+                frames[i as usize] = found;
+            }
+        }
+    }
+    if missing > 0 {
+        let reason = format!("{missing} of its .dwo files are missing, and no .dwp has them");
+        warnings.push(Warning::DebugInfo { path: split.path, reason });
+    }
+    frames
+}
+
+fn open<'a>(file: &'a DwarfFile, image: &'a Image, lowest: u64) -> (Dwarf<'a>, &'a UnitIndex) {
+    let dwarf = file.sections.dwarf(image);
+    let index = file.index.get_or_init(|| UnitIndex::build(&dwarf, lowest).unwrap_or_default());
+    (dwarf, index)
+}
+
+/// The addresses of one unit.
+struct Pass<'q> {
+    addresses: &'q [u64],
+    lowest: u64,
+    found: Vec<DwarfFrames>,
+}
+
+impl Pass<'_> {
+    /// The line table is in `unit` itself also if its functions are in a file of their own.
+    fn unit<'a>(
+        &mut self,
+        dwarf: &Dwarf<'a>,
+        unit: &Unit<'a>,
+        split: &Split<'_>,
+        names: &mut Names<'a>,
+    ) -> Result<(), split::Missing> {
+        let rows = lines::find(unit, self.addresses, self.lowest);
+        let mut files = Files::new(dwarf, unit);
+        let Some(id) = unit.dwo_id else {
+            let chains = inline::find(dwarf, unit, self.addresses, self.lowest);
+            self.add(unit, &chains, &rows, &mut files, names);
+            return Ok(());
+        };
+        split
+            .with_unit(dwarf, unit, id, |dwarf, unit, names| {
+                let chains = inline::find(dwarf, unit, self.addresses, self.lowest);
+                self.add(unit, &chains, &rows, &mut files, names);
+            })
+            .inspect_err(|_| {
+                let chains = inline::find(dwarf, unit, self.addresses, self.lowest);
+                self.add(unit, &chains, &rows, &mut files, names);
+            })
+    }
+
+    fn add(
+        &mut self,
+        unit: &Unit<'_>,
+        chains: &[Chain],
+        rows: &[Option<Row>],
+        files: &mut Files<'_, '_>,
+        names: &mut Names<'_>,
+    ) {
+        let mut name =
+            |offset: UnitOffset| names.function(offset.to_debug_info_offset(&unit.header)?);
+        self.found = chains
+            .iter()
+            .zip(rows)
+            .map(|(chain, row)| match (chain.function, row) {
+                (None, None) => DwarfFrames::default(),
+                (function, row) => DwarfFrames {
+                    frames: list(chain, *row, &mut name, files),
+                    start: function.map(|(_, start)| start),
+                },
+            })
+            .collect();
+    }
+}
+
+/// A call stands in the function around it: the line of a frame is that of the call below it, and
+/// the line table has the one of the innermost.
+fn list(
+    chain: &Chain,
+    row: Option<Row>,
+    name: &mut impl FnMut(UnitOffset) -> Option<Arc<str>>,
+    files: &mut Files<'_, '_>,
+) -> Vec<DwarfFrame> {
+    let mut frames = Vec::with_capacity(chain.calls.len() + 1);
+    let mut place = row.map_or((None, 0), |(file, line)| (Some(file), line));
+    let mut push = |function, (file, line): (Option<u64>, u32)| {
+        let file = file.and_then(|file| files.path(file));
+        frames.push(DwarfFrame { function, file, line });
+    };
+    for call in chain.calls.iter().rev() {
+        push(name(call.function), place);
+        place = (call.file, call.line);
+    }
+    push(chain.function.and_then(|(function, _)| name(function)), place);
+    frames
+}
