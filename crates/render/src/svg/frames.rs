@@ -17,6 +17,9 @@ use crate::{MinWidth, Palette, Rgb, SvgOptions};
 const FINEST: u64 = 10_000_000;
 /// Narrower frames have no gap at their left, or nothing would be left of them; in pixels.
 const GAP_FROM: f64 = 3.0;
+/// Narrower frames do not say their share in the file, since they are nine in ten of a large one;
+/// the script says it. In pixels: no pointer finds them without a zoom.
+const SHARE_FROM: f64 = 1.0;
 /// Room left and right of text, in pixels.
 const PADDING: f64 = 3.0;
 
@@ -173,6 +176,11 @@ impl<'a> Frames<'a> {
         self.write_text(out, page);
     }
 
+    /// Pixels for each value.
+    fn scale(&self) -> f64 {
+        self.options.frames_width() / self.graph.total as f64
+    }
+
     fn position(&self, value: u64) -> u64 {
         (value + self.divisor / 2) / self.divisor
     }
@@ -284,8 +292,10 @@ impl<'a> Frames<'a> {
     /// `1,234 samples, 5.67%`, what was before, and the module.
     fn details(&self, out: &mut String, frame: &FlameFrame) {
         self.values.write(out, frame.value);
-        out.push_str(", ");
-        write_percent(out, frame.value, self.graph.total);
+        if frame.value as f64 * self.scale() >= SHARE_FROM || self.graph.comparison.is_some() {
+            out.push_str(", ");
+            write_percent(out, frame.value, self.graph.total);
+        }
         if let Some(comparison) = &self.graph.comparison {
             out.push_str("; before ");
             self.values.write(out, frame.before);
@@ -304,7 +314,7 @@ impl<'a> Frames<'a> {
 
     /// The gaps between neighbours, and names where they fit.
     fn write_text(&self, out: &mut String, page: &Page<'_>) {
-        let scale = self.options.frames_width() / self.graph.total as f64;
+        let scale = self.scale();
         let dark_ink = self.paints.iter().any(|paint| paint.light.ink() != paint.dark.ink());
         out.push_str("<g class=\"text\" pointer-events=\"none\" fill=\"");
         out.push_str(&Rgb::INK.to_string());

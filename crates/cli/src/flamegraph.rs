@@ -1,0 +1,381 @@
+//! `pyrograph flamegraph`: any input to an interactive SVG.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use clap::Args as _;
+use pyrograph_analyze::{FlameError, FlameGraph, FlameOptions, flame, flame_chart, flame_reversed};
+use pyrograph_format::{Detail, Input, Options, read, write_file};
+use pyrograph_profile::{LabelOptions, Profile, Tree};
+use pyrograph_render::{
+    Background, Encoding, MinWidth, NameAttributes, Palette, PaletteMap, SvgOptions, Tone, svg,
+    svg_message,
+};
+
+/// Where `--cp` keeps its colours.
+const PALETTE_MAP: &str = "palette.map";
+
+/// Draw any input that `fold` reads as an interactive SVG
+///
+/// The options have the names and meanings that flame graph users know; `-title X`, `--title=X`
+/// and any beginning of a name that is not ambiguous are taken too.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  pyrograph flamegraph perf.txt > graph.svg        `perf script` text, or folded stacks
+  perf script | pyrograph flamegraph -o graph.svg
+  pyrograph flamegraph --colors java --title 'Checkout' stacks.folded.gz > graph.svg
+  pyrograph flamegraph --embed stacks.folded       for a blog: no script, paste it anywhere")]
+pub struct Args {
+    /// Inputs, `-` for standard input; text or .gz or .zst [default: standard input]
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Where to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// The heading [default: Flame Graph, Icicle Graph or Flame Chart]
+    #[arg(long, value_name = "TEXT", help_heading = "Text")]
+    title: Option<String>,
+
+    /// A second line below the heading
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Text")]
+    subtitle: String,
+
+    /// What is counted, in details [default: what the input says, else samples]
+    #[arg(long, value_name = "TEXT", help_heading = "Text")]
+    countname: Option<String>,
+
+    /// What stands before a function's name in details
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Text")]
+    nametype: String,
+
+    /// A comment in the file
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Text")]
+    notes: String,
+
+    /// The font family [default: the reader's interface font]
+    #[arg(long, value_name = "FONT", default_value = "", hide_default_value = true, help_heading = "Text")]
+    fonttype: String,
+
+    /// The font size in pixels
+    #[arg(long, value_name = "PX", default_value_t = 12.0, value_parser = size, help_heading = "Text")]
+    fontsize: f64,
+
+    /// The mean width of a character as a share of the font size [default: usual proportions]
+    #[arg(long, value_name = "SHARE", value_parser = size, help_heading = "Text")]
+    fontwidth: Option<f64>,
+
+    /// The encoding that the file declares
+    #[arg(long, value_name = "NAME", default_value = "UTF-8", help_heading = "Text")]
+    encoding: Encoding,
+
+    /// The width of the picture in pixels [default: the window's; 1200 where no script runs]
+    #[arg(long, value_name = "PX", value_parser = size, help_heading = "Layout")]
+    width: Option<f64>,
+
+    /// The height of a frame in pixels
+    #[arg(long, value_name = "PX", default_value_t = 18.0, value_parser = size, help_heading = "Layout")]
+    height: f64,
+
+    /// Leave out narrower functions: pixels, or percent of the whole (0.5%)
+    #[arg(long, value_name = "WIDTH", default_value = "0.1", help_heading = "Layout")]
+    minwidth: MinWidth,
+
+    /// The root at the top
+    #[arg(long, help_heading = "Layout")]
+    inverted: bool,
+
+    /// Start at the leaves: each function with its callers above it
+    #[arg(long, help_heading = "Layout")]
+    reverse: bool,
+
+    /// In order of time; only neighbours are merged
+    #[arg(long, conflicts_with = "reverse", help_heading = "Layout")]
+    flamechart: bool,
+
+    /// What the whole width stands for, if more than the input adds up to
+    #[arg(long, value_name = "COUNT", value_parser = size, help_heading = "Layout")]
+    total: Option<f64>,
+
+    /// Multiply shown counts
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = size, help_heading = "Layout")]
+    factor: f64,
+
+    /// The palette: default (one hue a meaning), hot, mem, io, red, green, blue, yellow, purple,
+    /// aqua, orange, wakeup, chain, java, js, perl, python, rust
+    #[arg(long, value_name = "PALETTE", default_value = "default", help_heading = "Colours")]
+    colors: Palette,
+
+    /// The background: yellow, blue, green, grey, or #rrggbb [default: the reader's, light or dark]
+    #[arg(long, value_name = "COLOUR", help_heading = "Colours")]
+    bgcolors: Option<Background>,
+
+    /// Like colours for names that begin alike
+    #[arg(long, help_heading = "Colours")]
+    hash: bool,
+
+    /// Colours by place, not by name; still the same in every run
+    #[arg(long, conflicts_with = "hash", help_heading = "Colours")]
+    random: bool,
+
+    /// Keep the colours of functions in the file palette.map, from picture to picture
+    #[arg(long, help_heading = "Colours")]
+    cp: bool,
+
+    /// Blue for more and red for less in a differential graph
+    #[arg(long, help_heading = "Colours")]
+    negate: bool,
+
+    /// A file of attributes for the frames of particular functions
+    #[arg(long, value_name = "FILE", help_heading = "Colours")]
+    nameattr: Option<PathBuf>,
+
+    /// Without XML prolog and script: a still picture with tooltips, to paste into any page
+    #[arg(long, help_heading = "Layout")]
+    embed: bool,
+
+    /// The event to draw where there are several [default: the first]
+    #[arg(long, value_name = "EVENT")]
+    event_filter: Option<String>,
+}
+
+/// Draws a flame graph.
+///
+/// # Errors
+///
+/// When the input cannot be read or the output not be written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let options = svg_options(&args)?;
+    let inputs = inputs(&args.files)?;
+    // A chart needs each sample and its time; everything else is drawn from totals.
+    let detail = if args.flamechart { Detail::Samples } else { Detail::Totals };
+    let reading = Options { detail, event: args.event_filter.clone(), ..Options::default() };
+    let (profile, warnings) = match read(inputs, &reading) {
+        Ok(read) => read,
+        Err(error) => return refuse(&args, &options, anyhow!(error)),
+    };
+    for warning in warnings.iter() {
+        eprintln!("pyrograph: {warning}");
+    }
+    match lay_out(&args, &profile, &options) {
+        Ok(graph) => {
+            write_graph(&args, &graph, options)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => refuse(&args, &options, anyhow!(error)),
+    }
+}
+
+fn inputs(files: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
+    if files.is_empty() {
+        return Ok(vec![Input::stdin()]);
+    }
+    let open = |file: &PathBuf| match file.as_os_str() == "-" {
+        true => Ok(Input::stdin()),
+        false => Input::open(file).with_context(|| format!("failed to open {}", file.display())),
+    };
+    files.iter().map(open).collect()
+}
+
+fn svg_options(args: &Args) -> anyhow::Result<SvgOptions> {
+    let attributes = match &args.nameattr {
+        Some(path) => name_attributes(path)?,
+        None => NameAttributes::default(),
+    };
+    let title = args.title.clone().unwrap_or_else(|| {
+        let title = match (args.flamechart, args.inverted) {
+            (true, _) => "Flame Chart",
+            (false, true) => "Icicle Graph",
+            (false, false) => "Flame Graph",
+        };
+        title.to_owned()
+    });
+    Ok(SvgOptions {
+        title,
+        subtitle: args.subtitle.clone(),
+        width: args.width,
+        row_height: args.height,
+        min_width: args.minwidth,
+        font: args.fonttype.clone(),
+        font_size: args.fontsize,
+        font_width: args.fontwidth,
+        count_name: args.countname.clone(),
+        name_type: args.nametype.clone(),
+        palette: args.colors,
+        tone: match (args.hash, args.random) {
+            (true, _) => Tone::Prefix,
+            (false, true) => Tone::Place,
+            (false, false) => Tone::Name,
+        },
+        palette_map: None,
+        background: args.bgcolors,
+        inverted: args.inverted,
+        negate: args.negate,
+        notes: args.notes.clone(),
+        attributes,
+        factor: args.factor,
+        encoding: args.encoding.clone(),
+        embed: args.embed,
+    })
+}
+
+fn name_attributes(path: &Path) -> anyhow::Result<NameAttributes> {
+    let bytes =
+        std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
+    let (attributes, refused) = NameAttributes::parse(&String::from_utf8_lossy(&bytes));
+    for refused in refused {
+        eprintln!("pyrograph: {}: {refused}", path.display());
+    }
+    Ok(attributes)
+}
+
+fn lay_out(args: &Args, profile: &Profile, options: &SvgOptions) -> Result<FlameGraph, FlameError> {
+    let labels = LabelOptions::default();
+    let compared = profile.value_types.len() == 2;
+    let flame_options = FlameOptions {
+        column: usize::from(compared),
+        baseline: compared.then_some(0),
+        min_share: options.min_width.share(options.frames_width()),
+        total: args.total,
+    };
+    if args.flamechart {
+        return flame_chart(profile, &labels, &flame_options);
+    }
+    let tree = Tree::new(profile, &labels);
+    if args.reverse {
+        flame_reversed(profile, &tree, &flame_options)
+    } else {
+        flame(profile, &tree, &flame_options)
+    }
+}
+
+fn write_graph(args: &Args, graph: &FlameGraph, mut options: SvgOptions) -> anyhow::Result<()> {
+    if args.cp {
+        let mut map = match std::fs::read(PALETTE_MAP) {
+            Ok(bytes) => PaletteMap::parse(&String::from_utf8_lossy(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => PaletteMap::default(),
+            Err(error) => return Err(error).context(format!("failed to read {PALETTE_MAP}")),
+        };
+        map.add(graph, &options);
+        write_file(Path::new(PALETTE_MAP), |out| out.write_all(map.to_text().as_bytes()))
+            .with_context(|| format!("failed to write {PALETTE_MAP}"))?;
+        options.palette_map = Some(map);
+    }
+    write_out(args, |out| svg(graph, &options, out))
+}
+
+/// There is nothing to draw: says so in the picture, and on standard error.
+fn refuse(args: &Args, options: &SvgOptions, error: anyhow::Error) -> anyhow::Result<ExitCode> {
+    write_out(args, |out| svg_message(&format!("{error:#}"), options, out))?;
+    Err(error.context("failed to draw a flame graph"))
+}
+
+fn write_out(
+    args: &Args,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    match &args.output {
+        Some(path) => write_file(path, |out| write(out))
+            .with_context(|| format!("failed to write {}", path.display())),
+        None => {
+            let mut out = io::stdout().lock();
+            write(&mut out).and_then(|()| out.flush()).context("failed to write standard output")
+        }
+    }
+}
+
+/// A number above 0.
+fn size(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err("not a number above 0".to_owned()),
+    }
+}
+
+/// The arguments as clap takes them: `-title X`, `-title=X`, `--Tit X` become `--title=X`, as the
+/// established scripts take them. Values are joined to their options, so that one may begin with a
+/// hyphen. What is not known is left as it is, for clap to complain of.
+pub fn normalize_args(arguments: Vec<OsString>) -> Vec<OsString> {
+    let command = Args::augment_args(clap::Command::new("flamegraph"));
+    let options: Vec<(String, bool)> = command
+        .get_arguments()
+        .filter_map(|option| {
+            Some((option.get_long()?.to_owned(), option.get_action().takes_values()))
+        })
+        .chain([("help".to_owned(), false)])
+        .collect();
+    let mut normal = Vec::with_capacity(arguments.len());
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "--" {
+            normal.push(argument);
+            normal.extend(arguments);
+            break;
+        }
+        let known = argument.to_str().and_then(|text| {
+            let body = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;
+            let (name, value) = match body.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (body, None),
+            };
+            // One letter is a short option of ours, except with two hyphens.
+            (name.len() > 1 || text.starts_with("--"))
+                .then(|| find(&options, &name.to_lowercase()))
+                .flatten()
+                .map(|option| (option, value))
+        });
+        normal.push(match known {
+            None => argument,
+            Some(((name, false), None)) => format!("--{name}").into(),
+            Some(((name, _), Some(value))) => format!("--{name}={value}").into(),
+            Some(((name, true), None)) => match arguments.next() {
+                None => format!("--{name}").into(),
+                Some(value) => {
+                    let mut joined = OsString::from(format!("--{name}="));
+                    joined.push(value);
+                    joined
+                }
+            },
+        });
+    }
+    normal
+}
+
+/// The option with this name, or the only one that begins so.
+fn find<'a>(options: &'a [(String, bool)], name: &str) -> Option<&'a (String, bool)> {
+    let exact = options.iter().find(|(long, _)| long == name);
+    let mut beginning = options.iter().filter(|(long, _)| !name.is_empty() && long.starts_with(name));
+    exact.or_else(|| beginning.next().filter(|_| beginning.next().is_none()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(typed: &[&str], expect: &[&str]) {
+        let typed = typed.iter().map(OsString::from).collect();
+        assert_eq!(normalize_args(typed), expect);
+    }
+
+    #[test]
+    fn spellings_of_the_established_scripts_are_taken() {
+        check(&["-title", "A b", "-cp", "x"], &["--title=A b", "--cp", "x"]);
+        check(&["--titl=x", "-width=900"], &["--title=x", "--width=900"]);
+        check(&["--color", "java", "--Hash"], &["--colors=java", "--hash"]);
+        check(&["--title", "--width"], &["--title=--width"]);
+        check(&["--subtitle", "-", "-"], &["--subtitle=-", "-"]);
+    }
+
+    #[test]
+    fn what_is_ambiguous_short_or_unknown_is_left_to_clap() {
+        check(&["--t", "x"], &["--t", "x"]);
+        check(&["-o", "out.svg", "-h"], &["-o", "out.svg", "-h"]);
+        check(&["--nothing", "--", "-title"], &["--nothing", "--", "-title"]);
+        check(&["--title"], &["--title"]);
+    }
+}
