@@ -17,12 +17,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (options, duration) = parse(std::env::args().skip(1))?;
     let session = Session::open(&options)?;
     let layout = session.layout();
+    let (event, rate) = (session.event(), session.rate());
     println!(
-        "event {} in {:?}, kernel {}",
-        session.event().name(),
-        session.event().unit(),
+        "event {} in {:?}, {rate:?}, kernel {}",
+        event.name(),
+        event.unit(),
         session.samples_kernel()
     );
+    let every = if let Rate::Every(period) = rate { period } else { 0 };
     session.notices().iter().for_each(|notice| println!("notice: {notice}"));
     let mut recording = session.start()?;
     recording.notices().iter().for_each(|notice| println!("notice: {notice}"));
@@ -39,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     tally.disorder += u64::from(time < tally.newest);
                     tally.newest = tally.newest.max(time);
                     match layout.decode(bytes) {
-                        Ok(record) => tally.add(&record),
+                        Ok(record) => tally.add(&record, every),
                         Err(error) => println!("{error}"),
                     }
                 }
@@ -75,10 +77,10 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, record: &Record<'_>) {
+    fn add(&mut self, record: &Record<'_>, every: u64) {
         let Record::Sample(sample) = record else { return };
         *self.pids.entry(sample.id.pid.unwrap_or(-1)).or_default() += 1;
-        self.period += sample.period.unwrap_or(0);
+        self.period += sample.period.unwrap_or(every);
         let mut user = false;
         for entry in sample.callchain.entries() {
             match entry {

@@ -14,7 +14,7 @@ pub enum Error {
     #[error(transparent)]
     Event(#[from] EventError),
     /// The kernel or the machine does not count this event.
-    #[error("event '{event}' is not counted on this machine: {source}")]
+    #[error("event '{event}' is not counted on this machine: {}", why_unsupported(.source))]
     Unsupported {
         /// The event.
         event: String,
@@ -104,6 +104,17 @@ impl Error {
     pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         move |source| Self::System { doing, source }
+    }
+}
+
+/// ENOENT and EOPNOTSUPP are what the kernel answers where there is no counter.
+fn why_unsupported(source: &io::Error) -> String {
+    match source.raw_os_error() {
+        Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
+            "it has no counter for it, as is usual in virtual machines (cpu-clock is always there)"
+                .to_owned()
+        }
+        _ => source.to_string(),
     }
 }
 

@@ -61,15 +61,19 @@ pub enum Target {
 /// How often to sample.
 ///
 /// Every sample tells how much of the event it stands for (its period), so that the sum of the
-/// periods is the event's count with either of them. Without a choice it is 997 a second of each
-/// thread for a command or processes and 99 a second of each CPU for the whole machine, never in
-/// lockstep with a timer; rare software events such as page faults are then sampled one by one, and
-/// thinned out only where there are more of them. Tracepoints are sampled one by one.
+/// periods is the event's count. Without a choice:
+///
+/// - what ticks (cycles, clocks, other hardware counters) is sampled 997 times a second for a command
+///   or processes, and 99 times a second on each CPU for the whole machine: never in lockstep with
+///   a timer;
+/// - what the kernel counts one by one (page faults, context switches, tracepoints …) is sampled
+///   each time it happens, so that the counts are exact. With [`Rate::Hertz`] the kernel guesses the
+///   period from the last few: 10,000 page faults within 10 ms were told as 27,396 at 99 Hz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// So many samples a second: the kernel adapts the period.
+    /// So many samples a second: the kernel adapts the period, and each sample tells it.
     Hertz(u64),
-    /// One sample for every so many of the event.
+    /// One sample for every so many of the event. Samples need not tell a period: it is this.
     Every(u64),
 }
 
@@ -77,7 +81,7 @@ impl Rate {
     /// What suits the target and event.
     pub fn default_for(target: &Target, event: &Event) -> Self {
         match target {
-            _ if event.is_tracepoint() => Self::Every(1),
+            _ if event.is_counted_by_kernel() => Self::Every(1),
             Target::System => Self::Hertz(99),
             Target::Command(_) | Target::Processes(_) => Self::Hertz(997),
         }

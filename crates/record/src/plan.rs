@@ -150,7 +150,14 @@ fn set_rate(
             attr.sample_period = asked.min(allowed);
             attr.flags |= flag::FREQ;
         }
-        Rate::Every(period) => attr.sample_period = period,
+        Rate::Every(period) => {
+            attr.sample_period = period;
+            // If samples are to tell their period, the kernel takes one each time such an event
+            // happens, whatever the period is (`perf_swevent_event`).
+            if period > 1 && event.is_counted_by_kernel() {
+                attr.sample_type &= !sample_type::PERIOD;
+            }
+        }
     }
     Ok(())
 }

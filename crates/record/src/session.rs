@@ -14,7 +14,7 @@ use crate::command::{Child, Waiting};
 use crate::error::{Error, Notice};
 use crate::event::Event;
 use crate::limits;
-use crate::options::{Options, Target};
+use crate::options::{Options, Rate, Target};
 use crate::permission::sysctl;
 use crate::plan::Plan;
 use crate::procfs::Initial;
@@ -88,9 +88,11 @@ impl Session {
         self.plan.layout
     }
 
-    /// Samples a second, if the kernel adapts the period to them.
-    pub fn frequency(&self) -> Option<u64> {
-        self.plan.attr.has(flag::FREQ).then_some(self.plan.attr.sample_period)
+    /// How often it is sampled. With [`Rate::Every`] a sample that tells no period stands for this
+    /// many.
+    pub fn rate(&self) -> Rate {
+        let rate = self.plan.attr.sample_period;
+        if self.plan.attr.has(flag::FREQ) { Rate::Hertz(rate) } else { Rate::Every(rate) }
     }
 
     /// How many addresses a callchain has at most, markers not counted: one that has as many may
@@ -252,6 +254,11 @@ impl Recording {
     /// The command, if one was started.
     pub fn child(&mut self) -> Option<&mut Child> {
         self.child.as_mut()
+    }
+
+    /// Gives the command away, to be waited for after the recording's end.
+    pub fn take_child(&mut self) -> Option<Child> {
+        self.child.take()
     }
 
     /// Ends the recording, if it has not ended, and tells how it went. Records that were not taken

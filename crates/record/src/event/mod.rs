@@ -190,6 +190,11 @@ impl Event {
         self.code.type_ == type_id::TRACEPOINT
     }
 
+    /// Whether the kernel counts it one by one: page faults, context switches, tracepoints.
+    pub fn is_counted_by_kernel(&self) -> bool {
+        self.is_tracepoint() || self.code.type_ == type_id::SOFTWARE && !self.is_clock()
+    }
+
     /// Whether it happens in the kernel only, so that nothing is left when the kernel is excluded.
     pub(crate) fn happens_in_kernel(&self) -> bool {
         const IN_KERNEL: [u64; 3] =
@@ -362,7 +367,7 @@ mod tests {
         check("cqu/event=1/", "unknown event 'cqu/event=1/'; did you mean cpu/event=1/?");
         check("cpu/event=0x1ff/", "PMU 'cpu' has no 'event=0x1ff'");
         check("cpu/../x/", "PMU 'cpu' has no '../x'");
-        check("../cpu:id", "unknown event '../cpu:id'");
+        check("../cpu:id", "unknown event '../cpu:id/'");
     }
 
     #[test]
