@@ -2,6 +2,7 @@
 
 use gimli::{CfaRule, EvaluationResult, Location, RegisterRule, Value};
 
+use crate::fallback::strip_authentication;
 use crate::info::{Slice, UnwindInfo};
 use crate::registers::{Arch, Memory, Registers};
 use crate::rule::{Cfa, Compact, ENCODING, Row};
@@ -105,11 +106,6 @@ fn saved(stack: &Memory<'_>, address: u64) -> Result<Option<u64>, Failure> {
         None => Err(Failure::Truncated),
         value => Ok(value),
     }
-}
-
-/// An Armv8.3 return address may carry an authentication code above its 48 bits.
-fn strip_authentication(address: u64) -> u64 {
-    address & 0x0000_ffff_ffff_ffff
 }
 
 /// Apply a row of a DWARF table. The registers are changed only if that succeeds.

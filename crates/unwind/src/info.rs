@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection, Vendor};
 
+use crate::code::{self, Tableless};
 use crate::elf::{Contents, Layout};
 use crate::index::{FdeIndex, HeaderTable};
 use crate::registers::Arch;
@@ -85,6 +86,9 @@ impl DebugFrameSection {
     }
 }
 
+/// What a section says of an address that it has nothing on.
+const MISSING: Compiled = Compiled::Rule(Rule::Missing(Tableless::Plain));
+
 impl UnwindInfo {
     /// From the bytes of an ELF file and, where there is one, of its separate debug file (only a
     /// `.debug_frame` is looked for there; one that cannot be read is passed over).
@@ -157,6 +161,11 @@ impl UnwindInfo {
         (*self.bytes).as_ref().get(start..start.checked_add(len)?)
     }
 
+    /// Some bytes of code from a virtual address on: 16, or fewer at the end of the segment.
+    pub(crate) fn code_from(&self, svma: u64) -> Option<&[u8]> {
+        (1..=16).rev().find_map(|len| self.code(svma, len))
+    }
+
     /// Whether an address is in code that pushes at most two words ([`Layout::stubs`]).
     pub(crate) fn in_stubs(&self, svma: u64) -> bool {
         self.layout.stubs.iter().any(|range| range.contains(&svma))
@@ -173,21 +182,21 @@ impl UnwindInfo {
     /// The rule for the frame whose code is at a virtual address.
     pub(crate) fn rule(&self, svma: u64, context: &mut Context) -> Compiled {
         let eh_frame = self.rule_in_eh_frame(svma, context);
-        if !matches!(eh_frame, Compiled::Rule(Rule::Missing)) {
+        if !matches!(eh_frame, Compiled::Rule(Rule::Missing(_))) {
             return eh_frame;
         }
         for at in 0..self.debug_frames.len() {
             let found = self.rule_in_debug_frame(at, svma, context);
-            if !matches!(found, Compiled::Rule(Rule::Missing)) {
+            if !matches!(found, Compiled::Rule(Rule::Missing(_))) {
                 return found;
             }
         }
-        eh_frame
+        Compiled::Rule(Rule::Missing(code::classify(self, svma)))
     }
 
     fn rule_in_eh_frame(&self, svma: u64, context: &mut Context) -> Compiled {
         let Some(eh_frame) = self.eh_frame() else {
-            return Compiled::Rule(Rule::Missing);
+            return MISSING;
         };
         let bases = self.bases();
         let offset = match &self.header {
@@ -199,7 +208,7 @@ impl UnwindInfo {
 
     fn rule_in_debug_frame(&self, at: usize, svma: u64, context: &mut Context) -> Compiled {
         let Some(section) = &self.debug_frames[at] else {
-            return Compiled::Rule(Rule::Missing);
+            return MISSING;
         };
         let debug_frame = self.debug_frame(at);
         let bases = BaseAddresses::default();
@@ -219,14 +228,14 @@ impl UnwindInfo {
         context: &mut Context,
     ) -> Compiled {
         let Some(offset) = offset else {
-            return Compiled::Rule(Rule::Missing);
+            return MISSING;
         };
         let fde = unwind_section.fde_from_offset(bases, offset.into(), U::cie_from_offset);
         let Ok(fde) = fde else {
             return Compiled::Rule(Rule::Bad);
         };
         if !fde.contains(svma) {
-            return Compiled::Rule(Rule::Missing);
+            return MISSING;
         }
         let Ok(row) = fde.unwind_info_for_address(unwind_section, bases, context, svma) else {
             return Compiled::Rule(Rule::Bad);

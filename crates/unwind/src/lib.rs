@@ -30,6 +30,7 @@
 //! assert_eq!(unwound.end, StackEnd::Root);
 //! ```
 
+mod code;
 mod elf;
 mod evaluate;
 mod fallback;

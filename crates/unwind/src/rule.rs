@@ -7,6 +7,7 @@
 
 use gimli::{CfaRule, Operation, Reader, RegisterRule, UnwindExpression, UnwindSection};
 
+use crate::code::Tableless;
 use crate::info::Slice;
 use crate::registers::{Arch, REGISTERS};
 
@@ -39,8 +40,8 @@ pub(crate) enum Rule {
     Row(u32),
     /// The return address is undefined: the first frame of a thread.
     Root,
-    /// The tables say nothing about this address.
-    Missing,
+    /// The tables say nothing about this address, but the code may.
+    Missing(Tableless),
     /// The tables say something that makes no sense.
     Bad,
 }

@@ -1,7 +1,8 @@
 //! From the registers and the stack of a sample to its frames.
 
+use crate::code::Tableless;
 use crate::evaluate::{self, Failure};
-use crate::fallback::{Found, Tableless, is_return_address};
+use crate::fallback::{Fallback, Found, is_return_address};
 use crate::info::{Context, UnwindInfo};
 use crate::registers::{Arch, Memory, Registers, StackCopy};
 use crate::rule::{Compiled, Row, Rule};
@@ -84,7 +85,7 @@ const CACHE_BITS: u32 = 16;
 /// Rows that fit no compact rule are few (hundreds in a distribution's libraries).
 const MOST_ROWS: usize = 4096;
 
-const EMPTY: Cached = Cached { svma: 0, info: 0, rule: Rule::Missing };
+const EMPTY: Cached = Cached { svma: 0, info: 0, rule: Rule::Bad };
 
 impl Unwinder {
     /// An unwinder for threads of one architecture.
@@ -254,7 +255,7 @@ impl Walk<'_> {
     #[inline]
     fn step(&mut self, frame: Frame, mapping: Option<&Mapping>, interrupted: bool) -> Step {
         let Some((mapping, info)) = mapping.and_then(|m| Some((m, m.info.as_deref()?))) else {
-            return self.without_table(mapping, interrupted);
+            return self.without_table(Tableless::Unseen, interrupted);
         };
         let rule = self.unwinder.rule(info, mapping.svma(frame.lookup_address()));
         let (applied, signal) = match rule {
@@ -267,7 +268,7 @@ impl Walk<'_> {
             }
             Rule::Root => return Step::End(StackEnd::Root),
             Rule::Bad => return Step::End(StackEnd::BadRule),
-            Rule::Missing => return self.without_table(Some(mapping), interrupted),
+            Rule::Missing(code) => return self.without_table(code, interrupted),
         };
         match applied {
             Ok(()) if signal => {
@@ -278,7 +279,7 @@ impl Walk<'_> {
             }
             Ok(()) => self.left(interrupted),
             // The frame before was left by its frame pointer, which says less than a table.
-            Err(Failure::UnknownRegister) => self.without_table(Some(mapping), interrupted),
+            Err(Failure::UnknownRegister) => self.without_table(Tableless::Plain, interrupted),
             Err(failure) => Step::End(end(failure)),
         }
     }
@@ -298,11 +299,11 @@ impl Walk<'_> {
     }
 
     #[cold]
-    fn without_table(&mut self, mapping: Option<&Mapping>, interrupted: bool) -> Step {
-        let frame = Tableless {
+    fn without_table(&mut self, code: Tableless, interrupted: bool) -> Step {
+        let frame = Fallback {
             space: self.space,
             stack: self.stack,
-            mapping,
+            code,
             interrupted,
             chained: self.chained,
         };

@@ -1,0 +1,132 @@
+//! What the instructions themselves tell, for code that has no unwind table.
+
+use crate::info::UnwindInfo;
+use crate::registers::Arch;
+
+/// What is known of code without a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tableless {
+    /// Made at run time, or not mapped: there are no instructions to look at.
+    Unseen,
+    /// Nothing in particular.
+    Plain,
+    /// The first code of the file: it has no caller.
+    Entry,
+    /// What a signal handler returns to; above it is the interrupted frame.
+    SignalReturn,
+    /// Behind `clone`, of which a new thread returns without a caller.
+    Clone,
+    /// Pushes at most two words: linkage tables, `.init`, `.fini`.
+    Stub,
+    /// At the first or last instructions of a function, where the frame pointer is the caller's: so
+    /// many words are on the stack above the return address.
+    Frameless { words: u8 },
+}
+
+/// Look at the code around an address, which is either that of the next instruction or the last
+/// byte of a call.
+pub(crate) fn classify(info: &UnwindInfo, svma: u64) -> Tableless {
+    if info.in_entry(svma) {
+        return Tableless::Entry;
+    }
+    if info.arch() != Arch::X86_64 {
+        return Tableless::Plain;
+    }
+    // The kernel makes a handler's return address: no call is in front of it.
+    if info.code_from(svma).is_some_and(is_signal_return)
+        || info.code_from(svma.wrapping_add(1)).is_some_and(is_signal_return)
+    {
+        return Tableless::SignalReturn;
+    }
+    let is_clone = |end: u64| info.code(end.wrapping_sub(7), 7).is_some_and(is_clone);
+    if is_clone(svma) || is_clone(svma.wrapping_add(1)) {
+        return Tableless::Clone;
+    }
+    if info.in_stubs(svma) {
+        return Tableless::Stub;
+    }
+    match frameless(info, svma) {
+        Some(words) => Tableless::Frameless { words },
+        None => Tableless::Plain,
+    }
+}
+
+/// `mov $15,%rax; syscall` (`rt_sigreturn`), in the two encodings that C libraries use.
+fn is_signal_return(code: &[u8]) -> bool {
+    code.starts_with(&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05])
+        || code.starts_with(&[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05])
+}
+
+/// `mov $N,%eax; syscall` with the number of `clone` or `clone3`. C libraries give what follows no
+/// table, for the stack is another one there.
+fn is_clone(code: &[u8]) -> bool {
+    code == [0xb8, 56, 0, 0, 0, 0x0f, 0x05] || code == [0xb8, 0xb3, 0x01, 0, 0, 0x0f, 0x05]
+}
+
+/// The words above the return address, if the next instruction belongs to a prologue or epilogue.
+fn frameless(info: &UnwindInfo, svma: u64) -> Option<u8> {
+    const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
+    const PUSH_RBP: u8 = 0x55;
+    const RET: u8 = 0xc3;
+    let code = info.code_from(svma)?;
+    let code = code.strip_prefix(ENDBR64).unwrap_or(code);
+    match code {
+        [PUSH_RBP | RET, ..] => Some(0),
+        // mov %rsp,%rbp, in both of its encodings
+        [0x48, 0x89, 0xe5, ..] | [0x48, 0x8b, 0xec, ..] => {
+            (info.code(svma.wrapping_sub(1), 1)? == [PUSH_RBP]).then_some(1)
+        }
+        _ => None,
+    }
+}
+
+/// Whether x86-64 code ends with a call: `call rel32`, or `call *…` of any length.
+pub(crate) fn ends_with_call(code: &[u8]) -> bool {
+    matches!(code.last_chunk::<5>(), Some([0xe8, ..]))
+        || (2..=7).any(|len| {
+            code.len().checked_sub(len).is_some_and(|start| is_indirect_call(&code[start..]))
+        })
+}
+
+/// Whether the bytes are one indirect near call (Intel SDM, volume 2: `FF /2`, and table 2-2 for how
+/// the operand's bytes tell their number). A prefix in front makes no difference.
+fn is_indirect_call(code: &[u8]) -> bool {
+    let [0xff, modrm, operand @ ..] = code else { return false };
+    let (mode, base) = (modrm >> 6, modrm & 7);
+    let has_sib = mode != 3 && base == 4;
+    let no_base = base == 5 || (has_sib && operand.first().is_some_and(|sib| sib & 7 == 5));
+    let displacement = match mode {
+        0 if no_base => 4,
+        1 => 1,
+        2 => 4,
+        _ => 0,
+    };
+    modrm >> 3 & 7 == 2 && operand.len() == usize::from(has_sib) + displacement
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_calls_by_their_bytes() {
+        for call in [
+            &[0xe8, 1, 2, 3, 4][..],         // call rel32
+            &[0xff, 0xd0],                   // call *%rax
+            &[0x41, 0xff, 0xd4],             // call *%r12
+            &[0xff, 0x10],                   // call *(%rax)
+            &[0xff, 0x50, 0x18],             // call *0x18(%rax)
+            &[0xff, 0x15, 1, 2, 3, 4],       // call *rel32(%rip)
+            &[0xff, 0x90, 1, 2, 3, 4],       // call *disp32(%rax)
+            &[0xff, 0x14, 0xc3],             // call *(%rbx,%rax,8)
+            &[0xff, 0x54, 0x24, 0x08],       // call *0x8(%rsp)
+            &[0xff, 0x14, 0xc5, 1, 2, 3, 4], // call *disp32(,%rax,8)
+            &[0xff, 0x94, 0xc3, 1, 2, 3, 4], // call *disp32(%rbx,%rax,8)
+        ] {
+            assert!(ends_with_call(call), "{call:x?}");
+        }
+        for other in [&[0x48, 0x89, 0xe5][..], &[0xff, 0xe0], &[0xff], &[], &[0x0f, 0x05]] {
+            assert!(!ends_with_call(other), "{other:x?}");
+        }
+    }
+}
