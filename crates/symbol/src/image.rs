@@ -66,7 +66,10 @@ impl Section {
     /// The section `name` of `elf`, which is `image` parsed; empty if it is not there. `.zdebug_…`,
     /// the older way to compress, is looked for too.
     pub fn load(elf: &object::File<'_>, name: &str) -> Result<Self, String> {
-        let Some(section) = elf.section_by_name(name) else { return Ok(Self::EMPTY) };
+        let older = || elf.section_by_name(&name.replacen(".debug_", ".zdebug_", 1));
+        let Some(section) = elf.section_by_name(name).or_else(older) else {
+            return Ok(Self::EMPTY);
+        };
         let fail = |error: &dyn std::fmt::Display| format!("{name}: {error}");
         let range = section.compressed_file_range().map_err(|e| fail(&e))?;
         if range.format == CompressionFormat::None {

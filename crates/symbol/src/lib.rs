@@ -14,6 +14,7 @@ mod module;
 mod names;
 mod perf_map;
 mod plt;
+mod scopes;
 mod split;
 mod symbolize;
 mod symbols;

@@ -214,6 +214,7 @@ fn accept(
 /// Whether there is more in it than in the stripped module, which a link may lead back to.
 fn holds_symbols(image: &Image) -> bool {
     image.elf().is_ok_and(|elf| {
-        elf.section_by_name(".symtab").is_some() || elf.section_by_name(".debug_info").is_some()
+        let has = |name| elf.section_by_name(name).is_some();
+        has(".symtab") || has(".debug_info") || has(".zdebug_info")
     })
 }

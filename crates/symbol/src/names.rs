@@ -9,35 +9,37 @@ use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
 
 use crate::demangle::demangle;
 use crate::dwarf::{Dwarf, Reader, Unit, UnitIndex, light_unit};
+use crate::scopes::Scopes;
 
-/// A specification may refer to another entry, and that to the next. Real chains have up to three
-/// links; damaged ones may have a loop.
+/// An entry may refer to another for its name, and that to the next. Real chains have up to three
+/// links, and functions stand in functions a few levels deep; damaged ones may have a loop.
 const MAX_REFERENCES: usize = 16;
+
+const MAIN: usize = 0;
+const SUPPLEMENTARY: usize = 1;
 
 /// Finds the names of functions, each once.
 pub(crate) struct Names<'a> {
     /// The main file, and the supplementary one that `dwz` moves common entries to.
     files: [Option<(&'a Dwarf<'a>, &'a UnitIndex)>; 2],
+    /// By file and offset of the unit.
     units: HashMap<(usize, usize), Option<Rc<Unit<'a>>>>,
+    scopes: HashMap<(usize, usize), Rc<Scopes<'a>>>,
+    /// By file and offset of the entry.
     names: HashMap<(usize, usize), Option<Arc<str>>>,
 }
-
-/// What an entry says about its name.
-enum Named<'a> {
-    Name(Reader<'a>),
-    At { file: usize, offset: DebugInfoOffset },
-    Nothing,
-}
-
-const MAIN: usize = 0;
-const SUPPLEMENTARY: usize = 1;
 
 impl<'a> Names<'a> {
     pub fn new(
         main: (&'a Dwarf<'a>, &'a UnitIndex),
         supplementary: Option<(&'a Dwarf<'a>, &'a UnitIndex)>,
     ) -> Self {
-        Self { files: [Some(main), supplementary], units: HashMap::new(), names: HashMap::new() }
+        Self {
+            files: [Some(main), supplementary],
+            units: HashMap::new(),
+            scopes: HashMap::new(),
+            names: HashMap::new(),
+        }
     }
 
     /// The demangled name of the function at `offset` of the main file.
@@ -45,49 +47,81 @@ impl<'a> Names<'a> {
         self.resolve(MAIN, offset, MAX_REFERENCES)
     }
 
-    fn resolve(&mut self, file: usize, offset: DebugInfoOffset, links: usize) -> Option<Arc<str>> {
+    fn resolve(
+        &mut self,
+        file: usize,
+        offset: DebugInfoOffset,
+        references: usize,
+    ) -> Option<Arc<str>> {
         let key = (file, offset.0);
         if let Some(name) = self.names.get(&key) {
             return name.clone();
         }
-        let name = match self.read(file, offset) {
-            Ok((Named::Name(name), _)) => Some(readable(name)),
-            Ok((Named::At { file, offset }, fallback)) if links > 0 => {
-                self.resolve(file, offset, links - 1).or_else(|| fallback.map(readable))
-            }
-            Ok((_, fallback)) => fallback.map(readable),
-            Err(_) => None,
-        };
+        // Ends a loop of references.
+        self.names.insert(key, None);
+        let name = self.find(file, offset, references.checked_sub(1)?);
         self.names.insert(key, name.clone());
         name
     }
 
     /// A linkage name tells all: namespace, type, parameters. It often stands only where the
     /// function is declared, so the plain name waits until the references have been followed.
-    fn read(
+    fn find(
         &mut self,
         file: usize,
         offset: DebugInfoOffset,
-    ) -> gimli::Result<(Named<'a>, Option<Reader<'a>>)> {
-        let missing = gimli::Error::NoEntryAtGivenOffset(offset.0 as u64);
-        let (dwarf, _) = self.files[file].ok_or(missing)?;
-        let unit = self.unit(file, offset).ok_or(missing)?;
-        let entry = offset.to_unit_offset(&unit.header).ok_or(missing)?;
-        let entry = read_names(dwarf, &unit, entry)?;
-        if let Some(name) = entry.linkage_name {
-            return Ok((Named::Name(name), None));
+        references: usize,
+    ) -> Option<Arc<str>> {
+        let (dwarf, _) = self.files[file]?;
+        let unit = self.unit(file, offset)?;
+        let at = offset.to_unit_offset(&unit.header)?;
+        let names = read(dwarf, &unit, at).ok()?;
+        if let Some(name) = names.linkage_name {
+            return Some(readable(name));
         }
-        let next = match entry.origin {
-            Some(AttributeValue::UnitRef(origin)) => origin
-                .to_debug_info_offset(&unit.header)
-                .map_or(Named::Nothing, |offset| Named::At { file, offset }),
-            Some(AttributeValue::DebugInfoRef(offset)) => Named::At { file, offset },
-            Some(AttributeValue::DebugInfoRefSup(offset)) => {
-                Named::At { file: SUPPLEMENTARY, offset }
+        let origin = match names.origin {
+            Some(AttributeValue::UnitRef(origin)) => {
+                origin.to_debug_info_offset(&unit.header).map(|offset| (file, offset))
             }
-            _ => Named::Nothing,
+            Some(AttributeValue::DebugInfoRef(origin)) => Some((file, origin)),
+            Some(AttributeValue::DebugInfoRefSup(origin)) => Some((SUPPLEMENTARY, origin)),
+            _ => None,
         };
-        Ok((next, entry.name))
+        origin
+            .and_then(|(file, origin)| self.resolve(file, origin, references))
+            .or_else(|| Some(self.qualify(file, &unit, at, names.name?, references)))
+    }
+
+    /// Puts what stands around an entry before its name.
+    fn qualify(
+        &mut self,
+        file: usize,
+        unit: &Rc<Unit<'a>>,
+        at: UnitOffset,
+        name: Reader<'a>,
+        references: usize,
+    ) -> Arc<str> {
+        let mut parts = vec![readable(name)];
+        for scope in self.scopes(file, unit).around(at) {
+            if scope.tag == gimli::DW_TAG_subprogram {
+                // Its name is qualified already.
+                let offset = scope.offset.to_debug_info_offset(&unit.header);
+                parts.extend(offset.and_then(|offset| self.resolve(file, offset, references)));
+                break;
+            }
+            // A class without a name that can be called is a lambda's.
+            let anonymous = match scope.tag {
+                gimli::DW_TAG_namespace => "(anonymous namespace)",
+                _ if parts.len() == 1 && matches!(&*parts[0], "operator()" | "_FUN") => "{lambda}",
+                _ => "{unnamed}",
+            };
+            parts.push(scope.name.map_or_else(|| anonymous.into(), |name| text(&name).into()));
+        }
+        if let [name] = &parts[..] {
+            return name.clone();
+        }
+        parts.reverse();
+        parts.join("::").into()
     }
 
     fn unit(&mut self, file: usize, offset: DebugInfoOffset) -> Option<Rc<Unit<'a>>> {
@@ -99,6 +133,15 @@ impl<'a> Names<'a> {
         };
         self.units.entry((file, start.0)).or_insert_with(parse).clone()
     }
+
+    fn scopes(&mut self, file: usize, unit: &Rc<Unit<'a>>) -> Rc<Scopes<'a>> {
+        let Some(((dwarf, _), offset)) = self.files[file].zip(unit.header.debug_info_offset())
+        else {
+            return Rc::default();
+        };
+        let read = || Rc::new(Scopes::read(dwarf, unit));
+        self.scopes.entry((file, offset.0)).or_insert_with(read).clone()
+    }
 }
 
 struct EntryNames<'a> {
@@ -107,7 +150,7 @@ struct EntryNames<'a> {
     origin: Option<AttributeValue<Reader<'a>>>,
 }
 
-fn read_names<'a>(
+fn read<'a>(
     dwarf: &Dwarf<'a>,
     unit: &Unit<'a>,
     offset: UnitOffset,
@@ -132,8 +175,9 @@ fn read_names<'a>(
 }
 
 fn readable(name: Reader<'_>) -> Arc<str> {
-    match name.to_string_lossy() {
-        Cow::Borrowed(name) => demangle(name).into(),
-        Cow::Owned(name) => demangle(&name).into(),
-    }
+    demangle(&text(&name)).into()
+}
+
+fn text<'a>(name: &Reader<'a>) -> Cow<'a, str> {
+    name.to_string_lossy()
 }
