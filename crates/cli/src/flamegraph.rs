@@ -43,7 +43,13 @@ pub struct Args {
     title: Option<String>,
 
     /// A second line below the heading
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Text")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Text"
+    )]
     subtitle: String,
 
     /// What is counted, in details [default: what the input says, else samples]
@@ -51,15 +57,33 @@ pub struct Args {
     countname: Option<String>,
 
     /// What stands before a function's name in details
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Text")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Text"
+    )]
     nametype: String,
 
     /// A comment in the file
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Text")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Text"
+    )]
     notes: String,
 
     /// The font family [default: the reader's interface font]
-    #[arg(long, value_name = "FONT", default_value = "", hide_default_value = true, help_heading = "Text")]
+    #[arg(
+        long,
+        value_name = "FONT",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Text"
+    )]
     fonttype: String,
 
     /// The font size in pixels
@@ -349,7 +373,8 @@ pub fn normalize_args(arguments: Vec<OsString>) -> Vec<OsString> {
 /// The option with this name, or the only one that begins so.
 fn find<'a>(options: &'a [(String, bool)], name: &str) -> Option<&'a (String, bool)> {
     let exact = options.iter().find(|(long, _)| long == name);
-    let mut beginning = options.iter().filter(|(long, _)| !name.is_empty() && long.starts_with(name));
+    let mut beginning =
+        options.iter().filter(|(long, _)| !name.is_empty() && long.starts_with(name));
     exact.or_else(|| beginning.next().filter(|_| beginning.next().is_none()))
 }
 

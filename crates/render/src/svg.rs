@@ -38,7 +38,7 @@ const SCRIPT: &str = include_str!("svg/script.js");
 /// # Errors
 ///
 /// Those of `out`.
-pub fn svg(graph: &FlameGraph, options: &SvgOptions, out: &mut impl Write) -> io::Result<()> {
+pub fn svg(graph: &FlameGraph, options: &SvgOptions, out: &mut dyn Write) -> io::Result<()> {
     let frames = Frames::new(graph, options);
     let id = id(graph, options);
     let page = Page::new(options, &id);
@@ -63,7 +63,7 @@ pub fn svg(graph: &FlameGraph, options: &SvgOptions, out: &mut impl Write) -> io
 /// # Errors
 ///
 /// Those of `out`.
-pub fn svg_message(message: &str, options: &SvgOptions, out: &mut impl Write) -> io::Result<()> {
+pub fn svg_message(message: &str, options: &SvgOptions, out: &mut dyn Write) -> io::Result<()> {
     let id = format!("p{:08x}", hash(message.as_bytes()) >> 32);
     let page = Page::new(options, &id);
     let mut text = String::new();
@@ -100,7 +100,7 @@ fn script(out: &mut String) {
     out.push_str("</script>\n");
 }
 
-fn write_encoded(text: &str, options: &SvgOptions, out: &mut impl Write) -> io::Result<()> {
+fn write_encoded(text: &str, options: &SvgOptions, out: &mut dyn Write) -> io::Result<()> {
     if options.embed || options.encoding.is_utf8() {
         return out.write_all(text.as_bytes());
     }

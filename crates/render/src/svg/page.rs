@@ -169,11 +169,13 @@ impl<'a> Page<'a> {
             "{font-variant-numeric:tabular-nums}",
             " text{cursor:default}",
             " .frames{cursor:pointer;overflow:hidden}",
-            " path:focus{outline:none}",
-            " .up{opacity:.55}",
+            " .frames:focus,.ID path:focus{outline:none}",
+            " .up{opacity:.5}",
+            " text.up{opacity:.8}",
             ".hits .frames path{stroke:#d9d9dc}",
             ".hits .frames path.hit{stroke:#f06abf}",
         ] {
+            let rule = rule.replace("ID", id);
             out.push_str(&format!(".{id}{rule}\n"));
         }
         out.push_str("@media (prefers-color-scheme:dark){\n");

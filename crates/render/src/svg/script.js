@@ -259,12 +259,19 @@
     textLayer.setAttribute("transform", "translate(" + MARGIN + " " + top + ")");
     foot.setAttribute("transform", "translate(0 " + (top + rowsHeight) + ")");
     bar.setAttribute("x", narrow ? MARGIN : Math.max(MARGIN, width - MARGIN - 560));
-    bar.setAttribute("y", narrow ? designTop - 6 : 6);
+    barTop = narrow ? designTop - 6 : 6;
+    floatBar();
     bar.setAttribute("width", narrow ? framesWidth() : Math.min(560, framesWidth()));
     tip.setAttribute("width", width);
     tip.setAttribute("height", height);
     fitHead(narrow ? width - 2 * MARGIN : width - 600);
     showZoom();
+  }
+  // In a window of its own the controls stay in view.
+  function floatBar() {
+    var scrolled = alone ? window.scrollY : 0;
+    bar.setAttribute("y", Math.max(barTop, scrolled + 6));
+    controls.line.classList.toggle("floats", scrolled + 6 > barTop);
   }
   function placeFoot() {
     var line = fontSize + 8;
@@ -296,6 +303,7 @@
   var tipBox;
   var ring;
   var controls = {};
+  var barTop = 6;
   function html(tag, attributes, text) {
     var element = document.createElementNS(XHTML, tag);
     for (var key in attributes) { element.setAttribute(key, attributes[key]); }
@@ -322,6 +330,8 @@
     var made = foreign(
       "div{display:flex;gap:6px;align-items:center;justify-content:flex-end;" + font() +
       "height:28px;color:#3f3f46}" +
+      "div.floats{background:#fff;border-radius:7px;padding:3px;margin:-3px;" +
+      "box-shadow:0 2px 10px rgba(0,0,0,.25)}" +
       "[role=status]{flex:1 1 auto;min-width:0;text-align:right;overflow:hidden;" +
       "text-overflow:ellipsis;white-space:nowrap;font-variant-numeric:tabular-nums}" +
       "button,input{font:inherit;color:inherit;box-sizing:border-box;height:26px;margin:0;" +
@@ -333,12 +343,13 @@
       "input[aria-invalid=true]{border-color:#c4002b;outline-color:#c4002b}" +
       "button:focus-visible,input:focus-visible{outline:2px solid #0a66d8;outline-offset:1px}" +
       "@media(prefers-color-scheme:dark){" +
-      "div{color:#dcdce0}button,input{background:#26262b;border-color:#77777f}" +
+      "div{color:#dcdce0}div.floats{background:#17171b}button,input{background:#26262b;border-color:#77777f}" +
       "button:hover{background:#34343a}" +
       "button[aria-pressed=true]{background:#dcdce0;color:#17171b;border-color:#dcdce0}}",
       0, 0, 100, 30);
     bar = made.holder;
-    var line = html("div", { role: "toolbar", "aria-label": "Flame graph" });
+    bar.style.overflow = "visible";
+    var line = controls.line = html("div", { role: "toolbar", "aria-label": "Flame graph" });
     controls.status = html("span", { role: "status", "aria-live": "polite" });
     controls.out = html("button", { type: "button", title: "Zoom out one step (Escape)" }, "Out");
     controls.reset = html("button", { type: "button", title: "Show everything (Home)" }, "Reset");
@@ -676,6 +687,7 @@
       var at = pointed(event);
       if (0 > at.frame) { return; }
       focusable(at.frame);
+      elements[at.frame].focus({ preventScroll: true, focusVisible: false });
       zoomTo(at.frame);
     });
     picture.addEventListener("focusin", function (event) {
@@ -689,6 +701,7 @@
     });
     root.addEventListener("keydown", onKey);
     window.addEventListener("popstate", restore);
+    if (alone) { window.addEventListener("scroll", floatBar); }
     if (!fixed) { watchWidth(); }
   }
   function onKey(event) {
