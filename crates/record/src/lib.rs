@@ -40,6 +40,7 @@
 mod attach;
 mod batch;
 mod command;
+mod copy;
 mod error;
 mod event;
 mod limits;

@@ -45,7 +45,8 @@ pub(crate) fn open_rings(
     loop {
         match open_all(&cpus, bytes, clock) {
             Ok(rings) => {
-                if bytes < wanted {
+                // Some less is as good, unless it was asked for.
+                if bytes < if options.buffer.is_some() { wanted } else { wanted / 4 } {
                     notices.push(Notice::BufferReduced { wanted, bytes, mlock_kb: mlock_kb() });
                 }
                 return Ok(rings);
@@ -73,8 +74,8 @@ fn sizes(options: &Options, cpus: usize) -> (usize, usize) {
     let (suits, least) = match options.stack {
         // Samples of a few hundred bytes.
         StackMode::FramePointers => (512 << 10, 32 << 10),
-        // Samples of tens of kilobytes; two must fit.
-        StackMode::Dwarf { bytes } => (4 << 20, (2 * bytes as usize).max(128 << 10)),
+        // Samples of tens of kilobytes; two must fit. Page faults come in bursts of hundreds.
+        StackMode::Dwarf { bytes } => (8 << 20, (2 * bytes as usize).max(128 << 10)),
     };
     let wanted = options.buffer.unwrap_or_else(|| suits.min(MOST_TOTAL / cpus.max(1)).max(least));
     let round = |bytes: usize| bytes.clamp(sys::page_size(), 1 << 30).next_power_of_two();
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn rings_shrink_on_machines_of_many_cpus() {
         let mut options = Options::new(Target::System);
-        assert_eq!(sizes(&options, 2), (4 << 20, 128 << 10));
+        assert_eq!(sizes(&options, 2), (8 << 20, 128 << 10));
         assert_eq!(sizes(&options, 256), (1 << 20, 128 << 10));
         assert_eq!(sizes(&options, 8192), (128 << 10, 128 << 10));
         options.buffer = Some(100_000);

@@ -6,6 +6,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::copy::Copier;
 use crate::error::Error;
 use crate::ring::Ring;
 use crate::sys;
@@ -111,6 +112,7 @@ pub(crate) struct Reader {
     pub watched: Vec<Watched>,
     pub stopper: Stopper,
     pub rounds: SyncSender<Round>,
+    pub copier: Copier,
     /// Whether the events count what they lost.
     pub counts_lost: bool,
 }
@@ -165,7 +167,7 @@ impl Reader {
         let mut round = Round::new();
         for ring in &mut self.rings {
             let mut chunk = Chunk::new(pool);
-            ring.drain(&mut chunk.bytes);
+            ring.drain(self.copier, &mut chunk.bytes);
             if !chunk.bytes.is_empty() {
                 round.push(chunk);
             }

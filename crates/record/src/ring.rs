@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyrograph_event::{Attr, flag, software, type_id};
 
+use crate::copy::{Copier, Unread};
 use crate::sys;
 
 /// Offset of `data_head` in the first page.
@@ -63,9 +64,10 @@ impl Ring {
     }
 
     /// Moves all records that are there to `out`, each whole.
-    pub(crate) fn drain(&mut self, out: &mut Vec<u8>) {
-        let (tail, head) = self.copy(out);
-        if tail != head {
+    pub(crate) fn drain(&mut self, copier: Copier, out: &mut Vec<u8>) {
+        let (unread, head) = self.unread();
+        if unread.len() > 0 {
+            copier.copy(unread, out);
             // Release: what was read above is read before the kernel may write over it.
             self.word(DATA_TAIL).store(head, Ordering::Release);
         }
@@ -73,25 +75,27 @@ impl Ring {
 
     /// Copies all records that are there to `out`, and leaves them there.
     pub(crate) fn peek(&self, out: &mut Vec<u8>) {
-        self.copy(out);
+        Copier::Whole.copy(self.unread().0, out);
     }
 
-    fn copy(&self, out: &mut Vec<u8>) -> (u64, u64) {
+    /// What is there, and the head that it reaches to.
+    fn unread(&self) -> (Unread<'_>, u64) {
         // Acquire: the kernel has written all up to the head before it moved the head.
         let head = self.word(DATA_HEAD).load(Ordering::Acquire);
         let tail = self.word(DATA_TAIL).load(Ordering::Relaxed);
         let len = usize::try_from(head.wrapping_sub(tail)).unwrap_or(usize::MAX).min(self.size);
         let start = tail as usize & (self.size - 1);
         let first = len.min(self.size - start);
-        out.reserve(len);
         // SAFETY: the data is `size` bytes from `page` on, and both parts lie within; between tail
-        // and head the kernel does not write.
-        unsafe {
+        // and head the kernel does not write until the tail is moved, which needs `&mut self`.
+        let unread = unsafe {
             let data = self.map.add(self.page);
-            out.extend_from_slice(std::slice::from_raw_parts(data.add(start).as_ptr(), first));
-            out.extend_from_slice(std::slice::from_raw_parts(data.as_ptr(), len - first));
-        }
-        (tail, head)
+            Unread {
+                first: std::slice::from_raw_parts(data.add(start).as_ptr(), first),
+                second: std::slice::from_raw_parts(data.as_ptr(), len - first),
+            }
+        };
+        (unread, head)
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
@@ -113,7 +117,9 @@ fn map(fd: &OwnedFd, len: usize) -> io::Result<NonNull<u8>> {
     // SAFETY: a new mapping, where the kernel likes.
     let start = unsafe {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd.as_raw_fd(), 0)
+        // All pages now: a fault on each while a burst comes in would lose some of it.
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        libc::mmap(std::ptr::null_mut(), len, protection, flags, fd.as_raw_fd(), 0)
     };
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());

@@ -11,6 +11,7 @@ use pyrograph_event::{Layout, flag, read_format};
 use crate::attach::Attached;
 use crate::batch::{Batch, Sorter};
 use crate::command::{Child, Waiting};
+use crate::copy::Copier;
 use crate::error::{Error, Notice};
 use crate::event::Event;
 use crate::limits;
@@ -146,6 +147,7 @@ impl Session {
             watched,
             stopper: self.stopper.clone(),
             rounds: sender,
+            copier: Copier::new(&self.plan.layout, self.plan.attr.sample_regs_user),
             counts_lost: self.plan.attr.read_format == read_format::LOST,
         };
         let thread = std::thread::Builder::new().name("reader".to_owned());

@@ -64,6 +64,9 @@ pub trait Files {
     /// The map of code that the process made at run time: `/tmp/perf-PID.map`, as that process
     /// names it.
     fn perf_map(&mut self, pid: i32) -> Option<File>;
+
+    /// Reads a thread's memory as it is now, all of `bytes` or nothing; returns whether it could.
+    fn read_memory(&self, tid: i32, address: u64, bytes: &mut [u8]) -> bool;
 }
 
 /// The files of processes that run on this machine now, or just did.
@@ -99,6 +102,15 @@ impl Files for LiveFiles {
         let name = |pid: i32| PathBuf::from(format!("/tmp/perf-{pid}.map"));
         open_regular(&in_root_of(pid, &name(inner))).or_else(|| open_regular(&name(pid)))
     }
+
+    fn read_memory(&self, tid: i32, address: u64, bytes: &mut [u8]) -> bool {
+        let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+        // SAFETY: `local` is `bytes`, which lives through the call; `remote` is an address of the
+        // other process, which the kernel checks.
+        let read = unsafe { libc::process_vm_readv(tid, &raw const local, 1, &raw const remote, 1, 0) };
+        usize::try_from(read).is_ok_and(|read| read == bytes.len())
+    }
 }
 
 /// Opens a regular file and nothing else: a path out of another process must not make us wait for
@@ -115,7 +127,7 @@ fn in_root_of(pid: i32, path: &Path) -> PathBuf {
     Path::new("/proc").join(pid.to_string()).join("root").join(inner)
 }
 
-/// The process's number in its own PID namespace: the last of `NSpid:	1234	7`.
+/// The process's number in its own PID namespace: the last of `NSpid: 1234 7`.
 fn innermost_pid(pid: i32) -> Option<i32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;

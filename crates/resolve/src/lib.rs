@@ -7,6 +7,7 @@
 //! It does not know whether the records are live or from a file: where mapped files are found is
 //! told by a [`Files`].
 
+mod beyond;
 mod files;
 mod modules;
 mod names;

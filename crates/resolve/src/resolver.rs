@@ -8,6 +8,7 @@ use pyrograph_profile::{Profile, Thread, ThreadId, ValueType};
 use pyrograph_symbol::Options as SymbolOptions;
 use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, StackEnd, Unwinder};
 
+use crate::beyond::Beyond;
 use crate::files::{Files, Identity, MappedFile};
 use crate::modules::{ModuleId, Modules};
 use crate::names::{NameStats, name_stacks};
@@ -45,6 +46,9 @@ pub struct Stats {
     pub user_stacks: u64,
     /// User stacks whose copy was too small to hold them whole.
     pub truncated: u64,
+    /// User stacks whose outer frames, for which the copy was too small, were read from the process
+    /// when its sample was taken up: a fraction of a second later.
+    pub completed: u64,
     /// User stacks that could not be unwound to their end for another reason.
     pub broken: u64,
     /// Samples that were lost because a buffer was full.
@@ -242,7 +246,12 @@ impl<F: Files> Resolver<F> {
             unwound.clear();
             let start = registers.sp().unwrap_or(0);
             let copy = StackCopy { start, bytes: stack.bytes };
-            let end = self.unwinder.unwind(space, &registers, copy, MAX_FRAMES, unwound).end;
+            let live = Beyond::new(&self.files, sample.id.tid.unwrap_or(-1), start, stack.bytes);
+            let beyond = |address| stack.is_cut().then(|| live.read(address)).flatten();
+            let walked =
+                self.unwinder.unwind_live(space, &registers, copy, &beyond, MAX_FRAMES, unwound);
+            let end = walked.end;
+            self.stats.completed += u64::from(walked.beyond_copy > 0 && end == StackEnd::Root);
             chain.unwound(unwound);
             user = true;
             let marker = marker(end, stack);

@@ -1,0 +1,116 @@
+//! The part of a stack that a sample's copy could not hold, read from the process while it lives.
+
+use std::cell::{Cell, RefCell};
+
+use crate::files::Files;
+
+/// How much of the copy's outer end must still be there for what lies beyond to be believed. Frames
+/// that have returned since were most likely written over by those that took their place.
+const CHECKED: usize = 2048;
+
+const PAGE: u64 = 4096;
+
+/// Reads above a copy, a page at a time.
+pub struct Beyond<'a> {
+    files: &'a dyn Files,
+    tid: i32,
+    /// The copied bytes, and the address of the first.
+    copy: (u64, &'a [u8]),
+    unchanged: Cell<Option<bool>>,
+    pages: RefCell<Vec<(u64, Vec<u8>)>>,
+}
+
+impl<'a> Beyond<'a> {
+    /// Above a copy of thread `tid`'s stack that starts at `start`.
+    pub fn new(files: &'a dyn Files, tid: i32, start: u64, bytes: &'a [u8]) -> Self {
+        let copy = (start, bytes);
+        Self { files, tid, copy, unchanged: Cell::new(None), pages: RefCell::default() }
+    }
+
+    /// The 8 bytes at an address, if the stack still is what it was when it was copied.
+    pub fn read(&self, address: u64) -> Option<u64> {
+        if !self.is_unchanged() {
+            return None;
+        }
+        let mut word = [0; 8];
+        for (index, byte) in word.iter_mut().enumerate() {
+            *byte = self.byte(address.checked_add(index as u64)?)?;
+        }
+        Some(u64::from_le_bytes(word))
+    }
+
+    /// Whether the outer end of the copy still reads the same.
+    fn is_unchanged(&self) -> bool {
+        self.unchanged.get().unwrap_or_else(|| {
+            let (start, bytes) = self.copy;
+            let from = bytes.len().saturating_sub(CHECKED);
+            let mut now = vec![0; bytes.len() - from];
+            let same = self.files.read_memory(self.tid, start.wrapping_add(from as u64), &mut now)
+                && now == bytes[from..];
+            self.unchanged.set(Some(same));
+            same
+        })
+    }
+
+    fn byte(&self, address: u64) -> Option<u8> {
+        let start = address & !(PAGE - 1);
+        let offset = (address - start) as usize;
+        let mut pages = self.pages.borrow_mut();
+        if let Some((_, page)) = pages.iter().find(|(at, _)| *at == start) {
+            return page.get(offset).copied();
+        }
+        let mut page = vec![0; PAGE as usize];
+        if !self.files.read_memory(self.tid, start, &mut page) {
+            page.clear();
+        }
+        let byte = page.get(offset).copied();
+        pages.push((start, page));
+        byte
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use crate::files::MappedFile;
+
+    /// A process whose memory holds, at each multiple of 8, that address.
+    struct Memory {
+        changed: bool,
+    }
+
+    impl Files for Memory {
+        fn open(&mut self, _: &MappedFile<'_>) -> Option<(File, bool)> {
+            None
+        }
+
+        fn perf_map(&mut self, _: i32) -> Option<File> {
+            None
+        }
+
+        fn read_memory(&self, _: i32, address: u64, bytes: &mut [u8]) -> bool {
+            for (index, byte) in bytes.iter_mut().enumerate() {
+                let at = address + index as u64;
+                let word = (at & !7) + u64::from(self.changed);
+                *byte = word.to_le_bytes()[(at & 7) as usize];
+            }
+            address < 0x20_000
+        }
+    }
+
+    #[test]
+    fn what_lies_beyond_is_read_if_the_copy_still_holds() {
+        let copy: Vec<u8> = (0..512u64).flat_map(|n| (0x1000 + 8 * n).to_le_bytes()).collect();
+        let same = Memory { changed: false };
+        let beyond = Beyond::new(&same, 1, 0x1000, &copy);
+        assert_eq!(beyond.read(0x3008), Some(0x3008));
+        assert_eq!(beyond.read(0x3ffc), Some(0x4000 << 32 | 0x3ff8 >> 32), "across two pages");
+        assert_eq!(beyond.read(0x30_000), None, "not mapped");
+        assert_eq!(beyond.read(u64::MAX), None);
+
+        let changed = Memory { changed: true };
+        assert_eq!(Beyond::new(&changed, 1, 0x1000, &copy).read(0x3008), None);
+    }
+}
