@@ -27,6 +27,7 @@ use pyrograph_analyze::FlameGraph;
 
 use crate::SvgOptions;
 use crate::palette::hash;
+use crate::text::escape;
 use frames::Frames;
 use page::Page;
 
@@ -68,7 +69,9 @@ pub fn svg_message(message: &str, options: &SvgOptions, out: &mut dyn Write) -> 
     let page = Page::new(options, &id);
     let mut text = String::new();
     let footer = page.footer(&[], message);
-    page.open(&mut text, message, footer.height);
+    let mut summary = String::new();
+    escape(&mut summary, message);
+    page.open(&mut text, &summary, footer.height);
     page.style(&mut text, &[], &[]);
     page.head(&mut text);
     page.foot(&mut text, &footer, 0.0);

@@ -2,10 +2,12 @@
 
 use pyrograph_profile::ValueType;
 
-/// Writes values of one value type.
+use crate::text::escape;
+
+/// Writes values of one value type, as markup.
 pub(crate) struct Values {
-    /// What stands behind a count; `None` for times and sizes, which carry their unit.
-    noun: Option<String>,
+    /// What stands behind a count, escaped; empty for times and sizes, which carry their unit.
+    noun: String,
     unit: Unit,
     /// What a value is multiplied by to be in units.
     scale: f64,
@@ -31,8 +33,12 @@ impl Values {
             "count" | "" => &value_type.name,
             unit => unit,
         });
+        let mut escaped = String::new();
+        if unit == Unit::Count {
+            escape(&mut escaped, noun);
+        }
         Self {
-            noun: (unit == Unit::Count).then(|| noun.to_owned()),
+            noun: escaped,
             unit,
             scale: factor / 10f64.powi(value_type.decimals.into()),
             decimals: usize::from(value_type.decimals),
@@ -56,7 +62,7 @@ impl Values {
                 } else {
                     self.write_scaled(out, scaled);
                 }
-                let noun = self.noun.as_deref().unwrap_or_default();
+                let noun = &self.noun[..];
                 let one = value == 1 && self.scale == 1.0;
                 let noun = if one { noun.strip_suffix('s').unwrap_or(noun) } else { noun };
                 if !noun.is_empty() {

@@ -77,7 +77,7 @@ impl<'a> Frames<'a> {
         f64::from(self.graph.rows) * self.options.row_height
     }
 
-    /// What the whole picture shows, in a few words.
+    /// What the whole picture shows, in a few words, as markup.
     pub(super) fn summary(&self) -> String {
         let mut text = String::new();
         self.values.write(&mut text, self.graph.total);

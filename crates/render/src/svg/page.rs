@@ -87,7 +87,7 @@ impl<'a> Page<'a> {
         Footer { legend, notice, two_lines, height }
     }
 
-    /// The root element, the background, and what stands before them. `below` is the height of
+    /// The root element and what stands before it. `summary` is markup, `below` the height of
     /// everything from the frames on.
     pub(super) fn open(&self, out: &mut String, summary: &str, below: f64) {
         let options = self.options;
@@ -115,7 +115,7 @@ impl<'a> Page<'a> {
             escape(out, &options.title);
             out.push_str(": ");
         }
-        escape(out, summary);
+        out.push_str(summary);
         out.push_str("\" font-family=\"");
         escape(out, if options.font.is_empty() { FONT } else { &options.font });
         out.push_str("\" font-size=\"");

@@ -1,0 +1,106 @@
+//! Whole pictures, byte for byte. After a change that is meant, look at the new ones and keep them:
+//!
+//! ```text
+//! BLESS=1 cargo test -p pyrograph-render
+//! ```
+
+mod common;
+
+use std::path::Path;
+
+use pyrograph_profile::{
+    Frame, FrameKind, LabelOptions, Profile, Sample, StringId, Thread, Tree, ValueType,
+};
+use pyrograph_render::{Palette, SvgOptions, svg_message};
+
+const LINES: &str = "\
+app;main;std::vec::Vec::push 4
+app;main;parse;read;vfs_read_[k] 20
+app;main;parse;read;vfs_read_[k];ext4_file_read_iter_[k] 30
+app;main;parse;std::str::from_utf8_[i] 12
+app;main;run (job.py:7) 9
+app;[unknown] 3
+app;main;parse 11";
+
+fn check(name: &str, picture: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, picture).expect("the golden directory can be written");
+        return;
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    let different = kept.lines().zip(picture.lines()).position(|(kept, new)| kept != new);
+    assert!(
+        kept == picture,
+        "{} differs, first in line {:?}; if that is meant: BLESS=1 cargo test -p pyrograph-render",
+        path.display(),
+        different.map(|line| line + 1)
+    );
+}
+
+#[test]
+fn a_small_graph() {
+    let options = SvgOptions { title: "Parsing".into(), embed: true, ..Default::default() };
+    check("small.svg", &common::picture(&common::graph(LINES, 1, &options), &options));
+}
+
+#[test]
+fn a_small_graph_with_its_script() {
+    let options = SvgOptions { subtitle: "one run".into(), ..Default::default() };
+    check("script.svg", &common::picture(&common::graph(LINES, 1, &options), &options));
+}
+
+#[test]
+fn an_icicle_in_established_colours_and_sizes() {
+    let options = SvgOptions {
+        width: Some(600.0),
+        row_height: 16.0,
+        font: "Verdana".into(),
+        font_width: Some(0.59),
+        palette: Palette::Java,
+        background: Some("yellow".parse().expect("a background")),
+        inverted: true,
+        embed: true,
+        ..Default::default()
+    };
+    check("icicle.svg", &common::picture(&common::graph(LINES, 1, &options), &options));
+}
+
+#[test]
+fn a_comparison() {
+    let lines = "main;a 10 5\nmain;b 5 20\nmain;c 7 7\nmain;gone 3 0";
+    let options = SvgOptions { embed: true, ..Default::default() };
+    check("comparison.svg", &common::picture(&common::graph(lines, 2, &options), &options));
+}
+
+#[test]
+fn times_with_modules_and_a_cut_off_stack() {
+    let mut profile = Profile::new(vec![ValueType::new("cpu", "ns")]);
+    let mut frame = |name: &str, module: &str, kind| {
+        let function = profile.strings.intern(name);
+        let module = profile.strings.intern(module);
+        profile.frames.intern(Frame { function, module, kind, ..Frame::default() })
+    };
+    let cut = frame("[truncated]", "", FrameKind::Marker);
+    let work = frame("work", "/usr/bin/app", FrameKind::User);
+    let read = frame("ksys_read", "[kernel.kallsyms]", FrameKind::Kernel);
+    let process = profile.strings.intern("app");
+    let thread = profile.threads.intern(Thread { process, ..Thread::default() });
+    for (path, value) in [(vec![cut, work], 1_200_000), (vec![work, read], 34_000_000)] {
+        let stack = profile.stacks.intern_path(path);
+        profile.push(Sample { thread, ..Sample::new(stack) }, &[value]);
+    }
+    assert_ne!(process, StringId::EMPTY);
+    let tree = Tree::new(&profile, &LabelOptions::default());
+    let graph = pyrograph_analyze::flame(&profile, &tree, &Default::default()).expect("a graph");
+    let options = SvgOptions { embed: true, ..Default::default() };
+    check("times.svg", &common::picture(&graph, &options));
+}
+
+#[test]
+fn nothing_to_draw() {
+    let mut out = Vec::new();
+    svg_message("there is nothing to draw: 0 samples", &SvgOptions::default(), &mut out)
+        .expect("writing to memory does not fail");
+    check("nothing.svg", &String::from_utf8(out).expect("pictures are UTF-8"));
+}
