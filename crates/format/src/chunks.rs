@@ -1,0 +1,149 @@
+//! An input cut into pieces that can be parsed apart from each other.
+
+use std::io::Read;
+use std::sync::{Mutex, PoisonError};
+
+/// Bytes of a piece, more or less: large enough that the lock costs nothing, small enough to stay
+/// in the second-level cache from being read to being parsed.
+const CHUNK: usize = 512 << 10;
+
+/// A piece is never longer than this, even if nothing in it looks like a place to cut.
+const LONGEST: usize = 64 << 20;
+
+/// Hands out the pieces of an input, in order, to any number of threads.
+pub(crate) struct Chunks {
+    state: Mutex<State>,
+    cut: fn(&[u8]) -> Option<usize>,
+    size: usize,
+}
+
+struct State {
+    source: Box<dyn Read + Send>,
+    /// What was read but belongs to the next piece.
+    carry: Vec<u8>,
+    next: u64,
+    ended: bool,
+    error: Option<String>,
+}
+
+impl Chunks {
+    /// Pieces of `source`, which is cut where `cut` says: it returns the last place in the bytes
+    /// given before which one piece may end and the next one begin.
+    pub fn new(source: Box<dyn Read + Send>, cut: fn(&[u8]) -> Option<usize>) -> Self {
+        Self::with_size(source, cut, CHUNK)
+    }
+
+    /// The same with another size of pieces.
+    pub fn with_size(
+        source: Box<dyn Read + Send>,
+        cut: fn(&[u8]) -> Option<usize>,
+        size: usize,
+    ) -> Self {
+        let state = State { source, carry: Vec::new(), next: 0, ended: false, error: None };
+        Self { state: Mutex::new(state), cut, size: size.max(1) }
+    }
+
+    /// Fills `buffer` with the next piece and returns its number, from 0; `None` after the last.
+    pub fn next(&self, buffer: &mut Vec<u8>) -> Option<u64> {
+        buffer.clear();
+        // A thread that panicked while it read leaves nothing half done but the carry.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        buffer.append(&mut state.carry);
+        let mut wanted = self.size;
+        while !state.ended {
+            buffer.reserve(wanted);
+            match state.source.by_ref().take(wanted as u64).read_to_end(buffer) {
+                Ok(count) => state.ended = count < wanted,
+                Err(error) => {
+                    state.error = Some(error.to_string());
+                    state.ended = true;
+                }
+            }
+            if state.ended {
+                break;
+            }
+            let at = match (self.cut)(buffer) {
+                None if buffer.len() >= LONGEST => {
+                    Some(memchr::memrchr(b'\n', buffer).map_or(buffer.len(), |at| at + 1))
+                }
+                at => at,
+            };
+            if let Some(at) = at.filter(|&at| at > 0) {
+                state.carry.extend_from_slice(&buffer[at..]);
+                buffer.truncate(at);
+                break;
+            }
+            wanted = buffer.len();
+        }
+        if buffer.is_empty() {
+            return None;
+        }
+        state.next += 1;
+        Some(state.next - 1)
+    }
+
+    /// What ended the input early, if something did.
+    pub fn into_error(self) -> Option<String> {
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).error
+    }
+}
+
+/// How many lines `text` has; a last one that has no end counts.
+pub(crate) fn count_lines(text: &[u8]) -> u64 {
+    let ends = memchr::memchr_iter(b'\n', text).count() as u64;
+    ends + u64::from(text.last().is_some_and(|&last| last != b'\n'))
+}
+
+/// Turns each line end CR LF into LF, as the parsers want it.
+pub(crate) fn drop_carriage_returns(text: &mut Vec<u8>) {
+    let Some(first) = memchr::memchr(b'\r', text) else { return };
+    let mut to = first;
+    for from in first..text.len() {
+        if text[from] == b'\r' && text.get(from + 1).is_none_or(|&next| next == b'\n') {
+            continue;
+        }
+        text[to] = text[from];
+        to += 1;
+    }
+    text.truncate(to);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    fn after_newline(text: &[u8]) -> Option<usize> {
+        memchr::memrchr(b'\n', text).map(|at| at + 1)
+    }
+
+    #[test]
+    fn pieces_end_at_a_cut_and_nothing_is_lost() {
+        let text = b"one\ntwo\nthree is longer than a piece\n\nlast";
+        for size in 1..50 {
+            let source = Box::new(Cursor::new(text.to_vec()));
+            let chunks = Chunks::with_size(source, after_newline, size);
+            let (mut all, mut buffer) = (Vec::new(), Vec::new());
+            let mut expected = 0;
+            while let Some(number) = chunks.next(&mut buffer) {
+                assert_eq!(number, expected);
+                expected += 1;
+                all.extend_from_slice(&buffer);
+                assert!(buffer.ends_with(b"\n") || all == text);
+            }
+            assert_eq!(all, text);
+            assert_eq!(chunks.into_error(), None);
+        }
+    }
+
+    #[test]
+    fn line_ends() {
+        let mut text = b"a\r\nb\rc\r\n\r\nd\r".to_vec();
+        drop_carriage_returns(&mut text);
+        assert_eq!(text, b"a\nb\rc\n\nd");
+        assert_eq!(count_lines(&text), 4);
+        assert_eq!(count_lines(b""), 0);
+    }
+}

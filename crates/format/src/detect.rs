@@ -1,0 +1,49 @@
+//! Tells formats apart by content, never by a file's name.
+
+use crate::{READERS, Reader};
+
+/// The reader of an input that begins with these bytes (decompressed; 64 KiB, or all there is).
+pub fn detect(head: &[u8]) -> Option<&'static dyn Reader> {
+    READERS.iter().copied().find(|reader| reader.detect(head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: Option<&str>) {
+        assert_eq!(detect(text.as_bytes()).map(Reader::name), expect, "{text}");
+    }
+
+    #[test]
+    fn perf_script_text() {
+        let name = Some("perf script");
+        check("app 12 1.5: cycles: \n\t 4a1 main (/bin/app)\n", name);
+        check("# ========\n# captured on: today\n#\napp 12 [000] 1.5: 1 cycles: \n", name);
+        check("java 19983 cycles:\nffffffff8103d0ca f ([kernel.kallsyms])\n", name);
+        check("\n\t 4a1 main\n\t 4a2 _start\n\n", name);
+        check("app \n\t 4a1 main (/bin/app)\n", name);
+        check("          app 12 1.5: sched:sched_switch: prev_comm=a next_prio=0\n", name);
+        check("app 12 [000] 1.5: 1 cycles: \r\n\t 4a1 main (/bin/app)\r\n", name);
+    }
+
+    #[test]
+    fn folded_text() {
+        let name = Some("folded");
+        check("app;main;work 12\n", name);
+        check("app;main;work 12", name);
+        check("# a remark\napp;main;work 12 34\napp 1.5 2\n", name);
+        check("main 5\r\n", name);
+        check("foo 12 3\n", name);
+        check("app;no count\napp;main 2\n", name);
+    }
+
+    #[test]
+    fn neither() {
+        check("", None);
+        check("\n\n", None);
+        check("hello world\n", None);
+        check("<svg xmlns='http://www.w3.org/2000/svg'/>\n", None);
+        check("{\"version\": 1}\n", None);
+    }
+}

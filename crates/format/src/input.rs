@@ -1,0 +1,177 @@
+//! Where bytes come from: files, standard input, memory; decompressed on the way.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+/// How much of an input is looked at to tell its format.
+const HEAD: usize = 64 << 10;
+
+/// A file in a compressed file in a compressed file: no more than that.
+const LAYERS: usize = 3;
+
+/// An input that was opened but not looked into yet.
+///
+/// Files are read, not mapped: a copy through a buffer that stays in the CPU's cache costs less
+/// than the page faults of a mapping, the memory in use does not grow with the file, and a file
+/// that is cut short meanwhile cannot kill the process.
+pub struct Input {
+    name: String,
+    source: Box<dyn Read + Send>,
+}
+
+impl Input {
+    /// Opens a file.
+    ///
+    /// # Errors
+    ///
+    /// As [`File::open`].
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self::stream(&path.display().to_string(), File::open(path)?))
+    }
+
+    /// Standard input.
+    pub fn stdin() -> Self {
+        Self::stream("standard input", io::stdin())
+    }
+
+    /// Bytes in memory, with a name for warnings.
+    pub fn bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        Self::stream(name, Cursor::new(bytes.into()))
+    }
+
+    /// Anything that can be read, with a name for warnings.
+    pub fn stream(name: &str, source: impl Read + Send + 'static) -> Self {
+        Self { name: name.to_owned(), source: Box::new(source) }
+    }
+
+    /// What warnings and errors call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads the beginning. gzip and zstd are recognized by their first bytes, whatever the file is
+    /// called, and decompressed.
+    ///
+    /// # Errors
+    ///
+    /// Those of the source, if not even the first byte could be read.
+    pub fn begin(self) -> io::Result<Head> {
+        let Self { name, mut source } = self;
+        for _ in 0..LAYERS {
+            let (head, complete, error) = read_head(&mut source);
+            let rest: Box<dyn Read + Send> = match error {
+                Some(error) if head.is_empty() => return Err(error),
+                Some(error) => Box::new(Failing(Some(error))),
+                None => source,
+            };
+            // The magic numbers of RFC 1952 and RFC 8878.
+            source = match head.as_slice() {
+                [0x1f, 0x8b, ..] => {
+                    Box::new(flate2::read::MultiGzDecoder::new(Cursor::new(head).chain(rest)))
+                }
+                [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+                    Box::new(zstd::stream::read::Decoder::new(Cursor::new(head).chain(rest))?)
+                }
+                _ => return Ok(Head { name, head, complete, rest }),
+            };
+        }
+        Err(io::Error::other("compressed too many times"))
+    }
+}
+
+/// The first bytes of a source, whether that is all, and the error that ended it.
+fn read_head(source: &mut dyn Read) -> (Vec<u8>, bool, Option<io::Error>) {
+    let mut head = Vec::with_capacity(HEAD);
+    match source.take(HEAD as u64).read_to_end(&mut head) {
+        Ok(count) => (head, count < HEAD, None),
+        Err(error) => (head, false, Some(error)),
+    }
+}
+
+/// Repeats an error that came after some bytes that are still to be read.
+struct Failing(Option<io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
+/// An input whose first bytes are known.
+pub struct Head {
+    name: String,
+    head: Vec<u8>,
+    complete: bool,
+    rest: Box<dyn Read + Send>,
+}
+
+impl Head {
+    /// What warnings and errors call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The first bytes, decompressed: 64 KiB, or all there are.
+    pub fn bytes(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Whether [`bytes`](Self::bytes) is the whole input.
+    pub fn is_whole(&self) -> bool {
+        self.complete
+    }
+
+    /// All bytes from the first one on, decompressed.
+    pub fn into_stream(self) -> Box<dyn Read + Send> {
+        Box::new(Cursor::new(self.head).chain(self.rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).expect("writing to memory");
+        encoder.finish().expect("writing to memory")
+    }
+
+    fn read(bytes: &[u8]) -> io::Result<Vec<u8>> {
+        let mut all = Vec::new();
+        Input::bytes("x", bytes).begin()?.into_stream().read_to_end(&mut all)?;
+        Ok(all)
+    }
+
+    #[test]
+    fn compressed_inputs_are_told_by_their_bytes() {
+        let text = "main;work 1\n".repeat(20_000);
+        let text = text.as_bytes();
+        assert_eq!(read(text).expect("plain"), text);
+        assert_eq!(read(&gzip(text)).expect("gzip"), text);
+        assert_eq!(
+            read(&[gzip(text), gzip(text)].concat()).expect("members"),
+            [text, text].concat()
+        );
+        assert_eq!(read(&zstd::encode_all(text, 1).expect("zstd")).expect("zstd"), text);
+        assert_eq!(read(&gzip(&gzip(text))).expect("twice"), text);
+        assert!(read(&gzip(&gzip(&gzip(&gzip(text))))).is_err());
+        assert_eq!(read(b"").expect("empty"), b"");
+    }
+
+    #[test]
+    fn what_comes_before_a_cut_is_still_read() {
+        let noise: Vec<u8> =
+            (0..200_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        let whole = gzip(&noise);
+        let mut all = Vec::new();
+        let head = Input::bytes("x", &whole[..whole.len() / 2]).begin().expect("a first part");
+        assert!(!head.is_whole());
+        assert!(head.into_stream().read_to_end(&mut all).is_err());
+        assert!(all.len() > noise.len() / 3);
+        assert_eq!(all, noise[..all.len()]);
+    }
+}

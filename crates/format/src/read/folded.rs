@@ -1,0 +1,429 @@
+//! Folded stacks: one line a stack, frames parted by semicolons, root first, and its count.
+//!
+//! ```text
+//! java;start_thread;java_start;GCTaskThread::run 14
+//! # two counts, of which a difference is drawn
+//! java;start_thread;java_start 14 17
+//! # decimals are exact
+//! java;start_thread 0.25
+//! ```
+//!
+//! Frames may hold blanks and numbers: the count is what follows the last blank, and there are two
+//! counts only if every line at the beginning of the file has two.
+//!
+//! What makes it fast: the lines are mostly sorted, so that each shares its callers with the line
+//! before; only the frames after those are looked at.
+
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, Strings, ValueType};
+
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::chunks::{Chunks, count_lines};
+use crate::warnings::{LocalWarnings, WarningKind};
+
+/// See the module.
+pub struct Folded;
+
+/// As many decimals as nanoseconds have to a second; more would leave too few digits before them.
+const MOST_DECIMALS: u8 = 9;
+
+impl Reader for Folded {
+    fn name(&self) -> &'static str {
+        "folded"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        let mut lines = data_lines(head).take(100).peekable();
+        lines.peek().is_some() && lines.any(|line| matches!(split_count(line), Split::Count(..)))
+    }
+
+    fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let two = has_two_counts(input.bytes());
+        Ok(read_chunks(Chunks::new(input.into_stream(), last_line_end), two, &name))
+    }
+}
+
+fn read_chunks(chunks: Chunks, two: bool, name: &str) -> Reading {
+    let value_types = if two {
+        vec![ValueType::new("before", "count"), ValueType::new("after", "count")]
+    } else {
+        vec![ValueType::samples()]
+    };
+    let mut parser = Parser {
+        profile: Profile::new(value_types),
+        warnings: LocalWarnings::default(),
+        frames: Vec::new(),
+        previous: Vec::new(),
+        callers: Vec::new(),
+    };
+    let mut lines = Vec::new();
+    let mut text = Vec::new();
+    while let Some(chunk) = chunks.next(&mut text) {
+        lines.push(count_lines(&text));
+        parser.parse(&text, chunk);
+    }
+    let mut warnings = LocalWarnings::gather(vec![parser.warnings], name, &lines);
+    if let Some(cause) = chunks.into_error() {
+        warnings.add(WarningKind::Truncated(cause), 1, []);
+    }
+    Reading { profile: parser.profile, warnings, event: None }
+}
+
+fn last_line_end(text: &[u8]) -> Option<usize> {
+    memchr::memrchr(b'\n', text).map(|at| at + 1)
+}
+
+/// The lines that should have a count.
+fn data_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    text.split(|&byte| byte == b'\n')
+        .map(<[u8]>::trim_ascii_end)
+        .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
+}
+
+/// Whether every line of `head`, but the last, which may be cut, has two counts.
+fn has_two_counts(head: &[u8]) -> bool {
+    let complete = memchr::memrchr(b'\n', head).filter(|_| head.len() >= 64 << 10);
+    let mut any = false;
+    for line in data_lines(&head[..complete.unwrap_or(head.len())]) {
+        match split_count(line) {
+            Split::Count(stack, _) if matches!(split_count(stack), Split::Count(..)) => any = true,
+            Split::Count(..) => return false,
+            Split::None | Split::OutOfRange => {}
+        }
+    }
+    any
+}
+
+/// A number of 10^-`decimals`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Decimal {
+    value: u64,
+    decimals: u8,
+}
+
+enum Split<'a> {
+    /// The stack and the count after it.
+    Count(&'a [u8], Decimal),
+    /// There is no count.
+    None,
+    /// There is one that no column can hold.
+    OutOfRange,
+}
+
+/// Parts a line, whose end is trimmed, at its last blank.
+fn split_count(line: &[u8]) -> Split<'_> {
+    let digits =
+        line.iter().rev().take_while(|&&byte| byte.is_ascii_digit() || byte == b'.').count();
+    let (before, count) = line.split_at(line.len() - digits);
+    let stack = before.trim_ascii_end();
+    if count.is_empty() || stack.len() == before.len() || stack.is_empty() {
+        return Split::None;
+    }
+    let mut value = 0u64;
+    let mut decimals: Option<u8> = None;
+    for &digit in count {
+        if digit == b'.' {
+            if decimals.replace(0).is_some() {
+                return Split::None;
+            }
+            continue;
+        }
+        let more = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit - b'0')));
+        let Some(more) = more else { return Split::OutOfRange };
+        value = more;
+        if let Some(decimals) = &mut decimals {
+            *decimals += 1;
+            if *decimals > MOST_DECIMALS {
+                return Split::OutOfRange;
+            }
+        }
+    }
+    if count == b"." {
+        return Split::None;
+    }
+    Split::Count(stack, Decimal { value, decimals: decimals.unwrap_or(0) })
+}
+
+struct Parser {
+    profile: Profile,
+    warnings: LocalWarnings,
+    /// The frame of each string, as far as there is one.
+    frames: Vec<Option<FrameId>>,
+    /// The stack of the line before.
+    previous: Vec<u8>,
+    /// For each frame of that line, where its text ends, and the stack that it is the leaf of.
+    callers: Vec<(usize, StackId)>,
+}
+
+impl Parser {
+    fn parse(&mut self, text: &[u8], chunk: u64) {
+        let start = if chunk == 0 && text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        let mut at = start;
+        while at < text.len() {
+            let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
+            let line = text[at..end].trim_ascii_end();
+            if !line.is_empty()
+                && line[0] != b'#'
+                && let Err(kind) = self.line(line)
+            {
+                self.warn(kind, text, chunk, at);
+            }
+            at = end + 1;
+        }
+    }
+
+    fn warn(&mut self, kind: WarningKind, text: &[u8], chunk: u64, at: usize) {
+        let line = || memchr::memchr_iter(b'\n', &text[..at]).count() as u64;
+        self.warnings.add(kind, chunk, line);
+    }
+
+    /// Adds a line. An error is what is wrong with it; if that is no loss, it was added.
+    fn line(&mut self, line: &[u8]) -> Result<(), WarningKind> {
+        let count = |split| match split {
+            Split::Count(stack, count) => Ok((stack, count)),
+            Split::None => Err(WarningKind::NoCount),
+            Split::OutOfRange => Err(WarningKind::CountOutOfRange),
+        };
+        let (mut stack, last) = count(split_count(line))?;
+        let mut values = [0, 0];
+        let columns = self.profile.value_types.len();
+        if columns == 2 {
+            let first;
+            (stack, first) = count(split_count(stack)).map_err(|kind| match kind {
+                WarningKind::NoCount => WarningKind::OneCount,
+                kind => kind,
+            })?;
+            values = [self.scaled(0, first)?, self.scaled(1, last)?];
+        } else {
+            values[0] = self.scaled(0, last)?;
+        }
+        match std::str::from_utf8(stack) {
+            Ok(text) => {
+                let stack = self.stack(text);
+                self.profile.push(Sample::new(stack), &values[..columns]);
+                Ok(())
+            }
+            Err(_) => {
+                let stack = self.stack(&String::from_utf8_lossy(stack));
+                self.profile.push(Sample::new(stack), &values[..columns]);
+                Err(WarningKind::InvalidUtf8)
+            }
+        }
+    }
+
+    /// The count in units of the column, which is made finer if need be.
+    fn scaled(&mut self, column: usize, count: Decimal) -> Result<u64, WarningKind> {
+        let of = &mut self.profile.value_types[column].decimals;
+        if count.decimals > *of {
+            self.profile.samples.scale(column, 10u64.pow(u32::from(count.decimals - *of)));
+            *of = count.decimals;
+        }
+        count
+            .value
+            .checked_mul(10u64.pow(u32::from(*of - count.decimals)))
+            .ok_or(WarningKind::CountOutOfRange)
+    }
+
+    /// The stack of frames that `text` lists.
+    fn stack(&mut self, text: &str) -> StackId {
+        // Whole frames that this line shares with the one before.
+        let shared = shared_prefix(text.as_bytes(), &self.previous);
+        let ends_here = |end: usize| end == text.len() || text.as_bytes()[end] == b';';
+        let ended_there = |end: usize| end <= shared;
+        while self.callers.last().is_some_and(|&(end, _)| !ended_there(end) || !ends_here(end)) {
+            self.callers.pop();
+        }
+        let (mut at, mut stack) =
+            self.callers.last().map_or((0, StackId::ROOT), |&(end, stack)| (end + 1, stack));
+        while at <= text.len() {
+            let end = memchr::memchr(b';', &text.as_bytes()[at..]).map_or(text.len(), |n| at + n);
+            let name = &text[at..end];
+            let name = if name.trim_ascii().is_empty() { "" } else { name };
+            // Nothing before a first or after a last semicolon is no frame; between two it is one
+            // without a name.
+            if !name.is_empty() || (at > 0 && end < text.len()) {
+                stack = self.push_frame(stack, name);
+            }
+            self.callers.push((end, stack));
+            at = end + 1;
+        }
+        self.previous.truncate(shared);
+        self.previous.extend_from_slice(&text.as_bytes()[shared..]);
+        stack
+    }
+
+    fn push_frame(&mut self, caller: StackId, name: &str) -> StackId {
+        let Profile { strings, frames, stacks, .. } = &mut self.profile;
+        let name = Strings::intern(strings, name);
+        if self.frames.len() <= name.index() {
+            self.frames.resize(name.index() + 1, None);
+        }
+        let frame = *self.frames[name.index()]
+            .get_or_insert_with(|| frames.intern(Frame::named(name, FrameKind::User)));
+        stacks.intern(caller, frame)
+    }
+}
+
+/// How many bytes `a` and `b` begin with alike.
+fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+    let words = a.chunks_exact(8).zip(b.chunks_exact(8));
+    let mut shared = 0;
+    for (a, b) in words {
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+        let differ = word(a) ^ word(b);
+        if differ != 0 {
+            return shared + (differ.trailing_zeros() / 8) as usize;
+        }
+        shared += 8;
+    }
+    shared + a[shared..].iter().zip(&b[shared..]).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Input, Warnings, read, write_folded};
+    use pyrograph_profile::{LabelOptions, Tree};
+
+    fn fold(text: &[u8]) -> (String, Vec<String>) {
+        let input = Input::bytes("x", text).begin().expect("bytes in memory");
+        let reading = Folded.read(input, &Options::default()).expect("folded text");
+        (folded(&reading.profile), shown(&reading.warnings))
+    }
+
+    fn folded(profile: &Profile) -> String {
+        let mut out = Vec::new();
+        write_folded(&Tree::new(profile, &LabelOptions::default()), &mut out).expect("to memory");
+        String::from_utf8(out).expect("folded text is UTF-8")
+    }
+
+    fn shown(warnings: &Warnings) -> Vec<String> {
+        warnings.iter().map(ToString::to_string).collect()
+    }
+
+    fn check(text: &str, expect: &str) {
+        assert_eq!(fold(text.as_bytes()), (expect.to_owned(), vec![]), "{text}");
+    }
+
+    fn check_warns(text: &[u8], expect: &str, warnings: &[&str]) {
+        let (folded, warned) = fold(text);
+        assert_eq!(folded, expect);
+        assert_eq!(warned, warnings);
+    }
+
+    #[test]
+    fn equal_stacks_are_summed_and_sorted() {
+        check("b;c 1\na;b 2\na;b;c 3\na;b 4\n", "a;b 6\na;b;c 3\nb;c 1\n");
+        check("a 1", "a 1\n");
+        check("a;b 1\r\na;b 2\r\n", "a;b 3\n");
+        check("\n\na 1  \n\n", "a 1\n");
+        check("\u{feff}a 1\n# remark 3\n", "a 1\n");
+    }
+
+    #[test]
+    fn names_may_hold_blanks_and_numbers() {
+        check("a b;c 1 d 2\n", "a b;c 1 d 2\n");
+        check("f 1 7\nmain 5\n", "f 1 7\nmain 5\n");
+        check("operator()(int, char) 3\n", "operator()(int, char) 3\n");
+        check("a;1.5 2\n", "a;1.5 2\n");
+        check("a\t5\n", "a 5\n");
+    }
+
+    #[test]
+    fn frames_that_begin_alike_are_not_the_same() {
+        check("a;bc 1\na;b 2\na;bcd 4\na 8\nab 16\n", "a 8\na;b 2\na;bc 1\na;bcd 4\nab 16\n");
+        check("a;b;c 1\na;b 1\na;b;c 1\na;b;cd 1\n", "a;b 1\na;b;c 2\na;b;cd 1\n");
+    }
+
+    #[test]
+    fn semicolons_without_a_frame() {
+        check(";a;b 1\n", "a;b 1\n");
+        check("a;b; 1\n", "a;b 1\n");
+        check("a;;b 1\na;;c 1\na;b 1\n", "a;[unknown];b 1\na;[unknown];c 1\na;b 1\n");
+        check("a; 1\na;b 1\na;;b 1\n;a;b 1\n", "a 1\na;[unknown];b 1\na;b 2\n");
+    }
+
+    #[test]
+    fn two_counts() {
+        check("a;b 1 2\na;c 0 5\n", "a;b 1 2\na;c 0 5\n");
+        check("a;b 1.5 2\n", "a;b 1.5 2\n");
+        check_warns(
+            b"a;b 1 2\na;c 5\na;d x\n".repeat(1).as_slice(),
+            // Not all lines have two: so there is one.
+            "a;b 1 2\na;c 5\n",
+            &["1 line without a count was skipped (x:3)"],
+        );
+        let mut text = b"a;b 1 2\n".repeat(10_000);
+        text.extend_from_slice(b"a;c 5\n");
+        check_warns(
+            &text,
+            "a;b 10000 20000\n",
+            &["1 line with one count was skipped: the file has two (x:10001)"],
+        );
+    }
+
+    #[test]
+    fn decimals_are_exact() {
+        check("a 0.1\na 0.2\nb 3\n", "a 0.3\nb 3\n");
+        check("b 3\na 0.000000001\n", "a 0.000000001\nb 3\n");
+        check("a 1.50\na 1.\nb .5\n", "a 2.5\nb 0.5\n");
+        check("a 18446744073709551615\n", "a 18446744073709551615\n");
+    }
+
+    #[test]
+    fn lines_that_are_not_understood_are_counted_and_named() {
+        check_warns(
+            b"a;b 1\na;b\na;b 1x\na;b -3\n5\na 1.2.3\n",
+            "a;b 1\n",
+            &["5 lines without a count were skipped (x:2, x:3, x:4, \u{2026})"],
+        );
+        check_warns(
+            b"a 1\na 18446744073709551616\na 0.0000000001\n",
+            "a 1\n",
+            &["2 lines were skipped: the count is out of range (x:2, x:3)"],
+        );
+        check_warns(
+            b"a;b\xff 1\na;b\xfe 2\n",
+            "a;b\u{fffd} 3\n",
+            &["2 lines had bytes that are not UTF-8, now replaced (x:1, x:2)"],
+        );
+    }
+
+    #[test]
+    fn several_files_are_added_up() {
+        let inputs = vec![Input::bytes("a", "m;a 1\n"), Input::bytes("b", "m;a 2.5\nm;b 1\n")];
+        let (profile, _) = read(inputs, &Options::default()).expect("both are folded text");
+        assert_eq!(folded(&profile), "m;a 3.5\nm;b 1\n");
+        let inputs = vec![Input::bytes("a", "m;a 1\n"), Input::bytes("b", "m;a 2 3\n")];
+        let error = read(inputs, &Options::default()).expect_err("one count and two");
+        assert_eq!(
+            error.to_string(),
+            "add b, which counts before (count), after (count), to what counts samples (count)"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_make_no_difference(text in "([ab;. 1-9#\r]{0,12}\n){0,30}", size in 1usize..64) {
+            let whole = fold(text.as_bytes());
+            let source = Box::new(Cursor::new(text.clone().into_bytes()));
+            let chunks = Chunks::with_size(source, last_line_end, size);
+            let reading = read_chunks(chunks, has_two_counts(text.as_bytes()), "x");
+            prop_assert_eq!((folded(&reading.profile), shown(&reading.warnings)), whole);
+        }
+
+        #[test]
+        fn what_was_written_is_read_again(text in "([ab;. 1-9]{0,12} [1-9]\n){0,30}") {
+            let (once, _) = fold(text.as_bytes());
+            let (twice, warnings) = fold(once.as_bytes());
+            prop_assert_eq!(once, twice);
+            prop_assert_eq!(warnings, Vec::<String>::new());
+        }
+    }
+}

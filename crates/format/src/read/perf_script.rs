@@ -1,0 +1,132 @@
+//! The text that `perf script` prints, in every form that real versions print it.
+//!
+//! A sample is a first line, its frames, leaf first, and a blank line:
+//!
+//! ```text
+//! perf   977/977   [000] 7628263.042515: cycles:
+//!         ffffffff8104f45a native_write_msr_safe ([kernel.kallsyms])
+//!             7f183b22aec7 __GI___ioctl (/lib/x86_64-linux-gnu/libc-2.19.so)
+//!                   415ad5 [unknown] (/usr/lib/linux-tools-3.13.0-44/perf)
+//!
+//! ```
+//!
+//! Without callchains it is one line, with no blank line after it. See [`header`] and [`frame`] for
+//! the forms of the lines.
+//!
+//! What makes it fast: a profile repeats itself. The frames of a sample are looked up as one block
+//! of bytes among those seen before, and only if they are new are they parsed; each line of them is
+//! looked up, too, before it is parsed. The input is cut between samples, and the pieces are parsed
+//! by as many threads as there are CPUs; what each found is joined in the order of the input, so
+//! that the result is the same for any number of threads.
+
+mod frame;
+mod header;
+mod join;
+mod name;
+mod worker;
+
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::thread;
+
+use worker::{Part, Worker};
+
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::chunks::Chunks;
+
+/// See the module.
+pub struct PerfScript;
+
+impl Reader for PerfScript {
+    fn name(&self) -> &'static str {
+        "perf script"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        let mut lines = head.split(|&byte| byte == b'\n').take(2000).peekable();
+        while let Some(line) = lines.next() {
+            let line = line.trim_ascii_end();
+            let next = lines.peek().copied().unwrap_or_default();
+            if line.starts_with(b"\t") && is_frame(line) || header::parse(line).is_some() {
+                return true;
+            }
+            if !line.is_empty()
+                && !line.starts_with(b"#")
+                && next.starts_with(b"\t")
+                && is_frame(next)
+            {
+                return header::parse_weak(line).is_some();
+            }
+        }
+        false
+    }
+
+    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let workers = match options.workers {
+            _ if input.is_whole() => 1,
+            0 => thread::available_parallelism().map_or(1, NonZero::get),
+            workers => workers,
+        };
+        let chunks = Chunks::new(input.into_stream(), last_cut);
+        Ok(read_chunks(chunks, workers, &name, options))
+    }
+}
+
+/// Parses the pieces with this many threads.
+fn read_chunks(chunks: Chunks, workers: usize, name: &str, options: &Options) -> Reading {
+    let work = || Worker::new(options).run(&chunks);
+    let parts: Vec<Part> = thread::scope(|scope| {
+        let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
+        let mut parts = vec![work()];
+        parts.extend(
+            others
+                .into_iter()
+                .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))),
+        );
+        parts
+    });
+    join::join(parts, name, chunks.into_error(), options)
+}
+
+/// Whether a line can be read as a frame.
+fn is_frame(line: &[u8]) -> bool {
+    std::str::from_utf8(line).is_ok_and(|line| frame::parse(line).is_some())
+}
+
+/// The last place in `text` before which one sample ends and the next may begin.
+fn last_cut(text: &[u8]) -> Option<usize> {
+    // Nearly always there is one near the end.
+    const NEAR: usize = 64 << 10;
+    let near = text.len().saturating_sub(NEAR);
+    last_cut_in(&text[near..]).map(|at| near + at).or_else(|| last_cut_in(text))
+}
+
+/// The end of the last blank line, or else, where samples are single lines, the begin of the last
+/// complete first line.
+fn last_cut_in(text: &[u8]) -> Option<usize> {
+    let mut header_at = None;
+    let mut end = memchr::memrchr(b'\n', text)?;
+    loop {
+        let start = memchr::memrchr(b'\n', &text[..end])? + 1;
+        let line = text[start..end].strip_suffix(b"\r").unwrap_or(&text[start..end]);
+        if line.is_empty() {
+            return Some(end + 1);
+        }
+        // Where lines are not indented, they may be all there is.
+        if header_at.is_none() && !line.starts_with(b"\t") && header::parse(line).is_some() {
+            header_at = Some(start);
+            // One more sample without a blank line between makes it sure that none will come.
+        } else if let Some(at) = header_at
+            && !line.starts_with(b"\t")
+            && header::parse(line).is_some()
+        {
+            return Some(at);
+        }
+        end = start - 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,295 @@
+//! The lines of a sample after its first.
+//!
+//! ```text
+//!     ffffffff815eba2a __handle_mm_fault+0x7a ([kernel.kallsyms])
+//!               101a07 __GI_munmap+0x7 (inlined)
+//!                 10b2 main+0x22 (/tmp/my dir/w (x))
+//!   w.c:9
+//!               101a07 __GI_munmap+0x7
+//!   syscall-template.S:117 (inlined)
+//!                 2aff [unknown] ([unknown])
+//!             10b2 main
+//!             10b2
+//! ```
+//!
+//! The two lines that begin with two blanks are what `-F +srcline` adds to the frame before them.
+
+use pyrograph_profile::FrameKind;
+
+/// A frame as it is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameLine<'a> {
+    /// The instruction's address: relative to the file for an ELF file, else absolute.
+    pub address: u64,
+    /// The function without the offset in it; empty if not known.
+    pub symbol: &'a str,
+    /// What holds the code; empty if not known.
+    pub module: &'a str,
+    /// Source file; empty if not known.
+    pub file: &'a str,
+    /// Source line; 0 if not known.
+    pub line: u32,
+    /// Whether it is a call that the compiler inlined into the next frame.
+    pub inlined: bool,
+}
+
+impl FrameLine<'_> {
+    /// What sort of code it is, as far as module and address tell.
+    pub fn kind(&self) -> FrameKind {
+        if self.inlined { FrameKind::Inlined } else { module_kind(self.module) }
+    }
+}
+
+/// Reads a frame; `text` may have a second line, with the source.
+pub fn parse(text: &str) -> Option<FrameLine<'_>> {
+    let (line, source) = text.split_once('\n').unwrap_or((text, ""));
+    let line = line.trim_ascii();
+    let digits = line.bytes().take_while(u8::is_ascii_hexdigit).count();
+    if !(1..=16).contains(&digits) {
+        return None;
+    }
+    let address = u64::from_str_radix(&line[..digits], 16).ok()?;
+    let after = &line[digits..];
+    if !after.is_empty() && !after.starts_with([' ', '\t']) {
+        return None;
+    }
+    let (symbol, module) = split_module(after.trim_ascii_start());
+    let mut frame = FrameLine { address, ..FrameLine::default() };
+    frame.symbol = match without_offset(symbol.trim_ascii_end()) {
+        "[unknown]" => "",
+        symbol => symbol,
+    };
+    match module.strip_suffix(" (deleted)").unwrap_or(module) {
+        "inlined" => frame.inlined = true,
+        "[unknown]" | "unknown" => {}
+        module => frame.module = without_offset(module),
+    }
+    add_source(&mut frame, source);
+    Some(frame)
+}
+
+/// Whether a line that does not begin with a tab could be a frame: `ffffffff8103d0ca f (...)`.
+/// Old versions print frames so, and `-F` without `dso` leaves out the brackets.
+pub fn is_likely(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    match line.get(digits) {
+        None => digits >= 4,
+        Some(b' ') => (4..=16).contains(&digits) || (digits > 0 && line.ends_with(b")")),
+        Some(_) => false,
+    }
+}
+
+/// Whether a line is what `-F +srcline` prints below a frame.
+pub fn is_source(line: &[u8]) -> bool {
+    line.starts_with(b"  ") && !is_likely(line)
+}
+
+/// Parts `symbol (module)`. The module's path may hold blanks and brackets, and so may the symbol:
+/// the module begins at the bracket that the last one closes. Where the brackets do not match, it
+/// begins at the first ` (/` or ` ([`.
+fn split_module(text: &str) -> (&str, &str) {
+    let Some(inner) = text.strip_suffix(')') else { return (text, "") };
+    let mut depth = 1;
+    let mut open = None;
+    for (at, byte) in inner.bytes().enumerate().rev() {
+        match byte {
+            b')' => depth += 1,
+            b'(' => depth -= 1,
+            _ => continue,
+        }
+        if depth == 0 && open.is_none() {
+            open = Some(at);
+        }
+    }
+    match open {
+        // All brackets match.
+        Some(at) if depth == 0 => match inner[..at].as_bytes().last() {
+            None | Some(b' ') => (&text[..at], &inner[at + 1..]),
+            // A parameter list: there is no module.
+            Some(_) => (text, ""),
+        },
+        _ => match [" (/", " (["].iter().find_map(|open| inner.find(open)).or(inner.rfind(" (")) {
+            Some(at) => (&text[..at], &inner[at + 2..]),
+            None => (text, ""),
+        },
+    }
+}
+
+/// Drops `+0x7a` from the end.
+fn without_offset(text: &str) -> &str {
+    match text.rfind("+0x") {
+        Some(at)
+            if text.len() > at + 3 && text[at + 3..].bytes().all(|b| b.is_ascii_hexdigit()) =>
+        {
+            &text[..at]
+        }
+        _ => text,
+    }
+}
+
+/// Reads `w.c:9`, `w.c:9 (discriminator 3)`, `w.c:9 (inlined)`. Where the source is not known, perf
+/// prints the module and the address again: `[kernel.kallsyms][ffffffff815eba2a]`.
+fn add_source<'a>(frame: &mut FrameLine<'a>, source: &'a str) {
+    let mut source = source.trim_ascii();
+    if let Some(before) = source.strip_suffix(" (inlined)") {
+        frame.inlined = true;
+        source = before;
+    }
+    if let Some(at) = source.find(" (discriminator") {
+        source = &source[..at];
+    }
+    if let Some((file, line)) = source.rsplit_once(':')
+        && let Ok(line) = line.parse()
+        && !file.is_empty()
+        && !file.starts_with("??")
+    {
+        (frame.file, frame.line) = (file, line);
+    }
+}
+
+/// Names in square brackets that are not kernel modules, as the kernel's `arch_vma_name` and perf
+/// print them.
+const NOT_KERNEL: &[&str] = &[
+    "[vdso",
+    "[vsyscall",
+    "[heap",
+    "[stack",
+    "[anon",
+    "[uprobes",
+    "[vvar",
+    "[sigpage",
+    "[vectors",
+    "[unknown",
+];
+
+/// What sort of code a module holds.
+fn module_kind(module: &str) -> FrameKind {
+    let file = module.rsplit('/').next().unwrap_or(module);
+    let is_kernel = if module.starts_with('[') {
+        !NOT_KERNEL.iter().any(|name| module.starts_with(name))
+    } else {
+        file.starts_with("vmlinux")
+            || [".ko", ".ko.gz", ".ko.xz", ".ko.zst"].iter().any(|end| file.ends_with(end))
+            || module.starts_with("bpf_prog_")
+            || module.starts_with("bpf_trampoline_")
+    };
+    if is_kernel {
+        FrameKind::Kernel
+    } else if is_jit(file) {
+        FrameKind::Jit
+    } else {
+        FrameKind::User
+    }
+}
+
+/// `perf-PID.map`, which a JIT compiler writes, and `jitted-PID-N.so`, which `perf inject --jit`
+/// makes of its dump.
+fn is_jit(file: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let map = file.strip_prefix("perf-").and_then(|file| file.strip_suffix(".map"));
+    let dump = file.strip_prefix("jitted-").and_then(|file| file.strip_suffix(".so"));
+    map.is_some_and(digits) || dump.is_some_and(|numbers| numbers.split('-').all(digits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &str) {
+        let shown = parse(text).map_or("none".to_owned(), |frame| {
+            let kind = format!("{:?}", frame.kind());
+            format!(
+                "{:x}|{}|{}|{}:{}|{kind}",
+                frame.address, frame.symbol, frame.module, frame.file, frame.line
+            )
+        });
+        assert_eq!(shown, expect, "{text}");
+    }
+
+    #[test]
+    fn plain_frames() {
+        check(
+            "\tffffffff815eba2a f+0x7a ([kernel.kallsyms])",
+            "ffffffff815eba2a|f|[kernel.kallsyms]|:0|Kernel",
+        );
+        check("\t   10b2 main (/bin/w)", "10b2|main|/bin/w|:0|User");
+        check("\t   10b2 main+0x1 (/bin/w+0x10b2)", "10b2|main|/bin/w|:0|User");
+        check("\t   10b2 main", "10b2|main||:0|User");
+        check("\t   10b2", "10b2|||:0|User");
+        check("\t   10b2 (/bin/w)", "10b2||/bin/w|:0|User");
+        check("\t   0 [unknown] ([unknown])", "0|||:0|User");
+        check("\t   1f [unknown] (/bin/w)", "1f||/bin/w|:0|User");
+        check(
+            "ffffffff8103d0ca f ([kernel.kallsyms])",
+            "ffffffff8103d0ca|f|[kernel.kallsyms]|:0|Kernel",
+        );
+        check(
+            "\t d70 _start+0xffff018fd5dce000 (/usr/lib/ld-2.24.so)",
+            "d70|_start|/usr/lib/ld-2.24.so|:0|User",
+        );
+    }
+
+    #[test]
+    fn brackets_and_blanks_in_names_and_paths() {
+        check("\t 1 main (/tmp/my dir/w (x))", "1|main|/tmp/my dir/w (x)|:0|User");
+        check("\t 1 main (/tmp/w (deleted))", "1|main|/tmp/w|:0|User");
+        check("\t 1 main (/tmp/my (dir/w)", "1|main|/tmp/my (dir/w|:0|User");
+        check("\t 1 f(int, std::vec (/bin/w)", "1|f(int, std::vec|/bin/w|:0|User");
+        check("\t 1 f(int, std::vec (inlined)", "1|f(int, std::vec||:0|Inlined");
+        check("\t 1 main (/tmp/a)b)", "1|main|/tmp/a)b|:0|User");
+        check("\t 1 f(int, g()) const (/bin/w)", "1|f(int, g()) const|/bin/w|:0|User");
+        check(
+            "\t 1 (anonymous namespace)::f(int) (/bin/w)",
+            "1|(anonymous namespace)::f(int)|/bin/w|:0|User",
+        );
+        check("\t 1 f(void (*)(int))", "1|f(void (*)(int))||:0|User");
+        check("\t 1 operator() (/bin/w)", "1|operator()|/bin/w|:0|User");
+        check(
+            "\t 1 LazyCompile:~f x.<anonymous>:1 (/tmp/perf-12.map)",
+            "1|LazyCompile:~f x.<anonymous>:1|/tmp/perf-12.map|:0|Jit",
+        );
+    }
+
+    #[test]
+    fn sources_and_inlined_calls() {
+        check("\t 10b2 main+0x22 (/bin/w)\n  w.c:9", "10b2|main|/bin/w|w.c:9|User");
+        check(
+            "\t 10b2 main+0x22 (/bin/w)\n  w.c:9 (discriminator 3)",
+            "10b2|main|/bin/w|w.c:9|User",
+        );
+        check("\t 7 f+0x7\n  s.S:117 (inlined)", "7|f||s.S:117|Inlined");
+        check("\t 7 f+0x7 (inlined)", "7|f||:0|Inlined");
+        check("\t 7 f+0x7 ([ext4])\n  [ext4][7]", "7|f|[ext4]|:0|Kernel");
+        check("\t 7 f+0x7 (/bin/w)\n  ??:0", "7|f|/bin/w|:0|User");
+    }
+
+    #[test]
+    fn kinds_of_modules() {
+        for (module, kind) in [
+            ("[kernel.kallsyms]", FrameKind::Kernel),
+            ("[guest.kernel.kallsyms.123]", FrameKind::Kernel),
+            ("[ext4]", FrameKind::Kernel),
+            ("/usr/lib/debug/boot/vmlinux-6.1.0", FrameKind::Kernel),
+            ("/lib/modules/6.1/kernel/fs/ext4/ext4.ko.xz", FrameKind::Kernel),
+            ("bpf_prog_6deef7357e7b4530_sd_fw_egress", FrameKind::Kernel),
+            ("[vdso]", FrameKind::User),
+            ("[heap]", FrameKind::User),
+            ("[stack:12]", FrameKind::User),
+            ("//anon", FrameKind::User),
+            ("/tmp/perf-12.map", FrameKind::Jit),
+            ("/tmp/perf-x.map", FrameKind::User),
+            ("/home/me/.debug/jit/jitted-12-3.so", FrameKind::Jit),
+            ("", FrameKind::User),
+        ] {
+            assert_eq!(module_kind(module), kind, "{module}");
+        }
+    }
+
+    #[test]
+    fn no_frames() {
+        for text in ["", "\t", "\thello world", "\t12345678901234567 f (x)", "\t12:3 f", "w.c:9"] {
+            check(text, "none");
+        }
+    }
+}

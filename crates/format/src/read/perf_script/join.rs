@@ -1,0 +1,226 @@
+//! Puts together what the threads found, in the order of the input.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use pyrograph_profile::{
+    Frame, FrameId, Profile, Sample, StackId, StringId, Thread, ThreadId, ValueType,
+};
+
+use super::worker::{Event, Part, Row, Total};
+use crate::read::{Count, Options, Reading};
+use crate::warnings::{LocalWarnings, WarningKind};
+
+/// One profile of all parts. It depends neither on how many there are nor on which of them got which
+/// piece of the input.
+pub fn join(mut parts: Vec<Part>, name: &str, error: Option<String>, options: &Options) -> Reading {
+    let mut lines: Vec<(u64, u64)> =
+        parts.iter_mut().flat_map(|part| std::mem::take(&mut part.lines)).collect();
+    lines.sort_unstable();
+    let lines: Vec<u64> = lines.into_iter().map(|(_, lines)| lines).collect();
+    let local = parts.iter_mut().map(|part| std::mem::take(&mut part.warnings)).collect();
+    let mut warnings = LocalWarnings::gather(local, name, &lines);
+    if let Some(cause) = error {
+        warnings.add(WarningKind::Truncated(cause), 1, []);
+    }
+
+    let events = Events::gather(&parts);
+    let chosen = events.choose(options.event.as_deref());
+    for (event, _) in events.list.iter().zip(&chosen).filter(|(_, chosen)| !**chosen) {
+        warnings.add(WarningKind::OtherEvent(event.display()), event.samples, []);
+    }
+    let first =
+        events.list.iter().zip(&chosen).find(|(_, chosen)| **chosen).map(|(event, _)| event);
+
+    let mut joined = Joined::new(value_type(first, options.count), &parts);
+    let counts = |part: usize, event: u32| chosen[events.of_part[part][event as usize]];
+    let mut rows: Vec<(usize, Row)> = Vec::new();
+    for (number, part) in parts.iter_mut().enumerate() {
+        let totals = part.totals.drain().map(|(key, Total { weight, first: position })| Row {
+            position,
+            key,
+            weight,
+            cpu: None,
+            time: None,
+        });
+        let all = totals.chain(part.rows.drain(..));
+        rows.extend(all.filter(|row| counts(number, row.key.event)).map(|row| (number, row)));
+    }
+    rows.sort_unstable_by_key(|(_, row)| row.position);
+    match options.detail {
+        crate::Detail::Totals => joined.add_totals(&parts, &rows),
+        crate::Detail::Samples => joined.add_samples(&parts, &rows),
+    }
+    let event = first.map(Event::display).filter(|name| !name.is_empty());
+    Reading { profile: joined.profile, warnings, event }
+}
+
+impl Event {
+    fn display(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
+}
+
+/// What a sample's number means: nanoseconds for the clocks that perf counts time with.
+fn value_type(event: Option<&Event>, count: Count) -> ValueType {
+    let Some(event) = event.filter(|event| event.has_period && count == Count::Period) else {
+        return ValueType::samples();
+    };
+    let name = event.display();
+    let clock =
+        name.split(':').next().is_some_and(|name| matches!(name, "cpu-clock" | "task-clock"));
+    ValueType::new(&name, if clock { "ns" } else { "count" })
+}
+
+/// The events of all parts.
+struct Events {
+    /// In the order of their first samples.
+    list: Vec<Event>,
+    /// For each part, the row in `list` of each of its events.
+    of_part: Vec<Vec<usize>>,
+}
+
+impl Events {
+    fn gather(parts: &[Part]) -> Self {
+        let mut list: Vec<Event> = Vec::new();
+        let mut index: HashMap<&[u8], usize, FixedState> = HashMap::default();
+        for event in parts.iter().flat_map(|part| &part.events) {
+            let at = *index.entry(&event.name).or_insert_with(|| {
+                list.push(Event {
+                    name: event.name.clone(),
+                    first: event.first,
+                    ..Event::default()
+                });
+                list.len() - 1
+            });
+            list[at].samples += event.samples;
+            list[at].first = list[at].first.min(event.first);
+            list[at].has_period |= event.has_period;
+        }
+        list.sort_unstable_by_key(|event| event.first);
+        let index: HashMap<&[u8], usize, FixedState> =
+            list.iter().enumerate().map(|(at, event)| (event.name.as_slice(), at)).collect();
+        let of_part = parts
+            .iter()
+            .map(|part| part.events.iter().map(|event| index[event.name.as_slice()]).collect())
+            .collect();
+        drop(index);
+        Self { list, of_part }
+    }
+
+    /// Which events are counted: the one that is called `wanted`, or else those that are so with
+    /// modifiers; without a wish the first.
+    fn choose(&self, wanted: Option<&str>) -> Vec<bool> {
+        let Some(wanted) = wanted.map(str::as_bytes) else {
+            return (0..self.list.len()).map(|at| at == 0).collect();
+        };
+        let exact: Vec<bool> = self.list.iter().map(|event| event.name == wanted).collect();
+        if exact.contains(&true) {
+            return exact;
+        }
+        let modified = |event: &Event| {
+            event.name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(b":"))
+        };
+        self.list.iter().map(modified).collect()
+    }
+}
+
+/// The profile in the making, and where the rows of each part's tables went.
+struct Joined {
+    profile: Profile,
+    stacks: Vec<Vec<Option<StackId>>>,
+    frames: Vec<Vec<Option<FrameId>>>,
+    threads: Vec<Vec<Option<ThreadId>>>,
+}
+
+impl Joined {
+    fn new(value_type: ValueType, parts: &[Part]) -> Self {
+        let tables = || parts.iter().map(|part| &part.tables);
+        Self {
+            profile: Profile::new(vec![value_type]),
+            stacks: tables().map(|tables| vec![None; tables.stacks.len()]).collect(),
+            frames: tables().map(|tables| vec![None; tables.frames.len()]).collect(),
+            threads: tables().map(|tables| vec![None; tables.threads.len()]).collect(),
+        }
+    }
+
+    fn add_samples(&mut self, parts: &[Part], rows: &[(usize, Row)]) {
+        for (part, row) in rows {
+            let stack = self.stack(*part, &parts[*part].tables, row.key.stack);
+            let thread = self.thread(*part, &parts[*part].tables, row.key.thread);
+            self.profile
+                .push(Sample { stack, thread, cpu: row.cpu, time: row.time }, &[row.weight]);
+        }
+    }
+
+    fn add_totals(&mut self, parts: &[Part], rows: &[(usize, Row)]) {
+        let mut index: HashMap<(StackId, ThreadId), usize, FixedState> = HashMap::default();
+        let mut totals: Vec<(Sample, u64)> = Vec::new();
+        for (part, row) in rows {
+            let stack = self.stack(*part, &parts[*part].tables, row.key.stack);
+            let thread = self.thread(*part, &parts[*part].tables, row.key.thread);
+            let at = *index.entry((stack, thread)).or_insert_with(|| {
+                totals.push((Sample { thread, ..Sample::new(stack) }, 0));
+                totals.len() - 1
+            });
+            totals[at].1 = totals[at].1.saturating_add(row.weight);
+        }
+        for (sample, weight) in totals {
+            self.profile.push(sample, &[weight]);
+        }
+    }
+
+    fn stack(&mut self, part: usize, tables: &Profile, stack: StackId) -> StackId {
+        // From the leaf up to a caller that is known, and back.
+        let mut missing = Vec::new();
+        let mut at = stack;
+        let mut known = loop {
+            if let Some(known) = self.stacks[part][at.index()] {
+                break known;
+            }
+            let Some((parent, frame)) = tables.stacks.get(at) else { break StackId::ROOT };
+            missing.push((at, frame));
+            at = parent;
+        };
+        while let Some((stack, frame)) = missing.pop() {
+            let frame = self.frame(part, tables, frame);
+            known = self.profile.stacks.intern(known, frame);
+            self.stacks[part][stack.index()] = Some(known);
+        }
+        known
+    }
+
+    fn frame(&mut self, part: usize, tables: &Profile, id: FrameId) -> FrameId {
+        if let Some(known) = self.frames[part][id.index()] {
+            return known;
+        }
+        let frame = tables.frames.get(id);
+        let frame = Frame {
+            function: self.string(tables, frame.function),
+            module: self.string(tables, frame.module),
+            file: self.string(tables, frame.file),
+            ..frame
+        };
+        let known = self.profile.frames.intern(frame);
+        self.frames[part][id.index()] = Some(known);
+        known
+    }
+
+    fn thread(&mut self, part: usize, tables: &Profile, id: ThreadId) -> ThreadId {
+        if let Some(known) = self.threads[part][id.index()] {
+            return known;
+        }
+        let thread = tables.threads.get(id);
+        let thread = Thread {
+            process: self.string(tables, thread.process),
+            name: self.string(tables, thread.name),
+            ..thread
+        };
+        let known = self.profile.threads.intern(thread);
+        self.threads[part][id.index()] = Some(known);
+        known
+    }
+
+    fn string(&mut self, tables: &Profile, id: StringId) -> StringId {
+        self.profile.strings.intern(tables.strings.get(id))
+    }
+}

@@ -1,0 +1,497 @@
+//! One thread's share of the work: pieces in, interned stacks and their weights out.
+
+use std::borrow::Cow;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use memchr::memmem;
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, StackId, StringId, Thread, ThreadId};
+
+use super::frame::{self, FrameLine};
+use super::header::{self, Header};
+use super::name;
+use crate::byte_cache::ByteCache;
+use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
+use crate::read::{Count, Detail, Options, ThreadDetail};
+use crate::warnings::{LocalWarnings, WarningKind};
+
+/// Bytes of sample blocks that are remembered.
+const BLOCKS: usize = 32 << 20;
+/// Bytes of frame lines that are remembered: code has only so many places, but JIT code has many.
+const LINES: usize = 64 << 20;
+/// Bytes of thread names that are remembered.
+const THREADS: usize = 4 << 20;
+/// A longer block is not one sample but many of one line each: looking it up would be in vain.
+const LONGEST_BLOCK: usize = 256 << 10;
+
+/// What one thread found.
+#[derive(Default)]
+pub struct Part {
+    /// Strings, frames, stacks and threads; no samples.
+    pub tables: Profile,
+    /// The distinct events, in the order in which this thread met them.
+    pub events: Vec<Event>,
+    /// For [`Detail::Totals`].
+    pub totals: HashMap<Key, Total, FixedState>,
+    /// For [`Detail::Samples`].
+    pub rows: Vec<Row>,
+    pub warnings: LocalWarnings,
+    /// Number and lines of each piece.
+    pub lines: Vec<(u64, u64)>,
+}
+
+/// An event and how often this thread met it.
+#[derive(Default)]
+pub struct Event {
+    pub name: Vec<u8>,
+    pub samples: u64,
+    pub first: Position,
+    /// Whether a sample of it has a period.
+    pub has_period: bool,
+}
+
+/// What is summed up together. The event is an index in [`Part::events`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub stack: StackId,
+    pub thread: ThreadId,
+    pub event: u32,
+}
+
+/// The weight of all samples of a key, and where the first of them stands.
+#[derive(Clone, Copy)]
+pub struct Total {
+    pub weight: u64,
+    pub first: Position,
+}
+
+/// One sample.
+pub struct Row {
+    pub position: Position,
+    pub key: Key,
+    pub weight: u64,
+    pub cpu: Option<u32>,
+    pub time: Option<u64>,
+}
+
+/// Where in the input a sample stands: its piece and its number therein. A piece has at most 64 MiB
+/// and a sample at least two bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position(u64);
+
+impl Position {
+    fn new(chunk: u64, sample: u64) -> Self {
+        Self(chunk << 26 | sample)
+    }
+}
+
+/// The frames of one line: a [`FrameId`], or, with [`MANY`] set, an index in [`Worker::many`].
+type LineFrames = u32;
+const MANY: u32 = 1 << 31;
+
+/// Parses pieces of an input.
+pub struct Worker<'a> {
+    options: &'a Options,
+    part: Part,
+    event_index: HashMap<Vec<u8>, u32, FixedState>,
+    last_event: u32,
+    blocks: ByteCache<StackId>,
+    lines: [ByteCache<LineFrames>; 3],
+    many: Vec<Vec<FrameId>>,
+    threads: ByteCache<ThreadId>,
+    blank_line: memmem::Finder<'static>,
+    /// The frames of the sample at hand, leaf first.
+    path: Vec<FrameId>,
+    chunk: u64,
+    sample: u64,
+}
+
+/// What can go wrong with a line.
+enum Trouble {
+    NotAFrame,
+    NotUtf8,
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(options: &'a Options) -> Self {
+        Self {
+            options,
+            part: Part::default(),
+            event_index: HashMap::default(),
+            last_event: 0,
+            blocks: ByteCache::new(BLOCKS),
+            lines: [ByteCache::new(LINES), ByteCache::new(LINES), ByteCache::new(LINES)],
+            many: Vec::new(),
+            threads: ByteCache::new(THREADS),
+            blank_line: memmem::Finder::new(b"\n\n"),
+            path: Vec::new(),
+            chunk: 0,
+            sample: 0,
+        }
+    }
+
+    /// Parses pieces until there are no more.
+    pub fn run(mut self, chunks: &Chunks) -> Part {
+        let mut text = Vec::new();
+        while let Some(chunk) = chunks.next(&mut text) {
+            self.part.lines.push((chunk, count_lines(&text)));
+            drop_carriage_returns(&mut text);
+            (self.chunk, self.sample) = (chunk, 0);
+            self.blocks(&text);
+        }
+        self.part
+    }
+
+    /// Parses what stands between blank lines.
+    fn blocks(&mut self, text: &[u8]) {
+        let mut at = 0;
+        while at < text.len() {
+            if text[at] == b'\n' {
+                at += 1;
+                continue;
+            }
+            let end = self.blank_line.find(&text[at..]).map_or(text.len(), |length| at + length);
+            self.block(text, at, end);
+            at = end + 2;
+        }
+    }
+
+    /// Parses the lines from `start` to `end`, among which no blank one is. Nearly always they are
+    /// one sample, and nearly as often its frames were seen before.
+    fn block(&mut self, text: &[u8], start: usize, end: usize) {
+        let block = &text[start..end];
+        let block = block.strip_suffix(b"\n").unwrap_or(block);
+        let Some(newline) = memchr::memchr(b'\n', block) else {
+            return self.lines(text, start, end);
+        };
+        let (first, body) = (&block[..newline], &block[newline + 1..]);
+        if body.len() > LONGEST_BLOCK || first.first() == Some(&b'\t') {
+            return self.lines(text, start, end);
+        }
+        let Some(header) = header::parse(first).filter(|header| !header.is_other_record()) else {
+            return self.lines(text, start, end);
+        };
+        let hash = self.blocks.hash(body);
+        let stack = match self.blocks.get(hash, body) {
+            Some(stack) => stack,
+            None => {
+                if !self.all_frames(body) {
+                    return self.lines(text, start, end);
+                }
+                let stack = self.intern_path();
+                self.blocks.insert(hash, body, stack);
+                stack
+            }
+        };
+        self.add(&header, stack, text, start);
+    }
+
+    /// Reads `body` into the path, if every line of it is a frame, and fit to be remembered.
+    fn all_frames(&mut self, body: &[u8]) -> bool {
+        self.path.clear();
+        let mut at = 0;
+        while at < body.len() {
+            let end = unit_end(body, at);
+            let unit = &body[at..end];
+            if !begins_frame(unit) || self.push_frames(unit).is_err() {
+                return false;
+            }
+            at = end + 1;
+        }
+        true
+    }
+
+    /// Reads lines one by one, whatever they are.
+    fn lines(&mut self, text: &[u8], start: usize, end: usize) {
+        let block = &text[start..end];
+        let mut sample: Option<(Header<'_>, usize)> = None;
+        let mut skipping = false;
+        let mut at = 0;
+        self.path.clear();
+        while at < block.len() {
+            let unit = &block[at..unit_end(block, at)];
+            let line = &unit[..memchr::memchr(b'\n', unit).unwrap_or(unit.len())];
+            let place = start + at;
+            if begins_frame(line) {
+                at += unit.len() + 1;
+                if !skipping {
+                    sample.get_or_insert((Header::default(), place));
+                    if let Err(trouble) = self.push_frames(unit) {
+                        self.push_troubled(unit, trouble, text, place);
+                    }
+                }
+                continue;
+            }
+            at += line.len() + 1;
+            let next = block.get(at..).unwrap_or_default();
+            let first_of_block = sample.is_none() && !skipping;
+            if let Some(header) = header::parse(line).or_else(|| weak(line, next, first_of_block)) {
+                self.finish(sample.take(), text);
+                skipping = header.is_other_record();
+                if !skipping {
+                    sample = Some((header, place));
+                }
+            } else if line.starts_with(b"#") || skipping {
+                // A remark; a line of what was skipped already.
+            } else if sample.is_some() {
+                self.warn(WarningKind::UnreadableLine, text, place);
+            } else {
+                self.warn(WarningKind::UnreadableSample, text, place);
+                skipping = true;
+            }
+        }
+        self.finish(sample, text);
+    }
+
+    /// Adds the sample whose frames are in the path. Without any, its first line may hold one.
+    fn finish(&mut self, sample: Option<(Header<'_>, usize)>, text: &[u8]) {
+        let Some((header, place)) = sample else { return };
+        if self.path.is_empty() && frame::is_likely(header.rest) {
+            // What is no frame there is an argument of a tracepoint.
+            let unit = last_frame(header.rest);
+            if let Err(Trouble::NotUtf8) = self.push_frames(unit) {
+                self.push_troubled(unit, Trouble::NotUtf8, text, place);
+            }
+        }
+        if self.path.is_empty() && header.comm.is_empty() {
+            // Folded text has no line without a name.
+            let unknown = self.part.tables.frames.intern(Frame::default());
+            self.path.push(unknown);
+        }
+        let stack = self.intern_path();
+        self.path.clear();
+        self.add(&header, stack, text, place);
+    }
+
+    /// Adds the frames of a line (and of the source line below it) to the path.
+    fn push_frames(&mut self, unit: &[u8]) -> Result<(), Trouble> {
+        let variant = self.variant();
+        let hash = self.lines[variant].hash(unit);
+        let frames = match self.lines[variant].get(hash, unit) {
+            Some(frames) => frames,
+            None => {
+                let text = std::str::from_utf8(unit).map_err(|_| Trouble::NotUtf8)?;
+                let line = frame::parse(text).ok_or(Trouble::NotAFrame)?;
+                let frames = self.intern_line(&line, variant);
+                self.lines[variant].insert(hash, unit, frames);
+                frames
+            }
+        };
+        self.push(frames);
+        Ok(())
+    }
+
+    /// Adds what can be made of a line that is not fit to be remembered.
+    fn push_troubled(&mut self, unit: &[u8], trouble: Trouble, text: &[u8], place: usize) {
+        let line = String::from_utf8_lossy(unit);
+        match (trouble, frame::parse(&line)) {
+            (Trouble::NotUtf8, Some(line)) => {
+                let frames = self.intern_line(&line, self.variant());
+                self.push(frames);
+                self.warn(WarningKind::InvalidUtf8, text, place);
+            }
+            _ => self.warn(WarningKind::UnreadableLine, text, place),
+        }
+    }
+
+    fn push(&mut self, frames: LineFrames) {
+        if frames & MANY == 0 {
+            self.path.push(FrameId(frames));
+        } else {
+            self.path.extend_from_slice(&self.many[(frames & !MANY) as usize]);
+        }
+    }
+
+    /// What a line means may depend on the one before it, if addresses are wanted: 0 for the leaf,
+    /// 1 for a caller, 2 for a function whose inlined calls stand before it.
+    fn variant(&self) -> usize {
+        match self.path.last() {
+            Some(&callee) if self.options.addresses => {
+                1 + usize::from(self.part.tables.frames.get(callee).kind == FrameKind::Inlined)
+            }
+            _ => 0,
+        }
+    }
+
+    /// The frames of a line.
+    fn intern_line(&mut self, line: &FrameLine<'_>, variant: usize) -> LineFrames {
+        let kind = line.kind();
+        if kind != FrameKind::Jit || !line.symbol.contains("->") || !name::is_java(line.symbol) {
+            return self.intern_frame(line, line.symbol, kind, variant).0 & !MANY;
+        }
+        // `caller->inlined->inlined`; the path is leaf first.
+        let calls: Vec<&str> = line.symbol.split("->").filter(|call| !call.is_empty()).collect();
+        let frames = calls.iter().enumerate().rev().map(|(depth, call)| {
+            let kind = if depth == 0 { kind } else { FrameKind::Inlined };
+            self.intern_frame(line, call, kind, variant)
+        });
+        let frames = frames.collect();
+        self.many.push(frames);
+        (self.many.len() - 1) as u32 | MANY
+    }
+
+    fn intern_frame(
+        &mut self,
+        line: &FrameLine<'_>,
+        symbol: &str,
+        kind: FrameKind,
+        variant: usize,
+    ) -> FrameId {
+        let strings = &mut self.part.tables.strings;
+        let function = match symbol {
+            "" if self.options.unknown_addresses => {
+                let module = line.module.rsplit('/').next().filter(|module| !module.is_empty());
+                strings.intern(&format!("[{} <{:x}>]", module.unwrap_or("unknown"), line.address))
+            }
+            "" => StringId::EMPTY,
+            symbol => strings.intern(&name::tidy(symbol)),
+        };
+        let wants_address =
+            self.options.addresses && kind == FrameKind::User && line.module.starts_with('/');
+        let frame = Frame {
+            function,
+            module: strings.intern(line.module),
+            file: strings.intern(line.file),
+            line: line.line,
+            // A caller's address is that of the instruction after the call.
+            address: match variant {
+                0 | 1 if wants_address => line.address.saturating_sub(variant as u64),
+                _ => 0,
+            },
+            kind,
+        };
+        self.part.tables.frames.intern(frame)
+    }
+
+    fn intern_path(&mut self) -> StackId {
+        self.part.tables.stacks.intern_path(self.path.iter().rev().copied())
+    }
+
+    /// Adds a sample.
+    fn add(&mut self, header: &Header<'_>, stack: StackId, text: &[u8], place: usize) {
+        let position = Position::new(self.chunk, self.sample);
+        self.sample += 1;
+        let event = self.event(header.event, position);
+        let thread = self.thread(header, text, place);
+        let counted = &mut self.part.events[event as usize];
+        counted.samples += 1;
+        counted.has_period |= header.period.is_some();
+        let weight = match self.options.count {
+            Count::Period => header.period.unwrap_or(1),
+            Count::Samples => 1,
+        };
+        let key = Key { stack, thread, event };
+        match self.options.detail {
+            Detail::Totals => {
+                let total =
+                    self.part.totals.entry(key).or_insert(Total { weight: 0, first: position });
+                total.weight = total.weight.saturating_add(weight);
+            }
+            Detail::Samples => {
+                let (cpu, time) = (header.cpu, header.time);
+                self.part.rows.push(Row { position, key, weight, cpu, time });
+            }
+        }
+    }
+
+    fn event(&mut self, name: &[u8], first: Position) -> u32 {
+        if self.part.events.get(self.last_event as usize).is_some_and(|event| event.name == name) {
+            return self.last_event;
+        }
+        self.last_event = match self.event_index.get(name) {
+            Some(&event) => event,
+            None => {
+                let event = self.part.events.len() as u32;
+                self.event_index.insert(name.to_owned(), event);
+                self.part.events.push(Event { name: name.to_owned(), first, ..Event::default() });
+                event
+            }
+        };
+        self.last_event
+    }
+
+    fn thread(&mut self, header: &Header<'_>, text: &[u8], place: usize) -> ThreadId {
+        if header.who.is_empty() {
+            return ThreadId::UNKNOWN;
+        }
+        let hash = self.threads.hash(header.who);
+        if let Some(thread) = self.threads.get(hash, header.who) {
+            return thread;
+        }
+        let comm = String::from_utf8_lossy(header.comm);
+        let is_whole = matches!(comm, Cow::Borrowed(_));
+        // As the established collapser writes it.
+        let comm = if comm.contains(' ') { Cow::Owned(comm.replace(' ', "_")) } else { comm };
+        let (pid, tid) = match self.options.threads {
+            ThreadDetail::Name => (None, None),
+            ThreadDetail::Process => (header.pid, None),
+            ThreadDetail::Thread => (header.pid, header.tid),
+        };
+        let process = self.part.tables.strings.intern(&comm);
+        let thread = Thread { pid, tid, process, name: StringId::EMPTY };
+        let thread = self.part.tables.threads.intern(thread);
+        if is_whole {
+            self.threads.insert(hash, header.who, thread);
+        } else {
+            self.warn(WarningKind::InvalidUtf8, text, place);
+        }
+        thread
+    }
+
+    fn warn(&mut self, kind: WarningKind, text: &[u8], place: usize) {
+        let line = || memchr::memchr_iter(b'\n', &text[..place]).count() as u64;
+        self.part.warnings.add(kind, self.chunk, line);
+    }
+}
+
+/// Where the line at `at` ends, with the source line below it if there is one.
+fn unit_end(text: &[u8], at: usize) -> usize {
+    let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
+    if text.get(end + 1..end + 3) != Some(b"  ") || !begins_frame(&text[at..end]) {
+        return end;
+    }
+    let below_end = memchr::memchr(b'\n', &text[end + 1..]).map_or(text.len(), |n| end + 1 + n);
+    let below = &text[end + 1..below_end];
+    if frame::is_source(below) && header::parse(below).is_none() { below_end } else { end }
+}
+
+/// Whether a line stands where and looks like a frame does.
+fn begins_frame(line: &[u8]) -> bool {
+    match line.first() {
+        Some(b'\t') => true,
+        _ => {
+            let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+            frame::is_likely(line) && header::parse(line).is_none()
+        }
+    }
+}
+
+/// A first line that needs more evidence: that frames follow, or that all of it can be read.
+fn weak<'a>(line: &'a [u8], next: &[u8], first_of_block: bool) -> Option<Header<'a>> {
+    if line.starts_with(b"#") {
+        return None;
+    }
+    let header = header::parse_weak(line)?;
+    let whole = header.rest.is_empty() || frame::is_likely(header.rest);
+    let next = &next[..memchr::memchr(b'\n', next).unwrap_or(next.len())];
+    let frames_follow = first_of_block && !next.is_empty() && begins_frame(next);
+    let reads_whole = whole && !header.event.is_empty() && !header.comm.is_empty();
+    (frames_follow || reads_whole).then_some(header)
+}
+
+/// The frame at the end of a first line; a data address with its own symbol may stand before it.
+///
+/// ```text
+/// page-faults:  7ff41c6cb110 _res+0x0 (/lib/ld.so)  ffffffff8175336a elf_load+0x28a ([kernel.kallsyms])
+/// ```
+fn last_frame(rest: &[u8]) -> &[u8] {
+    let mut frame = rest;
+    while let Some(at) = memmem::find(frame, b"  ") {
+        let next = frame[at..].trim_ascii_start();
+        if !frame::is_likely(next) {
+            break;
+        }
+        frame = next;
+    }
+    frame
+}

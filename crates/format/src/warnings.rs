@@ -1,0 +1,228 @@
+//! What a reader could not use: how much of it, and where.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How many places of each kind are named; the others are only counted.
+const PLACES: usize = 3;
+
+/// What sort of thing was wrong, or is worth knowing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WarningKind {
+    /// The input ended early; what came before is kept. Holds the cause.
+    Truncated(String),
+    /// The first line of a sample could not be read, so the sample was left out.
+    UnreadableSample,
+    /// A line within a sample is no frame, so the line was left out.
+    UnreadableLine,
+    /// A line of folded text without a count was left out.
+    NoCount,
+    /// A count that does not fit in 64 bits, or with more than nine decimals: the line was left out.
+    CountOutOfRange,
+    /// A line with one count, where the file has two, was left out.
+    OneCount,
+    /// Bytes that are not UTF-8 were replaced by U+FFFD. Nothing was left out.
+    InvalidUtf8,
+    /// Samples of an event (this one) that was not chosen. They were read, but are not counted.
+    OtherEvent(String),
+}
+
+impl WarningKind {
+    /// Whether something of the input is missing from the result though it was asked for.
+    pub fn is_loss(&self) -> bool {
+        !matches!(self, Self::InvalidUtf8 | Self::OtherEvent(_))
+    }
+}
+
+/// A place in an input.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The input's name: a path, or `standard input`.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// One kind of warning: how often, and the first few places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// What.
+    pub kind: WarningKind,
+    /// How often.
+    pub count: u64,
+    /// Where, the first few.
+    pub places: Vec<Place>,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.count;
+        let s = if n == 1 { "" } else { "s" };
+        let was = if n == 1 { "was" } else { "were" };
+        match &self.kind {
+            WarningKind::Truncated(cause) => {
+                write!(f, "the input ends early ({cause}); what came before is kept")
+            }
+            WarningKind::UnreadableSample => {
+                write!(f, "{n} sample{s} {was} skipped: no readable first line")
+            }
+            WarningKind::UnreadableLine => {
+                write!(f, "{n} line{s} within samples {was} skipped: not a frame")
+            }
+            WarningKind::NoCount => write!(f, "{n} line{s} without a count {was} skipped"),
+            WarningKind::CountOutOfRange => {
+                write!(f, "{n} line{s} {was} skipped: the count is out of range")
+            }
+            WarningKind::OneCount => {
+                write!(f, "{n} line{s} with one count {was} skipped: the file has two")
+            }
+            WarningKind::InvalidUtf8 => {
+                write!(f, "{n} line{s} had bytes that are not UTF-8, now replaced")
+            }
+            WarningKind::OtherEvent(event) => {
+                write!(f, "{n} sample{s} of event {event} {was} not counted")
+            }
+        }?;
+        for (index, place) in self.places.iter().enumerate() {
+            f.write_str(if index == 0 { " (" } else { ", " })?;
+            place.fmt(f)?;
+        }
+        match self.places.len() {
+            0 => Ok(()),
+            named if (named as u64) < n => f.write_str(", …)"),
+            _ => f.write_str(")"),
+        }
+    }
+}
+
+/// All warnings of one reading, in a fixed order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Warnings {
+    list: Vec<Warning>,
+}
+
+impl Warnings {
+    /// Counts `count` more of `kind`, at `places`, which are in the order of the input.
+    pub fn add(&mut self, kind: WarningKind, count: u64, places: impl IntoIterator<Item = Place>) {
+        let at = match self.list.binary_search_by(|warning| warning.kind.cmp(&kind)) {
+            Ok(at) => at,
+            Err(at) => {
+                self.list.insert(at, Warning { kind, count: 0, places: Vec::new() });
+                at
+            }
+        };
+        let warning = &mut self.list[at];
+        warning.count = warning.count.saturating_add(count);
+        let room = PLACES.saturating_sub(warning.places.len());
+        warning.places.extend(places.into_iter().take(room));
+    }
+
+    /// Adds those of another input.
+    pub fn extend(&mut self, other: Self) {
+        for warning in other.list {
+            self.add(warning.kind, warning.count, warning.places);
+        }
+    }
+
+    /// Whether something of the input is missing from the result though it was asked for.
+    pub fn any_loss(&self) -> bool {
+        self.list.iter().any(|warning| warning.kind.is_loss())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, Warning> {
+        self.list.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Warnings {
+    type Item = &'a Warning;
+    type IntoIter = std::slice::Iter<'a, Warning>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Warnings of one thread that reads pieces of an input and does not know yet which line each piece
+/// begins at.
+#[derive(Debug, Default)]
+pub(crate) struct LocalWarnings(BTreeMap<WarningKind, (u64, Vec<(u64, u64)>)>);
+
+impl LocalWarnings {
+    /// Counts one at a line (from 0) of piece `chunk`. A thread takes its pieces in order. `line` is
+    /// called only if the place will be named.
+    pub fn add(&mut self, kind: WarningKind, chunk: u64, line: impl FnOnce() -> u64) {
+        let (count, places) = self.0.entry(kind).or_default();
+        *count += 1;
+        if places.len() < PLACES {
+            places.push((chunk, line()));
+        }
+    }
+
+    /// Puts the warnings of all threads together. `lines` are the lines of each piece.
+    pub fn gather(parts: Vec<Self>, name: &str, lines: &[u64]) -> Warnings {
+        let mut before = Vec::with_capacity(lines.len() + 1);
+        let mut sum = 0u64;
+        for count in lines {
+            before.push(sum);
+            sum += count;
+        }
+        before.push(sum);
+        let mut all: BTreeMap<WarningKind, (u64, Vec<u64>)> = BTreeMap::new();
+        for part in parts {
+            for (kind, (count, places)) in part.0 {
+                let entry = all.entry(kind).or_default();
+                entry.0 += count;
+                let line = |(chunk, line): (u64, u64)| {
+                    before.get(chunk as usize).copied().unwrap_or(sum) + line + 1
+                };
+                entry.1.extend(places.into_iter().map(line));
+            }
+        }
+        let mut warnings = Warnings::default();
+        for (kind, (count, mut places)) in all {
+            places.sort_unstable();
+            let places = places.into_iter().map(|line| Place { file: name.to_owned(), line });
+            warnings.add(kind, count, places);
+        }
+        warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_how_many_and_names_the_first_places_whatever_thread_met_them() {
+        let mut first = LocalWarnings::default();
+        let mut second = LocalWarnings::default();
+        second.add(WarningKind::NoCount, 1, || 0);
+        for line in [1, 2, 4] {
+            first.add(WarningKind::NoCount, 0, || line);
+        }
+        first.add(WarningKind::InvalidUtf8, 2, || 3);
+        let warnings = LocalWarnings::gather(vec![second, first], "x.txt", &[10, 20, 5]);
+        let lines: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            lines,
+            [
+                "4 lines without a count were skipped (x.txt:2, x.txt:3, x.txt:5, …)",
+                "1 line had bytes that are not UTF-8, now replaced (x.txt:34)",
+            ]
+        );
+        assert!(warnings.any_loss());
+    }
+}

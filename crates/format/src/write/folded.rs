@@ -1,0 +1,316 @@
+//! Folded stacks: one line a stack, its frames from the root on, and its values.
+//!
+//! The lines are sorted by their bytes, as `LC_ALL=C sort` does, and each is written as the tree is
+//! walked: none of them is kept. Siblings are put in order one family at a time, which is cheap,
+//! since most nodes have few children.
+
+use std::io::{self, Write};
+
+use pyrograph_profile::{NodeId, Tree};
+
+/// Writes every stack that has a value, one a line.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_folded(tree: &Tree, out: &mut dyn Write) -> io::Result<()> {
+    let mut writer = Folder::new(tree);
+    writer.expand_root();
+    // Not recursive: a stack may be as deep as the input likes.
+    while let Some(step) = writer.steps.pop() {
+        writer.path.truncate(step.path);
+        writer.push_name(step.node);
+        match step.what {
+            What::Line => writer.line(step.node),
+            What::Below => {
+                writer.path.push(b';');
+                writer.expand(step.node);
+            }
+            What::Both => {
+                writer.line(step.node);
+                writer.path.push(b';');
+                writer.expand(step.node);
+            }
+        }
+        if writer.lines.len() >= BUFFER {
+            out.write_all(&writer.lines)?;
+            writer.lines.clear();
+        }
+    }
+    out.write_all(&writer.lines)
+}
+
+/// Bytes that are written at once.
+const BUFFER: usize = 256 << 10;
+
+/// What is still to be done, last first.
+struct Step {
+    node: NodeId,
+    /// Length of the text of its callers.
+    path: usize,
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// Write the node's own line.
+    Line,
+    /// Write the lines of what is below it.
+    Below,
+    /// One after the other.
+    Both,
+}
+
+struct Folder<'a> {
+    tree: &'a Tree,
+    /// The children of node `n` are `children[starts[n]..starts[n + 1]]`.
+    children: Vec<NodeId>,
+    starts: Vec<u32>,
+    steps: Vec<Step>,
+    path: Vec<u8>,
+    lines: Vec<u8>,
+}
+
+impl<'a> Folder<'a> {
+    fn new(tree: &'a Tree) -> Self {
+        let mut starts = vec![0u32; tree.len() + 2];
+        for node in tree.nodes() {
+            starts[tree.parent(node).index() + 2] += 1;
+        }
+        for index in 1..starts.len() {
+            starts[index] += starts[index - 1];
+        }
+        let mut children = vec![NodeId::ROOT; tree.len() - 1];
+        for node in tree.nodes() {
+            let at = &mut starts[tree.parent(node).index() + 1];
+            children[*at as usize] = node;
+            *at += 1;
+        }
+        Self { tree, children, starts, steps: Vec::new(), path: Vec::new(), lines: Vec::new() }
+    }
+
+    fn push_name(&mut self, node: NodeId) {
+        push_name(&mut self.path, name(self.tree, node));
+    }
+
+    /// Writes a node's own line, if it has a value. Its path is in `path`.
+    fn line(&mut self, node: NodeId) {
+        let types = &self.tree.value_types;
+        let value = |column: usize| self.tree.self_values(column)[node.index()];
+        if (0..types.len()).all(|column| value(column) == 0) {
+            return;
+        }
+        self.lines.extend_from_slice(&self.path);
+        for (column, of) in types.iter().enumerate() {
+            self.lines.push(b' ');
+            push_decimal(&mut self.lines, value(column), of.decimals);
+        }
+        self.lines.push(b'\n');
+    }
+
+    /// Plans the children of the root, among which the root stands itself if it has a value.
+    fn expand_root(&mut self) {
+        let tree = self.tree;
+        let has_value = |column| tree.self_values(column)[NodeId::ROOT.index()] > 0;
+        if !(0..tree.value_types.len()).any(has_value) {
+            return self.expand(NodeId::ROOT);
+        }
+        let mut nodes = self.children[..self.starts[1] as usize].to_vec();
+        nodes.push(NodeId::ROOT);
+        let starts = &self.starts;
+        let has_children =
+            |n: NodeId| n != NodeId::ROOT && starts[n.index()] < starts[n.index() + 1];
+        self.steps.extend(untangled(tree, &nodes, 0, has_children));
+        self.steps.reverse();
+    }
+
+    /// Plans the children of a node, whose path, with a semicolon, is in `path`.
+    fn expand(&mut self, node: NodeId) {
+        let family = self.starts[node.index()] as usize..self.starts[node.index() + 1] as usize;
+        let tree = self.tree;
+        let path = self.path.len();
+        if let [child] = self.children[family.clone()] {
+            self.steps.push(Step { node: child, path, what: What::Both });
+            return;
+        }
+        let name = |node: &NodeId| name(tree, *node).as_bytes();
+        self.children[family.clone()].sort_unstable_by(|a, b| name(a).cmp(name(b)));
+        let mut children = &self.children[family];
+        let first_step = self.steps.len();
+        while let Some((first, others)) = children.split_first() {
+            // A blank sorts before the semicolon, but so do other characters: if a sibling's name
+            // begins with this one's, its lines may belong between this node's own line and those
+            // of what is below it.
+            let alike = others.iter().take_while(|other| name(other).starts_with(name(first)));
+            let group = 1 + alike.count();
+            if group == 1 {
+                self.steps.push(Step { node: *first, path, what: What::Both });
+            } else {
+                let (tangled, starts) = (&children[..group], &self.starts);
+                let has_children = |n: NodeId| starts[n.index()] < starts[n.index() + 1];
+                self.steps.extend(untangled(tree, tangled, path, has_children));
+            }
+            children = &children[group..];
+        }
+        self.steps[first_step..].reverse();
+    }
+}
+
+/// The order of the lines of siblings whose names begin alike: `f 1`, `f.part.0 2`, `f;g 3`.
+fn untangled(
+    tree: &Tree,
+    siblings: &[NodeId],
+    path: usize,
+    has_children: impl Fn(NodeId) -> bool,
+) -> impl Iterator<Item = Step> {
+    let mut parts = Vec::with_capacity(siblings.len() * 2);
+    for &node in siblings {
+        let mut key = Vec::new();
+        push_name(&mut key, name(tree, node));
+        if has_children(node) {
+            let mut below = key.clone();
+            below.push(b';');
+            parts.push((below, node, What::Below));
+        }
+        for (column, of) in tree.value_types.iter().enumerate() {
+            key.push(b' ');
+            push_decimal(&mut key, tree.self_values(column)[node.index()], of.decimals);
+        }
+        parts.push((key, node, What::Line));
+    }
+    parts.sort_unstable_by(|(a, ..), (b, ..)| a.cmp(b));
+    parts.into_iter().map(move |(_, node, what)| Step { node, path, what })
+}
+
+/// What a node is called in a line. The root has a value if there are samples of which neither the
+/// process nor a frame is known.
+fn name(tree: &Tree, node: NodeId) -> &str {
+    if node == NodeId::ROOT { "[unknown]" } else { tree.name(node) }
+}
+
+/// A frame's name may hold neither what parts frames nor what parts lines.
+fn push_name(to: &mut Vec<u8>, name: &str) {
+    let name = name.as_bytes();
+    if memchr::memchr3(b';', b'\n', b'\r', name).is_none() {
+        to.extend_from_slice(name);
+        return;
+    }
+    to.extend(name.iter().map(|byte| match byte {
+        b';' => b':',
+        b'\n' | b'\r' => b' ',
+        byte => *byte,
+    }));
+}
+
+/// Writes `value` · 10^-`decimals`, exactly and without zeros at the end.
+fn push_decimal(to: &mut Vec<u8>, value: u64, decimals: u8) {
+    let mut buffer = itoa::Buffer::new();
+    if decimals == 0 {
+        to.extend_from_slice(buffer.format(value).as_bytes());
+        return;
+    }
+    // 2^64 has 20 digits: with more decimals every value is below 1.
+    let unit = 10u64.checked_pow(u32::from(decimals));
+    let (whole, fraction) = unit.map_or((0, value), |unit| (value / unit, value % unit));
+    to.extend_from_slice(buffer.format(whole).as_bytes());
+    if fraction > 0 {
+        let digits = format!("{fraction:0width$}", width = usize::from(decimals));
+        to.push(b'.');
+        to.extend_from_slice(digits.trim_end_matches('0').as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use pyrograph_profile::{Frame, FrameKind, LabelOptions, Profile, Sample, ValueType};
+
+    use super::*;
+
+    fn profile(stacks: &[(Vec<&str>, u64)]) -> Profile {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        for (path, value) in stacks {
+            let frames: Vec<_> = path
+                .iter()
+                .map(|name| {
+                    let name = profile.strings.intern(name);
+                    profile.frames.intern(Frame::named(name, FrameKind::User))
+                })
+                .collect();
+            let stack = profile.stacks.intern_path(frames);
+            profile.push(Sample::new(stack), &[*value]);
+        }
+        profile
+    }
+
+    fn folded(profile: &Profile) -> String {
+        let mut out = Vec::new();
+        write_folded(&Tree::new(profile, &LabelOptions::default()), &mut out).expect("to memory");
+        String::from_utf8(out).expect("names are UTF-8")
+    }
+
+    fn check(stacks: &[(&str, u64)], expect: &str) {
+        let stacks: Vec<_> =
+            stacks.iter().map(|(path, value)| (path.split('|').collect(), *value)).collect();
+        assert_eq!(folded(&profile(&stacks)), expect);
+    }
+
+    #[test]
+    fn lines_are_sorted_by_their_bytes() {
+        check(
+            &[("f|g", 3), ("f", 1), ("f.part.0", 2), ("f.part.0|h", 4), ("f 1", 5), ("e", 6)],
+            "e 6\nf 1\nf 1 5\nf.part.0 2\nf.part.0;h 4\nf;g 3\n",
+        );
+        check(&[("f", 2), ("f 1", 5)], "f 1 5\nf 2\n");
+    }
+
+    #[test]
+    fn names_cannot_break_lines_or_frames() {
+        check(&[("a;b|c\nd", 1)], "a:b;c d 1\n");
+        check(&[("a;b|c", 1), ("a:b|c", 1)], "a:b;c 1\na:b;c 1\n");
+    }
+
+    #[test]
+    fn without_any_name_a_sample_is_unknown() {
+        let mut profile = profile(&[(vec!["a"], 1), (vec!["Z", "b"], 3)]);
+        profile.push(Sample::default(), &[2]);
+        assert_eq!(folded(&profile), "Z;b 3\n[unknown] 2\na 1\n");
+    }
+
+    #[test]
+    fn decimals() {
+        let shown = |value, decimals| {
+            let mut text = Vec::new();
+            push_decimal(&mut text, value, decimals);
+            String::from_utf8(text).expect("digits")
+        };
+        assert_eq!(shown(0, 0), "0");
+        assert_eq!(shown(150, 2), "1.5");
+        assert_eq!(shown(200, 2), "2");
+        assert_eq!(shown(5, 3), "0.005");
+        assert_eq!(shown(u64::MAX, 9), "18446744073.709551615");
+        assert_eq!(shown(1, 25), "0.0000000000000000000000001");
+    }
+
+    #[test]
+    fn a_stack_of_a_million_frames_does_not_overflow_the_stack() {
+        let path: Vec<&str> = std::iter::repeat_n("f", 1_000_000).collect();
+        assert_eq!(folded(&profile(&[(path, 7)])).len(), 2 * 1_000_000 - 1 + 3);
+    }
+
+    proptest! {
+        #[test]
+        fn any_names_come_out_sorted(
+            stacks in prop::collection::vec((prop::collection::vec("[ab .5:]{1,3}", 1..4), 1u64..200), 1..20)
+        ) {
+            let stacks: Vec<(Vec<&str>, u64)> = stacks
+                .iter()
+                .map(|(path, value)| (path.iter().map(String::as_str).collect(), *value))
+                .collect();
+            let text = folded(&profile(&stacks));
+            let mut sorted: Vec<&str> = text.lines().collect();
+            sorted.sort_unstable();
+            prop_assert_eq!(text.lines().collect::<Vec<_>>(), sorted);
+        }
+    }
+}
