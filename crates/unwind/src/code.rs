@@ -1,6 +1,6 @@
 //! What the instructions themselves tell, for code that has no unwind table.
 
-use crate::info::UnwindInfo;
+use crate::info::{Context, UnwindInfo};
 use crate::registers::Arch;
 
 /// What is known of code without a table.
@@ -25,8 +25,8 @@ pub(crate) enum Tableless {
 
 /// Look at the code around an address, which is either that of the next instruction or the last
 /// byte of a call.
-pub(crate) fn classify(info: &UnwindInfo, svma: u64) -> Tableless {
-    if info.in_entry(svma) {
+pub(crate) fn classify(info: &UnwindInfo, svma: u64, context: &mut Context) -> Tableless {
+    if info.in_entry(svma, context) {
         return Tableless::Entry;
     }
     if info.arch() != Arch::X86_64 {

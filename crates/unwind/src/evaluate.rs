@@ -1,6 +1,6 @@
 //! Apply a rule to the registers of a frame: what they were in its caller.
 
-use gimli::{CfaRule, EvaluationResult, Location, RegisterRule, Value};
+use gimli::{CfaRule, EvaluationResult, Location, RegisterRule};
 
 use crate::fallback::strip_authentication;
 use crate::info::{Slice, UnwindInfo};
@@ -127,29 +127,16 @@ pub(crate) fn row(
     let mut caller = *registers;
     caller.set(arch.sp(), cfa);
     for (register, rule) in &row.registers {
-        let value = match rule {
-            RegisterRule::Undefined => {
+        match frame.caller_value(*register, rule, cfa) {
+            Ok(Value::Same) => {}
+            Ok(Value::Unknown) => caller.forget(*register),
+            Ok(Value::Known(value)) => caller.set(*register, value),
+            // Another register's value may never be needed.
+            Err(_) if *register != row.return_address && *register != arch.sp() => {
                 caller.forget(*register);
-                continue;
             }
-            RegisterRule::Offset(offset) => match saved(stack, cfa.wrapping_add_signed(*offset))? {
-                Some(value) => value,
-                None => continue,
-            },
-            RegisterRule::ValOffset(offset) => cfa.wrapping_add_signed(*offset),
-            RegisterRule::Register(other) => {
-                let other = u8::try_from(other.0).map_err(|_| Failure::Bad)?;
-                known(registers, other)?
-            }
-            RegisterRule::Expression(expression) => {
-                load(stack, frame.evaluate(expression, Some(cfa))?)?
-            }
-            RegisterRule::ValExpression(expression) => frame.evaluate(expression, Some(cfa))?,
-            RegisterRule::Constant(value) => *value,
-            // `SameValue`; `Architectural` has no meaning for these processors.
-            _ => continue,
-        };
-        caller.set(*register, value);
+            Err(failure) => return Err(failure),
+        }
     }
     let has_rule = row.registers.iter().any(|(register, _)| *register == row.return_address);
     if arch == Arch::X86_64 && !has_rule {
@@ -172,16 +159,66 @@ struct Frame<'a> {
     stack: &'a Memory<'a>,
 }
 
+/// What a register was in the caller.
+enum Value {
+    Same,
+    Unknown,
+    Known(u64),
+}
+
 /// Storage for expressions, fixed so that no table can make it grow.
 struct Storage;
 
 impl<'a> gimli::EvaluationStorage<Slice<'a>> for Storage {
-    type Stack = [Value; 32];
+    type Stack = [gimli::Value; 32];
     type ExpressionStack = [(Slice<'a>, Slice<'a>); 1];
     type Result = [gimli::Piece<Slice<'a>>; 1];
 }
 
 impl Frame<'_> {
+    /// What a register was in the caller, by its rule.
+    fn caller_value(
+        &self,
+        register: u8,
+        rule: &RegisterRule<usize>,
+        cfa: u64,
+    ) -> Result<Value, Failure> {
+        let value = match rule {
+            RegisterRule::Undefined => return Ok(Value::Unknown),
+            RegisterRule::Offset(offset) => {
+                match saved(self.stack, cfa.wrapping_add_signed(*offset))? {
+                    Some(value) => value,
+                    None => return Ok(Value::Same),
+                }
+            }
+            RegisterRule::ValOffset(offset) => cfa.wrapping_add_signed(*offset),
+            RegisterRule::Register(other) => {
+                let other = u8::try_from(other.0).map_err(|_| Failure::Bad)?;
+                known(self.registers, other)?
+            }
+            RegisterRule::Expression(expression) => {
+                let address = self.evaluate(expression, Some(cfa))?;
+                if self.is_restored(register, address, cfa) {
+                    return Ok(Value::Same);
+                }
+                load(self.stack, address)?
+            }
+            RegisterRule::ValExpression(expression) => self.evaluate(expression, Some(cfa))?,
+            RegisterRule::Constant(value) => *value,
+            // `SameValue`; `Architectural` has no meaning for these processors.
+            _ => return Ok(Value::Same),
+        };
+        Ok(Value::Known(value))
+    }
+
+    /// Whether a register whose rule is an expression has its value again. GCC says of functions
+    /// that align their stack that `rbp` is saved where `rbp` points to, also behind the `leave`
+    /// that restored it; then this leads out of the frame.
+    fn is_restored(&self, register: u8, address: u64, cfa: u64) -> bool {
+        let sp = self.registers.sp().unwrap_or(self.stack.start());
+        !self.row.signal && register == self.registers.arch().fp() && !(sp..cfa).contains(&address)
+    }
+
     /// The value of an expression; rules for registers start with the CFA on the stack.
     fn evaluate(
         &self,
@@ -203,15 +240,17 @@ impl Frame<'_> {
                 EvaluationResult::Complete => break,
                 EvaluationResult::RequiresRegister { register, .. } => {
                     let register = u8::try_from(register.0).map_err(|_| Failure::Bad)?;
-                    evaluation
-                        .resume_with_register(Value::Generic(known(self.registers, register)?))
+                    evaluation.resume_with_register(gimli::Value::Generic(known(
+                        self.registers,
+                        register,
+                    )?))
                 }
                 EvaluationResult::RequiresMemory { address, size, space: None, .. } => {
                     let value = self
                         .stack
                         .unsigned(address, size)
                         .ok_or_else(|| outside(self.stack, address))?;
-                    evaluation.resume_with_memory(Value::Generic(value))
+                    evaluation.resume_with_memory(gimli::Value::Generic(value))
                 }
                 EvaluationResult::RequiresCallFrameCfa => {
                     evaluation.resume_with_call_frame_cfa(cfa.ok_or(Failure::Bad)?)

@@ -1,5 +1,7 @@
 //! Frames whose code has no unwind table: made at run time, assembly, C libraries built without.
 
+use std::ops::Range;
+
 use crate::code::{Tableless, ends_with_call};
 use crate::evaluate::Failure;
 use crate::registers::{Arch, Memory, Registers};
@@ -48,11 +50,7 @@ impl Fallback<'_> {
                 return self.leave_leaf(sp, words.into(), registers);
             }
             Tableless::Stub => {
-                let depth = (0..3).find(|words| {
-                    let word = self.stack.u64(sp.wrapping_add(8 * words));
-                    word.is_some_and(|word| is_return_address(self.space, word))
-                });
-                if let Some(words) = depth {
+                if let Some(words) = self.return_address_in(0..3, sp) {
                     return self.leave_leaf(sp, words, registers);
                 }
             }
@@ -64,18 +62,31 @@ impl Fallback<'_> {
         if let Some(found) = self.by_frame_pointer(sp, registers)? {
             return Ok(found);
         }
-        // No frame pointer: the code may have pushed nothing yet, or may be no code at all (a call
-        // through a bad pointer).
-        if self.interrupted {
-            let return_address = match registers.arch() {
-                Arch::X86_64 => self.stack.u64(sp),
-                Arch::Aarch64 => registers.get(LINK).filter(|&link| Some(link) != registers.ip()),
-            };
-            if return_address.is_some_and(|address| is_return_address(self.space, address)) {
-                return self.leave_leaf(sp, 0, registers);
+        // No frame pointer: the code may have pushed nothing but that yet, or may be no code at all
+        // (a call through a bad pointer).
+        match registers.arch() {
+            _ if !self.interrupted => {}
+            Arch::X86_64 => {
+                if let Some(words) = self.return_address_in(0..2, sp) {
+                    return self.leave_leaf(sp, words, registers);
+                }
+            }
+            Arch::Aarch64 => {
+                let link = registers.get(LINK).filter(|&link| Some(link) != registers.ip());
+                if link.is_some_and(|link| is_return_address(self.space, link)) {
+                    return self.leave_leaf(sp, 0, registers);
+                }
             }
         }
         Ok(Found::Nothing)
+    }
+
+    /// Which of the words at the top of the stack can be a return address.
+    fn return_address_in(&self, words: Range<u64>, sp: u64) -> Option<u64> {
+        words.into_iter().find(|words| {
+            let word = self.stack.u64(sp.wrapping_add(8 * words));
+            word.is_some_and(|word| is_return_address(self.space, word))
+        })
     }
 
     /// Whether a function seems to have made no frame, as the smaller ones of V8's builtins: there
@@ -95,7 +106,7 @@ impl Fallback<'_> {
         let arch = registers.arch();
         match arch {
             Arch::X86_64 => {
-                if words > 0 && self.code == (Tableless::Frameless { words: 1 }) {
+                if self.code == (Tableless::Frameless { words: 1 }) {
                     let fp = self.stack.u64(sp).ok_or(Failure::Truncated)?;
                     registers.set(arch.fp(), fp);
                 }

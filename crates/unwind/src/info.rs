@@ -171,27 +171,29 @@ impl UnwindInfo {
         self.layout.stubs.iter().any(|range| range.contains(&svma))
     }
 
-    /// Whether an address is in the code that the file starts with: `_start`, of which some C
-    /// libraries' have no table. It is a few instructions of assembly.
-    pub(crate) fn in_entry(&self, svma: u64) -> bool {
+    /// Whether an address without a table is in the code that the file starts with: a few
+    /// instructions of assembly, `_start`, of which some C libraries have no table, and no caller.
+    pub(crate) fn in_entry(&self, svma: u64, context: &mut Context) -> bool {
         const LONGEST: u64 = 64;
         let entry = self.layout.entry;
-        entry != 0 && entry <= svma && svma - entry < LONGEST
+        let near = entry != 0 && entry <= svma && svma - entry < LONGEST;
+        // Where it has a table, what comes after it is another function.
+        near && self.rule_in_eh_frame(entry, context).is_missing()
     }
 
     /// The rule for the frame whose code is at a virtual address.
     pub(crate) fn rule(&self, svma: u64, context: &mut Context) -> Compiled {
         let eh_frame = self.rule_in_eh_frame(svma, context);
-        if !matches!(eh_frame, Compiled::Rule(Rule::Missing(_))) {
+        if !eh_frame.is_missing() {
             return eh_frame;
         }
         for at in 0..self.debug_frames.len() {
             let found = self.rule_in_debug_frame(at, svma, context);
-            if !matches!(found, Compiled::Rule(Rule::Missing(_))) {
+            if !found.is_missing() {
                 return found;
             }
         }
-        Compiled::Rule(Rule::Missing(code::classify(self, svma)))
+        Compiled::Rule(Rule::Missing(code::classify(self, svma, context)))
     }
 
     fn rule_in_eh_frame(&self, svma: u64, context: &mut Context) -> Compiled {

@@ -73,6 +73,12 @@ pub(crate) enum Compiled {
     Row(Row),
 }
 
+impl Compiled {
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Rule(Rule::Missing(_)))
+    }
+}
+
 /// The parts of a table row that gimli leaves to the caller to put together.
 pub(crate) struct RowSource<'a, U> {
     pub arch: Arch,

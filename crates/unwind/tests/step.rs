@@ -1,0 +1,214 @@
+//! Walks programs instruction by instruction, and unwinds at each. The truth is a second stack that
+//! grows at each call and shrinks at each return.
+//!
+//! To walk any other program: `PYROGRAPH_STEP="openssl sha256 /etc/hostname" cargo test -p
+//! pyrograph-unwind --test step -- --nocapture other_program`.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+#[path = "common/capture.rs"]
+mod capture;
+mod common;
+
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use capture::Stopped;
+use common::Files;
+use pyrograph_unwind::{AddressSpace, Arch, StackCopy, StackEnd, Unwinder};
+
+/// A program under ptrace, and its return addresses.
+struct Walk {
+    child: Child,
+    stopped: Stopped,
+    files: Files,
+    lines: Vec<common::Line>,
+    space: AddressSpace,
+    /// Outermost first.
+    calls: Vec<u64>,
+    unwinder: Unwinder,
+}
+
+/// What a walk found.
+#[derive(Debug, Default)]
+struct Findings {
+    steps: usize,
+    deepest: usize,
+    /// Steps at which the frames were others, by place.
+    wrong: BTreeMap<String, usize>,
+}
+
+impl Walk {
+    fn new(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let trace_me = || {
+            // SAFETY: a ptrace request without memory.
+            match unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) } {
+                -1 => Err(std::io::Error::last_os_error()),
+                _ => Ok(()),
+            }
+        };
+        // SAFETY: `trace_me` makes one system call.
+        unsafe { command.pre_exec(trace_me) };
+        let child = command.spawn().expect("start the program");
+        let stopped = Stopped { tid: child.id().cast_signed() };
+        assert!(stopped.wait(), "the program stops at its first instruction");
+        let mut walk = Self {
+            child,
+            stopped,
+            files: Files::default(),
+            lines: Vec::new(),
+            space: AddressSpace::new(),
+            calls: Vec::new(),
+            unwinder: Unwinder::new(Arch::X86_64),
+        };
+        walk.read_mappings();
+        walk
+    }
+
+    fn read_mappings(&mut self) {
+        let pid = self.child.id().to_string();
+        self.lines = common::lines(&pid);
+        self.space = self.files.space(&pid, &self.lines);
+    }
+
+    fn word(&self, address: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.stopped.read(address, &mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Unwind here; what is wrong with the result.
+    fn check(&mut self) -> Option<String> {
+        let registers = self.stopped.registers();
+        let (ip, sp) = (registers.ip()?, registers.sp()?);
+        let line = self.lines.iter().find(|line| (line.start..line.end).contains(&sp))?;
+        let mut bytes = vec![0; (line.end - sp) as usize];
+        let len = self.stopped.read(sp, &mut bytes);
+        let stack = StackCopy { start: sp, bytes: &bytes[..len] };
+        let mut frames = Vec::new();
+        let unwound = self.unwinder.unwind(&self.space, &registers, stack, 4096, &mut frames);
+        let want = std::iter::once(ip).chain(self.calls.iter().rev().copied());
+        let same = frames.iter().map(|frame| frame.address).eq(want);
+        if same && unwound.end == StackEnd::Root {
+            return None;
+        }
+        let place = self.place(ip);
+        let (got, want) = (frames.len(), self.calls.len() + 1);
+        Some(format!("{place}: {got} frames for {want}, {unwound:?}"))
+    }
+
+    fn place(&self, address: u64) -> String {
+        self.lines.iter().find(|line| (line.start..line.end).contains(&address)).map_or_else(
+            || format!("{address:#x}"),
+            |line| format!("{}+{:#x}", line.path, address - line.start + line.file_offset),
+        )
+    }
+
+    /// Go on by one instruction; false if the program has ended.
+    fn step(&mut self) -> bool {
+        let before = self.stopped.registers();
+        let (ip, sp) = (before.ip().unwrap(), before.sp().unwrap());
+        let mut code = [0; 4];
+        self.stopped.read(ip, &mut code);
+        if !self.stopped.step() {
+            return false;
+        }
+        let after = self.stopped.registers();
+        let pushed = after.sp().unwrap() == sp - 8;
+        let top = self.word(after.sp().unwrap());
+        match code {
+            [0xc3 | 0xc2, ..] | [0xf2 | 0xf3, 0xc3, ..] => {
+                let expected = self.calls.pop();
+                assert_eq!(expected, after.ip(), "a return to elsewhere at {}", self.place(ip));
+            }
+            [0x0f, 0x05, ..] => self.read_mappings(),
+            // A call pushes the address behind itself.
+            _ if pushed && (2..=9).contains(&top.wrapping_sub(ip)) && after.ip() != Some(top) => {
+                self.calls.push(top);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn run(mut self, most: usize) -> Findings {
+        let mut findings = Findings::default();
+        loop {
+            if let Some(wrong) = self.check() {
+                *findings.wrong.entry(wrong).or_default() += 1;
+            }
+            findings.deepest = findings.deepest.max(self.calls.len());
+            findings.steps += 1;
+            if findings.steps == most || !self.step() {
+                break;
+            }
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        findings
+    }
+}
+
+fn compile(name: &str, options: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/calls.c");
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let status = Command::new("gcc").args(options).arg("-o").arg(&out).arg(source).status();
+    assert!(status.expect("gcc is installed").success());
+    out
+}
+
+/// All instructions from the first to the last unwind to all callers.
+fn check(name: &str, options: &[&str]) {
+    let mut command = Command::new(compile(name, options));
+    command.env_clear();
+    let findings = Walk::new(command).run(usize::MAX);
+    assert!(findings.steps > 5_000 && findings.deepest > 12, "{findings:?}");
+    assert!(findings.wrong.is_empty(), "of {} steps: {:#?}", findings.steps, findings.wrong);
+}
+
+#[test]
+fn optimized_without_frame_pointers() {
+    check("optimized", &["-O2", "-fomit-frame-pointer", "-Wl,-z,lazy"]);
+}
+
+#[test]
+fn static_executable() {
+    check("static", &["-O2", "-static"]);
+}
+
+#[test]
+fn frame_pointers_without_tables() {
+    check(
+        "frame-pointers",
+        &[
+            "-O1",
+            "-fno-omit-frame-pointer",
+            "-mno-omit-leaf-frame-pointer",
+            "-fno-asynchronous-unwind-tables",
+            "-fno-exceptions",
+            "-fcf-protection=none",
+            // The instructions that align a stack cannot be told from others.
+            "-DNO_REALIGN",
+        ],
+    );
+}
+
+#[test]
+#[ignore = "walks the program named in PYROGRAPH_STEP"]
+fn other_program() {
+    let words = std::env::var("PYROGRAPH_STEP").expect("PYROGRAPH_STEP names a program");
+    let most = std::env::var("PYROGRAPH_STEPS").map_or(200_000, |most| most.parse().unwrap());
+    let mut words = words.split_whitespace();
+    let mut command = Command::new(words.next().unwrap());
+    command.args(words);
+    let findings = Walk::new(command).run(most);
+    let wrong: usize = findings.wrong.values().sum();
+    println!("{wrong} of {} steps wrong, deepest {}", findings.steps, findings.deepest);
+    let mut places: Vec<_> = findings.wrong.iter().collect();
+    places.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    for (place, count) in places.iter().take(40) {
+        println!("{count:7} {place}");
+    }
+}
