@@ -4,8 +4,10 @@ use std::fs;
 use std::io;
 
 use crate::error::{Error, Notice};
+use crate::event::Event;
 use crate::options::{Options, StackMode};
 use crate::permission::sysctl;
+use crate::plan::Plan;
 use crate::ring::Ring;
 use crate::sys;
 
@@ -34,16 +36,16 @@ pub(crate) fn parse_cpu_list(text: &str) -> Vec<u32> {
 /// where the user may not lock so much memory.
 pub(crate) fn open_rings(
     options: &Options,
-    clock: Option<i32>,
+    plan: &Plan,
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<Ring>, Error> {
     let cpus = online_cpus()?;
     sys::raise_limit(sys::Resource::LockedMemory);
-    let (wanted, least) = sizes(options, cpus.len());
+    let (wanted, least) = sizes(options, &plan.event, cpus.len());
     let mlock_kb = || sysctl("perf_event_mlock_kb").unwrap_or(0);
     let mut bytes = wanted;
     loop {
-        match open_all(&cpus, bytes, clock) {
+        match open_all(&cpus, bytes, plan.clock()) {
             Ok(rings) => {
                 // Some less is as good, unless it was asked for.
                 if bytes < if options.buffer.is_some() { wanted } else { wanted / 4 } {
@@ -70,12 +72,15 @@ pub(crate) fn open_rings(
 }
 
 /// The size that each ring should have, and the smallest that is of use: both powers of two of pages.
-fn sizes(options: &Options, cpus: usize) -> (usize, usize) {
+fn sizes(options: &Options, event: &Event, cpus: usize) -> (usize, usize) {
     let (suits, least) = match options.stack {
         // Samples of a few hundred bytes.
         StackMode::FramePointers => (512 << 10, 32 << 10),
         // Samples of tens of kilobytes; two must fit. Page faults come in bursts of hundreds.
-        StackMode::Dwarf { bytes } => (8 << 20, (2 * bytes as usize).max(128 << 10)),
+        StackMode::Dwarf { bytes } => (
+            if event.is_counted_by_kernel() { 16 << 20 } else { 8 << 20 },
+            (2 * bytes as usize).max(128 << 10),
+        ),
     };
     let wanted = options.buffer.unwrap_or_else(|| suits.min(MOST_TOTAL / cpus.max(1)).max(least));
     let round = |bytes: usize| bytes.clamp(sys::page_size(), 1 << 30).next_power_of_two();
@@ -111,12 +116,12 @@ mod tests {
     #[test]
     fn rings_shrink_on_machines_of_many_cpus() {
         let mut options = Options::new(Target::System);
-        assert_eq!(sizes(&options, 2), (8 << 20, 128 << 10));
-        assert_eq!(sizes(&options, 256), (1 << 20, 128 << 10));
-        assert_eq!(sizes(&options, 8192), (128 << 10, 128 << 10));
+        assert_eq!(sizes(&options, &Event::cpu_clock(), 2), (8 << 20, 128 << 10));
+        assert_eq!(sizes(&options, &Event::cpu_clock(), 256), (1 << 20, 128 << 10));
+        assert_eq!(sizes(&options, &Event::cpu_clock(), 8192), (128 << 10, 128 << 10));
         options.buffer = Some(100_000);
-        assert_eq!(sizes(&options, 2), (128 << 10, 128 << 10));
+        assert_eq!(sizes(&options, &Event::cpu_clock(), 2), (128 << 10, 128 << 10));
         options.buffer = Some(1);
-        assert_eq!(sizes(&options, 2), (4096, 4096));
+        assert_eq!(sizes(&options, &Event::cpu_clock(), 2), (4096, 4096));
     }
 }

@@ -12,7 +12,7 @@ use crate::ring::Ring;
 use crate::sys;
 
 /// How long the reader sleeps at most: so old may the records get that wait in a buffer.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Ends a recording, from any thread or signal handler.
 #[derive(Clone, Debug)]

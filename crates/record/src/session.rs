@@ -55,7 +55,7 @@ impl Session {
             Target::Processes(_) | Target::System => None,
         };
         let mut notices = std::mem::take(&mut plan.notices);
-        let rings = limits::open_rings(options, plan.clock(), &mut notices)?;
+        let rings = limits::open_rings(options, &plan, &mut notices)?;
         plan.notices = notices;
 
         let mut attached = Attached::new(&plan, &rings);
