@@ -60,7 +60,7 @@ impl std::str::FromStr for BuildId {
 
     fn from_str(text: &str) -> Result<Self, InvalidBuildId> {
         let invalid = || InvalidBuildId(text.to_owned());
-        if text.len() % 2 != 0 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        if !text.len().is_multiple_of(2) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(invalid());
         }
         let bytes: Result<Vec<u8>, _> =

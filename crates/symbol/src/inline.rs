@@ -110,7 +110,7 @@ impl<'a, 'q> Walk<'a, 'q> {
             let place = self.read_place(&mut entries, abbreviation)?;
             let covered = self.covered(&place, is_call)?;
             if covered.is_empty() {
-                if abbreviation.has_children() && !(look_into_all && !is_call) {
+                if abbreviation.has_children() && (is_call || !look_into_all) {
                     self.skip_children(&mut entries, depth, place.sibling)?;
                 }
                 continue;
@@ -197,7 +197,7 @@ impl<'a, 'q> Walk<'a, 'q> {
     fn covered(&self, place: &Place<'a>, is_call: bool) -> gimli::Result<Vec<(u32, u64)>> {
         let mut covered = Vec::new();
         if let Some(ranges) = &place.ranges {
-            if let Some(mut ranges) = self.dwarf.attr_ranges(self.unit, ranges.clone())? {
+            if let Some(mut ranges) = self.dwarf.attr_ranges(self.unit, *ranges)? {
                 while let Some(range) = ranges.next()? {
                     self.add_covered(range.begin, range.end, is_call, &mut covered);
                 }

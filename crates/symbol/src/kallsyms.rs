@@ -3,8 +3,8 @@
 //! ```text
 //! ffffffff81000000 T _stext
 //! ffffffff812b3c10 t do_filp_open
-//! ffffffffc04f1000 t ext4_readdir	[ext4]
-//! ffffffffc0613a94 t bpf_prog_6deef7357e7b4530	[bpf]
+//! ffffffffc04f1000 t ext4_readdir [ext4]
+//! ffffffffc0613a94 t bpf_prog_6deef7357e7b4530 [bpf]
 //! ```
 //!
 //! The letters are those of nm(1). Addresses are all zero for readers who may not see them

@@ -179,8 +179,12 @@ impl Locator {
     }
 }
 
-/// `path`, which may be absolute, inside `prefix`.
+/// `path`, which may be absolute, inside `prefix`. Only tools that are given a file by hand have
+/// relative ones: those are relative to where we are.
 fn below(prefix: &Path, path: &Path) -> PathBuf {
+    if path.is_relative() && prefix == Path::new("/") {
+        return path.to_owned();
+    }
     prefix.join(path.strip_prefix("/").unwrap_or(path))
 }
 

@@ -56,7 +56,10 @@ fn inlined_calls_in_rust() {
         let program = build("rustc", "calls.rs", flags);
         let area = "<calls::shapes::Square as calls::shapes::Area>::area calls.rs:14\n";
         check(&program, "mark_square", &format!("calls::mark_square calls.rs:22\n{area}"));
-        let is_v0 = program.symbols.keys().any(|name| name.starts_with("_R"));
+        let is_v0 = program
+            .symbols
+            .keys()
+            .any(|name| name.starts_with("_RNv") && name.ends_with("5calls4main"));
         let closure = if is_v0 { "{closure#0}" } else { "{{closure}}" };
         let found = lines(&program.symbolize("mark_closure", &options()));
         let expect = format!("calls::main::{closure} calls.rs:34\ncalls::apply");
