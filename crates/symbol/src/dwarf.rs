@@ -104,14 +104,17 @@ impl UnitIndex {
         lowest: u64,
     ) -> gimli::Result<()> {
         let (unit, root) = light_unit(dwarf, header)?;
-        let before = self.ranges.len();
-        let mut ranges = dwarf.die_ranges(&unit, &root)?;
-        while let Some(range) = ranges.next()? {
-            // A discarded function is left with an address of 0 (or 1, in `.debug_ranges`).
-            if range.begin >= lowest && range.begin < range.end {
-                self.ranges.push((range.begin, range.end, position));
-            }
+        let mut extent = Extent::default();
+        for attribute in root.attrs() {
+            extent.read(dwarf, &unit, attribute)?;
         }
+        let before = self.ranges.len();
+        extent.for_each(dwarf, &unit, |begin, end| {
+            // A discarded function is left with an address of 0 (or 1, in `.debug_ranges`).
+            if begin >= lowest && begin < end {
+                self.ranges.push((begin, end, position));
+            }
+        })?;
         let has_lines = root.attr_value(gimli::DW_AT_stmt_list).is_some();
         let says_where = root.has_attr(gimli::DW_AT_ranges) || root.has_attr(gimli::DW_AT_high_pc);
         if self.ranges.len() == before && has_lines && !says_where {
@@ -148,6 +151,58 @@ impl UnitIndex {
     pub fn containing(&self, offset: DebugInfoOffset) -> Option<DebugInfoOffset> {
         let after = self.offsets.partition_point(|&unit| unit <= offset.0);
         Some(DebugInfoOffset(self.offsets[after.checked_sub(1)?]))
+    }
+}
+
+/// The addresses of an entry, as its attributes give them. (`gimli::Dwarf::die_ranges` does the same,
+/// but overflows on a damaged size.)
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Extent<'a> {
+    low_pc: Option<u64>,
+    high_pc: Option<u64>,
+    size: Option<u64>,
+    ranges: Option<AttributeValue<Reader<'a>>>,
+}
+
+impl<'a> Extent<'a> {
+    /// Takes in an attribute, if it is about addresses.
+    pub fn read(
+        &mut self,
+        dwarf: &Dwarf<'a>,
+        unit: &Unit<'a>,
+        attribute: &gimli::Attribute<Reader<'a>>,
+    ) -> gimli::Result<()> {
+        match attribute.name() {
+            gimli::DW_AT_low_pc => self.low_pc = dwarf.attr_address(unit, attribute.value())?,
+            gimli::DW_AT_high_pc => match attribute.value() {
+                AttributeValue::Udata(size) => self.size = Some(size),
+                value => self.high_pc = dwarf.attr_address(unit, value)?,
+            },
+            gimli::DW_AT_ranges => self.ranges = Some(attribute.value()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Calls `with` with the start and end of each range; they may be empty.
+    pub fn for_each(
+        &self,
+        dwarf: &Dwarf<'a>,
+        unit: &Unit<'a>,
+        mut with: impl FnMut(u64, u64),
+    ) -> gimli::Result<()> {
+        if let Some(ranges) = self.ranges {
+            // The base address of a list is not an extent of its own.
+            if let Some(mut ranges) = dwarf.attr_ranges(unit, ranges)? {
+                while let Some(range) = ranges.next()? {
+                    with(range.begin, range.end);
+                }
+            }
+        } else if let Some(low) = self.low_pc {
+            let end = self.size.map(|size| low.saturating_add(size)).or(self.high_pc);
+            with(low, end.unwrap_or(low));
+        }
+        Ok(())
     }
 }
 

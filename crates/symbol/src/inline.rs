@@ -5,7 +5,7 @@
 
 use gimli::{AttributeValue, UnitOffset};
 
-use crate::dwarf::{Dwarf, Reader, Unit};
+use crate::dwarf::{Dwarf, Extent, Reader, Unit};
 
 /// Deeper nesting than this is damage: what compilers make stays below 64.
 const MAX_INLINED: usize = 256;
@@ -77,10 +77,7 @@ struct Scope {
 /// The attributes that place a function or call.
 #[derive(Default)]
 struct Place<'a> {
-    low_pc: Option<u64>,
-    high_pc: Option<u64>,
-    size: Option<u64>,
-    ranges: Option<AttributeValue<Reader<'a>>>,
+    extent: Extent<'a>,
     sibling: Option<UnitOffset>,
     call_file: Option<u64>,
     call_line: u32,
@@ -108,7 +105,10 @@ impl<'a, 'q> Walk<'a, 'q> {
                 continue;
             }
             let place = self.read_place(&mut entries, abbreviation)?;
-            let covered = self.covered(&place, is_call)?;
+            let mut covered = self.covered(&place, is_call)?;
+            if !is_call {
+                self.enter_function(offset, &mut covered);
+            }
             if covered.is_empty() {
                 if abbreviation.has_children() && (is_call || !look_into_all) {
                     self.skip_children(&mut entries, depth, place.sibling)?;
@@ -117,8 +117,6 @@ impl<'a, 'q> Walk<'a, 'q> {
             }
             if is_call {
                 self.enter_call(offset, depth, &place, &covered);
-            } else {
-                self.enter_function(offset, &covered);
             }
             let covered = covered.into_iter().map(|(i, _)| i).collect();
             self.scopes.push(Scope { depth, covered });
@@ -126,15 +124,18 @@ impl<'a, 'q> Walk<'a, 'q> {
         Ok(())
     }
 
-    fn enter_function(&mut self, offset: UnitOffset, covered: &[(u32, u64)]) {
+    /// Gives the function the addresses that it covers and no other has. The linker may have folded
+    /// identical functions into one: the first stands for all.
+    fn enter_function(&mut self, offset: UnitOffset, covered: &mut Vec<(u32, u64)>) {
         let is_nested = !self.scopes.is_empty();
-        for &(i, start) in covered {
+        covered.retain(|&(i, start)| {
             let chain = &mut self.chains[i as usize];
-            // Identical functions may be folded into one: the first stands for all.
-            if chain.function.is_none() || is_nested {
+            let is_its_own = chain.function.is_none() || is_nested;
+            if is_its_own {
                 *chain = Chain { function: Some((offset, start)), calls: Vec::new() };
             }
-        }
+            is_its_own
+        });
     }
 
     fn enter_call(
@@ -161,22 +162,15 @@ impl<'a, 'q> Walk<'a, 'q> {
         let mut place = Place::default();
         for &spec in abbreviation.attributes() {
             let attribute = entries.read_attribute_inline(spec)?;
-            let value = attribute.value();
             match attribute.name() {
-                gimli::DW_AT_low_pc => place.low_pc = self.dwarf.attr_address(self.unit, value)?,
-                gimli::DW_AT_high_pc => match value {
-                    AttributeValue::Udata(size) => place.size = Some(size),
-                    value => place.high_pc = self.dwarf.attr_address(self.unit, value)?,
-                },
-                gimli::DW_AT_ranges => place.ranges = Some(value),
                 gimli::DW_AT_sibling => {
-                    if let AttributeValue::UnitRef(offset) = value {
+                    if let AttributeValue::UnitRef(offset) = attribute.value() {
                         place.sibling = Some(offset);
                     }
                 }
                 gimli::DW_AT_call_file => {
                     // Up to version 4, file 0 means that it is not known.
-                    if let AttributeValue::FileIndex(file) = value
+                    if let AttributeValue::FileIndex(file) = attribute.value()
                         && (file > 0 || self.unit.header.version() >= 5)
                     {
                         place.call_file = Some(file);
@@ -186,7 +180,7 @@ impl<'a, 'q> Walk<'a, 'q> {
                     place.call_line =
                         attribute.udata_value().and_then(|line| line.try_into().ok()).unwrap_or(0);
                 }
-                _ => {}
+                _ => place.extent.read(self.dwarf, self.unit, &attribute)?,
             }
         }
         Ok(place)
@@ -196,18 +190,11 @@ impl<'a, 'q> Walk<'a, 'q> {
     /// holds each.
     fn covered(&self, place: &Place<'a>, is_call: bool) -> gimli::Result<Vec<(u32, u64)>> {
         let mut covered = Vec::new();
-        if let Some(ranges) = &place.ranges {
-            if let Some(mut ranges) = self.dwarf.attr_ranges(self.unit, *ranges)? {
-                while let Some(range) = ranges.next()? {
-                    self.add_covered(range.begin, range.end, is_call, &mut covered);
-                }
-            }
-            covered.sort_unstable();
-            covered.dedup_by_key(|(i, _)| *i);
-        } else if let Some(low) = place.low_pc {
-            let end = place.size.map(|size| low.saturating_add(size)).or(place.high_pc);
-            self.add_covered(low, end.unwrap_or(low), is_call, &mut covered);
-        }
+        place.extent.for_each(self.dwarf, self.unit, |begin, end| {
+            self.add_covered(begin, end, is_call, &mut covered);
+        })?;
+        covered.sort_unstable();
+        covered.dedup_by_key(|(i, _)| *i);
         Ok(covered)
     }
 
