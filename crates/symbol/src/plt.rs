@@ -201,3 +201,50 @@ fn relocations<'a>(
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot_of(found: Option<(usize, Target)>) -> Option<(usize, u64)> {
+        match found? {
+            (start, Target::Slot(slot)) => Some((start, slot)),
+            (start, Target::Relocation(position)) => Some((start, position | 1 << 63)),
+        }
+    }
+
+    fn x86(code: &[u8], at: usize) -> Option<(usize, u64)> {
+        let resolve = |next: u64, offset: i32| next.checked_add_signed(i64::from(offset));
+        slot_of(x86_slot(code, 0x1000, at, resolve))
+    }
+
+    #[test]
+    fn forms_of_x86() {
+        let lazy = *b"\xff\x25\x10\0\0\0\x68\x07\0\0\0\xe9\0\0\0\0";
+        assert_eq!(x86(&lazy, 11), Some((0, 0x1016)));
+        let endbr_bnd = *b"\xf3\x0f\x1e\xfa\xf2\xff\x25\x10\0\0\0\x0f\x1f\x44\0\0";
+        assert_eq!(x86(&endbr_bnd, 4), Some((0, 0x101b)));
+        let only_push = *b"\xf3\x0f\x1e\xfa\x68\x07\0\0\0\xf2\xe9\0\0\0\0\x90";
+        assert_eq!(x86(&only_push, 4), Some((0, 7 | 1 << 63)));
+        let two_short = *b"\xff\x25\x10\0\0\0\x66\x90\xff\x25\x10\0\0\0\x66\x90";
+        assert_eq!(x86(&two_short, 15), Some((8, 0x101e)));
+        let first = *b"\xff\x35\x10\0\0\0\xff\x25\x10\0\0\0\x0f\x1f\x40\0";
+        assert_eq!(x86(&first, 6), None, "the call of the dynamic linker");
+        assert_eq!(x86(&lazy[..3], 0), None);
+    }
+
+    #[test]
+    fn forms_of_aarch64() {
+        // bti c; adrp x16, +2 pages; ldr x17, [x16, #8]; add; br x17; nop
+        let words = [0xd503_245f, 0xd000_0010, 0xf940_0611, 0x9100_2210, 0xd61f_0220, 0xd503_201f];
+        let code: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+        for at in 0..24 {
+            assert_eq!(slot_of(aarch64_slot(&code, 0x1000, at)), Some((0, 0x3008)), "{at}");
+        }
+        // adrp of a page before
+        let words = [0xf0ff_fff0_u32, 0xf940_0211];
+        let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        assert_eq!(slot_of(aarch64_slot(&code, 0x5000, 0)), Some((0, 0x4000)));
+        assert_eq!(slot_of(aarch64_slot(&code[4..], 0x5000, 0)), None);
+    }
+}

@@ -29,8 +29,9 @@ impl<'a> Symbol<'a> {
 
     /// The larger, the better the symbol's claim to an address. Inner before outer; then, among
     /// aliases of one place, what other files can call, with fewest leading underscores, and
-    /// short: `write`, not `__write` or `__GI___libc_write`. The bytes of the name come last, so
-    /// that the choice does not depend on the order of the table.
+    /// short: `write`, not `__write` or `__GI___libc_write` (with `__GI_`, glibc marks what it calls
+    /// itself by). The bytes of the name come last, so that the choice does not depend on the order
+    /// of the table.
     fn claim(&self) -> impl Ord + use<'a> {
         let underscores = self.name.iter().take_while(|&&b| b == b'_').count();
         (
@@ -38,6 +39,7 @@ impl<'a> Symbol<'a> {
             Reverse(self.size),
             self.is_function,
             self.is_exported,
+            !self.name.starts_with(b"__GI_"),
             Reverse((underscores, self.name.len(), self.name)),
         )
     }
@@ -178,4 +180,91 @@ pub(crate) fn text_ranges(elf: &object::File<'_>) -> Vec<Range<u64>> {
     }
     ranges.sort_unstable_by_key(|range| range.start);
     ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: [Range<u64>; 2] = [0x100..0x200, 0x200..0x300];
+
+    /// `(name, start, size, is_function, is_exported)`
+    type Row = (&'static str, u64, u64, bool, bool);
+
+    #[track_caller]
+    fn check(table: &[Row], expect: &[(u64, &str)]) {
+        let addresses: Vec<u64> = expect.iter().map(|(address, _)| *address).collect();
+        // What is found must not depend on the order of the table.
+        for rotation in 0..table.len() {
+            let mut finder = Finder::new(&addresses, &TEXT);
+            for &(name, start, size, is_function, is_exported) in
+                table[rotation..].iter().chain(&table[..rotation])
+            {
+                let first = addresses.partition_point(|&address| address < start);
+                if first < addresses.len() {
+                    let name = name.as_bytes();
+                    finder.add(Symbol { start, size, name, is_function, is_exported }, first);
+                }
+            }
+            let found = finder.finish();
+            let names: Vec<&str> =
+                found.iter().map(|s| s.map_or("", |s| str::from_utf8(s.name).unwrap())).collect();
+            let expect: Vec<&str> = expect.iter().map(|(_, name)| *name).collect();
+            assert_eq!(names, expect, "rotated by {rotation}");
+        }
+    }
+
+    #[test]
+    fn sizes_end_functions() {
+        let table = [("a", 0x110, 0x10, true, true), ("b", 0x130, 0x10, true, true)];
+        check(&table, &[(0x10f, ""), (0x110, "a"), (0x11f, "a"), (0x120, ""), (0x13f, "b")]);
+    }
+
+    #[test]
+    fn inner_functions_win() {
+        let table = [("outer", 0x110, 0x40, true, true), ("inner", 0x120, 0x10, true, false)];
+        check(&table, &[(0x11f, "outer"), (0x120, "inner"), (0x12f, "inner"), (0x130, "outer")]);
+    }
+
+    #[test]
+    fn labels_reach_to_the_next_symbol_of_their_section() {
+        let table = [
+            ("label", 0x110, 0, false, false),
+            ("function", 0x120, 0x10, true, true),
+            ("inside", 0x128, 0, false, true),
+            ("last", 0x1f0, 0, false, false),
+        ];
+        let expect = [
+            (0x10f, ""),
+            (0x110, "label"),
+            (0x11f, "label"),
+            (0x129, "function"),
+            (0x130, ""),
+            (0x1ff, "last"),
+            (0x200, ""),
+        ];
+        check(&table, &expect);
+    }
+
+    #[test]
+    fn aliases() {
+        let best = |table: &[Row], expect: &str| check(table, &[(0x110, expect)]);
+        let row = |name, is_exported| (name, 0x110, 0x10, true, is_exported);
+        best(&[row("__write", true), row("write", true), row("__GI___libc_write", false)], "write");
+        best(&[row("__GI_strtold_l", false), row("____strtold_l", false)], "____strtold_l");
+        best(&[row("local", false), row("_exported", true)], "_exported");
+        best(&[row("b", true), row("a", true)], "a");
+        best(&[("untyped", 0x110, 0x10, false, true), row("typed", false)], "typed");
+    }
+
+    #[test]
+    fn names() {
+        for (name, expect) in [("f@@V_1.2", "f"), ("f@V_1", "f"), ("@x", "@x"), ("f", "f")] {
+            assert_eq!(without_version(name.as_bytes()), expect.as_bytes());
+        }
+        assert!(
+            is_mapping_symbol(b"$x") && is_mapping_symbol(b"$d.12") && is_mapping_symbol(b".L1")
+        );
+        assert!(!is_mapping_symbol(b"x$"));
+    }
 }
