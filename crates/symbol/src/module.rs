@@ -73,7 +73,8 @@ pub struct Segment {
 }
 
 /// One ELF file: addresses in it, and what they mean. Opening reads headers only; symbol tables
-/// and debug information are read when an address asks for them. Modules can be sent to, and
+/// and debug information are read when an address asks for them. What was found and decompressed
+/// for the first pass stays for later ones; drop the module to free it. Modules can be sent to, and
 /// shared by, threads.
 ///
 /// An address here is always one of the file itself (what `nm` prints, st_value), not of a process;
