@@ -1,2 +1,78 @@
-//! Where does the time go?
-fn main() {}
+//! Where does the time go? The command line: flags, wiring, progress, exit codes.
+//!
+//! No verb computes anything here: each maps its flags to the types of the crate that does.
+
+mod flamegraph;
+mod interrupt;
+mod manual;
+mod output;
+mod progress;
+mod record;
+mod units;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+/// Where does the time go? Samples programs, reads other profilers' files, draws flame graphs.
+#[derive(Parser)]
+#[command(name = "pyrograph", version, infer_long_args = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Record(record::Args),
+    Flamegraph(flamegraph::Args),
+    Completions(manual::CompletionArgs),
+    Manual(manual::ManualArgs),
+}
+
+fn main() -> ExitCode {
+    let arguments = parse(std::env::args_os().collect());
+    let done = match arguments.verb {
+        Verb::Record(args) => record::run(args),
+        Verb::Flamegraph(args) => flamegraph::run(args),
+        Verb::Completions(args) => manual::completions(args),
+        Verb::Manual(args) => manual::manual(args),
+    };
+    done.unwrap_or_else(|error| {
+        if is_broken_pipe(&error) {
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("pyrograph: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Reads the command line; what is wrong with it is said, with exit code 2.
+fn parse(arguments: Vec<OsString>) -> Cli {
+    let arguments = match arguments.get(1) {
+        Some(verb) if verb == "flamegraph" => flamegraph::normalize_args(arguments),
+        _ => arguments,
+    };
+    let matches = Cli::command().get_matches_from(arguments);
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// Whether the reader of our output went away, as `head` does: no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+    }
+}

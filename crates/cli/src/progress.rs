@@ -26,11 +26,6 @@ impl Progress {
         self.0.set_message(message);
     }
 
-    /// Prints a line above the spinner.
-    pub fn line(&self, line: &str) {
-        self.0.suspend(|| eprintln!("{line}"));
-    }
-
     /// Takes the spinner away.
     pub fn end(self) {
         self.0.finish_and_clear();

@@ -55,9 +55,14 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (text, milliseconds) in
-            [("10", 10_000), ("0.5", 500), ("500ms", 500), ("10s", 10_000), ("5m", 300_000), ("1h", 3_600_000)]
-        {
+        for (text, milliseconds) in [
+            ("10", 10_000),
+            ("0.5", 500),
+            ("500ms", 500),
+            ("10s", 10_000),
+            ("5m", 300_000),
+            ("1h", 3_600_000),
+        ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
         }
         for text in ["", "ten", "0", "-1", "5d", "inf", "nan", "1e30h"] {

@@ -30,7 +30,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults for a target: user and kernel stacks, with 32 KiB of the user stack copied,
+    /// The defaults for a target: user and kernel stacks, with 64 KiB of the user stack copied,
     /// children followed.
     pub fn new(target: Target) -> Self {
         Self {
@@ -102,8 +102,10 @@ pub enum StackMode {
 }
 
 impl StackMode {
-    /// Bytes of the stack where nothing else is asked for.
-    pub const DEFAULT_BYTES: u32 = 32 * 1024;
+    /// Bytes of the stack where nothing else is asked for: as many as can be. The kernel copies no
+    /// more than there is, and few stacks are deep; of `cargo build`'s, whose are, 13 % do not fit in
+    /// 32 KiB, 8 % not in this.
+    pub const DEFAULT_BYTES: u32 = Self::MOST_BYTES;
     /// The most bytes of the stack: a record's size has 16 bits, and the kernel asks for less
     /// than 65,535 and a multiple of 8.
     pub const MOST_BYTES: u32 = 65_528;

@@ -108,7 +108,8 @@ impl Files for LiveFiles {
         let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
         // SAFETY: `local` is `bytes`, which lives through the call; `remote` is an address of the
         // other process, which the kernel checks.
-        let read = unsafe { libc::process_vm_readv(tid, &raw const local, 1, &raw const remote, 1, 0) };
+        let read =
+            unsafe { libc::process_vm_readv(tid, &raw const local, 1, &raw const remote, 1, 0) };
         usize::try_from(read).is_ok_and(|read| read == bytes.len())
     }
 }

@@ -249,7 +249,36 @@ fn frame_rows(
         }
         None => {
             stats.unknown += 1;
-            vec![profile.frames.intern(Frame { address: raw.address, ..bare })]
+            let place = unwind_function(module, raw.address);
+            let frame = match place {
+                // By convention: the linker takes this name for the program's entry.
+                Some(Function { is_entry: true, .. }) => {
+                    Frame { function: profile.strings.intern("_start"), ..bare }
+                }
+                Some(Function { start, .. }) => Frame { address: start, ..bare },
+                None => Frame { address: raw.address, ..bare },
+            };
+            vec![profile.frames.intern(frame)]
         }
     }
+}
+
+/// A function of which only the place is known.
+struct Function {
+    /// Where it starts, as a file offset.
+    start: u64,
+    /// Whether the program starts with it.
+    is_entry: bool,
+}
+
+/// The function that holds a file offset, by the file's unwind table, which a stripped file has,
+/// too: so that all its samples are of one frame, and not of one for each call that it makes.
+fn unwind_function(module: &Module, offset: u64) -> Option<Function> {
+    let ModuleKind::Elf { unwind: Some(unwind), .. } = &module.kind else { return None };
+    let address = unwind.svma(offset)?;
+    let start = unwind.function(address)?.start;
+    Some(Function {
+        start: offset.checked_sub(address - start)?,
+        is_entry: unwind.entry() == Some(start),
+    })
 }

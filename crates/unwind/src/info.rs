@@ -1,6 +1,7 @@
 //! The unwind information of one ELF file.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -143,6 +144,23 @@ impl UnwindInfo {
             segment.offset < end && file_offset < segment.offset.saturating_add(segment.size)
         })?;
         Some(segment.svma.wrapping_add(file_offset.wrapping_sub(segment.offset)))
+    }
+
+    /// The virtual addresses of the function that holds an address, as `.eh_frame` divides the code:
+    /// known also where there is no symbol. A function that the compiler split is several.
+    pub fn function(&self, svma: u64) -> Option<Range<u64>> {
+        let (eh_frame, bases) = (self.eh_frame()?, self.bases());
+        let offset = match &self.header {
+            Some(header) => header.lookup((*self.bytes).as_ref(), svma),
+            None => self.eh_index.get_or_init(|| FdeIndex::new(&eh_frame, &bases)).lookup(svma),
+        }?;
+        let fde = eh_frame.fde_from_offset(&bases, offset.into(), EhFrame::cie_from_offset).ok()?;
+        fde.contains(svma).then(|| fde.initial_address()..fde.end_address())
+    }
+
+    /// The virtual address at which a program starts; `None` for most libraries.
+    pub fn entry(&self) -> Option<u64> {
+        (self.layout.entry != 0).then_some(self.layout.entry)
     }
 
     /// Distinguishes this from all other unwind information in the process.

@@ -1,0 +1,378 @@
+//! `pyrograph record`: samples, and writes what came of it.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use pyrograph_profile::{LabelOptions, ValueType};
+use pyrograph_record::{
+    Child, Error, Event, Next, Rate, Session, StackMode, Summary, Target, Unit,
+};
+use pyrograph_resolve::{LiveFiles, Resolved, Resolver, Stats, SymbolOptions};
+
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::units::{counted, grouped, parse_duration, percent};
+
+/// Sample a command, running processes or the whole machine, and draw a flame graph
+///
+/// Stacks are right without frame pointers: registers and a copy of the stack are sampled and
+/// unwound with the program's own tables. Ctrl-C ends the recording and writes the graph.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  pyrograph record -- ./app --its-flags       start it, follow its children and threads
+  pyrograph record -p 1234,1235 -d 10         attach to running processes for 10 seconds
+  sudo pyrograph record -a -F 99 -d 30        the whole machine
+  pyrograph record -o app.folded -- ./app     folded stacks, for grep, sed and awk")]
+pub struct Args {
+    /// Processes to attach to, with all their threads and the children they start
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["all_cpus", "command"])]
+    pid: Vec<i32>,
+
+    /// The whole machine
+    #[arg(short, long, conflicts_with = "command")]
+    all_cpus: bool,
+
+    /// Samples a second [default: 997 of each thread; with -a 99 of each CPU]
+    #[arg(short = 'F', long, value_name = "HZ", value_parser = clap::value_parser!(u64).range(1..))]
+    frequency: Option<u64>,
+
+    /// For how long: seconds, or with a unit (500ms, 10s, 5m) [default: until it ends, or Ctrl-C]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
+
+    /// Where to write; the ending says what: .svg, .folded. Can be given several times
+    #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg")]
+    output: Vec<PathBuf>,
+
+    /// What to sample [default: cycles where the machine counts them, else cpu-clock]
+    ///
+    /// cycles, cpu-clock, task-clock, page-faults, context-switches, cpu-migrations, any hardware
+    /// event name the kernel knows, or a tracepoint (sched:sched_switch). Modifiers as :u and :k.
+    #[arg(short, long, value_name = "EVENT")]
+    event: Option<String>,
+
+    /// The program's part only, without the kernel's
+    #[arg(short, long, conflicts_with = "kernel_only")]
+    user_only: bool,
+
+    /// The kernel's part only
+    #[arg(short, long)]
+    kernel_only: bool,
+
+    /// Do not follow child processes
+    #[arg(long)]
+    no_inherit: bool,
+
+    /// How stacks are found: dwarf[,BYTES] copies that many bytes of the stack, fp follows frame
+    /// pointers alone (cheapest)
+    #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = parse_stack_mode)]
+    call_graph: StackMode,
+
+    /// Leave out the calls that the compiler inlined
+    #[arg(long)]
+    no_inline: bool,
+
+    /// What a stack's value counts: samples, or the event itself (time, for a clock)
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Count::Period)]
+    count: Count,
+
+    /// Mark the kernel's frames with _[k], inlined ones with _[i], those made at run time with _[j]
+    #[arg(long)]
+    annotate: bool,
+
+    /// The graph's title
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+
+    /// The command to run, and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// What a stack's value counts.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Count {
+    /// Samples
+    Samples,
+    /// What the samples stand for
+    Period,
+}
+
+fn parse_stack_mode(text: &str) -> Result<StackMode, String> {
+    match text.split_once(',') {
+        None if text == "fp" => Ok(StackMode::FramePointers),
+        None if text == "dwarf" => Ok(StackMode::Dwarf { bytes: StackMode::DEFAULT_BYTES }),
+        Some(("dwarf", bytes)) => match bytes.parse::<u32>() {
+            Ok(bytes) if (1..=StackMode::MOST_BYTES).contains(&bytes) => {
+                Ok(StackMode::Dwarf { bytes: bytes.next_multiple_of(8) })
+            }
+            _ => Err(format!("the stack copy can have 1 to {} bytes", StackMode::MOST_BYTES)),
+        },
+        _ => Err("use fp, dwarf, or dwarf,BYTES".to_owned()),
+    }
+}
+
+/// What the flags come to.
+struct Plan {
+    options: pyrograph_record::Options,
+    outputs: Vec<Output>,
+    duration: Option<Duration>,
+    count: Count,
+    inlines: bool,
+    labels: LabelOptions,
+    title: String,
+}
+
+impl Plan {
+    fn new(args: Args) -> anyhow::Result<Self> {
+        let outputs = args.output.iter().map(|path| Output::new(path)).collect::<Result<_, _>>()?;
+        let target = if args.all_cpus {
+            Target::System
+        } else if !args.pid.is_empty() {
+            Target::Processes(args.pid)
+        } else if !args.command.is_empty() {
+            Target::Command(args.command)
+        } else {
+            bail!(
+                "nothing to record: give a command after --, processes with -p, or the machine with -a"
+            );
+        };
+        Ok(Self {
+            title: args.title.unwrap_or_else(|| title(&target)),
+            options: pyrograph_record::Options {
+                event: args.event.as_deref().map(Event::parse).transpose()?,
+                rate: args.frequency.map(Rate::Hertz),
+                stack: args.call_graph,
+                user: !args.kernel_only,
+                kernel: !args.user_only,
+                inherit: !args.no_inherit,
+                ..pyrograph_record::Options::new(target)
+            },
+            outputs,
+            duration: args.duration,
+            count: args.count,
+            inlines: !args.no_inline,
+            labels: LabelOptions {
+                mark_kernel: args.annotate,
+                mark_jit: args.annotate,
+                mark_inlined: args.annotate,
+                ..LabelOptions::default()
+            },
+        })
+    }
+
+    fn resolve_options(&self, event: &Event) -> pyrograph_resolve::Options {
+        let value_type = match (self.count, event.unit()) {
+            (Count::Samples, _) => ValueType::samples(),
+            (Count::Period, Unit::Nanoseconds) => ValueType::new(event.name(), "ns"),
+            (Count::Period, Unit::Count) => ValueType::new(event.name(), "count"),
+        };
+        pyrograph_resolve::Options {
+            value_type,
+            count_samples: self.count == Count::Samples,
+            // What is written so far shows totals.
+            keep_time: false,
+            user_only: !self.options.kernel,
+            symbols: SymbolOptions { inlines: self.inlines, ..SymbolOptions::default() },
+        }
+    }
+}
+
+/// The title of a recording's graph: what was recorded.
+fn title(target: &Target) -> String {
+    match target {
+        Target::Command(command) => {
+            let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+            words.join(" ")
+        }
+        Target::Processes(pids) => {
+            let names: Vec<String> = pids.iter().map(|pid| process_name(*pid)).collect();
+            names.join(", ")
+        }
+        Target::System => "Whole machine".to_owned(),
+    }
+}
+
+/// `name (PID)`, as long as the process lives.
+fn process_name(pid: i32) -> String {
+    match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
+        Ok(name) => format!("{} ({pid})", name.trim_end()),
+        Err(_) => format!("process {pid}"),
+    }
+}
+
+/// The exit code for a command that could not be run, as shells have it.
+const COMMAND_NOT_RUN: u8 = 127;
+
+/// How long to wait for records before looking at the clock and for signals.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Runs `pyrograph record`.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let plan = match Plan::new(args) {
+        Ok(plan) => plan,
+        Err(error) => {
+            eprintln!("pyrograph: {error:#}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    match sample(&plan) {
+        Err(error @ Error::Command { .. }) => {
+            eprintln!("pyrograph: {error}");
+            Ok(ExitCode::from(COMMAND_NOT_RUN))
+        }
+        sampled => {
+            let Sampled { resolver, summary, event, child, interrupt } = sampled?;
+            let resolved = resolver.finish();
+            closing_line(&resolved, &summary, &event);
+            for output in &plan.outputs {
+                output.write(&resolved.profile, &plan.labels, &plan.title)?;
+                eprintln!("pyrograph: wrote {output}");
+            }
+            exit_code(child, &interrupt)
+        }
+    }
+}
+
+/// What a recording leaves.
+struct Sampled {
+    resolver: Resolver<LiveFiles>,
+    summary: Summary,
+    event: Event,
+    child: Option<Child>,
+    interrupt: Interrupt,
+}
+
+/// Records until the target ends, the time is over, or the user has seen enough.
+fn sample(plan: &Plan) -> Result<Sampled, Error> {
+    let session = Session::open(&plan.options)?;
+    for notice in session.notices() {
+        eprintln!("pyrograph: {notice}");
+    }
+    let event = session.event().clone();
+    let layout = session.layout();
+    let mut resolver = Resolver::new(LiveFiles, plan.resolve_options(&event));
+    let interrupt = Interrupt::catch()
+        .map_err(|source| Error::System { doing: "catching signals".to_owned(), source })?;
+    let mut recording = session.start()?;
+
+    let start = Instant::now();
+    let stopper = recording.stopper();
+    let progress = Progress::start();
+    loop {
+        match recording.next(TICK) {
+            Next::End => break,
+            Next::Waiting => {}
+            Next::Batch(batch) => {
+                for record in batch.iter() {
+                    match layout.decode(record) {
+                        Ok(record) => resolver.record(&record),
+                        Err(_) => resolver.unreadable(),
+                    }
+                }
+            }
+        }
+        if interrupt.asked() || plan.duration.is_some_and(|limit| start.elapsed() >= limit) {
+            stopper.stop();
+        }
+        let samples = counted(resolver.stats().samples, "sample");
+        progress.say(format!("{samples}, {} lost", grouped(recording.lost())));
+    }
+    progress.end();
+
+    for notice in recording.notices() {
+        eprintln!("pyrograph: {notice}");
+    }
+    let child = recording.take_child();
+    Ok(Sampled { resolver, summary: recording.finish(), event, child, interrupt })
+}
+
+/// Says what was sampled, and everything that makes the result less than whole.
+fn closing_line(resolved: &Resolved, summary: &Summary, event: &Event) {
+    let Stats { samples, user_stacks, truncated, completed, broken, .. } = resolved.stats;
+    let mut parts = Vec::new();
+    if samples == 0 {
+        parts.push(format!("no samples of {}: the target used too little of it", event.name()));
+    } else {
+        parts.push(format!("{} of {}", counted(samples, "sample"), event.name()));
+    }
+    parts.push(format!("{} lost", grouped(summary.lost)));
+    let mut say = |count: u64, text: String| {
+        if count > 0 {
+            parts.push(text);
+        }
+    };
+    say(summary.throttled, format!("throttled {}", counted(summary.throttled, "time")));
+    let of_stacks = |count: u64| format!("{} ({})", grouped(count), percent(count, user_stacks));
+    say(truncated, format!("{} stacks truncated", of_stacks(truncated)));
+    say(completed, format!("{} stacks completed from the running process", of_stacks(completed)));
+    say(broken, format!("{} stacks not unwound to their end", of_stacks(broken)));
+    let names = &resolved.stats.names;
+    say(
+        names.unknown,
+        format!(
+            "{} of {} addresses without a symbol",
+            grouped(names.unknown),
+            grouped(names.addresses)
+        ),
+    );
+    say(resolved.stats.unreadable, counted(resolved.stats.unreadable, "unreadable record"));
+    eprintln!("pyrograph: {}", parts.join(", "));
+
+    if names.kernel_hidden {
+        eprintln!(
+            "pyrograph: the kernel hides its symbols from this user; to permit them: \
+             sudo sysctl kernel.kptr_restrict=0"
+        );
+    }
+    if resolved.stats.missing_files > 0 {
+        eprintln!(
+            "pyrograph: {} could not be opened, or had been replaced: their functions have no names",
+            counted(resolved.stats.missing_files, "mapped file")
+        );
+    }
+    for warning in &names.warnings {
+        eprintln!("pyrograph: {warning}");
+    }
+}
+
+/// The command's own exit code; 128 and the signal's number if one ended it, as shells have it. A
+/// command that still runs is waited for: recording is over, but it is still the user's program.
+fn exit_code(child: Option<Child>, interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
+    let Some(mut child) = child else { return Ok(ExitCode::SUCCESS) };
+    if interrupt.only_us() {
+        child.signal(libc::SIGTERM).ok();
+    }
+    let status = match child.try_wait()? {
+        Some(status) => status,
+        None => {
+            eprintln!("pyrograph: the command goes on (PID {})", child.pid());
+            child.wait()?
+        }
+    };
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stack_modes() {
+        let dwarf = |bytes| Ok(StackMode::Dwarf { bytes });
+        assert_eq!(parse_stack_mode("fp"), Ok(StackMode::FramePointers));
+        assert_eq!(parse_stack_mode("dwarf"), dwarf(StackMode::DEFAULT_BYTES));
+        assert_eq!(parse_stack_mode("dwarf,8192"), dwarf(8192));
+        assert_eq!(parse_stack_mode("dwarf,8189"), dwarf(8192));
+        for text in ["", "lbr", "fp,1", "dwarf,", "dwarf,0", "dwarf,65536", "dwarf,-8"] {
+            assert!(parse_stack_mode(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! `pyrograph record`, as people use it: real programs, their exit codes, and what goes wrong.
+
+mod common;
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Folded, compile, is_root, pyrograph, run};
+
+/// A folder, a program in it that is busy for as many rounds as it is told, and a place for output.
+struct Case {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Case {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        // Others than root shall be able to run what is in it.
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("own folder");
+        let program =
+            compile(&["gcc", "-O2", "-g", "-fomit-frame-pointer"], "split.c", folder.path());
+        Self { folder, program }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn folded(&self) -> PathBuf {
+        self.path("out.folded")
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Waits for a file to be there, as a command makes it that runs beside this test.
+fn wait_for(path: &Path) {
+    let start = Instant::now();
+    while !path.exists() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{} did not appear", path.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn signal(child: &Child, signal: libc::c_int) {
+    let pid = i32::try_from(child.id()).expect("a process number");
+    // SAFETY: The call takes numbers only; the child was not waited for, so the number is its own.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+#[test]
+fn the_default_is_an_svg_in_the_present_folder() {
+    let case = Case::new();
+    let output = run(pyrograph()
+        .current_dir(case.folder.path())
+        .args(["record", "--"])
+        .arg(&case.program)
+        .arg("300"));
+    let svg = fs::read_to_string(case.path("flamegraph.svg")).expect("the graph was written");
+    assert!(svg.contains("alpha") && svg.contains("</svg>"));
+    assert!(output.stdout.is_empty());
+    let text = stderr(&output);
+    assert!(text.contains("flamegraph.svg") && text.contains("samples"), "{text}");
+}
+
+#[test]
+fn the_commands_exit_status_passes_through_after_the_graph_is_written() {
+    let case = Case::new();
+    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)] {
+        let folded = case.path(&format!("{code}.folded"));
+        let program = case.program.display();
+        let output = pyrograph()
+            .args(["record", "-o"])
+            .arg(&folded)
+            .args(["--", "sh", "-c", &format!("{program} 200; {script}")])
+            .output()
+            .expect("pyrograph runs");
+        assert_eq!(output.status.code(), Some(code), "{script}: {}", stderr(&output));
+        assert!(Folded::read(&folded).total_share("alpha") > 20.0, "{script}");
+    }
+}
+
+#[test]
+fn a_command_that_is_not_there_is_an_error_and_leaves_nothing() {
+    let case = Case::new();
+    let output = pyrograph()
+        .current_dir(case.folder.path())
+        .args(["record", "--", "./no-such-program"])
+        .output()
+        .expect("pyrograph runs");
+    assert_eq!(output.status.code(), Some(127));
+    let text = stderr(&output);
+    assert!(text.contains("no-such-program") && text.contains("No such file"), "{text}");
+    assert!(!case.path("flamegraph.svg").exists());
+}
+
+#[test]
+fn standard_input_and_output_are_the_commands() {
+    use std::io::Write;
+
+    let case = Case::new();
+    let mut child = pyrograph()
+        .args(["record", "-o"])
+        .arg(case.path("read.svg"))
+        .args(["--", "tr", "a-z", "A-Z"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("pyrograph runs");
+    child.stdin.take().expect("piped").write_all(b"through a pipe\n").expect("tr reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.stdout, b"THROUGH A PIPE\n");
+    assert!(case.path("read.svg").exists());
+}
+
+#[test]
+fn interrupted_it_still_writes_the_graph() {
+    let case = Case::new();
+    for (name, number) in [("int", libc::SIGINT), ("term", libc::SIGTERM)] {
+        let folded = case.path(&format!("{name}.folded"));
+        let ready = case.path(&format!("{name}.ready"));
+        let script = format!("touch {}; exec {} 1000000", ready.display(), case.program.display());
+        let child = pyrograph()
+            .args(["record", "-o"])
+            .arg(&folded)
+            .args(["--", "sh", "-c", &script])
+            .stderr(Stdio::piped())
+            // A group of its own, as a shell gives each job.
+            .process_group(0)
+            .spawn()
+            .expect("pyrograph runs");
+        wait_for(&ready);
+        std::thread::sleep(Duration::from_millis(500));
+        let group = i32::try_from(child.id()).expect("a process number");
+        if number == libc::SIGINT {
+            // Ctrl-C reaches all of the terminal's foreground group.
+            // SAFETY: The call takes numbers only; the group is the child's own.
+            assert_eq!(unsafe { libc::kill(-group, number) }, 0);
+        } else {
+            signal(&child, number);
+        }
+        let output = child.wait_with_output().expect("it ends");
+        assert!(Folded::read(&folded).total_share("alpha") > 20.0, "{name}: {}", stderr(&output));
+        assert_eq!(output.status.code(), Some(128 + number), "{name}");
+    }
+}
+
+#[test]
+fn attaches_to_running_processes_and_all_their_threads() {
+    let case = Case::new();
+    let mut busy: Vec<Child> = (0..2)
+        .map(|_| Command::new(&case.program).arg("1000000").spawn().expect("the program runs"))
+        .collect();
+    let pids = format!("{},{}", busy[0].id(), busy[1].id());
+    let output = pyrograph()
+        .args(["record", "-p", &pids, "-d", "1", "-o"])
+        .arg(case.folded())
+        .output()
+        .expect("pyrograph runs");
+    for child in &mut busy {
+        child.kill().expect("it still runs: attaching does not disturb");
+        child.wait().expect("it ends");
+    }
+    assert!(output.status.success(), "{}", stderr(&output));
+    let folded = Folded::read(&case.folded());
+    assert!((folded.total_share("alpha") - 40.0).abs() < 8.0, "{:?}", folded.leaves());
+    assert!(folded.total_share("main") > 95.0, "{:?}", folded.leaves());
+}
+
+#[test]
+fn a_process_that_is_not_there_is_an_error() {
+    let output = pyrograph().args(["record", "-p", "999999999"]).output().expect("pyrograph runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("999999999"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_process_that_ends_early_ends_the_recording() {
+    let case = Case::new();
+    let mut busy = Command::new(&case.program).arg("1500").spawn().expect("the program runs");
+    let waiting = std::thread::spawn(move || busy.wait());
+    let pid = fs::read_dir("/proc")
+        .expect("/proc")
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .find(|pid| {
+            fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| path == case.program)
+        });
+    let Some(pid) = pid else { panic!("the program does not run") };
+    let start = Instant::now();
+    let output = pyrograph()
+        .args(["record", "-d", "100", "-p", &pid.to_string(), "-o"])
+        .arg(case.folded())
+        .output()
+        .expect("pyrograph runs");
+    waiting.join().expect("no panic").expect("it ends");
+    assert!(start.elapsed() < Duration::from_secs(60));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(Folded::read(&case.folded()).total_share("alpha") > 20.0);
+}
+
+#[test]
+fn the_whole_machine() {
+    if !is_root("the_whole_machine") {
+        return;
+    }
+    let case = Case::new();
+    let mut busy = Command::new(&case.program).arg("1000000").spawn().expect("the program runs");
+    let output = pyrograph()
+        .args(["record", "-a", "-F", "499", "-d", "1.5", "-o"])
+        .arg(case.folded())
+        .output()
+        .expect("pyrograph runs");
+    busy.kill().expect("it still runs");
+    busy.wait().expect("it ends");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let folded = Folded::read(&case.folded());
+    let program = case.program.file_name().and_then(|name| name.to_str()).expect("plain name");
+    let stacks = folded.share(|stack| stack[0] == program && stack.iter().any(|f| f == "main"));
+    assert!(stacks > 10.0, "{:?}", folded.leaves());
+}
+
+#[test]
+fn children_that_live_for_milliseconds() {
+    let case = Case::new();
+    let script =
+        format!("i=0; while [ $i -lt 60 ]; do {} 8; i=$((i+1)); done", case.program.display());
+    run(pyrograph()
+        .args(["record", "-F", "4999", "-o"])
+        .arg(case.folded())
+        .args(["--", "sh", "-c", &script]));
+    let folded = Folded::read(&case.folded());
+    let program = case.program.file_name().and_then(|name| name.to_str()).expect("plain name");
+    let whole = folded.share(|stack| stack[0] == program && stack.iter().any(|f| f == "alpha"));
+    assert!(whole > 5.0, "{whole}: {:?}", folded.leaves());
+    run(pyrograph()
+        .args(["record", "--no-inherit", "-o"])
+        .arg(case.folded())
+        .args(["--", "sh", "-c", &script]));
+    assert_eq!(Folded::read(&case.folded()).total_share("alpha"), 0.0, "children were left out");
+}
+
+#[test]
+fn a_program_that_is_deleted_while_it_runs() {
+    if !is_root("a_program_that_is_deleted_while_it_runs") {
+        return;
+    }
+    let case = Case::new();
+    let copy = case.path("doomed");
+    fs::copy(&case.program, &copy).expect("a copy");
+    let mut busy = Command::new(&copy).arg("1000000").spawn().expect("the program runs");
+    fs::remove_file(&copy).expect("own file");
+    // Another program takes its name: its symbols must not be used.
+    fs::copy("/bin/true", &copy).expect("a copy");
+    let output = pyrograph()
+        .args(["record", "-d", "1", "-p", &busy.id().to_string(), "-o"])
+        .arg(case.folded())
+        .output()
+        .expect("pyrograph runs");
+    busy.kill().expect("it still runs");
+    busy.wait().expect("it ends");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let folded = Folded::read(&case.folded());
+    assert!((folded.total_share("alpha") - 40.0).abs() < 8.0, "{:?}", folded.leaves());
+}
+
+#[test]
+fn a_program_in_a_mount_and_pid_namespace_of_its_own() {
+    if !is_root("a_program_in_a_mount_and_pid_namespace_of_its_own") {
+        return;
+    }
+    let case = Case::new();
+    // The program is on a file system that only its own namespace sees.
+    let hidden = case.path("hidden");
+    fs::create_dir(&hidden).expect("a folder");
+    let script = format!(
+        "mount -t tmpfs none {0} && cp {1} {0}/inner && {0}/inner 700",
+        hidden.display(),
+        case.program.display()
+    );
+    run(pyrograph()
+        .args(["record", "-o"])
+        .arg(case.folded())
+        .args(["--", "unshare", "--mount", "--pid", "--fork", "sh", "-c", &script]));
+    let folded = Folded::read(&case.folded());
+    let inner = folded.share(|stack| stack[0] == "inner" && stack.iter().any(|f| f == "alpha"));
+    assert!(inner > 20.0, "{inner}: {:?}", folded.leaves());
+}
+
+#[test]
+fn events_that_count() {
+    let case = Case::new();
+    for event in ["page-faults", "context-switches", "task-clock", "cpu-clock", "cpu-migrations"] {
+        let output =
+            run(pyrograph().args(["record", "-e", event, "-o"]).arg(case.folded()).args([
+                "--",
+                "sh",
+                "-c",
+                "i=0; while [ $i -lt 20 ]; do ls / >/dev/null; i=$((i+1)); done",
+            ]));
+        if event != "cpu-migrations" {
+            assert!(Folded::read(&case.folded()).total() > 20.0, "{event}: {}", stderr(&output));
+        }
+    }
+    let output = pyrograph().args(["record", "-e", "cycels", "--", "true"]).output().expect("runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("cycles"), "a near name is offered: {}", stderr(&output));
+}
+
+#[test]
+fn user_or_kernel_only() {
+    if !is_root("user_or_kernel_only") {
+        return;
+    }
+    let case = Case::new();
+    let record =
+        |flag: &[&str]| {
+            run(pyrograph()
+                .args(["record", "--annotate", "-o"])
+                .arg(case.folded())
+                .args(flag)
+                .args(["--", "dd", "if=/dev/zero", "of=/dev/null", "bs=64k", "count=20000"]));
+            let folded = Folded::read(&case.folded());
+            folded.share(|stack| stack.iter().any(|frame| frame.ends_with("_[k]")))
+        };
+    assert!(record(&[]) > 20.0);
+    assert_eq!(record(&["-u"]), 0.0);
+    assert!(record(&["-k"]) > 99.0);
+}
+
+#[test]
+fn several_outputs_and_one_that_is_no_format() {
+    let case = Case::new();
+    run(pyrograph()
+        .args(["record", "-o"])
+        .arg(case.path("a.svg"))
+        .arg("-o")
+        .arg(case.folded())
+        .arg("--")
+        .arg(&case.program)
+        .arg("200"));
+    assert!(case.path("a.svg").exists() && case.folded().exists());
+    let output = pyrograph()
+        .args(["record", "-o", "x.pdf", "--", "touch"])
+        .arg(case.path("touched"))
+        .output()
+        .expect("pyrograph runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains(".svg"), "{}", stderr(&output));
+    assert!(!case.path("touched").exists(), "the command was not run in vain");
+}
+
+#[test]
+fn nothing_to_sample_is_said() {
+    let case = Case::new();
+    let output = pyrograph()
+        .args(["record", "-F", "1", "-o"])
+        .arg(case.path("empty.svg"))
+        .args(["--", "true"])
+        .output()
+        .expect("pyrograph runs");
+    assert!(output.status.success());
+    assert!(stderr(&output).contains("no samples"), "{}", stderr(&output));
+    assert!(fs::read_to_string(case.path("empty.svg")).expect("a picture").contains("</svg>"));
+}
+
+#[test]
+fn without_privileges_the_users_own_part_is_recorded() {
+    if !is_root("without_privileges_the_users_own_part_is_recorded") {
+        return;
+    }
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").expect("the setting");
+    if paranoid.trim() != "2" {
+        eprintln!("skipped: kernel.perf_event_paranoid is {}, the test is for 2", paranoid.trim());
+        return;
+    }
+    let case = Case::new();
+    // The test's own folder may be closed to others: a copy is not.
+    let own = case.path("pyrograph");
+    fs::copy(env!("CARGO_BIN_EXE_pyrograph"), &own).expect("a copy");
+    let as_nobody = |args: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&own).args(args);
+        command
+    };
+    let folded = case.folded();
+    let output = run(as_nobody(&["record", "-o", folded.to_str().expect("plain path"), "--"])
+        .arg(&case.program)
+        .arg("700"));
+    let text = stderr(&output);
+    assert!(text.contains("kernel.perf_event_paranoid") && text.contains('2'), "{text}");
+    let folded = Folded::read(&folded);
+    assert!((folded.total_share("alpha") - 40.0).abs() < 8.0, "{:?}", folded.leaves());
+
+    let output = as_nobody(&["record", "-a", "-d", "1"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let text = stderr(&output);
+    assert!(text.contains("perf_event_paranoid") && text.contains("sysctl"), "{text}");
+}
+
+#[test]
+fn code_made_at_run_time_has_the_names_of_its_map() {
+    let node = Command::new("node").arg("--version").output();
+    if !node.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: code_made_at_run_time_has_the_names_of_its_map needs node");
+        return;
+    }
+    let case = Case::new();
+    let script = "function burn(n) { let s = 0; for (let i = 0; i < n; i++) s = (s * 31 + i) % 9973; return s; } \
+                  for (let i = 0; i < 60; i++) burn(4e6);";
+    run(pyrograph()
+        .args(["record", "-o"])
+        .arg(case.folded())
+        .args(["--", "node", "--perf-basic-prof", "-e", script])
+        .current_dir(case.folder.path()));
+    let folded = Folded::read(&case.folded());
+    let burn = folded.share(|stack| stack.iter().any(|frame| frame.contains("burn")));
+    assert!(burn > 50.0, "{burn}: {:?}", folded.leaves());
+}
