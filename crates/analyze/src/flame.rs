@@ -31,7 +31,7 @@ pub struct FlameOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlameError {
     /// The values add up to zero.
-    #[error("there is nothing to draw: 0 {0}")]
+    #[error("there is nothing to draw: the {0} add up to 0")]
     Empty(String),
     /// An option names a value type that the profile does not have.
     #[error("value type {0} asked for, but the profile has {1}")]
@@ -160,7 +160,12 @@ fn lay_out<C: Calls>(
     let totals = calls.total_values(options.column);
     let total = totals[0].max(scaled(options.total, value_type.decimals));
     if totals[0] == 0 {
-        return Err(FlameError::Empty(value_type.name));
+        let compared = options.baseline.is_some();
+        return Err(FlameError::Empty(if compared {
+            "second counts".to_owned()
+        } else {
+            value_type.name
+        }));
     }
 
     let least = options.min_share.max(0.0) * total as f64;

@@ -18,7 +18,7 @@ pub struct SvgOptions {
     pub row_height: f64,
     /// Frames narrower than this were left out, for the sentence that says so.
     pub min_width: MinWidth,
-    /// A CSS font family; empty for the reader's interface font.
+    /// A CSS font family, before the reader's interface font.
     pub font: String,
     /// The size of text on frames in pixels.
     pub font_size: f64,

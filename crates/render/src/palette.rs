@@ -288,8 +288,8 @@ fn meaning(role: Role, tone: f64) -> Paint {
     let step = (tone * TONES).floor() / (TONES - 1.0) - 0.5;
     // Hue, its width, chroma on light and dark, lightness on light.
     let (hue, width, light_chroma, dark_chroma, lightness) = match role {
-        Role::User => (57.0, 44.0, 0.125, 0.115, 0.815),
-        Role::Inlined => (103.0, 16.0, 0.115, 0.095, 0.88),
+        Role::User => (53.0, 42.0, 0.125, 0.115, 0.815),
+        Role::Inlined => (109.0, 14.0, 0.125, 0.095, 0.90),
         Role::Kernel => (262.0, 30.0, 0.085, 0.105, 0.80),
         Role::Jit => (150.0, 24.0, 0.11, 0.10, 0.83),
         Role::Interpreted => (200.0, 26.0, 0.085, 0.085, 0.83),

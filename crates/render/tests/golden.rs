@@ -100,7 +100,11 @@ fn times_with_modules_and_a_cut_off_stack() {
 #[test]
 fn nothing_to_draw() {
     let mut out = Vec::new();
-    svg_message("there is nothing to draw: 0 samples", &SvgOptions::default(), &mut out)
-        .expect("writing to memory does not fail");
+    svg_message(
+        "there is nothing to draw: the samples add up to 0",
+        &SvgOptions::default(),
+        &mut out,
+    )
+    .expect("writing to memory does not fail");
     check("nothing.svg", &String::from_utf8(out).expect("pictures are UTF-8"));
 }

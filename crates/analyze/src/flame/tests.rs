@@ -122,7 +122,7 @@ fn nothing_to_draw_is_an_error_that_says_so() {
     let profile = profile("a 0");
     let tree = Tree::new(&profile, &LabelOptions::default());
     let error = flame(&profile, &tree, &FlameOptions::default()).expect_err("no value");
-    assert_eq!(error.to_string(), "there is nothing to draw: 0 samples");
+    assert_eq!(error.to_string(), "there is nothing to draw: the samples add up to 0");
     let options = FlameOptions { column: 1, ..Default::default() };
     let error = flame(&profile, &tree, &options).expect_err("no second column");
     assert_eq!(error, FlameError::NoSuchColumn(1, 1));

@@ -58,10 +58,13 @@ impl<'a> Frames<'a> {
         for (place, number) in index.values_mut().enumerate() {
             *number = place as u32;
         }
+        // The two columns of a comparison may be called after their files.
+        let compared = graph.comparison.is_some() && graph.value_type.unit == "count";
+        let count_name = options.count_name.as_deref().or(compared.then_some("samples"));
         Self {
             graph,
             options,
-            values: Values::new(&graph.value_type, options.count_name.as_deref(), options.factor),
+            values: Values::new(&graph.value_type, count_name, options.factor),
             paint_of: chosen.iter().map(|paint| index[paint]).collect(),
             paints: index.into_keys().collect(),
             roles,
@@ -196,7 +199,7 @@ impl<'a> Frames<'a> {
         let hatched = self.paints.iter().enumerate().filter(|(_, paint)| paint.hatched);
         for (index, paint) in hatched {
             for (suffix, base, line) in
-                [("", paint.light, Rgb(0x8a, 0x8a, 0x90)), ("d", paint.dark, Rgb(0x9a, 0x9a, 0xa2))]
+                [("", paint.light, Rgb(0xb6, 0xb6, 0xbc)), ("d", paint.dark, Rgb(0x85, 0x85, 0x8d))]
             {
                 out.push_str(&format!(
                     "<pattern class=\"hatch\" id=\"{}-{index}{suffix}\" width=\"6\" height=\"6\" \

@@ -117,7 +117,11 @@ impl<'a> Page<'a> {
         }
         out.push_str(summary);
         out.push_str("\" font-family=\"");
-        escape(out, if options.font.is_empty() { FONT } else { &options.font });
+        if !options.font.is_empty() {
+            escape(out, &options.font);
+            out.push(',');
+        }
+        out.push_str(FONT);
         out.push_str("\" font-size=\"");
         number(out, options.font_size);
         out.push_str("\"");

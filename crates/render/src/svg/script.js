@@ -88,6 +88,7 @@
     return names;
   }
   function percent(part, whole) {
+    if (part === 0) { return "0%"; }
     var value = 100 * part / whole;
     return value.toFixed(value >= 0.01 ? 2 : 4) + "%";
   }
@@ -254,6 +255,8 @@
     height = top + rowsHeight + notes;
     root.setAttribute("viewBox", "0 0 " + width + " " + height);
     root.setAttribute("height", height);
+    // An <object> may be higher than the picture.
+    root.setAttribute("preserveAspectRatio", "xMidYMin");
     picture.setAttribute("width", framesWidth());
     picture.setAttribute("y", top);
     textLayer.setAttribute("transform", "translate(" + MARGIN + " " + top + ")");
@@ -443,10 +446,10 @@
 
   // The frame under the pointer, by its coordinates: lines of a tenth of a pixel are hard to hit.
   function pointed(event) {
-    var rect = root.getBoundingClientRect();
-    var ratio = width / rect.width;
-    var x = (event.clientX - rect.left) * ratio;
-    var y = (event.clientY - rect.top) * ratio;
+    var matrix = root.getScreenCTM();
+    var place = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
+    var x = place.x;
+    var y = place.y;
     var row = Math.floor((y - top) / rowHeight);
     var depth = inverted ? row : rows.length - 1 - row;
     var value = viewStart + (x - MARGIN) / scale();
@@ -665,7 +668,10 @@
     });
     buildControls();
     buildTip();
+    // Its listeners would make it a stop for Tab in some browsers.
+    picture.setAttribute("tabindex", "-1");
     picture.setAttribute("role", "tree");
+    picture.querySelectorAll("g").forEach(function (g) { g.setAttribute("role", "none"); });
     picture.setAttribute("aria-label",
       "Frames. Arrow keys move, Enter zooms, Escape zooms out, slash searches.");
     if (!fixed) {
