@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use pyrograph_event::{Header, Layout, Record, flag, kind, type_id};
 
+use crate::copy::Copier;
 use crate::error::Error;
 use crate::limits::parse_cpu_list;
 use crate::permission::Wanted;
@@ -19,7 +20,10 @@ use crate::sys;
 /// The events that are open.
 pub(crate) struct Attached<'a> {
     plan: &'a Plan,
-    rings: &'a [Ring],
+    rings: &'a mut [Ring],
+    copier: Copier,
+    /// What was written into each ring until now: attaching to many threads takes its time.
+    pub early: Vec<Vec<u8>>,
     core_types: Vec<CoreType>,
     /// All events' descriptors.
     pub events: Vec<OwnedFd>,
@@ -27,11 +31,12 @@ pub(crate) struct Attached<'a> {
 }
 
 impl<'a> Attached<'a> {
-    pub(crate) fn new(plan: &'a Plan, rings: &'a [Ring]) -> Self {
+    pub(crate) fn new(plan: &'a Plan, rings: &'a mut [Ring], copier: Copier) -> Self {
         sys::raise_limit(sys::Resource::Files);
         let generic = matches!(plan.attr.type_, type_id::HARDWARE | type_id::HW_CACHE);
         let core_types = if generic { CoreType::of_this_machine() } else { Vec::new() };
-        Self { plan, rings, core_types, events: Vec::new(), threads: 0 }
+        let early = vec![Vec::new(); rings.len()];
+        Self { plan, rings, copier, early, core_types, events: Vec::new(), threads: 0 }
     }
 
     /// Samples all that runs.
@@ -61,7 +66,8 @@ impl<'a> Attached<'a> {
             if !new.is_empty() && !seen.is_empty() && self.plan.attr.has(flag::INHERIT) {
                 // A thread is listed a moment before its FORK record is written.
                 std::thread::sleep(Duration::from_millis(2));
-                let inherited = forked_threads(self.rings, &self.plan.layout);
+                self.drain();
+                let inherited = forked_threads(&self.early, &self.plan.layout);
                 seen.extend(&inherited);
                 new.retain(|tid| !inherited.contains(tid));
             }
@@ -71,15 +77,22 @@ impl<'a> Attached<'a> {
             for tid in new {
                 self.threads += 1;
                 self.thread(tid).map_err(|error| self.error(error, Wanted::Process { pid }))?;
+                self.drain();
                 seen.insert(tid);
             }
         }
         Ok(())
     }
 
+    fn drain(&mut self) {
+        for (ring, early) in self.rings.iter_mut().zip(&mut self.early) {
+            ring.drain(self.copier, early);
+        }
+    }
+
     /// Opens the events of one thread. One that has ended, or a CPU that went offline, has none.
     fn thread(&mut self, tid: i32) -> io::Result<()> {
-        for ring in self.rings {
+        for ring in &*self.rings {
             let attr = CoreType::attr_for(&self.core_types, &self.plan.attr, ring.cpu);
             match sys::perf_event_open(&attr, tid, Some(ring.cpu)) {
                 Ok(event) => {
@@ -128,14 +141,10 @@ fn list_threads(pid: i32) -> Option<BTreeSet<i32>> {
     (!threads.is_empty()).then_some(threads)
 }
 
-/// Threads of whose start the rings tell.
-fn forked_threads(rings: &[Ring], layout: &Layout) -> BTreeSet<i32> {
+/// Threads of whose start the records of any ring tell.
+fn forked_threads(rings: &[Vec<u8>], layout: &Layout) -> BTreeSet<i32> {
     let mut threads = BTreeSet::new();
-    let mut bytes = Vec::new();
-    for ring in rings {
-        bytes.clear();
-        ring.peek(&mut bytes);
-        let mut rest = &bytes[..];
+    for mut rest in rings.iter().map(Vec::as_slice) {
         while let Ok(header) = Header::parse(rest, layout.order()) {
             if header.kind == kind::FORK
                 && let Ok(Record::Fork(task)) = layout.decode(rest)

@@ -76,11 +76,11 @@ fn sizes(options: &Options, event: &Event, cpus: usize) -> (usize, usize) {
     let (suits, least) = match options.stack {
         // Samples of a few hundred bytes.
         StackMode::FramePointers => (512 << 10, 32 << 10),
-        // Samples of tens of kilobytes; two must fit. Page faults come in bursts of hundreds.
-        StackMode::Dwarf { bytes } => (
-            if event.is_counted_by_kernel() { 16 << 20 } else { 8 << 20 },
-            (2 * bytes as usize).max(128 << 10),
-        ),
+        // A quarter of a second at 997 Hz; page faults come in bursts of hundreds. Two must fit.
+        StackMode::Dwarf { bytes } => {
+            let samples = if event.is_counted_by_kernel() { 512 } else { 256 };
+            (samples * bytes as usize, (2 * bytes as usize).max(128 << 10))
+        }
     };
     let wanted = options.buffer.unwrap_or_else(|| suits.min(MOST_TOTAL / cpus.max(1)).max(least));
     let round = |bytes: usize| bytes.clamp(sys::page_size(), 1 << 30).next_power_of_two();
@@ -114,14 +114,18 @@ mod tests {
     }
 
     #[test]
-    fn rings_shrink_on_machines_of_many_cpus() {
+    fn rings_suit_the_samples_and_the_machine() {
         let mut options = Options::new(Target::System);
-        assert_eq!(sizes(&options, &Event::cpu_clock(), 2), (8 << 20, 128 << 10));
-        assert_eq!(sizes(&options, &Event::cpu_clock(), 256), (1 << 20, 128 << 10));
-        assert_eq!(sizes(&options, &Event::cpu_clock(), 8192), (128 << 10, 128 << 10));
+        let sizes = |options: &Options, cpus| sizes(options, &Event::cpu_clock(), cpus);
+        options.stack = StackMode::Dwarf { bytes: 32 << 10 };
+        assert_eq!(sizes(&options, 2), (8 << 20, 128 << 10));
+        assert_eq!(sizes(&options, 256), (1 << 20, 128 << 10));
+        assert_eq!(sizes(&options, 8192), (128 << 10, 128 << 10));
+        options.stack = StackMode::FramePointers;
+        assert_eq!(sizes(&options, 2), (512 << 10, 32 << 10));
         options.buffer = Some(100_000);
-        assert_eq!(sizes(&options, &Event::cpu_clock(), 2), (128 << 10, 128 << 10));
+        assert_eq!(sizes(&options, 2), (128 << 10, 32 << 10));
         options.buffer = Some(1);
-        assert_eq!(sizes(&options, &Event::cpu_clock(), 2), (4096, 4096));
+        assert_eq!(sizes(&options, 2), (4096, 4096));
     }
 }

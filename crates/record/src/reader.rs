@@ -11,7 +11,8 @@ use crate::error::Error;
 use crate::ring::Ring;
 use crate::sys;
 
-/// How long the reader sleeps at most: so old may the records get that wait in a buffer.
+/// How long the reader sleeps at most: so old may the records get that wait in a buffer. Short, since
+/// what a record tells of (a process, a file, the outer part of a stack) should still be there.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Ends a recording, from any thread or signal handler.
@@ -113,6 +114,8 @@ pub(crate) struct Reader {
     pub stopper: Stopper,
     pub rounds: SyncSender<Round>,
     pub copier: Copier,
+    /// What was copied out of each ring before the thread started.
+    pub early: Vec<Vec<u8>>,
     /// Whether the events count what they lost.
     pub counts_lost: bool,
 }
@@ -165,8 +168,10 @@ impl Reader {
     /// One pass over all buffers. Returns whether there is still someone who wants it.
     fn round(&mut self, pool: &Arc<Pool>) -> bool {
         let mut round = Round::new();
-        for ring in &mut self.rings {
+        let early = std::mem::take(&mut self.early);
+        for (index, ring) in self.rings.iter_mut().enumerate() {
             let mut chunk = Chunk::new(pool);
+            chunk.bytes.extend(early.get(index).into_iter().flatten());
             ring.drain(self.copier, &mut chunk.bytes);
             if !chunk.bytes.is_empty() {
                 round.push(chunk);

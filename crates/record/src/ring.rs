@@ -73,11 +73,6 @@ impl Ring {
         }
     }
 
-    /// Copies all records that are there to `out`, and leaves them there.
-    pub(crate) fn peek(&self, out: &mut Vec<u8>) {
-        Copier::Whole.copy(self.unread().0, out);
-    }
-
     /// What is there, and the head that it reaches to.
     fn unread(&self) -> (Unread<'_>, u64) {
         // Acquire: the kernel has written all up to the head before it moved the head.

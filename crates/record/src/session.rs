@@ -35,7 +35,10 @@ pub struct Session {
     target: Target,
     plan: Plan,
     rings: Vec<Ring>,
+    copier: Copier,
     events: Vec<OwnedFd>,
+    /// What was copied out of the rings while events were opened.
+    early: Vec<Vec<u8>>,
     command: Option<Waiting>,
     stopper: Stopper,
 }
@@ -55,10 +58,11 @@ impl Session {
             Target::Processes(_) | Target::System => None,
         };
         let mut notices = std::mem::take(&mut plan.notices);
-        let rings = limits::open_rings(options, &plan, &mut notices)?;
+        let mut rings = limits::open_rings(options, &plan, &mut notices)?;
         plan.notices = notices;
 
-        let mut attached = Attached::new(&plan, &rings);
+        let copier = Copier::new(&plan.layout, plan.attr.sample_regs_user);
+        let mut attached = Attached::new(&plan, &mut rings, copier);
         match (&options.target, &command) {
             (Target::System, _) => attached.system()?,
             (Target::Processes(pids), _) => {
@@ -68,15 +72,9 @@ impl Session {
                 command.iter().try_for_each(|child| attached.command(child.pid()))?
             }
         }
-        let events = attached.events;
-        Ok(Self {
-            target: options.target.clone(),
-            plan,
-            rings,
-            events,
-            command,
-            stopper: Stopper::new()?,
-        })
+        let Attached { events, early, .. } = attached;
+        let (target, stopper) = (options.target.clone(), Stopper::new()?);
+        Ok(Self { target, plan, rings, copier, events, early, command, stopper })
     }
 
     /// The event that is sampled.
@@ -147,7 +145,8 @@ impl Session {
             watched,
             stopper: self.stopper.clone(),
             rounds: sender,
-            copier: Copier::new(&self.plan.layout, self.plan.attr.sample_regs_user),
+            copier: self.copier,
+            early: self.early,
             counts_lost: self.plan.attr.read_format == read_format::LOST,
         };
         let thread = std::thread::Builder::new().name("reader".to_owned());

@@ -183,7 +183,17 @@ fn subject() {
     let out = std::env::var("OUT").unwrap();
     let text = match name.as_str() {
         "threads" => threads(3, Duration::ZERO, Duration::from_millis(300)),
-        "many" => threads(300, Duration::from_millis(1), Duration::from_millis(5)),
+        "many" => {
+            // Attaching to these takes its time. Meanwhile there is always one thread that is new.
+            let parked: Vec<_> = (0..500).map(|_| std::thread::spawn(std::thread::park)).collect();
+            let told =
+                (0..20).map(|_| threads(1, Duration::ZERO, Duration::from_millis(60))).collect();
+            parked.into_iter().for_each(|thread| {
+                thread.thread().unpark();
+                thread.join().unwrap();
+            });
+            told
+        }
         "faults" => faults(3000),
         _ => panic!("unknown subject {name}"),
     };
@@ -365,16 +375,16 @@ fn threads_that_start_meanwhile_are_sampled_once() {
     subject.wait().unwrap();
     let Some(recorded) = recorded else { return };
     let told = read_times(&out);
-    assert_eq!(told.len(), 300);
+    assert_eq!(told.len(), 20);
     for (tid, used) in &told {
         let sampled = sampled_time(&recorded, *tid);
         assert!(
-            sampled <= used * 3 / 2 + 2_500_000,
+            sampled <= used * 6 / 5 + 2_500_000,
             "thread {tid}: {sampled} ns sampled of {used}"
         );
     }
     let sampled = told.keys().filter(|tid| sampled_time(&recorded, **tid) > 0).count();
-    assert!(sampled > 100, "only {sampled} threads were sampled");
+    assert!(sampled > 5, "only {sampled} threads were sampled");
 }
 
 #[test]
