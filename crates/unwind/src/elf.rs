@@ -1,10 +1,12 @@
 //! What an ELF file says of itself, as far as unwinding needs it.
 
+use std::io::Read;
 use std::ops::Range;
 
+use flate2::read::ZlibDecoder;
+use object::LittleEndian;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
-use object::{CompressedData, CompressionFormat, LittleEndian};
 
 use crate::info::Error;
 use crate::registers::Arch;
@@ -39,21 +41,30 @@ pub(crate) enum Contents {
 #[derive(Clone, Debug)]
 pub(crate) struct Compressed {
     range: Range<usize>,
-    format: CompressionFormat,
+    format: Format,
     size: u64,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Format {
+    Zlib,
+    Zstd,
+}
+
 impl Compressed {
-    /// Larger than any real `.debug_frame`; the size comes from the file, and is allocated.
+    /// Larger than any real `.debug_frame`: the size comes from the file.
     const MOST: u64 = 1 << 30;
 
     pub(crate) fn decompress(&self, file: &[u8]) -> Option<Vec<u8>> {
-        if self.size > Self::MOST {
-            return None;
-        }
         let data = file.get(self.range.clone())?;
-        let compressed = CompressedData { format: self.format, data, uncompressed_size: self.size };
-        compressed.decompress().ok().map(Into::into)
+        let size = self.size.min(Self::MOST);
+        let mut bytes = Vec::new();
+        match self.format {
+            Format::Zlib => ZlibDecoder::new(data).take(size).read_to_end(&mut bytes),
+            Format::Zstd => zstd::Decoder::new(data).ok()?.take(size).read_to_end(&mut bytes),
+        }
+        .ok()?;
+        Some(bytes)
     }
 }
 
@@ -197,8 +208,8 @@ fn contents(
         return range.map(Contents::Plain);
     };
     let format = match header.ch_type.get(LittleEndian) {
-        elf::ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
-        elf::ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
+        elf::ELFCOMPRESS_ZLIB => Format::Zlib,
+        elf::ELFCOMPRESS_ZSTD => Format::Zstd,
         _ => return None,
     };
     Some(Contents::Compressed(Compressed {

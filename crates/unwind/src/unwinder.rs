@@ -98,6 +98,11 @@ impl Unwinder {
         }
     }
 
+    /// Whose threads this unwinds.
+    pub const fn arch(&self) -> Arch {
+        self.arch
+    }
+
     /// Append the frames of a stack, innermost first: at most `max_frames`.
     ///
     /// Without a stack and an instruction pointer in the registers, there is no frame.

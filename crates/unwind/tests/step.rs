@@ -40,7 +40,7 @@ struct Findings {
 }
 
 impl Walk {
-    fn new(mut command: Command) -> Self {
+    fn new(mut command: Command, alter: Option<fn(&mut [u8])>) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let trace_me = || {
             // SAFETY: a ptrace request without memory.
@@ -57,7 +57,7 @@ impl Walk {
         let mut walk = Self {
             child,
             stopped,
-            files: Files::default(),
+            files: Files::altered(alter),
             lines: Vec::new(),
             space: AddressSpace::new(),
             calls: Vec::new(),
@@ -120,8 +120,10 @@ impl Walk {
         let top = self.word(after.sp().unwrap());
         match code {
             [0xc3 | 0xc2, ..] | [0xf2 | 0xf3, 0xc3, ..] => {
-                let expected = self.calls.pop();
-                assert_eq!(expected, after.ip(), "a return to elsewhere at {}", self.place(ip));
+                // More than one is left where `longjmp` left calls.
+                while let Some(expected) = self.calls.pop()
+                    && Some(expected) != after.ip()
+                {}
             }
             [0x0f, 0x05, ..] => self.read_mappings(),
             // A call pushes the address behind itself.
@@ -161,11 +163,17 @@ fn compile(name: &str, options: &[&str]) -> PathBuf {
 
 /// All instructions from the first to the last unwind to all callers.
 fn check(name: &str, options: &[&str]) {
+    check_altered(name, options, None, 0);
+}
+
+/// The same with a change to the files that the unwinder sees.
+fn check_altered(name: &str, options: &[&str], alter: Option<fn(&mut [u8])>, most_wrong: usize) {
     let mut command = Command::new(compile(name, options));
     command.env_clear();
-    let findings = Walk::new(command).run(usize::MAX);
+    let findings = Walk::new(command, alter).run(usize::MAX);
     assert!(findings.steps > 5_000 && findings.deepest > 12, "{findings:?}");
-    assert!(findings.wrong.is_empty(), "of {} steps: {:#?}", findings.steps, findings.wrong);
+    let wrong: Vec<_> = findings.wrong.iter().take(20).collect();
+    assert!(wrong.len() <= most_wrong, "of {} steps, at {wrong:#?} …", findings.steps);
 }
 
 #[test]
@@ -176,6 +184,33 @@ fn optimized_without_frame_pointers() {
 #[test]
 fn static_executable() {
     check("static", &["-O2", "-static"]);
+}
+
+#[test]
+fn tables_in_debug_frame_only() {
+    check("debug-frame", &["-Og", "-g", "-static", "-fno-asynchronous-unwind-tables"]);
+}
+
+#[test]
+fn tables_in_compressed_debug_frame_only() {
+    check("compressed", &["-O2", "-g", "-gz", "-static", "-fno-asynchronous-unwind-tables"]);
+}
+
+#[test]
+fn no_search_table() {
+    check("no-header", &["-O2", "-static", "-Wl,--no-eh-frame-hdr"]);
+}
+
+#[test]
+fn no_section_headers() {
+    // e_shoff, e_shnum
+    let strip = |file: &mut [u8]| {
+        file[0x28..0x30].fill(0);
+        file[0x3c..0x3e].fill(0);
+    };
+    // `_fini`, which has no table, cannot be told from other code without its section's name: after
+    // its first instruction an old return address at the top of the stack makes it look like a leaf.
+    check_altered("no-sections", &["-O2", "-fno-plt"], Some(strip), 1);
 }
 
 #[test]
@@ -203,7 +238,7 @@ fn other_program() {
     let mut words = words.split_whitespace();
     let mut command = Command::new(words.next().unwrap());
     command.args(words);
-    let findings = Walk::new(command).run(most);
+    let findings = Walk::new(command, None).run(most);
     let wrong: usize = findings.wrong.values().sum();
     println!("{wrong} of {} steps wrong, deepest {}", findings.steps, findings.deepest);
     let mut places: Vec<_> = findings.wrong.iter().collect();

@@ -1,4 +1,5 @@
 //! What the tests and examples need around the unwinder: the mappings of a live process.
+#![allow(dead_code, reason = "each test and example uses a part of it")]
 
 use std::collections::HashMap;
 use std::fs;
@@ -39,9 +40,15 @@ pub fn lines(pid: &str) -> Vec<Line> {
 pub struct Files {
     infos: HashMap<String, Option<Arc<UnwindInfo>>>,
     vdso: Option<Arc<UnwindInfo>>,
+    alter: Option<fn(&mut [u8])>,
 }
 
 impl Files {
+    /// With a change to make to each file's bytes first.
+    pub fn altered(alter: Option<fn(&mut [u8])>) -> Self {
+        Self { alter, ..Self::default() }
+    }
+
     /// The executable mappings of a process.
     pub fn space(&mut self, pid: &str, lines: &[Line]) -> AddressSpace {
         let mut space = AddressSpace::new();
@@ -58,7 +65,10 @@ impl Files {
 
     fn file(&mut self, pid: &str, path: &str) -> Option<Arc<UnwindInfo>> {
         let read = || {
-            let bytes = fs::read(format!("/proc/{pid}/root{path}")).ok()?;
+            let mut bytes = fs::read(format!("/proc/{pid}/root{path}")).ok()?;
+            if let Some(alter) = self.alter {
+                alter(&mut bytes);
+            }
             let debug = build_id_file(&bytes);
             UnwindInfo::from_elf(bytes, debug).ok().map(Arc::new)
         };

@@ -1,0 +1,132 @@
+//! Damaged files and stacks: any result will do, as long as there is one.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use object::{Object, ObjectSection};
+use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, UnwindInfo, Unwinder};
+
+/// A generator that gives the same numbers each time (xorshift64*, Vigna 2016).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    /// Numbers at which arithmetic goes wrong, and others.
+    fn value(&mut self) -> u64 {
+        match self.below(6) {
+            0 => u64::MAX - self.next() % 16,
+            1 => i64::MAX as u64 + self.next() % 16,
+            2 => self.next() % 64,
+            3 => 0x7000 + self.next() % 0x1000,
+            4 => 0x40_0000 + self.next() % 0x10_0000,
+            _ => self.next(),
+        }
+    }
+}
+
+fn program(name: &str, options: &[&str]) -> Vec<u8> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/calls.c");
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let status = Command::new("gcc").args(options).arg("-o").arg(&out).arg(source).status();
+    assert!(status.expect("gcc is installed").success());
+    std::fs::read(out).unwrap()
+}
+
+/// Unwind at random places with random registers and a random stack.
+fn unwind(info: UnwindInfo, unwinder: &mut Unwinder, random: &mut Random) {
+    let mut space = AddressSpace::new();
+    let file_offset = if random.below(8) == 0 { random.value() } else { 0x1000 };
+    let start = 0x40_0000;
+    space.map(start..start + 0x10_0000, file_offset, Some(Arc::new(info)), 0);
+    let mut bytes = vec![0; random.below(0x1000)];
+    for word in bytes.chunks_mut(8) {
+        let value = random.value().to_le_bytes();
+        word.copy_from_slice(&value[..word.len()]);
+    }
+    let mut frames = Vec::new();
+    for _ in 0..20 {
+        let mut registers = Registers::new(unwinder.arch());
+        for register in 0..40 {
+            registers.set(register, random.value());
+        }
+        let sp = if random.below(8) == 0 { random.value() } else { 0x7000 };
+        registers.set(unwinder.arch().sp(), sp);
+        // The code is in the first pages of the mapping.
+        registers.set(unwinder.arch().ip(), start + random.next() % 0x800);
+        let beyond = |address: u64| address.is_multiple_of(3).then_some(address);
+        frames.clear();
+        let stack = StackCopy { start: sp, bytes: &bytes };
+        unwinder.unwind(&space, &registers, stack, 64, &mut frames);
+        unwinder.unwind_live(&space, &registers, stack, &beyond, 128, &mut frames);
+        assert!(frames.len() <= 192);
+    }
+}
+
+/// Damage some bytes of the sections that unwinding reads, or of the headers.
+fn check(file: &[u8], rounds: usize) {
+    let parsed = object::File::parse(file).unwrap();
+    let sections = [".eh_frame", ".eh_frame_hdr", ".debug_frame"];
+    let sections = sections.iter().filter_map(|name| parsed.section_by_name(name)?.file_range());
+    let mut ranges: Vec<_> = sections.map(|(at, len)| (at as usize, len as usize)).collect();
+    assert!(!ranges.is_empty());
+    // The ELF header and the program headers.
+    ranges.push((0, 64 + 56 * 13));
+    let mut random = Random(1);
+    let mut unwinder = Unwinder::new(Arch::X86_64);
+    let mut arm = Unwinder::new(Arch::Aarch64);
+    for _ in 0..rounds {
+        let mut damaged = file.to_vec();
+        let (at, len) = ranges[random.below(ranges.len())];
+        for _ in 0..=random.below(24) {
+            damaged[at + random.below(len)] = match random.below(4) {
+                0 => 0xff,
+                1 => 0x80,
+                _ => random.next() as u8,
+            };
+        }
+        if random.below(10) == 0 {
+            damaged.truncate(random.below(file.len()));
+        }
+        let debug = (random.below(4) == 0).then(|| damaged.clone());
+        if let Ok(info) = UnwindInfo::from_elf(damaged.clone(), debug) {
+            match info.arch() {
+                Arch::X86_64 => unwind(info, &mut unwinder, &mut random),
+                Arch::Aarch64 => unwind(info, &mut arm, &mut random),
+            }
+        }
+        if damaged.len() > 0x14 {
+            damaged[0x12] = 183; // EM_AARCH64
+            if let Ok(info) = UnwindInfo::from_elf(damaged, None::<Vec<u8>>) {
+                unwind(info, &mut arm, &mut random);
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_eh_frame() {
+    check(&program("damaged", &["-O2"]), 3000);
+}
+
+#[test]
+fn damaged_eh_frame_without_search_table() {
+    check(&program("damaged-no-header", &["-O2", "-Wl,--no-eh-frame-hdr"]), 2000);
+}
+
+#[test]
+fn damaged_debug_frame() {
+    check(&program("damaged-debug", &["-O2", "-g", "-fno-asynchronous-unwind-tables"]), 2000);
+    check(&program("damaged-zip", &["-O2", "-g", "-gz", "-fno-asynchronous-unwind-tables"]), 500);
+}
