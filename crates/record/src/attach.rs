@@ -74,8 +74,8 @@ impl<'a> Attached<'a> {
             if new.is_empty() {
                 break;
             }
+            self.threads += new.len();
             for tid in new {
-                self.threads += 1;
                 self.thread(tid).map_err(|error| self.error(error, Wanted::Process { pid }))?;
                 self.drain();
                 seen.insert(tid);
