@@ -313,6 +313,8 @@ fn closing_line(resolved: &Resolved, summary: &Summary, event: &Event) {
     say(truncated, format!("{} stacks truncated", of_stacks(truncated)));
     say(completed, format!("{} stacks completed from the running process", of_stacks(completed)));
     say(broken, format!("{} stacks not unwound to their end", of_stacks(broken)));
+    let gone = resolved.stats.unreadable_stacks;
+    say(gone, format!("{} gone with an exec or paged out", counted(gone, "user stack")));
     let names = &resolved.stats.names;
     say(
         names.unknown,

@@ -31,8 +31,9 @@ fn record(program: &Path, extra: &[&str]) -> Folded {
 fn check(program: &Path, folded: &Folded, main: &str, expected: Expected<'_>) {
     assert!(folded.total() > 0.0);
     let context = || format!("{}: {:?}", program.display(), folded.leaves());
+    let known: f64 = expected.iter().map(|(_, percent)| percent).sum();
     let whole = folded.total_share(main);
-    assert!(whole > 99.0, "{main}: {whole:.1} % of the samples\n{}", context());
+    assert!(whole > known - 1.0, "{main}: {whole:.1} % of the samples\n{}", context());
 
     let mut functions: Vec<&str> =
         expected.iter().flat_map(|(path, _)| path.iter().copied()).collect();
@@ -106,12 +107,13 @@ fn c_static_and_without_debug_info() {
 #[test]
 fn c_with_frame_pointers_alone() {
     let folder = tempfile::tempdir().expect("a folder");
-    let flags = ["gcc", "-O2", "-g", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
+    // With optimization gcc makes no frame in functions that call nothing, asked for or not.
+    let flags = ["gcc", "-O0", "-g", "-fno-omit-frame-pointer"];
     let program = compile(&flags, "split.c", folder.path());
     let folded = record(&program, &["--call-graph", "fp"]);
-    // The C library has no frame pointers, but nor does it use the register: what it calls hangs
-    // from main.
-    check(&program, &folded, "main", C);
+    // The C library keeps other things in the register: what `qsort` calls has lost its caller.
+    let expected: Vec<_> = C.iter().copied().filter(|(path, _)| *path != ["compare"]).collect();
+    check(&program, &folded, "main", &expected);
 }
 
 #[test]
@@ -163,7 +165,7 @@ fn rust_closures_traits_and_inlined_calls() {
         (&["split::outer", "split::inlined_one"], 10.0),
         (&["split::outer", "split::inlined_one", "split::inlined_two"], 20.0),
         (&["<split::Worker as split::Work>::run"], 25.0),
-        (&["split::apply::<split::main::{closure#0}>", "split::main::{closure#0}"], 30.0),
+        (&["split::apply", "split::main::{{closure}}"], 30.0),
     ];
     check(&program, &record(&program, &[]), "split::main", expected);
 }

@@ -51,6 +51,8 @@ pub struct Stats {
     pub completed: u64,
     /// User stacks that could not be unwound to their end for another reason.
     pub broken: u64,
+    /// User stacks of which nothing could be read; not counted among `user_stacks`.
+    pub unreadable_stacks: u64,
     /// Samples that were lost because a buffer was full.
     pub lost: u64,
     /// Times that the kernel stopped sampling for a while.
@@ -242,7 +244,10 @@ impl<F: Files> Resolver<F> {
             Chain { frames, space, modules: &self.modules, user_only: self.options.user_only };
         let mut user = chain.callchain(sample);
         let registers = sample.user_regs.as_ref().and_then(registers);
-        if let (Some(registers), Some(stack)) = (registers, sample.user_stack) {
+        if let (Some(_), Some(UserStack { bytes: [], .. })) = (registers, sample.user_stack) {
+            self.stats.unreadable_stacks += 1;
+            frames.push(RawFrame::marker(Marker::Unreadable));
+        } else if let (Some(registers), Some(stack)) = (registers, sample.user_stack) {
             unwound.clear();
             let start = registers.sp().unwrap_or(0);
             let copy = StackCopy { start, bytes: stack.bytes };

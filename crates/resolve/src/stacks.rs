@@ -39,16 +39,20 @@ pub enum Marker {
     Truncated,
     /// It could not be unwound any further.
     Broken,
+    /// Nothing of the stack could be copied: `execve` has done away with it already, or it was
+    /// paged out.
+    Unreadable,
 }
 
 impl Marker {
-    const ALL: [Self; 2] = [Self::Truncated, Self::Broken];
+    const ALL: [Self; 3] = [Self::Truncated, Self::Broken, Self::Unreadable];
 
     /// The text in the frame.
     pub fn label(self) -> &'static str {
         match self {
             Self::Truncated => "[truncated]",
             Self::Broken => "[unwinding failed]",
+            Self::Unreadable => "[user stack unreadable]",
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What the tests that record have in common.
 
+#![expect(dead_code, reason = "each test uses a part of it")]
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

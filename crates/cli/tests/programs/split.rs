@@ -7,9 +7,11 @@
 //!     split::inlined_one (inlined)              total  30   self 10
 //!       split::inlined_two (inlined)            total  20   self 20
 //!   <split::Worker as split::Work>::run         total  25   self 25
-//!   split::apply::<split::main::{closure#0}>    total  30   self  0
-//!     split::main::{closure#0} (inlined)        total  30   self 30
+//!   split::apply                                total  30   self  0
+//!     split::main::{{closure}} (inlined)        total  30   self 30
 //! ```
+//!
+//! (Nearly all of each is in `wrapping_add`, which is inlined into all of them.)
 use std::arch::asm;
 use std::hint::black_box;
 
