@@ -157,6 +157,20 @@ mod x86_64 {
                 .count();
             println!("whole with copies of {most} bytes: {:.2} %", share(whole));
         }
+        let copy = COPIES[COPIES.len() - 1];
+        let live = captures.iter().filter(|capture| {
+            let beyond = |address: u64| {
+                let at = address.checked_sub(capture.start)? as usize;
+                capture.bytes.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
+            };
+            frames.clear();
+            let bytes = &capture.bytes[..copy.min(capture.bytes.len())];
+            let stack = StackCopy { start: capture.start, bytes };
+            let (space, registers) = (&capture.space, &capture.registers);
+            let unwound = unwinder.unwind_live(space, registers, stack, &beyond, 4096, &mut frames);
+            unwound.end == StackEnd::Root
+        });
+        println!("the same, and what is above read from the thread: {:.2} %", share(live.count()));
         depths.sort_unstable();
         let percentile = |p: usize| depths.get(depths.len() * p / 1000).copied().unwrap_or(0);
         println!(

@@ -78,11 +78,11 @@ struct Cached {
     rule: Rule,
 }
 
-/// A machine-wide recording of a compiler at work meets some 40,000 addresses: with 65,536 entries
-/// of 32 bytes 99.8 % are found, with 509 entries 91.5 %.
+/// With 65,536 entries of 32 bytes 99.8 % of the rules of a large recording (3.2 million frames) are
+/// found, with 512 some 91 %.
 const CACHE_BITS: u32 = 16;
 
-/// Rows that fit no compact rule are few (hundreds in a distribution's libraries).
+/// Rows that fit no compact rule are rare; this only keeps damaged files from filling memory.
 const MOST_ROWS: usize = 4096;
 
 const EMPTY: Cached = Cached { svma: 0, info: 0, rule: Rule::Bad };

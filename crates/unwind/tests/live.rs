@@ -5,8 +5,11 @@ mod common;
 
 use std::arch::asm;
 use std::ffi::c_void;
+use std::sync::{Mutex, PoisonError};
 
-use pyrograph_unwind::{Arch, Frame, Registers, StackCopy, StackEnd, Unwinder, Unwound};
+use pyrograph_unwind::{
+    AddressSpace, Arch, Frame, Registers, StackCopy, StackEnd, Unwinder, Unwound,
+};
 
 unsafe extern "C" {
     fn _Unwind_Backtrace(
@@ -30,6 +33,8 @@ fn established() -> Vec<u64> {
     let mut frames = Vec::<u64>::new();
     // SAFETY: `collect` gets the vector that it expects.
     unsafe { _Unwind_Backtrace(collect, (&raw mut frames).cast()) };
+    // It may end with the first frame's undefined return address.
+    frames.pop_if(|last| *last == 0);
     frames
 }
 
@@ -60,20 +65,32 @@ fn here() -> Registers {
     registers
 }
 
+/// A thread's stack from a stack pointer to the end of its mapping, where it is now.
+fn stack(start: u64) -> Vec<u8> {
+    let lines = common::lines("self");
+    let end = lines.iter().find(|line| (line.start..line.end).contains(&start)).unwrap().end;
+    // SAFETY: the callers' frames, which wait for us, and what is above them in the same mapping.
+    unsafe { std::slice::from_raw_parts(start as *const u8, (end - start) as usize) }.to_vec()
+}
+
+fn space() -> AddressSpace {
+    common::Files::default().space("self", &common::lines("self"))
+}
+
 /// Unwind from registers of this thread, whose frames must still be there.
 #[inline(never)]
 fn unwind(registers: &Registers) -> (Vec<Frame>, Unwound) {
-    let lines = common::lines("self");
-    let space = common::Files::default().space("self", &lines);
     let start = registers.sp().unwrap();
-    let end = lines.iter().find(|line| (line.start..line.end).contains(&start)).unwrap().end;
-    // SAFETY: from the caller's stack pointer to the end of its mapping; it waits for us.
-    let bytes =
-        unsafe { std::slice::from_raw_parts(start as *const u8, (end - start) as usize) }.to_vec();
+    let bytes = stack(start);
     let mut frames = Vec::new();
     let stack = StackCopy { start, bytes: &bytes };
-    let unwound = Unwinder::new(Arch::X86_64).unwind(&space, registers, stack, 10_000, &mut frames);
+    let unwound =
+        Unwinder::new(Arch::X86_64).unwind(&space(), registers, stack, 10_000, &mut frames);
     (frames, unwound)
+}
+
+fn addresses(frames: &[Frame]) -> Vec<u64> {
+    frames.iter().map(|frame| frame.address).collect()
 }
 
 #[test]
@@ -83,7 +100,163 @@ fn finds_the_frames_that_the_runtime_finds() {
     assert_eq!(unwound.end, StackEnd::Root);
     assert_eq!(unwound.without_table, 0);
     // `want` begins with `established` and this function, at another place.
-    let got: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
+    let got = addresses(&frames);
     assert!(got.len() > 5);
-    assert_eq!(got[1..], want[2..want.len() - usize::from(want.last() == Some(&0))]);
+    assert_eq!(got[1..], want[2..]);
+}
+
+#[inline(never)]
+fn deep(depth: usize, then: &mut dyn FnMut()) {
+    let mut local = [depth; 9];
+    std::hint::black_box(&mut local);
+    if depth == 0 {
+        then()
+    } else {
+        deep(depth - 1, then)
+    }
+    std::hint::black_box(&mut local);
+}
+
+/// What a copy of limited size, and a limit on frames, make of the same stack.
+#[test]
+fn what_is_cut_says_so() {
+    deep(300, &mut || {
+        let registers = here();
+        let (whole, unwound) = unwind(&registers);
+        assert_eq!(unwound.end, StackEnd::Root);
+        assert!(whole.len() > 300);
+        let start = registers.sp().unwrap();
+        let bytes = stack(start);
+        let space = space();
+        let mut unwinder = Unwinder::new(Arch::X86_64);
+        for size in (0..unwound.depth as usize + 64).step_by(40) {
+            let copy = StackCopy { start, bytes: &bytes[..size] };
+            let mut frames = Vec::new();
+            let cut = unwinder.unwind(&space, &registers, copy, 10_000, &mut frames);
+            assert_eq!(frames, whole[..frames.len()], "{size} bytes");
+            let all = frames.len() == whole.len();
+            let end = if all { StackEnd::Root } else { StackEnd::Truncated };
+            assert_eq!(cut.end, end, "{size} bytes");
+            assert_eq!(cut.beyond_copy, 0);
+
+            // The rest from where it is now.
+            let beyond = |address: u64| {
+                let at = (address - start) as usize;
+                bytes.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap()))
+            };
+            let found = frames.len();
+            frames.clear();
+            let live = unwinder.unwind_live(&space, &registers, copy, &beyond, 10_000, &mut frames);
+            assert_eq!(live.end, StackEnd::Root);
+            assert_eq!(frames, whole);
+            assert_eq!(live.beyond_copy as usize, whole.len() - found, "{size} bytes");
+        }
+        let mut frames = Vec::new();
+        let copy = StackCopy { start, bytes: &bytes };
+        let cut = unwinder.unwind(&space, &registers, copy, 7, &mut frames);
+        assert_eq!((cut.end, &frames[..]), (StackEnd::TooManyFrames, &whole[..7]));
+    });
+}
+
+/// What was above the copy has changed since.
+#[test]
+fn what_is_no_return_address_is_not_believed() {
+    let registers = here();
+    let mut frames = Vec::new();
+    let copy = StackCopy { start: registers.sp().unwrap(), bytes: &[] };
+    // Code, but not behind a call: a function's first instruction.
+    let function = established as *const () as u64;
+    let mut unwinder = Unwinder::new(Arch::X86_64);
+    let space = space();
+    let changed = |_: u64| Some(function);
+    let cut = unwinder.unwind_live(&space, &registers, copy, &changed, 100, &mut frames);
+    assert_eq!((cut.end, frames.len()), (StackEnd::Truncated, 1));
+}
+
+#[test]
+fn a_thread_has_a_first_frame() {
+    let thread = std::thread::spawn(|| {
+        let want = established();
+        let (frames, unwound) = unwind(&here());
+        assert_eq!(unwound.end, StackEnd::Root);
+        assert_eq!(addresses(&frames)[1..3], want[2..4]);
+    });
+    thread.join().unwrap();
+}
+
+/// What a signal handler saw.
+struct Handled {
+    frames: Vec<Frame>,
+    unwound: Unwound,
+    want: Vec<u64>,
+    interrupted: u64,
+}
+
+static HANDLED: Mutex<Option<Handled>> = Mutex::new(None);
+
+extern "C" fn handler(_: i32, _: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes a context to handlers that are set with SA_SIGINFO.
+    let context = unsafe { &*context.cast::<libc::ucontext_t>() };
+    let interrupted = context.uc_mcontext.gregs[libc::REG_RIP as usize] as u64;
+    let want = established();
+    let (frames, unwound) = unwind(&here());
+    *HANDLED.lock().unwrap() = Some(Handled { frames, unwound, want, interrupted });
+}
+
+/// Interrupts itself between two instructions that no call is near to.
+#[inline(never)]
+fn interrupt(flags: i32) -> Handled {
+    // A handler is the whole process's.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: a handler with the signature that the flags ask for. It allocates, which is safe here
+    // as the signal comes from the instruction below and not from within an allocation.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | flags;
+        libc::sigaction(libc::SIGTRAP, &action, std::ptr::null_mut());
+        asm!("int3");
+    }
+    HANDLED.lock().unwrap().take().unwrap()
+}
+
+#[test]
+fn signal_frames_lead_to_what_was_interrupted() {
+    let handled = interrupt(0);
+    assert_eq!(handled.unwound.end, StackEnd::Root);
+    let got = addresses(&handled.frames);
+    assert_eq!(got[1..], handled.want[2..]);
+    let at = got.iter().position(|&address| address == handled.interrupted).unwrap();
+    assert!(!handled.frames[at].is_return_address, "the interrupted instruction itself");
+    assert!(handled.frames[at - 1].is_return_address, "what the handler returns to");
+    assert!(handled.frames[at + 1].is_return_address);
+}
+
+/// A copy of the handler's own stack does not have the frames of the thread's.
+#[test]
+fn a_signal_stack_ends_with_the_frame_that_was_interrupted() {
+    let thread = std::thread::spawn(|| {
+        let mut memory = vec![0_u8; 1 << 20];
+        let stack =
+            libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
+        // SAFETY: the memory stays until the thread has ended.
+        unsafe { libc::sigaltstack(&stack, std::ptr::null_mut()) };
+        let handled = interrupt(libc::SA_ONSTACK);
+        // SAFETY: takes back the above.
+        unsafe {
+            let none = libc::stack_t { ss_flags: libc::SS_DISABLE, ..stack };
+            libc::sigaltstack(&none, std::ptr::null_mut());
+        }
+        let last = handled.frames.last().unwrap();
+        if handled.unwound.end == StackEnd::Root {
+            // The two stacks happened to be next to each other, in one mapping.
+            assert_eq!(addresses(&handled.frames)[1..], handled.want[2..]);
+        } else {
+            assert!(matches!(handled.unwound.end, StackEnd::OffStack | StackEnd::Truncated));
+            assert_eq!(last.address, handled.interrupted);
+            assert!(!last.is_return_address);
+        }
+    });
+    thread.join().unwrap();
 }
