@@ -243,38 +243,58 @@ impl<F: Files> Resolver<F> {
         let mut chain =
             Chain { frames, space, modules: &self.modules, user_only: self.options.user_only };
         let mut user = chain.callchain(sample);
-        let registers = sample.user_regs.as_ref().and_then(registers);
-        if let (Some(_), Some(UserStack { bytes: [], .. })) = (registers, sample.user_stack) {
-            self.stats.unreadable_stacks += 1;
-            frames.push(RawFrame::marker(Marker::Unreadable));
-        } else if let (Some(registers), Some(stack)) = (registers, sample.user_stack) {
-            unwound.clear();
-            let start = registers.sp().unwrap_or(0);
-            let copy = StackCopy { start, bytes: stack.bytes };
-            let live = Beyond::new(&self.files, sample.id.tid.unwrap_or(-1), start, stack.bytes);
-            let beyond = |address| stack.is_cut().then(|| live.read(address)).flatten();
-            let walked =
-                self.unwinder.unwind_live(space, &registers, copy, &beyond, MAX_FRAMES, unwound);
-            let end = walked.end;
-            self.stats.completed += u64::from(walked.beyond_copy > 0 && end == StackEnd::Root);
-            chain.unwound(unwound);
-            user = true;
-            let marker = marker(end, stack);
-            match marker {
-                Some(Marker::Truncated) => self.stats.truncated += 1,
-                Some(Marker::Broken) => self.stats.broken += 1,
-                None => {}
+        let mut marker = None;
+        match (&sample.user_regs, sample.user_stack) {
+            (Some(regs), Some(stack)) if regs.abi != Abi::None => {
+                user = true;
+                if let Some(registers) = registers(regs)
+                    && !stack.bytes.is_empty()
+                {
+                    unwound.clear();
+                    let start = registers.sp().unwrap_or(0);
+                    let tid = sample.id.tid.unwrap_or(-1);
+                    let live = Beyond::new(&self.files, tid, start, stack.bytes);
+                    let beyond = |address| stack.is_cut().then(|| live.read(address)).flatten();
+                    let copy = StackCopy { start, bytes: stack.bytes };
+                    let found = self
+                        .unwinder
+                        .unwind_live(space, &registers, copy, &beyond, MAX_FRAMES, unwound);
+                    chain.unwound(unwound);
+                    marker = marker_for(found.end, stack);
+                    self.stats.completed += u64::from(found.beyond_copy > 0 && marker.is_none());
+                } else {
+                    if sample.mode == CpuMode::User {
+                        chain.lone(sample);
+                    }
+                    let is_empty = stack.bytes.is_empty();
+                    marker = Some(if is_empty { Marker::Unreadable } else { Marker::Broken });
+                }
             }
-            frames.extend(marker.map(RawFrame::marker));
-        } else if chain.frames.is_empty() {
-            user = chain.lone(sample);
+            _ if chain.frames.is_empty() => user = chain.lone(sample),
+            _ => {}
         }
-        self.stats.user_stacks += u64::from(user);
+        frames.extend(marker.map(RawFrame::marker));
+        self.stats.count_stack(user, marker);
+    }
+}
+
+impl Stats {
+    fn count_stack(&mut self, user: bool, marker: Option<Marker>) {
+        match marker {
+            Some(Marker::Truncated) => self.truncated += 1,
+            Some(Marker::Broken) => self.broken += 1,
+            Some(Marker::Unreadable) => {
+                self.unreadable_stacks += 1;
+                return;
+            }
+            None => {}
+        }
+        self.user_stacks += u64::from(user);
     }
 }
 
 /// What stands in place of the missing outer part of a stack.
-fn marker(end: StackEnd, stack: UserStack<'_>) -> Option<Marker> {
+fn marker_for(end: StackEnd, stack: UserStack<'_>) -> Option<Marker> {
     match end {
         StackEnd::Root => None,
         // A copy that is not full ends where the mapped memory ends: more would not have helped.
