@@ -245,7 +245,7 @@ impl<F: Files> Resolver<F> {
         let mut user = chain.callchain(sample);
         let mut marker = None;
         match (&sample.user_regs, sample.user_stack) {
-            (Some(regs), Some(stack)) if regs.abi != Abi::None => {
+            (Some(regs), Some(stack)) => {
                 user = true;
                 if let Some(registers) = registers(regs)
                     && !stack.bytes.is_empty()
