@@ -1,8 +1,8 @@
 //! The thread that copies the kernel's buffers out, and does nothing else.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,6 +14,10 @@ use crate::sys;
 /// How long the reader sleeps at most: so old may the records get that wait in a buffer. Short, since
 /// what a record tells of (a process, a file, the outer part of a stack) should still be there.
 const PATIENCE: Duration = Duration::from_millis(10);
+
+/// How many bytes of records may wait to be taken. Beyond that they stay in the rings, and when
+/// these are full, the kernel tells how many it lost.
+const MOST_WAITING: usize = 256 << 20;
 
 /// Ends a recording, from any thread or signal handler.
 #[derive(Clone, Debug)]
@@ -66,28 +70,40 @@ impl Watched {
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub bytes: Vec<u8>,
+    /// How much of the pool's account is its own.
+    counted: usize,
     pool: Arc<Pool>,
 }
 
-/// Memory of chunks that are no longer needed.
+/// Memory of chunks: that which is on its way, and that which is no longer needed.
 #[derive(Debug, Default)]
-pub(crate) struct Pool(Mutex<Vec<Vec<u8>>>);
+pub(crate) struct Pool {
+    on_its_way: AtomicUsize,
+    free: Mutex<Vec<Vec<u8>>>,
+}
 
 impl Chunk {
     pub(crate) fn new(pool: &Arc<Pool>) -> Self {
-        let bytes = pool.0.lock().ok().and_then(|mut free| free.pop()).unwrap_or_default();
-        Self { bytes, pool: Arc::clone(pool) }
+        let bytes = pool.free.lock().ok().and_then(|mut free| free.pop()).unwrap_or_default();
+        Self { bytes, counted: 0, pool: Arc::clone(pool) }
+    }
+
+    /// Puts its bytes on the account, until it is dropped.
+    fn count(&mut self) {
+        self.counted = self.bytes.len();
+        self.pool.on_its_way.fetch_add(self.counted, Ordering::Relaxed);
     }
 }
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        /// Enough for those that are on their way; more are not kept.
-        const KEPT: usize = 256;
+        /// Enough for what is on its way while nobody lags behind.
+        const KEPT: usize = 64 << 20;
+        self.pool.on_its_way.fetch_sub(self.counted, Ordering::Relaxed);
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
-        if let Ok(mut free) = self.pool.0.lock()
-            && free.len() < KEPT
+        if let Ok(mut free) = self.pool.free.lock()
+            && free.iter().map(Vec::capacity).sum::<usize>() + bytes.capacity() <= KEPT
         {
             free.push(bytes);
         }
@@ -112,7 +128,7 @@ pub(crate) struct Reader {
     pub events: Vec<OwnedFd>,
     pub watched: Vec<Watched>,
     pub stopper: Stopper,
-    pub rounds: SyncSender<Round>,
+    pub rounds: Sender<Round>,
     pub copier: Copier,
     /// What was copied out of each ring before the thread started.
     pub early: Vec<Vec<u8>>,
@@ -121,7 +137,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Copies until the target ends, a stop is asked for, or nobody takes the rounds any more.
+    /// Copies until the target ends, or a stop is asked for.
     pub(crate) fn run(mut self) -> Outcome {
         sys::become_reader();
         let pool = Arc::new(Pool::default());
@@ -136,8 +152,11 @@ impl Reader {
                 let ended = if stopped { Ended::Stopped } else { Ended::TargetEnded };
                 return Outcome { ended, lost: self.lost() };
             }
-            if !self.round(&pool) {
-                return Outcome { ended: Ended::Stopped, lost: None };
+            if pool.on_its_way.load(Ordering::Relaxed) < MOST_WAITING {
+                self.round(&pool);
+            } else {
+                // A ring above its watermark lets no poll sleep.
+                std::thread::sleep(PATIENCE);
             }
         }
     }
@@ -156,7 +175,7 @@ impl Reader {
         // rings never wake us, but return at once.
         let rings = &fds[1 + self.watched.len()..];
         if rings.iter().any(|ring| ring.revents & libc::POLLHUP != 0) {
-            sys::poll(&mut fds[..=self.watched.len()], PATIENCE / 10);
+            sys::poll(&mut fds[..=self.watched.len()], PATIENCE);
         }
         let mut revents = fds[1..].iter().map(|fd| fd.revents);
         self.watched.retain(|watched| {
@@ -165,8 +184,8 @@ impl Reader {
         });
     }
 
-    /// One pass over all buffers. Returns whether there is still someone who wants it.
-    fn round(&mut self, pool: &Arc<Pool>) -> bool {
+    /// One pass over all rings.
+    fn round(&mut self, pool: &Arc<Pool>) {
         let mut round = Round::new();
         let early = std::mem::take(&mut self.early);
         for (index, ring) in self.rings.iter_mut().enumerate() {
@@ -174,11 +193,13 @@ impl Reader {
             chunk.bytes.extend(early.get(index).into_iter().flatten());
             ring.drain(self.copier, &mut chunk.bytes);
             if !chunk.bytes.is_empty() {
+                chunk.count();
                 round.push(chunk);
             }
         }
-        // Also an empty round is told: it completes the one before.
-        self.rounds.send(round).is_ok()
+        // Also an empty round is told: it completes the one before. If nobody takes it any more,
+        // a stop has been asked for, too.
+        let _ = self.rounds.send(round);
     }
 
     fn lost(&self) -> Option<u64> {

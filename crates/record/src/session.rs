@@ -23,10 +23,6 @@ use crate::reader::{Ended, Outcome, Reader, Round, Stopper, Watched};
 use crate::ring::Ring;
 use crate::sys;
 
-/// How many rounds may wait to be taken. With it the memory is bounded: each holds at most what all
-/// rings do. If they are not taken, the rings fill up, and the kernel tells what it lost.
-const ROUNDS_AHEAD: usize = 4;
-
 /// Events that are open, and have not been started.
 ///
 /// Open it on a thread that lives as long as the recording.
@@ -123,7 +119,7 @@ impl Session {
     ///
     /// If the command cannot be run.
     pub fn start(self) -> Result<Recording, Error> {
-        let (sender, rounds) = mpsc::sync_channel(ROUNDS_AHEAD);
+        let (sender, rounds) = mpsc::channel();
         let watched = match (&self.target, &self.command) {
             (Target::Processes(pids), _) => {
                 pids.iter().map(|pid| Watched::new(*pid, false)).collect()
@@ -218,8 +214,8 @@ pub struct Summary {
 }
 
 impl Recording {
-    /// The next records; waits for them at most `timeout`. Records reach the caller 0.1 to 0.2
-    /// seconds after they were written, since those of other CPUs may have to go before them.
+    /// The next records; waits for them at most `timeout`. Records reach the caller some
+    /// 20 milliseconds after they were written, since those of other CPUs may have to go before them.
     pub fn next(&mut self, timeout: Duration) -> Next {
         if let Some(initial) = self.initial.take() {
             return Next::Batch(initial);

@@ -540,6 +540,20 @@ fn a_frequency_above_the_kernels_limit_is_lowered() {
     }
 }
 
+#[test]
+fn a_caller_who_is_busy_for_a_while_loses_nothing() {
+    let options = shell("i=0; while [ $i -lt 800000 ]; do i=$((i+1)); done");
+    // A ring holds a quarter of a second of these.
+    let mut pause = Duration::from_millis(800);
+    let recorded = record(&options, |_| {
+        std::thread::sleep(std::mem::take(&mut pause));
+        false
+    });
+    let Some(recorded) = recorded else { return };
+    assert!(recorded.stacks > 300, "{}", recorded.stacks);
+    assert_eq!(recorded.summary.lost, 0);
+}
+
 /// The largest stack that can be asked for makes the largest record that there can be.
 #[test]
 fn the_largest_stacks_are_recorded() {
