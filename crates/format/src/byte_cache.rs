@@ -1,6 +1,6 @@
 //! A bounded memory of texts that were parsed before.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -39,6 +39,14 @@ impl<V: Copy> ByteCache<V> {
         self.hasher.hash_one(text)
     }
 
+    /// The hash of `first`, a newline, and `second`, for `get_pair` and `insert_pair`.
+    pub fn hash_pair(&self, first: &[u8], second: &[u8]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(first);
+        hasher.write(second);
+        hasher.finish()
+    }
+
     /// What `text` was parsed to, if that is still known.
     pub fn get(&self, hash: u64, text: &[u8]) -> Option<V> {
         let found = self.index.find(hash, |entry| {
@@ -46,6 +54,26 @@ impl<V: Copy> ByteCache<V> {
             entry.hash == hash && self.text.get(start..start + entry.length as usize) == Some(text)
         });
         found.map(|entry| entry.value)
+    }
+
+    /// What `first` and `second`, of which neither holds a newline, were parsed to.
+    pub fn get_pair(&self, hash: u64, first: &[u8], second: &[u8]) -> Option<V> {
+        let length = first.len() + 1 + second.len();
+        let found = self.index.find(hash, |entry| {
+            let start = entry.start as usize;
+            let text = self.text.get(start..start + entry.length as usize).unwrap_or_default();
+            entry.hash == hash
+                && text.len() == length
+                && text.starts_with(first)
+                && text[first.len()] == b'\n'
+                && text.ends_with(second)
+        });
+        found.map(|entry| entry.value)
+    }
+
+    /// Remembers what `first` and `second` were parsed to.
+    pub fn insert_pair(&mut self, hash: u64, first: &[u8], second: &[u8], value: V) {
+        self.insert(hash, &[first, b"\n", second].concat(), value);
     }
 
     /// Remembers what `text` was parsed to. A text that takes most of the room is not remembered.

@@ -25,6 +25,7 @@
 
 mod atomic_file;
 mod byte_cache;
+mod bytes;
 mod chunks;
 mod detect;
 mod inline;

@@ -239,8 +239,8 @@ impl Parser {
             self.callers.last().map_or((0, StackId::ROOT), |&(end, stack)| (end + 1, stack));
         while at <= text.len() {
             let end = memchr::memchr(b';', &text.as_bytes()[at..]).map_or(text.len(), |n| at + n);
-            let name = &text[at..end];
-            let name = if name.trim_ascii().is_empty() { "" } else { name };
+            // As at the end of the line, where blanks part the stack from its count.
+            let name = text[at..end].trim_ascii_end();
             // Nothing before a first or after a last semicolon is no frame; between two it is one
             // without a name.
             if !name.is_empty() || (at > 0 && end < text.len()) {

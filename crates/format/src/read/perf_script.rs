@@ -14,8 +14,8 @@
 //! the forms of the lines.
 //!
 //! What makes it fast: a profile repeats itself. The frames of a sample are looked up as one block
-//! of bytes among those seen before, and only if they are new are they parsed; each line of them is
-//! looked up, too, before it is parsed. The input is cut between samples, and the pieces are parsed
+//! of bytes among those seen before, and only if they are new are they parsed; then each function is
+//! looked up before its name is. The input is cut between samples, and the pieces are parsed
 //! by as many threads as there are CPUs; what each found is joined in the order of the input, so
 //! that the result is the same for any number of threads.
 
@@ -48,13 +48,15 @@ impl Reader for PerfScript {
         while let Some(line) = lines.next() {
             let line = line.trim_ascii_end();
             let next = lines.peek().copied().unwrap_or_default();
-            if line.starts_with(b"\t") && is_frame(line) || header::parse(line).is_some() {
+            if line.starts_with(b"\t") && frame::parse(line).is_some()
+                || header::parse(line).is_some()
+            {
                 return true;
             }
             if !line.is_empty()
                 && !line.starts_with(b"#")
                 && next.starts_with(b"\t")
-                && is_frame(next)
+                && frame::parse(next).is_some()
             {
                 return header::parse_weak(line).is_some();
             }
@@ -88,11 +90,6 @@ fn read_chunks(chunks: Chunks, workers: usize, name: &str, options: &Options) ->
         parts
     });
     join::join(parts, name, chunks.into_error(), options)
-}
-
-/// Whether a line can be read as a frame.
-fn is_frame(line: &[u8]) -> bool {
-    std::str::from_utf8(line).is_ok_and(|line| frame::parse(line).is_some())
 }
 
 /// The last place in `text` before which one sample ends and the next may begin.

@@ -14,19 +14,20 @@
 //!
 //! The two lines that begin with two blanks are what `-F +srcline` adds to the frame before them.
 
+use memchr::memmem;
 use pyrograph_profile::FrameKind;
 
 /// A frame as it is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameLine<'a> {
-    /// The instruction's address: relative to the file for an ELF file, else absolute.
-    pub address: u64,
+    /// The digits of [`address`](Self::address).
+    digits: &'a [u8],
     /// The function without the offset in it; empty if not known.
-    pub symbol: &'a str,
+    pub symbol: &'a [u8],
     /// What holds the code; empty if not known.
-    pub module: &'a str,
+    pub module: &'a [u8],
     /// Source file; empty if not known.
-    pub file: &'a str,
+    pub file: &'a [u8],
     /// Source line; 0 if not known.
     pub line: u32,
     /// Whether it is a call that the compiler inlined into the next frame.
@@ -34,37 +35,33 @@ pub struct FrameLine<'a> {
 }
 
 impl FrameLine<'_> {
-    /// What sort of code it is, as far as module and address tell.
-    pub fn kind(&self) -> FrameKind {
-        if self.inlined { FrameKind::Inlined } else { module_kind(self.module) }
+    /// The instruction's address: relative to the file for an ELF file, else absolute.
+    pub fn address(&self) -> u64 {
+        self.digits.iter().fold(0, |number, &digit| number << 4 | hex_value(digit))
     }
 }
 
 /// Reads a frame; `text` may have a second line, with the source.
-pub fn parse(text: &str) -> Option<FrameLine<'_>> {
-    let (line, source) = text.split_once('\n').unwrap_or((text, ""));
-    let line = line.trim_ascii();
-    let digits = line.bytes().take_while(u8::is_ascii_hexdigit).count();
-    if !(1..=16).contains(&digits) {
-        return None;
-    }
-    let address = u64::from_str_radix(&line[..digits], 16).ok()?;
-    let after = &line[digits..];
-    if !after.is_empty() && !after.starts_with([' ', '\t']) {
-        return None;
-    }
-    let (symbol, module) = split_module(after.trim_ascii_start());
-    let mut frame = FrameLine { address, ..FrameLine::default() };
+pub fn parse(text: &[u8]) -> Option<FrameLine<'_>> {
+    let (line, source) = match memchr::memchr(b'\n', text) {
+        Some(end) => (&text[..end], &text[end + 1..]),
+        None => (text, &[][..]),
+    };
+    let (digits, after) = split_address(line)?;
+    let (symbol, module) = split_module(after);
+    let mut frame = FrameLine { digits, ..FrameLine::default() };
     frame.symbol = match without_offset(symbol.trim_ascii_end()) {
-        "[unknown]" => "",
+        b"[unknown]" => b"",
         symbol => symbol,
     };
-    match module.strip_suffix(" (deleted)").unwrap_or(module) {
-        "inlined" => frame.inlined = true,
-        "[unknown]" | "unknown" => {}
+    match module.strip_suffix(b" (deleted)").unwrap_or(module) {
+        b"inlined" => frame.inlined = true,
+        b"[unknown]" | b"unknown" => {}
         module => frame.module = without_offset(module),
     }
-    add_source(&mut frame, source);
+    if !source.is_empty() {
+        add_source(&mut frame, source);
+    }
     Some(frame)
 }
 
@@ -72,7 +69,7 @@ pub fn parse(text: &str) -> Option<FrameLine<'_>> {
 /// Old versions print frames so, and `-F` without `dso` leaves out the brackets.
 pub fn is_likely(line: &[u8]) -> bool {
     let line = line.trim_ascii();
-    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let digits = hex_digits(line);
     match line.get(digits) {
         None => digits >= 4,
         Some(b' ') => (4..=16).contains(&digits) || (digits > 0 && line.ends_with(b")")),
@@ -85,64 +82,109 @@ pub fn is_source(line: &[u8]) -> bool {
     line.starts_with(b"  ") && !is_likely(line)
 }
 
+/// Parts the address from what follows it, and drops the blanks around both.
+fn split_address(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    // The form of all present versions: a tab, and the address right-aligned in 16 columns.
+    if let Some((field, [b' ', after @ .., b')'])) = line.get(1..)?.split_first_chunk::<16>()
+        && line[0] == b'\t'
+        && !after.starts_with(b" ")
+    {
+        let not_blank = u128::from_le_bytes(*field) ^ u128::from_le_bytes([b' '; 16]);
+        let blanks = not_blank.trailing_zeros() as usize / 8;
+        let digits: u8 = field.iter().map(|byte| u8::from(byte.is_ascii_hexdigit())).sum();
+        if digits > 0 && blanks + usize::from(digits) == 16 {
+            return Some((&line[1 + blanks..17], &line[18..]));
+        }
+    }
+    let line = line.trim_ascii();
+    let digits = hex_digits(line);
+    let ends_there = matches!(line.get(digits), None | Some(b' ' | b'\t'));
+    let address = (&line[..digits], line[digits..].trim_ascii_start());
+    ((1..=16).contains(&digits) && ends_there).then_some(address)
+}
+
+fn hex_digits(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count()
+}
+
+/// The value of a hexadecimal digit: letters follow 9 in their low four bits, after a gap.
+fn hex_value(digit: u8) -> u64 {
+    u64::from((digit & 0xf) + (digit >> 6) * 9)
+}
+
 /// Parts `symbol (module)`. The module's path may hold blanks and brackets, and so may the symbol:
 /// the module begins at the bracket that the last one closes. Where the brackets do not match, it
 /// begins at the first ` (/` or ` ([`.
-fn split_module(text: &str) -> (&str, &str) {
-    let Some(inner) = text.strip_suffix(')') else { return (text, "") };
+fn split_module(text: &[u8]) -> (&[u8], &[u8]) {
+    let Some(inner) = text.strip_suffix(b")") else { return (text, b"") };
+    // Nearly always there are no other brackets.
+    if let Some(open) = memchr::memrchr2(b'(', b')', inner)
+        && open > 0
+        && &inner[open - 1..=open] == b" ("
+        && memchr::memchr2(b'(', b')', &inner[..open]).is_none()
+    {
+        return (&text[..open], &inner[open + 1..]);
+    }
+    match last_open_bracket(inner) {
+        Some(at) => match inner[..at].last() {
+            None | Some(b' ') => (&text[..at], &inner[at + 1..]),
+            // A parameter list: there is no module.
+            Some(_) => (text, b""),
+        },
+        None => {
+            let first = [b" (/", b" (["].iter().find_map(|open| memmem::find(inner, *open));
+            match first.or_else(|| memmem::rfind(inner, b" (")) {
+                Some(at) => (&text[..at], &inner[at + 2..]),
+                None => (text, b""),
+            }
+        }
+    }
+}
+
+/// Where the bracket stands that one after the end of `text` would close, if all others match.
+fn last_open_bracket(text: &[u8]) -> Option<usize> {
     let mut depth = 1;
     let mut open = None;
-    for (at, byte) in inner.bytes().enumerate().rev() {
-        match byte {
-            b')' => depth += 1,
-            b'(' => depth -= 1,
-            _ => continue,
+    for at in memchr::memrchr2_iter(b'(', b')', text) {
+        if text[at] == b')' {
+            depth += 1;
+            continue;
         }
+        depth -= 1;
         if depth == 0 && open.is_none() {
             open = Some(at);
         }
     }
-    match open {
-        // All brackets match.
-        Some(at) if depth == 0 => match inner[..at].as_bytes().last() {
-            None | Some(b' ') => (&text[..at], &inner[at + 1..]),
-            // A parameter list: there is no module.
-            Some(_) => (text, ""),
-        },
-        _ => match [" (/", " (["].iter().find_map(|open| inner.find(open)).or(inner.rfind(" (")) {
-            Some(at) => (&text[..at], &inner[at + 2..]),
-            None => (text, ""),
-        },
-    }
+    open.filter(|_| depth == 0)
 }
 
 /// Drops `+0x7a` from the end.
-fn without_offset(text: &str) -> &str {
-    match text.rfind("+0x") {
-        Some(at)
-            if text.len() > at + 3 && text[at + 3..].bytes().all(|b| b.is_ascii_hexdigit()) =>
-        {
-            &text[..at]
-        }
+fn without_offset(text: &[u8]) -> &[u8] {
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let (before, digits) = text.split_at(text.len() - digits);
+    match before.strip_suffix(b"+0x") {
+        Some(before) if !digits.is_empty() => before,
         _ => text,
     }
 }
 
 /// Reads `w.c:9`, `w.c:9 (discriminator 3)`, `w.c:9 (inlined)`. Where the source is not known, perf
 /// prints the module and the address again: `[kernel.kallsyms][ffffffff815eba2a]`.
-fn add_source<'a>(frame: &mut FrameLine<'a>, source: &'a str) {
+fn add_source<'a>(frame: &mut FrameLine<'a>, source: &'a [u8]) {
     let mut source = source.trim_ascii();
-    if let Some(before) = source.strip_suffix(" (inlined)") {
+    if let Some(before) = source.strip_suffix(b" (inlined)") {
         frame.inlined = true;
         source = before;
     }
-    if let Some(at) = source.find(" (discriminator") {
+    if let Some(at) = memmem::find(source, b" (discriminator") {
         source = &source[..at];
     }
-    if let Some((file, line)) = source.rsplit_once(':')
-        && let Ok(line) = line.parse()
+    let Some(colon) = memchr::memrchr(b':', source) else { return };
+    let (file, line) = (&source[..colon], &source[colon + 1..]);
+    let line = std::str::from_utf8(line).ok().and_then(|line| line.parse().ok());
+    if let Some(line) = line
         && !file.is_empty()
-        && !file.starts_with("??")
+        && !file.starts_with(b"??")
     {
         (frame.file, frame.line) = (file, line);
     }
@@ -163,8 +205,8 @@ const NOT_KERNEL: &[&str] = &[
     "[unknown",
 ];
 
-/// What sort of code a module holds.
-fn module_kind(module: &str) -> FrameKind {
+/// What sort of code a module holds, as far as its name tells.
+pub fn module_kind(module: &str) -> FrameKind {
     let file = module.rsplit('/').next().unwrap_or(module);
     let is_kernel = if module.starts_with('[') {
         !NOT_KERNEL.iter().any(|name| module.starts_with(name))
@@ -197,12 +239,14 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expect: &str) {
-        let shown = parse(text).map_or("none".to_owned(), |frame| {
-            let kind = format!("{:?}", frame.kind());
-            format!(
-                "{:x}|{}|{}|{}:{}|{kind}",
-                frame.address, frame.symbol, frame.module, frame.file, frame.line
-            )
+        let shown = parse(text.as_bytes()).map_or("none".to_owned(), |frame| {
+            let part = |part| String::from_utf8_lossy(part).into_owned();
+            let (symbol, module, file) = (part(frame.symbol), part(frame.module), part(frame.file));
+            let kind = match frame.inlined {
+                true => FrameKind::Inlined,
+                false => module_kind(&module),
+            };
+            format!("{:x}|{symbol}|{module}|{file}:{}|{kind:?}", frame.address(), frame.line)
         });
         assert_eq!(shown, expect, "{text}");
     }
@@ -213,6 +257,10 @@ mod tests {
             "\tffffffff815eba2a f+0x7a ([kernel.kallsyms])",
             "ffffffff815eba2a|f|[kernel.kallsyms]|:0|Kernel",
         );
+        check("\t            10b2 main+0x7a (/bin/w)", "10b2|main|/bin/w|:0|User");
+        check("\t            10b2  (/bin/w)", "10b2||/bin/w|:0|User");
+        check("\t            1 b2 main (/bin/w)", "1|b2 main|/bin/w|:0|User");
+        check("\t                 main (/bin/w)", "none");
         check("\t   10b2 main (/bin/w)", "10b2|main|/bin/w|:0|User");
         check("\t   10b2 main+0x1 (/bin/w+0x10b2)", "10b2|main|/bin/w|:0|User");
         check("\t   10b2 main", "10b2|main||:0|User");

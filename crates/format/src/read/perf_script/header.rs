@@ -18,6 +18,8 @@
 //! The name of the thread (`comm`) may hold blanks, digits, colons and brackets. It ends where what
 //! follows can be read as the other fields.
 
+use crate::bytes;
+
 /// The first line of a sample, in its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header<'a> {
@@ -31,8 +33,8 @@ pub struct Header<'a> {
     pub tid: Option<i32>,
     /// CPU.
     pub cpu: Option<u32>,
-    /// Nanoseconds.
-    pub time: Option<u64>,
+    /// The time, as it stands there.
+    time_text: &'a [u8],
     /// Events that this sample stands for.
     pub period: Option<u64>,
     /// The event, without the colon at its end; empty if not printed.
@@ -43,6 +45,18 @@ pub struct Header<'a> {
 }
 
 impl Header<'_> {
+    /// Nanoseconds.
+    pub fn time(&self) -> Option<u64> {
+        let point = memchr::memchr(b'.', self.time_text)?;
+        let (seconds, fraction) = (&self.time_text[..point], &self.time_text[point + 1..]);
+        let scale = 10u64.pow(9 - u32::try_from(fraction.len()).ok()?);
+        Some(
+            number(seconds)?
+                .saturating_mul(1_000_000_000)
+                .saturating_add(number(fraction)? * scale),
+        )
+    }
+
     /// Whether the line tells of a process event (`perf script --show-task-events` and its like)
     /// instead of a sample.
     ///
@@ -84,7 +98,7 @@ pub fn parse(line: &[u8]) -> Option<Header<'_>> {
 /// Whether the fields are those of a sample: a name may hold what looks like a CPU.
 fn has_cpu_or_time(header: &Header<'_>) -> bool {
     let ends_there = || !header.event.is_empty() || header.rest.is_empty();
-    header.time.is_some() || (header.cpu.is_some() && ends_there())
+    !header.time_text.is_empty() || (header.cpu.is_some() && ends_there())
 }
 
 /// Reads a line that may be the first of a sample if nothing else speaks against it: a name alone,
@@ -142,7 +156,7 @@ fn fields(line: &[u8], at: usize, after_thread: bool) -> Option<Header<'_>> {
         }
     }
     if let Some(time) = time(&line[at..end]) {
-        header.time = Some(time);
+        header.time_text = time;
         at = skip_blanks(line, end);
         end = token_end(line, at);
     }
@@ -158,7 +172,7 @@ fn fields(line: &[u8], at: usize, after_thread: bool) -> Option<Header<'_>> {
         header.period = period;
         header.event = event;
         at = skip_blanks(line, event_at.1);
-    } else if header.cpu.is_none() && header.time.is_none() {
+    } else if header.cpu.is_none() && header.time_text.is_empty() {
         return None;
     }
     header.rest = trim_end(&line[at..]);
@@ -186,16 +200,23 @@ fn signed(digits: &[u8]) -> Option<i32> {
 
 /// A whole number that fits in 64 bits.
 fn number(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
+    /// Any number of so many digits fits.
+    const SAFE: usize = 19;
+    if digits.is_empty() || !digits[0].is_ascii_digit() {
         return None;
     }
-    digits.iter().try_fold(0u64, |number, &digit| {
+    let mut number = 0u64;
+    for (index, &digit) in digits.iter().enumerate() {
         let digit = digit.wrapping_sub(b'0');
         if digit > 9 {
             return None;
         }
-        number.checked_mul(10)?.checked_add(u64::from(digit))
-    })
+        number = match index < SAFE {
+            true => number.wrapping_mul(10).wrapping_add(u64::from(digit)),
+            false => number.checked_mul(10)?.checked_add(u64::from(digit))?,
+        };
+    }
+    Some(number)
 }
 
 /// `[003]`.
@@ -204,21 +225,21 @@ fn cpu(token: &[u8]) -> Option<u32> {
     u32::try_from(number(digits)?).ok()
 }
 
-/// `7628263.042515:`, or with nine decimals: nanoseconds.
-fn time(token: &[u8]) -> Option<u64> {
+/// `7628263.042515:`, or with nine decimals, without the colon.
+fn time(token: &[u8]) -> Option<&[u8]> {
     let [token @ .., b':'] = token else { return None };
-    if !token.first()?.is_ascii_digit() {
-        return None;
+    // Both parts have a digit.
+    let ([b'0'..=b'9', ..], [.., b'0'..=b'9']) = (token, token) else { return None };
+    let mut points = 0;
+    let mut decimals = 0;
+    for &byte in token {
+        match byte {
+            b'.' => points += 1,
+            b'0'..=b'9' => decimals += points,
+            _ => return None,
+        }
     }
-    let point = memchr::memchr(b'.', token)?;
-    let fraction = &token[point + 1..];
-    let scale = 10u64.pow(9u32.checked_sub(u32::try_from(fraction.len()).ok()?)?);
-    let seconds = number(&token[..point])?;
-    Some(
-        seconds
-            .saturating_mul(1_000_000_000)
-            .saturating_add(number(fraction)?.saturating_mul(scale)),
-    )
+    (points == 1 && decimals <= 9).then_some(token)
 }
 
 /// The `misc` field: capital letters for the CPU's mode, and others for record flags.
@@ -233,11 +254,8 @@ fn skip_blanks(line: &[u8], mut at: usize) -> usize {
     at
 }
 
-fn token_end(line: &[u8], mut at: usize) -> usize {
-    while line.get(at).is_some_and(|&byte| byte != b' ') {
-        at += 1;
-    }
-    at
+fn token_end(line: &[u8], at: usize) -> usize {
+    bytes::find(line, at, b' ')
 }
 
 fn trim_end(text: &[u8]) -> &[u8] {
@@ -263,7 +281,7 @@ mod tests {
             number(header.pid),
             number(header.tid),
             number(header.cpu),
-            number(header.time),
+            number(header.time()),
             number(header.period),
             text(header.event),
             text(header.rest),

@@ -6,8 +6,8 @@ use pyrograph_profile::{
     Frame, FrameId, Profile, Sample, StackId, StringId, Thread, ThreadId, ValueType,
 };
 
-use super::worker::{Event, Part, Row, Total};
-use crate::read::{Count, Options, Reading};
+use super::worker::{Event, Part, Row};
+use crate::read::{Count, Detail, Options, Reading};
 use crate::warnings::{LocalWarnings, WarningKind};
 
 /// One profile of all parts. It depends neither on how many there are nor on which of them got which
@@ -35,20 +35,13 @@ pub fn join(mut parts: Vec<Part>, name: &str, error: Option<String>, options: &O
     let counts = |part: usize, event: u32| chosen[events.of_part[part][event as usize]];
     let mut rows: Vec<(usize, Row)> = Vec::new();
     for (number, part) in parts.iter_mut().enumerate() {
-        let totals = part.totals.drain().map(|(key, Total { weight, first: position })| Row {
-            position,
-            key,
-            weight,
-            cpu: None,
-            time: None,
-        });
-        let all = totals.chain(part.rows.drain(..));
+        let all = std::mem::take(&mut part.rows).into_iter();
         rows.extend(all.filter(|row| counts(number, row.key.event)).map(|row| (number, row)));
     }
     rows.sort_unstable_by_key(|(_, row)| row.position);
     match options.detail {
-        crate::Detail::Totals => joined.add_totals(&parts, &rows),
-        crate::Detail::Samples => joined.add_samples(&parts, &rows),
+        Detail::Totals => joined.add_totals(&parts, &rows),
+        Detail::Samples => joined.add_samples(&parts, &rows),
     }
     let event = first.map(Event::display).filter(|name| !name.is_empty());
     Reading { profile: joined.profile, warnings, event }

@@ -11,14 +11,17 @@ use super::frame::{self, FrameLine};
 use super::header::{self, Header};
 use super::name;
 use crate::byte_cache::ByteCache;
+use crate::bytes;
 use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
 use crate::read::{Count, Detail, Options, ThreadDetail};
 use crate::warnings::{LocalWarnings, WarningKind};
 
 /// Bytes of sample blocks that are remembered.
 const BLOCKS: usize = 32 << 20;
-/// Bytes of frame lines that are remembered: code has only so many places, but JIT code has many.
-const LINES: usize = 64 << 20;
+/// Bytes of frame lines that are remembered.
+const LINES: usize = 16 << 20;
+/// Bytes of function names that are remembered.
+const FUNCTIONS: usize = 16 << 20;
 /// Bytes of thread names that are remembered.
 const THREADS: usize = 4 << 20;
 /// A longer block is not one sample but many of one line each: looking it up would be in vain.
@@ -31,9 +34,8 @@ pub struct Part {
     pub tables: Profile,
     /// The distinct events, in the order in which this thread met them.
     pub events: Vec<Event>,
-    /// For [`Detail::Totals`].
-    pub totals: HashMap<Key, Total, FixedState>,
-    /// For [`Detail::Samples`].
+    /// For [`Detail::Samples`] the samples, for [`Detail::Totals`] their sums, in the order in which
+    /// this thread met them.
     pub rows: Vec<Row>,
     pub warnings: LocalWarnings,
     /// Number and lines of each piece.
@@ -58,15 +60,9 @@ pub struct Key {
     pub event: u32,
 }
 
-/// The weight of all samples of a key, and where the first of them stands.
-#[derive(Clone, Copy)]
-pub struct Total {
-    pub weight: u64,
-    pub first: Position,
-}
-
-/// One sample.
+/// One sample, or all of one key.
 pub struct Row {
+    /// Of the first of them.
     pub position: Position,
     pub key: Key,
     pub weight: u64,
@@ -93,17 +89,39 @@ const MANY: u32 = 1 << 31;
 pub struct Worker<'a> {
     options: &'a Options,
     part: Part,
+    /// The row of each key, for [`Detail::Totals`].
+    totals: HashMap<Key, usize, FixedState>,
     event_index: HashMap<Vec<u8>, u32, FixedState>,
     last_event: u32,
     blocks: ByteCache<StackId>,
-    lines: [ByteCache<LineFrames>; 3],
+    seen_blocks: Seen,
+    lines: ByteCache<LineFrames>,
+    seen_lines: Seen,
     many: Vec<Vec<FrameId>>,
+    /// Frames by symbol and module: most lines are new in their address only.
+    functions: ByteCache<LineFrames>,
     threads: ByteCache<ThreadId>,
     blank_line: memmem::Finder<'static>,
     /// The frames of the sample at hand, leaf first.
     path: Vec<FrameId>,
     chunk: u64,
     sample: u64,
+}
+
+/// Hashes of what was seen lately. Most of what is seen once is never seen again, and only what is
+/// seen again is worth being remembered.
+struct Seen(Vec<u64>);
+
+impl Seen {
+    fn new() -> Self {
+        Self(vec![0; 1 << 16])
+    }
+
+    /// Whether the hash was there; it is now.
+    fn replace(&mut self, hash: u64) -> bool {
+        let place = (hash >> 48) as usize;
+        std::mem::replace(&mut self.0[place], hash) == hash
+    }
 }
 
 /// What can go wrong with a line.
@@ -117,11 +135,15 @@ impl<'a> Worker<'a> {
         Self {
             options,
             part: Part::default(),
+            totals: HashMap::default(),
             event_index: HashMap::default(),
             last_event: 0,
             blocks: ByteCache::new(BLOCKS),
-            lines: [ByteCache::new(LINES), ByteCache::new(LINES), ByteCache::new(LINES)],
+            seen_blocks: Seen::new(),
+            lines: ByteCache::new(LINES),
+            seen_lines: Seen::new(),
             many: Vec::new(),
+            functions: ByteCache::new(FUNCTIONS),
             threads: ByteCache::new(THREADS),
             blank_line: memmem::Finder::new(b"\n\n"),
             path: Vec::new(),
@@ -161,11 +183,9 @@ impl<'a> Worker<'a> {
     fn block(&mut self, text: &[u8], start: usize, end: usize) {
         let block = &text[start..end];
         let block = block.strip_suffix(b"\n").unwrap_or(block);
-        let Some(newline) = memchr::memchr(b'\n', block) else {
-            return self.lines(text, start, end);
-        };
-        let (first, body) = (&block[..newline], &block[newline + 1..]);
-        if body.len() > LONGEST_BLOCK || first.first() == Some(&b'\t') {
+        let newline = bytes::find(block, 0, b'\n');
+        let (first, body) = (&block[..newline], block.get(newline + 1..).unwrap_or_default());
+        if body.is_empty() || body.len() > LONGEST_BLOCK || first.first() == Some(&b'\t') {
             return self.lines(text, start, end);
         }
         let Some(header) = header::parse(first).filter(|header| !header.is_other_record()) else {
@@ -179,7 +199,9 @@ impl<'a> Worker<'a> {
                     return self.lines(text, start, end);
                 }
                 let stack = self.intern_path();
-                self.blocks.insert(hash, body, stack);
+                if self.seen_blocks.replace(hash) {
+                    self.blocks.insert(hash, body, stack);
+                }
                 stack
             }
         };
@@ -210,7 +232,7 @@ impl<'a> Worker<'a> {
         self.path.clear();
         while at < block.len() {
             let unit = &block[at..unit_end(block, at)];
-            let line = &unit[..memchr::memchr(b'\n', unit).unwrap_or(unit.len())];
+            let line = &unit[..bytes::find(unit, 0, b'\n')];
             let place = start + at;
             if begins_frame(line) {
                 at += unit.len() + 1;
@@ -265,15 +287,22 @@ impl<'a> Worker<'a> {
 
     /// Adds the frames of a line (and of the source line below it) to the path.
     fn push_frames(&mut self, unit: &[u8]) -> Result<(), Trouble> {
-        let variant = self.variant();
-        let hash = self.lines[variant].hash(unit);
-        let frames = match self.lines[variant].get(hash, unit) {
+        if self.options.addresses {
+            // What a line means depends on where it stands.
+            let line = frame::parse(unit).ok_or(Trouble::NotAFrame)?;
+            let frames = self.intern_line(&line)?;
+            self.push(frames);
+            return Ok(());
+        }
+        let hash = self.lines.hash(unit);
+        let frames = match self.lines.get(hash, unit) {
             Some(frames) => frames,
             None => {
-                let text = std::str::from_utf8(unit).map_err(|_| Trouble::NotUtf8)?;
-                let line = frame::parse(text).ok_or(Trouble::NotAFrame)?;
-                let frames = self.intern_line(&line, variant);
-                self.lines[variant].insert(hash, unit, frames);
+                let line = frame::parse(unit).ok_or(Trouble::NotAFrame)?;
+                let frames = self.function_frames(&line)?;
+                if self.seen_lines.replace(hash) {
+                    self.lines.insert(hash, unit, frames);
+                }
                 frames
             }
         };
@@ -281,16 +310,34 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Adds what can be made of a line that is not fit to be remembered.
+    /// The frames of a line that may be the first with this address, but hardly with this function.
+    fn function_frames(&mut self, line: &FrameLine<'_>) -> Result<LineFrames, Trouble> {
+        let has_more = !line.file.is_empty() || line.inlined;
+        if has_more || (line.symbol.is_empty() && self.options.unknown_addresses) {
+            return self.intern_line(line);
+        }
+        let hash = self.functions.hash_pair(line.symbol, line.module);
+        if let Some(frames) = self.functions.get_pair(hash, line.symbol, line.module) {
+            return Ok(frames);
+        }
+        let frames = self.intern_line(line)?;
+        self.functions.insert_pair(hash, line.symbol, line.module, frames);
+        Ok(frames)
+    }
+
+    /// Adds what can be made of a line that is not UTF-8, and counts it, as any other.
     fn push_troubled(&mut self, unit: &[u8], trouble: Trouble, text: &[u8], place: usize) {
         let line = String::from_utf8_lossy(unit);
-        match (trouble, frame::parse(&line)) {
-            (Trouble::NotUtf8, Some(line)) => {
-                let frames = self.intern_line(&line, self.variant());
+        let frames = match (trouble, frame::parse(line.as_bytes())) {
+            (Trouble::NotUtf8, Some(line)) => self.intern_line(&line),
+            (trouble, _) => Err(trouble),
+        };
+        match frames {
+            Ok(frames) => {
                 self.push(frames);
                 self.warn(WarningKind::InvalidUtf8, text, place);
             }
-            _ => self.warn(WarningKind::UnreadableLine, text, place),
+            Err(_) => self.warn(WarningKind::UnreadableLine, text, place),
         }
     }
 
@@ -302,65 +349,62 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// What a line means may depend on the one before it, if addresses are wanted: 0 for the leaf,
-    /// 1 for a caller, 2 for a function whose inlined calls stand before it.
-    fn variant(&self) -> usize {
-        match self.path.last() {
-            Some(&callee) if self.options.addresses => {
-                1 + usize::from(self.part.tables.frames.get(callee).kind == FrameKind::Inlined)
-            }
-            _ => 0,
-        }
-    }
-
-    /// The frames of a line.
-    fn intern_line(&mut self, line: &FrameLine<'_>, variant: usize) -> LineFrames {
-        let kind = line.kind();
-        if kind != FrameKind::Jit || !line.symbol.contains("->") || !name::is_java(line.symbol) {
-            return self.intern_frame(line, line.symbol, kind, variant).0 & !MANY;
+    /// The frames of a line: a function, and those inlined into it if its name tells.
+    fn intern_line(&mut self, line: &FrameLine<'_>) -> Result<LineFrames, Trouble> {
+        let text = |text| std::str::from_utf8(text).map_err(|_| Trouble::NotUtf8);
+        let (symbol, module, file) = (text(line.symbol)?, text(line.module)?, text(line.file)?);
+        let kind = if line.inlined { FrameKind::Inlined } else { frame::module_kind(module) };
+        let strings = &mut self.part.tables.strings;
+        let frame = Frame {
+            function: StringId::EMPTY,
+            module: strings.intern(module),
+            file: strings.intern(file),
+            line: line.line,
+            address: 0,
+            kind,
+        };
+        if kind != FrameKind::Jit || !symbol.contains("->") || !name::is_java(symbol) {
+            let function = self.function(symbol, module, line.address());
+            let address = self.address(line, kind);
+            let frame = Frame { function, address, ..frame };
+            return Ok(self.part.tables.frames.intern(frame).0 & !MANY);
         }
         // `caller->inlined->inlined`; the path is leaf first.
-        let calls: Vec<&str> = line.symbol.split("->").filter(|call| !call.is_empty()).collect();
-        let frames = calls.iter().enumerate().rev().map(|(depth, call)| {
+        let calls: Vec<&str> = symbol.split("->").filter(|call| !call.is_empty()).collect();
+        let mut frames = Vec::with_capacity(calls.len());
+        for (depth, call) in calls.into_iter().enumerate().rev() {
+            let function = self.function(call, module, line.address());
             let kind = if depth == 0 { kind } else { FrameKind::Inlined };
-            self.intern_frame(line, call, kind, variant)
-        });
-        let frames = frames.collect();
+            frames.push(self.part.tables.frames.intern(Frame { function, kind, ..frame }));
+        }
         self.many.push(frames);
-        (self.many.len() - 1) as u32 | MANY
+        Ok((self.many.len() - 1) as u32 | MANY)
     }
 
-    fn intern_frame(
-        &mut self,
-        line: &FrameLine<'_>,
-        symbol: &str,
-        kind: FrameKind,
-        variant: usize,
-    ) -> FrameId {
+    fn function(&mut self, symbol: &str, module: &str, address: u64) -> StringId {
         let strings = &mut self.part.tables.strings;
-        let function = match symbol {
+        match symbol {
             "" if self.options.unknown_addresses => {
-                let module = line.module.rsplit('/').next().filter(|module| !module.is_empty());
-                strings.intern(&format!("[{} <{:x}>]", module.unwrap_or("unknown"), line.address))
+                let module = module.rsplit('/').next().filter(|module| !module.is_empty());
+                strings.intern(&format!("[{} <{address:x}>]", module.unwrap_or("unknown")))
             }
             "" => StringId::EMPTY,
             symbol => strings.intern(&name::tidy(symbol)),
-        };
-        let wants_address =
-            self.options.addresses && kind == FrameKind::User && line.module.starts_with('/');
-        let frame = Frame {
-            function,
-            module: strings.intern(line.module),
-            file: strings.intern(line.file),
-            line: line.line,
-            // A caller's address is that of the instruction after the call.
-            address: match variant {
-                0 | 1 if wants_address => line.address.saturating_sub(variant as u64),
-                _ => 0,
-            },
-            kind,
-        };
-        self.part.tables.frames.intern(frame)
+        }
+    }
+
+    /// The address of a frame whose inlined calls are to be looked for: that is, of code in a file,
+    /// unless perf looked for them already and printed them before it.
+    fn address(&self, line: &FrameLine<'_>, kind: FrameKind) -> u64 {
+        if !self.options.addresses || kind != FrameKind::User || !line.module.starts_with(b"/") {
+            return 0;
+        }
+        match self.path.last().map(|&callee| self.part.tables.frames.get(callee).kind) {
+            None => line.address(),
+            Some(FrameKind::Inlined) => 0,
+            // A caller's address is that of the instruction after its call.
+            Some(_) => line.address().saturating_sub(1),
+        }
     }
 
     fn intern_path(&mut self) -> StackId {
@@ -381,16 +425,18 @@ impl<'a> Worker<'a> {
             Count::Samples => 1,
         };
         let key = Key { stack, thread, event };
-        match self.options.detail {
-            Detail::Totals => {
-                let total =
-                    self.part.totals.entry(key).or_insert(Total { weight: 0, first: position });
-                total.weight = total.weight.saturating_add(weight);
+        let rows = &mut self.part.rows;
+        let number = rows.len();
+        if self.options.detail == Detail::Totals {
+            let at = *self.totals.entry(key).or_insert(number);
+            if let Some(row) = rows.get_mut(at) {
+                row.weight = row.weight.saturating_add(weight);
+                return;
             }
-            Detail::Samples => {
-                let (cpu, time) = (header.cpu, header.time);
-                self.part.rows.push(Row { position, key, weight, cpu, time });
-            }
+            rows.push(Row { position, key, weight, cpu: None, time: None });
+        } else {
+            let (cpu, time) = (header.cpu, header.time());
+            rows.push(Row { position, key, weight, cpu, time });
         }
     }
 
@@ -446,11 +492,11 @@ impl<'a> Worker<'a> {
 
 /// Where the line at `at` ends, with the source line below it if there is one.
 fn unit_end(text: &[u8], at: usize) -> usize {
-    let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
+    let end = bytes::find(text, at, b'\n');
     if text.get(end + 1..end + 3) != Some(b"  ") || !begins_frame(&text[at..end]) {
         return end;
     }
-    let below_end = memchr::memchr(b'\n', &text[end + 1..]).map_or(text.len(), |n| end + 1 + n);
+    let below_end = bytes::find(text, end + 1, b'\n');
     let below = &text[end + 1..below_end];
     if frame::is_source(below) && header::parse(below).is_none() { below_end } else { end }
 }
@@ -460,7 +506,7 @@ fn begins_frame(line: &[u8]) -> bool {
     match line.first() {
         Some(b'\t') => true,
         _ => {
-            let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+            let line = &line[..bytes::find(line, 0, b'\n')];
             frame::is_likely(line) && header::parse(line).is_none()
         }
     }
@@ -473,7 +519,7 @@ fn weak<'a>(line: &'a [u8], next: &[u8], first_of_block: bool) -> Option<Header<
     }
     let header = header::parse_weak(line)?;
     let whole = header.rest.is_empty() || frame::is_likely(header.rest);
-    let next = &next[..memchr::memchr(b'\n', next).unwrap_or(next.len())];
+    let next = &next[..bytes::find(next, 0, b'\n')];
     let frames_follow = first_of_block && !next.is_empty() && begins_frame(next);
     let reads_whole = whole && !header.event.is_empty() && !header.comm.is_empty();
     (frames_follow || reads_whole).then_some(header)
