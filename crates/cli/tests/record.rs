@@ -311,7 +311,7 @@ fn events_that_count() {
         }
     }
     let output = pyrograph().args(["record", "-e", "cycels", "--", "true"]).output().expect("runs");
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("cycles"), "a near name is offered: {}", stderr(&output));
 }
 

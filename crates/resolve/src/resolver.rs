@@ -125,11 +125,7 @@ impl<F: Files> Resolver<F> {
             Record::Mmap2(mapping) => self.mmap2(mapping),
             Record::Comm(comm) => self.comm(comm),
             Record::Fork(task) => self.fork(task),
-            Record::Exit(task) => {
-                if self.processes.exited(task.pid, task.tid) {
-                    self.modules.forget_process(&mut self.files, task.pid);
-                }
-            }
+            Record::Exit(task) => self.exit(task),
             Record::Lost(lost) => self.stats.lost += lost.count,
             Record::LostSamples(lost) => self.stats.lost += lost.count,
             Record::Throttle(_) => self.stats.throttled += 1,
@@ -168,6 +164,12 @@ impl<F: Files> Resolver<F> {
         self.processes.forked(parent, (task.pid, task.tid));
         if task.synthesized && task.pid != task.parent_pid {
             self.processes.executed(task.pid);
+        }
+    }
+
+    fn exit(&mut self, task: &Task) {
+        if self.processes.exited(task.pid, task.tid) {
+            self.modules.forget_process(&mut self.files, task.pid);
         }
     }
 
