@@ -21,6 +21,11 @@ pub(crate) trait Calls {
     fn self_values(&self, column: usize) -> &[u64];
     fn value_types(&self) -> &[ValueType];
 
+    /// The sum of a column's values before the node's first sample, where there is such an order.
+    fn start(&self, _column: usize, _node: usize) -> Option<u64> {
+        None
+    }
+
     /// The values of the samples that end in each node or below it. Saturated sums.
     fn total_values(&self, column: usize) -> Vec<u64> {
         let mut totals = self.self_values(column).to_vec();
@@ -69,6 +74,8 @@ pub(crate) struct Regrown<'a> {
     parent: Vec<u32>,
     label: Vec<Label>,
     values: Vec<Vec<u64>>,
+    /// By node, then by column; empty where there is no order.
+    starts: Vec<Vec<u64>>,
 }
 
 /// What is written on a node.
@@ -82,7 +89,8 @@ struct Label {
 impl<'a> Regrown<'a> {
     fn new(names: &'a Strings, value_types: &'a [ValueType]) -> Self {
         let values = vec![vec![0]; value_types.len()];
-        Self { names, value_types, parent: vec![0], label: vec![Label::default()], values }
+        let (parent, label) = (vec![0], vec![Label::default()]);
+        Self { names, value_types, parent, label, values, starts: Vec::new() }
     }
 
     fn push(&mut self, parent: u32, label: Label) -> u32 {
@@ -128,6 +136,10 @@ impl Calls for Regrown<'_> {
 
     fn value_types(&self) -> &[ValueType] {
         self.value_types
+    }
+
+    fn start(&self, column: usize, node: usize) -> Option<u64> {
+        self.starts.get(node).map(|starts| starts[column])
     }
 }
 
@@ -214,6 +226,9 @@ pub(crate) fn in_order<'a>(
         .collect();
 
     let mut calls = Regrown::new(&labels.names, &labels.value_types);
+    let columns = profile.value_types.len();
+    let mut sums = vec![0u64; columns];
+    calls.starts.push(sums.clone());
     let mut before: Vec<(StringId, u32)> = Vec::new();
     let mut path: Vec<Label> = Vec::new();
     for row in rows {
@@ -230,10 +245,13 @@ pub(crate) fn in_order<'a>(
         for &label in &path[same..] {
             let parent = before.last().map_or(0, |&(_, node)| node);
             before.push((label.name, calls.push(parent, label)));
+            calls.starts.push(sums.clone());
         }
         let node = before.last().map_or(0, |&(_, node)| node);
-        for column in 0..profile.value_types.len() {
-            calls.add(column, node, profile.samples.values(column)[row]);
+        for (column, sum) in sums.iter_mut().enumerate() {
+            let value = profile.samples.values(column)[row];
+            calls.add(column, node, value);
+            *sum = sum.saturating_add(value);
         }
     }
     calls

@@ -202,10 +202,13 @@ fn lay_out<C: Calls>(
     let mut at = 0;
     while at < graph.frames.len() {
         let parent = graph.frames[at];
-        let mut start = parent.start;
+        // The line of the samples that end here sorts before those of the callees.
+        let ended = calls.self_values(options.column)[kept[nodes[at] as usize] as usize];
+        let mut start = parent.start.saturating_add(ended);
         for child in families.children(nodes[at]) {
-            start = start.saturating_add(child.gap);
             let node = child.node as usize;
+            start = start.saturating_add(child.gap);
+            start = calls.start(options.column, node).unwrap_or(start);
             let module = calls.frame(node).map_or(StringId::EMPTY, |id| {
                 graph.names.intern(profile.strings.get(profile.frames.get(id).module))
             });

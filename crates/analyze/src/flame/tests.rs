@@ -66,6 +66,19 @@ fn siblings_are_sorted_as_whole_lines() {
 }
 
 #[test]
+fn the_samples_that_end_in_a_function_stand_left_of_its_callees() {
+    check("a;b 2\na 3", &FlameOptions::default(), "0  0+5\n1 a 0+5\n2 b 3+2\n");
+}
+
+#[test]
+fn in_a_chart_they_stand_where_they_came() {
+    let profile = profile("a 1\na;b 2\na 3\na;c 4");
+    let graph =
+        flame_chart(&profile, &LabelOptions::default(), &FlameOptions::default()).expect("a graph");
+    assert_eq!(show(&graph), "0  0+10\n1 a 0+10\n2 b 1+2\n2 c 6+4\n");
+}
+
+#[test]
 fn narrow_frames_are_left_out_counted_and_keep_their_place() {
     let options = FlameOptions { min_share: 0.1, ..Default::default() };
     let lines = "a;x 1\nb 50\nc 1\nd 48\ne 2";
