@@ -3,6 +3,7 @@
 //! No verb computes anything here: each maps its flags to the types of the crate that does.
 
 mod flamegraph;
+mod fold;
 mod interrupt;
 mod manual;
 mod output;
@@ -26,6 +27,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Record(record::Args),
+    Fold(fold::Args),
     Flamegraph(flamegraph::Args),
     Completions(manual::CompletionArgs),
     Manual(manual::ManualArgs),
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
     let arguments = parse(std::env::args_os().collect());
     let done = match arguments.verb {
         Verb::Record(args) => record::run(args),
+        Verb::Fold(args) => fold::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args),
         Verb::Completions(args) => manual::completions(args),
         Verb::Manual(args) => manual::manual(args),
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
 fn parse(arguments: Vec<OsString>) -> Cli {
     let arguments = match arguments.get(1) {
         Some(verb) if verb == "flamegraph" => flamegraph::normalize_args(arguments),
+        Some(verb) if verb == "fold" => fold::normalize_args(arguments),
         _ => arguments,
     };
     let matches = Cli::command().get_matches_from(arguments);

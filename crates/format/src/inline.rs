@@ -1,7 +1,11 @@
 //! Inlined calls, for inputs that were made without them.
 
+use std::collections::BTreeMap;
+
 use hashbrown::HashMap;
-use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId};
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId};
+
+use crate::read::tidy_name;
 
 /// A call at an address: the function that the code belongs to, or one that was inlined there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,49 +21,32 @@ pub struct Call {
 /// Replaces each frame that has an address (see [`Options::addresses`](crate::Options::addresses))
 /// by the calls that `resolve` finds there, and takes the address away.
 ///
-/// `resolve` gets a module's path and an address relative to it and returns the calls, outermost
-/// first: the function itself, then what was inlined into it. If it returns nothing, the frame
-/// stays. It is asked once for each distinct frame. The function keeps the name that the input gave
-/// it, if it did.
+/// `resolve` is asked once for each module: it gets the path and the distinct addresses, sorted,
+/// and returns for each of them the calls, outermost first: the function itself, then what was
+/// inlined into it. Where it returns none, the frame stays. The function keeps the name that the
+/// input gave it, if it did.
 pub fn expand_inlined(
     profile: &Profile,
-    mut resolve: impl FnMut(&str, u64) -> Vec<Call>,
+    mut resolve: impl FnMut(&str, &[u64]) -> Vec<Vec<Call>>,
 ) -> Profile {
+    let mut calls: HashMap<(StringId, u64), Vec<Call>> = HashMap::new();
+    for (module, addresses) in addresses_by_module(profile) {
+        let answers = resolve(profile.strings.get(module), &addresses);
+        calls.extend(addresses.into_iter().zip(answers).map(|(at, calls)| ((module, at), calls)));
+    }
     let mut out = Profile {
         strings: profile.strings.clone(),
         threads: profile.threads.clone(),
         ..Profile::new(profile.value_types.clone())
     };
-    let mut expand = |out: &mut Profile, frame: Frame| -> Vec<FrameId> {
-        if frame.address == 0 || frame.kind != FrameKind::User || frame.module.is_empty() {
-            return vec![out.frames.intern(frame)];
-        }
-        let calls = resolve(profile.strings.get(frame.module), frame.address);
-        let frame = Frame { address: 0, ..frame };
-        if calls.is_empty() {
-            return vec![out.frames.intern(frame)];
-        }
-        let frames = calls.iter().enumerate().map(|(depth, call)| {
-            let function = out.strings.intern(&call.function);
-            let known = depth == 0 && !frame.function.is_empty();
-            out.frames.intern(Frame {
-                function: if known { frame.function } else { function },
-                file: out.strings.intern(&call.file),
-                line: call.line,
-                kind: if depth == 0 { frame.kind } else { FrameKind::Inlined },
-                ..frame
-            })
-        });
-        frames.collect()
-    };
+    let expanded: Vec<Vec<FrameId>> =
+        profile.frames.iter().map(|frame| expand(&mut out, frame, &calls)).collect();
 
-    let mut expanded: HashMap<FrameId, Vec<FrameId>> = HashMap::new();
     let mut stacks = vec![StackId::ROOT; profile.stacks.len()];
     for index in 1..stacks.len() {
         // Parents come first.
         let Some((parent, id)) = profile.stacks.get(StackId::from_index(index)) else { continue };
-        let frames = expanded.entry(id).or_insert_with(|| expand(&mut out, profile.frames.get(id)));
-        stacks[index] = frames
+        stacks[index] = expanded[id.index()]
             .iter()
             .fold(stacks[parent.index()], |stack, &frame| out.stacks.intern(stack, frame));
     }
@@ -71,6 +58,48 @@ pub fn expand_inlined(
         out.push(Sample { stack: stacks[sample.stack.index()], ..sample }, &values);
     }
     out
+}
+
+/// The distinct addresses of each module, in a fixed order.
+fn addresses_by_module(profile: &Profile) -> BTreeMap<StringId, Vec<u64>> {
+    let mut by_module: BTreeMap<StringId, Vec<u64>> = BTreeMap::new();
+    let with_address = profile.frames.iter().filter(|frame| frame.address != 0);
+    for frame in with_address.filter(|frame| frame.kind == FrameKind::User) {
+        by_module.entry(frame.module).or_default().push(frame.address);
+    }
+    for addresses in by_module.values_mut() {
+        addresses.sort_unstable();
+        addresses.dedup();
+    }
+    by_module
+}
+
+/// The frames that stand for a frame of the input, outermost first.
+fn expand(
+    out: &mut Profile,
+    frame: Frame,
+    calls: &HashMap<(StringId, u64), Vec<Call>>,
+) -> Vec<FrameId> {
+    let calls = calls.get(&(frame.module, frame.address)).map(Vec::as_slice).unwrap_or_default();
+    let frame = Frame { address: 0, ..frame };
+    if calls.is_empty() {
+        return vec![out.frames.intern(frame)];
+    }
+    let mut frames = Vec::with_capacity(calls.len());
+    for (depth, call) in calls.iter().enumerate() {
+        let function = match frame.function {
+            known if depth == 0 && !known.is_empty() => known,
+            _ => out.strings.intern(&tidy_name(&call.function)),
+        };
+        frames.push(out.frames.intern(Frame {
+            function,
+            file: out.strings.intern(&call.file),
+            line: call.line,
+            kind: if depth == 0 { frame.kind } else { FrameKind::Inlined },
+            ..frame
+        }));
+    }
+    frames
 }
 
 #[cfg(test)]
@@ -96,18 +125,17 @@ mod tests {
             file: "a.c".to_owned(),
             line,
         };
-        let profile = expand_inlined(&profile, |module, address| {
-            asked.push((module.to_owned(), address));
-            match address {
-                0x10 => vec![call("other", 1), call("mid", 2), call("in", 3)],
-                0x20 => vec![call("main", 9)],
-                _ => vec![],
-            }
+        let calls = |&address: &u64| match address {
+            0x10 => vec![call("other(int)", 1), call("mid(char)", 2), call("in", 3)],
+            0x20 => vec![call("main", 9)],
+            _ => vec![],
+        };
+        let profile = expand_inlined(&profile, |module, addresses| {
+            asked.push((module.to_owned(), addresses.to_vec()));
+            addresses.iter().map(calls).collect()
         });
-        asked.sort();
-        let app = || "/bin/app".to_owned();
         // The caller's address is that of its call; what perf resolved already is not asked again.
-        assert_eq!(asked, [(app(), 0x10), (app(), 0x12), (app(), 0x20)]);
+        assert_eq!(asked, [("/bin/app".to_owned(), vec![0x10, 0x12, 0x20])]);
 
         let labels = LabelOptions { source: true, mark_inlined: true, ..LabelOptions::default() };
         let mut out = Vec::new();

@@ -3,6 +3,7 @@
 mod folded;
 mod perf_script;
 
+pub(crate) use perf_script::tidy_name;
 use pyrograph_profile::Profile;
 
 use crate::warnings::{WarningKind, Warnings};

@@ -249,6 +249,10 @@ impl Parser {
             self.callers.push((end, stack));
             at = end + 1;
         }
+        if stack == StackId::ROOT {
+            // Nothing but semicolons.
+            stack = self.push_frame(stack, "");
+        }
         self.previous.truncate(shared);
         self.previous.extend_from_slice(&text.as_bytes()[shared..]);
         stack
@@ -346,6 +350,7 @@ mod tests {
         check(";a;b 1\n", "a;b 1\n");
         check("a;b; 1\n", "a;b 1\n");
         check("a;;b 1\na;;c 1\na;b 1\n", "a;[unknown];b 1\na;[unknown];c 1\na;b 1\n");
+        check("; 1\n;; 1\n", "[unknown] 2\n");
         check("a; 1\na;b 1\na;;b 1\n;a;b 1\n", "a 1\na;[unknown];b 1\na;b 2\n");
     }
 
@@ -354,7 +359,7 @@ mod tests {
         check("a;b 1 2\na;c 0 5\n", "a;b 1 2\na;c 0 5\n");
         check("a;b 1.5 2\n", "a;b 1.5 2\n");
         check_warns(
-            b"a;b 1 2\na;c 5\na;d x\n".repeat(1).as_slice(),
+            b"a;b 1 2\na;c 5\na;d x\n",
             // Not all lines have two: so there is one.
             "a;b 1 2\na;c 5\n",
             &["1 line without a count was skipped (x:3)"],

@@ -25,6 +25,8 @@ mod join;
 mod name;
 mod worker;
 
+pub(crate) use name::tidy as tidy_name;
+
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;

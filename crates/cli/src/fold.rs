@@ -1,0 +1,258 @@
+//! `pyrograph fold`: any input to folded stacks.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args as _, ValueEnum};
+use pyrograph_format::{
+    Call, Count, Input, Options, ThreadDetail, expand_inlined, read, write_file, write_folded,
+};
+use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree};
+use pyrograph_symbol::{Module, Options as SymbolOptions, Source};
+
+/// Exit code when input had to be skipped and `--strict` was asked for.
+const SKIPPED: u8 = 3;
+
+/// Turn any input into folded stacks: one line a stack, sorted
+///
+/// Inputs are told apart by their content: `perf script` text, or folded stacks with one count or
+/// two; compressed with gzip or zstd, or not. Options that stackcollapse-perf.pl has mean the same
+/// here.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  perf script | pyrograph fold > stacks.folded
+  pyrograph fold --all perf.txt.gz | grep malloc | pyrograph flamegraph > malloc.svg
+  pyrograph fold --event-filter page-faults monday.txt tuesday.txt -o faults.folded")]
+pub struct Args {
+    /// Inputs, `-` for standard input [default: standard input]
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Where to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Tell processes of one name apart: name-PID
+    #[arg(long)]
+    pid: bool,
+
+    /// Tell threads apart: name-PID/TID
+    #[arg(long)]
+    tid: bool,
+
+    /// Mark kernel functions with _[k]
+    #[arg(long)]
+    kernel: bool,
+
+    /// Mark functions compiled at run time with _[j], and those inlined into them with _[i]
+    #[arg(long)]
+    jit: bool,
+
+    /// All marks: --kernel --jit
+    #[arg(long)]
+    all: bool,
+
+    /// Name functions without a symbol by their address: [libc.so.6 <1f3a0>]
+    #[arg(long)]
+    addrs: bool,
+
+    /// Look up inlined calls in the programs' debug information, where perf did not
+    #[arg(long)]
+    inline: bool,
+
+    /// With --inline, add file and line to names
+    #[arg(long)]
+    context: bool,
+
+    /// Add the file and line that `perf script -F +srcline` printed to names
+    #[arg(long)]
+    srcline: bool,
+
+    /// The event to count where there are several [default: the first]
+    #[arg(long, value_name = "EVENT")]
+    event_filter: Option<String>,
+
+    /// What a sample counts
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = CountWhat::Period)]
+    count: CountWhat,
+
+    /// Exit with code 3 if any of the input had to be skipped
+    #[arg(long)]
+    strict: bool,
+}
+
+/// What a sample counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CountWhat {
+    /// One.
+    Samples,
+    /// Its period where one is printed, else one.
+    Period,
+}
+
+/// Folds.
+///
+/// # Errors
+///
+/// When no input can be read, or the output not be written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (options, labels) = (read_options(&args), label_options(&args));
+    let (mut profile, warnings) = read(inputs(&args.files)?, &options).context("failed to fold")?;
+    for warning in &warnings {
+        eprintln!("pyrograph: {warning}");
+    }
+    if args.inline {
+        profile = expand_inlined(&profile, |path, addresses| {
+            calls(Path::new(path), addresses, args.context).unwrap_or_else(|error| {
+                eprintln!("pyrograph: no inlined calls of {path}: {error:#}");
+                Vec::new()
+            })
+        });
+    }
+    write(args.output.as_deref(), &profile, &labels)?;
+    let skipped = args.strict && warnings.any_loss();
+    Ok(if skipped { ExitCode::from(SKIPPED) } else { ExitCode::SUCCESS })
+}
+
+fn read_options(args: &Args) -> Options {
+    Options {
+        threads: match (args.tid, args.pid) {
+            (true, _) => ThreadDetail::Thread,
+            (false, true) => ThreadDetail::Process,
+            (false, false) => ThreadDetail::Name,
+        },
+        count: match args.count {
+            CountWhat::Samples => Count::Samples,
+            CountWhat::Period => Count::Period,
+        },
+        event: args.event_filter.clone(),
+        unknown_addresses: args.addrs,
+        addresses: args.inline,
+        ..Options::default()
+    }
+}
+
+fn label_options(args: &Args) -> LabelOptions {
+    LabelOptions {
+        process: match (args.tid, args.pid) {
+            (true, _) => ProcessLabel::PidTid,
+            (false, true) => ProcessLabel::Pid,
+            (false, false) => ProcessLabel::Name,
+        },
+        mark_kernel: args.kernel || args.all,
+        mark_jit: args.jit || args.all,
+        mark_inlined: args.jit || args.all,
+        source: args.srcline || (args.inline && args.context),
+    }
+}
+
+fn inputs(files: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
+    if files.is_empty() {
+        return Ok(vec![Input::stdin()]);
+    }
+    let open = |file: &PathBuf| match file.as_os_str() == "-" {
+        true => Ok(Input::stdin()),
+        false => Input::open(file).with_context(|| format!("failed to open {}", file.display())),
+    };
+    files.iter().map(open).collect()
+}
+
+fn write(path: Option<&Path>, profile: &Profile, labels: &LabelOptions) -> anyhow::Result<()> {
+    let tree = Tree::new(profile, labels);
+    match path {
+        Some(path) => write_file(path, |out| write_folded(&tree, out))
+            .with_context(|| format!("failed to write {}", path.display())),
+        None => {
+            let mut out = io::stdout().lock();
+            write_folded(&tree, &mut out)
+                .and_then(|()| out.flush())
+                .context("failed to write standard output")
+        }
+    }
+}
+
+/// The calls at each address of a file, outermost first. perf prints addresses in files as offsets,
+/// but those of programs that are not position-independent, in old versions, as they were linked.
+fn calls(path: &Path, addresses: &[u64], lines: bool) -> anyhow::Result<Vec<Vec<Call>>> {
+    let file = File::open(path)?;
+    let module =
+        Module::open(&file, Source { path: &path.to_string_lossy(), ..Source::default() })?;
+    let linked: Vec<u64> = addresses
+        .iter()
+        .map(|&address| module.file_offset_to_address(address).unwrap_or(address))
+        .collect();
+    let found = module.symbolize(&linked, &SymbolOptions { lines, ..SymbolOptions::default() });
+    for warning in &found.warnings {
+        eprintln!("pyrograph: {warning}");
+    }
+    let call = |frame: &pyrograph_symbol::Frame| Call {
+        function: frame.function.to_string(),
+        file: frame.file.as_deref().map(file_name).unwrap_or_default().to_owned(),
+        line: frame.line,
+    };
+    let outermost_first = |symbolized: &pyrograph_symbol::Symbolized| {
+        symbolized.frames.iter().rev().map(call).collect()
+    };
+    Ok(found.addresses.iter().map(outermost_first).collect())
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The arguments as clap takes them: `-pid` becomes `--pid`, as the established script takes it.
+pub fn normalize_args(arguments: Vec<OsString>) -> Vec<OsString> {
+    let command = Args::augment_args(clap::Command::new("fold"));
+    let options: Vec<String> =
+        command.get_arguments().filter_map(|option| option.get_long().map(str::to_owned)).collect();
+    let is_option = |argument: &OsString| {
+        let text = argument.to_str()?.strip_prefix('-')?;
+        let name = text.split('=').next()?;
+        let known = options.iter().any(|option| option.starts_with(name));
+        (name.len() > 1 && known).then_some(())
+    };
+    let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+    let mut normal = arguments;
+    for argument in &mut normal[..end] {
+        if is_option(argument).is_some() {
+            let mut long = OsString::from("-");
+            long.push(&*argument);
+            *argument = long;
+        }
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_dash_spellings_are_taken() {
+        let normal = |typed: &[&str]| normalize_args(typed.iter().map(OsString::from).collect());
+        assert_eq!(normal(&["-pid", "-ev=cycles", "x"]), ["--pid", "--ev=cycles", "x"]);
+        assert_eq!(normal(&["-o", "out", "-", "--all"]), ["-o", "out", "-", "--all"]);
+        assert_eq!(normal(&["-nothing", "--", "-pid"]), ["-nothing", "--", "-pid"]);
+    }
+
+    #[test]
+    fn inlined_calls_are_found_in_debug_information() {
+        // This test's own code.
+        let program = std::env::current_exe().expect("a path");
+        let file = File::open(&program).expect("a file");
+        let path = program.to_string_lossy();
+        let module = Module::open(&file, Source { path: &path, ..Source::default() }).expect("ELF");
+        let code = module.segments().iter().find(|segment| segment.executable).expect("code");
+        let offsets: Vec<u64> = (0..4000).map(|n| code.file_offset + n * 16).collect();
+        let found = calls(&program, &offsets, true).expect("symbols");
+        assert_eq!(found.len(), offsets.len());
+        let inlined = found.iter().find(|calls| calls.len() > 1).expect("something is inlined");
+        assert!(inlined.iter().all(|call| !call.function.is_empty()));
+        assert!(found.iter().flatten().any(|call| call.file.ends_with(".rs") && call.line > 0));
+    }
+}
