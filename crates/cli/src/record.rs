@@ -91,7 +91,7 @@ pub struct Args {
     title: Option<String>,
 
     /// The command to run, and its arguments
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -189,13 +189,22 @@ fn title(target: &Target) -> String {
     match target {
         Target::Command(command) => {
             let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-            words.join(" ")
+            shortened(&words.join(" "))
         }
         Target::Processes(pids) => {
             let names: Vec<String> = pids.iter().map(|pid| process_name(*pid)).collect();
             names.join(", ")
         }
         Target::System => "Whole machine".to_owned(),
+    }
+}
+
+/// The beginning of a long text: a command may have thousands of arguments.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 90;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -333,10 +342,15 @@ fn closing_line(resolved: &Resolved, summary: &Summary, event: &Event) {
              sudo sysctl kernel.kptr_restrict=0"
         );
     }
-    if resolved.stats.missing_files > 0 {
+    let missing = &resolved.stats.missing_files;
+    if !missing.is_empty() {
+        const NAMED: usize = 3;
+        let first = missing.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = if missing.len() > NAMED { ", …" } else { "" };
         eprintln!(
-            "pyrograph: {} could not be opened, or had been replaced: their functions have no names",
-            counted(resolved.stats.missing_files, "mapped file")
+            "pyrograph: {} could not be opened or had been replaced, so that functions in it have no \
+             names: {first}{more}",
+            counted(missing.len() as u64, "mapped file")
         );
     }
     for warning in &names.warnings {

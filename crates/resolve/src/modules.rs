@@ -1,5 +1,6 @@
 //! The mapped files, each known once, held open from the moment it is first seen.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -91,8 +92,8 @@ pub struct Modules {
     by_file: HashMap<FileKey, ModuleId>,
     /// By process, until it runs another program.
     jit: HashMap<i32, ModuleId>,
-    /// Files that could not be opened or were not the mapped ones, for the closing line.
-    pub missing: u64,
+    /// Files that could not be opened, or were not the mapped ones.
+    missing: BTreeSet<ModuleId>,
 }
 
 impl Default for Modules {
@@ -106,7 +107,7 @@ impl Default for Modules {
             by_name: HashMap::new(),
             by_file: HashMap::new(),
             jit: HashMap::new(),
-            missing: 0,
+            missing: BTreeSet::new(),
         }
     }
 }
@@ -115,6 +116,11 @@ impl Modules {
     /// All modules, by number.
     pub fn rows(&self) -> &[Module] {
         &self.rows
+    }
+
+    /// The paths of files that could not be opened, or were not the mapped ones.
+    pub fn missing(&self) -> Vec<String> {
+        self.missing.iter().map(|id| self.rows[id.index()].path.clone()).collect()
     }
 
     /// The module's unwind information.
@@ -144,7 +150,7 @@ impl Modules {
             Some(Opened::New(file, kind)) => {
                 let id = match known {
                     Some(id) => {
-                        self.missing = self.missing.saturating_sub(1);
+                        self.missing.remove(&id);
                         self.rows[id.index()].kind = kind;
                         id
                     }
@@ -155,10 +161,12 @@ impl Modules {
                 }
                 id
             }
-            None => known.unwrap_or_else(|| {
-                self.missing += 1;
-                self.add(path, ModuleKind::Elf { symbols: None, unwind: None })
-            }),
+            None => {
+                let nothing = ModuleKind::Elf { symbols: None, unwind: None };
+                let id = known.unwrap_or_else(|| self.add(path, nothing));
+                self.missing.insert(id);
+                id
+            }
         };
         self.by_name.insert(key, id);
         id

@@ -1,5 +1,7 @@
 //! Who runs: processes with their mappings, threads with their names, as the events tell them.
 
+use std::collections::VecDeque;
+
 use hashbrown::HashMap;
 use pyrograph_profile::StringId;
 use pyrograph_unwind::AddressSpace;
@@ -23,7 +25,32 @@ struct ProcessState {
 pub struct Processes {
     processes: HashMap<i32, ProcessState>,
     threads: HashMap<i32, ThreadState>,
+    graves: Graves,
     nowhere: AddressSpace,
+}
+
+/// Names of threads that are gone: the kernel still works for them after it has told their exit.
+#[derive(Debug, Default)]
+struct Graves {
+    names: HashMap<i32, StringId>,
+    order: VecDeque<i32>,
+}
+
+impl Graves {
+    /// As many are remembered. On a machine that forks thousands of processes a second that is
+    /// still some seconds, when it is milliseconds that matter.
+    const MOST: usize = 1 << 14;
+
+    fn add(&mut self, tid: i32, name: StringId) {
+        if self.names.insert(tid, name).is_none() {
+            self.order.push_back(tid);
+        }
+        if self.order.len() > Self::MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.names.remove(&oldest);
+        }
+    }
 }
 
 impl Processes {
@@ -39,7 +66,8 @@ impl Processes {
 
     /// The thread's name, if an event told it.
     pub fn name(&self, tid: i32) -> Option<StringId> {
-        self.threads.get(&tid).map(|thread| thread.name).filter(|name| !name.is_empty())
+        let alive = self.threads.get(&tid).map(|thread| thread.name);
+        alive.or_else(|| self.graves.names.get(&tid).copied()).filter(|name| !name.is_empty())
     }
 
     /// The thread has this name from now on.
@@ -70,7 +98,9 @@ impl Processes {
         if self.threads.get(&tid).is_none_or(|thread| thread.pid != pid) {
             return false;
         }
-        self.threads.remove(&tid);
+        if let Some(thread) = self.threads.remove(&tid) {
+            self.graves.add(tid, thread.name);
+        }
         let Some(process) = self.processes.get_mut(&pid) else { return false };
         process.threads = process.threads.saturating_sub(1);
         let gone = process.threads == 0;
@@ -129,6 +159,20 @@ mod tests {
         assert_eq!(mapped(&processes, 1), 1);
         assert!(processes.exited(1, 5));
         assert_eq!(mapped(&processes, 1), 0);
+    }
+
+    #[test]
+    fn the_dead_keep_their_names_for_a_while() {
+        let mut processes = Processes::default();
+        processes.named(1, 1, StringId(7));
+        processes.exited(1, 1);
+        assert_eq!(processes.name(1), Some(StringId(7)));
+        for tid in 2..40_000 {
+            processes.named(tid, tid, StringId(8));
+            processes.exited(tid, tid);
+        }
+        assert_eq!(processes.name(1), None);
+        assert_eq!(processes.name(39_999), Some(StringId(8)));
     }
 
     #[test]

@@ -59,8 +59,8 @@ pub struct Stats {
     pub throttled: u64,
     /// Records that could not be read.
     pub unreadable: u64,
-    /// Mapped files that could not be opened, or were replaced since.
-    pub missing_files: u64,
+    /// The paths of mapped files that could not be opened, or were replaced since.
+    pub missing_files: Vec<String>,
     /// What the names came to.
     pub names: NameStats,
 }
@@ -141,7 +141,7 @@ impl<F: Files> Resolver<F> {
     /// Names all addresses and makes the profile.
     pub fn finish(mut self) -> Resolved {
         self.modules.refresh_all_jit(&mut self.files);
-        self.stats.missing_files = self.modules.missing;
+        self.stats.missing_files = self.modules.missing();
         self.stats.names =
             name_stacks(&self.raw, self.modules.rows(), &self.options.symbols, &mut self.profile);
         Resolved { profile: self.profile, stats: self.stats }
