@@ -31,8 +31,14 @@ use crate::text::escape;
 use frames::Frames;
 use page::Page;
 
-/// The interactive part. Lines that are only a comment, and indentation, do not go into files.
-const SCRIPT: &str = include_str!("svg/script.js");
+/// The interactive part: one function in five files. Lines that are only a comment, and indentation, do not go into files.
+const SCRIPT: &str = concat!(
+    include_str!("svg/script/1-frames.js"),
+    include_str!("svg/script/2-view.js"),
+    include_str!("svg/script/3-controls.js"),
+    include_str!("svg/script/4-actions.js"),
+    include_str!("svg/script/5-start.js"),
+);
 
 /// Writes the picture of a graph.
 ///

@@ -57,7 +57,7 @@ impl Metrics {
     }
 
     /// What of `text` is shown in `room` pixels: all, the end from a namespace on, or the
-    /// beginning; `None` if less than two characters would be left. `script.js` has the same rule.
+    /// beginning; `None` if less than two characters would be left. `2-view.js` has the same rule.
     pub(crate) fn fit(self, text: &str, room: f64) -> Option<String> {
         // Most frames are far too narrow.
         if room < 2.0 * self.uniform.unwrap_or(0.3) * self.size {

@@ -124,7 +124,7 @@ impl<'a> Page<'a> {
         out.push_str(FONT);
         out.push_str("\" font-size=\"");
         number(out, options.font_size);
-        out.push_str("\"");
+        out.push('"');
         if !options.embed {
             self.settings(out);
         }

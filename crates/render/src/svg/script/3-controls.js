@@ -1,0 +1,156 @@
+  // Controls, as HTML in a shadow tree: the page's style does not reach them.
+  var bar;
+  var tip;
+  var tipBox;
+  var ring;
+  var controls = {};
+  var barTop = 6;
+  function html(tag, attributes, text) {
+    var element = document.createElementNS(XHTML, tag);
+    for (var key in attributes) { element.setAttribute(key, attributes[key]); }
+    if (text) { element.textContent = text; }
+    return element;
+  }
+  function foreign(style, x, y, w, h) {
+    var holder = document.createElementNS(SVG, "foreignObject");
+    holder.setAttribute("x", x);
+    holder.setAttribute("y", y);
+    holder.setAttribute("width", w);
+    holder.setAttribute("height", h);
+    var host = html("div", {});
+    holder.appendChild(host);
+    root.appendChild(holder);
+    var shadow = host.attachShadow({ mode: "open" });
+    shadow.appendChild(html("style", {}, style));
+    return { holder: holder, shadow: shadow };
+  }
+  function font() {
+    return "font:" + fontSize + "px " + getComputedStyle(root).fontFamily + ";";
+  }
+  function buildControls() {
+    var made = foreign(
+      "div{display:flex;gap:6px;align-items:center;justify-content:flex-end;" + font() +
+      "height:28px;color:#3f3f46}" +
+      "div.floats{background:#fff;border-radius:7px;padding:3px;margin:-3px;" +
+      "box-shadow:0 2px 10px rgba(0,0,0,.25)}" +
+      "[role=status]{flex:1 1 auto;min-width:0;text-align:right;overflow:hidden;" +
+      "text-overflow:ellipsis;white-space:nowrap;font-variant-numeric:tabular-nums}" +
+      "button,input{font:inherit;color:inherit;box-sizing:border-box;height:26px;margin:0;" +
+      "border:1px solid #8e8e98;border-radius:6px;background:#fff;padding:0 8px}" +
+      "button{cursor:pointer;flex:none}button[hidden]{display:none}" +
+      "button:hover{background:#f0f0f3}" +
+      "button[aria-pressed=true]{background:#3f3f46;color:#fff;border-color:#3f3f46}" +
+      "input{width:150px;flex:0 1 150px;min-width:60px}" +
+      "input[aria-invalid=true]{border-color:#c4002b;outline-color:#c4002b}" +
+      "button:focus-visible,input:focus-visible{outline:2px solid #0a66d8;outline-offset:1px}" +
+      "@media(prefers-color-scheme:dark){" +
+      "div{color:#dcdce0}div.floats{background:#17171b}button,input{background:#26262b;border-color:#77777f}" +
+      "button:hover{background:#34343a}" +
+      "button[aria-pressed=true]{background:#dcdce0;color:#17171b;border-color:#dcdce0}}",
+      0, 0, 100, 30);
+    bar = made.holder;
+    bar.style.overflow = "visible";
+    var line = controls.line = html("div", { role: "toolbar", "aria-label": "Flame graph" });
+    controls.status = html("span", { role: "status", "aria-live": "polite" });
+    controls.out = html("button", { type: "button", title: "Zoom out one step (Escape)" }, "Out");
+    controls.reset = html("button", { type: "button", title: "Show everything (Home)" }, "Reset");
+    controls.input = html("input", {
+      type: "search", placeholder: "Search", "aria-label": "Search functions by regular expression",
+      title: "A regular expression (/ or Ctrl-F); Enter goes to the next", spellcheck: "false"
+    });
+    controls.ignore = html("button", {
+      type: "button", title: "Ignore case", "aria-label": "Ignore case", "aria-pressed": "false"
+    }, "aA");
+    ["status", "out", "reset", "input", "ignore"].forEach(function (key) {
+      line.appendChild(controls[key]);
+    });
+    made.shadow.appendChild(line);
+    controls.out.addEventListener("click", function () { stepOut(); });
+    controls.reset.addEventListener("click", function () { zoomTo(0); });
+    controls.input.addEventListener("input", function () {
+      search(controls.input.value, ignoreCase, pattern === "");
+    });
+    controls.ignore.addEventListener("click", function () { search(pattern, !ignoreCase, true); });
+    line.addEventListener("keydown", function (event) {
+      event.stopPropagation();
+      if (event.key === "Escape") {
+        if (event.target === controls.input) { search("", ignoreCase, true); }
+        focusFrame(current, true);
+      } else if (event.key === "Enter") {
+        if (event.target === controls.input) { nextHit(event.shiftKey ? -1 : 1); }
+      }
+    });
+  }
+  function buildTip() {
+    ring = document.createElementNS(SVG, "rect");
+    ring.setAttribute("fill", "none");
+    ring.setAttribute("stroke", "#0a66d8");
+    ring.setAttribute("stroke-width", "2.5");
+    ring.setAttribute("pointer-events", "none");
+    ring.setAttribute("visibility", "hidden");
+    root.appendChild(ring);
+    var made = foreign(
+      "div{position:absolute;box-sizing:border-box;max-width:min(560px,96%);padding:7px 10px;" +
+      "border-radius:7px;background:#202024;color:#f4f4f6;" + font() + "line-height:1.4;" +
+      "box-shadow:0 3px 14px rgba(0,0,0,.28);overflow-wrap:anywhere;" +
+      "font-variant-numeric:tabular-nums}div[hidden]{display:none}b{font-weight:600}" +
+      "span{display:block;color:#c6c6cc}" +
+      "@media(prefers-color-scheme:dark){div{background:#f4f4f6;color:#17171b}span{color:#46464d}}",
+      0, 0, 100, 100);
+    tip = made.holder;
+    tip.setAttribute("pointer-events", "none");
+    tip.style.overflow = "visible";
+    tip.style.pointerEvents = "none";
+    tipBox = html("div", { hidden: "", "aria-hidden": "true" });
+    made.shadow.appendChild(tipBox);
+  }
+
+  // What is said of a frame: its name, then lines.
+  function describe(i) {
+    var lines = details(i).slice();
+    if (!lines[1].includes("%")) { lines[1] += ", " + percent(widths[i], span); }
+    if (lines[1].endsWith("%")) { lines[1] += " of all"; }
+    if (zoomed !== 0) {
+      if (starts[i] >= viewStart) {
+        lines[1] += ", " + percent(Math.min(widths[i], viewWidth), viewWidth) + " of " +
+          (nameOf(zoomed).length > 40 ? "the zoomed frame" : nameOf(zoomed));
+      }
+    }
+    return lines;
+  }
+  function showTip(i, x, y) {
+    var title = elements[i].querySelector("title");
+    if (title) {
+      details(i);
+      title.remove();
+    }
+    if (tipBox.pyrograph !== i) {
+      tipBox.pyrograph = i;
+      var lines = describe(i);
+      tipBox.replaceChildren(html("b", {}, lines[0]));
+      lines.slice(1).forEach(function (line) { tipBox.appendChild(html("span", {}, line)); });
+    }
+    tipBox.removeAttribute("hidden");
+    var w = tipBox.offsetWidth;
+    var h = tipBox.offsetHeight;
+    var below = y + 18 + h > height ? y - h - 10 : y + 18;
+    tipBox.style.left = Math.max(4, Math.min(x + 12, width - w - 4)) + "px";
+    tipBox.style.top = Math.max(4, below) + "px";
+  }
+  function hideTip() {
+    tipBox.setAttribute("hidden", "");
+    tipBox.pyrograph = -1;
+  }
+
+  // The frame under the pointer, by its coordinates: lines of a tenth of a pixel are hard to hit.
+  function pointed(event) {
+    var matrix = root.getScreenCTM();
+    var place = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
+    var x = place.x;
+    var y = place.y;
+    var row = Math.floor((y - top) / rowHeight);
+    var depth = inverted ? row : rows.length - 1 - row;
+    var value = viewStart + (x - MARGIN) / scale();
+    var inside = x >= MARGIN ? width - MARGIN >= x : false;
+    return { frame: inside ? frameAt(depth, value, 1 / scale()) : -1, x: x, y: y };
+  }

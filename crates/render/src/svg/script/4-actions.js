@@ -1,0 +1,153 @@
+  // The keyboard's frame: the only one that Tab reaches; arrows go on from there.
+  var current = 0;
+  function focusable(i) {
+    elements[current].removeAttribute("tabindex");
+    current = i;
+    var element = elements[i];
+    var lines = describe(i);
+    element.setAttribute("tabindex", "0");
+    element.setAttribute("role", "treeitem");
+    element.setAttribute("aria-level", depths[i] + 1);
+    element.setAttribute("aria-label", lines.join(", "));
+  }
+  function focusFrame(i, visibly) {
+    if (0 > i) { return; }
+    focusable(i);
+    elements[i].focus({ preventScroll: true, focusVisible: visibly });
+    showRing(i);
+    ring.scrollIntoView({ block: "nearest" });
+  }
+  function showRing(i) {
+    var left = Math.max(0, (starts[i] - viewStart) * scale());
+    var right = Math.min(framesWidth(), (starts[i] + widths[i] - viewStart) * scale());
+    ring.setAttribute("x", MARGIN + left);
+    ring.setAttribute("y", top + rowTop(depths[i]));
+    ring.setAttribute("width", Math.max(2, right - left));
+    ring.setAttribute("height", rowHeight - 1);
+    ring.setAttribute("visibility", right >= left ? "visible" : "hidden");
+    var details = Math.min(width - 40, MARGIN + left);
+    showTip(i, details, top + rowTop(depths[i]) + rowHeight - 8);
+  }
+  function move(key) {
+    var step = key === "ArrowLeft" ? -1 : key === "ArrowRight" ? 1 : 0;
+    if (step) {
+      var row = rows[depths[current]];
+      var next = row[row.indexOf(current) + step];
+      if (next === undefined) { return; }
+      var after = starts[next] >= viewStart + viewWidth;
+      if (after) { return; }
+      if (viewStart >= starts[next] + widths[next]) { return; }
+      focusFrame(next, true);
+    } else if ((key === "ArrowUp") !== inverted) {
+      // The widest callee that is in view.
+      var best = -1;
+      (rows[depths[current] + 1] || []).forEach(function (i) {
+        if (starts[current] > starts[i]) { return; }
+        if (starts[i] >= starts[current] + widths[current]) { return; }
+        if (viewStart > starts[i]) { return; }
+        if (starts[i] >= viewStart + viewWidth) { return; }
+        if (best === -1 || widths[i] > widths[best]) { best = i; }
+      });
+      if (0 > best) {
+        // Above a caller of the zoomed frame: the way to it.
+        if (depths[zoomed] > depths[current]) {
+          best = frameAt(depths[current] + 1, viewStart + viewWidth / 2, 0);
+        }
+      }
+      focusFrame(best, true);
+    } else if (depths[current] > 0) {
+      focusFrame(parentOf(current), true);
+    }
+  }
+
+  // Zoom.
+  function zoomTo(i, silent) {
+    if (i === zoomed) { return; }
+    if (!silent) { steps.push(zoomed); }
+    if (i === 0) { steps = []; }
+    zoomed = i;
+    showZoom();
+    if (!silent) { save(true); }
+  }
+  function stepOut() {
+    if (zoomed === 0) { return; }
+    var to = steps.pop();
+    if (to === undefined) {
+      to = zoomed;
+      while (to !== 0) {
+        to = parentOf(to);
+        if (widths[to] > widths[zoomed]) { break; }
+      }
+    }
+    zoomed = to;
+    showZoom();
+    save(true);
+  }
+
+  // Search.
+  function search(text, anyCase, push) {
+    pattern = text;
+    ignoreCase = anyCase;
+    if (controls.input.value !== text) { controls.input.value = text; }
+    controls.ignore.setAttribute("aria-pressed", String(anyCase));
+    hits.forEach(function (i) { elements[i].classList.remove("hit"); });
+    hits = [];
+    var regex = null;
+    var wrong = false;
+    if (text) {
+      try { regex = new RegExp(text, anyCase ? "i" : ""); } catch (error) { wrong = true; }
+    }
+    controls.input.setAttribute("aria-invalid", String(wrong));
+    if (regex) {
+      allNames().forEach(function (name, i) { if (regex.test(name)) { hits.push(i); } });
+    }
+    hits.sort(function (a, b) { return starts[a] - starts[b] || depths[a] - depths[b]; });
+    hits.forEach(function (i) { elements[i].classList.add("hit"); });
+    root.classList.toggle("hits", regex !== null);
+    showStatus(wrong);
+    save(push);
+  }
+  // The width of all hits inside a range; one inside another counts once.
+  function covered(from, to) {
+    var sum = 0;
+    var end = from;
+    hits.forEach(function (i) {
+      var stop = Math.min(starts[i] + widths[i], to);
+      if (stop > end) {
+        sum += stop - Math.max(starts[i], end);
+        end = stop;
+      }
+    });
+    return sum;
+  }
+  function nextHit(step) {
+    var shown = hits.filter(function (i) {
+      if (starts[i] >= viewStart + viewWidth) { return false; }
+      return starts[i] + widths[i] > viewStart;
+    });
+    if (shown.length === 0) { return; }
+    var at = shown.indexOf(current);
+    var next = 0 > at ? (step > 0 ? 0 : shown.length - 1) : at + step + shown.length;
+    focusFrame(shown[next % shown.length], true);
+  }
+  function showStatus(wrong) {
+    var text = "";
+    if (wrong) {
+      text = "Not a regular expression";
+    } else if (pattern) {
+      text = hits.length.toLocaleString("en") + (hits.length === 1 ? " frame, " : " frames, ") +
+        percent(covered(0, span), span) + " of all";
+      if (zoomed !== 0) {
+        text += ", " + percent(covered(viewStart, viewStart + viewWidth), viewWidth) +
+          " of the zoomed frame";
+      }
+    } else if (zoomed !== 0) {
+      text = nameOf(zoomed) + ": " + percent(viewWidth, span) + " of all";
+    }
+    controls.status.textContent = text;
+    controls.status.setAttribute("title", text);
+    ["out", "reset"].forEach(function (key) {
+      if (zoomed === 0) { controls[key].setAttribute("hidden", ""); }
+      else { controls[key].removeAttribute("hidden"); }
+    });
+  }

@@ -1,0 +1,138 @@
+  // The state in the address: #zoom=12, search and case; with the picture's class before each name
+  // where it is one of several in a page. Everything else in the fragment stays.
+  var key = "";
+  if (!alone) {
+    var twins = Array.from(document.getElementsByClassName(id)).indexOf(root);
+    key = id + (twins > 0 ? "-" + twins : "") + ".";
+  }
+  function save(push) {
+    var own = ["zoom", "search", "case"].map(function (name) { return key + name; });
+    var parts = location.hash.slice(1).split(AND).filter(function (part) {
+      return part ? !own.includes(part.split("=")[0]) : false;
+    });
+    if (zoomed !== 0) { parts.push(key + "zoom=" + zoomed); }
+    if (pattern) { parts.push(key + "search=" + encodeURIComponent(pattern)); }
+    if (pattern) { if (ignoreCase) { parts.push(key + "case=ignore"); } }
+    var hash = parts.join(AND);
+    if (location.hash.slice(1) === hash) { return; }
+    // Not everywhere is a history allowed: in a frame without an address, for one.
+    try {
+      var url = location.pathname + location.search + (hash ? "#" + hash : "");
+      if (push) { history.pushState(null, "", url); } else { history.replaceState(null, "", url); }
+    } catch (error) {
+      if (alone) { location.hash = hash; }
+    }
+  }
+  function restore() {
+    var state = {};
+    location.hash.slice(1).split(AND).forEach(function (part) {
+      var at = part.indexOf("=");
+      if (part.startsWith(key)) { state[part.slice(key.length, at)] = part.slice(at + 1); }
+    });
+    var to = parseInt(state.zoom || "0", 10);
+    to = elements[to] ? to : 0;
+    var text = "";
+    try { text = decodeURIComponent(state.search || ""); } catch (error) { text = ""; }
+    var anyCase = state["case"] === "ignore";
+    if (to !== zoomed) {
+      if (steps[steps.length - 1] === to) { steps.pop(); } else { steps = []; }
+      zoomed = to;
+      showZoom();
+    }
+    if (text !== pattern || anyCase !== ignoreCase) {
+      var saved = save;
+      save = function () {};
+      search(text, anyCase, false);
+      save = saved;
+    }
+  }
+
+  function start() {
+    readFrames();
+    if (elements.length === 0) { return; }
+    head.querySelectorAll("text").forEach(function (element) {
+      heading.push({ element: element, full: element.textContent });
+    });
+    buildControls();
+    buildTip();
+    // Its listeners would make it a stop for Tab in some browsers.
+    picture.setAttribute("tabindex", "-1");
+    picture.setAttribute("role", "tree");
+    picture.querySelectorAll("g").forEach(function (g) { g.setAttribute("role", "none"); });
+    picture.setAttribute("aria-label",
+      "Frames. Arrow keys move, Enter zooms, Escape zooms out, slash searches.");
+    if (!fixed) {
+      root.style.height = "";
+      root.style.maxWidth = "";
+      root.setAttribute("width", "100%");
+    }
+    focusable(0);
+    layOut();
+    restore();
+
+    picture.addEventListener("pointermove", function (event) {
+      var at = pointed(event);
+      if (at.frame >= 0) { showTip(at.frame, at.x, at.y); } else { hideTip(); }
+    });
+    picture.addEventListener("pointerleave", hideTip);
+    picture.addEventListener("click", function (event) {
+      if (event.target.closest("a") || event.ctrlKey || event.metaKey) { return; }
+      var at = pointed(event);
+      if (0 > at.frame) { return; }
+      focusable(at.frame);
+      elements[at.frame].focus({ preventScroll: true, focusVisible: false });
+      zoomTo(at.frame);
+    });
+    picture.addEventListener("focusin", function (event) {
+      var i = event.target.pyrograph;
+      if (i === undefined) { return; }
+      if (event.target.matches(":focus-visible")) { showRing(i); }
+    });
+    picture.addEventListener("focusout", function () {
+      ring.setAttribute("visibility", "hidden");
+      hideTip();
+    });
+    root.addEventListener("keydown", onKey);
+    window.addEventListener("popstate", restore);
+    if (alone) { window.addEventListener("scroll", floatBar); }
+    if (!fixed) { watchWidth(); }
+  }
+  function onKey(event) {
+    var find = event.key === "f" ? event.ctrlKey || event.metaKey : false;
+    if (find || event.key === "/") {
+      controls.input.focus();
+      controls.input.select();
+    } else if (event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    } else if (event.key.startsWith("Arrow")) {
+      move(event.key);
+    } else if (event.key === "Enter" || event.key === " ") {
+      zoomTo(current);
+      focusFrame(current, true);
+    } else if (event.key === "Escape" || event.key === "Backspace") {
+      if (zoomed === 0) { return; }
+      stepOut();
+      focusFrame(current, true);
+    } else if (event.key === "Home") {
+      zoomTo(0);
+      focusFrame(0, true);
+    } else if (event.key === "n" || event.key === "N") {
+      nextHit(event.key === "n" ? 1 : -1);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+  function watchWidth() {
+    var before = width;
+    function changed() {
+      var now = Math.round(root.getBoundingClientRect().width);
+      if (now === before || now === 0) { return; }
+      before = now;
+      layOut();
+    }
+    if (alone) { window.addEventListener("resize", changed); }
+    else { new ResizeObserver(changed).observe(root); }
+  }
+  start();
+})();
