@@ -164,7 +164,10 @@ impl Modules {
             None => {
                 let nothing = ModuleKind::Elf { symbols: None, unwind: None };
                 let id = known.unwrap_or_else(|| self.add(path, nothing));
-                self.missing.insert(id);
+                // `[vsyscall]`, `[uprobes]`: the kernel's own, in no file.
+                if !path.starts_with('[') {
+                    self.missing.insert(id);
+                }
                 id
             }
         };
