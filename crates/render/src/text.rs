@@ -56,13 +56,17 @@ impl Metrics {
         share * self.size
     }
 
-    /// What of `text` is shown in `room` pixels: all, the end from a namespace on, or the
-    /// beginning; `None` if less than two characters would be left. `2-view.js` has the same rule.
+    /// What of `text` is shown in `room` pixels: all, all but a hash, the end from a namespace on,
+    /// or the beginning; `None` if less than two characters would be left. `2-view.js` has the same rule.
     pub(crate) fn fit(self, text: &str, room: f64) -> Option<String> {
         // Most frames are far too narrow.
         if room < 2.0 * self.uniform.unwrap_or(0.3) * self.size {
             return None;
         }
+        if self.width(text) <= room {
+            return Some(text.to_owned());
+        }
+        let text = without_hash(text);
         if self.width(text) <= room {
             return Some(text.to_owned());
         }
@@ -84,6 +88,19 @@ impl Metrics {
             })
             .map_or(text.len(), |(at, _)| at);
         (text[..end].chars().count() >= 2).then(|| format!("{}…", &text[..end]))
+    }
+}
+
+/// The name without the hash that ends Rust's older symbols, `::h` and 16 digits.
+fn without_hash(name: &str) -> &str {
+    let hash = name.len().checked_sub(19).and_then(|at| Some((at, name.get(at..)?)));
+    match hash {
+        Some((at, hash))
+            if hash.starts_with("::h") && hash[3..].bytes().all(|b| b.is_ascii_hexdigit()) =>
+        {
+            &name[..at]
+        }
+        _ => name,
     }
 }
 
@@ -131,6 +148,9 @@ mod tests {
         check("a::b<c::d>(e::f)", 13, Some("b<c::d>(e::f…"));
         check("java/util/List.get", 9, Some("…List.get"));
         check("é::ü", 3, Some("…ü"));
+        check("log::init::h2040ab7e0793ea3f", 28, Some("log::init::h2040ab7e0793ea3f"));
+        check("log::init::h2040ab7e0793ea3f", 27, Some("log::init"));
+        check("log::init::h2040ab7e0793ea3f", 6, Some("…init"));
         check("", 3, Some(""));
     }
 }

@@ -182,8 +182,12 @@ impl<'a> Page<'a> {
             let rule = rule.replace("ID", id);
             out.push_str(&format!(".{id}{rule}\n"));
         }
+        // In a window of its own, what the picture leaves free.
+        let below = self.options.background.map_or(background.0, |fixed| fixed.bottom);
+        out.push_str(&format!(".{id}{{background:{below}}}\n"));
         out.push_str("@media (prefers-color-scheme:dark){\n");
         if background.0 != background.1 {
+            out.push_str(&format!(".{id}{{background:{}}}\n", background.1));
             let rules = [
                 ("bg", "fill", background.1),
                 ("gap", "stroke", background.1),

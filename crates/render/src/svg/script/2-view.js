@@ -52,6 +52,8 @@
   function fit(text, room) {
     if (2 * advance("i") > room) { return ""; }
     if (room >= textWidth(text)) { return text; }
+    text = text.replace(/::h[0-9a-f]{16}$/, "");
+    if (room >= textWidth(text)) { return text; }
     var left = room - advance("\u2026");
     var cuts = heads(text);
     for (var k = 0; cuts.length > k; k++) {

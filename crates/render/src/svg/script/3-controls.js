@@ -31,8 +31,10 @@
     var made = foreign(
       "div{display:flex;gap:6px;align-items:center;justify-content:flex-end;" + font() +
       "height:28px;color:#3f3f46}" +
-      "div.floats{background:#fff;border-radius:7px;padding:3px;margin:-3px;" +
+      "div.floats{background:#fff;border-radius:8px;padding:4px;margin:-5px -5px 0 auto;" +
+      "width:max-content;max-width:100%;" +
       "box-shadow:0 2px 10px rgba(0,0,0,.25)}" +
+      "div.floats [role=status]{flex:0 1 auto}" +
       "[role=status]{flex:1 1 auto;min-width:0;text-align:right;overflow:hidden;" +
       "text-overflow:ellipsis;white-space:nowrap;font-variant-numeric:tabular-nums}" +
       "button,input{font:inherit;color:inherit;box-sizing:border-box;height:26px;margin:0;" +
