@@ -124,6 +124,14 @@ impl Seen {
     }
 }
 
+/// A sample whose first line was read, and whose frames are being read.
+#[derive(Default)]
+struct Begun<'a> {
+    header: Header<'a>,
+    thread: ThreadId,
+    place: usize,
+}
+
 /// What can go wrong with a line.
 enum Trouble {
     NotAFrame,
@@ -205,7 +213,8 @@ impl<'a> Worker<'a> {
                 stack
             }
         };
-        self.add(&header, stack, text, start);
+        let thread = self.thread(&header, text, start);
+        self.add(&header, thread, stack);
     }
 
     /// Reads `body` into the path, if every line of it is a frame, and fit to be remembered.
@@ -226,7 +235,7 @@ impl<'a> Worker<'a> {
     /// Reads lines one by one, whatever they are.
     fn lines(&mut self, text: &[u8], start: usize, end: usize) {
         let block = &text[start..end];
-        let mut sample: Option<(Header<'_>, usize)> = None;
+        let mut sample: Option<Begun<'_>> = None;
         let mut skipping = false;
         let mut at = 0;
         self.path.clear();
@@ -237,7 +246,7 @@ impl<'a> Worker<'a> {
             if begins_frame(line) {
                 at += unit.len() + 1;
                 if !skipping {
-                    sample.get_or_insert((Header::default(), place));
+                    sample.get_or_insert_with(|| Begun { place, ..Begun::default() });
                     if let Err(trouble) = self.push_frames(unit) {
                         self.push_troubled(unit, trouble, text, place);
                     }
@@ -251,7 +260,8 @@ impl<'a> Worker<'a> {
                 self.finish(sample.take(), text);
                 skipping = header.is_other_record();
                 if !skipping {
-                    sample = Some((header, place));
+                    let thread = self.thread(&header, text, place);
+                    sample = Some(Begun { header, thread, place });
                 }
             } else if line.starts_with(b"#") || skipping {
                 // A remark; a line of what was skipped already.
@@ -266,8 +276,8 @@ impl<'a> Worker<'a> {
     }
 
     /// Adds the sample whose frames are in the path. Without any, its first line may hold one.
-    fn finish(&mut self, sample: Option<(Header<'_>, usize)>, text: &[u8]) {
-        let Some((header, place)) = sample else { return };
+    fn finish(&mut self, sample: Option<Begun<'_>>, text: &[u8]) {
+        let Some(Begun { header, thread, place }) = sample else { return };
         if self.path.is_empty() && frame::is_likely(header.rest) {
             // What is no frame there is an argument of a tracepoint.
             let unit = last_frame(header.rest);
@@ -282,7 +292,7 @@ impl<'a> Worker<'a> {
         }
         let stack = self.intern_path();
         self.path.clear();
-        self.add(&header, stack, text, place);
+        self.add(&header, thread, stack);
     }
 
     /// Adds the frames of a line (and of the source line below it) to the path.
@@ -412,11 +422,10 @@ impl<'a> Worker<'a> {
     }
 
     /// Adds a sample.
-    fn add(&mut self, header: &Header<'_>, stack: StackId, text: &[u8], place: usize) {
+    fn add(&mut self, header: &Header<'_>, thread: ThreadId, stack: StackId) {
         let position = Position::new(self.chunk, self.sample);
         self.sample += 1;
         let event = self.event(header.event, position);
-        let thread = self.thread(header, text, place);
         let counted = &mut self.part.events[event as usize];
         counted.samples += 1;
         counted.has_period |= header.period.is_some();
@@ -528,12 +537,12 @@ fn weak<'a>(line: &'a [u8], next: &[u8], first_of_block: bool) -> Option<Header<
 /// The frame at the end of a first line; a data address with its own symbol may stand before it.
 ///
 /// ```text
-/// page-faults:  7ff41c6cb110 _res+0x0 (/lib/ld.so)  ffffffff8175336a elf_load+0x28a ([kernel.kallsyms])
+/// page-faults:  7ff41c6cb110 _res+0x0 (/lib/ld.so) ffffffff8175336a elf_load+0x28a ([kernel.kallsyms])
 /// ```
 fn last_frame(rest: &[u8]) -> &[u8] {
     let mut frame = rest;
-    while let Some(at) = memmem::find(frame, b"  ") {
-        let next = frame[at..].trim_ascii_start();
+    while let Some(at) = memmem::find(frame, b") ") {
+        let next = frame[at + 1..].trim_ascii_start();
         if !frame::is_likely(next) {
             break;
         }
