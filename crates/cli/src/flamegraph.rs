@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::Args as _;
 use pyrograph_analyze::{FlameError, FlameGraph, FlameOptions, flame, flame_chart, flame_reversed};
 use pyrograph_format::{Detail, Input, Options, read, write_file};
@@ -181,7 +181,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let reading = Options { detail, event: args.event_filter.clone(), ..Options::default() };
     let (profile, warnings) = match read(inputs, &reading) {
         Ok(read) => read,
-        Err(error) => return refuse(&args, &options, anyhow!(error)),
+        Err(error) => {
+            return refuse(&args, &options, &format!("failed to {:#}", anyhow!(error)));
+        }
     };
     for warning in warnings.iter() {
         eprintln!("pyrograph: {warning}");
@@ -191,7 +193,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             write_graph(&args, &graph, options)?;
             Ok(ExitCode::SUCCESS)
         }
-        Err(error) => refuse(&args, &options, anyhow!(error)),
+        Err(error) => refuse(&args, &options, &error.to_string()),
     }
 }
 
@@ -294,9 +296,9 @@ fn write_graph(args: &Args, graph: &FlameGraph, mut options: SvgOptions) -> anyh
 }
 
 /// There is nothing to draw: says so in the picture, and on standard error.
-fn refuse(args: &Args, options: &SvgOptions, error: anyhow::Error) -> anyhow::Result<ExitCode> {
-    write_out(args, |out| svg_message(&format!("{error:#}"), options, out))?;
-    Err(error.context("failed to draw a flame graph"))
+fn refuse(args: &Args, options: &SvgOptions, why: &str) -> anyhow::Result<ExitCode> {
+    write_out(args, |out| svg_message(why, options, out))?;
+    bail!("{why}")
 }
 
 fn write_out(

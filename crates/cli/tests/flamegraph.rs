@@ -1,0 +1,160 @@
+//! `pyrograph flamegraph` as scripts call it.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+
+const FOLDED: &str = "app;main;parse 7\napp;main;read_[k] 3\n";
+
+struct Done {
+    out: String,
+    err: String,
+    code: Option<i32>,
+}
+
+fn flamegraph(directory: &Path, input: &str, arguments: &[&str]) -> Done {
+    let output = Command::cargo_bin("pyrograph")
+        .expect("the binary is built")
+        .current_dir(directory)
+        .arg("flamegraph")
+        .args(arguments)
+        .write_stdin(input)
+        .output()
+        .expect("the binary runs");
+    Done {
+        out: String::from_utf8(output.stdout).expect("UTF-8"),
+        err: String::from_utf8(output.stderr).expect("UTF-8"),
+        code: output.status.code(),
+    }
+}
+
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory for the test")
+}
+
+#[test]
+fn options_of_the_established_script_are_taken_as_it_takes_them() {
+    let all = [
+        "-title",
+        "A",
+        "--subtitle=B",
+        "-width",
+        "800",
+        "--height",
+        "20",
+        "--minwid",
+        "0.5%",
+        "--fonttype",
+        "Arial",
+        "--fontsize",
+        "11",
+        "--fontwidth",
+        "0.6",
+        "--countname",
+        "calls",
+        "--nametype",
+        "Fn:",
+        "--color",
+        "java",
+        "--bgcolors",
+        "#ffffff",
+        "-hash",
+        "--inverted",
+        "--negate",
+        "--notes",
+        "n",
+        "--total",
+        "20",
+        "--factor",
+        "2",
+        "--encoding",
+        "UTF-8",
+    ];
+    let done = flamegraph(directory().path(), FOLDED, &all);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+    for part in [
+        ">A</text>",
+        ">B</text>",
+        "viewBox=\"0 0 800 ",
+        "stroke-width=\"19\"",
+        "viewBox=\"0 0 20 ",
+        "font-family=\"Arial,",
+        "<title>Fn: parse\n14 calls, 35.00%</title>",
+        "<!-- n -->",
+    ] {
+        assert!(done.out.contains(part), "{part} in {}", done.out);
+    }
+}
+
+#[test]
+fn wrong_values_are_refused_with_what_is_right() {
+    for (arguments, says) in [
+        (["--colors", "rainbow"], "hot, mem"),
+        (["--minwidth", "-1"], "percent"),
+        (["--width", "0"], "above 0"),
+        (["--bgcolors", "x"], "#rrggbb"),
+    ] {
+        let done = flamegraph(directory().path(), FOLDED, &arguments);
+        assert_eq!(done.code, Some(2), "{arguments:?}");
+        assert!(done.err.contains(says), "{}", done.err);
+    }
+}
+
+#[test]
+fn an_input_without_stacks_is_said_in_the_picture_and_fails() {
+    for input in ["", "nothing here\n", "a;b 0\n"] {
+        let done = flamegraph(directory().path(), input, &[]);
+        assert_eq!(done.code, Some(1), "{input:?}");
+        assert!(done.out.ends_with("</svg>\n") && done.out.contains("class=\"notice\""));
+        assert!(done.err.starts_with("pyrograph: "), "{}", done.err);
+    }
+}
+
+#[test]
+fn a_palette_map_keeps_colours_from_picture_to_picture() {
+    let directory = directory();
+    std::fs::write(directory.path().join("palette.map"), "main->rgb(1,2,3)\ngone->rgb(9,9,9)\n")
+        .expect("a palette map");
+    let first = flamegraph(directory.path(), FOLDED, &["--cp"]);
+    assert!(first.out.contains("stroke=\"#010203\""));
+    let map = std::fs::read_to_string(directory.path().join("palette.map")).expect("the map");
+    assert!(map.contains("main->rgb(1,2,3)\n") && map.contains("gone->rgb(9,9,9)\n"), "{map}");
+    assert!(map.contains("parse->rgb("), "{map}");
+    assert_eq!(flamegraph(directory.path(), FOLDED, &["--cp"]).out, first.out);
+}
+
+#[test]
+fn attributes_that_could_run_a_script_are_refused_by_line() {
+    let directory = directory();
+    let file = "parse\thref=https://example.org/?a\tonclick=x\nmain\thref=javascript:x\n";
+    std::fs::write(directory.path().join("attributes"), file).expect("the file");
+    let done = flamegraph(directory.path(), FOLDED, &["--nameattr", "attributes"]);
+    assert_eq!(done.code, Some(0));
+    assert!(done.out.contains("<a href=\"https://example.org/?a\">"));
+    assert!(!done.out.contains("onclick") && !done.out.contains("javascript:"));
+    let refused: Vec<&str> = done.err.lines().map(|line| &line[..30.min(line.len())]).collect();
+    assert_eq!(
+        refused,
+        ["pyrograph: attributes: line 1: ", "pyrograph: attributes: line 2: "].map(|l| &l[..30])
+    );
+}
+
+#[test]
+fn two_columns_are_a_comparison_and_order_is_kept_in_a_chart() {
+    let done = flamegraph(directory().path(), "a;b 5 10\na;c 5 0\n", &[]);
+    assert!(done.out.contains("10 samples, 100.00%; before 5 samples, 50.00%; self +50.00%"));
+    let chart = flamegraph(directory().path(), "z 1\na 1\nz 1\n", &["--flamechart"]);
+    assert_eq!(chart.out.matches("<title>z\n").count(), 2);
+    assert!(chart.out.contains(">Flame Chart</text>"));
+}
+
+#[test]
+fn a_file_is_whole_or_not_there() {
+    let directory = directory();
+    let target = directory.path().join("graph.svg");
+    let done = flamegraph(directory.path(), FOLDED, &["-o", "graph.svg"]);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), ""));
+    assert!(std::fs::read_to_string(&target).expect("the picture").ends_with("</svg>\n"));
+    let entries = std::fs::read_dir(directory.path()).expect("the directory").count();
+    assert_eq!(entries, 1, "no temporary file is left");
+}
