@@ -59,7 +59,8 @@ impl Fallback<'_> {
             }
             _ => {}
         }
-        if let Some(found) = self.by_frame_pointer(sp, registers)? {
+        let followed = self.by_frame_pointer(sp, registers);
+        if let Ok(Some(found)) = followed {
             return Ok(found);
         }
         // No frame pointer: the code may have pushed nothing but that yet, or may be no code at all
@@ -78,7 +79,7 @@ impl Fallback<'_> {
                 }
             }
         }
-        Ok(Found::Nothing)
+        followed.map(|_| Found::Nothing)
     }
 
     /// Which of the words at the top of the stack can be a return address.
