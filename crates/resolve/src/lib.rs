@@ -8,6 +8,7 @@
 //! told by a [`Files`].
 
 mod beyond;
+mod collect;
 mod files;
 mod modules;
 mod names;

@@ -1,25 +1,20 @@
 //! Records, one after the other, to stacks.
 
-use pyrograph_event::{
-    Abi, Comm, Context, CpuMode, Entry, FileId, Mmap, Mmap2, Record, Regs, Sample, Task, UserStack,
-};
+use pyrograph_event::{Comm, FileId, Mmap, Mmap2, Record, Sample, Task};
 use pyrograph_profile as profile;
 use pyrograph_profile::{Profile, Thread, ThreadId, ValueType};
 use pyrograph_symbol::Options as SymbolOptions;
-use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, StackEnd, Unwinder};
+use pyrograph_unwind::Arch;
 
-use crate::beyond::Beyond;
+use crate::collect::{Collected, Collector, Extra, mapping_tag};
 use crate::files::{Files, Identity, MappedFile};
-use crate::modules::{ModuleId, Modules};
+use crate::modules::Modules;
 use crate::names::{NameStats, name_stacks};
 use crate::processes::Processes;
-use crate::stacks::{Marker, RawFrame, RawStacks};
+use crate::stacks::{Marker, RawStacks};
 
 /// The executable bit of a mapping's protection (`PROT_EXEC`).
 const PROT_EXEC: u32 = 4;
-
-/// More frames than any stack that makes sense: runaway recursion is cut here.
-const MAX_FRAMES: usize = 4096;
 
 /// What to make of the events.
 #[derive(Clone, Debug)]
@@ -80,18 +75,10 @@ pub struct Resolver<F> {
     options: Options,
     modules: Modules,
     processes: Processes,
-    unwinder: Unwinder,
+    collector: Collector,
     raw: RawStacks,
     profile: Profile,
     stats: Stats,
-    scratch: Scratch,
-}
-
-/// Memory that each sample uses again.
-#[derive(Default)]
-struct Scratch {
-    frames: Vec<RawFrame>,
-    unwound: Vec<pyrograph_unwind::Frame>,
 }
 
 impl<F: Files> Resolver<F> {
@@ -99,16 +86,16 @@ impl<F: Files> Resolver<F> {
     pub fn new(files: F, options: Options) -> Self {
         let value_type =
             if options.count_samples { ValueType::samples() } else { options.value_type.clone() };
+        let user_only = options.user_only;
         Self {
             files,
             profile: Profile::new(vec![value_type]),
             options,
             modules: Modules::default(),
             processes: Processes::default(),
-            unwinder: Unwinder::new(ARCH),
+            collector: Collector::new(ARCH, user_only),
             raw: RawStacks::default(),
             stats: Stats::default(),
-            scratch: Scratch::default(),
         }
     }
 
@@ -207,14 +194,18 @@ impl<F: Files> Resolver<F> {
         let mapped = MappedFile { pid, range: start..end, path: &path, identity };
         let module = self.modules.mapped(&mut self.files, &mapped);
         let unwind = self.modules.unwind(module).cloned();
-        self.processes.space_mut(pid).map(start..end, offset, unwind, module.0);
+        let tag = mapping_tag(module, self.modules.is_file(module));
+        self.processes.space_mut(pid).map(start..end, offset, unwind, tag);
     }
 
     fn sample(&mut self, sample: &Sample<'_>) {
         self.stats.samples += 1;
         let (pid, tid) = (sample.id.pid.unwrap_or(-1), sample.id.tid.unwrap_or(-1));
-        self.collect_frames(sample, pid);
-        let stack = self.raw.intern(&self.scratch.frames);
+        let space = self.processes.space(pid);
+        let live: &dyn Files = &self.files;
+        let collected = self.collector.collect(sample, space, Extra::default(), Some(live));
+        self.stats.count_stack(collected);
+        let stack = self.raw.intern(self.collector.frames());
         let value = if self.options.count_samples { 1 } else { sample.period.unwrap_or(1) };
         let thread = self.thread(pid, tid);
         let row = profile::Sample { stack, thread, cpu: sample.id.cpu, time: sample.id.time };
@@ -236,52 +227,12 @@ impl<F: Files> Resolver<F> {
             Thread { pid: Some(pid), tid: Some(tid), process, name: name.unwrap_or(process) };
         self.profile.threads.intern(thread)
     }
-
-    /// Collects the sample's frames, leaf first: the kernel's, then the program's.
-    fn collect_frames(&mut self, sample: &Sample<'_>, pid: i32) {
-        let Scratch { frames, unwound } = &mut self.scratch;
-        frames.clear();
-        let space = self.processes.space(pid);
-        let mut chain =
-            Chain { frames, space, modules: &self.modules, user_only: self.options.user_only };
-        let mut user = chain.callchain(sample);
-        let mut marker = None;
-        match (&sample.user_regs, sample.user_stack) {
-            (Some(regs), Some(stack)) => {
-                user = true;
-                if let Some(registers) = registers(regs)
-                    && !stack.bytes.is_empty()
-                {
-                    unwound.clear();
-                    let start = registers.sp().unwrap_or(0);
-                    let tid = sample.id.tid.unwrap_or(-1);
-                    let live = Beyond::new(&self.files, tid, start, stack.bytes);
-                    let beyond = |address| stack.is_cut().then(|| live.read(address)).flatten();
-                    let copy = StackCopy { start, bytes: stack.bytes };
-                    let found = self
-                        .unwinder
-                        .unwind_live(space, &registers, copy, &beyond, MAX_FRAMES, unwound);
-                    chain.unwound(unwound);
-                    marker = marker_for(found.end, stack);
-                    self.stats.completed += u64::from(found.beyond_copy > 0 && marker.is_none());
-                } else {
-                    if sample.mode == CpuMode::User {
-                        chain.lone(sample);
-                    }
-                    let is_empty = stack.bytes.is_empty();
-                    marker = Some(if is_empty { Marker::Unreadable } else { Marker::Broken });
-                }
-            }
-            _ if chain.frames.is_empty() => user = chain.lone(sample),
-            _ => {}
-        }
-        frames.extend(marker.map(RawFrame::marker));
-        self.stats.count_stack(user, marker);
-    }
 }
 
 impl Stats {
-    fn count_stack(&mut self, user: bool, marker: Option<Marker>) {
+    pub(crate) fn count_stack(&mut self, collected: Collected) {
+        let Collected { user, marker, completed } = collected;
+        self.completed += u64::from(completed);
         match marker {
             Some(Marker::Truncated) => self.truncated += 1,
             Some(Marker::Broken) => self.broken += 1,
@@ -295,113 +246,5 @@ impl Stats {
     }
 }
 
-/// What stands in place of the missing outer part of a stack.
-fn marker_for(end: StackEnd, stack: UserStack<'_>) -> Option<Marker> {
-    match end {
-        StackEnd::Root => None,
-        // A copy that is not full ends where the mapped memory ends: more would not have helped.
-        StackEnd::Truncated if !stack.is_cut() => Some(Marker::Broken),
-        StackEnd::Truncated | StackEnd::TooManyFrames => Some(Marker::Truncated),
-        StackEnd::OffStack | StackEnd::NoRule | StackEnd::BadRule => Some(Marker::Broken),
-    }
-}
-
-/// The stack of one sample as it is put together.
-struct Chain<'a> {
-    frames: &'a mut Vec<RawFrame>,
-    space: &'a AddressSpace,
-    modules: &'a Modules,
-    user_only: bool,
-}
-
-impl Chain<'_> {
-    /// Adds the callchain that the kernel took; returns whether it has a user part.
-    fn callchain(&mut self, sample: &Sample<'_>) -> bool {
-        let mut context = match sample.mode {
-            CpuMode::User => Context::User,
-            _ => Context::Kernel,
-        };
-        // The first address is where the program was; the first of the user part after a kernel
-        // part is where the kernel will return to. All others return from calls.
-        let mut first = true;
-        let mut user = false;
-        for entry in sample.callchain.entries() {
-            match entry {
-                Entry::Context(next) => {
-                    context = next;
-                    first = true;
-                }
-                Entry::Address(address) => {
-                    let lookup = address.wrapping_sub(u64::from(!first));
-                    first = false;
-                    match context {
-                        Context::User => {
-                            self.user(lookup);
-                            user = true;
-                        }
-                        Context::Kernel if !self.user_only => self.kernel(lookup),
-                        _ => {}
-                    }
-                }
-                Entry::Cookie(_) => {}
-            }
-        }
-        user
-    }
-
-    /// Adds the frames of an unwound stack.
-    fn unwound(&mut self, frames: &[pyrograph_unwind::Frame]) {
-        for frame in frames {
-            self.user(frame.lookup_address());
-        }
-    }
-
-    /// Adds the place itself, for a sample that has no stack; returns whether it is the program's.
-    fn lone(&mut self, sample: &Sample<'_>) -> bool {
-        match (sample.ip, sample.mode) {
-            (Some(ip), CpuMode::User) => {
-                self.user(ip);
-                true
-            }
-            (Some(ip), CpuMode::Kernel) if !self.user_only => {
-                self.kernel(ip);
-                false
-            }
-            _ => false,
-        }
-    }
-
-    fn kernel(&mut self, address: u64) {
-        self.frames.push(RawFrame { module: ModuleId::KERNEL, address });
-    }
-
-    fn user(&mut self, address: u64) {
-        let frame = match self.space.lookup(address) {
-            Some(mapping) => {
-                let module = ModuleId(mapping.tag);
-                let offset = || address - mapping.range.start + mapping.file_offset;
-                let address = if self.modules.is_file(module) { offset() } else { address };
-                RawFrame { module, address }
-            }
-            None => RawFrame { module: ModuleId::UNKNOWN, address },
-        };
-        self.frames.push(frame);
-    }
-}
-
 /// The architecture this was built for: that of live samples.
 const ARCH: Arch = if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 };
-
-/// The user registers, if the program is a 64-bit one.
-fn registers(regs: &Regs<'_>) -> Option<Registers> {
-    if regs.abi != Abi::Bits64 {
-        return None;
-    }
-    let mut values = [0; 64];
-    let mut count = 0;
-    for (slot, (_, value)) in values.iter_mut().zip(regs.iter()) {
-        *slot = value;
-        count += 1;
-    }
-    Some(Registers::from_perf(ARCH, regs.mask(), &values[..count]))
-}

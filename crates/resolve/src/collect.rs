@@ -1,0 +1,276 @@
+//! From one sample to its frames.
+
+use pyrograph_event::{Abi, Callchain, Context, CpuMode, Entry, Regs, Sample, UserStack};
+use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, StackEnd, Unwinder};
+
+use crate::beyond::Beyond;
+use crate::files::Files;
+use crate::modules::ModuleId;
+use crate::stacks::{Marker, RawFrame};
+
+/// More frames than any stack that makes sense: runaway recursion is cut here.
+const MAX_FRAMES: usize = 4096;
+
+/// Set in a mapping's tag if addresses in it are to be kept as file offsets.
+const FILE_TAG: u32 = 1 << 31;
+
+/// What a mapping of a module has as its tag, so that frames need no more than the mappings.
+pub fn mapping_tag(module: ModuleId, is_file: bool) -> u32 {
+    module.0 | if is_file { FILE_TAG } else { 0 }
+}
+
+/// Collects the frames of samples, one after the other. Every thread that does this has its own.
+pub struct Collector {
+    unwinder: Unwinder,
+    user_only: bool,
+    frames: Vec<RawFrame>,
+    unwound: Vec<pyrograph_unwind::Frame>,
+}
+
+/// What a recording knows of a sample beside the sample itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extra<'a> {
+    /// The user part of its callchain, if that was told later.
+    pub deferred: Option<Callchain<'a>>,
+    /// Its branches are the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
+    pub branches_are_calls: bool,
+}
+
+/// What is to be said about the frames that were collected.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Collected {
+    /// There is a user part, or should be.
+    pub user: bool,
+    /// What stands in place of its outer frames.
+    pub marker: Option<Marker>,
+    /// Its outer frames were read from the running process.
+    pub completed: bool,
+}
+
+impl Collector {
+    /// For samples of one architecture; `user_only` leaves the kernel's frames out.
+    pub fn new(arch: Arch, user_only: bool) -> Self {
+        let unwinder = Unwinder::new(arch);
+        Self { unwinder, user_only, frames: Vec::new(), unwound: Vec::new() }
+    }
+
+    /// The frames of the last sample, leaf first: the kernel's, then the program's.
+    pub fn frames(&self) -> &[RawFrame] {
+        &self.frames
+    }
+
+    /// Collects the frames of a sample. `live` reads on where a stack's copy ends.
+    pub fn collect(
+        &mut self,
+        sample: &Sample<'_>,
+        space: &AddressSpace,
+        extra: Extra<'_>,
+        live: Option<&dyn Files>,
+    ) -> Collected {
+        self.frames.clear();
+        let mut chain = Chain { frames: &mut self.frames, space, user_only: self.user_only };
+        let has_stack = sample.user_stack.is_some() && sample.user_regs.is_some();
+        let mut collected = Collected::default();
+        let by_branches = extra.branches_are_calls && sample.branches.is_some();
+        let with_user = !has_stack && !by_branches;
+        collected.user = chain.callchain(sample, extra.deferred, with_user);
+        match (&sample.user_regs, sample.user_stack, &sample.branches) {
+            (Some(regs), Some(stack), _) => {
+                collected.user = true;
+                let arch = self.unwinder.arch();
+                match registers(arch, regs).filter(|_| !stack.bytes.is_empty()) {
+                    Some(registers) => {
+                        let copy =
+                            StackCopy { start: registers.sp().unwrap_or(0), bytes: stack.bytes };
+                        self.unwound.clear();
+                        let unwound = &mut self.unwound;
+                        let tid = sample.id.tid.unwrap_or(-1);
+                        let found = match live.filter(|_| stack.is_cut()) {
+                            Some(files) => {
+                                let live = Beyond::new(files, tid, copy.start, stack.bytes);
+                                let beyond = |address| live.read(address);
+                                self.unwinder.unwind_live(
+                                    space, &registers, copy, &beyond, MAX_FRAMES, unwound,
+                                )
+                            }
+                            None => {
+                                self.unwinder.unwind(space, &registers, copy, MAX_FRAMES, unwound)
+                            }
+                        };
+                        chain.unwound(unwound);
+                        collected.marker = marker_for(found.end, stack);
+                        if collected.marker.is_some() && chain.goes_on(sample, extra, unwound) {
+                            collected.marker = None;
+                        }
+                        collected.completed = found.beyond_copy > 0 && collected.marker.is_none();
+                    }
+                    None => {
+                        if sample.mode == CpuMode::User {
+                            chain.lone(sample);
+                        }
+                        let is_empty = stack.bytes.is_empty();
+                        collected.marker =
+                            Some(if is_empty { Marker::Unreadable } else { Marker::Broken });
+                    }
+                }
+            }
+            (_, _, Some(branches)) if by_branches => {
+                // Newest first: where the newest call went, then where each came from.
+                if let Some(newest) = branches.iter().next() {
+                    chain.user(
+                        sample.ip.filter(|_| sample.mode == CpuMode::User).unwrap_or(newest.to),
+                    );
+                    branches.iter().for_each(|branch| chain.user(branch.from));
+                    collected.user = true;
+                }
+            }
+            _ if chain.frames.is_empty() => collected.user = chain.lone(sample),
+            _ => {}
+        }
+        self.frames.extend(collected.marker.map(RawFrame::marker));
+        collected
+    }
+}
+
+/// What stands in place of the missing outer part of a stack.
+fn marker_for(end: StackEnd, stack: UserStack<'_>) -> Option<Marker> {
+    match end {
+        StackEnd::Root => None,
+        // A copy that is not full ends where the mapped memory ends: more would not have helped.
+        StackEnd::Truncated if !stack.is_cut() => Some(Marker::Broken),
+        StackEnd::Truncated | StackEnd::TooManyFrames => Some(Marker::Truncated),
+        StackEnd::OffStack | StackEnd::NoRule | StackEnd::BadRule => Some(Marker::Broken),
+    }
+}
+
+/// The stack of one sample as it is put together.
+struct Chain<'a> {
+    frames: &'a mut Vec<RawFrame>,
+    space: &'a AddressSpace,
+    user_only: bool,
+}
+
+impl Chain<'_> {
+    /// Adds the callchain that the kernel took, its user part only if `with_user`; returns whether
+    /// that was there and added.
+    fn callchain(
+        &mut self,
+        sample: &Sample<'_>,
+        deferred: Option<Callchain<'_>>,
+        with_user: bool,
+    ) -> bool {
+        let mut context = match sample.mode {
+            CpuMode::User => Context::User,
+            _ => Context::Kernel,
+        };
+        // The first address is where the program was; the first of the user part after a kernel
+        // part is where the kernel will return to. All others return from calls.
+        let mut first = true;
+        let mut user = false;
+        let later = deferred.iter().flat_map(|chain| chain.entries());
+        for entry in sample.callchain.entries().chain(later) {
+            match entry {
+                Entry::Context(next) => {
+                    context = next;
+                    first = true;
+                }
+                Entry::Address(address) => {
+                    let lookup = address.wrapping_sub(u64::from(!first));
+                    first = false;
+                    match context {
+                        Context::User | Context::UserDeferred if with_user => {
+                            self.user(lookup);
+                            user = true;
+                        }
+                        Context::Kernel if !self.user_only => self.kernel(lookup),
+                        _ => {}
+                    }
+                }
+                Entry::Cookie(_) => {}
+            }
+        }
+        user
+    }
+
+    /// Adds what the kernel, following frame pointers, found beyond the last frame of an unwound
+    /// stack that ends too early; returns whether there was such a chain that goes through it.
+    fn goes_on(
+        &mut self,
+        sample: &Sample<'_>,
+        extra: Extra<'_>,
+        unwound: &[pyrograph_unwind::Frame],
+    ) -> bool {
+        let Some(last) = unwound.last() else { return false };
+        let later = extra.deferred.iter().flat_map(|chain| chain.entries());
+        let mut in_user = sample.mode == CpuMode::User;
+        let mut passed = false;
+        let mut added = false;
+        for entry in sample.callchain.entries().chain(later) {
+            match entry {
+                Entry::Context(context) => {
+                    in_user = matches!(context, Context::User | Context::UserDeferred);
+                }
+                Entry::Address(address) if in_user && passed => {
+                    self.user(address.wrapping_sub(1));
+                    added = true;
+                }
+                Entry::Address(address) if in_user => passed = address == last.address,
+                _ => {}
+            }
+        }
+        added
+    }
+
+    /// Adds the frames of an unwound stack.
+    fn unwound(&mut self, frames: &[pyrograph_unwind::Frame]) {
+        for frame in frames {
+            self.user(frame.lookup_address());
+        }
+    }
+
+    /// Adds the place itself, for a sample that has no stack; returns whether it is the program's.
+    fn lone(&mut self, sample: &Sample<'_>) -> bool {
+        match (sample.ip, sample.mode) {
+            (Some(ip), CpuMode::User) => {
+                self.user(ip);
+                true
+            }
+            (Some(ip), CpuMode::Kernel) if !self.user_only => {
+                self.kernel(ip);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    fn kernel(&mut self, address: u64) {
+        self.frames.push(RawFrame { module: ModuleId::KERNEL, address });
+    }
+
+    fn user(&mut self, address: u64) {
+        let frame = match self.space.lookup(address) {
+            Some(mapping) => {
+                let module = ModuleId(mapping.tag & !FILE_TAG);
+                let offset = (address - mapping.range.start).wrapping_add(mapping.file_offset);
+                let address = if mapping.tag & FILE_TAG != 0 { offset } else { address };
+                RawFrame { module, address }
+            }
+            None => RawFrame { module: ModuleId::UNKNOWN, address },
+        };
+        self.frames.push(frame);
+    }
+}
+
+/// The user registers, if the program is a 64-bit one.
+fn registers(arch: Arch, regs: &Regs<'_>) -> Option<Registers> {
+    if regs.abi != Abi::Bits64 {
+        return None;
+    }
+    let mut values = [0; 64];
+    let mut count = 0;
+    for (slot, (_, value)) in values.iter_mut().zip(regs.iter()) {
+        *slot = value;
+        count += 1;
+    }
+    Some(Registers::from_perf(arch, regs.mask(), &values[..count]))
+}
