@@ -11,7 +11,7 @@ use pyrograph_profile::{LabelOptions, ValueType};
 use pyrograph_record::{
     Child, Error, Event, Next, Rate, Session, StackMode, Summary, Target, Unit,
 };
-use pyrograph_resolve::{LiveFiles, Resolved, Resolver, Stats, SymbolOptions};
+use pyrograph_resolve::{LiveFiles, NATIVE, Resolved, Resolver, Stats, SymbolOptions};
 
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -179,6 +179,8 @@ impl Plan {
             // What is written so far shows totals.
             keep_time: false,
             user_only: !self.options.kernel,
+            addresses: true,
+            arch: NATIVE,
             symbols: SymbolOptions { inlines: self.inlines, ..SymbolOptions::default() },
         }
     }

@@ -249,6 +249,22 @@ fn children_that_live_for_milliseconds() {
 }
 
 #[test]
+fn vfork_has_its_return_address_in_a_register() {
+    let case = Case::new();
+    run(pyrograph().args(["record", "-F", "4999", "-o"]).arg(case.folded()).args([
+        "--",
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 300 ]; do ls / >/dev/null; i=$((i+1)); done",
+    ]));
+    let folded = Folded::read(&case.folded());
+    let in_vfork = |stack: &[String]| stack.iter().any(|frame| frame == "vfork");
+    assert!(folded.share(in_vfork) > 0.0, "{:?}", folded.leaves());
+    let broken = folded.share(|stack| in_vfork(stack) && stack[1] == "[unwinding failed]");
+    assert_eq!(broken, 0.0);
+}
+
+#[test]
 fn a_program_that_is_deleted_while_it_runs() {
     if !is_root("a_program_that_is_deleted_while_it_runs") {
         return;

@@ -294,8 +294,9 @@ impl Walk<'_> {
     fn left(&mut self, interrupted: bool) -> Step {
         self.chained = false;
         let sp = self.registers.sp().unwrap_or_default();
-        // A leaf function of aarch64 has nothing on the stack.
-        if sp > self.sp || (sp == self.sp && interrupted && self.unwinder.arch == Arch::Aarch64) {
+        // A leaf function may have nothing on the stack: on aarch64 many do; on x86-64 glibc's
+        // `vfork`, which keeps its return address in a register while its child uses the stack.
+        if sp > self.sp || (sp == self.sp && interrupted) {
             self.sp = sp;
             return Step::Called;
         }
