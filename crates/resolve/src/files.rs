@@ -39,7 +39,7 @@ pub enum Identity {
 impl Identity {
     /// Whether an open file can be this one as far as its inode tells. What a build ID says has
     /// to be compared with the file's contents.
-    fn may_be(&self, file: &File) -> bool {
+    pub fn may_be(&self, file: &File) -> bool {
         match *self {
             Self::Inode { major, minor, inode } => file.metadata().is_ok_and(|data| {
                 let device = data.dev();
@@ -66,7 +66,31 @@ pub trait Files {
     fn perf_map(&mut self, pid: i32) -> Option<File>;
 
     /// Reads a thread's memory as it is now, all of `bytes` or nothing; returns whether it could.
-    fn read_memory(&self, tid: i32, address: u64, bytes: &mut [u8]) -> bool;
+    fn read_memory(&self, _tid: i32, _address: u64, _bytes: &mut [u8]) -> bool {
+        false
+    }
+
+    /// The symbols of the kernel that ran, in the form of `/proc/kallsyms`.
+    fn kallsyms(&mut self) -> Option<PathBuf> {
+        None
+    }
+
+    /// The vDSO that was mapped, an ELF file.
+    fn vdso(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// The vDSO, as it is mapped into this process; all 64-bit processes have the same.
+pub fn own_vdso() -> Option<&'static [u8]> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+    let start = usize::from_str_radix(start, 16).ok()?;
+    let length = usize::from_str_radix(end, 16).ok()?.checked_sub(start)?;
+    // SAFETY: The kernel maps these pages readable into every process, for as long as it lives,
+    // and never writes to them.
+    Some(unsafe { std::slice::from_raw_parts(start as *const u8, length) })
 }
 
 /// The files of processes that run on this machine now, or just did.
@@ -112,11 +136,19 @@ impl Files for LiveFiles {
             unsafe { libc::process_vm_readv(tid, &raw const local, 1, &raw const remote, 1, 0) };
         usize::try_from(read).is_ok_and(|read| read == bytes.len())
     }
+
+    fn kallsyms(&mut self) -> Option<PathBuf> {
+        Some(PathBuf::from("/proc/kallsyms"))
+    }
+
+    fn vdso(&mut self) -> Option<Vec<u8>> {
+        own_vdso().map(<[u8]>::to_vec)
+    }
 }
 
 /// Opens a regular file and nothing else: a path out of another process must not make us wait for
 /// the writer of a pipe.
-fn open_regular(path: &Path) -> Option<File> {
+pub fn open_regular(path: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
 
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
@@ -145,6 +177,12 @@ mod tests {
         let (start, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
         let address = |text| u64::from_str_radix(text, 16).expect("hexadecimal");
         (address(start)..address(end), line[line.find('/').unwrap()..].to_owned())
+    }
+
+    #[test]
+    fn the_vdso_is_an_elf_file() {
+        let vdso = own_vdso().expect("this process has one");
+        assert_eq!(&vdso[..4], b"\x7fELF");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 mod beyond;
 mod collect;
+mod deferred;
 mod files;
 mod modules;
 mod names;
@@ -16,7 +17,10 @@ mod processes;
 mod resolver;
 mod stacks;
 
-pub use files::{Files, Identity, LiveFiles, MappedFile};
+pub use collect::Extra;
+pub use deferred::{Feed, SampleSource};
+pub use files::{Files, Identity, LiveFiles, MappedFile, open_regular, own_vdso};
 pub use names::NameStats;
 pub use pyrograph_symbol::{Locator, Options as SymbolOptions, Warning};
-pub use resolver::{Options, Resolved, Resolver, Stats};
+pub use pyrograph_unwind::Arch;
+pub use resolver::{NATIVE, Options, Resolved, Resolver, Stats};

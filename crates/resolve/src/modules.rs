@@ -183,9 +183,9 @@ impl Modules {
 
     fn open(&self, files: &mut dyn Files, mapped: &MappedFile<'_>) -> Option<Opened> {
         if mapped.path == "[vdso]" {
-            let bytes = own_vdso()?;
+            let bytes = files.vdso()?;
             let source = Source { path: mapped.path, ..Source::default() };
-            let symbols = pyrograph_symbol::Module::from_bytes(bytes.to_vec(), source).ok()?;
+            let symbols = pyrograph_symbol::Module::from_bytes(bytes.clone(), source).ok()?;
             let unwind = UnwindInfo::from_elf(bytes, None::<&[u8]>).ok().map(Arc::new);
             let kind = ModuleKind::Elf { symbols: Some(Box::new(symbols)), unwind };
             return Some(Opened::New(None, kind));
@@ -252,27 +252,9 @@ fn is_anonymous(path: &str) -> bool {
     path.is_empty() || PREFIXES.iter().any(|prefix| path.starts_with(prefix))
 }
 
-/// The vDSO, as it is mapped into this process; all 64-bit processes have the same.
-fn own_vdso() -> Option<&'static [u8]> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
-    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
-    let start = usize::from_str_radix(start, 16).ok()?;
-    let length = usize::from_str_radix(end, 16).ok()?.checked_sub(start)?;
-    // SAFETY: The kernel maps these pages readable into every process, for as long as it lives,
-    // and never writes to them.
-    Some(unsafe { std::slice::from_raw_parts(start as *const u8, length) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_vdso_is_an_elf_file() {
-        let vdso = own_vdso().expect("this process has one");
-        assert_eq!(&vdso[..4], b"\x7fELF");
-    }
 
     #[test]
     fn memory_without_a_file() {

@@ -12,8 +12,16 @@ use pyrograph_symbol::{Kallsyms, PerfMap, Symbolized, Warning};
 use crate::modules::{Module, ModuleId, ModuleKind};
 use crate::stacks::{RawFrame, RawStacks};
 
-/// The kernel's symbol table.
-const KALLSYMS: &str = "/proc/kallsyms";
+/// How frames get their names.
+#[derive(Clone, Copy, Debug)]
+pub struct Naming<'a> {
+    /// How to find symbols.
+    pub symbols: &'a pyrograph_symbol::Options,
+    /// Whether functions without a symbol keep their address.
+    pub addresses: bool,
+    /// The kernel's symbol table, if there is one that is right.
+    pub kallsyms: Option<&'a Path>,
+}
 
 /// What the names came to.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +41,7 @@ pub struct NameStats {
 pub fn name_stacks(
     raw: &RawStacks,
     modules: &[Module],
-    options: &pyrograph_symbol::Options,
+    options: &Naming<'_>,
     profile: &mut Profile,
 ) -> NameStats {
     let mut stats = NameStats::default();
@@ -44,7 +52,7 @@ pub fn name_stacks(
     let frames: Vec<Vec<FrameId>> = raw
         .frames()
         .iter()
-        .map(|&frame| frame_rows(frame, &named, modules, profile, &mut stats))
+        .map(|&frame| frame_rows(frame, &named, modules, options.addresses, profile, &mut stats))
         .collect();
 
     let mut stacks = vec![StackId::ROOT; raw.stacks.len()];
@@ -79,7 +87,7 @@ enum Name {
 fn name_addresses(
     frames: &[RawFrame],
     modules: &[Module],
-    options: &pyrograph_symbol::Options,
+    options: &Naming<'_>,
     stats: &mut NameStats,
 ) -> (Named, bool) {
     let mut by_module: HashMap<ModuleId, Vec<u64>> = HashMap::new();
@@ -135,10 +143,12 @@ fn name_module(
     id: ModuleId,
     module: &Module,
     addresses: &[u64],
-    options: &pyrograph_symbol::Options,
+    options: &Naming<'_>,
 ) -> ModuleNames {
     match &module.kind {
-        ModuleKind::Kernel => name_kernel(addresses),
+        ModuleKind::Kernel => {
+            options.kallsyms.map_or_else(ModuleNames::default, |path| name_kernel(path, addresses))
+        }
         ModuleKind::Jit { map: Some(map) } => {
             // A process could write without end: what is read of it has one.
             const LIMIT: u64 = 1 << 30;
@@ -151,7 +161,9 @@ fn name_module(
             };
             ModuleNames { names: addresses.iter().filter_map(name).collect(), ..Default::default() }
         }
-        ModuleKind::Elf { symbols: Some(symbols), .. } => name_elf(symbols, addresses, options),
+        ModuleKind::Elf { symbols: Some(symbols), .. } => {
+            name_elf(symbols, addresses, options.symbols)
+        }
         ModuleKind::Elf { symbols: None, .. }
         | ModuleKind::Jit { map: None }
         | ModuleKind::Unknown => {
@@ -183,8 +195,8 @@ fn name_elf(
     ModuleNames { names, warnings: result.warnings, kernel_hidden: false }
 }
 
-fn name_kernel(addresses: &[u64]) -> ModuleNames {
-    let Ok(symbols) = Kallsyms::open(Path::new(KALLSYMS)) else {
+fn name_kernel(path: &Path, addresses: &[u64]) -> ModuleNames {
+    let Ok(symbols) = Kallsyms::open(path) else {
         return ModuleNames { kernel_hidden: true, ..Default::default() };
     };
     if symbols.is_restricted() {
@@ -203,6 +215,7 @@ fn frame_rows(
     raw: RawFrame,
     named: &Named,
     modules: &[Module],
+    addresses: bool,
     profile: &mut Profile,
     stats: &mut NameStats,
 ) -> Vec<FrameId> {
@@ -255,6 +268,7 @@ fn frame_rows(
                 Some(Function { is_entry: true, .. }) => {
                     Frame { function: profile.strings.intern("_start"), ..bare }
                 }
+                _ if !addresses => bare,
                 Some(Function { start, .. }) => Frame { address: start, ..bare },
                 None => Frame { address: raw.address, ..bare },
             };

@@ -4,12 +4,12 @@ use pyrograph_event::{Comm, FileId, Mmap, Mmap2, Record, Sample, Task};
 use pyrograph_profile as profile;
 use pyrograph_profile::{Profile, Thread, ThreadId, ValueType};
 use pyrograph_symbol::Options as SymbolOptions;
-use pyrograph_unwind::Arch;
+use pyrograph_unwind::{AddressSpace, Arch};
 
 use crate::collect::{Collected, Collector, Extra, mapping_tag};
 use crate::files::{Files, Identity, MappedFile};
 use crate::modules::Modules;
-use crate::names::{NameStats, name_stacks};
+use crate::names::{NameStats, Naming, name_stacks};
 use crate::processes::Processes;
 use crate::stacks::{Marker, RawStacks};
 
@@ -28,6 +28,11 @@ pub struct Options {
     pub keep_time: bool,
     /// Leave the kernel's frames out.
     pub user_only: bool,
+    /// Tell functions without a symbol apart by their addresses; otherwise they are named by their
+    /// module alone.
+    pub addresses: bool,
+    /// Whose instructions the programs are made of.
+    pub arch: Arch,
     /// How to find symbols.
     pub symbols: SymbolOptions,
 }
@@ -90,10 +95,10 @@ impl<F: Files> Resolver<F> {
         Self {
             files,
             profile: Profile::new(vec![value_type]),
+            collector: Collector::new(options.arch, user_only),
             options,
             modules: Modules::default(),
             processes: Processes::default(),
-            collector: Collector::new(ARCH, user_only),
             raw: RawStacks::default(),
             stats: Stats::default(),
         }
@@ -129,9 +134,32 @@ impl<F: Files> Resolver<F> {
     pub fn finish(mut self) -> Resolved {
         self.modules.refresh_all_jit(&mut self.files);
         self.stats.missing_files = self.modules.missing();
-        self.stats.names =
-            name_stacks(&self.raw, self.modules.rows(), &self.options.symbols, &mut self.profile);
+        let kallsyms = self.files.kallsyms();
+        let naming = Naming {
+            symbols: &self.options.symbols,
+            addresses: self.options.addresses,
+            kallsyms: kallsyms.as_deref(),
+        };
+        self.stats.names = name_stacks(&self.raw, self.modules.rows(), &naming, &mut self.profile);
         Resolved { profile: self.profile, stats: self.stats }
+    }
+
+    /// The same with the stacks that were collected elsewhere.
+    pub(crate) fn finish_with(mut self, raw: RawStacks, stats: &Stats) -> Resolved {
+        self.raw = raw;
+        self.stats.add(stats);
+        self.finish()
+    }
+
+    /// What collecting frames elsewhere needs: the architecture, whether to leave out the kernel's
+    /// frames, and whether to keep times.
+    pub(crate) fn collecting(&self) -> (Arch, bool, bool) {
+        (self.options.arch, self.options.user_only, self.options.keep_time)
+    }
+
+    /// The thread as it is now, and its process's mappings.
+    pub(crate) fn at_present(&mut self, pid: i32, tid: i32) -> (ThreadId, AddressSpace) {
+        (self.thread(pid, tid), self.processes.space(pid).clone())
     }
 
     fn comm(&mut self, comm: &Comm<'_>) {
@@ -230,6 +258,17 @@ impl<F: Files> Resolver<F> {
 }
 
 impl Stats {
+    /// Adds what was counted of other samples.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.samples += other.samples;
+        self.user_stacks += other.user_stacks;
+        self.truncated += other.truncated;
+        self.completed += other.completed;
+        self.broken += other.broken;
+        self.unreadable_stacks += other.unreadable_stacks;
+        self.unreadable += other.unreadable;
+    }
+
     pub(crate) fn count_stack(&mut self, collected: Collected) {
         let Collected { user, marker, completed } = collected;
         self.completed += u64::from(completed);
@@ -247,4 +286,4 @@ impl Stats {
 }
 
 /// The architecture this was built for: that of live samples.
-const ARCH: Arch = if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 };
+pub const NATIVE: Arch = if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 };

@@ -89,13 +89,38 @@ impl RawStacks {
     pub fn intern(&mut self, leaf_first: &[RawFrame]) -> StackId {
         let mut stack = StackId::ROOT;
         for &frame in leaf_first.iter().rev() {
-            let id = *self.frame_ids.entry(frame).or_insert_with(|| {
-                self.frames.push(frame);
-                FrameId::from_index(self.frames.len() - 1)
-            });
+            let id = self.frame_id(frame);
             stack = self.stacks.intern(stack, id);
         }
         stack
+    }
+
+    /// Adds a stack of another table. `moved` holds where each of that table's stacks went.
+    pub fn copy(&mut self, from: &Self, stack: StackId, moved: &mut [Option<StackId>]) -> StackId {
+        let mut missing = Vec::new();
+        let mut at = stack;
+        let mut here = loop {
+            if let Some(known) = moved[at.index()] {
+                break known;
+            }
+            let Some((parent, frame)) = from.stacks.get(at) else { break StackId::ROOT };
+            missing.push((at, frame));
+            at = parent;
+        };
+        moved[at.index()] = Some(here);
+        while let Some((at, frame)) = missing.pop() {
+            let frame = self.frame_id(from.frames[frame.index()]);
+            here = self.stacks.intern(here, frame);
+            moved[at.index()] = Some(here);
+        }
+        here
+    }
+
+    fn frame_id(&mut self, frame: RawFrame) -> FrameId {
+        *self.frame_ids.entry(frame).or_insert_with(|| {
+            self.frames.push(frame);
+            FrameId::from_index(self.frames.len() - 1)
+        })
     }
 
     /// Adds a sample with its time.
