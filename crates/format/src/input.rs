@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How much of an input is looked at to tell its format.
 const HEAD: usize = 64 << 10;
@@ -18,16 +18,23 @@ const LAYERS: usize = 3;
 pub struct Input {
     name: String,
     source: Box<dyn Read + Send>,
+    file: Option<PathBuf>,
 }
 
 impl Input {
-    /// Opens a file.
+    /// Opens a file, or the file `data` in a directory, as `perf record --threads` writes it.
     ///
     /// # Errors
     ///
     /// As [`File::open`].
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self::stream(&path.display().to_string(), File::open(path)?))
+        let name = path.display().to_string();
+        let in_folder = path.join("data");
+        let path = if in_folder.is_file() { &in_folder } else { path };
+        let file = File::open(path)?;
+        let is_file = file.metadata()?.is_file();
+        let input = Self::stream(&name, file);
+        Ok(Self { file: is_file.then(|| path.to_owned()), ..input })
     }
 
     /// Standard input.
@@ -42,7 +49,7 @@ impl Input {
 
     /// Anything that can be read, with a name for warnings.
     pub fn stream(name: &str, source: impl Read + Send + 'static) -> Self {
-        Self { name: name.to_owned(), source: Box::new(source) }
+        Self { name: name.to_owned(), source: Box::new(source), file: None }
     }
 
     /// What warnings and errors call it.
@@ -57,7 +64,7 @@ impl Input {
     ///
     /// Those of the source, if not even the first byte could be read.
     pub fn begin(self) -> io::Result<Head> {
-        let Self { name, mut source } = self;
+        let Self { name, mut source, mut file } = self;
         for _ in 0..LAYERS {
             let (head, complete, error) = read_head(&mut source);
             let rest: Box<dyn Read + Send> = match error {
@@ -73,8 +80,9 @@ impl Input {
                 [0x28, 0xb5, 0x2f, 0xfd, ..] => {
                     Box::new(zstd::stream::read::Decoder::new(Cursor::new(head).chain(rest))?)
                 }
-                _ => return Ok(Head { name, head, complete, rest }),
+                _ => return Ok(Head { name, head, complete, rest, file }),
             };
+            file = None;
         }
         Err(io::Error::other("compressed too many times"))
     }
@@ -104,6 +112,7 @@ pub struct Head {
     head: Vec<u8>,
     complete: bool,
     rest: Box<dyn Read + Send>,
+    file: Option<PathBuf>,
 }
 
 impl Head {
@@ -120,6 +129,12 @@ impl Head {
     /// Whether [`bytes`](Self::bytes) is the whole input.
     pub fn is_whole(&self) -> bool {
         self.complete
+    }
+
+    /// Where the same bytes are in a regular file that is not compressed, for formats that do not
+    /// read from the first byte to the last.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// All bytes from the first one on, decompressed.
