@@ -172,7 +172,7 @@ impl<'a> Page<'a> {
         for rule in [
             "{font-variant-numeric:tabular-nums}",
             " text{cursor:default}",
-            " .frames{cursor:pointer;overflow:hidden}",
+            " .frames{cursor:pointer;overflow:hidden;-webkit-user-select:none;user-select:none}",
             " .frames:focus,.ID path:focus{outline:none}",
             " .up{opacity:.5}",
             " text.up{opacity:.8}",
