@@ -18,6 +18,7 @@ pub(crate) struct ByteCache<V> {
 
 struct Entry<V> {
     hash: u64,
+    tag: u32,
     start: u32,
     length: u32,
     value: V,
@@ -39,45 +40,38 @@ impl<V: Copy> ByteCache<V> {
         self.hasher.hash_one(text)
     }
 
-    /// The hash of `first`, a newline, and `second`, for `get_pair` and `insert_pair`.
-    pub fn hash_pair(&self, first: &[u8], second: &[u8]) -> u64 {
+    /// The hash of a text whose meaning depends on `tag`, for `get_tagged` and `insert_tagged`.
+    pub fn hash_tagged(&self, tag: u32, text: &[u8]) -> u64 {
         let mut hasher = self.hasher.build_hasher();
-        hasher.write(first);
-        hasher.write(second);
+        hasher.write_u32(tag);
+        hasher.write(text);
         hasher.finish()
     }
 
     /// What `text` was parsed to, if that is still known.
     pub fn get(&self, hash: u64, text: &[u8]) -> Option<V> {
-        let found = self.index.find(hash, |entry| {
-            let start = entry.start as usize;
-            entry.hash == hash && self.text.get(start..start + entry.length as usize) == Some(text)
-        });
-        found.map(|entry| entry.value)
+        self.get_tagged(hash, 0, text)
     }
 
-    /// What `first` and `second`, of which neither holds a newline, were parsed to.
-    pub fn get_pair(&self, hash: u64, first: &[u8], second: &[u8]) -> Option<V> {
-        let length = first.len() + 1 + second.len();
+    /// What `text` was parsed to under `tag`, if that is still known.
+    #[inline]
+    pub fn get_tagged(&self, hash: u64, tag: u32, text: &[u8]) -> Option<V> {
         let found = self.index.find(hash, |entry| {
             let start = entry.start as usize;
-            let text = self.text.get(start..start + entry.length as usize).unwrap_or_default();
             entry.hash == hash
-                && text.len() == length
-                && text.starts_with(first)
-                && text[first.len()] == b'\n'
-                && text.ends_with(second)
+                && entry.tag == tag
+                && self.text.get(start..start + entry.length as usize) == Some(text)
         });
         found.map(|entry| entry.value)
-    }
-
-    /// Remembers what `first` and `second` were parsed to.
-    pub fn insert_pair(&mut self, hash: u64, first: &[u8], second: &[u8], value: V) {
-        self.insert(hash, &[first, b"\n", second].concat(), value);
     }
 
     /// Remembers what `text` was parsed to. A text that takes most of the room is not remembered.
     pub fn insert(&mut self, hash: u64, text: &[u8], value: V) {
+        self.insert_tagged(hash, 0, text, value);
+    }
+
+    /// Remembers what `text` was parsed to under `tag`.
+    pub fn insert_tagged(&mut self, hash: u64, tag: u32, text: &[u8], value: V) {
         if text.len() > self.limit / 4 {
             return;
         }
@@ -88,7 +82,7 @@ impl<V: Copy> ByteCache<V> {
         // Both fit: the limit is at most 2 GiB.
         let (start, length) = (self.text.len() as u32, text.len() as u32);
         self.text.extend_from_slice(text);
-        let entry = Entry { hash, start, length, value };
+        let entry = Entry { hash, tag, start, length, value };
         self.index.insert_unique(hash, entry, |entry| entry.hash);
     }
 }

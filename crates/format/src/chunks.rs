@@ -95,15 +95,18 @@ pub(crate) fn count_lines(text: &[u8]) -> u64 {
     ends + u64::from(text.last().is_some_and(|&last| last != b'\n'))
 }
 
-/// Turns each line end CR LF into LF, as the parsers want it.
+/// Turns each line end CR LF into LF, as the parsers want it, and any other CR into a blank: no
+/// name can hold one.
 pub(crate) fn drop_carriage_returns(text: &mut Vec<u8>) {
     let Some(first) = memchr::memchr(b'\r', text) else { return };
     let mut to = first;
     for from in first..text.len() {
-        if text[from] == b'\r' && text.get(from + 1).is_none_or(|&next| next == b'\n') {
-            continue;
-        }
-        text[to] = text[from];
+        let ends_line = || text.get(from + 1).is_none_or(|&next| next == b'\n');
+        text[to] = match text[from] {
+            b'\r' if ends_line() => continue,
+            b'\r' => b' ',
+            byte => byte,
+        };
         to += 1;
     }
     text.truncate(to);
@@ -142,7 +145,7 @@ mod tests {
     fn line_ends() {
         let mut text = b"a\r\nb\rc\r\n\r\nd\r".to_vec();
         drop_carriage_returns(&mut text);
-        assert_eq!(text, b"a\nb\rc\n\nd");
+        assert_eq!(text, b"a\nb c\n\nd");
         assert_eq!(count_lines(&text), 4);
         assert_eq!(count_lines(b""), 0);
     }

@@ -10,7 +10,16 @@ use crate::{FrameId, StackId};
 pub struct Stacks {
     parent: Vec<StackId>,
     frame: Vec<FrameId>,
-    index: HashTable<StackId>,
+    index: HashTable<Entry>,
+}
+
+/// A row again, beside its identifier: large tables do not fit in the CPU's caches, and so each look
+/// at a row from the index would wait for memory.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    parent: StackId,
+    frame: FrameId,
+    id: StackId,
 }
 
 impl Default for Stacks {
@@ -28,19 +37,15 @@ impl Stacks {
     /// The stack that has `frame` called from `parent`, which is added if it is new.
     pub fn intern(&mut self, parent: StackId, frame: FrameId) -> StackId {
         let hash = hash(parent, frame);
-        let (parents, frames) = (&self.parent, &self.frame);
-        let found = self
-            .index
-            .find(hash, |&id| parents[id.index()] == parent && frames[id.index()] == frame);
-        if let Some(&id) = found {
-            return id;
+        let found = self.index.find(hash, |entry| entry.parent == parent && entry.frame == frame);
+        if let Some(entry) = found {
+            return entry.id;
         }
         let id = StackId::from_index(self.parent.len());
         self.parent.push(parent);
         self.frame.push(frame);
-        let (parents, frames) = (&self.parent, &self.frame);
-        self.index
-            .insert_unique(hash, id, |&id| self::hash(parents[id.index()], frames[id.index()]));
+        let entry = Entry { parent, frame, id };
+        self.index.insert_unique(hash, entry, |entry| self::hash(entry.parent, entry.frame));
         id
     }
 

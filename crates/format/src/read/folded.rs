@@ -18,7 +18,7 @@ use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, Str
 
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
-use crate::chunks::{Chunks, count_lines};
+use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
 use crate::warnings::{LocalWarnings, WarningKind};
 
 /// See the module.
@@ -61,6 +61,7 @@ fn read_chunks(chunks: Chunks, two: bool, name: &str) -> Reading {
     let mut text = Vec::new();
     while let Some(chunk) = chunks.next(&mut text) {
         lines.push(count_lines(&text));
+        drop_carriage_returns(&mut text);
         parser.parse(&text, chunk);
     }
     let mut warnings = LocalWarnings::gather(vec![parser.warnings], name, &lines);
@@ -327,6 +328,8 @@ mod tests {
         check("a 1", "a 1\n");
         check("a;b 1\r\na;b 2\r\n", "a;b 3\n");
         check("\n\na 1  \n\n", "a 1\n");
+        // Found by fuzzing: written as two equal lines.
+        check("a\rb;c 1\na b;c 2\n", "a b;c 3\n");
         check("\u{feff}a 1\n# remark 3\n", "a 1\n");
     }
 

@@ -20,6 +20,7 @@
 //! that the result is the same for any number of threads.
 
 mod frame;
+mod functions;
 mod header;
 mod join;
 mod name;

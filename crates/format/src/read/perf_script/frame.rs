@@ -82,20 +82,39 @@ pub fn is_source(line: &[u8]) -> bool {
     line.starts_with(b"  ") && !is_likely(line)
 }
 
+/// What stands after the address, in the form of all present versions: a tab, and the address
+/// right-aligned in 16 columns.
+pub fn after_address(line: &[u8]) -> Option<&[u8]> {
+    let (field, after) = line.strip_prefix(b"\t")?.split_first_chunk::<16>()?;
+    let after = after.strip_prefix(b" ")?;
+    let columns = u128::from_le_bytes(*field);
+    let blanks = (columns ^ u128::from_le_bytes([b' '; 16])).trailing_zeros() & !7;
+    let digits = columns.checked_shr(blanks)?;
+    // Zeros came in for the blanks: any digit will do there.
+    let digits = digits | u128::from_le_bytes([b'0'; 16]).checked_shl(128 - blanks).unwrap_or(0);
+    are_hex_digits(digits).then_some(after)
+}
+
+/// Whether all 16 bytes are hexadecimal digits. In each byte, `high - low` borrows from the highest
+/// bit, which is set in `high` beforehand, only where `low` is greater.
+fn are_hex_digits(bytes: u128) -> bool {
+    const HIGH: u128 = u128::from_le_bytes([0x80; 16]);
+    const fn all(byte: u8) -> u128 {
+        u128::from_le_bytes([byte; 16])
+    }
+    if bytes & HIGH != 0 {
+        return false;
+    }
+    let at_least = |bytes: u128, low: u8| (bytes | HIGH) - all(low);
+    let at_most = |bytes: u128, high: u8| (all(high) | HIGH) - bytes;
+    let letters = bytes | all(0x20);
+    let is_digit = at_least(bytes, b'0') & at_most(bytes, b'9');
+    let is_letter = at_least(letters, b'a') & at_most(letters, b'f');
+    (is_digit | is_letter) & HIGH == HIGH
+}
+
 /// Parts the address from what follows it, and drops the blanks around both.
 fn split_address(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    // The form of all present versions: a tab, and the address right-aligned in 16 columns.
-    if let Some((field, [b' ', after @ .., b')'])) = line.get(1..)?.split_first_chunk::<16>()
-        && line[0] == b'\t'
-        && !after.starts_with(b" ")
-    {
-        let not_blank = u128::from_le_bytes(*field) ^ u128::from_le_bytes([b' '; 16]);
-        let blanks = not_blank.trailing_zeros() as usize / 8;
-        let digits: u8 = field.iter().map(|byte| u8::from(byte.is_ascii_hexdigit())).sum();
-        if digits > 0 && blanks + usize::from(digits) == 16 {
-            return Some((&line[1 + blanks..17], &line[18..]));
-        }
-    }
     let line = line.trim_ascii();
     let digits = hex_digits(line);
     let ends_there = matches!(line.get(digits), None | Some(b' ' | b'\t'));
@@ -115,7 +134,7 @@ fn hex_value(digit: u8) -> u64 {
 /// Parts `symbol (module)`. The module's path may hold blanks and brackets, and so may the symbol:
 /// the module begins at the bracket that the last one closes. Where the brackets do not match, it
 /// begins at the first ` (/` or ` ([`.
-fn split_module(text: &[u8]) -> (&[u8], &[u8]) {
+pub fn split_module(text: &[u8]) -> (&[u8], &[u8]) {
     let Some(inner) = text.strip_suffix(b")") else { return (text, b"") };
     // Nearly always there are no other brackets.
     if let Some(open) = memchr::memrchr2(b'(', b')', inner)
@@ -159,7 +178,7 @@ fn last_open_bracket(text: &[u8]) -> Option<usize> {
 }
 
 /// Drops `+0x7a` from the end.
-fn without_offset(text: &[u8]) -> &[u8] {
+pub fn without_offset(text: &[u8]) -> &[u8] {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (before, digits) = text.split_at(text.len() - digits);
     match before.strip_suffix(b"+0x") {
@@ -310,6 +329,22 @@ mod tests {
         check("\t 7 f+0x7 (inlined)", "7|f||:0|Inlined");
         check("\t 7 f+0x7 ([ext4])\n  [ext4][7]", "7|f|[ext4]|:0|Kernel");
         check("\t 7 f+0x7 (/bin/w)\n  ??:0", "7|f|/bin/w|:0|User");
+    }
+
+    #[test]
+    fn addresses_in_columns() {
+        for byte in 0..=255u8 {
+            for at in 0..16 {
+                let mut columns = [b'7'; 16];
+                columns[at] = byte;
+                let line = [b"\t", &columns[..], b" f (/bin/w)"].concat();
+                let is_digit = byte.is_ascii_hexdigit() || (byte == b' ' && at == 0);
+                assert_eq!(after_address(&line).is_some(), is_digit, "{byte} at {at}");
+            }
+        }
+        assert_eq!(after_address(b"\t            10b2 f"), Some(&b"f"[..]));
+        assert_eq!(after_address(b"\t                 f"), None);
+        assert_eq!(after_address(b"\t10b2 f (/bin/w)"), None);
     }
 
     #[test]

@@ -185,7 +185,7 @@ fn thread_numbers(token: &[u8]) -> Option<(Option<i32>, Option<i32>)> {
     if !matches!(token.first(), Some(b'0'..=b'9' | b'-')) {
         return None;
     }
-    match memchr::memchr(b'/', token) {
+    match token.iter().position(|&byte| byte == b'/') {
         Some(slash) => Some((Some(signed(&token[..slash])?), Some(signed(&token[slash + 1..])?))),
         None => Some((None, Some(signed(token)?))),
     }
@@ -205,18 +205,19 @@ fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits[0].is_ascii_digit() {
         return None;
     }
+    let (safe, rest) = digits.split_at(digits.len().min(SAFE));
     let mut number = 0u64;
-    for (index, &digit) in digits.iter().enumerate() {
+    for &digit in safe {
         let digit = digit.wrapping_sub(b'0');
         if digit > 9 {
             return None;
         }
-        number = match index < SAFE {
-            true => number.wrapping_mul(10).wrapping_add(u64::from(digit)),
-            false => number.checked_mul(10)?.checked_add(u64::from(digit))?,
-        };
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
     }
-    Some(number)
+    rest.iter().try_fold(number, |number, &digit| {
+        let digit = digit.is_ascii_digit().then_some(digit - b'0')?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
 }
 
 /// `[003]`.

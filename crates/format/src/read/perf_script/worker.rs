@@ -8,6 +8,7 @@ use memchr::memmem;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, StackId, StringId, Thread, ThreadId};
 
 use super::frame::{self, FrameLine};
+use super::functions::Functions;
 use super::header::{self, Header};
 use super::name;
 use crate::byte_cache::ByteCache;
@@ -18,10 +19,6 @@ use crate::warnings::{LocalWarnings, WarningKind};
 
 /// Bytes of sample blocks that are remembered.
 const BLOCKS: usize = 32 << 20;
-/// Bytes of frame lines that are remembered.
-const LINES: usize = 16 << 20;
-/// Bytes of function names that are remembered.
-const FUNCTIONS: usize = 16 << 20;
 /// Bytes of thread names that are remembered.
 const THREADS: usize = 4 << 20;
 /// A longer block is not one sample but many of one line each: looking it up would be in vain.
@@ -95,11 +92,8 @@ pub struct Worker<'a> {
     last_event: u32,
     blocks: ByteCache<StackId>,
     seen_blocks: Seen,
-    lines: ByteCache<LineFrames>,
-    seen_lines: Seen,
     many: Vec<Vec<FrameId>>,
-    /// Frames by symbol and module: most lines are new in their address only.
-    functions: ByteCache<LineFrames>,
+    functions: Functions<LineFrames>,
     threads: ByteCache<ThreadId>,
     blank_line: memmem::Finder<'static>,
     /// The frames of the sample at hand, leaf first.
@@ -148,10 +142,8 @@ impl<'a> Worker<'a> {
             last_event: 0,
             blocks: ByteCache::new(BLOCKS),
             seen_blocks: Seen::new(),
-            lines: ByteCache::new(LINES),
-            seen_lines: Seen::new(),
             many: Vec::new(),
-            functions: ByteCache::new(FUNCTIONS),
+            functions: Functions::new(),
             threads: ByteCache::new(THREADS),
             blank_line: memmem::Finder::new(b"\n\n"),
             path: Vec::new(),
@@ -222,12 +214,12 @@ impl<'a> Worker<'a> {
         self.path.clear();
         let mut at = 0;
         while at < body.len() {
-            let end = unit_end(body, at);
-            let unit = &body[at..end];
-            if !begins_frame(unit) || self.push_frames(unit).is_err() {
+            let unit = Unit::at(body, at);
+            if !begins_frame(unit.line()) || self.push_frames(unit.text, unit.has_source()).is_err()
+            {
                 return false;
             }
-            at = end + 1;
+            at += unit.text.len() + 1;
         }
         true
     }
@@ -240,15 +232,15 @@ impl<'a> Worker<'a> {
         let mut at = 0;
         self.path.clear();
         while at < block.len() {
-            let unit = &block[at..unit_end(block, at)];
-            let line = &unit[..bytes::find(unit, 0, b'\n')];
+            let unit = Unit::at(block, at);
+            let line = unit.line();
             let place = start + at;
             if begins_frame(line) {
-                at += unit.len() + 1;
+                at += unit.text.len() + 1;
                 if !skipping {
                     sample.get_or_insert_with(|| Begun { place, ..Begun::default() });
-                    if let Err(trouble) = self.push_frames(unit) {
-                        self.push_troubled(unit, trouble, text, place);
+                    if let Err(trouble) = self.push_frames(unit.text, unit.has_source()) {
+                        self.push_troubled(unit.text, trouble, text, place);
                     }
                 }
                 continue;
@@ -281,7 +273,7 @@ impl<'a> Worker<'a> {
         if self.path.is_empty() && frame::is_likely(header.rest) {
             // What is no frame there is an argument of a tracepoint.
             let unit = last_frame(header.rest);
-            if let Err(Trouble::NotUtf8) = self.push_frames(unit) {
+            if let Err(Trouble::NotUtf8) = self.push_frames(unit, false) {
                 self.push_troubled(unit, Trouble::NotUtf8, text, place);
             }
         }
@@ -295,44 +287,27 @@ impl<'a> Worker<'a> {
         self.add(&header, thread, stack);
     }
 
-    /// Adds the frames of a line (and of the source line below it) to the path.
-    fn push_frames(&mut self, unit: &[u8]) -> Result<(), Trouble> {
-        if self.options.addresses {
-            // What a line means depends on where it stands.
-            let line = frame::parse(unit).ok_or(Trouble::NotAFrame)?;
-            let frames = self.intern_line(&line)?;
-            self.push(frames);
-            return Ok(());
-        }
-        let hash = self.lines.hash(unit);
-        let frames = match self.lines.get(hash, unit) {
-            Some(frames) => frames,
-            None => {
-                let line = frame::parse(unit).ok_or(Trouble::NotAFrame)?;
-                let frames = self.function_frames(&line)?;
-                if self.seen_lines.replace(hash) {
-                    self.lines.insert(hash, unit, frames);
+    /// Adds the frames of a line to the path. With a source line below it, or where addresses are
+    /// wanted, there is more to it than the function.
+    fn push_frames(&mut self, unit: &[u8], has_source: bool) -> Result<(), Trouble> {
+        let place = match has_source || self.options.addresses {
+            true => None,
+            false => match self.functions.find(unit) {
+                Ok(frames) => {
+                    self.push(frames);
+                    return Ok(());
                 }
-                frames
-            }
+                Err(place) => place,
+            },
         };
+        let line = frame::parse(unit).ok_or(Trouble::NotAFrame)?;
+        let frames = self.intern_line(&line)?;
         self.push(frames);
+        let is_address = line.symbol.is_empty() && self.options.unknown_addresses;
+        if let Some(place) = place.filter(|_| !is_address) {
+            self.functions.remember(&place, unit, frames);
+        }
         Ok(())
-    }
-
-    /// The frames of a line that may be the first with this address, but hardly with this function.
-    fn function_frames(&mut self, line: &FrameLine<'_>) -> Result<LineFrames, Trouble> {
-        let has_more = !line.file.is_empty() || line.inlined;
-        if has_more || (line.symbol.is_empty() && self.options.unknown_addresses) {
-            return self.intern_line(line);
-        }
-        let hash = self.functions.hash_pair(line.symbol, line.module);
-        if let Some(frames) = self.functions.get_pair(hash, line.symbol, line.module) {
-            return Ok(frames);
-        }
-        let frames = self.intern_line(line)?;
-        self.functions.insert_pair(hash, line.symbol, line.module, frames);
-        Ok(frames)
     }
 
     /// Adds what can be made of a line that is not UTF-8, and counts it, as any other.
@@ -499,25 +474,40 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Where the line at `at` ends, with the source line below it if there is one.
-fn unit_end(text: &[u8], at: usize) -> usize {
-    let end = bytes::find(text, at, b'\n');
-    if text.get(end + 1..end + 3) != Some(b"  ") || !begins_frame(&text[at..end]) {
-        return end;
+/// A line, with the source line below it if there is one.
+struct Unit<'a> {
+    text: &'a [u8],
+    line_length: usize,
+}
+
+impl<'a> Unit<'a> {
+    fn at(text: &'a [u8], at: usize) -> Self {
+        let end = bytes::find(text, at, b'\n');
+        let mut unit_end = end;
+        if text.get(end + 1..end + 3) == Some(b"  ") && begins_frame(&text[at..end]) {
+            let below_end = bytes::find(text, end + 1, b'\n');
+            let below = &text[end + 1..below_end];
+            if frame::is_source(below) && header::parse(below).is_none() {
+                unit_end = below_end;
+            }
+        }
+        Self { text: &text[at..unit_end], line_length: end - at }
     }
-    let below_end = bytes::find(text, end + 1, b'\n');
-    let below = &text[end + 1..below_end];
-    if frame::is_source(below) && header::parse(below).is_none() { below_end } else { end }
+
+    fn line(&self) -> &'a [u8] {
+        &self.text[..self.line_length]
+    }
+
+    fn has_source(&self) -> bool {
+        self.line_length < self.text.len()
+    }
 }
 
 /// Whether a line stands where and looks like a frame does.
 fn begins_frame(line: &[u8]) -> bool {
     match line.first() {
         Some(b'\t') => true,
-        _ => {
-            let line = &line[..bytes::find(line, 0, b'\n')];
-            frame::is_likely(line) && header::parse(line).is_none()
-        }
+        _ => frame::is_likely(line) && header::parse(line).is_none(),
     }
 }
 

@@ -1,0 +1,203 @@
+//! What perf writes about the machine and itself: the feature sections of a file, and the records
+//! that stand for them in a pipe.
+
+use std::collections::BTreeMap;
+
+use pyrograph_event::{Attr, ByteOrder};
+
+use super::fields::{Fields, text};
+use super::header::words_of;
+
+/// Numbers of the features (`enum` of `HEADER_*` in the format's documentation).
+pub mod number {
+    pub const TRACING_DATA: u32 = 1;
+    pub const BUILD_ID: u32 = 2;
+    pub const HOSTNAME: u32 = 3;
+    pub const OSRELEASE: u32 = 4;
+    pub const VERSION: u32 = 5;
+    pub const ARCH: u32 = 6;
+    pub const NRCPUS: u32 = 7;
+    pub const CPUDESC: u32 = 8;
+    pub const CPUID: u32 = 9;
+    pub const TOTAL_MEM: u32 = 10;
+    pub const CMDLINE: u32 = 11;
+    pub const EVENT_DESC: u32 = 12;
+    pub const GROUP_DESC: u32 = 17;
+    pub const SAMPLE_TIME: u32 = 21;
+    pub const CLOCKID: u32 = 23;
+    pub const DIR_FORMAT: u32 = 24;
+    pub const COMPRESSED: u32 = 27;
+}
+
+/// Size of what every record begins with.
+const RECORD_HEADER: usize = 8;
+
+/// Set in a build-ID record's flags if its size stands in the byte after 20 bytes of build ID;
+/// before Linux 5.13 it was always 20.
+const BUILD_ID_SIZE: u16 = 1 << 15;
+
+/// What is known of an event beside its attributes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventDescription {
+    /// Its name as it was asked for.
+    pub name: String,
+    /// Its IDs.
+    pub ids: Vec<u64>,
+}
+
+/// What the features tell. What is not in the file is empty or `None`.
+#[derive(Clone, Debug, Default)]
+pub struct Features {
+    /// The machine's name.
+    pub hostname: Option<String>,
+    /// The kernel's version.
+    pub os_release: Option<String>,
+    /// perf's version.
+    pub perf_version: Option<String>,
+    /// The machine's architecture as `uname -m` has it.
+    pub arch: Option<String>,
+    /// CPUs that there could be, and those that were online.
+    pub cpus: Option<(u32, u32)>,
+    /// The CPU's name.
+    pub cpu: Option<String>,
+    /// The CPU's number.
+    pub cpu_id: Option<String>,
+    /// Memory in bytes.
+    pub memory: Option<u64>,
+    /// The command line of perf.
+    pub command: Vec<String>,
+    /// The events.
+    pub events: Vec<EventDescription>,
+    /// Groups of events: name, the leader's index, how many members.
+    pub groups: Vec<(String, u32, u32)>,
+    /// The first and the last sample's time in nanoseconds.
+    pub sample_time: Option<(u64, u64)>,
+    /// The build IDs of files in which samples are, by path.
+    pub build_ids: BTreeMap<String, Vec<u8>>,
+    /// The data is in files of its own.
+    pub is_directory: bool,
+}
+
+impl Features {
+    /// Takes a feature. One that is not known, or damaged, is passed over.
+    pub fn add(&mut self, feature: u32, bytes: &[u8], order: ByteOrder) {
+        let mut from = Fields::new(bytes, order);
+        let string = || Fields::new(bytes, order).string();
+        match feature {
+            number::BUILD_ID => self.add_build_ids(bytes, order),
+            number::HOSTNAME => self.hostname = string(),
+            number::OSRELEASE => self.os_release = string(),
+            number::VERSION => self.perf_version = string(),
+            number::ARCH => self.arch = string(),
+            number::NRCPUS => self.cpus = from.u32().zip(from.u32()),
+            number::CPUDESC => self.cpu = string(),
+            number::CPUID => self.cpu_id = string(),
+            number::TOTAL_MEM => self.memory = from.u64().map(|kib| kib.saturating_mul(1024)),
+            number::CMDLINE => {
+                from.u32();
+                self.command = std::iter::from_fn(|| from.string()).collect();
+            }
+            number::EVENT_DESC => self.events = event_descriptions(from, order),
+            number::GROUP_DESC => {
+                from.u32();
+                let mut group = || Some((from.string()?, from.u32()?, from.u32()?));
+                self.groups = std::iter::from_fn(&mut group).collect();
+            }
+            number::SAMPLE_TIME => self.sample_time = from.u64().zip(from.u64()),
+            number::DIR_FORMAT => self.is_directory = true,
+            _ => {}
+        }
+    }
+
+    /// Takes records of build IDs, one after the other.
+    pub fn add_build_ids(&mut self, mut bytes: &[u8], order: ByteOrder) {
+        while let Some((record, rest)) = split_record(bytes, order) {
+            self.add_build_id(record, order);
+            bytes = rest;
+        }
+    }
+
+    /// Takes one record: `pid`, 20 bytes of build ID, its size and three bytes of nothing, path.
+    fn add_build_id(&mut self, record: &[u8], order: ByteOrder) -> Option<()> {
+        let mut from = Fields::new(record, order);
+        from.u32()?;
+        let misc = from.u16()?;
+        from.u16()?;
+        from.u32()?;
+        let id = from.take(20)?;
+        let size = usize::from(from.u8()?);
+        from.take(3)?;
+        let len = if misc & BUILD_ID_SIZE != 0 { size.min(id.len()) } else { id.len() };
+        self.build_ids.insert(text(from.rest()), id[..len].to_vec());
+        Some(())
+    }
+}
+
+/// The first record of `bytes`, and what follows it.
+fn split_record(bytes: &[u8], order: ByteOrder) -> Option<(&[u8], &[u8])> {
+    let mut from = Fields::new(bytes, order);
+    from.u32()?;
+    from.u16()?;
+    let size = usize::from(from.u16()?);
+    if size < RECORD_HEADER {
+        return None;
+    }
+    bytes.split_at_checked(size)
+}
+
+/// `u32 count, u32 attr_size`, and for each: attributes, `u32 ids`, name, IDs.
+fn event_descriptions(mut from: Fields<'_>, order: ByteOrder) -> Vec<EventDescription> {
+    let (Some(_), Some(attr_size)) = (from.u32(), from.u32()) else { return Vec::new() };
+    let mut event = || {
+        let attr = from.take(usize::try_from(attr_size).ok()?)?;
+        let ids = usize::try_from(from.u32()?).ok()?;
+        let name = from.string()?;
+        let ids = words_of(from.take(ids.checked_mul(8)?)?, order);
+        // An attribute of no bytes would make events without end.
+        (!attr.is_empty()).then_some(EventDescription { name, ids })
+    };
+    std::iter::from_fn(&mut event).collect()
+}
+
+/// The name that perf gives an event that has none.
+pub fn default_name(attr: &Attr) -> String {
+    use pyrograph_event::type_id;
+
+    const HARDWARE: [&str; 10] = [
+        "cycles",
+        "instructions",
+        "cache-references",
+        "cache-misses",
+        "branches",
+        "branch-misses",
+        "bus-cycles",
+        "stalled-cycles-frontend",
+        "stalled-cycles-backend",
+        "ref-cycles",
+    ];
+    const SOFTWARE: [&str; 12] = [
+        "cpu-clock",
+        "task-clock",
+        "page-faults",
+        "context-switches",
+        "cpu-migrations",
+        "minor-faults",
+        "major-faults",
+        "alignment-faults",
+        "emulation-faults",
+        "dummy",
+        "bpf-output",
+        "cgroup-switches",
+    ];
+    let names: &[&str] = match attr.type_ {
+        type_id::HARDWARE => &HARDWARE,
+        type_id::SOFTWARE => &SOFTWARE,
+        _ => &[],
+    };
+    let known = usize::try_from(attr.config).ok().and_then(|config| names.get(config));
+    match known {
+        Some(name) => (*name).to_owned(),
+        None if attr.type_ == type_id::RAW => format!("raw 0x{:x}", attr.config),
+        None => format!("event type {} config 0x{:x}", attr.type_, attr.config),
+    }
+}

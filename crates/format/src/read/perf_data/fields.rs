@@ -1,0 +1,83 @@
+//! Numbers and texts off the front of bytes, in the file's byte order.
+
+use std::ops::Range;
+
+use pyrograph_event::ByteOrder;
+
+/// What has not been read yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    bytes: &'a [u8],
+    order: ByteOrder,
+}
+
+impl<'a> Fields<'a> {
+    pub fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
+        Self { bytes, order }
+    }
+
+    pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(len)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    pub fn rest(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    pub fn u8(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    pub fn u16(&mut self) -> Option<u16> {
+        let (bytes, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(match self.order {
+            ByteOrder::Little => u16::from_le_bytes(*bytes),
+            ByteOrder::Big => u16::from_be_bytes(*bytes),
+        })
+    }
+
+    pub fn u32(&mut self) -> Option<u32> {
+        let (bytes, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(match self.order {
+            ByteOrder::Little => u32::from_le_bytes(*bytes),
+            ByteOrder::Big => u32::from_be_bytes(*bytes),
+        })
+    }
+
+    pub fn u64(&mut self) -> Option<u64> {
+        let (bytes, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(match self.order {
+            ByteOrder::Little => u64::from_le_bytes(*bytes),
+            ByteOrder::Big => u64::from_be_bytes(*bytes),
+        })
+    }
+
+    /// A section of a file: its offset and size. One that ends beyond 2^64 is none.
+    pub fn section(&mut self) -> Option<Range<u64>> {
+        let (start, size) = (self.u64()?, self.u64()?);
+        Some(start..start.checked_add(size)?)
+    }
+
+    /// A text with its length before it, filled up with zeros.
+    pub fn string(&mut self) -> Option<String> {
+        let len = self.u32()?;
+        self.take(usize::try_from(len).ok()?).map(text)
+    }
+}
+
+/// The text before the first zero byte.
+pub fn text(bytes: &[u8]) -> String {
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// The part of `bytes` that a section names, as far as it is there.
+pub fn slice<'a>(bytes: &'a [u8], section: &Range<u64>) -> &'a [u8] {
+    let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+    bytes.get(at(section.start)..at(section.end)).unwrap_or_default()
+}

@@ -1,0 +1,110 @@
+//! How a file begins.
+//!
+//! ```text
+//! offset  file                                   pipe
+//!      0  "PERFILE2"                             "PERFILE2"
+//!      8  size of this header, 104               size of this header, 16
+//!     16  size of an attribute entry             records
+//!     24  attributes: offset, size
+//!     40  data: offset, size
+//!     56  event types (not used): offset, size
+//!     72  256 bits: which features there are
+//! ```
+//!
+//! An entry of the attributes is a `perf_event_attr` and the section of its event's IDs. For each
+//! feature, offset and size of its section stand after the data. A machine of the other byte order
+//! writes the magic number, and all else, the other way round.
+//!
+//! Source: `tools/perf/Documentation/perf.data-file-format.txt` in the kernel's source.
+
+use std::ops::Range;
+
+use pyrograph_event::{Attr, ByteOrder};
+
+use super::fields::{Fields, slice};
+
+/// What a file begins with; older versions than 2 are more than ten years gone.
+const MAGIC: &[u8; 8] = b"PERFILE2";
+
+/// The same from a machine of the other byte order.
+const SWAPPED: &[u8; 8] = b"2ELIFREP";
+
+/// Size of the header of what was written to a pipe.
+pub const PIPE_SIZE: u64 = 16;
+
+/// Size of a section: its offset and its size.
+const SECTION: usize = 16;
+
+/// A file's header.
+#[derive(Clone, Debug)]
+pub struct FileHeader {
+    /// The byte order of everything.
+    pub order: ByteOrder,
+    /// The attributes of each event, and its IDs. None in a pipe, where records tell them.
+    pub attrs: Vec<(Attr, Vec<u64>)>,
+    /// Where the records are.
+    pub data: Range<u64>,
+    /// Each feature's number and where it is.
+    pub features: Vec<(u32, Range<u64>)>,
+}
+
+/// Whether a file that begins so is `perf.data`.
+pub fn detect(head: &[u8]) -> bool {
+    head.starts_with(MAGIC) || head.starts_with(SWAPPED)
+}
+
+impl FileHeader {
+    /// Reads the header of a file.
+    ///
+    /// # Errors
+    ///
+    /// If it is none, or is cut off.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let order = match bytes.first_chunk() {
+            Some(MAGIC) => ByteOrder::Little,
+            Some(SWAPPED) => ByteOrder::Big,
+            _ => return Err("it does not begin as perf.data does".to_owned()),
+        };
+        let mut from = Fields::new(&bytes[MAGIC.len()..], order);
+        let size = from.u64().ok_or("it ends within its header")?;
+        let all = bytes.len() as u64;
+        if size == PIPE_SIZE {
+            return Ok(Self { order, attrs: Vec::new(), data: size..all, features: Vec::new() });
+        }
+        Self::parse_file(bytes, from, order).ok_or_else(|| "it ends within its header".to_owned())
+    }
+
+    fn parse_file(bytes: &[u8], mut from: Fields<'_>, order: ByteOrder) -> Option<Self> {
+        let all = bytes.len() as u64;
+        let entry_size = usize::try_from(from.u64()?).ok()?;
+        let attrs = from.section()?;
+        let data = from.section()?;
+        from.section()?;
+        let words = [from.u64()?, from.u64()?, from.u64()?, from.u64()?];
+        let mut header = Self { order, attrs: Vec::new(), data, features: Vec::new() };
+        let attr_size = entry_size.checked_sub(SECTION)?;
+        for entry in slice(bytes, &attrs).chunks_exact(entry_size) {
+            let ids = Fields::new(&entry[attr_size..], order).section()?;
+            header.attrs.push((
+                Attr::parse(&entry[..attr_size], order),
+                words_of(slice(bytes, &ids), order),
+            ));
+        }
+        // perf fills in the size when it ends: if it was killed, all that follows is data.
+        if header.data.is_empty() && header.data.start < all {
+            header.data.end = all;
+            return Some(header);
+        }
+        let numbers = (0..256u32).filter(|bit| words[*bit as usize / 64] >> (bit % 64) & 1 != 0);
+        let mut sections = Fields::new(slice(bytes, &(header.data.end..all)), order);
+        // Sections beyond the end of a file that was cut off are not there.
+        header.features = numbers.map_while(|bit| Some((bit, sections.section()?))).collect();
+        Some(header)
+    }
+}
+
+/// Numbers of 64 bits, one after the other.
+pub fn words_of(bytes: &[u8], order: ByteOrder) -> Vec<u64> {
+    let mut from = Fields::new(bytes, order);
+    std::iter::from_fn(|| from.u64()).collect()
+}

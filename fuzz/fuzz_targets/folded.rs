@@ -1,0 +1,33 @@
+//! Folded text: no panic, and what was written is read again as the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pyrograph_format::{Input, Options, READERS, Reading, write_folded};
+use pyrograph_profile::{LabelOptions, Profile, Tree};
+
+fn read(text: &[u8]) -> Reading {
+    let reader = READERS.iter().find(|reader| reader.name() == "folded").expect("the reader");
+    let input = Input::bytes("x", text).begin().expect("bytes in memory");
+    reader.read(input, &Options::default()).expect("any bytes are read somehow")
+}
+
+fn folded(profile: &Profile) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_folded(&Tree::new(profile, &LabelOptions::default()), &mut out).expect("to memory");
+    out
+}
+
+fuzz_target!(|text: &[u8]| {
+    if text.starts_with(&[0x1f, 0x8b]) || text.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        return;
+    }
+    let once = read(text).profile;
+    let written = folded(&once);
+    let again = read(&written);
+    // Lines whose counts are 0 are not written, and those left may then all have two counts, or
+    // begin like a remark.
+    if again.profile.value_types.len() == once.value_types.len() && again.warnings.is_empty() {
+        let remark = written.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"#"));
+        assert!(remark || folded(&again.profile) == written);
+    }
+});

@@ -1,0 +1,39 @@
+//! `perf script` text: no panic, and the same whatever the options keep.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pyrograph_format::{Count, Detail, Input, Options, READERS, Reading, ThreadDetail, write_folded};
+use pyrograph_profile::{LabelOptions, Profile, Tree};
+
+fn read(text: &[u8], options: &Options) -> Reading {
+    let reader = READERS.iter().find(|reader| reader.name() == "perf script").expect("the reader");
+    let input = Input::bytes("x", text).begin().expect("bytes in memory");
+    reader.read(input, options).expect("any bytes are read somehow")
+}
+
+fn folded(profile: &Profile) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_folded(&Tree::new(profile, &LabelOptions::default()), &mut out).expect("to memory");
+    out
+}
+
+fuzz_target!(|text: &[u8]| {
+    // Compressed input has a target of its own.
+    if text.starts_with(&[0x1f, 0x8b]) || text.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        return;
+    }
+    let totals = read(text, &Options::default());
+    let folded_totals = folded(&totals.profile);
+    assert!(folded_totals.split(|&byte| byte == b'\n').is_sorted_by(|a, b| a <= b || b.is_empty()));
+    let samples = read(text, &Options { detail: Detail::Samples, ..Options::default() });
+    assert_eq!(folded(&samples.profile), folded_totals);
+    assert_eq!(samples.warnings, totals.warnings);
+    let options = Options {
+        threads: ThreadDetail::Thread,
+        count: Count::Samples,
+        unknown_addresses: true,
+        addresses: true,
+        ..Options::default()
+    };
+    read(text, &options);
+});
