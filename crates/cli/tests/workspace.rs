@@ -12,7 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("symbol", &[]),
     ("resolve", &["event", "unwind", "symbol", "profile"]),
     ("record", &["event"]),
-    ("format", &["profile"]),
+    ("format", &["event", "profile", "resolve", "symbol"]),
     ("analyze", &["profile"]),
     ("render", &["analyze", "profile"]),
 ];

@@ -38,6 +38,7 @@ pub use atomic_file::write_file;
 pub use detect::detect;
 pub use inline::{Call, expand_inlined};
 pub use input::{Head, Input};
+pub use pyrograph_resolve::{Locator, SymbolOptions};
 pub use read::{Count, Detail, Options, READERS, ReadError, Reader, Reading, ThreadDetail, read};
 pub use warnings::{Place, Warning, WarningKind, Warnings};
 pub use write::{WRITERS, Writer, write_folded, writer_for};

@@ -1,10 +1,12 @@
 //! Readers: one file a format.
 
 mod folded;
+mod perf_data;
 mod perf_script;
 
-pub(crate) use perf_script::tidy_name;
+pub(crate) use perf_script::{is_java, tidy_name};
 use pyrograph_profile::Profile;
+use pyrograph_resolve::SymbolOptions;
 
 use crate::warnings::{WarningKind, Warnings};
 use crate::{Head, Input, detect};
@@ -37,10 +39,11 @@ pub struct Reading {
 }
 
 /// Every format that can be read; the first that recognizes an input gets it.
-pub static READERS: &[&dyn Reader] = &[&perf_script::PerfScript, &folded::Folded];
+pub static READERS: &[&dyn Reader] =
+    &[&perf_data::PerfData, &perf_script::PerfScript, &folded::Folded];
 
 /// What to keep of an input. The default keeps totals of the first event, by process name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Totals or single samples.
     pub detail: Detail,
@@ -57,6 +60,24 @@ pub struct Options {
     pub addresses: bool,
     /// How many threads may parse; 0 for as many as there are CPUs.
     pub workers: usize,
+    /// Where to find symbols, for formats that hold addresses, and whether to add inlined calls.
+    pub symbols: SymbolOptions,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            detail: Detail::default(),
+            threads: ThreadDetail::default(),
+            count: Count::default(),
+            event: None,
+            unknown_addresses: false,
+            addresses: false,
+            workers: 0,
+            // Nothing that is written so far shows lines.
+            symbols: SymbolOptions { lines: false, ..SymbolOptions::default() },
+        }
+    }
 }
 
 /// Totals or single samples.
@@ -107,6 +128,14 @@ pub enum ReadError {
     Empty {
         /// The input.
         name: String,
+    },
+    /// It is what it should be, but there is nothing to show.
+    #[error("read {name}: {reason}")]
+    Nothing {
+        /// The input.
+        name: String,
+        /// Why.
+        reason: String,
     },
     /// No reader knows it.
     #[error("read {name}: not a known format ({known})")]

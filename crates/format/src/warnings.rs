@@ -25,12 +25,35 @@ pub enum WarningKind {
     InvalidUtf8,
     /// Samples of an event (this one) that was not chosen. They were read, but are not counted.
     OtherEvent(String),
+    /// Samples were lost while they were recorded.
+    LostSamples,
+    /// A record that is damaged was left out.
+    UnreadableRecord,
+    /// A stack whose copy was too small to hold it whole. It ends in a frame that says so.
+    CutStack,
+    /// A stack that could not be unwound to its end. It ends in a frame that says so.
+    BrokenStack,
+    /// A file that code ran in is not there, or not as it was. Functions in it have no names.
+    MissingFile(String),
+    /// Something stood in the way of better symbols.
+    Symbols(String),
+    /// The kernel's symbols are hidden from this user.
+    KernelHidden,
 }
 
 impl WarningKind {
     /// Whether something of the input is missing from the result though it was asked for.
     pub fn is_loss(&self) -> bool {
-        !matches!(self, Self::InvalidUtf8 | Self::OtherEvent(_))
+        matches!(
+            self,
+            Self::Truncated(_)
+                | Self::UnreadableSample
+                | Self::UnreadableLine
+                | Self::NoCount
+                | Self::CountOutOfRange
+                | Self::OneCount
+                | Self::UnreadableRecord
+        )
     }
 }
 
@@ -88,6 +111,20 @@ impl fmt::Display for Warning {
             WarningKind::OtherEvent(event) => {
                 write!(f, "{n} sample{s} of event {event} {was} not counted")
             }
+            WarningKind::LostSamples => write!(f, "{n} sample{s} {was} lost while recording"),
+            WarningKind::UnreadableRecord => write!(f, "{n} damaged record{s} {was} skipped"),
+            WarningKind::CutStack => {
+                write!(f, "{n} stack{s} {was} cut off by the size of the recorded copy")
+            }
+            WarningKind::BrokenStack => write!(f, "{n} stack{s} {was} not unwound to the end"),
+            WarningKind::MissingFile(path) => {
+                write!(f, "{path} is not here as it was recorded: functions in it have no names")
+            }
+            WarningKind::Symbols(reason) => f.write_str(reason),
+            WarningKind::KernelHidden => f.write_str(
+                "the kernel hides its symbols from this user; to permit them: \
+                 sudo sysctl kernel.kptr_restrict=0",
+            ),
         }?;
         for (index, place) in self.places.iter().enumerate() {
             f.write_str(if index == 0 { " (" } else { ", " })?;

@@ -26,7 +26,7 @@ mod join;
 mod name;
 mod worker;
 
-pub(crate) use name::tidy as tidy_name;
+pub(crate) use name::{is_java, tidy as tidy_name};
 
 use std::num::NonZero;
 use std::panic::resume_unwind;

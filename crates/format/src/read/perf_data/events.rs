@@ -18,8 +18,6 @@ pub struct Event {
     pub layout: Layout,
     /// Its name as it was asked for.
     pub name: String,
-    /// Its IDs.
-    pub ids: Vec<u64>,
     /// How many samples it has, those that tell of other events with it included.
     pub samples: u64,
     /// Where in a sample process and thread are.
@@ -29,7 +27,7 @@ pub struct Event {
 }
 
 impl Event {
-    fn new(attr: Attr, ids: Vec<u64>, order: ByteOrder) -> Self {
+    fn new(attr: Attr, order: ByteOrder) -> Self {
         use sample_type as field;
         let at = |wanted: u64, before: u64| {
             let words = (attr.sample_type & before).count_ones() as usize;
@@ -46,7 +44,6 @@ impl Event {
         Self {
             layout: Layout::with_order(&attr, order),
             name: default_name(&attr),
-            ids,
             samples: 0,
             tid_at: at(field::TID, before_tid),
             period_at: at(field::PERIOD, before_period),
@@ -95,6 +92,22 @@ impl Event {
             && self.attr.branch_sample_type & branch_sample::COUNTERS == 0
     }
 
+    /// Whether each thread has counts of its own.
+    pub fn inherits(&self) -> bool {
+        self.attr.has(flag::INHERIT)
+    }
+
+    /// Whether a record is a sample.
+    #[inline]
+    pub fn is_sample(&self, record: &[u8]) -> bool {
+        let bytes = record.first_chunk().copied().unwrap_or_default();
+        let found = match self.layout.order() {
+            ByteOrder::Little => u32::from_le_bytes(bytes),
+            ByteOrder::Big => u32::from_be_bytes(bytes),
+        };
+        found == kind::SAMPLE
+    }
+
     /// What the period is measured in.
     pub fn unit(&self) -> &'static str {
         use pyrograph_event::software::{CPU_CLOCK, TASK_CLOCK};
@@ -122,12 +135,12 @@ pub struct Events {
 
 impl Events {
     /// Adds one. There may be 65,535.
-    pub fn add(&mut self, attr: Attr, ids: Vec<u64>, order: ByteOrder) {
+    pub fn add(&mut self, attr: Attr, ids: &[u64], order: ByteOrder) {
         let Ok(index) = u16::try_from(self.list.len()) else { return };
-        for &id in &ids {
+        for &id in ids {
             self.by_id.entry(id).or_insert(index);
         }
-        self.list.push(Event::new(attr, ids, order));
+        self.list.push(Event::new(attr, order));
         self.alike = self.list.len() == 1;
     }
 
@@ -178,9 +191,4 @@ impl Events {
                 .or_else(|| position(&|event| event.is_called(wanted))),
         }
     }
-}
-
-/// Whether a record is a sample.
-pub fn is_sample(record_kind: u32) -> bool {
-    record_kind == kind::SAMPLE
 }

@@ -24,9 +24,7 @@ pub mod number {
     pub const EVENT_DESC: u32 = 12;
     pub const GROUP_DESC: u32 = 17;
     pub const SAMPLE_TIME: u32 = 21;
-    pub const CLOCKID: u32 = 23;
     pub const DIR_FORMAT: u32 = 24;
-    pub const COMPRESSED: u32 = 27;
 }
 
 /// Size of what every record begins with.

@@ -13,7 +13,7 @@ use super::events::Events;
 use super::features::{EventDescription, Features, number};
 use super::fields::{Fields, slice, text};
 use super::header::{FileHeader, words_of};
-use super::records::{self, Records};
+use super::records::{self, RawRecord, Records};
 use super::unpack;
 use crate::Head;
 
@@ -138,7 +138,7 @@ impl Recording {
         }
         let mut events = Events::default();
         for (attr, ids) in header.attrs.iter().take(MOST_EVENTS) {
-            events.add(*attr, ids.clone(), order);
+            events.add(*attr, ids, order);
         }
         events.describe(&features.events);
         let mut damage = Vec::new();
@@ -188,34 +188,165 @@ impl Recording {
     /// Goes through all records once, unpacking what is packed.
     fn order_records(&mut self) -> io::Result<()> {
         let mut index = Vec::new();
-        for number in 0..self.parts.len() {
-            if self.is_packed(number) {
-                let part = &self.parts[number];
+        // What the records tell changes all but the bytes they are in.
+        let mut parts = std::mem::take(&mut self.parts);
+        for (number, part) in parts.iter_mut().enumerate() {
+            if is_packed(part.records(), self.order) {
                 let (bytes, damage) = unpack::unpack(part.records(), self.order)?;
                 self.damage.extend(damage);
                 let end = bytes.len();
-                self.parts[number] = Part { bytes, start: 0, end };
+                *part = Part { bytes, start: 0, end };
             }
-            self.index_part(number, &mut index);
+            self.index_part(number, part, &mut index);
         }
+        self.parts = parts;
+        self.events.describe(&std::mem::take(&mut self.features.events));
         // Each CPU's records are sorted, and the sort merges runs. Equal times keep their order.
         index.sort_by_key(|&(time, _)| time);
         self.index = index;
         Ok(())
     }
 
-    fn is_packed(&self, part: usize) -> bool {
-        let is_packed =
-            |kind: u32| matches!(kind, records::COMPRESSED | records::COMPRESSED2);
-        // They come after what is known from the start, and from then on nothing else does.
-        const NEAR: usize = 100_000;
-        let mut records = Records::new(self.parts[part].records(), self.order).take(NEAR);
-        records.any(|record| is_packed(record.kind))
+    fn index_part(&mut self, number: usize, part: &Part, index: &mut Vec<(u64, u64)>) {
+        let mut records = Records::new(part.records(), self.order);
+        // Of a record that has no time it is known only what it came after.
+        let mut last = 0;
+        for record in &mut records {
+            if record.kind >= kind::FIRST_OF_PERF {
+                self.record_of_perf(&record);
+                continue;
+            }
+            let Some(event) = self.events.of_any(record.bytes) else { continue };
+            let layout = &self.events.list[event].layout;
+            last = layout.time(record.bytes).unwrap_or(last);
+            let Some(place) = Place::new(number, part.start + record.offset, event) else {
+                self.damage.push("the file is too large".to_owned());
+                break;
+            };
+            match record.kind {
+                kind::SAMPLE => self.count_sample(event, record.bytes),
+                kind::CALLCHAIN_DEFERRED => self.keep_deferred(event, record.bytes, place),
+                kind::MMAP => self.find_kernel(event, record.bytes),
+                _ => {}
+            }
+            index.push((last, place.number()));
+        }
+        if let Some(reason) = records.damage() {
+            let at = part.start + records.offset();
+            self.damage.push(format!("{reason}, at byte {at} of {}", part.end));
+        }
     }
 
-    fn index_part(&mut self, number: usize, index: &mut Vec<(u64, u64)>) {
-        let part = std::mem::replace(&mut self.parts[number].end, 0);
-        let bytes: *const Part = &raw const self.parts[number];
-        let _ = (part, bytes, index);
+    /// Counts a sample, for all events that it tells of.
+    fn count_sample(&mut self, event: usize, record: &[u8]) {
+        self.events.list[event].samples += 1;
+        if !self.events.list[event].leads_group() {
+            return;
+        }
+        let layout = self.events.list[event].layout;
+        let Ok(Record::Sample(sample)) = layout.decode(record) else { return };
+        for value in sample.read.iter().flat_map(|values| values.iter()) {
+            if let Some(other) = value.id.and_then(|id| self.events.index(id)) {
+                self.events.list[other].samples += u64::from(other != event);
+            }
+        }
     }
+
+    fn keep_deferred(&mut self, event: usize, record: &[u8], place: Place) {
+        let layout = &self.events.list[event].layout;
+        if let Ok(Record::CallchainDeferred(deferred)) = layout.decode(record) {
+            let thread = deferred.id.tid.unwrap_or(-1);
+            self.deferred.insert((thread, deferred.cookie), place.number());
+        }
+    }
+
+    /// `[kernel.kallsyms]_text` is mapped from the address of that symbol on.
+    fn find_kernel(&mut self, event: usize, record: &[u8]) {
+        let layout = &self.events.list[event].layout;
+        if let Ok(Record::Mmap(mapping)) = layout.decode(record)
+            && mapping.pid == -1
+            && mapping.path.starts_with(b"[kernel.kallsyms]_")
+        {
+            self.kernel_start = Some(mapping.offset);
+        }
+    }
+
+    /// A record that perf wrote itself.
+    fn record_of_perf(&mut self, record: &RawRecord<'_>) -> Option<()> {
+        let order = self.order;
+        let mut from = Fields::new(&record.bytes[Header::SIZE..], order);
+        match record.kind {
+            records::HEADER_ATTR if self.events.list.len() < MOST_EVENTS => {
+                // The second word of the attributes is their size; IDs follow.
+                let size = Fields::new(from.rest().get(4..)?, order).u32()?;
+                let attr = from.take(usize::try_from(size).ok()?)?;
+                let ids = words_of(from.rest(), order);
+                self.events.add(Attr::parse(attr, order), &ids, order);
+            }
+            records::HEADER_TRACING_DATA => self.tracing_data = record.payload.to_vec(),
+            records::HEADER_BUILD_ID => self.features.add_build_ids(record.bytes, order),
+            records::EVENT_UPDATE => {
+                const NAME: u64 = 2;
+                let (what, id) = (from.u64()?, from.u64()?);
+                if what == NAME {
+                    let name = text(from.rest());
+                    self.events.describe(&[EventDescription { name, ids: vec![id] }]);
+                }
+            }
+            records::HEADER_FEATURE => {
+                let feature = u32::try_from(from.u64()?).ok()?;
+                self.features.add(feature, from.rest(), order);
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// The record at a place.
+    pub fn record_at(&self, place: Place) -> &[u8] {
+        let part = &self.parts[place.part()];
+        let rest = part.bytes.get(place.offset()..part.end).unwrap_or_default();
+        let size = rest.get(6..8).map_or(0, |size| match self.order {
+            ByteOrder::Little => u16::from_le_bytes([size[0], size[1]]),
+            ByteOrder::Big => u16::from_be_bytes([size[0], size[1]]),
+        });
+        rest.get(..usize::from(size)).unwrap_or_default()
+    }
+
+    /// The user part of a thread's callchains that were told later.
+    fn deferred(&self, sample: &Sample<'_>) -> Option<Callchain<'_>> {
+        if self.deferred.is_empty() {
+            return None;
+        }
+        let cookie = sample.callchain.entries().find_map(|entry| match entry {
+            pyrograph_event::Entry::Cookie(cookie) => Some(cookie),
+            _ => None,
+        })?;
+        let place = *self.deferred.get(&(sample.id.tid.unwrap_or(-1), cookie))?;
+        let place = Place::from_number(place);
+        match self.events.list[place.event()].layout.decode(self.record_at(place)) {
+            Ok(Record::CallchainDeferred(deferred)) => Some(deferred.callchain),
+            _ => None,
+        }
+    }
+}
+
+impl SampleSource for Recording {
+    fn sample(&self, place: u64) -> Option<(Sample<'_>, Extra<'_>)> {
+        let place = Place::from_number(place);
+        let event = &self.events.list[place.event()];
+        let Ok(Record::Sample(sample)) = event.layout.decode(self.record_at(place)) else {
+            return None;
+        };
+        let deferred = self.deferred(&sample);
+        Some((sample, Extra { deferred, branches_are_calls: event.branches_are_calls() }))
+    }
+}
+
+/// Whether records are packed: then all samples are.
+fn is_packed(bytes: &[u8], order: ByteOrder) -> bool {
+    let first = Records::new(bytes, order).find(|record| {
+        matches!(record.kind, kind::SAMPLE | records::COMPRESSED | records::COMPRESSED2)
+    });
+    first.is_some_and(|record| record.kind != kind::SAMPLE)
 }

@@ -10,8 +10,6 @@ pub const HEADER_ATTR: u32 = 64;
 pub const HEADER_TRACING_DATA: u32 = 66;
 /// A file's build ID, in a pipe.
 pub const HEADER_BUILD_ID: u32 = 67;
-/// All buffers have been read once.
-pub const FINISHED_ROUND: u32 = 68;
 /// Data of a hardware trace. It follows the record.
 pub const AUXTRACE: u32 = 71;
 /// An event's name or unit.

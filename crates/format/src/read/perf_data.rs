@@ -1,0 +1,189 @@
+//! `perf.data`, what `perf record` writes.
+//!
+//! The file is mapped, and one pass makes an index: time and place of every record. The index is
+//! sorted by time (each CPU's records are sorted already), and the records are taken in that order,
+//! where they are: nothing is copied. Samples are unwound by several threads. What cannot be read
+//! where it is (from a pipe, or packed with `perf record -z`) is first written to a temporary file.
+//!
+//! Source of the format: `tools/perf/Documentation/perf.data-file-format.txt` in the kernel's
+//! source, and `include/uapi/linux/perf_event.h` for the records that the kernel writes.
+
+mod events;
+mod features;
+mod fields;
+mod files;
+mod header;
+mod names;
+mod recording;
+mod records;
+mod unpack;
+
+use std::num::NonZero;
+
+use hashbrown::HashMap;
+use pyrograph_event::Record;
+use pyrograph_profile::ValueType;
+use pyrograph_resolve::{Arch, Feed, Files, NATIVE, Resolved, Resolver};
+
+use self::events::Event;
+use self::files::RecordedFiles;
+use self::recording::{Place, Recording};
+use super::{Count, Detail, Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::warnings::{WarningKind, Warnings};
+
+/// See the module.
+pub struct PerfData;
+
+impl Reader for PerfData {
+    fn name(&self) -> &'static str {
+        "perf.data"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        header::detect(head)
+    }
+
+    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let recording = Recording::open(input)
+            .map_err(|source| ReadError::Io { name: name.clone(), source })?;
+        let mut warnings = Warnings::default();
+        for damage in &recording.damage {
+            warnings.add(WarningKind::Truncated(format!("{name}: {damage}")), 1, []);
+        }
+        let chosen = recording.events.choose(options.event.as_deref());
+        for (number, event) in recording.events.list.iter().enumerate() {
+            if Some(number) != chosen && event.samples > 0 {
+                let kind = WarningKind::OtherEvent(event.name.clone());
+                warnings.add(kind, event.samples, []);
+            }
+        }
+        let Some(chosen) = chosen else {
+            if recording.events.list.iter().all(|event| event.samples == 0) {
+                let reason = "there is no sample in it".to_owned();
+                return Err(ReadError::Nothing { name, reason });
+            }
+            return Ok(Reading { warnings, ..Reading::default() });
+        };
+        let event = &recording.events.list[chosen];
+        let resolved = resolve(&recording, chosen, options);
+        warn(&resolved, &mut warnings);
+        let profile = names::tidy(resolved.profile);
+        Ok(Reading { profile, warnings, event: Some(event.name.clone()) })
+    }
+}
+
+/// Follows all records and resolves the samples of one event.
+fn resolve(recording: &Recording, chosen: usize, options: &Options) -> Resolved {
+    let event = &recording.events.list[chosen];
+    let resolver = Resolver::new(
+        RecordedFiles::new(recording, options.symbols.locator.clone()),
+        pyrograph_resolve::Options {
+            value_type: ValueType::new(&event.name, event.unit()),
+            count_samples: options.count == Count::Samples,
+            keep_time: options.detail == Detail::Samples,
+            user_only: false,
+            addresses: options.unknown_addresses,
+            arch: arch(recording),
+            symbols: options.symbols.clone(),
+        },
+    );
+    let workers = match options.workers {
+        0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+        workers => workers,
+    };
+    let (resolved, ()) = resolver.resolve(recording, workers, |feed| {
+        let count_samples = options.count == Count::Samples;
+        let mut follow = Follow { recording, chosen, count_samples, counts: HashMap::default() };
+        for &(_, place) in &recording.index {
+            follow.record(place, feed);
+        }
+    });
+    resolved
+}
+
+fn arch(recording: &Recording) -> Arch {
+    match recording.features.arch.as_deref() {
+        Some("aarch64" | "arm64") => Arch::Aarch64,
+        Some("x86_64") => Arch::X86_64,
+        _ => NATIVE,
+    }
+}
+
+/// Takes the records in the order of time.
+struct Follow<'a> {
+    recording: &'a Recording,
+    chosen: usize,
+    count_samples: bool,
+    /// The last count of each event, where samples tell counts; of each thread's, where threads
+    /// inherit events.
+    counts: HashMap<(u64, i32), u64, foldhash::fast::FixedState>,
+}
+
+impl Follow<'_> {
+    #[inline]
+    fn record<F: Files>(&mut self, number: u64, feed: &mut Feed<'_, F>) {
+        let place = Place::from_number(number);
+        let bytes = self.recording.record_at(place);
+        let event = &self.recording.events.list[place.event()];
+        if !event.is_sample(bytes) {
+            match event.layout.decode(bytes) {
+                Ok(record) => feed.record(&record),
+                Err(_) => feed.unreadable(),
+            }
+            return;
+        }
+        let value = if event.has_counts() {
+            self.counted(place, event, bytes)
+        } else {
+            (place.event() == self.chosen).then(|| event.period(bytes))
+        };
+        if let Some(value) = value {
+            let (pid, tid) = event.pid_tid(bytes);
+            feed.sample(pid, tid, number, if self.count_samples { 1 } else { value });
+        }
+    }
+
+    /// What a sample that tells counts says of the chosen event: by how much its count has grown.
+    fn counted(&mut self, place: Place, event: &Event, bytes: &[u8]) -> Option<u64> {
+        let Ok(Record::Sample(sample)) = event.layout.decode(bytes) else {
+            return (place.event() == self.chosen).then_some(0);
+        };
+        let thread = if event.inherits() { sample.id.tid.unwrap_or(-1) } else { 0 };
+        let mut grown = None;
+        for value in sample.read.iter().flat_map(|values| values.iter()) {
+            let Some(id) = value.id.or(sample.id.id) else { continue };
+            if self.recording.events.index(id).unwrap_or(place.event()) != self.chosen {
+                continue;
+            }
+            let before = self.counts.insert((id, thread), value.value).unwrap_or(0);
+            let growth = value.value.saturating_sub(before);
+            grown = Some(grown.unwrap_or(0) + growth).filter(|&growth| growth > 0);
+        }
+        grown
+    }
+}
+
+/// What makes the result less than whole.
+fn warn(resolved: &Resolved, warnings: &mut Warnings) {
+    let stats = &resolved.stats;
+    let mut count = |kind: WarningKind, count: u64| {
+        if count > 0 {
+            warnings.add(kind, count, []);
+        }
+    };
+    count(WarningKind::LostSamples, stats.lost);
+    count(WarningKind::UnreadableRecord, stats.unreadable);
+    count(WarningKind::CutStack, stats.truncated);
+    count(WarningKind::BrokenStack, stats.broken);
+    for path in &stats.missing_files {
+        count(WarningKind::MissingFile(path.clone()), 1);
+    }
+    for warning in &stats.names.warnings {
+        count(WarningKind::Symbols(warning.to_string()), 1);
+    }
+    if stats.names.kernel_hidden {
+        count(WarningKind::KernelHidden, 1);
+    }
+}

@@ -1,0 +1,173 @@
+//! Where the files are that a recording's processes had mapped.
+//!
+//! A file is used if its build ID is the one that the recording tells. Where the recording tells
+//! none, a file is used if it has the path and the inode that were mapped and the recording was made
+//! on this machine, or if it is in the directory that the user named as a copy of that machine's
+//! file system.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use pyrograph_resolve::{Files, Identity, Locator, MappedFile, open_regular, own_vdso};
+use pyrograph_symbol::{BuildId, Module, Source};
+
+use super::recording::Recording;
+
+/// The kernel, as build-ID tables name it.
+const KERNEL: &str = "[kernel.kallsyms]";
+
+/// Finds the files of a recording.
+pub struct RecordedFiles {
+    locator: Locator,
+    build_ids: BTreeMap<String, Vec<u8>>,
+    same_machine: bool,
+    same_kernel: bool,
+    kernel_start: Option<u64>,
+    written: Option<SystemTime>,
+}
+
+impl RecordedFiles {
+    /// Those of `recording`, looked for where `locator` says.
+    pub fn new(recording: &Recording, locator: Locator) -> Self {
+        let features = &recording.features;
+        let is = |told: &Option<String>, file: &str| {
+            let ours = std::fs::read_to_string(file).unwrap_or_default();
+            told.as_ref().is_none_or(|told| told == ours.trim_end())
+        };
+        let same_machine = is(&features.hostname, "/proc/sys/kernel/hostname");
+        Self {
+            locator,
+            build_ids: features.build_ids.clone(),
+            same_machine,
+            same_kernel: same_machine && is(&features.os_release, "/proc/sys/kernel/osrelease"),
+            kernel_start: recording.kernel_start,
+            written: recording.written,
+        }
+    }
+
+    fn build_id(&self, mapped: &MappedFile<'_>, path: &str) -> Option<BuildId> {
+        match mapped.identity {
+            Identity::BuildId(bytes) => BuildId::new(bytes),
+            _ => self.build_ids.get(path).and_then(|bytes| BuildId::new(bytes)),
+        }
+    }
+
+    /// By its path alone.
+    fn open_unidentified(&self, path: &Path, identity: &Identity) -> Option<File> {
+        if let Some(root) = &self.locator.symfs {
+            return open_regular(&root.join(path.strip_prefix("/").unwrap_or(path)));
+        }
+        let file = open_regular(path).filter(|_| self.same_machine)?;
+        let changed = file.metadata().ok()?.modified().ok();
+        let is_older = changed.zip(self.written).is_none_or(|(changed, at)| changed <= at);
+        (is_older && identity.may_be(&file)).then_some(file)
+    }
+
+    /// A file that perf keeps for a build ID beside what all kinds of files have.
+    fn cached(&self, id: &[u8], name: &str) -> Option<PathBuf> {
+        let id = BuildId::new(id)?.to_string();
+        let cache = self.locator.build_id_cache.as_ref()?;
+        let path = cache.join(".build-id").join(id.get(..2)?).join(id.get(2..)?).join(name);
+        path.is_file().then_some(path)
+    }
+}
+
+impl Files for RecordedFiles {
+    fn open(&mut self, mapped: &MappedFile<'_>) -> Option<(File, bool)> {
+        let path = mapped.path.strip_suffix(" (deleted)").unwrap_or(mapped.path);
+        if !path.starts_with('/') {
+            return None;
+        }
+        let file = match self.build_id(mapped, path) {
+            Some(id) => self.locator.open_module(Path::new(path), Some(&id)).ok(),
+            None => self.open_unidentified(Path::new(path), mapped.identity),
+        };
+        file.map(|file| (file, true))
+    }
+
+    fn perf_map(&mut self, pid: i32) -> Option<File> {
+        let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
+        match &self.locator.symfs {
+            Some(root) => open_regular(&root.join(path.strip_prefix("/").ok()?)),
+            None => open_regular(&path).filter(|_| self.same_machine),
+        }
+    }
+
+    /// This kernel's own if it is the one that ran, and has not been started anew since: it is
+    /// elsewhere in memory after each start. Otherwise the copy that perf keeps.
+    fn kallsyms(&mut self) -> Option<PathBuf> {
+        let starts_there = |path: &Path| {
+            self.kernel_start.is_none_or(|start| first_symbols(path).contains(&start))
+        };
+        let told = self.build_ids.get(KERNEL);
+        let is_ours = match (told, own_kernel_build_id()) {
+            (Some(told), Some(ours)) => *told == ours,
+            (Some(_), None) => false,
+            (None, _) => self.same_kernel,
+        };
+        let own = PathBuf::from("/proc/kallsyms");
+        if is_ours && starts_there(&own) {
+            return Some(own);
+        }
+        self.cached(told?, "kallsyms").filter(|path| starts_there(path))
+    }
+
+    fn vdso(&mut self) -> Option<Vec<u8>> {
+        let own = own_vdso().map(<[u8]>::to_vec);
+        match self.build_ids.get("[vdso]") {
+            Some(id) => {
+                let is_it = |bytes: &Vec<u8>| {
+                    let source = Source { path: "[vdso]", ..Source::default() };
+                    let module = Module::from_bytes(bytes.clone(), source).ok();
+                    let found = module.and_then(|module| module.build_id().cloned());
+                    found.zip(BuildId::new(id)).is_some_and(|(a, b)| a.agrees_with(&b))
+                };
+                let cached = || std::fs::read(self.cached(id, "vdso")?).ok();
+                own.filter(is_it).or_else(cached).filter(is_it)
+            }
+            None => own.filter(|_| self.same_kernel),
+        }
+    }
+}
+
+/// The addresses of the symbols by which perf tells where a kernel is.
+fn first_symbols(path: &Path) -> Vec<u64> {
+    let Ok(file) = File::open(path) else { return Vec::new() };
+    let mut found = Vec::new();
+    for line in BufReader::new(file).split(b'\n').map_while(Result::ok) {
+        if !(line.ends_with(b" _text") || line.ends_with(b" _stext")) {
+            continue;
+        }
+        let digits = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+        let address = std::str::from_utf8(digits).ok();
+        found.extend(address.and_then(|digits| u64::from_str_radix(digits, 16).ok()));
+        // They stand near the beginning, and each stands once.
+        if found.len() == 2 {
+            break;
+        }
+    }
+    found
+}
+
+/// The running kernel's build ID, from its notes.
+fn own_kernel_build_id() -> Option<Vec<u8>> {
+    const BUILD_ID: u32 = 3;
+    let notes = std::fs::read("/sys/kernel/notes").ok()?;
+    let mut rest = notes.as_slice();
+    let word = |bytes: &[u8], at: usize| {
+        bytes.get(at..)?.first_chunk().map(|word| u32::from_ne_bytes(*word))
+    };
+    loop {
+        let (name, size, kind) = (word(rest, 0)?, word(rest, 4)?, word(rest, 8)?);
+        let name_end = 12usize.checked_add(usize::try_from(name).ok()?)?;
+        let start = name_end.checked_next_multiple_of(4)?;
+        let end = start.checked_add(usize::try_from(size).ok()?)?;
+        if kind == BUILD_ID && rest.get(12..name_end)? == b"GNU\0" {
+            return rest.get(start..end).map(<[u8]>::to_vec);
+        }
+        rest = rest.get(end.checked_next_multiple_of(4)?..)?;
+    }
+}
