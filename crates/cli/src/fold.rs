@@ -23,6 +23,7 @@ const SKIPPED: u8 = 3;
 /// two; compressed with gzip or zstd, or not. Options that stackcollapse-perf.pl has mean the same
 /// here.
 #[derive(clap::Args)]
+#[expect(rustdoc::broken_intra_doc_links, reason = "clap shows these texts as they are")]
 #[command(after_help = "\
 Examples:
   perf script | pyrograph fold > stacks.folded

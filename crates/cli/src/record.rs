@@ -23,6 +23,7 @@ use crate::units::{counted, grouped, parse_duration, percent};
 /// Stacks are right without frame pointers: registers and a copy of the stack are sampled and
 /// unwound with the program's own tables. Ctrl-C ends the recording and writes the graph.
 #[derive(clap::Args)]
+#[expect(rustdoc::broken_intra_doc_links, reason = "clap shows these texts as they are")]
 #[command(after_help = "\
 Examples:
   pyrograph record -- ./app --its-flags       start it, follow its children and threads
