@@ -20,6 +20,7 @@
 //! assert_eq!(tree.total(0), 3);
 //! ```
 
+mod children;
 mod frame;
 mod ids;
 mod merge;

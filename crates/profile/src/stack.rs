@@ -1,7 +1,6 @@
 //! Stacks, as a tree of (parent stack, frame) pairs.
 
-use hashbrown::HashTable;
-
+use crate::children::Children;
 use crate::{FrameId, StackId};
 
 /// Interned stacks: equal stacks have equal [`StackId`]s, and a stack shares its callers with all
@@ -10,16 +9,7 @@ use crate::{FrameId, StackId};
 pub struct Stacks {
     parent: Vec<StackId>,
     frame: Vec<FrameId>,
-    index: HashTable<Entry>,
-}
-
-/// A row again, beside its identifier: large tables do not fit in the CPU's caches, and so each look
-/// at a row from the index would wait for memory.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    parent: StackId,
-    frame: FrameId,
-    id: StackId,
+    children: Children,
 }
 
 impl Default for Stacks {
@@ -28,7 +18,7 @@ impl Default for Stacks {
         Self {
             parent: vec![StackId::ROOT],
             frame: vec![FrameId(u32::MAX)],
-            index: HashTable::new(),
+            children: Children::default(),
         }
     }
 }
@@ -36,17 +26,13 @@ impl Default for Stacks {
 impl Stacks {
     /// The stack that has `frame` called from `parent`, which is added if it is new.
     pub fn intern(&mut self, parent: StackId, frame: FrameId) -> StackId {
-        let hash = hash(parent, frame);
-        let found = self.index.find(hash, |entry| entry.parent == parent && entry.frame == frame);
-        if let Some(entry) = found {
-            return entry.id;
+        let new = StackId::from_index(self.parent.len());
+        if let Some(known) = self.children.find_or_add(parent.0, frame.0, new.0) {
+            return StackId(known);
         }
-        let id = StackId::from_index(self.parent.len());
         self.parent.push(parent);
         self.frame.push(frame);
-        let entry = Entry { parent, frame, id };
-        self.index.insert_unique(hash, entry, |entry| self::hash(entry.parent, entry.frame));
-        id
+        new
     }
 
     /// The stack of `frames`, root first.
@@ -78,14 +64,6 @@ impl Stacks {
     pub fn is_empty(&self) -> bool {
         self.parent.len() == 1
     }
-}
-
-/// A multiplicative hash of the pair; its high bits, which `hashbrown` uses to tell entries of a
-/// group apart, are folded into the low ones that choose the group.
-fn hash(parent: StackId, frame: FrameId) -> u64 {
-    let pair = u64::from(parent.0) << 32 | u64::from(frame.0);
-    let wide = u128::from(pair ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
-    (wide >> 64) as u64 ^ wide as u64
 }
 
 #[cfg(test)]

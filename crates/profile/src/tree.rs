@@ -1,7 +1,6 @@
 //! The folded projection of a profile: one label a frame, equal paths merged.
 
-use hashbrown::HashTable;
-
+use crate::children::Children;
 use crate::{
     Frame, FrameId, FrameKind, NodeId, Profile, StackId, StringId, Strings, Thread, ValueType,
 };
@@ -141,7 +140,7 @@ struct Builder<'a> {
     options: &'a LabelOptions,
     /// The label of each frame.
     labels: Vec<StringId>,
-    index: HashTable<NodeId>,
+    children: Children,
     tree: Tree,
 }
 
@@ -168,7 +167,7 @@ impl<'a> Builder<'a> {
             frame: vec![None],
             self_values: vec![vec![0]; columns],
         };
-        Self { profile, options, labels, index: HashTable::new(), tree }
+        Self { profile, options, labels, children: Children::default(), tree }
     }
 
     fn build(mut self) -> Tree {
@@ -255,15 +254,10 @@ impl<'a> Builder<'a> {
         kind: FrameKind,
         frame: Option<FrameId>,
     ) -> NodeId {
-        let hash = hash(parent, name);
-        let (parents, names) = (&self.tree.parent, &self.tree.name);
-        let found = self
-            .index
-            .find(hash, |&node| parents[node.index()] == parent && names[node.index()] == name);
-        if let Some(&node) = found {
-            return node;
-        }
         let node = NodeId::from_index(self.tree.parent.len());
+        if let Some(known) = self.children.find_or_add(parent.0, name.0, node.0) {
+            return NodeId(known);
+        }
         self.tree.parent.push(parent);
         self.tree.name.push(name);
         self.tree.kind.push(kind);
@@ -271,10 +265,6 @@ impl<'a> Builder<'a> {
         for column in &mut self.tree.self_values {
             column.push(0);
         }
-        let (parents, names) = (&self.tree.parent, &self.tree.name);
-        self.index.insert_unique(hash, node, |&node| {
-            self::hash(parents[node.index()], names[node.index()])
-        });
         node
     }
 }
@@ -303,13 +293,6 @@ impl NodeOfStack {
     fn set(&mut self, stack: StackId, node: NodeId) {
         self.rows[stack.index()] = (self.round, node);
     }
-}
-
-/// As for stacks: see `stack.rs`.
-fn hash(parent: NodeId, name: StringId) -> u64 {
-    let pair = u64::from(parent.0) << 32 | u64::from(name.0);
-    let wide = u128::from(pair ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
-    (wide >> 64) as u64 ^ wide as u64
 }
 
 /// The label of a frame. Without a symbol it is the module's file name and the offset in it, or the
