@@ -52,7 +52,7 @@ def walk(functions, depth):
         base, name, module = functions[at]
         offset = 4 * skewed(200) + 1
         frames.append(f"\t{base + offset:16x} {name}+0x{offset:x} ({module})\n")
-        at = calls[id(functions)][at][skewed(5, 60)]
+        at = calls[id(functions)][at][skewed(5, 30)]
     return frames
 
 
