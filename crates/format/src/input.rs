@@ -12,9 +12,9 @@ const LAYERS: usize = 3;
 
 /// An input that was opened but not looked into yet.
 ///
-/// Files are read, not mapped: a copy through a buffer that stays in the CPU's cache costs less
-/// than the page faults of a mapping, the memory in use does not grow with the file, and a file
-/// that is cut short meanwhile cannot kill the process.
+/// Files are read, not mapped. A mapping would save a seventh of the time that text takes (0.04 s a
+/// GB); but so the memory in use does not grow with the file, a file that is cut short meanwhile
+/// cannot kill the process, and pipes and compressed files take the same way.
 pub struct Input {
     name: String,
     source: Box<dyn Read + Send>,

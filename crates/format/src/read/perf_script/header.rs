@@ -215,7 +215,7 @@ fn number(digits: &[u8]) -> Option<u64> {
         number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
     }
     rest.iter().try_fold(number, |number, &digit| {
-        let digit = digit.is_ascii_digit().then_some(digit - b'0')?;
+        let digit = digit.is_ascii_digit().then(|| digit - b'0')?;
         number.checked_mul(10)?.checked_add(u64::from(digit))
     })
 }
@@ -375,6 +375,9 @@ mod tests {
             "c6d7895aac9 LazyCompile:~body_0 evalmachine.<anonymous>:1 (/tmp/perf-31912.map)",
             "# time of first sample : 123.5",
             "99999999999999999999 1",
+            // Found by fuzzing.
+            "app 1234567890123456789 1234567890123456789/ cycles:x",
+            "app 12345678901234567890!: cycles",
         ] {
             check(line, "none");
         }
