@@ -15,6 +15,8 @@ use pyrograph_render::{
     svg_message,
 };
 
+use crate::symbols::SymbolArgs;
+
 /// Where `--cp` keeps its colours.
 const PALETTE_MAP: &str = "palette.map";
 
@@ -25,6 +27,7 @@ const PALETTE_MAP: &str = "palette.map";
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
+  pyrograph flamegraph perf.data -o graph.svg      what `perf record -g` wrote
   pyrograph flamegraph perf.txt > graph.svg        `perf script` text, or folded stacks
   perf script | pyrograph flamegraph -o graph.svg
   pyrograph flamegraph --colors java --title 'Checkout' stacks.folded.gz > graph.svg
@@ -166,6 +169,9 @@ pub struct Args {
     /// The event to draw where there are several [default: the first]
     #[arg(long, value_name = "EVENT")]
     event_filter: Option<String>,
+
+    #[command(flatten)]
+    symbols: SymbolArgs,
 }
 
 /// Draws a flame graph.
@@ -178,7 +184,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let inputs = inputs(&args.files)?;
     // A chart needs each sample and its time; everything else is drawn from totals.
     let detail = if args.flamechart { Detail::Samples } else { Detail::Totals };
-    let reading = Options { detail, event: args.event_filter.clone(), ..Options::default() };
+    let (event, symbols) = (args.event_filter.clone(), args.symbols.options());
+    let reading = Options { detail, event, symbols, ..Options::default() };
     let (profile, warnings) = match read(inputs, &reading) {
         Ok(read) => read,
         Err(error) => {

@@ -14,18 +14,21 @@ use pyrograph_format::{
 use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree};
 use pyrograph_symbol::{Module, Options as SymbolOptions, Source};
 
+use crate::symbols::SymbolArgs;
+
 /// Exit code when input had to be skipped and `--strict` was asked for.
 const SKIPPED: u8 = 3;
 
 /// Turn any input into folded stacks: one line a stack, sorted
 ///
-/// Inputs are told apart by their content: `perf script` text, or folded stacks with one count or
-/// two; compressed with gzip or zstd, or not. Options that stackcollapse-perf.pl has mean the same
+/// Inputs are told apart by their content: perf.data, `perf script` text, or folded stacks with one
+/// count or two; compressed with gzip or zstd, or not. Options that stackcollapse-perf.pl has mean the same
 /// here.
 #[derive(clap::Args)]
 #[expect(rustdoc::broken_intra_doc_links, reason = "clap shows these texts as they are")]
 #[command(after_help = "\
 Examples:
+  pyrograph fold perf.data > stacks.folded
   perf script | pyrograph fold > stacks.folded
   pyrograph fold --all perf.txt.gz | grep malloc | pyrograph flamegraph > malloc.svg
   pyrograph fold --event-filter page-faults monday.txt tuesday.txt -o faults.folded")]
@@ -85,6 +88,9 @@ pub struct Args {
     /// Exit with code 3 if any of the input had to be skipped
     #[arg(long)]
     strict: bool,
+
+    #[command(flatten)]
+    symbols: SymbolArgs,
 }
 
 /// What a sample counts.
@@ -134,6 +140,7 @@ fn read_options(args: &Args) -> Options {
         event: args.event_filter.clone(),
         unknown_addresses: args.addrs,
         addresses: args.inline,
+        symbols: args.symbols.options(),
         ..Options::default()
     }
 }

@@ -9,6 +9,7 @@ mod manual;
 mod output;
 mod progress;
 mod record;
+mod symbols;
 mod units;
 
 use std::ffi::OsString;
@@ -28,7 +29,7 @@ struct Cli {
 enum Verb {
     Record(record::Args),
     Fold(fold::Args),
-    Flamegraph(flamegraph::Args),
+    Flamegraph(Box<flamegraph::Args>),
     Completions(manual::CompletionArgs),
     Manual(manual::ManualArgs),
 }
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     let done = match arguments.verb {
         Verb::Record(args) => record::run(args),
         Verb::Fold(args) => fold::run(args),
-        Verb::Flamegraph(args) => flamegraph::run(args),
+        Verb::Flamegraph(args) => flamegraph::run(*args),
         Verb::Completions(args) => manual::completions(args),
         Verb::Manual(args) => manual::manual(args),
     };

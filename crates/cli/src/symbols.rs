@@ -1,0 +1,33 @@
+//! Where symbols are looked for: the options that all verbs have that read addresses.
+
+use std::path::PathBuf;
+
+use pyrograph_format::{Locator, SymbolOptions};
+
+/// For inputs that hold addresses, as perf.data does.
+#[derive(clap::Args)]
+pub struct SymbolArgs {
+    /// perf.data: a copy of the file system of the machine that it is from
+    #[arg(long, value_name = "DIR", help_heading = "Symbols")]
+    symfs: Option<PathBuf>,
+
+    /// perf.data: where separate debug files are; can be given several times
+    #[arg(long, value_name = "DIR", default_value = "/usr/lib/debug", help_heading = "Symbols")]
+    debug_dir: Vec<PathBuf>,
+
+    /// perf.data: leave out the calls that the compiler inlined
+    #[arg(long, help_heading = "Symbols")]
+    no_inline: bool,
+}
+
+impl SymbolArgs {
+    /// What they come to. Lines are not looked for: nothing that is written shows them.
+    pub fn options(&self) -> SymbolOptions {
+        let locator = Locator {
+            debug_dirs: self.debug_dir.clone(),
+            symfs: self.symfs.clone(),
+            ..Locator::default()
+        };
+        SymbolOptions { inlines: !self.no_inline, lines: false, locator }
+    }
+}

@@ -1,0 +1,292 @@
+//! `perf.data`, read directly and by way of `perf script`: both must show the same.
+//!
+//! Where the two differ, and why, is in docs/perf-data.md; [`alike`] evens out what is only another
+//! name for the same address. Tests that record are skipped where there is no `perf`.
+
+mod common;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{Folded, pyrograph, run};
+
+/// How much of the weight must be of the same stacks, in percent.
+const AGREE: f64 = 99.0;
+
+/// Whether `perf` can record here. If not, says that the test is skipped.
+fn has_perf(test: &str) -> bool {
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-e", "cpu-clock", "-o", "/dev/null", "true"]);
+    let can = perf.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    if !can {
+        eprintln!("skipped: {test} needs perf, and the permission to record");
+    }
+    can
+}
+
+/// The program that is recorded: known calls, and some page faults.
+fn program(folder: &Path) -> PathBuf {
+    let flags = ["gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"];
+    common::compile(&flags, "calls.c", folder)
+}
+
+/// Records the program with these options.
+fn record(folder: &Path, options: &[&str]) -> PathBuf {
+    let data = folder.join("perf.data");
+    let program = program(folder);
+    run(Command::new("perf").args(["record", "-q", "-F", "2999"]).args(options).args([
+        "-o".as_ref(),
+        data.as_os_str(),
+        "--".as_ref(),
+        program.as_os_str(),
+    ]));
+    data
+}
+
+fn fold(input: &Path, options: &[&str]) -> Folded {
+    let output = run(pyrograph().arg("fold").args(options).arg(input));
+    Folded::parse(&String::from_utf8(output.stdout).expect("names are text"))
+}
+
+fn fold_script(data: &Path, options: &[&str]) -> Folded {
+    let script = data.with_extension("txt");
+    let text = run(Command::new("perf").args(["script", "-i"]).arg(data)).stdout;
+    std::fs::write(&script, text).expect("a temporary file");
+    fold(&script, options)
+}
+
+/// A stack with what is only another name made equal: glibc has several for one address, of which
+/// perf shows an internal one, and marks for stacks that were cut off, which perf does not show.
+fn alike(stack: &[String]) -> Vec<String> {
+    let marks = ["[truncated]", "[unwinding failed]", "[user stack unreadable]"];
+    let mut names: Vec<String> = stack
+        .iter()
+        .filter(|frame| !marks.contains(&frame.as_str()))
+        .map(|frame| {
+            let frame = frame.trim_start_matches("__GI_").trim_start_matches('_');
+            frame.trim_end_matches("_impl").replace("dl_start_user", "start").replace(' ', "_")
+        })
+        .collect();
+    // glibc's `write` has its own body inlined, which perf finds only in separate debug files.
+    names.dedup();
+    names
+}
+
+/// By how much of the weight two folded texts agree, in percent.
+fn agreement(ours: &Folded, theirs: &Folded) -> f64 {
+    let sum = |folded: &Folded| {
+        let mut sums: HashMap<Vec<String>, f64> = HashMap::new();
+        for (stack, value) in &folded.stacks {
+            *sums.entry(alike(stack)).or_default() += value;
+        }
+        sums
+    };
+    let (a, b) = (sum(ours), sum(theirs));
+    let same: f64 = a.iter().map(|(stack, &value)| b.get(stack).map_or(0.0, |b| b.min(value))).sum();
+    for (stack, value) in &a {
+        let other = b.get(stack).copied().unwrap_or(0.0);
+        if (value - other).abs() > 0.002 * ours.total() {
+            eprintln!("ours {value}, theirs {other}: {}", stack.join(";"));
+        }
+    }
+    100.0 * same / ours.total().max(theirs.total())
+}
+
+/// Records, and folds both ways.
+fn check(test: &str, options: &[&str], fold_options: &[&str]) {
+    if !has_perf(test) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = record(folder.path(), options);
+    let ours = fold(&data, fold_options);
+    let theirs = fold_script(&data, fold_options);
+    assert_eq!(ours.total(), theirs.total(), "{test}: nothing is lost");
+    let agreement = agreement(&ours, &theirs);
+    assert!(agreement >= AGREE, "{test}: {agreement:.2} %");
+}
+
+#[test]
+fn frame_pointers() {
+    check("frame pointers", &["-e", "cpu-clock", "-g"], &[]);
+}
+
+#[test]
+fn copied_stacks() {
+    check("copied stacks", &["-e", "cpu-clock", "--call-graph", "dwarf,32768"], &[]);
+}
+
+#[test]
+fn each_of_several_events() {
+    let events = ["-e", "cpu-clock,page-faults", "-g"];
+    check("the first event", &events, &["--event-filter", "cpu-clock"]);
+    check("the second event", &events, &["--event-filter", "page-faults"]);
+}
+
+#[test]
+fn each_event_of_a_group() {
+    let events = ["-e", "{cpu-clock,page-faults}:S", "-g"];
+    check("the leader", &events, &["--event-filter", "cpu-clock"]);
+    check("a member", &events, &["--event-filter", "page-faults"]);
+}
+
+#[test]
+fn packed_records() {
+    check("packed records", &["-e", "cpu-clock", "-g", "-z"], &[]);
+    check("packed stacks", &["-e", "cpu-clock", "--call-graph", "dwarf,32768", "-z"], &[]);
+}
+
+#[test]
+fn records_that_others_stumble_over() {
+    for extra in [
+        &["--switch-events"] as &[&str],
+        &["--data"],
+        &["--phys-data"],
+        &["--data-page-size", "--code-page-size"],
+        &["--all-cgroups"],
+        &["--namespaces"],
+        &["--weight"],
+        &["--sample-cpu", "--sample-identifier"],
+        &["-s"],
+        &["--buildid-all"],
+        &["--no-buildid"],
+    ] {
+        check(&extra.join(" "), &[&["-e", "cpu-clock", "-g"], extra].concat(), &[]);
+    }
+}
+
+#[test]
+fn the_whole_machine() {
+    if !common::is_root("the whole machine") || !has_perf("the whole machine") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for threads in [&[] as &[&str], &["--threads"]] {
+        let options = [&["-a", "-e", "cpu-clock", "-g"], threads].concat();
+        let data = record(folder.path(), &options);
+        let (ours, theirs) = (fold(&data, &[]), fold_script(&data, &[]));
+        assert_eq!(ours.total(), theirs.total(), "{threads:?}");
+        // What else runs here is not known; of the test's own program all must agree.
+        let own = |folded: &Folded| Folded {
+            stacks: (folded.stacks.iter().filter(|(stack, _)| stack[0].starts_with("calls")))
+                .cloned()
+                .collect(),
+        };
+        let agreement = agreement(&own(&ours), &own(&theirs));
+        assert!(agreement >= AGREE, "{threads:?}: {agreement:.2} %");
+        if data.is_dir() {
+            std::fs::remove_dir_all(&data).expect("own folder");
+        }
+    }
+}
+
+#[test]
+fn from_a_pipe() {
+    if !has_perf("from a pipe") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = program(folder.path());
+    for options in [&["-e", "cpu-clock"] as &[&str], &["-e", "cpu-clock,page-faults", "-z"]] {
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "-F", "2999", "-g", "-o", "-"]).args(options);
+        let piped = run(perf.arg("--").arg(&program)).stdout;
+        // The program prints nothing, so that all of it is the recording.
+        let data = folder.path().join("piped");
+        std::fs::write(&data, piped).expect("a temporary file");
+        let input = std::fs::File::open(&data).expect("just written");
+        let output = run(pyrograph().arg("fold").stdin(input));
+        let ours = Folded::parse(&String::from_utf8(output.stdout).expect("text"));
+        let theirs = fold_script(&data, &["--event-filter", "cpu-clock"]);
+        assert_eq!(ours.total(), theirs.total(), "{options:?}");
+        let agreement = agreement(&ours, &theirs);
+        assert!(agreement >= AGREE, "{options:?}: {agreement:.2} %");
+    }
+}
+
+#[test]
+fn a_compressed_file() {
+    if !has_perf("a compressed file") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = record(folder.path(), &["-e", "cpu-clock", "-g"]);
+    let packed = folder.path().join("packed");
+    let bytes = run(Command::new("gzip").arg("-c").arg(&data)).stdout;
+    std::fs::write(&packed, bytes).expect("a temporary file");
+    assert_eq!(fold(&data, &[]).stacks, fold(&packed, &[]).stacks);
+}
+
+#[test]
+fn a_flame_graph_of_it() {
+    if !has_perf("a flame graph") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = record(folder.path(), &["-e", "cpu-clock", "-g"]);
+    let picture = folder.path().join("out.svg");
+    run(pyrograph().arg("flamegraph").arg(&data).arg("-o").arg(&picture));
+    let picture = std::fs::read_to_string(picture).expect("written");
+    assert!(picture.contains("<svg") && picture.contains("spin"), "the program's functions");
+}
+
+/// Cut off anywhere, a file is read up to there; nothing is made up, and nothing panics.
+#[test]
+fn files_that_are_cut_off() {
+    if !has_perf("files that are cut off") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = record(folder.path(), &["-e", "cpu-clock", "-g"]);
+    let whole = fold(&data, &[]).total();
+    let bytes = std::fs::read(&data).expect("just written");
+    let cut = folder.path().join("cut");
+    let mut last = 0.0;
+    for part in 0..40 {
+        let end = bytes.len() * part / 40;
+        std::fs::write(&cut, &bytes[..end]).expect("a temporary file");
+        let output = pyrograph().arg("fold").arg(&cut).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(0) || output.status.code() == Some(1), "{said}");
+        assert!(!said.is_empty(), "cut at {end} of {}", bytes.len());
+        if output.status.success() {
+            let total = Folded::parse(&String::from_utf8_lossy(&output.stdout)).total();
+            assert!(last <= total && total <= whole, "{last} {total} {whole}: {said}");
+            last = total;
+        }
+    }
+    assert!(last > 0.9 * whole, "nearly all is there: {last} of {whole}");
+}
+
+#[test]
+fn nothing_to_show() {
+    if !has_perf("nothing to show") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("perf.data");
+    run(Command::new("perf").args(["record", "-q", "-e", "major-faults", "-o"]).arg(&data).arg("true"));
+    let output = pyrograph().arg("fold").arg(&data).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no sample"));
+}
+
+/// A file that was replaced since is not used, and that is said.
+#[test]
+fn a_program_that_was_built_anew() {
+    if !has_perf("a program that was built anew") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = folder.path().join("home");
+    let data = record(folder.path(), &["-e", "cpu-clock", "-g", "--no-buildid-cache"]);
+    let flags = ["gcc", "-O1", "-g", "-DANEW", "-Wl,--build-id=0x0123456789abcdef"];
+    common::compile(&flags, "calls.c", folder.path());
+    let output = run(pyrograph().env("HOME", cache).arg("fold").arg(&data));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("not here as it was recorded"), "{said}");
+    let folded = Folded::parse(&String::from_utf8_lossy(&output.stdout));
+    assert!(folded.total_share("spin") < 0.1, "names would be guesses");
+    assert!(folded.total_share("[calls_c]") > 50.0, "{:?}", folded.leaves());
+}
