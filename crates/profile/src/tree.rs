@@ -172,6 +172,9 @@ impl<'a> Builder<'a> {
 
     fn build(mut self) -> Tree {
         let profile = self.profile;
+        if self.is_whole() {
+            return self.take_stacks();
+        }
         let roots: Vec<StringId> =
             profile.threads.iter().map(|thread| self.process_label(thread)).collect();
         let mut distinct = roots.clone();
@@ -204,6 +207,36 @@ impl<'a> Builder<'a> {
                     let sum = &mut self.tree.self_values[column][node.index()];
                     *sum = sum.saturating_add(value);
                 }
+            }
+        }
+        self.tree
+    }
+
+    /// Whether the stacks are the tree already: no process stands at their root, and no two frames
+    /// have the same label, as in folded text.
+    fn is_whole(&mut self) -> bool {
+        let profile = self.profile;
+        let mut distinct = self.labels.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        distinct.len() == self.labels.len()
+            && profile.threads.iter().all(|thread| self.process_label(thread).is_empty())
+    }
+
+    fn take_stacks(mut self) -> Tree {
+        let (profile, tree) = (self.profile, &mut self.tree);
+        let stacks = (1..profile.stacks.len()).map(StackId::from_index);
+        for (parent, frame) in stacks.filter_map(|stack| profile.stacks.get(stack)) {
+            tree.parent.push(NodeId(parent.0));
+            tree.name.push(self.labels[frame.index()]);
+            tree.kind.push(profile.frames.get(frame).kind);
+            tree.frame.push(Some(frame));
+        }
+        for (column, sums) in tree.self_values.iter_mut().enumerate() {
+            sums.resize(tree.parent.len(), 0);
+            for (row, sample) in profile.samples.iter().enumerate() {
+                let sum = &mut sums[sample.stack.index()];
+                *sum = sum.saturating_add(profile.samples.values(column)[row]);
             }
         }
         self.tree
