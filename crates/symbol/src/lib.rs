@@ -4,7 +4,8 @@
 //! them in one pass: symbol tables front to back, of debug information only the units that hold an
 //! address, and in those only the functions that do. Separate debug files are found by the
 //! [`Locator`], and one of another build is never used in silence ([`Warning`]). [`Kallsyms`] and
-//! [`PerfMap`] do the same for the kernel and for code that a process makes as it runs.
+//! [`PerfMap`] do the same for the kernel and for code that a process makes as it runs; [`JitDump`]
+//! knows times and lines of such code, too.
 //!
 //! This crate knows nothing of processes, samples or stacks. What stays with the caller: which
 //! file is mapped where; that a return address is one past the call (look up the address before
@@ -12,8 +13,8 @@
 //!
 //! Every file is taken to be damaged or hostile until shown otherwise: nothing here panics on
 //! what is in a file, follows references without end, or believes a size. [`Module::from_bytes`]
-//! and [`Module::symbolize`] are what to fuzz, with [`demangle`], [`Kallsyms::read`] and
-//! [`PerfMap::parse`].
+//! and [`Module::symbolize`] are what to fuzz, with [`demangle`], [`Kallsyms::read`],
+//! [`PerfMap::parse`] and [`JitDump::open`].
 //!
 //! ```
 //! use std::fs::File;
@@ -41,6 +42,7 @@ mod dwarf;
 mod frames;
 mod image;
 mod inline;
+mod jitdump;
 mod kallsyms;
 mod lines;
 mod locate;
@@ -52,11 +54,13 @@ mod scopes;
 mod split;
 mod symbolize;
 mod symbols;
+mod timeline;
 
 pub use build_id::{BuildId, InvalidBuildId};
 pub use demangle::demangle;
+pub use jitdump::{JitDump, JitDumpDamage, JitDumpError, JitFunction};
 pub use kallsyms::{Kallsyms, KernelSymbol};
 pub use locate::Locator;
 pub use module::{Error, Module, Segment, Source};
-pub use perf_map::PerfMap;
+pub use perf_map::{PerfMap, inlined_names};
 pub use symbolize::{Frame, Options, Symbolization, Symbolized, Warning};

@@ -9,6 +9,9 @@
 //! (tools/perf/Documentation/jit-interface.txt in the kernel's source). The process appends while
 //! it runs, and memory that it frees and uses again appears again: of two entries for one address,
 //! the later one is right.
+//!
+//! Anybody can put a file of that name into `/tmp`. Whether it belongs to the process is for the
+//! caller to see, who knows the process.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, BufRead, Read};
@@ -98,6 +101,65 @@ impl PerfMap {
     }
 }
 
+/// The methods of one entry of a Java map, the outermost first: `LA;::a->LB;::b` is `LA;::a`, into
+/// which `LB;::b` was inlined (perf-map-agent's option `unfoldall`). Any other name is given as it
+/// is.
+///
+/// `->` is in names of other languages, too: `Ptr::operator->`, `f(decltype(p->x))`, Rust's
+/// `fn() -> T`, Scheme's `list->vector`. So a name is parted only outside of parentheses and angle
+/// brackets, and only if then *each* part is of the form that agents write methods in: a class and
+/// a method, `LClass;::method`, `a.Class::method` or `a/Class.method`, which begin with a letter,
+/// `_` or `$`, maybe with parameters, and without spaces before these. In the JVM no method can
+/// have `>` in its name but `<init>` and `<clinit>` (The Java Virtual Machine Specification, 4.2.2).
+///
+/// ```
+/// use pyrograph_symbol::inlined_names;
+///
+/// assert!(inlined_names("LApp;::main->LList;::get").eq(["LApp;::main", "LList;::get"]));
+/// assert!(inlined_names("Ptr::operator->()").eq(["Ptr::operator->()"]));
+/// ```
+pub fn inlined_names(name: &str) -> impl Iterator<Item = &str> {
+    let is_chain = || parts(name).count() > 1 && parts(name).all(is_java_method);
+    let (chain, whole) = if is_chain() { (Some(parts(name)), None) } else { (None, Some(name)) };
+    chain.into_iter().flatten().chain(whole)
+}
+
+/// What stands between `->` outside of brackets.
+fn parts(name: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(name);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let (mut depth, mut before) = (0_i32, 0);
+        for (at, byte) in text.bytes().enumerate() {
+            match byte {
+                b'>' if before == b'-' && depth == 0 => {
+                    rest = Some(&text[at + 1..]);
+                    return Some(&text[..at - 1]);
+                }
+                b'>' if before == b'-' => {}
+                b'(' | b'<' => depth += 1,
+                b')' | b'>' => depth -= 1,
+                _ => {}
+            }
+            before = byte;
+        }
+        Some(text)
+    })
+}
+
+fn is_java_method(name: &str) -> bool {
+    let name = name.split('(').next().unwrap_or_default();
+    let has_method = match name.rsplit_once("::").or_else(|| name.rsplit_once('.')) {
+        Some((class, method)) => {
+            !method.is_empty() && (name.contains("::") || class.contains(['/', ';']))
+        }
+        None => false,
+    };
+    has_method
+        && name.starts_with(|first: char| first.is_alphabetic() || matches!(first, '_' | '$'))
+        && !name.contains(|c: char| c.is_whitespace() || matches!(c, '*' | '&' | '~' | '{' | '\''))
+}
+
 fn skip_line(reader: &mut impl BufRead) -> io::Result<()> {
     loop {
         let buffer = reader.fill_buf()?;
@@ -184,6 +246,53 @@ mod tests {
         check(covering, 0x148, Some(("c", 0x148)));
         check(b"100 10 a\n100 10 b\n", 0x100, Some(("b", 0x100)));
         check(b"100 20 a\n100 10 b\n", 0x118, Some(("a", 0x110)));
+    }
+
+    #[track_caller]
+    fn check_names(name: &str, expect: &[&str]) {
+        assert_eq!(inlined_names(name).collect::<Vec<_>>(), expect);
+    }
+
+    #[test]
+    fn methods_in_one_another() {
+        check_names("LA;::a->LB;::b->Lp/C;::c", &["LA;::a", "LB;::b", "Lp/C;::c"]);
+        check_names("p.A::a(I[J)V->p.B::<init>()V", &["p.A::a(I[J)V", "p.B::<init>()V"]);
+        check_names(
+            "p/A.a([Ljava/lang/String;)V->p/B.b",
+            &["p/A.a([Ljava/lang/String;)V", "p/B.b"],
+        );
+        check_names(
+            "App$$Lambda$14/0x0000000800c03000::run->App::lambda$main$0(App.java:7)",
+            &["App$$Lambda$14/0x0000000800c03000::run", "App::lambda$main$0(App.java:7)"],
+        );
+        check_names("Lscala/Foo$;::$minus$greater", &["Lscala/Foo$;::$minus$greater"]);
+    }
+
+    #[test]
+    fn arrows_that_are_no_inlined_calls() {
+        for name in [
+            "",
+            "->",
+            "plain",
+            "std::unique_ptr<A>::operator->",
+            "std::unique_ptr<A>::operator->() const",
+            "A::operator->*(B::C)",
+            "A::operator->::{lambda()#1}::operator()() const",
+            "A::operator->[abi:cxx11]::b",
+            "decltype (((A::p)->x)()) f<A::B>(A::C)",
+            "f<&A::operator->>::g",
+            "auto a::f() -> b::C",
+            "core::ops::function::FnOnce<fn(A) -> b::C>::call_once",
+            "list->vector",
+            "a.b->c.d",
+            "JS:*f a->b /srv/a::b->c::d.js:1:2",
+            "LA;::a->",
+            "->LA;::a",
+            "LA;::a->::b",
+            "LA;::a->LB;::",
+        ] {
+            check_names(name, &[name]);
+        }
     }
 
     #[test]

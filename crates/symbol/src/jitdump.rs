@@ -1,0 +1,398 @@
+//! Code that a process makes at run time, with times and lines: jitdump, `jit-PID.dump`.
+//!
+//! ```text
+//! header  magic version size machine - pid | timestamp flags
+//! record  id size timestamp | …
+//!   0 LOAD        pid tid vma address size index name\0 code
+//!   1 MOVE        pid tid vma old_address new_address size index
+//!   2 DEBUG_INFO  address count { address line column file\0 }…      of the next LOAD
+//!   3 CLOSE
+//!   4 UNWINDING_INFO
+//! ```
+//!
+//! It is what `node --perf-prof`, LLVM's and the JVM's agents, .NET and Wasmtime write for
+//! `perf inject --jit` (tools/perf/Documentation/jitdump-specification.txt in the kernel's source).
+//! Numbers are in the byte order of the machine; the magic tells it. Next to a perf map it knows
+//! *when* a function was at an address, which matters where memory is used again, and lines.
+//!
+//! Quirks: a file name of the one byte ff stands for that of the entry before. `perf` makes of each
+//! function an ELF file with the code behind a header of 64 bytes, for which some writers (V8) add
+//! 64 to the addresses of their line entries: see [`JitDump::open`]. And V8 may write garbage where
+//! file names should be (`lines.rs`). Entries that cannot be right are not used.
+//!
+//! The file is read as it is asked: in memory there are addresses and positions, and of code never
+//! anything. So it has to be neither small nor honest.
+
+use std::collections::HashMap;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+
+use crate::timeline::Timeline;
+
+mod lines;
+mod order;
+
+use order::Order;
+
+/// "JiTD", read as a number of the file's byte order.
+const MAGIC: u32 = 0x4a69_5444;
+const VERSION: u32 = 1;
+/// Of the header's flags: timestamps are the processor's own counter.
+const ARCH_TIMESTAMP: u64 = 1;
+const HEADER: u64 = 40;
+const RECORD_HEADER: u64 = 16;
+/// Size of the ELF header before the code, as `perf` writes it.
+const ELF_HEADER: u64 = 64;
+
+/// What is longer is cut.
+const MAX_NAME: u64 = 4096;
+/// A function's line entries are read up to here.
+const MAX_LINES: u64 = 1 << 20;
+/// More functions than any process makes; of a file with more, the first ones are read.
+const MAX_FUNCTIONS: usize = 1 << 20;
+/// How often they may take each other's place.
+const MAX_CHANGES: u32 = 1 << 22;
+
+/// Why a file could not be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum JitDumpError {
+    /// The file could not be read.
+    #[error("cannot read the jitdump file")]
+    Read(#[from] io::Error),
+    /// It starts with something else.
+    #[error("not a jitdump file")]
+    Magic,
+    /// Another version of the format.
+    #[error("jitdump version {0}, known is {VERSION}")]
+    Version(u32),
+}
+
+/// Where the readable part of a file ended before the file did. What is before it was read. A
+/// process that still runs has often written only a part of its last record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} at byte {offset} of the jitdump file")]
+pub struct JitDumpDamage {
+    /// Where the first record is that could not be read.
+    pub offset: u64,
+    /// What is there.
+    pub what: &'static str,
+}
+
+/// A function that was made at run time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JitFunction {
+    /// Its name, as the writer gave it.
+    pub name: String,
+    /// Where it starts: an address of the process.
+    pub start: u64,
+    /// Source file of the address that was asked for, where there are line entries. In V8's
+    /// optimized code this may be in a function that was inlined, whose name is not told.
+    pub file: Option<String>,
+    /// Its line, from 1; 0 where none is known.
+    pub line: u32,
+}
+
+/// The functions of a process's run-time code, and when they were there.
+#[derive(Debug)]
+pub struct JitDump<R> {
+    file: R,
+    order: Order,
+    pid: u32,
+    flags: u64,
+    functions: Vec<Function>,
+    timeline: Timeline,
+    /// What was added to the addresses of line entries.
+    shift: u64,
+    damage: Option<JitDumpDamage>,
+}
+
+/// A `LOAD` or `MOVE`.
+#[derive(Clone, Copy, Debug)]
+struct Function {
+    start: u64,
+    /// Of its code.
+    size: u64,
+    /// Where it was first, to which its line entries refer.
+    first_start: u64,
+    /// Its name in the file, with what follows it.
+    name: Span,
+    /// Its line entries in the file.
+    lines: Option<Lines>,
+}
+
+/// File and line; 0 for an unknown one.
+type Line = (Option<String>, u32);
+
+/// Line entries that were not read yet.
+#[derive(Clone, Copy, Debug)]
+struct Lines {
+    span: Span,
+    count: u64,
+}
+
+/// A part of the file.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    offset: u64,
+    size: u64,
+}
+
+/// A function came, or is gone.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    since: u64,
+    start: u64,
+    end: u64,
+    function: Option<u32>,
+}
+
+impl<R: Read + Seek> JitDump<R> {
+    /// Reads where which functions were, up to the first damage.
+    ///
+    /// The addresses of line entries are taken to have 64 added if the first entry of no function
+    /// is less than 64 bytes from the function's start: where nothing is added, lines begin with
+    /// the code.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, is no jitdump, or is of an unknown version.
+    pub fn open(mut file: R) -> Result<Self, JitDumpError> {
+        let end = file.seek(SeekFrom::End(0))?;
+        file.seek(SeekFrom::Start(0))?;
+        let mut input = Input { reader: BufReader::new(&mut file), at: 0, order: Order::Little };
+        let header = read_header(&mut input)?;
+        let mut scan = Scan::default();
+        let mut damage = scan.records(&mut input, header.size, end)?;
+        let order = input.order;
+        drop(input);
+
+        // Threads write when they come to it.
+        scan.changes.sort_by_key(|change| change.since);
+        let mut timeline = Timeline::default();
+        for Change { since, start, end, function } in scan.changes {
+            if !timeline.set(start, end, since, function, MAX_CHANGES) {
+                let what = "too many functions in each other's place";
+                damage.get_or_insert(JitDumpDamage { offset: end, what });
+                break;
+            }
+        }
+        let shift =
+            if scan.nearest_line.is_some_and(|near| near >= ELF_HEADER) { ELF_HEADER } else { 0 };
+        let Header { pid, flags, .. } = header;
+        Ok(Self { file, order, pid, flags, functions: scan.functions, timeline, shift, damage })
+    }
+
+    /// The function at an address of the process at a time, or with no time, the last one there.
+    /// Times are in nanoseconds of the writer's clock, by convention `CLOCK_MONOTONIC`.
+    ///
+    /// `None` as well if the file cannot be read any more.
+    pub fn lookup(&mut self, address: u64, time: Option<u64>) -> Option<JitFunction> {
+        let index = self.timeline.get(address, time)?;
+        let function = *self.functions.get(index as usize)?;
+        let bytes = self.read(function.name, MAX_NAME).ok()?;
+        let name = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+        let name = String::from_utf8_lossy(name).into_owned();
+        let (file, line) = self.line(&function, &name, address).unwrap_or((None, 0));
+        Some(JitFunction { name, start: function.start, file, line })
+    }
+
+    fn line(&mut self, function: &Function, name: &str, address: u64) -> Option<Line> {
+        let Lines { span, count } = function.lines?;
+        let bytes = self.read(span, MAX_LINES).ok()?;
+        let Function { first_start, size, .. } = *function;
+        let code = first_start..=first_start.saturating_add(size);
+        let known =
+            lines::Known { order: self.order, count, code, shift: self.shift, function: name };
+        let place = address.wrapping_sub(function.start).wrapping_add(first_start);
+        let (file, line) = lines::find(&bytes, &known, place)?;
+        Some((file.map(str::to_owned), line))
+    }
+
+    fn read(&mut self, span: Span, limit: u64) -> io::Result<Vec<u8>> {
+        self.file.seek(SeekFrom::Start(span.offset))?;
+        let mut bytes = Vec::new();
+        self.file.by_ref().take(span.size.min(limit)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl<R> JitDump<R> {
+    /// Whether more than one function has been at an address: the time matters.
+    pub fn changes(&self, address: u64) -> bool {
+        self.timeline.changes(address)
+    }
+
+    /// The process that wrote it, by the number that it has in its own PID namespace.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether times are not nanoseconds but the processor's counter (`rdtsc`).
+    pub fn has_arch_timestamps(&self) -> bool {
+        self.flags & ARCH_TIMESTAMP != 0
+    }
+
+    /// Whether there is no function in it.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
+    /// Where reading had to end early.
+    pub fn damage(&self) -> Option<JitDumpDamage> {
+        self.damage
+    }
+}
+
+/// What the records say.
+#[derive(Default)]
+struct Scan {
+    functions: Vec<Function>,
+    changes: Vec<Change>,
+    /// The last function that was put at an address.
+    by_start: HashMap<u64, u32>,
+    /// `DEBUG_INFO` that waits for its `LOAD`.
+    lines: Option<(u64, Lines)>,
+    /// The least distance of a first line entry from its function's start.
+    nearest_line: Option<u64>,
+}
+
+impl Scan {
+    /// Reads the records from `at` up to `end` or to the first that cannot be one.
+    fn records<R: Read + Seek>(
+        &mut self,
+        input: &mut Input<R>,
+        mut at: u64,
+        end: u64,
+    ) -> io::Result<Option<JitDumpDamage>> {
+        while at != end {
+            let damage = |what| Ok(Some(JitDumpDamage { offset: at, what }));
+            if end.saturating_sub(at) < RECORD_HEADER {
+                return damage("a cut-off record");
+            }
+            input.go_to(at)?;
+            let header = input.bytes::<16>()?;
+            let (id, size) = (input.order.u32(&header, 0), u64::from(input.order.u32(&header, 4)));
+            let since = input.order.u64(&header, 8);
+            if size < RECORD_HEADER {
+                return damage("a record of no size");
+            }
+            if size > end - at {
+                return damage("a cut-off record");
+            }
+            if self.changes.len() >= MAX_FUNCTIONS {
+                return damage("too many functions");
+            }
+            // A record that is too short for what it should hold is left out, like those of
+            // unknown kinds: the next one may be right.
+            match (id, size - RECORD_HEADER) {
+                (0, body @ 40..) => self.load(input, since, body)?,
+                (1, 48..) => self.moved(input, since)?,
+                (2, body @ 16..) => self.debug_info(input, body)?,
+                _ => {}
+            }
+            at += size;
+        }
+        Ok(None)
+    }
+
+    fn load<R: Read + Seek>(
+        &mut self,
+        input: &mut Input<R>,
+        since: u64,
+        size: u64,
+    ) -> io::Result<()> {
+        let body = input.bytes::<40>()?;
+        // The address to run at; `vma` is the same in all that is written today.
+        let (start, code) = (input.order.u64(&body, 16), input.order.u64(&body, 24));
+        let name = Span { offset: input.at, size: (size - 40).saturating_sub(code) };
+        let lines = self.lines.take().filter(|(address, _)| *address == start);
+        let lines = lines.map(|(_, lines)| lines);
+        self.add(Function { start, size: code, first_start: start, name, lines }, since);
+        Ok(())
+    }
+
+    fn moved<R: Read + Seek>(&mut self, input: &mut Input<R>, since: u64) -> io::Result<()> {
+        let body = input.bytes::<48>()?;
+        let [old, start, size] = [16, 24, 32].map(|at| input.order.u64(&body, at));
+        if let Some(&index) = self.by_start.get(&old) {
+            let function = self.functions[index as usize];
+            self.by_start.remove(&old);
+            let end = old.saturating_add(size);
+            self.changes.push(Change { since, start: old, end, function: None });
+            self.add(Function { start, size, ..function }, since);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, function: Function, since: u64) {
+        let Ok(index) = u32::try_from(self.functions.len()) else { return };
+        let Function { start, size, .. } = function;
+        let Some(end) = start.checked_add(size).filter(|&end| end > start) else { return };
+        self.functions.push(function);
+        self.by_start.insert(start, index);
+        self.changes.push(Change { since, start, end, function: Some(index) });
+    }
+
+    fn debug_info<R: Read + Seek>(&mut self, input: &mut Input<R>, size: u64) -> io::Result<()> {
+        let body = input.bytes::<16>()?;
+        let (start, count) = (input.order.u64(&body, 0), input.order.u64(&body, 8));
+        let span = Span { offset: input.at, size: size - 16 };
+        if count > 0 && span.size > 16 {
+            let first = input.bytes::<8>()?;
+            let distance = input.order.u64(&first, 0).saturating_sub(start);
+            self.nearest_line = Some(self.nearest_line.map_or(distance, |near| near.min(distance)));
+            self.lines = Some((start, Lines { span, count }));
+        }
+        Ok(())
+    }
+}
+
+struct Header {
+    size: u64,
+    pid: u32,
+    flags: u64,
+}
+
+fn read_header<R: Read + Seek>(input: &mut Input<R>) -> Result<Header, JitDumpError> {
+    let bytes = input.bytes::<{ HEADER as usize }>().map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => JitDumpError::Magic,
+        _ => JitDumpError::Read(error),
+    })?;
+    let orders = [Order::Little, Order::Big];
+    let order = orders.into_iter().find(|order| order.u32(&bytes, 0) == MAGIC);
+    input.order = order.ok_or(JitDumpError::Magic)?;
+    let u32 = |at| input.order.u32(&bytes, at);
+    if u32(4) != VERSION {
+        return Err(JitDumpError::Version(u32(4)));
+    }
+    let size = u64::from(u32(8)).max(HEADER);
+    Ok(Header { size, pid: u32(20), flags: input.order.u64(&bytes, 32) })
+}
+
+/// A file, read front to back with leaps.
+struct Input<R> {
+    reader: BufReader<R>,
+    at: u64,
+    order: Order,
+}
+
+impl<R: Read + Seek> Input<R> {
+    fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.reader.read_exact(&mut bytes)?;
+        self.at += N as u64;
+        Ok(bytes)
+    }
+
+    /// Leaps to a position, over what is of no use.
+    fn go_to(&mut self, at: u64) -> io::Result<()> {
+        match i64::try_from(i128::from(at) - i128::from(self.at)) {
+            Ok(distance) => self.reader.seek_relative(distance)?,
+            Err(_) => self.reader.seek(SeekFrom::Start(at)).map(drop)?,
+        }
+        self.at = at;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! What was at an address at a time, where memory is used again and again.
+
+use std::collections::BTreeMap;
+
+/// Stands for "nothing" where the position of a row is kept.
+const NONE: u32 = u32::MAX;
+
+/// For ranges that overwrite each other: the history of each address.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// Where a slot starts, which reaches to the next one, → the newest row of its history.
+    slots: BTreeMap<u64, u32>,
+    /// Slots that were one share the older part of their histories.
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    since: u64,
+    /// What is there; [`NONE`] for nothing any more.
+    item: u32,
+    /// The row before it in time, or [`NONE`].
+    older: u32,
+}
+
+impl Timeline {
+    /// From `since` on, `item` is at `start..end`, or nothing is. To be called in order of time.
+    /// Returns whether that fits into `max_rows`: a range over many others takes a row for each.
+    #[must_use]
+    pub fn set(
+        &mut self,
+        start: u64,
+        end: u64,
+        since: u64,
+        item: Option<u32>,
+        max_rows: u32,
+    ) -> bool {
+        if start >= end {
+            return true;
+        }
+        self.split(start);
+        self.split(end);
+        for (_, newest) in self.slots.range_mut(start..end) {
+            let row = match u32::try_from(self.rows.len()) {
+                Ok(row) if row < max_rows => row,
+                _ => return false,
+            };
+            self.rows.push(Row { since, item: item.unwrap_or(NONE), older: *newest });
+            *newest = row;
+        }
+        true
+    }
+
+    /// Makes a slot start at an address.
+    fn split(&mut self, at: u64) {
+        let newest = self.slots.range(..=at).next_back().map_or(NONE, |(_, &newest)| newest);
+        self.slots.entry(at).or_insert(newest);
+    }
+
+    /// What was at an address at a time, or is there last.
+    pub fn get(&self, address: u64, time: Option<u64>) -> Option<u32> {
+        let mut history = self.history(address);
+        let row = history.find(|row| time.is_none_or(|time| row.since <= time))?;
+        (row.item != NONE).then_some(row.item)
+    }
+
+    /// Whether there was more than one thing at an address.
+    pub fn changes(&self, address: u64) -> bool {
+        self.history(address).nth(1).is_some()
+    }
+
+    /// The newest first.
+    fn history(&self, address: u64) -> impl Iterator<Item = Row> {
+        let row = |at: u32| self.rows.get(at as usize).copied();
+        let newest = self.slots.range(..=address).next_back().map_or(NONE, |(_, &at)| at);
+        std::iter::successors(row(newest), move |last| row(last.older))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANY: u32 = 1000;
+
+    #[test]
+    fn each_address_has_its_history() {
+        let mut timeline = Timeline::default();
+        assert!(timeline.set(100, 200, 10, Some(0), MANY));
+        assert!(timeline.set(150, 250, 20, Some(1), MANY));
+        assert!(timeline.set(160, 170, 30, None, MANY));
+        let get = |address, time| timeline.get(address, Some(time));
+        assert_eq!((get(99, 50), get(100, 9), get(100, 10)), (None, None, Some(0)));
+        assert_eq!((get(149, 50), get(150, 19), get(150, 20)), (Some(0), Some(0), Some(1)));
+        assert_eq!((get(165, 15), get(165, 25), get(165, 30)), (Some(0), Some(1), None));
+        assert_eq!((get(170, 30), get(249, 30), get(250, 30)), (Some(1), Some(1), None));
+        assert_eq!((timeline.get(199, None), timeline.get(165, None)), (Some(1), None));
+        assert_eq!((timeline.changes(149), timeline.changes(150)), (false, true));
+        assert!(!timeline.changes(250));
+    }
+
+    #[test]
+    fn ranges_over_many_others_do_not_take_memory_without_end() {
+        let mut timeline = Timeline::default();
+        let small = (0..500).all(|at| timeline.set(at * 2, at * 2 + 1, 0, Some(0), MANY));
+        assert!(small);
+        assert!(!timeline.set(0, 1000, 1, Some(1), MANY));
+        assert_eq!(timeline.rows.len(), MANY as usize);
+    }
+
+    #[test]
+    fn the_end_of_the_address_space() {
+        let mut timeline = Timeline::default();
+        assert!(timeline.set(u64::MAX - 1, u64::MAX, 0, Some(7), MANY));
+        assert!(timeline.set(5, 5, 0, Some(8), MANY));
+        assert_eq!(timeline.get(u64::MAX - 1, None), Some(7));
+        assert_eq!((timeline.get(u64::MAX, None), timeline.get(5, None)), (None, None));
+    }
+}
