@@ -105,16 +105,18 @@ fn without_hash(name: &str) -> &str {
 }
 
 /// Where a name may be cut at its head: behind each `::` and `/` that is not inside brackets, and
-/// before the parameters.
+/// before the parameters. What follows a space is not the name: V8 writes a function's file there.
 fn heads(name: &str) -> impl Iterator<Item = usize> {
     let bytes = name.as_bytes();
     let mut depth = 0;
+    let mut ended = false;
     (1..bytes.len()).filter(move |&at| {
         match bytes[at - 1] {
             b'<' | b'(' | b'[' | b'{' => depth += 1,
             b'>' | b')' | b']' | b'}' if depth > 0 => depth -= 1,
-            b'/' => return depth == 0,
-            b':' => return depth == 0 && at > 1 && bytes[at - 2] == b':',
+            b' ' => ended |= depth == 0,
+            b'/' => return depth == 0 && !ended,
+            b':' => return depth == 0 && !ended && at > 1 && bytes[at - 2] == b':',
             _ => {}
         }
         false
@@ -147,6 +149,7 @@ mod tests {
         check("alloc::vec::Vec::push", 2, None);
         check("a::b<c::d>(e::f)", 13, Some("b<c::d>(e::f…"));
         check("java/util/List.get", 9, Some("…List.get"));
+        check("JS:^parse /app/server.js:2:15", 12, Some("JS:^parse /…"));
         check("é::ü", 3, Some("…ü"));
         check("log::init::h2040ab7e0793ea3f", 28, Some("log::init::h2040ab7e0793ea3f"));
         check("log::init::h2040ab7e0793ea3f", 27, Some("log::init"));

@@ -43,6 +43,7 @@
       if ("\u003c([{".includes(c)) { depth++; }
       else if (">)]}".includes(c)) { depth = Math.max(0, depth - 1); }
       else if (depth === 0) {
+        if (c === " ") { break; }
         if (c === "/") { found.push(at); }
         else if (c === ":") { if (name[at - 2] === ":") { found.push(at); } }
       }
