@@ -82,9 +82,15 @@ pub fn is_source(line: &[u8]) -> bool {
     line.starts_with(b"  ") && !is_likely(line)
 }
 
-/// What stands after the address, in the form of all present versions: a tab, and the address
-/// right-aligned in 16 columns.
+/// What stands after the address of a frame.
+#[inline]
 pub fn after_address(line: &[u8]) -> Option<&[u8]> {
+    after_columns(line).or_else(|| split_address(line).map(|(_, after)| after))
+}
+
+/// The same in the form of all present versions: a tab, and the address right-aligned in 16
+/// columns.
+fn after_columns(line: &[u8]) -> Option<&[u8]> {
     let (field, after) = line.strip_prefix(b"\t")?.split_first_chunk::<16>()?;
     let after = after.strip_prefix(b" ")?;
     let columns = u128::from_le_bytes(*field);
@@ -339,12 +345,13 @@ mod tests {
                 columns[at] = byte;
                 let line = [b"\t", &columns[..], b" f (/bin/w)"].concat();
                 let is_digit = byte.is_ascii_hexdigit() || (byte == b' ' && at == 0);
-                assert_eq!(after_address(&line).is_some(), is_digit, "{byte} at {at}");
+                assert_eq!(after_columns(&line).is_some(), is_digit, "{byte} at {at}");
             }
         }
-        assert_eq!(after_address(b"\t            10b2 f"), Some(&b"f"[..]));
-        assert_eq!(after_address(b"\t                 f"), None);
-        assert_eq!(after_address(b"\t10b2 f (/bin/w)"), None);
+        assert_eq!(after_columns(b"\t            10b2 f"), Some(&b"f"[..]));
+        assert_eq!(after_columns(b"\t                 f"), None);
+        assert_eq!(after_columns(b"\t10b2 f (/bin/w)"), None);
+        assert_eq!(after_address(b"\t10b2 f (/bin/w)"), Some(&b"f (/bin/w)"[..]));
     }
 
     #[test]

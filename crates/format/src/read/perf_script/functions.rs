@@ -26,7 +26,8 @@ pub struct Place<'a> {
     hash: u64,
     module: u32,
     symbol: &'a [u8],
-    /// Where ` (module)` begins, counted from the end of the address.
+    after: &'a [u8],
+    /// Where ` (module)` begins in `after`.
     split: usize,
 }
 
@@ -41,10 +42,10 @@ impl<V: Copy> Functions<V> {
         }
     }
 
-    /// Looks up a line of the common form, `\t      815eba2a symbol+0x7a (module)`. What is found
-    /// depends on nothing but symbol and module.
-    pub fn find<'a>(&mut self, line: &'a [u8]) -> Result<V, Option<Place<'a>>> {
-        let after = frame::after_address(line).ok_or(None)?;
+    /// Looks up what stands on a line after the address: `symbol+0x7a (module)`. What is found
+    /// depends on nothing else.
+    #[inline]
+    pub fn find<'a>(&mut self, after: &'a [u8]) -> Result<V, Option<Place<'a>>> {
         let split = if !self.last.is_empty() && after.ends_with(&self.last) {
             after.len() - self.last.len()
         } else {
@@ -58,15 +59,15 @@ impl<V: Copy> Functions<V> {
             hash,
             module: self.last_module,
             symbol,
+            after,
             split,
         }))
     }
 
-    /// Remembers what the line was parsed to, if it was parsed as `find` reads it: a name may hold
+    /// Remembers what a line was parsed to, if it was parsed as `find` reads it: a name may hold
     /// brackets that do not match.
-    pub fn remember(&mut self, place: &Place<'_>, line: &[u8], value: V) {
-        let after = frame::after_address(line).unwrap_or_default();
-        if frame::split_module(after).0.trim_ascii_end().len() == place.split {
+    pub fn remember(&mut self, place: &Place<'_>, value: V) {
+        if frame::split_module(place.after).0.trim_ascii_end().len() == place.split {
             self.symbols.insert_tagged(place.hash, place.module, place.symbol, value);
         }
     }

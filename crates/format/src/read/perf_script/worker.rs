@@ -290,22 +290,23 @@ impl<'a> Worker<'a> {
     /// Adds the frames of a line to the path. With a source line below it, or where addresses are
     /// wanted, there is more to it than the function.
     fn push_frames(&mut self, unit: &[u8], has_source: bool) -> Result<(), Trouble> {
-        let place = match has_source || self.options.addresses {
-            true => None,
-            false => match self.functions.find(unit) {
+        let mut place = None;
+        if !has_source && !self.options.addresses {
+            let after = frame::after_address(unit).ok_or(Trouble::NotAFrame)?;
+            match self.functions.find(after) {
                 Ok(frames) => {
                     self.push(frames);
                     return Ok(());
                 }
-                Err(place) => place,
-            },
-        };
+                Err(unknown) => place = unknown,
+            }
+        }
         let line = frame::parse(unit).ok_or(Trouble::NotAFrame)?;
         let frames = self.intern_line(&line)?;
         self.push(frames);
         let is_address = line.symbol.is_empty() && self.options.unknown_addresses;
         if let Some(place) = place.filter(|_| !is_address) {
-            self.functions.remember(&place, unit, frames);
+            self.functions.remember(&place, frames);
         }
         Ok(())
     }
@@ -531,12 +532,11 @@ fn weak<'a>(line: &'a [u8], next: &[u8], first_of_block: bool) -> Option<Header<
 /// ```
 fn last_frame(rest: &[u8]) -> &[u8] {
     let mut frame = rest;
-    while let Some(at) = memmem::find(frame, b") ") {
-        let next = frame[at + 1..].trim_ascii_start();
-        if !frame::is_likely(next) {
-            break;
+    for at in memchr::memchr_iter(b')', rest) {
+        let next = rest[at + 1..].trim_ascii_start();
+        if rest.get(at + 1) == Some(&b' ') && frame::is_likely(next) {
+            frame = next;
         }
-        frame = next;
     }
     frame
 }
