@@ -1,0 +1,156 @@
+//! `pyrograph fold`, as people use it: files and pipes, exit codes, and what goes wrong.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const TEXT: &str = "app 12/13 [000] 1.5: 250 cycles: \n\
+                    \t    4a1 work+0x1 (/bin/app)\n\
+                    \tffffffff821f2fa7 read+0x7 ([kernel.kallsyms])\n\n";
+
+fn pyrograph() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_pyrograph"))
+}
+
+/// Runs `pyrograph fold` with this standard input.
+fn fold(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = pyrograph()
+        .arg("fold")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("pyrograph runs");
+    // It may end without reading all of it.
+    let _ = child.stdin.take().expect("a pipe").write_all(input);
+    child.wait_with_output().expect("it ends")
+}
+
+fn check(arguments: &[&str], input: &[u8], code: i32, stdout: &str, stderr: &str) {
+    let output = fold(arguments, input);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), stdout, "{arguments:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), stderr, "{arguments:?}");
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+}
+
+#[test]
+fn options_of_the_established_collapser() {
+    let text = TEXT.as_bytes();
+    check(&[], text, 0, "app;read;work 250\n", "");
+    check(&["--pid"], text, 0, "app-12;read;work 250\n", "");
+    check(&["-tid", "-kernel"], text, 0, "app-12/13;read_[k];work 250\n", "");
+    check(&["--al", "-"], text, 0, "app;read_[k];work 250\n", "");
+    check(&["--count", "samples"], text, 0, "app;read;work 1\n", "");
+    check(&["--event-filter=cycles"], text, 0, "app;read;work 250\n", "");
+    let found = "pyrograph: failed to fold: find event faults; the input has cycles\n";
+    check(&["--event-filter", "faults"], text, 1, "", found);
+}
+
+#[test]
+fn what_was_skipped_is_said_and_strict_makes_it_an_exit_code() {
+    let text = format!("{TEXT}app 12 1.5: 1 cycles: \n\tnot a frame\n\t    4b2 main (/bin/app)\n");
+    let folded = "app;main 1\napp;read;work 250\n";
+    let said = "pyrograph: 1 line within samples was skipped: not a frame (standard input:6)\n";
+    check(&[], text.as_bytes(), 0, folded, said);
+    check(&["--strict"], text.as_bytes(), 3, folded, said);
+    check(&["--strict"], TEXT.as_bytes(), 0, "app;read;work 250\n", "");
+}
+
+#[test]
+fn inputs_that_cannot_be_read() {
+    check(&[], b"", 1, "", "pyrograph: failed to fold: read standard input: it is empty\n");
+    let output = fold(&[], b"hello world\n");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.starts_with("pyrograph: failed to fold: read standard input: not a known format"));
+    assert_eq!(output.status.code(), Some(1));
+    let missing = "pyrograph: failed to open no/such: No such file or directory (os error 2)\n";
+    check(&["no/such"], b"", 1, "", missing);
+    assert_eq!(fold(&["--nonsense"], b"").status.code(), Some(2));
+}
+
+#[test]
+fn files_are_added_up_and_the_output_is_whole_or_not_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(path("a"), TEXT).expect("a file");
+    fs::write(path("b"), TEXT.repeat(2)).expect("a file");
+    let out = path("out.folded");
+    check(&[&path("a"), &path("b"), "-o", &out], b"", 0, "", "");
+    assert_eq!(fs::read_to_string(&out).expect("a file"), "app;read;work 750\n");
+
+    // A second run that fails leaves the first one's file.
+    assert_eq!(fold(&[&path("none"), "-o", &out], b"").status.code(), Some(1));
+    assert_eq!(fs::read_to_string(&out).expect("a file"), "app;read;work 750\n");
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 3);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut text = String::new();
+    for n in 0..200_000 {
+        text.push_str(&format!("main;function{n} 1\n"));
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("long");
+    fs::write(&path, text).expect("a file");
+    let mut child = pyrograph()
+        .arg("fold")
+        .arg(&path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("pyrograph runs");
+    let mut first = [0; 10];
+    child.stdout.take().expect("a pipe").read_exact(&mut first).expect("some lines");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+/// A C program whose addresses are looked up as if perf had printed them.
+#[test]
+fn inlined_calls_are_looked_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = "volatile long sink;\n\
+                  static inline __attribute__((always_inline)) void inner(long n) { sink += n; }\n\
+                  __attribute__((noinline)) void outer(long n) {\n\
+                  \x20   for (long i = 0; i < n; i++)\n\
+                  \x20       inner(i);\n\
+                  }\n\
+                  int main(void) { outer(1000); return 0; }\n";
+    fs::write(folder.path().join("in.c"), source).expect("a file");
+    let compiled = Command::new("gcc")
+        .args(["-O2", "-g", "-o", "in", "in.c"])
+        .current_dir(folder.path())
+        .status()
+        .expect("gcc runs");
+    assert!(compiled.success());
+    let program = folder.path().join("in");
+    let (start, size) = symbol(&program, "outer");
+    let module = program.display();
+    let text: String = (0..size)
+        .map(|at| format!("in 1 1.5: 1 cycles: \n\t {:x} outer+{at:#x} ({module})\n\n", start + at))
+        .collect();
+
+    let output = fold(&["--inline", "--context"], text.as_bytes());
+    let folded = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(folded.contains("in;outer:in.c:5;inner:in.c:2 "), "{folded}");
+    assert!(folded.lines().all(|line| line.starts_with("in;outer:in.c:")), "{folded}");
+    let output = fold(&["--inline", "--all"], text.as_bytes());
+    let folded = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(folded.contains("in;outer;inner_[i] "), "{folded}");
+}
+
+/// Address and size of a function, as `nm` prints them. The program is small, and so an address in
+/// its code is the offset in the file.
+fn symbol(program: &Path, name: &str) -> (u64, u64) {
+    let output = Command::new("nm").arg("-S").arg(program).output().expect("nm runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find(|line| line.ends_with(name)).expect("the function");
+    let mut words = line.split(' ').map(|word| u64::from_str_radix(word, 16));
+    let mut number = || words.next().expect("a word").expect("a number");
+    (number(), number())
+}
