@@ -441,3 +441,28 @@ fn code_made_at_run_time_has_the_names_of_its_map() {
     let burn = folded.share(|stack| stack.iter().any(|frame| frame.contains("burn")));
     assert!(burn > 50.0, "{burn}: {:?}", folded.leaves());
 }
+
+#[test]
+fn code_made_at_run_time_has_names_and_lines_of_its_jitdump_file() {
+    let node = Command::new("node").arg("--version").output();
+    if !node.is_ok_and(|output| output.status.success()) {
+        eprintln!(
+            "skipped: code_made_at_run_time_has_names_and_lines_of_its_jitdump_file needs node"
+        );
+        return;
+    }
+    let case = Case::new();
+    let script = case.path("burn.js");
+    let text = "function burn(n) {\n  let s = 0;\n  for (let i = 0; i < n; i++)\n    s = (s * 31 + i) % 9973;\n  return s;\n}\n\
+                for (let i = 0; i < 60; i++) burn(4e6);\n";
+    fs::write(&script, text).expect("a script");
+    run(pyrograph()
+        .args(["record", "-o"])
+        .arg(case.folded())
+        .args(["--", "node", "--perf-prof", "burn.js"])
+        .current_dir(case.folder.path()));
+    let folded = Folded::read(&case.folded());
+    // `*` is V8's sign for optimized code; no perf map was written.
+    let burn = folded.share(|stack| stack.iter().any(|frame| frame.contains("JS:*burn")));
+    assert!(burn > 50.0, "{burn}: {:?}", folded.leaves());
+}

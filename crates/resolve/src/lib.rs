@@ -11,6 +11,7 @@ mod beyond;
 mod collect;
 mod deferred;
 mod files;
+mod jit;
 mod modules;
 mod names;
 mod processes;

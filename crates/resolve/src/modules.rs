@@ -54,7 +54,19 @@ pub enum ModuleKind {
     Jit {
         /// The symbols that it wrote, if it did.
         map: Option<File>,
+        /// The file with symbols, times and lines that it wrote, if it did.
+        dump: Option<DumpFile>,
     },
+}
+
+/// A jitdump file. Its writer maps a page of it, executable, so that recordings learn of it; there
+/// is no other sign.
+#[derive(Debug)]
+pub struct DumpFile {
+    /// Its path, as the process sees it.
+    pub path: String,
+    /// The file.
+    pub file: File,
 }
 
 /// What stays the same as long as a file's contents do.
@@ -137,6 +149,15 @@ impl Modules {
             return self.jit(files, mapped.pid);
         }
         let path = mapped.path.strip_suffix(" (deleted)").unwrap_or(mapped.path);
+        if is_jitdump(path)
+            && let Some((file, _)) = files.open(mapped)
+        {
+            let id = self.jit(files, mapped.pid);
+            if let ModuleKind::Jit { dump, .. } = &mut self.rows[id.index()].kind {
+                *dump = Some(DumpFile { path: path.to_owned(), file });
+            }
+            return id;
+        }
         let key = (path.to_owned(), mapped.identity.clone());
         let known = self.by_name.get(&key).copied();
         if let Some(id) = known
@@ -213,13 +234,13 @@ impl Modules {
     /// The module of the code that a process makes at run time.
     pub fn jit(&mut self, files: &mut dyn Files, pid: i32) -> ModuleId {
         if let Some(&id) = self.jit.get(&pid) {
-            if let ModuleKind::Jit { map: map @ None } = &mut self.rows[id.index()].kind {
+            if let ModuleKind::Jit { map: map @ None, .. } = &mut self.rows[id.index()].kind {
                 *map = files.perf_map(pid);
             }
             return id;
         }
         let map = files.perf_map(pid);
-        let id = self.add("", ModuleKind::Jit { map });
+        let id = self.add("", ModuleKind::Jit { map, dump: None });
         self.jit.insert(pid, id);
         id
     }
@@ -252,6 +273,15 @@ fn is_anonymous(path: &str) -> bool {
     path.is_empty() || PREFIXES.iter().any(|prefix| path.starts_with(prefix))
 }
 
+/// Whether a mapped file is by its name what a process writes about its run-time code:
+/// `jit-1234.dump`. The number is the process's in its own PID namespace, so it is not compared;
+/// that the process mapped the file tells that it is its own.
+fn is_jitdump(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let pid = name.strip_prefix("jit-").and_then(|name| name.strip_suffix(".dump"));
+    pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,6 +293,15 @@ mod tests {
         }
         for path in ["/usr/bin/node", "[vdso]", "/tmp/a b"] {
             assert!(!is_anonymous(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn jitdump_files() {
+        assert!(is_jitdump("/tmp/jit-1234.dump") && is_jitdump("jit-1.dump"));
+        for path in ["/tmp/jit-.dump", "/tmp/jit-1.dump2", "/tmp/jit-1/x.dump", "/tmp/ajit-1.dump"]
+        {
+            assert!(!is_jitdump(path), "{path}");
         }
     }
 }

@@ -1,14 +1,14 @@
 //! The end of a recording: every distinct address gets its name, once, and the profile is made.
 
-use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId};
-use pyrograph_symbol::{Kallsyms, PerfMap, Symbolized, Warning};
+use pyrograph_symbol::{Kallsyms, Symbolized, Warning, inlined_names};
 
+use crate::jit::{JitName, name_jit};
 use crate::modules::{Module, ModuleId, ModuleKind};
 use crate::stacks::{RawFrame, RawStacks};
 
@@ -81,7 +81,7 @@ enum Name {
     /// Of the kernel: function, and its module in brackets if it is in one.
     Kernel(String, Option<String>),
     /// Of code made at run time.
-    Jit(String),
+    Jit(JitName),
 }
 
 fn name_addresses(
@@ -149,24 +149,19 @@ fn name_module(
         ModuleKind::Kernel => {
             options.kallsyms.map_or_else(ModuleNames::default, |path| name_kernel(path, addresses))
         }
-        ModuleKind::Jit { map: Some(map) } => {
-            // A process could write without end: what is read of it has one.
-            const LIMIT: u64 = 1 << 30;
-            let Ok(map) = PerfMap::parse(BufReader::new(map.take(LIMIT))) else {
-                return ModuleNames::default();
-            };
-            let name = |&address: &u64| {
-                let (name, _) = map.lookup(address)?;
-                Some((address, Name::Jit(name.to_string())))
-            };
-            ModuleNames { names: addresses.iter().filter_map(name).collect(), ..Default::default() }
+        ModuleKind::Jit { map, dump } => {
+            let named = name_jit(map.as_ref(), dump.as_ref(), addresses);
+            let names = named.names.into_iter().map(|(at, name)| (at, Name::Jit(name))).collect();
+            ModuleNames {
+                names,
+                warnings: named.warning.into_iter().collect(),
+                ..Default::default()
+            }
         }
         ModuleKind::Elf { symbols: Some(symbols), .. } => {
             name_elf(symbols, addresses, options.symbols)
         }
-        ModuleKind::Elf { symbols: None, .. }
-        | ModuleKind::Jit { map: None }
-        | ModuleKind::Unknown => {
+        ModuleKind::Elf { symbols: None, .. } | ModuleKind::Unknown => {
             debug_assert_ne!(id, ModuleId::KERNEL);
             ModuleNames::default()
         }
@@ -256,9 +251,14 @@ fn frame_rows(
             let module = module.as_deref().map_or(path, |module| profile.strings.intern(module));
             vec![profile.frames.intern(Frame { function, module, ..bare })]
         }
-        Some(Name::Jit(function)) => {
-            let function = profile.strings.intern(function);
-            vec![profile.frames.intern(Frame { function, ..bare })]
+        Some(Name::Jit(name)) => {
+            let file = name.file.as_deref().map_or(StringId::EMPTY, |f| profile.strings.intern(f));
+            let methods = inlined_names(&name.function).enumerate().map(|(depth, function)| {
+                let kind = if depth == 0 { kind } else { FrameKind::Inlined };
+                let function = profile.strings.intern(function);
+                profile.frames.intern(Frame { function, file, line: name.line, kind, ..bare })
+            });
+            methods.collect()
         }
         None => {
             stats.unknown += 1;

@@ -80,6 +80,14 @@ pub enum Warning {
         /// What is wrong with it.
         reason: String,
     },
+    /// What a process wrote about its run-time code is incomplete or damaged.
+    #[error("functions of {} may lack their names: {reason}", path.display())]
+    JitDump {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
 }
 
 impl Module {
