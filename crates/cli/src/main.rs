@@ -4,6 +4,7 @@
 
 mod flamegraph;
 mod fold;
+mod info;
 mod interrupt;
 mod manual;
 mod output;
@@ -30,6 +31,7 @@ enum Verb {
     Record(record::Args),
     Fold(fold::Args),
     Flamegraph(Box<flamegraph::Args>),
+    Info(info::Args),
     Completions(manual::CompletionArgs),
     Manual(manual::ManualArgs),
 }
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Verb::Record(args) => record::run(args),
         Verb::Fold(args) => fold::run(args),
         Verb::Flamegraph(args) => flamegraph::run(*args),
+        Verb::Info(args) => info::run(args),
         Verb::Completions(args) => manual::completions(args),
         Verb::Manual(args) => manual::manual(args),
     };

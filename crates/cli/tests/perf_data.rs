@@ -60,18 +60,20 @@ fn fold_script(data: &Path, options: &[&str]) -> Folded {
 }
 
 /// A stack with what is only another name made equal: glibc has several for one address, of which
-/// perf shows an internal one, and marks for stacks that were cut off, which perf does not show.
+/// perf shows an internal one or one with a version; perf drops what the compiler appends to a C++
+/// function's name; and perf has no marks for stacks that were cut off.
 fn alike(stack: &[String]) -> Vec<String> {
     let marks = ["[truncated]", "[unwinding failed]", "[user stack unreadable]"];
-    stack
-        .iter()
-        .filter(|frame| !marks.contains(&frame.as_str()))
-        .map(|frame| {
-            let frame = frame.trim_start_matches("__GI_").trim_start_matches('_');
-            let frame = frame.trim_end_matches("_impl").replace("dl_start_user", "start");
-            frame.replace("memmove", "memcpy").replace(' ', "_")
-        })
-        .collect()
+    let alike = |frame: &String| {
+        let frame = frame.trim_start_matches("__GI_").trim_start_matches('_');
+        let frame = frame.split('@').next().unwrap_or(frame);
+        let variant = [".part.", ".constprop.", ".isra."].iter().find_map(|part| frame.find(part));
+        let frame = &frame[..variant.unwrap_or(frame.len())];
+        let frame = frame.trim_start_matches("libc_").trim_end_matches("_impl");
+        let frame = frame.replace("64", "").replace("dl_start_user", "start");
+        frame.replace("memmove", "memcpy").replace(' ', "_")
+    };
+    stack.iter().filter(|frame| !marks.contains(&frame.as_str())).map(alike).collect()
 }
 
 /// By how much of the weight two folded texts agree, in percent.
@@ -294,4 +296,118 @@ fn a_program_that_was_built_anew() {
     let folded = Folded::parse(&String::from_utf8_lossy(&output.stdout));
     assert!(folded.total_share("spin") < 0.1, "names would be guesses");
     assert!(folded.total_share("[calls_c]") > 50.0, "{:?}", folded.leaves());
+}
+
+#[test]
+fn what_a_recording_says_about_itself() {
+    if !has_perf("what a recording says about itself") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = record(folder.path(), &["-e", "cpu-clock,page-faults", "-g"]);
+    let output = run(pyrograph().args(["info", "--json"]).arg(&data)).stdout;
+    let info: serde_json::Value = serde_json::from_slice(&output).expect("JSON");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+    assert_eq!(info["host"], host.trim());
+    assert_eq!(info["events"][0]["name"], "cpu-clock");
+    assert_eq!(info["events"][0]["frequency_hz"], 2999);
+    assert_eq!(info["events"][1]["name"], "page-faults");
+    assert_eq!(info["processes"][0]["name"], "calls_c");
+    let samples = |at: usize| info["events"][at]["samples"].as_u64().expect("a number");
+    assert_eq!(info["samples"], samples(0) + samples(1));
+    assert!(info["first_sample_ns"].as_u64() < info["last_sample_ns"].as_u64());
+
+    let text = run(pyrograph().arg("info").arg(&data)).stdout;
+    let text = String::from_utf8(text).expect("text");
+    assert!(text.contains("perf record -q -F 2999"), "{text}");
+    let other = pyrograph().arg("info").arg(program(folder.path())).output().expect("it runs");
+    assert_eq!(other.status.code(), Some(1), "an ELF file is no recording");
+}
+
+#[test]
+fn tracepoints() {
+    if !common::is_root("tracepoints") || !has_perf("tracepoints") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("perf.data");
+    for output in ["file", "pipe"] {
+        let mut perf = Command::new("perf");
+        // Writes to a file wait for nothing, but their system calls are traced.
+        perf.args(["record", "-q", "-e", "raw_syscalls:sys_enter", "-g", "-o"]);
+        perf.arg(if output == "file" { data.as_os_str() } else { "-".as_ref() });
+        let piped =
+            run(perf.args(["--", "find", "/usr/include", "-fprintf", "/dev/null", "%p %s"]));
+        if output == "pipe" {
+            std::fs::write(&data, piped.stdout).expect("a temporary file");
+        }
+        let (ours, theirs) = (fold(&data, &[]), fold_script(&data, &[]));
+        assert_eq!(ours.total(), theirs.total(), "{output}");
+        let agreement = agreement(&ours, &theirs);
+        assert!(agreement >= AGREE, "{output}: {agreement:.2} %");
+        let info = run(pyrograph().args(["info", "--json"]).arg(&data)).stdout;
+        let info: serde_json::Value = serde_json::from_slice(&info).expect("JSON");
+        assert_eq!(info["events"][0]["fields"][0]["name"], "id", "{output}");
+        std::fs::remove_file(&data).expect("own file");
+    }
+}
+
+#[test]
+fn code_that_node_makes_as_it_runs() {
+    let has_node = Command::new("node").arg("--version").output().is_ok();
+    if !has_node || !has_perf("code that node makes") {
+        eprintln!("skipped: code that node makes needs node and perf");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("perf.data");
+    let script = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+        const end = Date.now() + 1500; while (Date.now() < end) fib(20);";
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-F", "2999", "-e", "cpu-clock", "-g", "-o"]).arg(&data);
+    perf.args([
+        "--",
+        "node",
+        "--perf-basic-prof",
+        "--interpreted-frames-native-stack",
+        "-e",
+        script,
+    ]);
+    run(&mut perf);
+    let (ours, theirs) = (fold(&data, &[]), fold_script(&data, &[]));
+    assert_eq!(ours.total(), theirs.total());
+    let agreement = agreement(&ours, &theirs);
+    assert!(agreement >= AGREE, "{agreement:.2} %");
+    assert!(ours.share(|stack| stack.iter().any(|frame| frame.contains("fib"))) > 50.0);
+}
+
+#[test]
+fn code_that_java_makes_as_it_runs() {
+    const SOURCE: &str = "public class Work {
+        static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+        public static void main(String[] a) {
+            long end = System.currentTimeMillis() + 3000, sum = 0;
+            while (System.currentTimeMillis() < end) sum += fib(25);
+            System.out.println(sum);
+        }
+    }";
+    let has_java = Command::new("javac").arg("--version").output().is_ok();
+    if !has_java || !has_perf("code that java makes") {
+        eprintln!("skipped: code that java makes needs java and perf");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = folder.path().join("Work.java");
+    std::fs::write(&source, SOURCE).expect("a temporary file");
+    run(Command::new("javac").arg(&source));
+    let data = folder.path().join("perf.data");
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-F", "997", "-e", "cpu-clock", "-g", "-o"]).arg(&data);
+    perf.args(["--", "java", "-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions"]);
+    run(perf.args(["-XX:+DumpPerfMapAtExit", "-cp"]).arg(folder.path()).arg("Work"));
+    let (ours, theirs) = (fold(&data, &[]), fold_script(&data, &[]));
+    assert_eq!(ours.total(), theirs.total());
+    let agreement = agreement(&ours, &theirs);
+    assert!(agreement >= AGREE, "{agreement:.2} %");
+    assert!(ours.share(|stack| stack.iter().any(|frame| frame.contains("Work.fib"))) > 50.0);
 }

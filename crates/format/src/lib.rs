@@ -40,5 +40,8 @@ pub use inline::{Call, expand_inlined};
 pub use input::{Head, Input};
 pub use pyrograph_resolve::{Locator, SymbolOptions};
 pub use read::{Count, Detail, Options, READERS, ReadError, Reader, Reading, ThreadDetail, read};
+pub use read::{
+    EventInfo, ProcessInfo, RecordingInfo, SampleRate, TracepointField, recording_info,
+};
 pub use warnings::{Place, Warning, WarningKind, Warnings};
 pub use write::{WRITERS, Writer, write_folded, writer_for};

@@ -4,6 +4,9 @@ mod folded;
 mod perf_data;
 mod perf_script;
 
+pub use perf_data::{
+    EventInfo, ProcessInfo, RecordingInfo, SampleRate, TracepointField, recording_info,
+};
 pub(crate) use perf_script::{is_java, tidy_name};
 use pyrograph_profile::Profile;
 use pyrograph_resolve::SymbolOptions;

@@ -13,10 +13,15 @@ mod features;
 mod fields;
 mod files;
 mod header;
+mod info;
 mod names;
 mod recording;
 mod records;
+mod tracing;
 mod unpack;
+
+pub use info::{EventInfo, ProcessInfo, RecordingInfo, SampleRate, recording_info};
+pub use tracing::TracepointField;
 
 use std::num::NonZero;
 
@@ -32,12 +37,15 @@ use super::{Count, Detail, Options, ReadError, Reader, Reading};
 use crate::Head;
 use crate::warnings::{WarningKind, Warnings};
 
+/// What the format is called.
+const NAME: &str = "perf.data";
+
 /// See the module.
 pub struct PerfData;
 
 impl Reader for PerfData {
     fn name(&self) -> &'static str {
-        "perf.data"
+        NAME
     }
 
     fn detect(&self, head: &[u8]) -> bool {

@@ -63,6 +63,13 @@ impl<'a> Fields<'a> {
         Some(start..start.checked_add(size)?)
     }
 
+    /// The bytes up to the next zero byte, which is left out.
+    pub fn c_string(&mut self) -> Option<&'a [u8]> {
+        let text = self.take(memchr::memchr(0, self.bytes)?)?;
+        self.take(1)?;
+        Some(text)
+    }
+
     /// A text with its length before it, filled up with zeros.
     pub fn string(&mut self) -> Option<String> {
         let len = self.u32()?;

@@ -302,6 +302,11 @@ impl Recording {
         Some(())
     }
 
+    /// The byte order of everything in it.
+    pub fn order(&self) -> ByteOrder {
+        self.order
+    }
+
     /// The record at a place.
     pub fn record_at(&self, place: Place) -> &[u8] {
         let part = &self.parts[place.part()];

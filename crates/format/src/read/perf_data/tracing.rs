@@ -1,0 +1,178 @@
+//! The formats of tracepoints, as `perf record` copies them out of tracefs.
+//!
+//! ```text
+//! 17 08 44 "tracing"   version, as text   byte order   size of a long   u32 page size
+//! "header_page"  u64 size, text
+//! "header_event" u64 size, text
+//! u32 count of ftrace's own formats:  u64 size, text   each
+//! u32 count of systems:  name, u32 count of events:  u64 size, text   each
+//! ```
+//!
+//! The text of an event's format is what `/sys/kernel/tracing/events/SYSTEM/NAME/format` has.
+//!
+//! Source: trace-cmd.dat.v6(5), which describes the same beginning.
+
+use pyrograph_event::ByteOrder;
+
+use super::fields::Fields;
+
+const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+
+/// A tracepoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tracepoint {
+    /// Its number: `config` of the event that counts it.
+    pub id: u64,
+    /// Its name with its system before it: `sched:sched_switch`.
+    pub name: String,
+    /// What its samples hold, but for the fields that all tracepoints have.
+    pub fields: Vec<TracepointField>,
+}
+
+/// A field of a tracepoint's samples.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TracepointField {
+    /// Its name.
+    pub name: String,
+    /// Its type as C has it.
+    pub kind: String,
+    /// Where in the raw data of a sample it is, in bytes.
+    pub offset: u32,
+    /// Its size in bytes.
+    pub size: u32,
+}
+
+/// The tracepoints of tracing data; those before what is damaged.
+pub fn parse(bytes: &[u8], order: ByteOrder) -> Vec<Tracepoint> {
+    let mut found = Vec::new();
+    let _ = parse_into(bytes, order, &mut found);
+    found
+}
+
+fn parse_into(bytes: &[u8], order: ByteOrder, found: &mut Vec<Tracepoint>) -> Option<()> {
+    let mut from = Fields::new(bytes, order);
+    (from.take(MAGIC.len())? == MAGIC).then_some(())?;
+    from.c_string()?;
+    from.take(2)?;
+    from.u32()?;
+    for _ in ["header_page", "header_event"] {
+        from.c_string()?;
+        sized(&mut from)?;
+    }
+    for _ in 0..from.u32()? {
+        sized(&mut from)?;
+    }
+    for _ in 0..from.u32()? {
+        let system = String::from_utf8_lossy(from.c_string()?).into_owned();
+        for _ in 0..from.u32()? {
+            let text = String::from_utf8_lossy(sized(&mut from)?);
+            found.extend(tracepoint(&system, &text));
+        }
+    }
+    Some(())
+}
+
+fn sized<'a>(from: &mut Fields<'a>) -> Option<&'a [u8]> {
+    let size = from.u64()?;
+    from.take(usize::try_from(size).ok()?)
+}
+
+/// Reads a format:
+///
+/// ```text
+/// name: sched_wakeup
+/// ID: 318
+/// format:
+///     field:unsigned short common_type;  offset:0;  size:2;  signed:0;
+///
+///     field:char comm[16];  offset:8;  size:16;  signed:0;
+/// ```
+fn tracepoint(system: &str, text: &str) -> Option<Tracepoint> {
+    let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    let fields = text.lines().filter_map(|line| field(line.trim()));
+    Some(Tracepoint {
+        id: line("ID:")?.parse().ok()?,
+        name: format!("{system}:{}", line("name:")?),
+        fields: fields.filter(|field| !field.name.starts_with("common_")).collect(),
+    })
+}
+
+fn field(line: &str) -> Option<TracepointField> {
+    let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
+    let declaration = parts.next()?;
+    let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse().ok();
+    let (offset, size) = (number("offset:")?, number("size:")?);
+    // `char comm[16]`, but `__data_loc char[] name`.
+    let (before, array) = match declaration.split_once('[') {
+        Some((before, array)) if array.ends_with(']') => (before, format!("[{array}")),
+        _ => (declaration, String::new()),
+    };
+    let (kind, name) = before.rsplit_once([' ', '*'])?;
+    let pointer = if before.contains('*') { " *" } else { "" };
+    let kind = format!("{}{pointer}{array}", kind.trim_end_matches([' ', '*']));
+    Some(TracepointField { name: name.to_owned(), kind, offset, size })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: &str = "name: block_rq_issue\nID: 1234\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+        \tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;\n\
+        \tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;\n\
+        \tfield:char comm[16];\toffset:24;\tsize:16;\tsigned:0;\n\
+        \tfield:const char * filename;\toffset:40;\tsize:8;\tsigned:0;\n\
+        \tfield:__data_loc char[] cmd;\toffset:48;\tsize:4;\tsigned:0;\n\n\
+        print fmt: \"%d\", REC->dev\n";
+
+    fn data() -> Vec<u8> {
+        let mut data = MAGIC.to_vec();
+        data.extend(b"0.6\0\0\x08");
+        data.extend(4096u32.to_le_bytes());
+        for name in [&b"header_page\0"[..], b"header_event\0"] {
+            data.extend(name);
+            data.extend(3u64.to_le_bytes());
+            data.extend(b"abc");
+        }
+        data.extend(0u32.to_le_bytes());
+        data.extend(1u32.to_le_bytes());
+        data.extend(b"block\0");
+        data.extend(1u32.to_le_bytes());
+        data.extend((FORMAT.len() as u64).to_le_bytes());
+        data.extend(FORMAT.as_bytes());
+        data
+    }
+
+    #[test]
+    fn fields_have_names() {
+        let found = parse(&data(), ByteOrder::Little);
+        let [block] = found.as_slice() else { panic!("one tracepoint: {found:?}") };
+        assert_eq!((block.id, block.name.as_str()), (1234, "block:block_rq_issue"));
+        let fields: Vec<_> = block
+            .fields
+            .iter()
+            .map(|field| (field.kind.as_str(), field.name.as_str(), field.offset, field.size))
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                ("dev_t", "dev", 8, 4),
+                ("sector_t", "sector", 16, 8),
+                ("char[16]", "comm", 24, 16),
+                ("const char *", "filename", 40, 8),
+                ("__data_loc char[]", "cmd", 48, 4),
+            ]
+        );
+    }
+
+    #[test]
+    fn cut_off_anywhere() {
+        let data = data();
+        for end in 0..data.len() {
+            assert!(parse(&data[..end], ByteOrder::Little).is_empty());
+        }
+        // Sizes of the other byte order are beyond the end.
+        assert!(parse(&data, ByteOrder::Big).is_empty());
+    }
+}
