@@ -20,6 +20,9 @@ mod records;
 mod tracing;
 mod unpack;
 
+#[cfg(test)]
+mod tests;
+
 pub use info::{EventInfo, ProcessInfo, RecordingInfo, SampleRate, recording_info};
 pub use tracing::TracepointField;
 

@@ -105,7 +105,7 @@ pub fn recording_info(input: Input) -> Result<RecordingInfo, ReadError> {
     let name = input.name().to_owned();
     let error = |source| ReadError::Io { name: name.clone(), source };
     let head = input.begin().map_err(error)?;
-    if !detect(head.bytes()).is_some_and(|reader| reader.name() == super::NAME) {
+    if detect(head.bytes()).is_none_or(|reader| reader.name() != super::NAME) {
         return Err(ReadError::UnknownFormat { name, known: super::NAME.to_owned() });
     }
     Recording::open(head).map(|recording| describe(&recording)).map_err(error)

@@ -1,0 +1,268 @@
+//! Files made by hand: what `perf` here cannot record, and what is wrong with files.
+
+use pyrograph_event::ByteOrder;
+use pyrograph_profile::{LabelOptions, Tree};
+
+use super::*;
+use crate::{Input, read, write_folded};
+
+/// Bytes of numbers, in one of the byte orders.
+#[derive(Clone)]
+struct Bytes {
+    order: ByteOrder,
+    bytes: Vec<u8>,
+}
+
+impl Bytes {
+    fn new(order: ByteOrder) -> Self {
+        Self { order, bytes: Vec::new() }
+    }
+
+    fn u16(mut self, number: u16) -> Self {
+        match self.order {
+            ByteOrder::Little => self.bytes.extend(number.to_le_bytes()),
+            ByteOrder::Big => self.bytes.extend(number.to_be_bytes()),
+        }
+        self
+    }
+
+    fn u32(mut self, number: u32) -> Self {
+        match self.order {
+            ByteOrder::Little => self.bytes.extend(number.to_le_bytes()),
+            ByteOrder::Big => self.bytes.extend(number.to_be_bytes()),
+        }
+        self
+    }
+
+    fn words(mut self, numbers: &[u64]) -> Self {
+        for number in numbers {
+            match self.order {
+                ByteOrder::Little => self.bytes.extend(number.to_le_bytes()),
+                ByteOrder::Big => self.bytes.extend(number.to_be_bytes()),
+            }
+        }
+        self
+    }
+
+    fn raw(mut self, bytes: &[u8]) -> Self {
+        self.bytes.extend(bytes);
+        self
+    }
+}
+
+const IP_TID_TIME_PERIOD_CHAIN: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 8;
+const KERNEL: u64 = 128u64.wrapping_neg();
+const USER: u64 = 512u64.wrapping_neg();
+const USER_DEFERRED: u64 = 640u64.wrapping_neg();
+
+/// A file in the making.
+struct Maker {
+    order: ByteOrder,
+    sample_type: u64,
+    branch_sample_type: u64,
+    records: Vec<Vec<u8>>,
+}
+
+impl Maker {
+    fn new(order: ByteOrder) -> Self {
+        let sample_type = IP_TID_TIME_PERIOD_CHAIN;
+        Self { order, sample_type, branch_sample_type: 0, records: Vec::new() }
+    }
+
+    fn record(&mut self, kind: u32, misc: u16, body: &Bytes) {
+        let mut body = body.bytes.clone();
+        body.resize(body.len().next_multiple_of(8), 0);
+        let size = u16::try_from(8 + body.len()).expect("small");
+        let record = Bytes::new(self.order).u32(kind).u16(misc).u16(size).raw(&body);
+        self.records.push(record.bytes);
+    }
+
+    fn bytes(&self) -> Bytes {
+        Bytes::new(self.order)
+    }
+
+    /// What the end of a record that is no sample says: thread and time.
+    fn comm(&mut self, pid: u32, name: &str, time: u64) {
+        let mut name = name.as_bytes().to_vec();
+        name.resize((name.len() + 1).next_multiple_of(8), 0);
+        let body = self.bytes().u32(pid).u32(pid).raw(&name).u32(pid).u32(pid).words(&[time]);
+        self.record(3, 0, &body);
+    }
+
+    fn sample(&mut self, pid: u32, time: u64, period: u64, chain: &[u64], after: &[u64]) {
+        let body = self.bytes().words(&[0x1000]).u32(pid).u32(pid).words(&[time, period]);
+        let body = body.words(&[chain.len() as u64]).words(chain).words(after);
+        self.record(9, 2, &body);
+    }
+
+    fn attr(&self) -> Bytes {
+        // Software event 0, cpu-clock; sample_id_all is bit 18, of a big-endian machine's bit
+        // fields bit 45.
+        let flags = match self.order {
+            ByteOrder::Little => 1 << 18,
+            ByteOrder::Big => 1 << 45,
+        };
+        let head = self.bytes().u32(1).u32(112);
+        let words = [0, 1, self.sample_type, 0, flags, 0, 0, 0, self.branch_sample_type];
+        let attr = head.words(&words);
+        let rest = 112 - attr.bytes.len();
+        attr.raw(&vec![0; rest])
+    }
+
+    fn magic(&self) -> Bytes {
+        self.bytes().raw(match self.order {
+            ByteOrder::Little => b"PERFILE2",
+            ByteOrder::Big => b"2ELIFREP",
+        })
+    }
+
+    fn file(&self) -> Vec<u8> {
+        let data = self.records.concat();
+        let start = 104 + 128;
+        let header = self.magic().words(&[104, 128, 104, 128, start, data.len() as u64, 0, 0]);
+        let header = header.words(&[0; 4]).raw(&self.attr().bytes).words(&[0, 0]);
+        header.raw(&data).bytes
+    }
+
+    fn pipe(&self) -> Vec<u8> {
+        let attr = self.attr();
+        let head = self.magic().words(&[16]);
+        let head = head.u32(64).u16(0).u16(8 + 112).raw(&attr.bytes);
+        // What follows tracing data's record is not in its size.
+        let tracing = self.bytes().u32(66).u16(0).u16(16).u32(5).u32(0).raw(b"abcde\0\0\0");
+        head.raw(&tracing.bytes).raw(&self.records.concat()).bytes
+    }
+}
+
+fn fold(file: &[u8]) -> (String, Vec<String>) {
+    let (profile, warnings) = match read(vec![Input::bytes("x", file)], &Options::default()) {
+        Ok(read) => read,
+        Err(error) => return (String::new(), vec![error.to_string()]),
+    };
+    let mut folded = Vec::new();
+    write_folded(&Tree::new(&profile, &LabelOptions::default()), &mut folded).expect("to memory");
+    let warnings = warnings.iter().map(ToString::to_string).collect();
+    (String::from_utf8(folded).expect("text"), warnings)
+}
+
+fn example(order: ByteOrder) -> Maker {
+    let mut maker = Maker::new(order);
+    // Buffers of two CPUs: the second one's first record is older than the first one's last.
+    maker.comm(7, "app", 10);
+    maker.sample(7, 20, 3, &[USER, 0x1000, 0x2000], &[]);
+    maker.sample(7, 40, 5, &[USER, 0x1000], &[]);
+    maker.comm(7, "later", 30);
+    maker
+}
+
+#[test]
+fn both_byte_orders_as_file_and_pipe() {
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let maker = example(order);
+        let expect = "app;[unknown];[unknown] 3\nlater;[unknown] 5\n";
+        assert_eq!(fold(&maker.file()), (expect.to_owned(), Vec::new()), "{order:?}");
+        assert_eq!(fold(&maker.pipe()), (expect.to_owned(), Vec::new()), "{order:?}, piped");
+    }
+}
+
+#[test]
+fn cut_off_at_every_byte() {
+    let maker = example(ByteOrder::Little);
+    let file = maker.file();
+    let ends: Vec<usize> = maker
+        .records
+        .iter()
+        .scan(232, |at, record| {
+            *at += record.len();
+            Some(*at)
+        })
+        .collect();
+    for end in 1..file.len() {
+        let (folded, warnings) = fold(&file[..end]);
+        assert!(!warnings.is_empty(), "{end}");
+        // The samples are the second and the third record.
+        let samples = ends[1..3].iter().filter(|&&sample| sample <= end).count();
+        let expect =
+            ["", "app;[unknown];[unknown] 3\n", "app;[unknown] 5\napp;[unknown];[unknown] 3\n"];
+        assert_eq!(folded, expect[samples], "{end}: {warnings:?}");
+    }
+}
+
+#[test]
+fn damage_is_named_with_its_place() {
+    let mut maker = example(ByteOrder::Little);
+    maker.records[3][6..8].copy_from_slice(&[3, 0]);
+    let at = 232 + maker.records[..3].concat().len();
+    let (folded, warnings) = fold(&maker.file());
+    assert_eq!(folded, "app;[unknown] 5\napp;[unknown];[unknown] 3\n");
+    assert!(warnings[0].contains(&format!("at byte {at}")), "{warnings:?}");
+}
+
+#[test]
+fn user_parts_that_are_told_later() {
+    let mut maker = Maker::new(ByteOrder::Little);
+    maker.comm(7, "app", 10);
+    maker.sample(7, 20, 1, &[KERNEL, 0x10, USER_DEFERRED, 99], &[]);
+    let chain = [99, 3, USER, 0x1000, 0x2000];
+    let body = maker.bytes().words(&chain).u32(7).u32(7).words(&[30]);
+    maker.record(22, 2, &body);
+    let (folded, warnings) = fold(&maker.file());
+    assert_eq!(folded, "app;[unknown];[unknown];[kernel.kallsyms] 1\n", "{warnings:?}");
+}
+
+#[test]
+fn calls_that_the_hardware_recorded() {
+    let mut maker = Maker::new(ByteOrder::Little);
+    maker.sample_type |= 1 << 11;
+    // User branches, in the form of a call stack.
+    maker.branch_sample_type = 1 | 1 << 11;
+    maker.comm(7, "app", 10);
+    let branches = [2, 0x2000, 0x1000, 0, 0x3000, 0x2f00, 0];
+    maker.sample(7, 20, 1, &[USER, 0x1000], &branches);
+    let (folded, warnings) = fold(&maker.file());
+    assert_eq!(folded, "app;[unknown];[unknown];[unknown] 1\n", "{warnings:?}");
+}
+
+#[test]
+fn a_recording_that_was_killed_has_no_size() {
+    let maker = example(ByteOrder::Little);
+    let mut file = maker.file();
+    file[48..56].fill(0);
+    assert_eq!(fold(&file), fold(&maker.file()));
+}
+
+#[test]
+fn nothing_in_it() {
+    let mut maker = Maker::new(ByteOrder::Little);
+    maker.comm(7, "app", 10);
+    let (_, warnings) = fold(&maker.file());
+    assert_eq!(warnings, ["read x: there is no sample in it"]);
+}
+
+#[test]
+fn the_result_is_the_same_for_any_number_of_threads() {
+    let mut maker = Maker::new(ByteOrder::Little);
+    maker.comm(7, "app", 10);
+    for time in 0..20_000u64 {
+        let chain = [USER, 0x1000 + time % 7, 0x2000 + time % 130, 0x3000];
+        maker.sample(7 + (time % 3) as u32, 20 + time, time % 11, &chain, &[]);
+    }
+    let file = maker.file();
+    for detail in [Detail::Totals, Detail::Samples] {
+        let profile = |workers| {
+            let options =
+                Options { workers, detail, unknown_addresses: true, ..Options::default() };
+            read(vec![Input::bytes("x", file.as_slice())], &options).expect("a recording").0
+        };
+        let one = profile(1);
+        for workers in 2..5 {
+            let more = profile(workers);
+            let rows = |profile: &pyrograph_profile::Profile| {
+                let values = profile.samples.values(0).to_vec();
+                profile.samples.iter().zip(values).collect::<Vec<_>>()
+            };
+            assert_eq!(rows(&one), rows(&more), "{workers} threads, {detail:?}");
+            assert!(one.frames.iter().eq(more.frames.iter()));
+        }
+    }
+}
