@@ -1,20 +1,19 @@
 //! `pyrograph flamegraph`: any input to an interactive SVG.
 
-use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
-use clap::Args as _;
 use pyrograph_analyze::{FlameError, FlameGraph, FlameOptions, flame, flame_chart, flame_reversed};
-use pyrograph_format::{Detail, Input, Options, read, write_file};
+use pyrograph_format::{Detail, Options, read, write_file};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{
     Background, Encoding, MinWidth, NameAttributes, Palette, PaletteMap, SvgOptions, Tone, svg,
     svg_message,
 };
 
+use crate::streams::{inputs, write_output};
 use crate::symbols::SymbolArgs;
 
 /// Where `--cp` keeps its colours.
@@ -204,17 +203,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn inputs(files: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
-    if files.is_empty() {
-        return Ok(vec![Input::stdin()]);
-    }
-    let open = |file: &PathBuf| match file.as_os_str() == "-" {
-        true => Ok(Input::stdin()),
-        false => Input::open(file).with_context(|| format!("failed to open {}", file.display())),
-    };
-    files.iter().map(open).collect()
-}
-
 fn svg_options(args: &Args) -> anyhow::Result<SvgOptions> {
     let attributes = match &args.nameattr {
         Some(path) => name_attributes(path)?,
@@ -299,27 +287,13 @@ fn write_graph(args: &Args, graph: &FlameGraph, mut options: SvgOptions) -> anyh
             .with_context(|| format!("failed to write {PALETTE_MAP}"))?;
         options.palette_map = Some(map);
     }
-    write_out(args, |out| svg(graph, &options, out))
+    write_output(args.output.as_deref(), |out| svg(graph, &options, out))
 }
 
 /// There is nothing to draw: says so in the picture, and on standard error.
 fn refuse(args: &Args, options: &SvgOptions, why: &str) -> anyhow::Result<ExitCode> {
-    write_out(args, |out| svg_message(why, options, out))?;
+    write_output(args.output.as_deref(), |out| svg_message(why, options, out))?;
     bail!("{why}")
-}
-
-fn write_out(
-    args: &Args,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> anyhow::Result<()> {
-    match &args.output {
-        Some(path) => write_file(path, |out| write(out))
-            .with_context(|| format!("failed to write {}", path.display())),
-        None => {
-            let mut out = io::stdout().lock();
-            write(&mut out).and_then(|()| out.flush()).context("failed to write standard output")
-        }
-    }
 }
 
 /// A number above 0.
@@ -327,89 +301,5 @@ fn size(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
         _ => Err("not a number above 0".to_owned()),
-    }
-}
-
-/// The arguments as clap takes them: `-title X`, `-title=X`, `--Tit X` become `--title=X`, as the
-/// established scripts take them. Values are joined to their options, so that one may begin with a
-/// hyphen. What is not known is left as it is, for clap to complain of.
-pub fn normalize_args(arguments: Vec<OsString>) -> Vec<OsString> {
-    let command = Args::augment_args(clap::Command::new("flamegraph"));
-    let options: Vec<(String, bool)> = command
-        .get_arguments()
-        .filter_map(|option| {
-            Some((option.get_long()?.to_owned(), option.get_action().takes_values()))
-        })
-        .chain([("help".to_owned(), false)])
-        .collect();
-    let mut normal = Vec::with_capacity(arguments.len());
-    let mut arguments = arguments.into_iter();
-    while let Some(argument) = arguments.next() {
-        if argument == "--" {
-            normal.push(argument);
-            normal.extend(arguments);
-            break;
-        }
-        let known = argument.to_str().and_then(|text| {
-            let body = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;
-            let (name, value) = match body.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (body, None),
-            };
-            // One letter is a short option of ours, except with two hyphens.
-            (name.len() > 1 || text.starts_with("--"))
-                .then(|| find(&options, &name.to_lowercase()))
-                .flatten()
-                .map(|option| (option, value))
-        });
-        normal.push(match known {
-            None => argument,
-            Some(((name, false), None)) => format!("--{name}").into(),
-            Some(((name, _), Some(value))) => format!("--{name}={value}").into(),
-            Some(((name, true), None)) => match arguments.next() {
-                None => format!("--{name}").into(),
-                Some(value) => {
-                    let mut joined = OsString::from(format!("--{name}="));
-                    joined.push(value);
-                    joined
-                }
-            },
-        });
-    }
-    normal
-}
-
-/// The option with this name, or the only one that begins so.
-fn find<'a>(options: &'a [(String, bool)], name: &str) -> Option<&'a (String, bool)> {
-    let exact = options.iter().find(|(long, _)| long == name);
-    let mut beginning =
-        options.iter().filter(|(long, _)| !name.is_empty() && long.starts_with(name));
-    exact.or_else(|| beginning.next().filter(|_| beginning.next().is_none()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(typed: &[&str], expect: &[&str]) {
-        let typed = typed.iter().map(OsString::from).collect();
-        assert_eq!(normalize_args(typed), expect);
-    }
-
-    #[test]
-    fn spellings_of_the_established_scripts_are_taken() {
-        check(&["-title", "A b", "-cp", "x"], &["--title=A b", "--cp", "x"]);
-        check(&["--titl=x", "-width=900"], &["--title=x", "--width=900"]);
-        check(&["--color", "java", "--Hash"], &["--colors=java", "--hash"]);
-        check(&["--title", "--width"], &["--title=--width"]);
-        check(&["--subtitle", "-", "-"], &["--subtitle=-", "-"]);
-    }
-
-    #[test]
-    fn what_is_ambiguous_short_or_unknown_is_left_to_clap() {
-        check(&["--t", "x"], &["--t", "x"]);
-        check(&["-o", "out.svg", "-h"], &["-o", "out.svg", "-h"]);
-        check(&["--nothing", "--", "-title"], &["--nothing", "--", "-title"]);
-        check(&["--title"], &["--title"]);
     }
 }

@@ -1,19 +1,16 @@
 //! `pyrograph fold`: any input to folded stacks.
 
-use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Args as _, ValueEnum};
-use pyrograph_format::{
-    Call, Count, Input, Options, ThreadDetail, expand_inlined, read, write_file, write_folded,
-};
-use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree};
+use clap::ValueEnum;
+use pyrograph_format::{Call, Count, Options, ThreadDetail, expand_inlined, read, write_folded};
+use pyrograph_profile::{LabelOptions, ProcessLabel, Tree};
 use pyrograph_symbol::{Module, Options as SymbolOptions, Source};
 
+use crate::streams::{inputs, write_output};
 use crate::symbols::SymbolArgs;
 
 /// Exit code when input had to be skipped and `--strict` was asked for.
@@ -121,7 +118,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             })
         });
     }
-    write(args.output.as_deref(), &profile, &labels)?;
+    let tree = Tree::new(&profile, &labels);
+    write_output(args.output.as_deref(), |out| write_folded(&tree, out))?;
     let skipped = args.strict && warnings.any_loss();
     Ok(if skipped { ExitCode::from(SKIPPED) } else { ExitCode::SUCCESS })
 }
@@ -159,31 +157,6 @@ fn label_options(args: &Args) -> LabelOptions {
     }
 }
 
-fn inputs(files: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
-    if files.is_empty() {
-        return Ok(vec![Input::stdin()]);
-    }
-    let open = |file: &PathBuf| match file.as_os_str() == "-" {
-        true => Ok(Input::stdin()),
-        false => Input::open(file).with_context(|| format!("failed to open {}", file.display())),
-    };
-    files.iter().map(open).collect()
-}
-
-fn write(path: Option<&Path>, profile: &Profile, labels: &LabelOptions) -> anyhow::Result<()> {
-    let tree = Tree::new(profile, labels);
-    match path {
-        Some(path) => write_file(path, |out| write_folded(&tree, out))
-            .with_context(|| format!("failed to write {}", path.display())),
-        None => {
-            let mut out = io::stdout().lock();
-            write_folded(&tree, &mut out)
-                .and_then(|()| out.flush())
-                .context("failed to write standard output")
-        }
-    }
-}
-
 /// The calls at each address of a file, outermost first. perf prints addresses in files as offsets,
 /// but those of programs that are not position-independent, in old versions, as they were linked.
 fn calls(path: &Path, addresses: &[u64], lines: bool) -> anyhow::Result<Vec<Vec<Call>>> {
@@ -213,40 +186,9 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The arguments as clap takes them: `-pid` becomes `--pid`, as the established script takes it.
-pub fn normalize_args(arguments: Vec<OsString>) -> Vec<OsString> {
-    let command = Args::augment_args(clap::Command::new("fold"));
-    let options: Vec<String> =
-        command.get_arguments().filter_map(|option| option.get_long().map(str::to_owned)).collect();
-    let is_option = |argument: &OsString| {
-        let text = argument.to_str()?.strip_prefix('-')?;
-        let name = text.split('=').next()?;
-        let known = options.iter().any(|option| option.starts_with(name));
-        (name.len() > 1 && known).then_some(())
-    };
-    let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
-    let mut normal = arguments;
-    for argument in &mut normal[..end] {
-        if is_option(argument).is_some() {
-            let mut long = OsString::from("-");
-            long.push(&*argument);
-            *argument = long;
-        }
-    }
-    normal
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn single_dash_spellings_are_taken() {
-        let normal = |typed: &[&str]| normalize_args(typed.iter().map(OsString::from).collect());
-        assert_eq!(normal(&["-pid", "-ev=cycles", "x"]), ["--pid", "--ev=cycles", "x"]);
-        assert_eq!(normal(&["-o", "out", "-", "--all"]), ["-o", "out", "-", "--all"]);
-        assert_eq!(normal(&["-nothing", "--", "-pid"]), ["-nothing", "--", "-pid"]);
-    }
 
     #[test]
     fn inlined_calls_are_found_in_debug_information() {

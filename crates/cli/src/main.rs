@@ -10,6 +10,8 @@ mod manual;
 mod output;
 mod progress;
 mod record;
+mod spelling;
+mod streams;
 mod symbols;
 mod units;
 
@@ -58,8 +60,8 @@ fn main() -> ExitCode {
 /// Reads the command line; what is wrong with it is said, with exit code 2.
 fn parse(arguments: Vec<OsString>) -> Cli {
     let arguments = match arguments.get(1) {
-        Some(verb) if verb == "flamegraph" => flamegraph::normalize_args(arguments),
-        Some(verb) if verb == "fold" => fold::normalize_args(arguments),
+        Some(verb) if verb == "flamegraph" => spelling::normalized::<flamegraph::Args>(arguments),
+        Some(verb) if verb == "fold" => spelling::normalized::<fold::Args>(arguments),
         _ => arguments,
     };
     let matches = Cli::command().get_matches_from(arguments);

@@ -1,0 +1,94 @@
+//! The spellings of options that users of the established scripts have in their fingers.
+
+use std::ffi::OsString;
+
+/// The arguments as clap takes them: `-title X`, `-title=X`, `--Tit X` become `--title=X`, as the
+/// established scripts take them. Values are joined to their options, so that one may begin with a
+/// hyphen. What is not known is left as it is, for clap to complain of.
+pub fn normalized<A: clap::Args>(arguments: Vec<OsString>) -> Vec<OsString> {
+    let command = A::augment_args(clap::Command::new("verb"));
+    let options: Vec<(String, bool)> = command
+        .get_arguments()
+        .filter_map(|option| {
+            Some((option.get_long()?.to_owned(), option.get_action().takes_values()))
+        })
+        .chain([("help".to_owned(), false)])
+        .collect();
+    let mut normal = Vec::with_capacity(arguments.len());
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "--" {
+            normal.push(argument);
+            normal.extend(arguments);
+            break;
+        }
+        let known = argument.to_str().and_then(|text| {
+            let body = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;
+            let (name, value) = match body.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (body, None),
+            };
+            // One letter is a short option of ours, except with two hyphens.
+            (name.len() > 1 || text.starts_with("--"))
+                .then(|| find(&options, &name.to_lowercase()))
+                .flatten()
+                .map(|option| (option, value))
+        });
+        normal.push(match known {
+            None => argument,
+            Some(((name, false), None)) => format!("--{name}").into(),
+            Some(((name, _), Some(value))) => format!("--{name}={value}").into(),
+            Some(((name, true), None)) => match arguments.next() {
+                None => format!("--{name}").into(),
+                Some(value) => {
+                    let mut joined = OsString::from(format!("--{name}="));
+                    joined.push(value);
+                    joined
+                }
+            },
+        });
+    }
+    normal
+}
+
+/// The option with this name, or the only one that begins so.
+fn find<'a>(options: &'a [(String, bool)], name: &str) -> Option<&'a (String, bool)> {
+    let exact = options.iter().find(|(long, _)| long == name);
+    let mut beginning =
+        options.iter().filter(|(long, _)| !name.is_empty() && long.starts_with(name));
+    exact.or_else(|| beginning.next().filter(|_| beginning.next().is_none()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(typed: &[&str], expect: &[&str]) {
+        let typed = typed.iter().map(OsString::from).collect();
+        assert_eq!(normalized::<crate::flamegraph::Args>(typed), expect);
+    }
+
+    #[test]
+    fn spellings_of_the_established_scripts_are_taken() {
+        check(&["-title", "A b", "-cp", "x"], &["--title=A b", "--cp", "x"]);
+        check(&["--titl=x", "-width=900"], &["--title=x", "--width=900"]);
+        check(&["--color", "java", "--Hash"], &["--colors=java", "--hash"]);
+        check(&["--title", "--width"], &["--title=--width"]);
+        check(&["--subtitle", "-", "-"], &["--subtitle=-", "-"]);
+    }
+
+    #[test]
+    fn what_is_ambiguous_short_or_unknown_is_left_to_clap() {
+        check(&["--t", "x"], &["--t", "x"]);
+        check(&["-o", "out.svg", "-h"], &["-o", "out.svg", "-h"]);
+        check(&["--nothing", "--", "-title"], &["--nothing", "--", "-title"]);
+        check(&["--title"], &["--title"]);
+    }
+
+    #[test]
+    fn also_those_of_the_collapser() {
+        let typed = ["-pid", "-ev=cycles", "x", "--all"].map(OsString::from).to_vec();
+        let normal = normalized::<crate::fold::Args>(typed);
+        assert_eq!(normal, ["--pid", "--event-filter=cycles", "x", "--all"]);
+    }
+}
