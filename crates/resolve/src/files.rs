@@ -4,6 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// A mapping of code, as an event names it.
 #[derive(Clone, Debug)]
@@ -124,7 +125,8 @@ impl Files for LiveFiles {
     fn perf_map(&mut self, pid: i32) -> Option<File> {
         let inner = innermost_pid(pid).unwrap_or(pid);
         let name = |pid: i32| PathBuf::from(format!("/tmp/perf-{pid}.map"));
-        open_regular(&in_root_of(pid, &name(inner))).or_else(|| open_regular(&name(pid)))
+        let writer = MapWriter::of(pid);
+        writer.open(&in_root_of(pid, &name(inner))).or_else(|| writer.open(&name(pid)))
     }
 
     fn read_memory(&self, tid: i32, address: u64, bytes: &mut [u8]) -> bool {
@@ -149,10 +151,82 @@ impl Files for LiveFiles {
 /// Opens a regular file and nothing else: a path out of another process must not make us wait for
 /// the writer of a pipe.
 pub fn open_regular(path: &Path) -> Option<File> {
+    open_with(path, 0)
+}
+
+fn open_with(path: &Path, flags: i32) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
 
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    let flags = libc::O_NONBLOCK | flags;
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
     file.metadata().ok()?.is_file().then_some(file)
+}
+
+/// Who may have written a perf map. Everybody may make a file in `/tmp`, and after a process is gone
+/// its map stays until the number means another one. So a map counts only if
+///
+/// - it is a regular file itself: a link in another mount namespace would lead out of it;
+/// - it is owned by a user that the process acts as, or by root (agents that are attached with
+///   `sudo`). `perf` asks for root or the user who runs `perf`: that is the rule here for a process
+///   that is gone, whose user nobody knows any more;
+/// - it was last written after the process started.
+///
+/// A jitdump file needs none of this: its process has mapped it.
+#[derive(Clone, Debug)]
+pub struct MapWriter {
+    users: Vec<u32>,
+    start: Option<SystemTime>,
+}
+
+impl MapWriter {
+    /// What is known of a process of this machine.
+    pub fn of(pid: i32) -> Self {
+        match users_of(pid) {
+            Some(users) => Self { users, start: start_of(pid) },
+            None => Self::gone(),
+        }
+    }
+
+    /// Nothing is known of the process any more.
+    pub fn gone() -> Self {
+        // SAFETY: It takes nothing and cannot fail.
+        Self { users: vec![unsafe { libc::geteuid() }], start: None }
+    }
+
+    /// Opens a map, if it counts as this process's.
+    pub fn open(&self, path: &Path) -> Option<File> {
+        // Of both times at least one is in whole seconds.
+        const ROUNDING: Duration = Duration::from_secs(2);
+        let file = open_with(path, libc::O_NOFOLLOW)?;
+        let data = file.metadata().ok()?;
+        let is_owner = data.uid() == 0 || self.users.contains(&data.uid());
+        let is_stale = self.start.is_some_and(|start| {
+            data.modified().is_ok_and(|time| time.checked_add(ROUNDING).is_some_and(|t| t < start))
+        });
+        (is_owner && !is_stale).then_some(file)
+    }
+}
+
+/// The real, effective, saved and file system user: `Uid: 1000 1000 1000 1000`.
+fn users_of(pid: i32) -> Option<Vec<u32>> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_ascii_whitespace().map(|user| user.parse().ok()).collect()
+}
+
+/// When the process started, to about a second.
+fn start_of(pid: i32) -> Option<SystemTime> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, second, is in parentheses and can hold anything; the start is the 22nd field, in
+    // ticks after the machine's own start (proc_pid_stat(5)).
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    // SAFETY: It takes a constant and gives a number.
+    let ticks_a_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+    let machine = std::fs::read_to_string("/proc/stat").ok()?;
+    let booted: u64 = machine.lines().find_map(|l| l.strip_prefix("btime "))?.parse().ok()?;
+    let seconds = booted.checked_add(ticks.checked_div(ticks_a_second)?)?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
 fn in_root_of(pid: i32, path: &Path) -> PathBuf {
@@ -213,5 +287,41 @@ mod tests {
         };
         assert!(open(&right));
         assert!(!open(&wrong));
+    }
+
+    #[test]
+    fn a_perf_map_has_to_be_the_processs_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("perf-1.map");
+        let map = File::create(&path).expect("a file");
+        let owner = map.metadata().expect("metadata").uid();
+        let now = SystemTime::now();
+        let opens = |writer: &MapWriter, path| writer.open(path).is_some();
+
+        let own = MapWriter::of(i32::try_from(std::process::id()).unwrap());
+        assert!(opens(&own, &path));
+        let start = own.start.expect("this process has a start");
+        assert!(start <= now && now.duration_since(start).unwrap() < Duration::from_secs(3600));
+
+        // Of an earlier process with this number.
+        map.set_modified(start - Duration::from_secs(10)).expect("a time");
+        assert!(!opens(&own, &path));
+        assert!(opens(&MapWriter { start: None, ..own.clone() }, &path));
+        map.set_modified(now).expect("a time");
+
+        // Root's counts for everybody.
+        let other = MapWriter { users: vec![owner + 1], start: None };
+        assert_eq!(opens(&other, &path), owner == 0);
+        if owner == 0 {
+            std::os::unix::fs::chown(&path, Some(65534), None).expect("root may do this");
+            assert!(!opens(&other, &path) && !opens(&own, &path));
+            assert!(opens(&MapWriter { users: vec![65534], start: None }, &path));
+        }
+
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).expect("a link");
+        let any = MapWriter { users: vec![owner, 65534], start: None };
+        assert!(opens(&any, &path) && !opens(&any, &link));
+        assert!(!opens(&any, folder.path()));
     }
 }

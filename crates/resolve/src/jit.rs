@@ -70,3 +70,62 @@ pub fn name_jit(map: Option<&File>, dump: Option<&DumpFile>, addresses: &[u64]) 
         .map(|(dump, reason)| Warning::JitDump { path: dump.path.clone().into(), reason });
     named
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// Of the symbol crate: functions of Node.js.
+    const NODE: &[u8] = include_bytes!("../../symbol/tests/fixtures/node.jitdump");
+
+    fn file(bytes: &[u8]) -> File {
+        let mut file = tempfile::tempfile().expect("a temporary file");
+        file.write_all(bytes).expect("it can be written");
+        std::io::Seek::rewind(&mut file).expect("it can be read");
+        file
+    }
+
+    fn dump(bytes: &[u8]) -> DumpFile {
+        DumpFile { path: "/srv/jit-1.dump".to_owned(), file: file(bytes) }
+    }
+
+    /// `function file:line` of each address that has a name, and the warning.
+    fn name(map: &[u8], dump: &DumpFile, addresses: &[u64]) -> (Vec<String>, Option<String>) {
+        let map = file(map);
+        let named = name_jit(Some(&map), Some(dump), addresses);
+        let text = |(_, name): &(u64, JitName)| {
+            format!("{} {}:{}", name.function, name.file.as_deref().unwrap_or("?"), name.line)
+        };
+        let warning = named.warning.map(|warning| warning.to_string());
+        (named.names.iter().map(text).collect(), warning)
+    }
+
+    const SEPARATOR: u64 = 0x7f8e_8800_4402;
+    const ELSEWHERE: u64 = 0x1000;
+
+    #[test]
+    fn the_dump_comes_before_the_map() {
+        let map = b"1000 10 elsewhere\n7f8e88004400 68 separator\n";
+        let (names, warning) = name(map, &dump(NODE), &[ELSEWHERE, SEPARATOR]);
+        let separator = "JS:^isPosixPathSeparator node:path:71:30 node:path:72";
+        assert_eq!(names, [separator, "elsewhere ?:0"]);
+        assert_eq!(warning, None);
+    }
+
+    #[test]
+    fn damage_is_told_if_a_name_may_be_missing_for_it() {
+        let cut = dump(&NODE[..NODE.len() - 1]);
+        assert_eq!(name(b"", &cut, &[SEPARATOR]).1, None);
+        assert_eq!(name(b"1000 10 elsewhere\n", &cut, &[ELSEWHERE]).1, None);
+        let (names, warning) = name(b"", &cut, &[ELSEWHERE]);
+        assert!(names.is_empty());
+        let warning = warning.expect("a warning");
+        assert!(warning.contains("/srv/jit-1.dump") && warning.contains("cut-off"), "{warning}");
+
+        let (names, warning) = name(b"1000 10 elsewhere\n", &dump(b"?"), &[ELSEWHERE, SEPARATOR]);
+        assert_eq!(names, ["elsewhere ?:0"]);
+        assert!(warning.expect("a warning").contains("not a jitdump file"));
+    }
+}

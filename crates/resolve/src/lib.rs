@@ -20,7 +20,7 @@ mod stacks;
 
 pub use collect::Extra;
 pub use deferred::{Feed, SampleSource};
-pub use files::{Files, Identity, LiveFiles, MappedFile, open_regular, own_vdso};
+pub use files::{Files, Identity, LiveFiles, MapWriter, MappedFile, open_regular, own_vdso};
 pub use names::NameStats;
 pub use pyrograph_symbol::{Locator, Options as SymbolOptions, Warning};
 pub use pyrograph_unwind::Arch;
