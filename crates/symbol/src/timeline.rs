@@ -57,10 +57,13 @@ impl Timeline {
         self.slots.entry(at).or_insert(newest);
     }
 
-    /// What was at an address at a time, or is there last.
+    /// What was at an address at a time; without a time, what was there last.
     pub fn get(&self, address: u64, time: Option<u64>) -> Option<u32> {
         let mut history = self.history(address);
-        let row = history.find(|row| time.is_none_or(|time| row.since <= time))?;
+        let row = history.find(|row| match time {
+            Some(time) => row.since <= time,
+            None => row.item != NONE,
+        })?;
         (row.item != NONE).then_some(row.item)
     }
 
@@ -94,7 +97,7 @@ mod tests {
         assert_eq!((get(149, 50), get(150, 19), get(150, 20)), (Some(0), Some(0), Some(1)));
         assert_eq!((get(165, 15), get(165, 25), get(165, 30)), (Some(0), Some(1), None));
         assert_eq!((get(170, 30), get(249, 30), get(250, 30)), (Some(1), Some(1), None));
-        assert_eq!((timeline.get(199, None), timeline.get(165, None)), (Some(1), None));
+        assert_eq!((timeline.get(199, None), timeline.get(165, None)), (Some(1), Some(1)));
         assert_eq!((timeline.changes(149), timeline.changes(150)), (false, true));
         assert!(!timeline.changes(250));
     }

@@ -161,6 +161,7 @@ fn both_byte_orders_moves_and_lines() {
         check(bytes, 0x101f, Some(10), "f 1000 b.h:9");
         check(bytes, 0x2000, None, "g 2000 ?:0");
         check(bytes, 0x1000, Some(20), "");
+        check(bytes, 0x1000, None, "f 1000 a.c:3");
         check(bytes, 0x3008, Some(19), "");
         check(bytes, 0x3008, Some(20), "f 3000 a.c:4");
         check(bytes, 0x4000, None, "");
