@@ -296,3 +296,47 @@ fn unwind_function(module: &Module, offset: u64) -> Option<Function> {
         is_entry: unwind.entry() == Some(start),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek, Write};
+
+    use pyrograph_profile::{ThreadId, ValueType};
+
+    use super::*;
+
+    #[test]
+    fn inlined_methods_of_a_java_map_are_frames() {
+        let mut map = tempfile::tempfile().expect("a temporary file");
+        map.write_all(b"1000 10 LApp;::run->LList;::get->LArray;::at\n2000 10 Ptr::operator->()\n")
+            .and_then(|()| map.rewind())
+            .expect("it can be written");
+        let kind = ModuleKind::Jit { map: Some(map), dump: None };
+        let modules = [Module { path: String::new(), kind }];
+        let frame = |address| RawFrame { module: ModuleId(0), address };
+        let mut raw = RawStacks::default();
+        let stack = raw.intern(&[frame(0x2004), frame(0x1008)]);
+        raw.push(Sample { thread: ThreadId(0), ..Sample::new(stack) }, 1);
+
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let symbols = pyrograph_symbol::Options::default();
+        let options = Naming { symbols: &symbols, addresses: true, kallsyms: None };
+        let stats = name_stacks(&raw, &modules, &options, &mut profile);
+        assert_eq!((stats.addresses, stats.unknown), (2, 0));
+
+        let sample = profile.samples.iter().next().expect("a sample");
+        let frames: Vec<_> = profile
+            .stacks
+            .leaf_first(sample.stack)
+            .map(|id| profile.frames.get(id))
+            .map(|frame| (profile.strings.get(frame.function), frame.kind))
+            .collect();
+        let expect = [
+            ("Ptr::operator->()", FrameKind::Jit),
+            ("LArray;::at", FrameKind::Inlined),
+            ("LList;::get", FrameKind::Inlined),
+            ("LApp;::run", FrameKind::Jit),
+        ];
+        assert_eq!(frames, expect);
+    }
+}
