@@ -24,10 +24,12 @@ fuzz_target!(|text: &[u8]| {
     let once = read(text).profile;
     let written = folded(&once);
     let again = read(&written);
-    // Lines whose counts are 0 are not written, and those left may then all have two counts, or
-    // begin like a remark.
-    if again.profile.value_types.len() == once.value_types.len() && again.warnings.is_empty() {
-        let remark = written.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"#"));
-        assert!(remark || folded(&again.profile) == written);
+    // Lines whose counts are 0 are not written, and those left may then all have two counts; and
+    // what was in the middle may come first, and be taken for a remark or a byte order mark.
+    let remark = written.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"#"));
+    let mark = written.starts_with("\u{feff}".as_bytes());
+    let as_before = again.profile.value_types.len() == once.value_types.len();
+    if as_before && again.warnings.is_empty() && !remark && !mark {
+        assert_eq!(folded(&again.profile), written);
     }
 });
