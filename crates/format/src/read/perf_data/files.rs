@@ -55,6 +55,15 @@ impl RecordedFiles {
         }
     }
 
+    /// By its build ID. What is no regular file is not opened: a recording could name a pipe, for
+    /// whose writer one would wait for ever.
+    fn open_identified(&self, path: &Path, id: &BuildId) -> Option<File> {
+        let below = |root: &PathBuf| root.join(path.strip_prefix("/").unwrap_or(path));
+        let place = self.locator.symfs.as_ref().map_or_else(|| path.to_owned(), below);
+        let is_other = std::fs::metadata(place).is_ok_and(|found| !found.is_file());
+        (!is_other).then(|| self.locator.open_module(path, Some(id)).ok()).flatten()
+    }
+
     /// By its path alone.
     fn open_unidentified(&self, path: &Path, identity: &Identity) -> Option<File> {
         if let Some(root) = &self.locator.symfs {
@@ -82,7 +91,7 @@ impl Files for RecordedFiles {
             return None;
         }
         let file = match self.build_id(mapped, path) {
-            Some(id) => self.locator.open_module(Path::new(path), Some(&id)).ok(),
+            Some(id) => self.open_identified(Path::new(path), &id),
             None => self.open_unidentified(Path::new(path), mapped.identity),
         };
         file.map(|file| (file, true))

@@ -1,0 +1,34 @@
+//! `perf.data`: no panic, and the same for any number of threads.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pyrograph_format::{Detail, Input, Locator, Options, READERS, SymbolOptions, write_folded};
+use pyrograph_format::recording_info;
+use pyrograph_profile::{LabelOptions, Tree};
+
+fn folded(bytes: &[u8], options: &Options) -> Option<Vec<u8>> {
+    let reader = READERS.iter().find(|reader| reader.name() == "perf.data").expect("the reader");
+    let input = Input::bytes("x", bytes).begin().expect("bytes in memory");
+    let reading = reader.read(input, options).ok()?;
+    let mut out = Vec::new();
+    write_folded(&Tree::new(&reading.profile, &LabelOptions::default()), &mut out)
+        .expect("to memory");
+    Some(out)
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    // Nothing but the fuzzer's own bytes is to be read.
+    let locator = Locator {
+        debug_dirs: Vec::new(),
+        symfs: Some("/nonexistent".into()),
+        build_id_cache: None,
+    };
+    let symbols = SymbolOptions { locator, ..SymbolOptions::default() };
+    let one = Options { workers: 1, symbols, ..Options::default() };
+    let two = Options { workers: 2, ..one.clone() };
+    let samples = Options { detail: Detail::Samples, ..two.clone() };
+    let totals = folded(bytes, &one);
+    assert_eq!(totals, folded(bytes, &two));
+    assert_eq!(totals, folded(bytes, &samples));
+    let _ = recording_info(Input::bytes("x", bytes));
+});
