@@ -63,7 +63,7 @@ for _ in $(seq 250); do cat "$work/once"; done > "$work/repeated"
 compare "repeated text" "$work/repeated"
 rm "$work/repeated"
 
-# Eight of ten samples differ from all others by an address at least.
+# Nine of ten samples differ from all others, by an address at least.
 python3 "$top/benches/fold-input.py" 500000 1 > "$work/system"
 compare "system-wide, many distinct stacks" "$work/system"
 

@@ -92,7 +92,9 @@ pub struct Worker<'a> {
     last_event: u32,
     blocks: ByteCache<StackId>,
     seen_blocks: Seen,
+    /// The distinct rows of frames that stand in one line.
     many: Vec<Vec<FrameId>>,
+    many_index: HashMap<Vec<FrameId>, u32, FixedState>,
     functions: Functions<LineFrames>,
     threads: ByteCache<ThreadId>,
     blank_line: memmem::Finder<'static>,
@@ -143,6 +145,7 @@ impl<'a> Worker<'a> {
             blocks: ByteCache::new(BLOCKS),
             seen_blocks: Seen::new(),
             many: Vec::new(),
+            many_index: HashMap::default(),
             functions: Functions::new(),
             threads: ByteCache::new(THREADS),
             blank_line: memmem::Finder::new(b"\n\n"),
@@ -363,8 +366,12 @@ impl<'a> Worker<'a> {
             let kind = if depth == 0 { kind } else { FrameKind::Inlined };
             frames.push(self.part.tables.frames.intern(Frame { function, kind, ..frame }));
         }
-        self.many.push(frames);
-        Ok((self.many.len() - 1) as u32 | MANY)
+        let (many, next) = (&mut self.many, self.many_index.len() as u32);
+        let number = *self.many_index.entry_ref(&frames).or_insert_with(|| {
+            many.push(frames.clone());
+            next
+        });
+        Ok(number | MANY)
     }
 
     fn function(&mut self, symbol: &str, module: &str, address: u64) -> StringId {
