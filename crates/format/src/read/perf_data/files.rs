@@ -37,7 +37,9 @@ impl RecordedFiles {
             let ours = std::fs::read_to_string(file).unwrap_or_default();
             told.as_ref().is_none_or(|told| told == ours.trim_end())
         };
-        let same_machine = is(&features.hostname, "/proc/sys/kernel/hostname");
+        // A copy of another file system is that of another machine.
+        let same_machine =
+            locator.symfs.is_none() && is(&features.hostname, "/proc/sys/kernel/hostname");
         Self {
             locator,
             build_ids: features.build_ids.clone(),
