@@ -1,8 +1,8 @@
 /* Two paths of calls with frame pointers, and page faults in one of them. */
 
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 
 static volatile uint64_t sink;
 
@@ -23,12 +23,15 @@ __attribute__((noinline)) static uint64_t right(int depth)
 {
     if (depth > 0)
         return right(depth - 1) + 2;
-    size_t size = 1 << 20;
-    char *memory = malloc(size);
+    /* Mapped anew each time, so that there are far more faults here than at the program's start. */
+    size_t size = 1 << 17;
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return 0;
     for (size_t at = 0; at < size; at += 4096)
         memory[at] = (char)at;
     uint64_t sum = spin(50000) + (uint64_t)memory[size / 2];
-    free(memory);
+    munmap(memory, size);
     return sum;
 }
 
