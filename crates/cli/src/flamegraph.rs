@@ -13,6 +13,7 @@ use pyrograph_render::{
     svg_message,
 };
 
+use crate::say::say;
 use crate::streams::{inputs, write_output};
 use crate::symbols::SymbolArgs;
 
@@ -24,13 +25,16 @@ const PALETTE_MAP: &str = "palette.map";
 /// The options have the names and meanings that flame graph users know; `-title X`, `--title=X`
 /// and any beginning of a name that is not ambiguous are taken too.
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(
+    args_override_self = true,
+    after_help = "\
 Examples:
   pyrograph flamegraph perf.data -o graph.svg      what `perf record -g` wrote
   pyrograph flamegraph perf.txt > graph.svg        `perf script` text, or folded stacks
   perf script | pyrograph flamegraph -o graph.svg
   pyrograph flamegraph --colors java --title 'Checkout' stacks.folded.gz > graph.svg
-  pyrograph flamegraph --embed stacks.folded       for a blog: no script, paste it anywhere")]
+  pyrograph flamegraph --embed stacks.folded       for a blog: no script, paste it anywhere"
+)]
 pub struct Args {
     /// Inputs, `-` for standard input; text or .gz or .zst [default: standard input]
     #[arg(value_name = "FILE")]
@@ -192,7 +196,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     for warning in warnings.iter() {
-        eprintln!("pyrograph: {warning}");
+        say!("{warning}");
     }
     match lay_out(&args, &profile, &options) {
         Ok(graph) => {
@@ -250,7 +254,7 @@ fn name_attributes(path: &Path) -> anyhow::Result<NameAttributes> {
         std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
     let (attributes, refused) = NameAttributes::parse(&String::from_utf8_lossy(&bytes));
     for refused in refused {
-        eprintln!("pyrograph: {}: {refused}", path.display());
+        say!("{}: {refused}", path.display());
     }
     Ok(attributes)
 }

@@ -10,6 +10,7 @@ use pyrograph_format::{Call, Count, Options, ThreadDetail, expand_inlined, read,
 use pyrograph_profile::{LabelOptions, ProcessLabel, Tree};
 use pyrograph_symbol::{Module, Options as SymbolOptions, Source};
 
+use crate::say::say;
 use crate::streams::{inputs, write_output};
 use crate::symbols::SymbolArgs;
 
@@ -23,12 +24,15 @@ const SKIPPED: u8 = 3;
 /// here.
 #[derive(clap::Args)]
 #[expect(rustdoc::broken_intra_doc_links, reason = "clap shows these texts as they are")]
-#[command(after_help = "\
+#[command(
+    args_override_self = true,
+    after_help = "\
 Examples:
   pyrograph fold perf.data > stacks.folded
   perf script | pyrograph fold > stacks.folded
   pyrograph fold --all perf.txt.gz | grep malloc | pyrograph flamegraph > malloc.svg
-  pyrograph fold --event-filter page-faults monday.txt tuesday.txt -o faults.folded")]
+  pyrograph fold --event-filter page-faults monday.txt tuesday.txt -o faults.folded"
+)]
 pub struct Args {
     /// Inputs, `-` for standard input [default: standard input]
     #[arg(value_name = "FILE")]
@@ -108,12 +112,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (options, labels) = (read_options(&args), label_options(&args));
     let (mut profile, warnings) = read(inputs(&args.files)?, &options).context("failed to fold")?;
     for warning in &warnings {
-        eprintln!("pyrograph: {warning}");
+        say!("{warning}");
     }
     if args.inline {
         profile = expand_inlined(&profile, |path, addresses| {
             calls(Path::new(path), addresses, args.context).unwrap_or_else(|error| {
-                eprintln!("pyrograph: no inlined calls of {path}: {error:#}");
+                say!("no inlined calls of {path}: {error:#}");
                 Vec::new()
             })
         });
@@ -169,7 +173,7 @@ fn calls(path: &Path, addresses: &[u64], lines: bool) -> anyhow::Result<Vec<Vec<
         .collect();
     let found = module.symbolize(&linked, &SymbolOptions { lines, ..SymbolOptions::default() });
     for warning in &found.warnings {
-        eprintln!("pyrograph: {warning}");
+        say!("{warning}");
     }
     let call = |frame: &pyrograph_symbol::Frame| Call {
         function: frame.function.to_string(),

@@ -15,10 +15,13 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Takes over SIGINT, SIGTERM and SIGHUP.
+    /// Takes over SIGINT, SIGTERM and SIGHUP; the last not if it was ignored from the start, which is
+    /// how `nohup` keeps a program running. (Scripts ignore SIGINT for what they start in the
+    /// background, but if they send it all the same, they mean it.)
     pub fn catch() -> io::Result<Self> {
         let interrupt = Self { asked: Arc::default(), signal: Arc::default() };
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
             // In this order: the first signal finds `asked` still false and only sets it.
             signal_hook::flag::register_conditional_shutdown(
                 signal,
@@ -45,4 +48,16 @@ impl Interrupt {
     pub fn only_us(&self) -> bool {
         self.signal.load(Ordering::Relaxed) == SIGTERM.unsigned_abs() as usize
     }
+}
+
+/// Whether this process was started with a signal ignored.
+fn is_ignored(signal: libc::c_int) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: Without a new action the call only writes the present one to the pointer; all zeros
+    // are an action, too.
+    let action = unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
+        action.assume_init()
+    };
+    action.sa_sigaction == libc::SIG_IGN
 }

@@ -10,6 +10,7 @@ mod manual;
 mod output;
 mod progress;
 mod record;
+mod say;
 mod spelling;
 mod streams;
 mod symbols;
@@ -19,6 +20,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::say::say;
 
 /// Where does the time go? Samples programs, reads other profilers' files, draws flame graphs.
 #[derive(Parser)]
@@ -52,7 +55,7 @@ fn main() -> ExitCode {
         if is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("pyrograph: {error:#}");
+        say!("{error:#}");
         ExitCode::FAILURE
     })
 }

@@ -38,11 +38,18 @@ impl Output {
                 bail!("{}: unknown format; use a name that ends in .svg or .folded", path.display())
             }
         };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(folder) = folder
-            && !folder.is_dir()
-        {
+        if path.is_dir() {
+            bail!("{} is a folder", path.display());
+        }
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        if !folder.is_dir() {
             bail!("{}: the folder {} is not there", path.display(), folder.display());
+        }
+        if !path.exists() && !may_write(folder) {
+            bail!("{}: the folder {} may not be written", path.display(), folder.display());
         }
         Ok(Self { path: path.to_owned(), format })
     }
@@ -73,6 +80,15 @@ impl Output {
         })
         .with_context(|| format!("failed to write {}", self.path.display()))
     }
+}
+
+/// Whether this process may make files in a folder.
+fn may_write(folder: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+
+    let Ok(folder) = std::ffi::CString::new(folder.as_os_str().as_bytes()) else { return false };
+    // SAFETY: The call reads a C string, which lives through it.
+    unsafe { libc::access(folder.as_ptr(), libc::W_OK) == 0 }
 }
 
 impl fmt::Display for Output {

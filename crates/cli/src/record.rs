@@ -16,6 +16,7 @@ use pyrograph_resolve::{LiveFiles, NATIVE, Resolved, Resolver, Stats, SymbolOpti
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::say::say;
 use crate::units::{counted, grouped, parse_duration, percent};
 
 /// Sample a command, running processes or the whole machine, and draw a flame graph
@@ -230,26 +231,69 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let plan = match Plan::new(args) {
         Ok(plan) => plan,
         Err(error) => {
-            eprintln!("pyrograph: {error:#}");
+            say!("{error:#}");
             return Ok(ExitCode::from(2));
         }
     };
     match sample(&plan) {
         Err(error @ Error::Command { .. }) => {
-            eprintln!("pyrograph: {error}");
+            say!("{error}");
             Ok(ExitCode::from(COMMAND_NOT_RUN))
         }
         sampled => {
             let Sampled { resolver, summary, event, child, interrupt } = sampled?;
             let resolved = resolver.finish();
             closing_line(&resolved, &summary, &event);
-            for output in &plan.outputs {
-                output.write(&resolved.profile, &plan.labels, &plan.title)?;
-                eprintln!("pyrograph: wrote {output}");
-            }
-            exit_code(child, &interrupt)
+            let written = write_all(&plan, &resolved);
+            let code = exit_code(child, &interrupt)?;
+            written?;
+            too_short(&resolved, &plan);
+            Ok(code)
         }
     }
+}
+
+/// Writes every output, whatever becomes of the others; the first error is returned.
+fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
+    let mut result = Ok(());
+    for output in &plan.outputs {
+        match output.write(&resolved.profile, &plan.labels, &plan.title) {
+            Ok(()) => say!("wrote {output}"),
+            Err(error) if result.is_ok() => result = Err(error),
+            Err(error) => say!("{error:#}"),
+        }
+    }
+    result
+}
+
+/// Says if much of the command's time was not sampled. Each thread has a period of its own: one that
+/// ends before its first is over is never seen.
+fn too_short(resolved: &Resolved, plan: &Plan) {
+    let is_time = resolved.profile.value_types.first().is_some_and(|value| value.unit == "ns");
+    let is_whole = plan.options.user && plan.options.kernel && plan.options.inherit;
+    if !matches!(plan.options.target, Target::Command(_)) || !is_time || !is_whole {
+        return;
+    }
+    let sampled = resolved.profile.samples.total(0) as f64 / 1e9;
+    let used = children_cpu_time();
+    if plan.duration.is_none() && used > 0.1 && sampled < 0.7 * used {
+        say!(
+            "{sampled:.2} s of the command's {used:.2} s of CPU time were sampled: its processes are too \
+             short for this rate; -F raises it, and -a samples whatever runs"
+        );
+    }
+}
+
+/// CPU seconds of the command and of all its children that were waited for.
+fn children_cpu_time() -> f64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: The call writes a `rusage` to the pointer; all zeros are one, too.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
 /// What a recording leaves.
@@ -265,7 +309,7 @@ struct Sampled {
 fn sample(plan: &Plan) -> Result<Sampled, Error> {
     let session = Session::open(&plan.options)?;
     for notice in session.notices() {
-        eprintln!("pyrograph: {notice}");
+        say!("{notice}");
     }
     let event = session.event().clone();
     let layout = session.layout();
@@ -299,7 +343,7 @@ fn sample(plan: &Plan) -> Result<Sampled, Error> {
     progress.end();
 
     for notice in recording.notices() {
-        eprintln!("pyrograph: {notice}");
+        say!("{notice}");
     }
     let child = recording.take_child();
     Ok(Sampled { resolver, summary: recording.finish(), event, child, interrupt })
@@ -337,11 +381,11 @@ fn closing_line(resolved: &Resolved, summary: &Summary, event: &Event) {
         ),
     );
     say(resolved.stats.unreadable, counted(resolved.stats.unreadable, "unreadable record"));
-    eprintln!("pyrograph: {}", parts.join(", "));
+    say!("{}", parts.join(", "));
 
     if names.kernel_hidden {
-        eprintln!(
-            "pyrograph: the kernel hides its symbols from this user; to permit them: \
+        say!(
+            "the kernel hides its symbols from this user; to permit them: \
              sudo sysctl kernel.kptr_restrict=0"
         );
     }
@@ -350,14 +394,14 @@ fn closing_line(resolved: &Resolved, summary: &Summary, event: &Event) {
         const NAMED: usize = 3;
         let first = missing.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = if missing.len() > NAMED { ", …" } else { "" };
-        eprintln!(
-            "pyrograph: {} could not be opened or had been replaced, so that functions in it have no \
+        say!(
+            "{} could not be opened or had been replaced, so that functions in it have no \
              names: {first}{more}",
             counted(missing.len() as u64, "mapped file")
         );
     }
     for warning in &names.warnings {
-        eprintln!("pyrograph: {warning}");
+        say!("{warning}");
     }
 }
 
@@ -371,7 +415,7 @@ fn exit_code(child: Option<Child>, interrupt: &Interrupt) -> anyhow::Result<Exit
     let status = match child.try_wait()? {
         Some(status) => status,
         None => {
-            eprintln!("pyrograph: the command goes on (PID {})", child.pid());
+            say!("the command goes on (PID {})", child.pid());
             child.wait()?
         }
     };

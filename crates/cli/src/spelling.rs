@@ -28,8 +28,8 @@ pub fn normalized<A: clap::Args>(arguments: Vec<OsString>) -> Vec<OsString> {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (body, None),
             };
-            // One letter is a short option of ours, except with two hyphens.
-            (name.len() > 1 || text.starts_with("--"))
+            // Short options of ours, except with two hyphens.
+            (!["o", "h"].contains(&name) || text.starts_with("--"))
                 .then(|| find(&options, &name.to_lowercase()))
                 .flatten()
                 .map(|option| (option, value))

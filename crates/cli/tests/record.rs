@@ -249,13 +249,79 @@ fn children_that_live_for_milliseconds() {
 }
 
 #[test]
+fn what_cannot_be_said_costs_nothing() {
+    let case = Case::new();
+    let full = fs::File::options().write(true).open("/dev/full").expect("the device");
+    let status = pyrograph()
+        .args(["record", "-o"])
+        .arg(case.folded())
+        .args(["--", "sh", "-c", &format!("{} 300; exit 7", case.program.display())])
+        .stderr(full)
+        .status()
+        .expect("pyrograph runs");
+    assert_eq!(status.code(), Some(7));
+    assert!(Folded::read(&case.folded()).total_share("alpha") > 20.0);
+}
+
+#[test]
+fn one_output_that_fails_does_not_cost_the_others() {
+    let case = Case::new();
+    let full = case.path("full.svg");
+    std::os::unix::fs::symlink("/dev/full", &full).expect("a link");
+    let output = pyrograph()
+        .args(["record", "-o"])
+        .arg(&full)
+        .arg("-o")
+        .arg(case.folded())
+        .arg("--")
+        .arg(&case.program)
+        .arg("300")
+        .output()
+        .expect("pyrograph runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("full.svg"), "{}", stderr(&output));
+    assert!(Folded::read(&case.folded()).total_share("alpha") > 20.0);
+}
+
+#[test]
+fn signal_handlers_hang_from_what_they_interrupt() {
+    let case = Case::new();
+    let source = case.path("signal.c");
+    fs::write(
+        &source,
+        "#include <signal.h>\n#include <sys/time.h>\nstatic volatile long sink;\n\
+         __attribute__((noinline)) static void spin(long n) { while (n--) sink++; }\n\
+         static void handler(int s) { (void)s; spin(3000000); }\n\
+         int main(void) { signal(SIGALRM, handler);\n\
+         struct itimerval every = {{0, 5000}, {0, 5000}}; setitimer(ITIMER_REAL, &every, 0);\n\
+         for (int i = 0; i < 200; i++) spin(3000000); return 0; }\n",
+    )
+    .expect("own folder");
+    let program = case.path("signal");
+    run(Command::new("gcc").args(["-O1", "-g", "-o"]).arg(&program).arg(&source));
+    run(pyrograph().args(["record", "-u", "-o"]).arg(case.folded()).arg("--").arg(&program));
+    let folded = Folded::read(&case.folded());
+    let below = |stack: &[String]| {
+        let at = stack.iter().position(|frame| frame == "handler")?;
+        Some(stack[at - 1].clone())
+    };
+    let handled = folded.share(|stack| below(stack).is_some());
+    assert!(handled > 5.0, "{:?}", folded.leaves());
+    // The trampoline has a name only where the C library's own symbols are.
+    let wrong = folded.share(|stack| {
+        below(stack).is_some_and(|frame| frame.ends_with("f") && frame.starts_with("libc"))
+    });
+    assert_eq!(wrong, 0.0, "the trampoline was looked up one byte below its start");
+}
+
+#[test]
 fn vfork_has_its_return_address_in_a_register() {
     let case = Case::new();
-    run(pyrograph().args(["record", "-F", "4999", "-o"]).arg(case.folded()).args([
+    run(pyrograph().args(["record", "-F", "20000", "-o"]).arg(case.folded()).args([
         "--",
         "sh",
         "-c",
-        "i=0; while [ $i -lt 300 ]; do ls / >/dev/null; i=$((i+1)); done",
+        "i=0; while [ $i -lt 800 ]; do ls / >/dev/null; i=$((i+1)); done",
     ]));
     let folded = Folded::read(&case.folded());
     let in_vfork = |stack: &[String]| stack.iter().any(|frame| frame == "vfork");
@@ -343,7 +409,7 @@ fn user_or_kernel_only() {
                 .args(["record", "--annotate", "-o"])
                 .arg(case.folded())
                 .args(flag)
-                .args(["--", "dd", "if=/dev/zero", "of=/dev/null", "bs=64k", "count=20000"]));
+                .args(["--", "dd", "if=/dev/zero", "of=/dev/null", "bs=64", "count=1000000"]));
             let folded = Folded::read(&case.folded());
             folded.share(|stack| stack.iter().any(|frame| frame.ends_with("_[k]")))
         };
@@ -405,6 +471,7 @@ fn without_privileges_the_users_own_part_is_recorded() {
     let as_nobody = |args: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&own).args(args);
+        command.current_dir(case.folder.path());
         command
     };
     let folded = case.folded();

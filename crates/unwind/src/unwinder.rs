@@ -233,7 +233,15 @@ impl Walk<'_> {
             out.push(frame);
             is_return_address = match self.step(frame, mapping, interrupted) {
                 Step::Called => true,
-                Step::Interrupted => false,
+                Step::Interrupted => {
+                    // The handler returns to the trampoline's first byte: nothing called it there.
+                    if let Some(trampoline) = out.last_mut()
+                        && number > 0
+                    {
+                        trampoline.is_return_address = false;
+                    }
+                    false
+                }
                 Step::End(end) => return end,
             };
             let caller = self.registers.ip();
