@@ -200,6 +200,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     match lay_out(&args, &profile, &options) {
         Ok(graph) => {
+            let unit = 10f64.powi(graph.value_type.decimals.into());
+            if let Some(total) = args.total
+                && total * unit < graph.total as f64
+            {
+                say!("--total {total} is ignored: it is less than all stacks together");
+            }
             write_graph(&args, &graph, options)?;
             Ok(ExitCode::SUCCESS)
         }

@@ -2,6 +2,9 @@
 //!
 //! No verb computes anything here: each maps its flags to the types of the crate that does.
 
+// `eprintln!` panics where standard error is full or closed: `say!` does not.
+#![deny(clippy::print_stderr)]
+
 mod flamegraph;
 mod fold;
 mod info;
