@@ -2,7 +2,7 @@
 
 use crate::{READERS, Reader};
 
-/// The reader of an input that begins with these bytes (decompressed; 64 KiB, or all there is).
+/// The reader of an input that begins with these bytes (decompressed; 64 KiB or more, or all there is).
 pub fn detect(head: &[u8]) -> Option<&'static dyn Reader> {
     READERS.iter().copied().find(|reader| reader.detect(head))
 }
@@ -45,5 +45,8 @@ mod tests {
         check("hello world\n", None);
         check("<svg xmlns='http://www.w3.org/2000/svg'/>\n", None);
         check("{\"version\": 1}\n", None);
+        // What is not text.
+        check("\u{1}\0\u{2}\napp;main;work 12\n", None);
+        check("app 12 1.5: cycles: \n\t 4a1 main (/bin/app)\n\0", None);
     }
 }

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// How much of an input is looked at to tell its format.
 const HEAD: usize = 64 << 10;
 
+/// How much is looked at if that much is not even one line of text.
+const LONGEST_LINE: usize = 16 << 20;
+
 /// A file in a compressed file in a compressed file: no more than that.
 const LAYERS: usize = 3;
 
@@ -62,7 +65,8 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// Those of the source, if not even the first byte could be read.
+    /// Those of the source, if not even the first byte could be read; if it is compressed in
+    /// another way.
     pub fn begin(self) -> io::Result<Head> {
         let Self { name, mut source, mut file } = self;
         for _ in 0..LAYERS {
@@ -80,6 +84,12 @@ impl Input {
                 [0x28, 0xb5, 0x2f, 0xfd, ..] => {
                     Box::new(zstd::stream::read::Decoder::new(Cursor::new(head).chain(rest))?)
                 }
+                [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => return Err(compressed_with("xz")),
+                // The digits of pi begin a block, those of its square root the end.
+                [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', b'&', b'S', b'Y', ..]
+                | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, b'r', b'E', b'8', b'P', 0x90, ..] => {
+                    return Err(compressed_with("bzip2"));
+                }
                 _ => return Ok(Head { name, head, complete, rest, file }),
             };
             file = None;
@@ -88,12 +98,27 @@ impl Input {
     }
 }
 
-/// The first bytes of a source, whether that is all, and the error that ended it.
+fn compressed_with(program: &str) -> io::Error {
+    let reason = format!("compressed with {program}: decompress it first");
+    io::Error::new(io::ErrorKind::Unsupported, reason)
+}
+
+/// The first bytes of a source, whether that is all, and the error that ended it. Of text there is
+/// at least one line, for less does not show its format.
 fn read_head(source: &mut dyn Read) -> (Vec<u8>, bool, Option<io::Error>) {
     let mut head = Vec::with_capacity(HEAD);
-    match source.take(HEAD as u64).read_to_end(&mut head) {
-        Ok(count) => (head, count < HEAD, None),
-        Err(error) => (head, false, Some(error)),
+    loop {
+        let before = head.len();
+        let wanted = before.max(HEAD);
+        match (&mut *source).take(wanted as u64).read_to_end(&mut head) {
+            Ok(count) if count < wanted => return (head, true, None),
+            Ok(_) => {}
+            Err(error) => return (head, false, Some(error)),
+        }
+        // Text holds no NUL.
+        if head.len() >= LONGEST_LINE || memchr::memchr2(b'\n', 0, &head[before..]).is_some() {
+            return (head, false, None);
+        }
     }
 }
 
@@ -121,7 +146,8 @@ impl Head {
         &self.name
     }
 
-    /// The first bytes, decompressed: 64 KiB, or all there are.
+    /// The first bytes, decompressed: 64 KiB, or all there are; more if the first line is longer,
+    /// up to 16 MiB.
     pub fn bytes(&self) -> &[u8] {
         &self.head
     }
@@ -188,5 +214,48 @@ mod tests {
         assert!(head.into_stream().read_to_end(&mut all).is_err());
         assert!(all.len() > noise.len() / 3);
         assert_eq!(all, noise[..all.len()]);
+    }
+
+    #[test]
+    fn a_long_first_line_is_in_the_head() {
+        for length in [70_000, 3_000_000] {
+            let text =
+                format!("{} 1\nmain 2\n", "f;".repeat(length / 2)) + &"a 1\n".repeat(1_000_000);
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("x");
+            std::fs::write(&path, &text).expect("a temporary file");
+            let stream = Input::stream("x", Cursor::new(text.clone()));
+            for input in [Input::open(&path).expect("just written"), stream] {
+                let head = input.begin().expect("text");
+                assert_eq!(crate::detect(head.bytes()).map(crate::Reader::name), Some("folded"));
+                assert!(!head.is_whole());
+                let mut all = String::new();
+                head.into_stream().read_to_string(&mut all).expect("text");
+                assert!(all == text, "nothing is lost");
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_than_needed_is_looked_at() {
+        let length = |byte: u8, first: u8| {
+            let mut bytes = vec![byte; 20 << 20];
+            bytes[0] = first;
+            Input::bytes("x", bytes).begin().expect("bytes in memory").bytes().len()
+        };
+        assert_eq!(length(b'a', b'a'), LONGEST_LINE);
+        assert_eq!(length(b'a', b'\n'), HEAD);
+        assert_eq!(length(b'a', 0), HEAD);
+    }
+
+    #[test]
+    fn other_compressions_are_named() {
+        let said = |bytes: &[u8]| Input::bytes("x", bytes).begin().err().map(|e| e.to_string());
+        let expect = |name| Some(format!("compressed with {name}: decompress it first"));
+        assert_eq!(said(b"\xfd7zXZ\0\0\x04 1\n"), expect("xz"));
+        assert_eq!(said(b"BZh91AY&SY\xaa"), expect("bzip2"));
+        assert_eq!(said(b"BZh9\x17rE8P\x90\0\0\0\0"), expect("bzip2"));
+        assert_eq!(said(&gzip(b"BZh91AY&SY\xaa")), expect("bzip2"));
+        assert_eq!(said(b"BZh9;main 1\n"), None);
     }
 }

@@ -19,7 +19,7 @@ pub trait Reader: Sync {
     /// What the format is called, in the words of its users.
     fn name(&self) -> &'static str;
 
-    /// Whether an input that begins with `head` (64 KiB, or all there is) is of this format.
+    /// Whether an input that begins with `head` (as [`Head::bytes`]) is of this format.
     fn detect(&self, head: &[u8]) -> bool;
 
     /// Reads an input.

@@ -33,6 +33,9 @@ impl Reader for Folded {
     }
 
     fn detect(&self, head: &[u8]) -> bool {
+        if memchr::memchr(0, head).is_some() {
+            return false;
+        }
         let mut lines = data_lines(head).take(100).peekable();
         lines.peek().is_some() && lines.any(|line| matches!(split_count(line), Split::Count(..)))
     }
@@ -429,6 +432,10 @@ mod tests {
         #[test]
         fn what_was_written_is_read_again(text in "([ab;. 1-9]{0,12} [1-9]\n){0,30}") {
             let (once, _) = fold(text.as_bytes());
+            // A name may end in a blank and a number. If every name does, the lines look like two
+            // counts, and nothing in the format tells them apart.
+            let two = |text: &str| has_two_counts(text.as_bytes());
+            prop_assume!(two(&text) || !two(&once));
             let (twice, warnings) = fold(once.as_bytes());
             prop_assert_eq!(once, twice);
             prop_assert_eq!(warnings, Vec::<String>::new());

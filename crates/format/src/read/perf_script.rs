@@ -47,6 +47,9 @@ impl Reader for PerfScript {
     }
 
     fn detect(&self, head: &[u8]) -> bool {
+        if memchr::memchr(0, head).is_some() {
+            return false;
+        }
         let mut lines = head.split(|&byte| byte == b'\n').take(2000).peekable();
         while let Some(line) = lines.next() {
             let line = line.trim_ascii_end();
