@@ -6,6 +6,7 @@
 mod common;
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,15 +18,32 @@ use common::{Folded, pyrograph, run};
 /// How much of the weight must be of the same stacks, in percent.
 const AGREE: f64 = 99.0;
 
-/// Whether `perf` can record here. If not, says that the test is skipped.
-fn has_perf(test: &str) -> bool {
+/// If `perf` can record here, a lock to hold while it does; otherwise says that the test is skipped.
+///
+/// Only one test may record at a time, be the others threads or processes: what records the whole
+/// machine would see their programs, and perf 6.1 aborts if two write its cache of build IDs at
+/// once. The lock ends when the file is closed.
+fn has_perf(test: &str) -> Option<File> {
+    let alone = lock_file();
+    alone.lock().expect("files here can be locked");
     let mut perf = Command::new("perf");
     perf.args(["record", "-q", "-N", "-e", "cpu-clock", "-o", "/dev/null", "true"]);
     let can = perf.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
     if !can {
         eprintln!("skipped: {test} needs perf, and the permission to record");
     }
-    can
+    can.then_some(alone)
+}
+
+/// A file that all tests which record share, whatever checkout they are of.
+fn lock_file() -> File {
+    let path = std::env::temp_dir().join("pyrograph-perf-tests.lock");
+    // The file may be another user's, which not even root may open to create; to lock it, reading
+    // is enough. If that is forbidden too, the tests of one checkout can still share its source.
+    File::open(&path)
+        .or_else(|_| File::options().append(true).create(true).open(&path))
+        .or_else(|_| File::open(common::program_source("calls.c")))
+        .expect("a file to lock")
 }
 
 /// The program that is recorded: known calls, and some page faults.
@@ -100,9 +118,7 @@ fn agreement(ours: &Folded, theirs: &Folded) -> f64 {
 
 /// Records, and folds both ways.
 fn check(test: &str, options: &[&str], fold_options: &[&str]) {
-    if !has_perf(test) {
-        return;
-    }
+    let Some(_alone) = has_perf(test) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let data = record(folder.path(), options);
     let ours = fold(&data, fold_options);
@@ -163,9 +179,10 @@ fn records_that_others_stumble_over() {
 
 #[test]
 fn the_whole_machine() {
-    if !common::is_root("the whole machine") || !has_perf("the whole machine") {
+    if !common::is_root("the whole machine") {
         return;
     }
+    let Some(_alone) = has_perf("the whole machine") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     for threads in [&[] as &[&str], &["--threads"]] {
         let options = [&["-a", "-e", "cpu-clock", "-g"], threads].concat();
@@ -188,9 +205,7 @@ fn the_whole_machine() {
 
 #[test]
 fn from_a_pipe() {
-    if !has_perf("from a pipe") {
-        return;
-    }
+    let Some(_alone) = has_perf("from a pipe") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let program = program(folder.path());
     for options in [&["-e", "cpu-clock"] as &[&str], &["-e", "cpu-clock,page-faults", "-z"]] {
@@ -200,7 +215,7 @@ fn from_a_pipe() {
         // The program prints nothing, so that all of it is the recording.
         let data = folder.path().join("piped");
         std::fs::write(&data, piped).expect("a temporary file");
-        let input = std::fs::File::open(&data).expect("just written");
+        let input = File::open(&data).expect("just written");
         let output = run(pyrograph().args(["fold", "--no-inline"]).stdin(input));
         let ours = Folded::parse(&String::from_utf8(output.stdout).expect("text"));
         let theirs = fold_script(&data, &["--event-filter", "cpu-clock"]);
@@ -212,9 +227,7 @@ fn from_a_pipe() {
 
 #[test]
 fn a_compressed_file() {
-    if !has_perf("a compressed file") {
-        return;
-    }
+    let Some(_alone) = has_perf("a compressed file") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let data = record(folder.path(), &["-e", "cpu-clock", "-g"]);
     let packed = folder.path().join("packed");
@@ -225,9 +238,7 @@ fn a_compressed_file() {
 
 #[test]
 fn a_flame_graph_of_it() {
-    if !has_perf("a flame graph") {
-        return;
-    }
+    let Some(_alone) = has_perf("a flame graph") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let data = record(folder.path(), &["-e", "cpu-clock", "-g"]);
     let picture = folder.path().join("out.svg");
@@ -239,9 +250,7 @@ fn a_flame_graph_of_it() {
 /// Cut off anywhere, a file is read up to there; nothing is made up, and nothing panics.
 #[test]
 fn files_that_are_cut_off() {
-    if !has_perf("files that are cut off") {
-        return;
-    }
+    let Some(_alone) = has_perf("files that are cut off") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let data = record(folder.path(), &["-e", "cpu-clock", "-g"]);
     let whole = fold(&data, &[]).total();
@@ -266,9 +275,7 @@ fn files_that_are_cut_off() {
 
 #[test]
 fn nothing_to_show() {
-    if !has_perf("nothing to show") {
-        return;
-    }
+    let Some(_alone) = has_perf("nothing to show") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("perf.data");
     run(Command::new("perf")
@@ -283,9 +290,7 @@ fn nothing_to_show() {
 /// A file that was replaced since is not used, and that is said.
 #[test]
 fn a_program_that_was_built_anew() {
-    if !has_perf("a program that was built anew") {
-        return;
-    }
+    let Some(_alone) = has_perf("a program that was built anew") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let cache = folder.path().join("home");
     let data = record(folder.path(), &["-e", "cpu-clock", "-g"]);
@@ -301,9 +306,7 @@ fn a_program_that_was_built_anew() {
 
 #[test]
 fn what_a_recording_says_about_itself() {
-    if !has_perf("what a recording says about itself") {
-        return;
-    }
+    let Some(_alone) = has_perf("what a recording says about itself") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let data = record(folder.path(), &["-e", "cpu-clock,page-faults", "-g"]);
     let output = run(pyrograph().args(["info", "--json"]).arg(&data)).stdout;
@@ -327,9 +330,10 @@ fn what_a_recording_says_about_itself() {
 
 #[test]
 fn tracepoints() {
-    if !common::is_root("tracepoints") || !has_perf("tracepoints") {
+    if !common::is_root("tracepoints") {
         return;
     }
+    let Some(_alone) = has_perf("tracepoints") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("perf.data");
     for output in ["file", "pipe"] {
@@ -356,10 +360,11 @@ fn tracepoints() {
 #[test]
 fn code_that_node_makes_as_it_runs() {
     let has_node = Command::new("node").arg("--version").output().is_ok();
-    if !has_node || !has_perf("code that node makes") {
-        eprintln!("skipped: code that node makes needs node and perf");
+    if !has_node {
+        eprintln!("skipped: code that node makes needs node");
         return;
     }
+    let Some(_alone) = has_perf("code that node makes") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("perf.data");
     let script = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
@@ -394,10 +399,11 @@ fn code_that_java_makes_as_it_runs() {
         }
     }";
     let has_java = Command::new("javac").arg("--version").output().is_ok();
-    if !has_java || !has_perf("code that java makes") {
-        eprintln!("skipped: code that java makes needs java and perf");
+    if !has_java {
+        eprintln!("skipped: code that java makes needs java");
         return;
     }
+    let Some(_alone) = has_perf("code that java makes") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("Work.java");
     std::fs::write(&source, SOURCE).expect("a temporary file");
@@ -418,9 +424,7 @@ fn code_that_java_makes_as_it_runs() {
 /// that perf keeps, by build ID.
 #[test]
 fn programs_that_are_elsewhere() {
-    if !has_perf("programs that are elsewhere") {
-        return;
-    }
+    let Some(_alone) = has_perf("programs that are elsewhere") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let home = folder.path().join("home");
     std::fs::create_dir(&home).expect("own folder");
