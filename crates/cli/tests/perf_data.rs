@@ -7,6 +7,7 @@ mod common;
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -57,13 +58,26 @@ fn program(folder: &Path) -> PathBuf {
 fn record(folder: &Path, options: &[&str]) -> PathBuf {
     let data = folder.join("perf.data");
     let program = program(folder);
-    run(Command::new("perf").args(["record", "-q", "-N", "-F", "2999"]).args(options).args([
-        "-o".as_ref(),
-        data.as_os_str(),
-        "--".as_ref(),
-        program.as_os_str(),
-    ]));
+    // perf 6.1 now and then aborts in its own build-ID code, after the recording: it tries again.
+    const ATTEMPTS: usize = 8;
+    let mut command = perf_record(&data, &program, options);
+    for _ in 1..ATTEMPTS {
+        let output = command.output().expect("perf runs");
+        if output.status.success() {
+            return data;
+        }
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.signal() == Some(libc::SIGABRT), "{command:?}: {text}");
+    }
+    run(&mut command);
     data
+}
+
+fn perf_record(data: &Path, program: &Path, options: &[&str]) -> Command {
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-N", "-F", "2999"]).args(options);
+    perf.arg("-o").arg(data).arg("--").arg(program);
+    perf
 }
 
 fn fold(input: &Path, options: &[&str]) -> Folded {
