@@ -4,18 +4,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use pyrograph_analyze::{FlameError, FlameGraph, FlameOptions, flame, flame_chart, flame_reversed};
-use pyrograph_format::{Detail, Options, read, write_file};
+use pyrograph_format::{Detail, Options, write_file};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{
     Background, Encoding, MinWidth, NameAttributes, Palette, PaletteMap, SvgOptions, Tone, svg,
     svg_message,
 };
 
+use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output};
-use crate::symbols::SymbolArgs;
 
 /// Where `--cp` keeps its colours.
 const PALETTE_MAP: &str = "palette.map";
@@ -169,12 +169,8 @@ pub struct Args {
     #[arg(long, help_heading = "Layout")]
     embed: bool,
 
-    /// The event to draw where there are several [default: the first]
-    #[arg(long, value_name = "EVENT")]
-    event_filter: Option<String>,
-
     #[command(flatten)]
-    symbols: SymbolArgs,
+    reading: ReadArgs,
 }
 
 /// Draws a flame graph.
@@ -184,20 +180,13 @@ pub struct Args {
 /// When the input cannot be read or the output not be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let options = svg_options(&args)?;
-    let inputs = inputs(&args.files)?;
     // A chart needs each sample and its time; everything else is drawn from totals.
     let detail = if args.flamechart { Detail::Samples } else { Detail::Totals };
-    let (event, symbols) = (args.event_filter.clone(), args.symbols.options());
-    let reading = Options { detail, event, symbols, ..Options::default() };
-    let (profile, warnings) = match read(inputs, &reading) {
+    let reading = Options { detail, ..Options::default() };
+    let (profile, _) = match args.reading.read(inputs(&args.files)?, reading) {
         Ok(read) => read,
-        Err(error) => {
-            return refuse(&args, &options, &format!("failed to {:#}", anyhow!(error)));
-        }
+        Err(error) => return refuse(&args, &options, &format!("failed to {error:#}")),
     };
-    for warning in warnings.iter() {
-        say!("{warning}");
-    }
     match lay_out(&args, &profile, &options) {
         Ok(graph) => {
             let unit = 10f64.powi(graph.value_type.decimals.into());
@@ -267,9 +256,9 @@ fn name_attributes(path: &Path) -> anyhow::Result<NameAttributes> {
 
 fn lay_out(args: &Args, profile: &Profile, options: &SvgOptions) -> Result<FlameGraph, FlameError> {
     let labels = LabelOptions::default();
-    let compared = profile.value_types.len() == 2;
+    let compared = profile.is_comparison();
     let flame_options = FlameOptions {
-        column: usize::from(compared),
+        column: if compared { 1 } else { profile.shown },
         baseline: compared.then_some(0),
         min_share: options.min_width.share(options.frames_width()),
         total: args.total,

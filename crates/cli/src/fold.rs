@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use pyrograph_format::{Call, Count, Options, ThreadDetail, expand_inlined, read, write_folded};
+use pyrograph_format::{Call, Count, Options, ThreadDetail, expand_inlined, write_folded};
 use pyrograph_profile::{LabelOptions, ProcessLabel, Tree};
 use pyrograph_symbol::{Module, Options as SymbolOptions, Source};
 
+use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output};
-use crate::symbols::SymbolArgs;
 
 /// Exit code when input had to be skipped and `--strict` was asked for.
 const SKIPPED: u8 = 3;
@@ -78,10 +78,6 @@ pub struct Args {
     #[arg(long)]
     srcline: bool,
 
-    /// The event to count where there are several [default: the first]
-    #[arg(long, value_name = "EVENT")]
-    event_filter: Option<String>,
-
     /// What a sample counts
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = CountWhat::Period)]
     count: CountWhat,
@@ -91,7 +87,7 @@ pub struct Args {
     strict: bool,
 
     #[command(flatten)]
-    symbols: SymbolArgs,
+    reading: ReadArgs,
 }
 
 /// What a sample counts.
@@ -110,10 +106,8 @@ enum CountWhat {
 /// When no input can be read, or the output not be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (options, labels) = (read_options(&args), label_options(&args));
-    let (mut profile, warnings) = read(inputs(&args.files)?, &options).context("failed to fold")?;
-    for warning in &warnings {
-        say!("{warning}");
-    }
+    let (mut profile, warnings) =
+        args.reading.read(inputs(&args.files)?, options).context("failed to fold")?;
     if args.inline {
         profile = expand_inlined(&profile, |path, addresses| {
             calls(Path::new(path), addresses, args.context).unwrap_or_else(|error| {
@@ -139,10 +133,8 @@ fn read_options(args: &Args) -> Options {
             CountWhat::Samples => Count::Samples,
             CountWhat::Period => Count::Period,
         },
-        event: args.event_filter.clone(),
         unknown_addresses: args.addrs,
         addresses: args.inline,
-        symbols: args.symbols.options(),
         ..Options::default()
     }
 }

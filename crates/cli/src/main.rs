@@ -12,6 +12,7 @@ mod interrupt;
 mod manual;
 mod output;
 mod progress;
+mod reading;
 mod record;
 mod say;
 mod spelling;
@@ -40,6 +41,7 @@ enum Verb {
     Fold(fold::Args),
     Flamegraph(Box<flamegraph::Args>),
     Info(info::Args),
+    Formats(reading::FormatsArgs),
     Completions(manual::CompletionArgs),
     Manual(manual::ManualArgs),
 }
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Fold(args) => fold::run(args),
         Verb::Flamegraph(args) => flamegraph::run(*args),
         Verb::Info(args) => info::run(args),
+        Verb::Formats(args) => reading::formats(args),
         Verb::Completions(args) => manual::completions(args),
         Verb::Manual(args) => manual::manual(args),
     };

@@ -39,7 +39,9 @@ pub use detect::detect;
 pub use inline::{Call, expand_inlined};
 pub use input::{Head, Input};
 pub use pyrograph_resolve::{Locator, SymbolOptions};
-pub use read::{Count, Detail, Options, READERS, ReadError, Reader, Reading, ThreadDetail, read};
+pub use read::{
+    Count, Detail, Options, READERS, ReadError, Reader, Reading, ThreadDetail, read, reader_named,
+};
 pub use read::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, TracepointField, recording_info,
 };

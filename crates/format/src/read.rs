@@ -3,6 +3,7 @@
 mod folded;
 mod perf_data;
 mod perf_script;
+mod text;
 
 pub use perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, TracepointField, recording_info,
@@ -19,6 +20,9 @@ pub trait Reader: Sync {
     /// What the format is called, in the words of its users.
     fn name(&self) -> &'static str;
 
+    /// What writes it: a tool or a command, as a user would type it, for a list of formats.
+    fn written_by(&self) -> &'static str;
+
     /// Whether an input that begins with `head` (as [`Head::bytes`]) is of this format.
     fn detect(&self, head: &[u8]) -> bool;
 
@@ -28,6 +32,21 @@ pub trait Reader: Sync {
     ///
     /// Only if nothing at all can be read; everything less is a warning.
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError>;
+}
+
+impl std::fmt::Debug for dyn Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The reader of the format that is called `name`. Case, blanks and punctuation do not matter:
+/// `perf-script` is "perf script".
+pub fn reader_named(name: &str) -> Option<&'static dyn Reader> {
+    let plain = |name: &str| -> String {
+        name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+    };
+    READERS.iter().copied().find(|reader| plain(reader.name()) == plain(name))
 }
 
 /// What came of an input.
@@ -42,8 +61,19 @@ pub struct Reading {
 }
 
 /// Every format that can be read; the first that recognizes an input gets it.
-pub static READERS: &[&dyn Reader] =
-    &[&perf_data::PerfData, &perf_script::PerfScript, &folded::Folded];
+///
+/// Those whose first bytes are unmistakable come first, folded text, which nearly any text could
+/// be, last.
+pub static READERS: &[&dyn Reader] = &[
+    // Profile files.
+    &perf_data::PerfData,
+    // Text of Linux and its kernel.
+    &perf_script::PerfScript,
+    // Text of other systems.
+    // Text of languages and their runtimes.
+    // What fits nothing else.
+    &folded::Folded,
+];
 
 /// What to keep of an input. The default keeps totals of the first event, by process name.
 #[derive(Clone, Debug)]
@@ -54,6 +84,8 @@ pub struct Options {
     pub threads: ThreadDetail,
     /// What a sample counts.
     pub count: Count,
+    /// The format of every input; the default is to look.
+    pub from: Option<&'static dyn Reader>,
     /// Which event to count, as the input spells it, with or without modifiers (`cycles` also
     /// takes `cycles:u`); the default is the first.
     pub event: Option<String>,
@@ -73,6 +105,7 @@ impl Default for Options {
             detail: Detail::default(),
             threads: ThreadDetail::default(),
             count: Count::default(),
+            from: None,
             event: None,
             unknown_addresses: false,
             addresses: false,
@@ -141,12 +174,22 @@ pub enum ReadError {
         reason: String,
     },
     /// No reader knows it.
-    #[error("read {name}: not a known format ({known})")]
+    #[error(
+        "read {name}: not a known format (`pyrograph formats` lists them). It begins: {beginning}"
+    )]
     UnknownFormat {
         /// The input.
         name: String,
-        /// The names of all known formats.
-        known: String,
+        /// Its first lines, escaped and cut to a few dozen characters each.
+        beginning: String,
+    },
+    /// It is not of the one format that serves here.
+    #[error("read {name}: not {wanted}")]
+    OtherFormat {
+        /// The input.
+        name: String,
+        /// The format.
+        wanted: &'static str,
     },
     /// Adding up values of different things would be meaningless.
     #[error("add {name}, which counts {theirs}, to what counts {ours}")]
@@ -186,10 +229,8 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
         if head.bytes().is_empty() {
             return Err(ReadError::Empty { name });
         }
-        let reader = detect(head.bytes()).ok_or_else(|| ReadError::UnknownFormat {
-            name: name.clone(),
-            known: READERS.iter().map(|reader| reader.name()).collect::<Vec<_>>().join(", "),
-        })?;
+        let found = options.from.or_else(|| detect(head.bytes()));
+        let reader = found.ok_or_else(|| unknown_format(&name, head.bytes()))?;
         let reading = reader.read(head, &options)?;
         warnings.extend(reading.warnings);
         options.event = options.event.or(reading.event);
@@ -206,6 +247,20 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
         },
         _ => Ok((profile, warnings)),
     }
+}
+
+/// Shows the first lines that hold anything, so that a user sees what was taken for input.
+fn unknown_format(name: &str, head: &[u8]) -> ReadError {
+    let lines = head.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let shown = lines.take(3).map(|line| {
+        let text: String = String::from_utf8_lossy(&line[..line.len().min(200)])
+            .chars()
+            .take(60)
+            .flat_map(char::escape_debug)
+            .collect();
+        format!("\n  {text}")
+    });
+    ReadError::UnknownFormat { name: name.to_owned(), beginning: shown.collect() }
 }
 
 /// Adds a profile to those before it. One that is empty, as that of a file which has nothing of

@@ -41,6 +41,7 @@ impl Profile {
                 self.threads.intern(Thread {
                     process: strings[thread.process.index()],
                     name: strings[thread.name.index()],
+                    host: strings[thread.host.index()],
                     ..thread
                 })
             })

@@ -17,12 +17,27 @@ pub struct Profile {
     pub value_types: Vec<ValueType>,
     /// The samples.
     pub samples: Samples,
+    /// The column that views show unless they are told otherwise.
+    pub shown: usize,
 }
 
 impl Profile {
     /// An empty profile with these value types.
     pub fn new(value_types: Vec<ValueType>) -> Self {
         Self { samples: Samples::new(value_types.len()), value_types, ..Self::default() }
+    }
+
+    /// The column whose value type has this name, as `cpu`; the unit may follow, as `alloc/bytes`,
+    /// where several have one name.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        let named = |of: &ValueType| of.name == name || format!("{}/{}", of.name, of.unit) == name;
+        self.value_types.iter().position(named)
+    }
+
+    /// Whether its two columns are the same thing before and after a change, as folded text with
+    /// two counts has them.
+    pub fn is_comparison(&self) -> bool {
+        matches!(&self.value_types[..], [a, b] if a.name == "before" && b.name == "after")
     }
 
     /// Adds a sample with one value for each value type.

@@ -15,6 +15,9 @@ pub struct Thread {
     pub process: StringId,
     /// The thread's name. Empty if not known.
     pub name: StringId,
+    /// The machine it ran on, or what else the profiles of several sources are told apart by.
+    /// Empty if there is only one.
+    pub host: StringId,
 }
 
 /// Interned threads. [`ThreadId::UNKNOWN`] is a thread of which nothing is known.

@@ -251,8 +251,13 @@ impl<F: Files> Resolver<F> {
         let process = self.processes.name(pid).or(name);
         // Its name was told by a record that got lost: the number is all that is left.
         let process = process.unwrap_or_else(|| strings.intern(&format!(":{pid}")));
-        let thread =
-            Thread { pid: Some(pid), tid: Some(tid), process, name: name.unwrap_or(process) };
+        let thread = Thread {
+            pid: Some(pid),
+            tid: Some(tid),
+            process,
+            name: name.unwrap_or(process),
+            ..Thread::default()
+        };
         self.profile.threads.intern(thread)
     }
 }

@@ -32,6 +32,10 @@ impl Reader for Folded {
         "folded"
     }
 
+    fn written_by(&self) -> &'static str {
+        "pyrograph fold, stackcollapse-*.pl, bcc -f, async-profiler -o collapsed"
+    }
+
     fn detect(&self, head: &[u8]) -> bool {
         if memchr::memchr(0, head).is_some() {
             return false;

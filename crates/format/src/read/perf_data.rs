@@ -51,6 +51,10 @@ impl Reader for PerfData {
         NAME
     }
 
+    fn written_by(&self) -> &'static str {
+        "perf record"
+    }
+
     fn detect(&self, head: &[u8]) -> bool {
         header::detect(head)
     }

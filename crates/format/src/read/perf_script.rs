@@ -46,6 +46,10 @@ impl Reader for PerfScript {
         "perf script"
     }
 
+    fn written_by(&self) -> &'static str {
+        "perf script"
+    }
+
     fn detect(&self, head: &[u8]) -> bool {
         if memchr::memchr(0, head).is_some() {
             return false;

@@ -106,7 +106,7 @@ pub fn recording_info(input: Input) -> Result<RecordingInfo, ReadError> {
     let error = |source| ReadError::Io { name: name.clone(), source };
     let head = input.begin().map_err(error)?;
     if detect(head.bytes()).is_none_or(|reader| reader.name() != super::NAME) {
-        return Err(ReadError::UnknownFormat { name, known: super::NAME.to_owned() });
+        return Err(ReadError::OtherFormat { name, wanted: super::NAME });
     }
     Recording::open(head).map(|recording| describe(&recording)).map_err(error)
 }

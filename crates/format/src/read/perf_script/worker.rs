@@ -466,7 +466,7 @@ impl<'a> Worker<'a> {
             ThreadDetail::Thread => (header.pid, header.tid),
         };
         let process = self.part.tables.strings.intern(&comm);
-        let thread = Thread { pid, tid, process, name: StringId::EMPTY };
+        let thread = Thread { pid, tid, process, ..Thread::default() };
         let thread = self.part.tables.threads.intern(thread);
         if is_whole {
             self.threads.insert(hash, header.who, thread);
