@@ -1,6 +1,8 @@
 //! Readers: one file a format.
 
+mod cpuprofile;
 mod folded;
+mod json;
 mod perf_data;
 mod perf_script;
 mod text;
@@ -71,6 +73,7 @@ pub static READERS: &[&dyn Reader] = &[
     &perf_script::PerfScript,
     // Text of other systems.
     // Text of languages and their runtimes.
+    &cpuprofile::CpuProfile,
     // What fits nothing else.
     &folded::Folded,
 ];
@@ -182,6 +185,14 @@ pub enum ReadError {
         name: String,
         /// Its first lines, escaped and cut to a few dozen characters each.
         beginning: String,
+    },
+    /// It is of a known format, but not well formed, and no part of it can be told apart.
+    #[error("read {name}: {reason}")]
+    Malformed {
+        /// The input.
+        name: String,
+        /// What is wrong, and where.
+        reason: String,
     },
     /// It is not of the one format that serves here.
     #[error("read {name}: not {wanted}")]

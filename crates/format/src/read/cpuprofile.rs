@@ -1,0 +1,227 @@
+//! V8's `.cpuprofile`, as `node --cpu-prof` and Chrome's developer tools write it.
+//!
+//! ```text
+//! {"nodes":[{"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1,…},"children":[2]},
+//!           {"id":2,"callFrame":{"functionName":"main","url":"file:///app.js","lineNumber":3,…}}],
+//!  "startTime":12447275544,"endTime":12447394655,"samples":[2,2],"timeDeltas":[2777,10319]}
+//! ```
+//!
+//! Source: the type `Profiler.Profile` of the Chrome DevTools Protocol. Times are microseconds.
+//!
+//! - A sample is what the thread did *from* its time on: it counts until the next sample, the last
+//!   one until `endTime`. `timeDeltas[0]` is from `startTime` to the first sample.
+//! - Deltas may be negative: V8 does not sort samples of its two threads. They count nothing.
+//! - `children` lists the callees, or, in files of some other tools, `parent` the caller.
+//! - `(root)` is no frame. `(program)`, `(idle)` and `(garbage collector)` are V8's own words for
+//!   time outside of any function, and stay.
+//! - Without `samples`, `hitCount` says how often each node was the leaf.
+
+use hashbrown::HashMap;
+use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ValueType};
+use serde::Deserialize;
+
+use super::{Options, ReadError, Reader, Reading, json};
+use crate::Head;
+use crate::warnings::{WarningKind, Warnings};
+
+/// See the module.
+pub struct CpuProfile;
+
+impl Reader for CpuProfile {
+    fn name(&self) -> &'static str {
+        "cpuprofile"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "node --cpu-prof, Chrome's developer tools"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        json::begins_object(head)
+            && json::has_key(head, "nodes")
+            && json::has_key(head, "callFrame")
+            && json::has_key(head, "functionName")
+    }
+
+    fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let (file, warnings) = json::parse::<File>(input)?;
+        build(&file, warnings).ok_or_else(|| ReadError::Nothing {
+            name,
+            reason: "no node of this CPU profile was ever sampled".to_owned(),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    nodes: Vec<Node>,
+    #[serde(default)]
+    start_time: f64,
+    #[serde(default)]
+    end_time: f64,
+    #[serde(default)]
+    samples: Vec<u64>,
+    #[serde(default)]
+    time_deltas: Vec<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Node {
+    id: u64,
+    call_frame: CallFrame,
+    #[serde(default)]
+    hit_count: u64,
+    #[serde(default)]
+    children: Vec<u64>,
+    parent: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallFrame {
+    function_name: String,
+    #[serde(default)]
+    url: String,
+    /// From 0; −1 where there is none.
+    #[serde(default)]
+    line_number: f64,
+}
+
+fn build(file: &File, mut warnings: Warnings) -> Option<Reading> {
+    let timed = !file.samples.is_empty() && file.time_deltas.len() == file.samples.len();
+    let value_type = if timed { ValueType::new("time", "ns") } else { ValueType::samples() };
+    let mut profile = Profile::new(vec![value_type]);
+    let stacks = stacks(file, &mut profile);
+    let mut unknown = 0u64;
+    if file.samples.is_empty() {
+        for node in file.nodes.iter().filter(|node| node.hit_count > 0) {
+            let stack = stacks.get(&node.id).copied().unwrap_or(StackId::ROOT);
+            profile.push(Sample::new(stack), &[node.hit_count]);
+        }
+    }
+    let mut at = file.start_time;
+    for (row, node) in file.samples.iter().enumerate() {
+        let Some(&stack) = stacks.get(node) else {
+            unknown += 1;
+            continue;
+        };
+        if !timed {
+            profile.push(Sample::new(stack), &[1]);
+            continue;
+        }
+        at += file.time_deltas[row];
+        let lasts = match file.time_deltas.get(row + 1) {
+            Some(&delta) => delta,
+            None => file.end_time - at,
+        };
+        let time = Some(nanoseconds(at));
+        profile.push(Sample { time, ..Sample::new(stack) }, &[nanoseconds(lasts)]);
+    }
+    if unknown > 0 {
+        warnings.add(WarningKind::UnreadableSample, unknown, []);
+    }
+    (!profile.samples.is_empty()).then_some(Reading { profile, warnings, event: None })
+}
+
+/// Of microseconds; a negative number, and what is none, is 0. `as` saturates.
+fn nanoseconds(microseconds: f64) -> u64 {
+    (microseconds * 1e3).round() as u64
+}
+
+/// The stack of each node. A node that is its own caller, however far round, stands at the root.
+fn stacks(file: &File, profile: &mut Profile) -> HashMap<u64, StackId> {
+    let mut parents: HashMap<u64, u64> = HashMap::new();
+    for node in &file.nodes {
+        parents.extend(node.parent.map(|parent| (node.id, parent)));
+        parents.extend(node.children.iter().map(|&child| (child, node.id)));
+    }
+    let nodes: HashMap<u64, &Node> = file.nodes.iter().map(|node| (node.id, node)).collect();
+    let mut known: HashMap<u64, StackId> = HashMap::new();
+    let mut missing = Vec::new();
+    for node in &file.nodes {
+        let mut at = Some(node.id);
+        let mut stack = StackId::ROOT;
+        while let Some(id) = at {
+            if let Some(&found) = known.get(&id) {
+                stack = found;
+                break;
+            }
+            // Claimed, so that a circle ends here.
+            known.insert(id, StackId::ROOT);
+            missing.push(id);
+            at = parents.get(&id).copied();
+        }
+        while let Some(id) = missing.pop() {
+            if let Some(node) = nodes.get(&id) {
+                stack = push(profile, stack, &node.call_frame);
+            }
+            known.insert(id, stack);
+        }
+    }
+    known
+}
+
+fn push(profile: &mut Profile, caller: StackId, call: &CallFrame) -> StackId {
+    let (name, kind) = match call.function_name.as_str() {
+        "(root)" => return caller,
+        "" => ("(anonymous)", FrameKind::Interpreted),
+        name @ ("(program)" | "(idle)" | "(garbage collector)") => (name, FrameKind::User),
+        name => (name, FrameKind::Interpreted),
+    };
+    let function = profile.strings.intern(name);
+    let file = profile.strings.intern(&call.url);
+    let line = if call.url.is_empty() { 0 } else { (call.line_number + 1.0) as u32 };
+    let frame = Frame { file, module: file, line, ..Frame::named(function, kind) };
+    let frame = profile.frames.intern(frame);
+    profile.stacks.intern(caller, frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Input;
+    use crate::write_folded;
+    use pyrograph_profile::{LabelOptions, Tree};
+
+    fn check(text: &str, expect: &str) {
+        let input = Input::bytes("x", text.as_bytes()).begin().expect("bytes");
+        let reading = CpuProfile.read(input, &Options::default()).expect("a profile");
+        let mut folded = Vec::new();
+        write_folded(&Tree::new(&reading.profile, &LabelOptions::default()), &mut folded)
+            .expect("writing to memory");
+        assert_eq!(String::from_utf8_lossy(&folded), expect);
+    }
+
+    #[test]
+    fn a_sample_lasts_until_the_next() {
+        check(
+            r#"{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"},"children":[2,3]},
+                {"id":2,"callFrame":{"functionName":"a"}},{"id":3,"callFrame":{"functionName":""}}],
+                "startTime":10,"endTime":100,"samples":[2,3,2,9],"timeDeltas":[5,20,-1,30]}"#,
+            // Sample 3 begins at 35 and a delta of −1 counts nothing.
+            "a 50000\n",
+        );
+    }
+
+    #[test]
+    fn hit_counts_and_parents_serve_where_there_is_nothing_better() {
+        check(
+            r#"{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"}},
+                {"id":2,"parent":1,"callFrame":{"functionName":"a"},"hitCount":2},
+                {"id":3,"parent":2,"callFrame":{"functionName":"b"},"hitCount":3}]}"#,
+            "a 2\na;b 3\n",
+        );
+    }
+
+    #[test]
+    fn a_circle_of_nodes_ends() {
+        check(
+            r#"{"nodes":[{"id":1,"callFrame":{"functionName":"a"},"children":[2],"hitCount":1},
+                {"id":2,"callFrame":{"functionName":"b"},"children":[1],"hitCount":1}]}"#,
+            "b 1\nb;a 1\n",
+        );
+    }
+}

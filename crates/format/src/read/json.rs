@@ -1,0 +1,45 @@
+//! What readers of JSON have in common.
+
+use std::io::Read;
+
+use serde::de::DeserializeOwned;
+
+use super::ReadError;
+use crate::Head;
+use crate::warnings::Warnings;
+
+/// Whether a text begins with an object. A byte order mark is taken for nothing.
+pub(crate) fn begins_object(head: &[u8]) -> bool {
+    first_byte(head) == Some(b'{')
+}
+
+/// Whether a text begins with a list.
+pub(crate) fn begins_list(head: &[u8]) -> bool {
+    first_byte(head) == Some(b'[')
+}
+
+fn first_byte(head: &[u8]) -> Option<u8> {
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    text.trim_ascii_start().first().copied()
+}
+
+/// Whether `"key":` stands somewhere in the text, with blanks around the colon or without.
+pub(crate) fn has_key(head: &[u8], key: &str) -> bool {
+    let quoted = format!("\"{key}\"");
+    memchr::memmem::find_iter(head, &quoted)
+        .any(|at| head[at + quoted.len()..].trim_ascii_start().first() == Some(&b':'))
+}
+
+/// The whole input as one value. Nested beyond 128 levels it is refused.
+pub(crate) fn parse<T: DeserializeOwned>(input: Head) -> Result<(T, Warnings), ReadError> {
+    let name = input.name().to_owned();
+    let mut bytes = Vec::new();
+    input
+        .into_stream()
+        .read_to_end(&mut bytes)
+        .map_err(|source| ReadError::Io { name: name.clone(), source })?;
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let value = serde_json::from_slice(text)
+        .map_err(|error| ReadError::Malformed { name, reason: error.to_string() })?;
+    Ok((value, Warnings::default()))
+}
