@@ -1,0 +1,172 @@
+//! Samples of every format, as its tool writes it, and what they fold to.
+//!
+//! `formats/FORMAT/NAME.*` is a sample of the format called FORMAT (as after `--from`; a blank is a
+//! `-`), and `formats/FORMAT/NAME.folded` is what it folds to, with all marks, after its warnings as
+//! remarks. A new format is a new folder, a new sample a new file: nothing is to be added here.
+//!
+//! No sample may be recognized by a reader of another format, not even by one that comes later in
+//! [`READERS`], except that nearly any text could be folded stacks.
+//!
+//! To bless what comes out now, after looking at it:
+//! `PYROGRAPH_BLESS=1 cargo test -p pyrograph-format --test formats`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pyrograph_format::{Input, Options, READERS, Reader, detect, reader_named, write_folded};
+use pyrograph_profile::{LabelOptions, Tree};
+
+/// Formats that another reader takes, too, unless they are asked for by name.
+const BY_NAME_ONLY: &[(&str, &str)] = &[];
+
+struct Sample {
+    /// `FORMAT/NAME.EXTENSION`
+    name: String,
+    path: PathBuf,
+    reader: &'static dyn Reader,
+    bytes: Vec<u8>,
+}
+
+impl Sample {
+    /// The profile's folded text, after its warnings.
+    fn fold(&self, bytes: &[u8]) -> String {
+        let head = Input::bytes(self.path.file_name().unwrap().to_str().unwrap(), bytes)
+            .begin()
+            .expect(&self.name);
+        let reading = self.reader.read(head, &Options::default()).expect(&self.name);
+        let labels = LabelOptions {
+            mark_kernel: true,
+            mark_jit: true,
+            mark_inlined: true,
+            source: true,
+            ..LabelOptions::default()
+        };
+        let mut out = Vec::new();
+        for warning in &reading.warnings {
+            out.extend_from_slice(format!("# {warning}\n").as_bytes());
+        }
+        write_folded(&Tree::new(&reading.profile, &labels), &mut out).expect("writing to memory");
+        String::from_utf8(out).expect("folded text is UTF-8")
+    }
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder of samples");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths
+}
+
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).expect("a name")
+}
+
+fn is_folded(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "folded")
+}
+
+fn samples() -> Vec<Sample> {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats");
+    let mut samples = Vec::new();
+    for folder in entries(&top) {
+        let format = file_name(&folder);
+        let reader = reader_named(format).unwrap_or_else(|| panic!("no reader is called {format}"));
+        for path in entries(&folder).into_iter().filter(|path| !is_folded(path)) {
+            let name = format!("{format}/{}", file_name(&path));
+            let bytes = fs::read(&path).expect("a sample");
+            samples.push(Sample { name, path, reader, bytes });
+        }
+    }
+    samples
+}
+
+/// The names of the readers that recognize these bytes.
+fn claims(bytes: &[u8]) -> Vec<&'static str> {
+    let head = Input::bytes("x", bytes).begin().expect("bytes in memory");
+    let claiming = READERS.iter().filter(|reader| reader.detect(head.bytes()));
+    claiming.map(|reader| reader.name()).collect()
+}
+
+#[test]
+fn every_sample_folds_to_what_was_blessed() {
+    let bless = std::env::var_os("PYROGRAPH_BLESS").is_some();
+    for sample in samples() {
+        let folded = sample.fold(&sample.bytes);
+        let expected = sample.path.with_extension("folded");
+        if bless {
+            fs::write(&expected, &folded).expect("a sample to bless");
+        }
+        let expected = fs::read_to_string(&expected).expect(&sample.name);
+        assert_eq!(folded, expected, "{}", sample.name);
+        assert!(folded.lines().any(|line| !line.starts_with('#')), "{}: nothing", sample.name);
+    }
+}
+
+#[test]
+fn every_sample_is_recognized_by_the_reader_of_its_format_alone() {
+    let mut wrong = BTreeMap::new();
+    for sample in samples() {
+        let name = sample.reader.name();
+        if BY_NAME_ONLY.iter().any(|&(only, _)| only == name) {
+            continue;
+        }
+        let mut claims = claims(&sample.bytes);
+        if name != "folded" {
+            claims.retain(|&claim| claim != "folded");
+        }
+        if claims != [name] {
+            wrong.insert(sample.name, claims);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Every file that a sample folds to is a sample of folded text, and those of `perf script` are in
+/// a folder of their own.
+#[test]
+fn folded_text_and_perf_script_stay_what_they_are() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let folders = entries(&tests.join("formats")).into_iter().chain([tests.join("fixtures")]);
+    let mut checked = 0;
+    for path in folders.flat_map(|folder| entries(&folder)) {
+        let format = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("folded") => "folded",
+            Some("perf") => "perf script",
+            _ => continue,
+        };
+        let bytes = fs::read(&path).expect("a file");
+        assert_eq!(claims(&bytes).first(), Some(&format), "{}", path.display());
+        let head = Input::bytes("x", bytes).begin().expect("bytes in memory");
+        assert_eq!(detect(head.bytes()).map(Reader::name), Some(format), "{}", path.display());
+        checked += 1;
+    }
+    assert!(checked > 50);
+}
+
+/// Text formats only: in JSON and the like a line end may be anywhere, and blank lines mean
+/// something to none.
+#[test]
+fn line_ends_make_no_difference() {
+    for sample in
+        samples().iter().filter(|sample| sample.path.extension().is_some_and(|e| e == "txt"))
+    {
+        let text = String::from_utf8_lossy(&sample.bytes);
+        let expected = sample.fold(text.as_bytes());
+        assert_eq!(sample.fold(text.replace('\n', "\r\n").as_bytes()), expected, "{}", sample.name);
+        assert_eq!(sample.fold(text.trim_end().as_bytes()), expected, "{}", sample.name);
+        assert_eq!(sample.fold(format!("{text}\n\n").as_bytes()), expected, "{}", sample.name);
+    }
+}
+
+/// Cut anywhere, a sample is still read, in silence or with a warning, but never with a panic.
+#[test]
+fn what_is_cut_short_is_read_as_far_as_it_goes() {
+    for sample in samples() {
+        let step = (sample.bytes.len() / 50).max(1);
+        for length in (1..sample.bytes.len()).step_by(step) {
+            let Ok(head) = Input::bytes("x", &sample.bytes[..length]).begin() else { continue };
+            let _ = sample.reader.read(head, &Options::default());
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Every reader: the first byte chooses which. No panic, and what was read can be drawn.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pyrograph_format::{Input, Options, READERS, write_folded};
+use pyrograph_profile::{LabelOptions, Tree};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&choice, text)) = bytes.split_first() else { return };
+    let reader = READERS[usize::from(choice) % READERS.len()];
+    let Ok(head) = Input::bytes("x", text).begin() else { return };
+    reader.detect(head.bytes());
+    let Ok(reading) = reader.read(head, &Options::default()) else { return };
+    let tree = Tree::new(&reading.profile, &LabelOptions::default());
+    write_folded(&tree, &mut std::io::sink()).expect("writing to nowhere");
+});
