@@ -1,5 +1,7 @@
 //! Readers: one file a format.
 
+mod calls;
+mod chrome_trace;
 mod cpuprofile;
 mod folded;
 mod json;
@@ -74,6 +76,7 @@ pub static READERS: &[&dyn Reader] = &[
     // Text of other systems.
     // Text of languages and their runtimes.
     &cpuprofile::CpuProfile,
+    &chrome_trace::ChromeTrace,
     // What fits nothing else.
     &folded::Folded,
 ];
@@ -183,7 +186,7 @@ pub enum ReadError {
     UnknownFormat {
         /// The input.
         name: String,
-        /// Its first lines, escaped and cut to a few dozen characters each.
+        /// Its first lines, cut to a few dozen characters each.
         beginning: String,
     },
     /// It is of a known format, but not well formed, and no part of it can be told apart.
@@ -267,7 +270,7 @@ fn unknown_format(name: &str, head: &[u8]) -> ReadError {
         let text: String = String::from_utf8_lossy(&line[..line.len().min(200)])
             .chars()
             .take(60)
-            .flat_map(char::escape_debug)
+            .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
             .collect();
         format!("\n  {text}")
     });

@@ -23,6 +23,8 @@ pub enum WarningKind {
     OneCount,
     /// Bytes that are not UTF-8 were replaced by U+FFFD. Nothing was left out.
     InvalidUtf8,
+    /// The end of a call that did not begin in this file was left out.
+    UnmatchedEnd,
     /// Samples of an event (this one) that was not chosen. They were read, but are not counted.
     OtherEvent(String),
     /// Samples were lost while they were recorded.
@@ -107,6 +109,9 @@ impl fmt::Display for Warning {
             }
             WarningKind::InvalidUtf8 => {
                 write!(f, "{n} line{s} had bytes that are not UTF-8, now replaced")
+            }
+            WarningKind::UnmatchedEnd => {
+                write!(f, "{n} end{s} of calls that begin nowhere {was} skipped")
             }
             WarningKind::OtherEvent(event) => {
                 write!(f, "{n} sample{s} of event {event} {was} not counted")

@@ -33,13 +33,18 @@ pub(crate) fn has_key(head: &[u8], key: &str) -> bool {
 /// The whole input as one value. Nested beyond 128 levels it is refused.
 pub(crate) fn parse<T: DeserializeOwned>(input: Head) -> Result<(T, Warnings), ReadError> {
     let name = input.name().to_owned();
-    let mut bytes = Vec::new();
-    input
-        .into_stream()
-        .read_to_end(&mut bytes)
-        .map_err(|source| ReadError::Io { name: name.clone(), source })?;
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    let value = serde_json::from_slice(text)
+    let value = serde_json::from_slice(&text(input)?)
         .map_err(|error| ReadError::Malformed { name, reason: error.to_string() })?;
     Ok((value, Warnings::default()))
+}
+
+/// The whole input, without a byte order mark.
+pub(crate) fn text(input: Head) -> Result<Vec<u8>, ReadError> {
+    let name = input.name().to_owned();
+    let mut text = Vec::new();
+    input.into_stream().read_to_end(&mut text).map_err(|source| ReadError::Io { name, source })?;
+    if text.starts_with(b"\xef\xbb\xbf") {
+        text.drain(..3);
+    }
+    Ok(text)
 }

@@ -1,0 +1,70 @@
+//! Calls and returns, as traces have them, to samples.
+
+use pyrograph_profile::{FrameId, Profile, Sample, StackId, ThreadId};
+
+/// The calls of one thread that have not returned yet.
+///
+/// Each stretch of time in which the stack stays the same becomes one sample, so that totals are
+/// the time that each function itself took, and a chart of time shows each call where it was.
+#[derive(Default)]
+pub(crate) struct Calls {
+    thread: ThreadId,
+    /// Who is called, and what the caller means by it, outermost first.
+    open: Vec<(u64, FrameId)>,
+    /// The stack that `open` comes to, for each length of it.
+    stacks: Vec<StackId>,
+    /// Until when, in nanoseconds, the time is given to stacks.
+    until: u64,
+}
+
+impl Calls {
+    pub fn new(thread: ThreadId) -> Self {
+        Self { thread, ..Self::default() }
+    }
+
+    /// How many calls are open.
+    pub fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// A call of `frame` at `time`. `token` is what tells its return apart.
+    pub fn call(&mut self, profile: &mut Profile, time: u64, frame: FrameId, token: u64) {
+        self.pass(profile, time);
+        let caller = self.stacks.last().copied().unwrap_or(StackId::ROOT);
+        self.open.push((token, frame));
+        self.stacks.push(profile.stacks.intern(caller, frame));
+    }
+
+    /// The return of the innermost call at `time`; `false` if there is none.
+    pub fn end(&mut self, profile: &mut Profile, time: u64) -> bool {
+        self.pass(profile, time);
+        self.stacks.pop();
+        self.open.pop().is_some()
+    }
+
+    /// The return of the innermost call with this token, which need not be the innermost of all;
+    /// `false` if there is none.
+    pub fn end_token(&mut self, profile: &mut Profile, time: u64, token: u64) -> bool {
+        self.pass(profile, time);
+        let Some(at) = self.open.iter().rposition(|&(open, _)| open == token) else { return false };
+        self.open.remove(at);
+        self.stacks.truncate(at);
+        for &(_, frame) in &self.open[at..] {
+            let caller = self.stacks.last().copied().unwrap_or(StackId::ROOT);
+            self.stacks.push(profile.stacks.intern(caller, frame));
+        }
+        true
+    }
+
+    /// Gives the time up to `time` to the present stack. Time that goes back counts nothing.
+    pub fn pass(&mut self, profile: &mut Profile, time: u64) {
+        if let Some(&stack) = self.stacks.last()
+            && time > self.until
+        {
+            let sample =
+                Sample { thread: self.thread, time: Some(self.until), ..Sample::new(stack) };
+            profile.push(sample, &[time - self.until]);
+        }
+        self.until = self.until.max(time);
+    }
+}
