@@ -4,7 +4,11 @@ mod calls;
 mod chrome_trace;
 mod cpuprofile;
 mod folded;
+mod java;
+mod java_exceptions;
+mod javacore;
 mod json;
+mod jstack;
 mod perf_data;
 mod perf_script;
 mod text;
@@ -77,6 +81,9 @@ pub static READERS: &[&dyn Reader] = &[
     // Text of languages and their runtimes.
     &cpuprofile::CpuProfile,
     &chrome_trace::ChromeTrace,
+    &jstack::Jstack,
+    &javacore::Javacore,
+    &java_exceptions::JavaExceptions,
     // What fits nothing else.
     &folded::Folded,
 ];

@@ -25,6 +25,8 @@ pub enum WarningKind {
     InvalidUtf8,
     /// The end of a call that did not begin in this file was left out.
     UnmatchedEnd,
+    /// A thread that waited was left out, as profiles of running code leave it out.
+    IdleThread,
     /// Samples of an event (this one) that was not chosen. They were read, but are not counted.
     OtherEvent(String),
     /// Samples were lost while they were recorded.
@@ -113,6 +115,7 @@ impl fmt::Display for Warning {
             WarningKind::UnmatchedEnd => {
                 write!(f, "{n} end{s} of calls that begin nowhere {was} skipped")
             }
+            WarningKind::IdleThread => write!(f, "{n} idle thread{s} {was} left out"),
             WarningKind::OtherEvent(event) => {
                 write!(f, "{n} sample{s} of event {event} {was} not counted")
             }

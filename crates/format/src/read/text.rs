@@ -95,7 +95,7 @@ impl Lines {
 pub(crate) struct Collector {
     pub profile: Profile,
     /// The frames of the stack that is being read, in the order in which the format lists them.
-    frames: Vec<FrameId>,
+    pub frames: Vec<FrameId>,
 }
 
 impl Collector {
@@ -124,6 +124,12 @@ impl Collector {
     /// Forgets the stack that is being read.
     pub fn discard(&mut self) {
         self.frames.clear();
+    }
+
+    /// The name of a frame of the stack that is being read; empty if there is no such frame.
+    pub fn function(&self, place: usize) -> &str {
+        let frame = self.frames.get(place).map(|&frame| self.profile.frames.get(frame));
+        frame.map_or("", |frame| self.profile.strings.get(frame.function))
     }
 
     /// The thread of this name, of which nothing else is known; `""` is the unknown thread.

@@ -1,0 +1,150 @@
+//! Java's frames, as all its tools print them.
+//!
+//! ```text
+//! 	at java.lang.Thread.run(java.base@17.0.15/Thread.java:840)
+//! 	at app//com.example.Main.main(Main.java:12)
+//! 	at java.lang.Thread.sleep(Native Method)
+//! 	at Spin$$Lambda$1/0x00007f19bc000a08.run(Unknown Source)
+//! ```
+
+use pyrograph_profile::{Frame, FrameKind};
+
+use super::text::Collector;
+
+/// Adds the frame of a line that begins with `at `, after the blanks in front of it; `false` if it
+/// is no such line.
+pub(crate) fn push_frame(collector: &mut Collector, line: &str) -> bool {
+    let Some(call) = line.trim().strip_prefix("at ") else { return false };
+    let (method, place) = match call.strip_suffix(')').and_then(|call| call.split_once('(')) {
+        Some((method, place)) => (method, place),
+        None => (call, ""),
+    };
+    // Of `loader/module@version/Class.method` the last part; a hidden class has a slash, too, but a
+    // number behind it.
+    let method = match method.rsplit_once('/') {
+        Some((_, method)) if !method.starts_with("0x") => method,
+        _ => method,
+    };
+    if method.is_empty() || !method.contains('.') || method.contains(' ') {
+        return false;
+    }
+    let (module, file) = match place.rsplit_once('/') {
+        Some((module, file)) => (module.split('@').next().unwrap_or(module), file),
+        None => ("", place),
+    };
+    let (file, line) = match file.split_once(':') {
+        // Older virtual machines of IBM add `(Compiled Code)`.
+        Some((file, line)) => {
+            let digits = line.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+            (file, digits.parse().unwrap_or(0))
+        }
+        None => ("", 0),
+    };
+    let frame = Frame {
+        module: collector.intern(module),
+        file: collector.intern(file),
+        line,
+        ..Frame::named(collector.intern(&stable_name(method)), FrameKind::Jit)
+    };
+    collector.push_frame(frame);
+    true
+}
+
+/// The name without the numbers that the virtual machine gives to classes it makes up: they differ
+/// from run to run, and would keep equal stacks apart.
+///
+/// `Spin$$Lambda$1/0x00007f19bc000a08.run` becomes `Spin$$Lambda.run`,
+/// `GeneratedMethodAccessor12.invoke` `GeneratedMethodAccessor.invoke`.
+fn stable_name(method: &str) -> String {
+    if let Some((class, rest)) = method.split_once("$$Lambda")
+        && let Some((_, name)) = rest.rsplit_once('.')
+    {
+        return format!("{class}$$Lambda.{name}");
+    }
+    for made_up in
+        ["GeneratedMethodAccessor", "GeneratedConstructorAccessor", "jdk.proxy", "$Proxy"]
+    {
+        if let Some(at) = method.find(made_up) {
+            let (head, tail) = method.split_at(at + made_up.len());
+            return format!("{head}{}", tail.trim_start_matches(|c: char| c.is_ascii_digit()));
+        }
+    }
+    // A hidden class.
+    match method.split_once("/0x") {
+        Some((class, rest)) => match rest.split_once('.') {
+            Some((_, name)) => format!("{class}.{name}"),
+            None => class.to_owned(),
+        },
+        None => method.to_owned(),
+    }
+}
+
+/// Whether a thread that is called runnable waits in the kernel all the same: the virtual machine
+/// does not know what its native methods do.
+pub(crate) fn waits(method: &str) -> bool {
+    const WAITING: &[&str] = &[
+        "sun.nio.ch.EPoll.wait",
+        "sun.nio.ch.EPollArrayWrapper.epollWait",
+        "sun.nio.ch.EPollSelectorImpl.epollWait",
+        "sun.nio.ch.KQueue.poll",
+        "sun.nio.ch.Net.accept",
+        "sun.nio.ch.Net.poll",
+        "sun.nio.ch.ServerSocketChannelImpl.accept0",
+        "sun.nio.ch.SocketDispatcher.read0",
+        "sun.nio.ch.UnixAsynchronousSocketChannelImpl.poll",
+        "java.lang.ProcessHandleImpl.waitForProcessExit0",
+        "java.lang.UNIXProcess.waitForProcessExit",
+        "java.lang.Object.wait",
+        "java.lang.Object.wait0",
+        "java.lang.Thread.sleep",
+        "java.lang.Thread.sleep0",
+        "java.lang.Thread.sleepNanos0",
+        "java.lang.Thread.yield",
+        "java.lang.ref.Reference.waitForReferencePendingList",
+        "java.net.PlainDatagramSocketImpl.receive0",
+        "java.net.PlainSocketImpl.accept",
+        "java.net.PlainSocketImpl.socketAccept",
+        "java.net.SocketInputStream.socketRead0",
+        "jdk.internal.misc.Unsafe.park",
+        "sun.misc.Unsafe.park",
+    ];
+    WAITING.contains(&method)
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrograph_profile::{FrameId, ValueType};
+
+    use super::*;
+
+    fn check(line: &str, expect: Option<(&str, &str, &str, u32)>) {
+        let mut collector = Collector::new(ValueType::samples());
+        let pushed = push_frame(&mut collector, line);
+        let frame = pushed.then(|| collector.profile.frames.get(FrameId(0)));
+        let text = |id| collector.profile.strings.get(id);
+        let found = frame.map(|f| (text(f.function), text(f.module), text(f.file), f.line));
+        assert_eq!(found, expect, "{line}");
+    }
+
+    #[test]
+    fn frames() {
+        check(
+            "\tat java.lang.Thread.run(java.base@17.0.15/Thread.java:840)",
+            Some(("java.lang.Thread.run", "java.base", "Thread.java", 840)),
+        );
+        check("\tat app//a.B.c(B.java:12)", Some(("a.B.c", "", "B.java", 12)));
+        check("\tat java.base/a.B.<init>(Native Method)", Some(("a.B.<init>", "", "", 0)));
+        check(
+            "    at Spin$$Lambda$1/0x00007f19bc000a08.run(Unknown Source)",
+            Some(("Spin$$Lambda.run", "", "", 0)),
+        );
+        check(
+            "at a.GeneratedMethodAccessor12.invoke(X)",
+            Some(("a.GeneratedMethodAccessor.invoke", "", "", 0)),
+        );
+        check("at a.Hidden/0x1234.f(A.java:1)", Some(("a.Hidden.f", "", "A.java", 1)));
+        check("at m.main(m.java:32(Compiled Code))", Some(("m.main", "", "m.java", 32)));
+        check("at noon we met", None);
+        check("\t- locked <0x1> (a b.C)", None);
+    }
+}

@@ -1,0 +1,119 @@
+//! Stack traces of Java's exceptions, anywhere in a log.
+//!
+//! ```text
+//! 12:00:01 WARN  retry failed
+//! java.io.IOException: no space left
+//! 	at com.example.Store.write(Store.java:12)
+//! 	at com.example.Main.main(Main.java:5)
+//! Caused by: java.lang.IllegalStateException: full
+//! 	at com.example.Disk.put(Disk.java:7)
+//! 	at com.example.Store.write(Store.java:10)
+//! 	... 1 more
+//! ```
+//!
+//! - Each exception that was thrown, a cause as well, is a sample of 1.
+//! - `... N more` stands for the outermost N frames of the trace above it, which are put back.
+//! - The exception's class is the leaf, where the line above the first frame names one.
+//! - Suppressed exceptions are indented by a tab more, and read alike.
+
+use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
+
+use super::jstack::Jstack;
+use super::text::{Collector, Lines};
+use super::{Options, ReadError, Reader, Reading, java};
+use crate::Head;
+
+/// See the module.
+pub struct JavaExceptions;
+
+impl Reader for JavaExceptions {
+    fn name(&self) -> &'static str {
+        "Java exceptions"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "logs of Java programs"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        let mut scratch = Collector::new(ValueType::samples());
+        if Jstack.detect(head) {
+            return false;
+        }
+        let mut is_frame = |line: &[u8]| {
+            line.first().is_some_and(u8::is_ascii_whitespace)
+                && line.ends_with(b")")
+                && str::from_utf8(line).is_ok_and(|line| java::push_frame(&mut scratch, line))
+        };
+        head.split(|&byte| byte == b'\n').any(|line| is_frame(line.trim_ascii_end()))
+    }
+
+    fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
+        let mut lines = Lines::new(input);
+        let mut collector = Collector::new(ValueType::samples());
+        let mut line = String::new();
+        // The line that may name the exception whose frames may follow.
+        let mut header = String::new();
+        // The trace above, leaf first.
+        let mut above = Vec::new();
+        while lines.next(&mut line) {
+            let text = line.trim();
+            let is_first = collector.depth() == 0;
+            if java::push_frame(&mut collector, text) {
+                if is_first && let Some(class) = exception_class(&header) {
+                    let class = collector.intern(class);
+                    collector.push_frame(Frame::named(class, FrameKind::Marker));
+                    collector.frames.rotate_right(1);
+                }
+                continue;
+            }
+            if !is_first {
+                if let Some(more) = frames_in_common(text) {
+                    let from = above.len().saturating_sub(more);
+                    collector.frames.extend_from_slice(&above[from..]);
+                }
+                above.clone_from(&collector.frames);
+                collector.end_leaf_first(ThreadId::UNKNOWN, 1);
+            }
+            text.clone_into(&mut header);
+        }
+        if collector.depth() > 0 {
+            collector.end_leaf_first(ThreadId::UNKNOWN, 1);
+        }
+        Ok(collector.reading(lines.warnings))
+    }
+}
+
+/// N of `... N more` or `... N common frames omitted`.
+fn frames_in_common(line: &str) -> Option<usize> {
+    let rest = line.strip_prefix("... ")?;
+    let (count, words) = rest.split_once(' ')?;
+    matches!(words, "more" | "common frames omitted").then(|| count.parse().ok())?
+}
+
+/// The class that a line names: `Caused by: a.b.C: message`, `Exception in thread "main" a.b.C`.
+fn exception_class(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("Caused by: ").unwrap_or(line);
+    let line = line.strip_prefix("Suppressed: ").unwrap_or(line);
+    line.split([' ', ':', ',']).find(|word| {
+        let class = word.rsplit('.').next().unwrap_or(word);
+        word.contains('.')
+            && class.starts_with(char::is_uppercase)
+            && word.chars().all(|c| c.is_alphanumeric() || ".$_".contains(c))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_of_exceptions() {
+        assert_eq!(exception_class("java.io.IOException: no space"), Some("java.io.IOException"));
+        assert_eq!(exception_class("Caused by: a.b.C$D"), Some("a.b.C$D"));
+        let thread = "Exception in thread \"main\" java.lang.Error: x";
+        assert_eq!(exception_class(thread), Some("java.lang.Error"));
+        assert_eq!(exception_class("12:00 WARN retry failed at 1.5"), None);
+        assert_eq!(exception_class(""), None);
+    }
+}
