@@ -28,6 +28,7 @@ mod byte_cache;
 mod bytes;
 mod chunks;
 mod detect;
+mod events;
 mod inline;
 mod input;
 mod read;
@@ -36,6 +37,7 @@ mod write;
 
 pub use atomic_file::write_file;
 pub use detect::detect;
+pub use events::{FieldValue, TraceEvent, TraceField, events};
 pub use inline::{Call, expand_inlined};
 pub use input::{Head, Input};
 pub use pyrograph_resolve::{Locator, SymbolOptions};
@@ -43,7 +45,7 @@ pub use read::{
     Count, Detail, Options, READERS, ReadError, Reader, Reading, ThreadDetail, read, reader_named,
 };
 pub use read::{
-    EventInfo, ProcessInfo, RecordingInfo, SampleRate, TracepointField, recording_info,
+    EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
 pub use warnings::{Place, Warning, WarningKind, Warnings};
 pub use write::{WRITERS, Writer, write_folded, writer_for};

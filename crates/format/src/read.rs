@@ -14,14 +14,14 @@ mod perf_script;
 mod text;
 
 pub use perf_data::{
-    EventInfo, ProcessInfo, RecordingInfo, SampleRate, TracepointField, recording_info,
+    EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
 pub(crate) use perf_script::{is_java, tidy_name};
 use pyrograph_profile::Profile;
 use pyrograph_resolve::SymbolOptions;
 
 use crate::warnings::{WarningKind, Warnings};
-use crate::{Head, Input, detect};
+use crate::{Head, Input, TraceEvent, detect};
 
 /// A format that can be read.
 pub trait Reader: Sync {
@@ -40,6 +40,20 @@ pub trait Reader: Sync {
     ///
     /// Only if nothing at all can be read; everything less is a warning.
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError>;
+
+    /// Hands over each event of an input, as [`events`](crate::events) says, which see.
+    ///
+    /// # Errors
+    ///
+    /// If nothing at all can be read, or the format does not hold single events.
+    fn events(
+        &self,
+        input: Head,
+        on_event: &mut dyn FnMut(&TraceEvent<'_>),
+    ) -> Result<Warnings, ReadError> {
+        let _ = on_event;
+        Err(ReadError::NoEvents { name: input.name().to_owned(), format: self.name() })
+    }
 }
 
 impl std::fmt::Debug for dyn Reader {
@@ -212,6 +226,14 @@ pub enum ReadError {
         /// The format.
         wanted: &'static str,
     },
+    /// Single events were asked for.
+    #[error("read {name}: {format} does not hold single events")]
+    NoEvents {
+        /// The input.
+        name: String,
+        /// The name of its format.
+        format: &'static str,
+    },
     /// Adding up values of different things would be meaningless.
     #[error("add {name}, which counts {theirs}, to what counts {ours}")]
     CountsDiffer {
@@ -247,11 +269,7 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
     for input in inputs {
         let name = input.name().to_owned();
         let head = input.begin().map_err(|source| ReadError::Io { name: name.clone(), source })?;
-        if head.bytes().is_empty() {
-            return Err(ReadError::Empty { name });
-        }
-        let found = options.from.or_else(|| detect(head.bytes()));
-        let reader = found.ok_or_else(|| unknown_format(&name, head.bytes()))?;
+        let reader = reader_of(&head, options.from)?;
         let reading = reader.read(head, &options)?;
         warnings.extend(reading.warnings);
         options.event = options.event.or(reading.event);
@@ -268,6 +286,18 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
         },
         _ => Ok((profile, warnings)),
     }
+}
+
+/// The reader for an input: `wanted`, or the first that recognizes it.
+pub(crate) fn reader_of(
+    head: &Head,
+    wanted: Option<&'static dyn Reader>,
+) -> Result<&'static dyn Reader, ReadError> {
+    if head.bytes().is_empty() {
+        return Err(ReadError::Empty { name: head.name().to_owned() });
+    }
+    let found = wanted.or_else(|| detect(head.bytes()));
+    found.ok_or_else(|| unknown_format(head.name(), head.bytes()))
 }
 
 /// Shows the first lines that hold anything, so that a user sees what was taken for input.

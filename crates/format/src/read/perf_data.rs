@@ -17,6 +17,8 @@ mod info;
 mod names;
 mod recording;
 mod records;
+mod trace_events;
+mod tracepoint;
 mod tracing;
 mod unpack;
 
@@ -24,7 +26,7 @@ mod unpack;
 mod tests;
 
 pub use info::{EventInfo, ProcessInfo, RecordingInfo, SampleRate, recording_info};
-pub use tracing::TracepointField;
+pub use tracepoint::{Tracepoint, TracepointField};
 
 use std::num::NonZero;
 
@@ -37,8 +39,8 @@ use self::events::Event;
 use self::files::RecordedFiles;
 use self::recording::{Place, Recording};
 use super::{Count, Detail, Options, ReadError, Reader, Reading};
-use crate::Head;
 use crate::warnings::{WarningKind, Warnings};
+use crate::{Head, TraceEvent};
 
 /// What the format is called.
 const NAME: &str = "perf.data";
@@ -63,10 +65,7 @@ impl Reader for PerfData {
         let name = input.name().to_owned();
         let recording = Recording::open(input)
             .map_err(|source| ReadError::Io { name: name.clone(), source })?;
-        let mut warnings = Warnings::default();
-        for damage in &recording.damage {
-            warnings.add(WarningKind::Truncated(format!("{name}: {damage}")), 1, []);
-        }
+        let mut warnings = damage(&recording, &name);
         let chosen = recording.events.choose(options.event.as_deref());
         for (number, event) in recording.events.list.iter().enumerate() {
             if Some(number) != chosen && event.samples > 0 {
@@ -87,6 +86,28 @@ impl Reader for PerfData {
         let profile = names::tidy(resolved.profile);
         Ok(Reading { profile, warnings, event: Some(event.name.clone()) })
     }
+
+    fn events(
+        &self,
+        input: Head,
+        on_event: &mut dyn FnMut(&TraceEvent<'_>),
+    ) -> Result<Warnings, ReadError> {
+        let name = input.name().to_owned();
+        let recording = Recording::open(input)
+            .map_err(|source| ReadError::Io { name: name.clone(), source })?;
+        let mut warnings = damage(&recording, &name);
+        warnings.extend(trace_events::events(&recording, on_event));
+        Ok(warnings)
+    }
+}
+
+/// What is wrong with the file.
+fn damage(recording: &Recording, name: &str) -> Warnings {
+    let mut warnings = Warnings::default();
+    for damage in &recording.damage {
+        warnings.add(WarningKind::Truncated(format!("{name}: {damage}")), 1, []);
+    }
+    warnings
 }
 
 /// Follows all records and resolves the samples of one event.

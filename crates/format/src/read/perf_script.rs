@@ -19,6 +19,8 @@
 //! by as many threads as there are CPUs; what each found is joined in the order of the input, so
 //! that the result is the same for any number of threads.
 
+mod arguments;
+mod events;
 mod frame;
 mod functions;
 mod header;
@@ -35,8 +37,9 @@ use std::thread;
 use worker::{Part, Worker};
 
 use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
 use crate::chunks::Chunks;
+use crate::warnings::Warnings;
+use crate::{Head, TraceEvent};
 
 /// See the module.
 pub struct PerfScript;
@@ -83,6 +86,14 @@ impl Reader for PerfScript {
         };
         let chunks = Chunks::new(input.into_stream(), last_cut);
         Ok(read_chunks(chunks, workers, &name, options))
+    }
+
+    fn events(
+        &self,
+        input: Head,
+        on_event: &mut dyn FnMut(&TraceEvent<'_>),
+    ) -> Result<Warnings, ReadError> {
+        Ok(events::events(input, on_event))
     }
 }
 

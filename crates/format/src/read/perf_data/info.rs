@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use pyrograph_event::{Attr, Record, flag, type_id};
 
 use super::recording::{Place, Recording};
-use super::tracing::{self, TracepointField};
+use super::tracepoint::{Tracepoint, TracepointField};
+use super::tracing;
 use crate::read::ReadError;
 use crate::{Input, detect};
 
@@ -129,7 +130,7 @@ fn describe(recording: &Recording) -> RecordingInfo {
     };
     let tracepoints = tracing::parse(&recording.tracing_data, recording.order());
     for event in &recording.events.list {
-        let is_it = |found: &&tracing::Tracepoint| {
+        let is_it = |found: &&Tracepoint| {
             event.attr.type_ == type_id::TRACEPOINT && found.id == event.attr.config
         };
         let tracepoint = tracepoints.iter().find(is_it);

@@ -1,0 +1,92 @@
+//! The samples of a recording one by one, with the fields of tracepoints.
+
+use hashbrown::HashMap;
+use pyrograph_event::{Record, Sample, type_id};
+
+use super::recording::{Place, Recording};
+use super::tracepoint::Tracepoint;
+use super::tracing;
+use crate::events::{TraceEvent, TraceField};
+use crate::warnings::{WarningKind, Warnings};
+
+/// Hands over each sample, of all events, in the order of time.
+pub fn events(recording: &Recording, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Warnings {
+    let tracepoints = tracing::parse(&recording.tracing_data, recording.order());
+    let tracepoint_of = |event: &super::events::Event| {
+        let is_it = |tracepoint: &&Tracepoint| tracepoint.id == event.attr.config;
+        (event.attr.type_ == type_id::TRACEPOINT).then(|| tracepoints.iter().find(is_it)).flatten()
+    };
+    let of_event: Vec<_> = recording.events.list.iter().map(tracepoint_of).collect();
+    let mut names = Names::default();
+    let (mut lost, mut unreadable) = (0u64, 0);
+    for &(_, place) in &recording.index {
+        let place = Place::from_number(place);
+        let event = &recording.events.list[place.event()];
+        match event.layout.decode(recording.record_at(place)) {
+            Ok(Record::Sample(sample)) => {
+                let tracepoint = of_event[place.event()];
+                let fields = tracepoint.zip(sample.raw).map(|(tracepoint, raw)| {
+                    let values = tracepoint.values(raw, recording.order());
+                    values.map(|(name, value)| TraceField { name, value }).collect::<Vec<_>>()
+                });
+                let comm = names.of(&sample);
+                on_event(&trace_event(&event.name, &sample, comm, &fields.unwrap_or_default()));
+            }
+            Ok(Record::Lost(record)) => lost = lost.saturating_add(record.count),
+            Ok(Record::LostSamples(record)) => lost = lost.saturating_add(record.count),
+            Ok(record) => names.follow(&record),
+            Err(_) => unreadable += 1,
+        }
+    }
+    let mut warnings = Warnings::default();
+    for (kind, count) in
+        [(WarningKind::LostSamples, lost), (WarningKind::UnreadableRecord, unreadable)]
+    {
+        if count > 0 {
+            warnings.add(kind, count, []);
+        }
+    }
+    warnings
+}
+
+fn trace_event<'a>(
+    name: &'a str,
+    sample: &Sample<'a>,
+    comm: &'a str,
+    fields: &'a [TraceField<'a>],
+) -> TraceEvent<'a> {
+    let id = &sample.id;
+    TraceEvent { name, time: id.time, cpu: id.cpu, pid: id.pid, tid: id.tid, comm, fields }
+}
+
+/// The names that threads have at the time.
+#[derive(Default)]
+struct Names(HashMap<i32, String, foldhash::fast::FixedState>);
+
+impl Names {
+    fn follow(&mut self, record: &Record<'_>) {
+        match record {
+            Record::Comm(comm) => {
+                self.0.insert(comm.tid, String::from_utf8_lossy(comm.name).into_owned());
+            }
+            Record::Fork(task) => {
+                if let Some(name) = self.0.get(&task.parent_tid).cloned() {
+                    self.0.insert(task.tid, name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn of(&self, sample: &Sample<'_>) -> &str {
+        match (sample.id.pid, sample.id.tid) {
+            (_, Some(0)) => "swapper",
+            (pid, Some(tid)) => {
+                // Of a thread that is nearly gone the kernel may tell the process only.
+                let name = self.0.get(&tid).or_else(|| self.0.get(&pid?));
+                name.map_or("", String::as_str)
+            }
+            _ => "",
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The events of `perf script`'s text, one by one.
+
+use std::borrow::Cow;
+
+use super::arguments::arguments;
+use super::{frame, header, last_cut};
+use crate::Head;
+use crate::bytes;
+use crate::chunks::{Chunks, drop_carriage_returns};
+use crate::events::{TraceEvent, TraceField};
+use crate::warnings::{WarningKind, Warnings};
+
+/// Hands over what stands in the first line of each sample.
+pub fn events(input: Head, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Warnings {
+    let chunks = Chunks::new(input.into_stream(), last_cut);
+    let mut text = Vec::new();
+    while chunks.next(&mut text).is_some() {
+        drop_carriage_returns(&mut text);
+        let mut at = 0;
+        while at < text.len() {
+            let end = bytes::find(&text, at, b'\n');
+            event(&text[at..end], on_event);
+            at = end + 1;
+        }
+    }
+    let mut warnings = Warnings::default();
+    if let Some(cause) = chunks.into_error() {
+        warnings.add(WarningKind::Truncated(cause), 1, []);
+    }
+    warnings
+}
+
+/// Hands over the event of a first line. Other lines are frames, comments, or blank.
+fn event(line: &[u8], on_event: &mut dyn FnMut(&TraceEvent<'_>)) {
+    if matches!(line.first(), None | Some(b'\t' | b'#')) {
+        return;
+    }
+    let Some(header) = header::parse(line).filter(|header| !header.is_other_record()) else {
+        return;
+    };
+    let (name, comm, rest) = (lossy(header.event), lossy(header.comm), lossy(header.rest));
+    // The one frame of a sample without a callchain is no argument.
+    let fields = match frame::is_likely(header.rest) {
+        true => Vec::new(),
+        false => arguments(&name, &rest),
+    };
+    on_event(&TraceEvent {
+        name: &name,
+        time: header.time(),
+        cpu: header.cpu,
+        // A single number is the thread.
+        pid: header.pid,
+        tid: header.tid,
+        comm: &comm,
+        fields: fields.as_slice() as &[TraceField<'_>],
+    });
+}
+
+fn lossy(text: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(text)
+}
