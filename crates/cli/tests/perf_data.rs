@@ -7,10 +7,10 @@ mod common;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use common::perf::{has_perf, has_perf_as_root, run_perf};
 use common::{Folded, pyrograph, run};
 
 /// Inlined calls are left out here: perf asks `addr2line` for them, which takes minutes. What is
@@ -18,34 +18,6 @@ use common::{Folded, pyrograph, run};
 ///
 /// How much of the weight must be of the same stacks, in percent.
 const AGREE: f64 = 99.0;
-
-/// If `perf` can record here, a lock to hold while it does; otherwise says that the test is skipped.
-///
-/// Only one test may record at a time, be the others threads or processes: what records the whole
-/// machine would see their programs, and perf 6.1 aborts if two write its cache of build IDs at
-/// once. The lock ends when the file is closed.
-fn has_perf(test: &str) -> Option<File> {
-    let alone = lock_file();
-    alone.lock().expect("files here can be locked");
-    let mut perf = Command::new("perf");
-    perf.args(["record", "-q", "-N", "-e", "cpu-clock", "-o", "/dev/null", "true"]);
-    let can = perf.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
-    if !can {
-        eprintln!("skipped: {test} needs perf, and the permission to record");
-    }
-    can.then_some(alone)
-}
-
-/// A file that all tests which record share, whatever checkout they are of.
-fn lock_file() -> File {
-    let path = std::env::temp_dir().join("pyrograph-perf-tests.lock");
-    // The file may be another user's, which not even root may open to create; to lock it, reading
-    // is enough. If that is forbidden too, the tests of one checkout can still share its source.
-    File::open(&path)
-        .or_else(|_| File::options().append(true).create(true).open(&path))
-        .or_else(|_| File::open(common::program_source("calls.c")))
-        .expect("a file to lock")
-}
 
 /// The program that is recorded: known calls, and some page faults.
 fn program(folder: &Path) -> PathBuf {
@@ -58,18 +30,7 @@ fn program(folder: &Path) -> PathBuf {
 fn record(folder: &Path, options: &[&str]) -> PathBuf {
     let data = folder.join("perf.data");
     let program = program(folder);
-    // perf 6.1 now and then aborts in its own build-ID code, after the recording: it tries again.
-    const ATTEMPTS: usize = 8;
-    let mut command = perf_record(&data, &program, options);
-    for _ in 1..ATTEMPTS {
-        let output = command.output().expect("perf runs");
-        if output.status.success() {
-            return data;
-        }
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.signal() == Some(libc::SIGABRT), "{command:?}: {text}");
-    }
-    run(&mut command);
+    run_perf(&mut perf_record(&data, &program, options));
     data
 }
 
@@ -193,10 +154,7 @@ fn records_that_others_stumble_over() {
 
 #[test]
 fn the_whole_machine() {
-    if !common::is_root("the whole machine") {
-        return;
-    }
-    let Some(_alone) = has_perf("the whole machine") else { return };
+    let Some(_alone) = has_perf_as_root("the whole machine") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     for threads in [&[] as &[&str], &["--threads"]] {
         let options = [&["-a", "-e", "cpu-clock", "-g"], threads].concat();
@@ -225,7 +183,7 @@ fn from_a_pipe() {
     for options in [&["-e", "cpu-clock"] as &[&str], &["-e", "cpu-clock,page-faults", "-z"]] {
         let mut perf = Command::new("perf");
         perf.args(["record", "-q", "-N", "-F", "2999", "-g", "-o", "-"]).args(options);
-        let piped = run(perf.arg("--").arg(&program)).stdout;
+        let piped = run_perf(perf.arg("--").arg(&program)).stdout;
         // The program prints nothing, so that all of it is the recording.
         let data = folder.path().join("piped");
         std::fs::write(&data, piped).expect("a temporary file");
@@ -292,10 +250,12 @@ fn nothing_to_show() {
     let Some(_alone) = has_perf("nothing to show") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("perf.data");
-    run(Command::new("perf")
-        .args(["record", "-q", "-N", "-e", "major-faults", "-o"])
-        .arg(&data)
-        .arg("true"));
+    run_perf(
+        Command::new("perf")
+            .args(["record", "-q", "-N", "-e", "major-faults", "-o"])
+            .arg(&data)
+            .arg("true"),
+    );
     let output = pyrograph().arg("fold").arg(&data).output().expect("it runs");
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no sample"));
@@ -344,10 +304,7 @@ fn what_a_recording_says_about_itself() {
 
 #[test]
 fn tracepoints() {
-    if !common::is_root("tracepoints") {
-        return;
-    }
-    let Some(_alone) = has_perf("tracepoints") else { return };
+    let Some(_alone) = has_perf_as_root("tracepoints") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("perf.data");
     for output in ["file", "pipe"] {
@@ -356,7 +313,7 @@ fn tracepoints() {
         perf.args(["record", "-q", "-N", "-e", "raw_syscalls:sys_enter", "-g", "-o"]);
         perf.arg(if output == "file" { data.as_os_str() } else { "-".as_ref() });
         let piped =
-            run(perf.args(["--", "find", "/usr/include", "-fprintf", "/dev/null", "%p %s"]));
+            run_perf(perf.args(["--", "find", "/usr/include", "-fprintf", "/dev/null", "%p %s"]));
         if output == "pipe" {
             std::fs::write(&data, piped.stdout).expect("a temporary file");
         }
@@ -394,7 +351,7 @@ fn code_that_node_makes_as_it_runs() {
         "-e",
         script,
     ]);
-    run(&mut perf);
+    run_perf(&mut perf);
     let (ours, theirs) = (fold(&data, &[]), fold_script(&data, &[]));
     assert_eq!(ours.total(), theirs.total());
     let agreement = agreement(&ours, &theirs);
@@ -426,7 +383,7 @@ fn code_that_java_makes_as_it_runs() {
     let mut perf = Command::new("perf");
     perf.args(["record", "-q", "-N", "-F", "997", "-e", "cpu-clock", "-g", "-o"]).arg(&data);
     perf.args(["--", "java", "-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions"]);
-    run(perf.args(["-XX:+DumpPerfMapAtExit", "-cp"]).arg(folder.path()).arg("Work"));
+    run_perf(perf.args(["-XX:+DumpPerfMapAtExit", "-cp"]).arg(folder.path()).arg("Work"));
     let (ours, theirs) = (fold(&data, &[]), fold_script(&data, &[]));
     assert_eq!(ours.total(), theirs.total());
     let agreement = agreement(&ours, &theirs);
@@ -446,7 +403,7 @@ fn programs_that_are_elsewhere() {
     let data = folder.path().join("perf.data");
     let mut perf = Command::new("perf");
     perf.env("HOME", &home).args(["record", "-q", "-F", "999", "-e", "cpu-clock", "-g", "-o"]);
-    run(perf.arg(&data).arg("--").arg(&program));
+    run_perf(perf.arg(&data).arg("--").arg(&program));
 
     let root = folder.path().join("root");
     let copy = root.join(program.strip_prefix("/").expect("an absolute path"));

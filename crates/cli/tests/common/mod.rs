@@ -2,6 +2,8 @@
 
 #![expect(dead_code, reason = "each test uses a part of it")]
 
+pub mod perf;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
