@@ -1,5 +1,6 @@
 //! Readers: one file a format.
 
+mod bpftrace;
 mod calls;
 mod chrome_trace;
 mod cpuprofile;
@@ -16,7 +17,7 @@ mod text;
 pub use perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
-pub(crate) use perf_script::{is_java, tidy_name};
+pub(crate) use perf_script::{is_java, module_kind, parse_frame, tidy_name};
 use pyrograph_profile::Profile;
 use pyrograph_resolve::SymbolOptions;
 
@@ -90,7 +91,7 @@ pub static READERS: &[&dyn Reader] = &[
     // Profile files.
     &perf_data::PerfData,
     // Text of Linux and its kernel.
-    &perf_script::PerfScript,
+    &bpftrace::Bpftrace,
     // Text of other systems.
     // Text of languages and their runtimes.
     &cpuprofile::CpuProfile,
@@ -98,7 +99,8 @@ pub static READERS: &[&dyn Reader] = &[
     &jstack::Jstack,
     &javacore::Javacore,
     &java_exceptions::JavaExceptions,
-    // What fits nothing else.
+    // What fits nothing else: lines that look like frames of `perf script` are in many a text.
+    &perf_script::PerfScript,
     &folded::Folded,
 ];
 

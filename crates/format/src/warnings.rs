@@ -29,6 +29,8 @@ pub enum WarningKind {
     IdleThread,
     /// Samples of an event (this one) that was not chosen. They were read, but are not counted.
     OtherEvent(String),
+    /// A part of the input (this one) that holds values but no stacks was left out.
+    NoStacks(String),
     /// Samples were lost while they were recorded.
     LostSamples,
     /// A record that is damaged was left out.
@@ -118,6 +120,9 @@ impl fmt::Display for Warning {
             WarningKind::IdleThread => write!(f, "{n} idle thread{s} {was} left out"),
             WarningKind::OtherEvent(event) => {
                 write!(f, "{n} sample{s} of event {event} {was} not counted")
+            }
+            WarningKind::NoStacks(part) => {
+                write!(f, "{part} was left out: no stacks with one value each are in it")
             }
             WarningKind::LostSamples => write!(f, "{n} sample{s} {was} lost while recording"),
             WarningKind::UnreadableRecord => write!(f, "{n} damaged record{s} {was} skipped"),

@@ -9,7 +9,8 @@ use pyrograph_profile::{
     Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId, ValueType,
 };
 
-use super::Reading;
+use super::perf_script::tidy_name;
+use super::{Options, Reading};
 use crate::Head;
 use crate::warnings::{Place, WarningKind, Warnings};
 
@@ -91,16 +92,130 @@ impl Lines {
     }
 }
 
+/// The complete lines that an input begins with, without blanks at their ends; none if it is not
+/// text. To tell formats apart by.
+pub(crate) fn first_lines(head: &[u8]) -> impl Iterator<Item = &str> {
+    let text = if memchr::memchr(0, head).is_some() { &[] } else { head };
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    text.split(|&byte| byte == b'\n').map_while(|line| str::from_utf8(line).ok()).map(str::trim_end)
+}
+
+/// Drops from the end what says where in a function an address is: `+0x1a/0x2b`, `+0x1a`, `+26`.
+pub(crate) fn without_offset(symbol: &str) -> &str {
+    let is_hex = |text: &str| {
+        text.strip_prefix("0x").is_some_and(|digits| {
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+    };
+    let is_number = |text: &str| {
+        is_hex(text) || !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let Some((name, offset)) = symbol.rsplit_once('+') else { return symbol };
+    let (offset, size) = offset.split_once('/').unwrap_or((offset, "0x0"));
+    if !name.is_empty() && is_number(offset) && is_hex(size) { name } else { symbol }
+}
+
+/// Reads `0x1f3a0`.
+pub(crate) fn hex_address(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x")?;
+    // `from_str_radix` takes a sign.
+    let digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(digits)?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// Whether an address is one of the kernel's: the upper half of the address space is, on x86-64 and
+/// 64-bit ARM alike.
+pub(crate) fn is_kernel_address(address: u64) -> bool {
+    address >> 63 == 1
+}
+
+/// Whether a function is one that the kernel's own stacks begin with: where system calls,
+/// interrupts and faults enter it, where its threads begin, and where idle CPUs wait.
+///
+/// Source: the entry code of Linux for x86-64 (`arch/x86/entry`) and 64-bit ARM
+/// (`arch/arm64/kernel/entry*`), and names of older versions.
+pub(crate) fn is_kernel_entry(function: &str) -> bool {
+    const BEGINNINGS: &[&str] = &[
+        "entry_SYSCALL_64",
+        "entry_SYSENTER",
+        "asm_exc_",
+        "asm_sysvec_",
+        "asm_common_interrupt",
+        "ret_from_fork",
+        "secondary_startup_64",
+        "common_startup_64",
+        "x86_64_start_",
+        "start_secondary",
+        "cpu_startup_entry",
+        "el0_",
+        "el0t_64_",
+        "el1_",
+        "el1h_64_",
+        "ret_to_user",
+        "ret_fast_syscall",
+        "__secondary_switched",
+        "__primary_switched",
+        "system_call_fastpath",
+        "system_call_after_swapgs",
+        "do_syscall_64",
+        "kernel_thread",
+        "kthread",
+        "child_rip",
+        "page_fault",
+        "do_IRQ",
+    ];
+    BEGINNINGS.iter().any(|beginning| function.starts_with(beginning))
+}
+
 /// Grows a profile of one value type, stack by stack.
 pub(crate) struct Collector {
     pub profile: Profile,
     /// The frames of the stack that is being read, in the order in which the format lists them.
     pub frames: Vec<FrameId>,
+    /// See [`Options::unknown_addresses`].
+    unknown_addresses: bool,
 }
 
 impl Collector {
     pub fn new(value_type: ValueType) -> Self {
-        Self { profile: Profile::new(vec![value_type]), frames: Vec::new() }
+        let profile = Profile::new(vec![value_type]);
+        Self { profile, frames: Vec::new(), unknown_addresses: false }
+    }
+
+    /// The same, with addresses where functions have no names, if the options say so.
+    pub fn addresses(self, options: &Options) -> Self {
+        Self { unknown_addresses: options.unknown_addresses, ..self }
+    }
+
+    /// Adds a frame of compiled code as a tool prints it: without its offset and parameters, and
+    /// without a name if it has only an address or is `[unknown]`.
+    pub fn symbol(&mut self, symbol: &str, module: &str, kind: FrameKind) {
+        let symbol = without_offset(symbol.trim());
+        let address = hex_address(symbol);
+        if address.is_some() || matches!(symbol, "" | "[unknown]" | "??") {
+            return self.unknown(address.unwrap_or(0), module, kind);
+        }
+        self.frame(&tidy_name(symbol), module, kind);
+    }
+
+    /// Adds a frame of which only the address, or not even that, is known.
+    pub fn unknown(&mut self, address: u64, module: &str, kind: FrameKind) {
+        let address = if self.unknown_addresses { address } else { 0 };
+        let module = self.profile.strings.intern(module);
+        self.push_frame(Frame { module, address, kind, ..Frame::default() });
+    }
+
+    /// Turns the last frames of the stack that is being read round, from the `first` on.
+    pub fn reverse_from(&mut self, first: usize) {
+        if let Some(frames) = self.frames.get_mut(first..) {
+            frames.reverse();
+        }
+    }
+
+    /// The thread of these numbers and name, as far as they are known.
+    pub fn thread(&mut self, name: &str, pid: Option<i32>, tid: Option<i32>) -> ThreadId {
+        let process = self.profile.strings.intern(name);
+        self.profile.threads.intern(Thread { pid, tid, process, ..Thread::default() })
     }
 
     /// Adds a frame of which a name and perhaps a module (`""`: not known) are known to the stack.
@@ -134,13 +249,7 @@ impl Collector {
 
     /// The thread of this name, of which nothing else is known; `""` is the unknown thread.
     pub fn thread_named(&mut self, name: &str) -> ThreadId {
-        match name {
-            "" => ThreadId::UNKNOWN,
-            name => {
-                let process = self.profile.strings.intern(name);
-                self.profile.threads.intern(Thread { process, ..Thread::default() })
-            }
-        }
+        self.thread(name, None, None)
     }
 
     /// Ends a stack whose frames came root first, as a sample of `value`.
