@@ -11,13 +11,14 @@ mod javacore;
 mod json;
 mod jstack;
 mod perf_data;
+mod perf_report;
 mod perf_script;
 mod text;
 
 pub use perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
-pub(crate) use perf_script::{is_java, module_kind, parse_frame, tidy_name};
+pub(crate) use perf_script::{is_java, parse_frame, tidy_name};
 use pyrograph_profile::Profile;
 use pyrograph_resolve::SymbolOptions;
 
@@ -92,6 +93,7 @@ pub static READERS: &[&dyn Reader] = &[
     &perf_data::PerfData,
     // Text of Linux and its kernel.
     &bpftrace::Bpftrace,
+    &perf_report::PerfReport,
     // Text of other systems.
     // Text of languages and their runtimes.
     &cpuprofile::CpuProfile,

@@ -1,0 +1,255 @@
+//! The callchains below an entry.
+//!
+//! As a tree (`-g graph`, `-g fractal`). What has only one child stands in one column with it; older
+//! versions print a blank before the first name:
+//!
+//! ```text
+//!             |--99--start_thread
+//!             |          loop
+//!             |          |
+//!             |          |--72.73%--read
+//!             |          |          |
+//!             |          |           --71.00%--entry_SYSCALL_64_after_hwframe
+//!             |          |
+//!             |           --27.27%--app::spin
+//!             |
+//!              --1.98%--0x72656b726f77006f
+//!                        __GI___libc_open
+//!
+//!             ---start_thread
+//!                loop
+//! ```
+//!
+//! As lists (`-g flat`), or one a line (`-g folded`):
+//!
+//! ```text
+//!            18.64%
+//!                 start_thread
+//!                 loop
+//!
+//! 65 start_thread;loop;app::spin
+//! 18.64% start_thread;loop;app::spin
+//! ```
+
+use super::entry::percent;
+
+/// All chains of an entry, as a forest.
+#[derive(Debug, Default)]
+pub struct Chains {
+    nodes: Vec<Node>,
+    /// The node of each open branch and the column in which its names stand.
+    open: Vec<(usize, usize)>,
+    percentages: bool,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    parent: Option<usize>,
+    frames: Vec<String>,
+    /// Samples, periods, or hundredths of a percent, with those of its children.
+    value: Option<u64>,
+    children: Vec<usize>,
+}
+
+/// Between a bar and the names of the branch that begins at it.
+const INDENT: usize = 11;
+
+impl Chains {
+    /// Reads a line; `false` if it is none of a callchain.
+    pub fn line(&mut self, line: &str) -> bool {
+        let text = line.trim_start_matches([' ', '|']);
+        let column = line.len() - text.len();
+        let text = text.trim_end();
+        if text.is_empty() {
+            return true;
+        }
+        if column == 0 {
+            return self.folded(text);
+        }
+        if let Some(branch) = text.strip_prefix("--") {
+            return self.branch(branch, column);
+        }
+        if let Some(value) = self.value(text)
+            && self.open.last().is_none_or(|&(_, names)| column < names)
+        {
+            self.add(None, Some(value), column + 1, "");
+            return true;
+        }
+        self.name(text, column)
+    }
+
+    fn value(&mut self, text: &str) -> Option<u64> {
+        if let Some(value) = percent(text) {
+            self.percentages = true;
+            return Some(value);
+        }
+        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+    }
+
+    /// `65 start_thread;loop`
+    fn folded(&mut self, text: &str) -> bool {
+        let Some((value, names)) = text.split_once(' ') else { return false };
+        let Some(value) = self.value(value) else { return false };
+        let node = self.add(None, Some(value), usize::MAX, "");
+        self.nodes[node].frames = names.split(';').map(str::to_owned).collect();
+        true
+    }
+
+    /// What follows the first two dashes: `72.73%--read`, `-start_thread`, `- start_thread`.
+    fn branch(&mut self, text: &str, column: usize) -> bool {
+        let bar = column - 1;
+        self.open.retain(|&(_, names)| names <= bar);
+        let parent = self.open.last().filter(|&&(_, names)| names == bar).map(|&(node, _)| node);
+        if let Some(name) = text.strip_prefix('-') {
+            let first = name.trim_start();
+            self.add(None, None, column + 3 + (name.len() - first.len()), first);
+            return true;
+        }
+        let Some((value, name)) = text.split_once("--") else { return false };
+        let Some(value) = self.value(value) else { return false };
+        let first = name.trim_start();
+        self.add(parent, Some(value), bar + INDENT, first);
+        true
+    }
+
+    /// A name that follows one above it.
+    fn name(&mut self, text: &str, column: usize) -> bool {
+        self.open.retain(|&(_, names)| names <= column);
+        let Some(&(node, _)) = self.open.last() else { return false };
+        self.nodes[node].frames.push(text.to_owned());
+        true
+    }
+
+    fn add(
+        &mut self,
+        parent: Option<usize>,
+        value: Option<u64>,
+        names: usize,
+        first: &str,
+    ) -> usize {
+        let node = self.nodes.len();
+        let frames = Some(first).filter(|first| !first.is_empty()).map(str::to_owned);
+        self.nodes.push(Node {
+            parent,
+            value,
+            frames: frames.into_iter().collect(),
+            ..Node::default()
+        });
+        match parent {
+            Some(parent) => self.nodes[parent].children.push(node),
+            None => self.open.clear(),
+        }
+        self.open.push((node, names));
+        node
+    }
+
+    /// Whether the numbers are percentages.
+    pub fn are_percentages(&self) -> bool {
+        self.percentages
+    }
+
+    /// Whether each chain has a number, and none is a percentage.
+    pub fn all_have_plain_numbers(&self) -> bool {
+        !self.percentages
+            && !self.nodes.is_empty()
+            && self.nodes.iter().all(|node| node.value.is_some())
+    }
+
+    /// The first name of each chain.
+    pub fn firsts(&self) -> impl Iterator<Item = &str> {
+        let roots = self.nodes.iter().filter(|node| node.parent.is_none());
+        roots.filter_map(|node| node.frames.first().map(String::as_str))
+    }
+
+    /// All other names.
+    pub fn all_but_first(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().flat_map(|node| {
+            let first = usize::from(node.parent.is_none());
+            node.frames.iter().skip(first).map(String::as_str)
+        })
+    }
+
+    /// The names of each chain that is printed to its end.
+    pub fn paths(&self) -> impl Iterator<Item = Vec<&str>> {
+        let ends = (0..self.nodes.len()).filter(|&node| self.nodes[node].children.is_empty());
+        ends.map(|node| self.path(node))
+    }
+
+    fn path(&self, node: usize) -> Vec<&str> {
+        let mut nodes = vec![node];
+        let mut at = node;
+        while let Some(parent) = self.nodes[at].parent {
+            nodes.push(parent);
+            at = parent;
+        }
+        nodes.iter().rev().flat_map(|&node| &self.nodes[node].frames).map(String::as_str).collect()
+    }
+
+    /// Whether the percentages must be relative to the branch above: what is below a branch, or the
+    /// entry, adds up to more than it has.
+    pub fn is_fractal(&self, entry: u64) -> bool {
+        if !self.percentages {
+            return false;
+        }
+        let sum = |nodes: &mut dyn Iterator<Item = usize>| {
+            let mut count = 0;
+            let values = nodes.filter_map(|node| self.nodes[node].value).inspect(|_| count += 1);
+            let sum = values.fold(0u64, u64::saturating_add);
+            // Each may be rounded up.
+            sum.saturating_sub(count)
+        };
+        let mut roots = (0..self.nodes.len()).filter(|&node| self.nodes[node].parent.is_none());
+        sum(&mut roots) > entry
+            || self
+                .nodes
+                .iter()
+                .any(|node| sum(&mut node.children.iter().copied()) > node.value.unwrap_or(entry))
+    }
+
+    /// Every chain, and what it has without those that go on from it: in the unit of the numbers, or
+    /// for a tree without numbers `total`.
+    pub fn weigh(&self, entry: u64, total: u64, fractal: bool) -> Vec<(Vec<&str>, u64)> {
+        let whole = if self.percentages { entry } else { total };
+        // Parents come before their children.
+        let mut weights: Vec<u64> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let above = node.parent.map_or(whole, |parent| weights[parent]);
+            weights.push(match node.value {
+                Some(part) if fractal => scaled(above, part),
+                Some(value) => value,
+                None => self.whole_of(node, whole),
+            });
+        }
+        let mut stacks = Vec::new();
+        for (place, node) in self.nodes.iter().enumerate() {
+            let below =
+                node.children.iter().fold(0u64, |sum, &child| sum.saturating_add(weights[child]));
+            let own = match node.children.len() as u64 {
+                0 => weights[place],
+                // What rounding may have made.
+                children if self.percentages => {
+                    let own = weights[place].saturating_sub(below);
+                    if fractal || own <= children { 0 } else { own }
+                }
+                _ => weights[place].saturating_sub(below),
+            };
+            if own > 0 {
+                stacks.push((self.path(place), own));
+            }
+        }
+        stacks
+    }
+
+    /// What a tree has whose trunk has no number: all of the entry; but where its branches count
+    /// something else than the entry, only what they have.
+    fn whole_of(&self, trunk: &Node, whole: u64) -> u64 {
+        let below = trunk.children.iter().filter_map(|&child| self.nodes[child].value);
+        let below = below.fold(0u64, u64::saturating_add);
+        if !self.percentages && below > whole { below } else { whole }
+    }
+}
+
+/// `part` hundredths of a percent of `whole`.
+fn scaled(whole: u64, part: u64) -> u64 {
+    u64::try_from((u128::from(whole) * u128::from(part) + 5000) / 10_000).unwrap_or(u64::MAX)
+}

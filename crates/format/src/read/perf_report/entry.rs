@@ -1,0 +1,194 @@
+//! An entry's own line, and what its callchains add up to.
+
+use pyrograph_profile::FrameKind;
+
+use super::chains::Chains;
+
+/// The frame of what perf left out.
+pub const NOT_SHOWN: &str = "[not shown]";
+
+/// Where the columns of a report are, as byte ranges of its lines.
+#[derive(Clone, Debug, Default)]
+pub struct Columns {
+    overhead: Column,
+    /// The number of samples.
+    pub samples: Option<Column>,
+    command: Option<Column>,
+    module: Option<Column>,
+    symbol: Option<Column>,
+    /// Whether entries count what they call, too.
+    pub has_children: bool,
+}
+
+/// From where to where a column goes; the last one goes on to the end of the line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Column {
+    start: usize,
+    end: usize,
+}
+
+/// A line of a report.
+#[derive(Debug, Default)]
+pub struct Entry {
+    /// Hundredths of a percent.
+    pub percent: u64,
+    pub samples: Option<u64>,
+    /// The thread's name; empty if there is no such column.
+    pub comm: String,
+    pub pid: Option<i32>,
+    pub module: String,
+    pub symbol: String,
+    pub kind: Option<FrameKind>,
+    pub chains: Chains,
+}
+
+impl Columns {
+    /// Reads the line of names and that of dots below it.
+    pub fn parse(names: &str, dots: &str) -> Option<Self> {
+        let dots = dots.strip_prefix("# ")?.trim_end();
+        let is_rule =
+            dots.starts_with("..") && dots.bytes().all(|byte| matches!(byte, b'.' | b' '));
+        if !is_rule || !names.starts_with('#') || !names.is_ascii() {
+            return None;
+        }
+        let mut columns = Self::default();
+        let mut overhead = None;
+        let mut start = 0;
+        let mut ranges = Vec::new();
+        for word in dots.split(' ') {
+            if !word.is_empty() {
+                ranges.push(Column { start: start + 2, end: start + 2 + word.len() });
+            }
+            start += word.len() + 1;
+        }
+        if let Some(last) = ranges.last_mut() {
+            last.end = usize::MAX;
+        }
+        for range in ranges {
+            let name =
+                names.get(range.start..range.end.min(names.len())).unwrap_or_default().trim();
+            match name {
+                "Overhead" | "Self" => overhead = Some(range),
+                "Children" => columns.has_children = true,
+                "Samples" => columns.samples = Some(range),
+                "Command" | "Pid:Command" => columns.command = Some(range),
+                "Shared Object" => columns.module = Some(range),
+                "Symbol" => columns.symbol = Some(range),
+                _ => {}
+            }
+            if name == "Children" {
+                overhead = Some(range);
+            }
+        }
+        if columns.has_children {
+            // `Self` comes after it; trees are those of `Children`, the first column.
+            overhead = Some(Column { start: 2, end: 10 });
+        }
+        columns.overhead = overhead?;
+        Some(columns)
+    }
+
+    /// Reads `    18.64%            22  worker one  demo               [.] app::spin`.
+    pub fn entry(&self, line: &str) -> Option<Entry> {
+        if !line.starts_with(' ') {
+            return None;
+        }
+        let text = |column: Option<Column>| {
+            let column = column?;
+            line.get(column.start..column.end.min(line.len())).map(str::trim)
+        };
+        let percent = percent(text(Some(self.overhead))?)?;
+        let symbol = text(self.symbol).unwrap_or_default();
+        // `[k] read_zero`: which part of the system it is in. `[.]` is user code.
+        let (level, symbol) = match symbol.as_bytes() {
+            [b'[', level, b']', b' ', ..] => (*level, &symbol[4..]),
+            _ => (b'.', symbol),
+        };
+        let (pid, comm) = split_pid(text(self.command).unwrap_or_default());
+        Some(Entry {
+            percent,
+            samples: text(self.samples).and_then(|samples| samples.parse().ok()),
+            comm: comm.to_owned(),
+            pid,
+            module: text(self.module).unwrap_or_default().to_owned(),
+            symbol: symbol.trim().to_owned(),
+            kind: matches!(level, b'k' | b'g').then_some(FrameKind::Kernel),
+            chains: Chains::default(),
+        })
+    }
+}
+
+/// Reads `18.64%` in hundredths.
+pub fn percent(text: &str) -> Option<u64> {
+    let (whole, decimals) = text.strip_suffix('%')?.split_once('.')?;
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty()
+        || whole.len() > 6
+        || decimals.len() != 2
+        || !digits(whole)
+        || !digits(decimals)
+    {
+        return None;
+    }
+    Some(whole.parse::<u64>().ok()? * 100 + decimals.parse::<u64>().ok()?)
+}
+
+/// Parts `30705:worker one`; a name alone may hold a colon, too.
+fn split_pid(command: &str) -> (Option<i32>, &str) {
+    match command.split_once(':') {
+        Some((pid, comm)) if pid.parse::<i32>().is_ok() => (pid.parse().ok(), comm),
+        _ => (None, command),
+    }
+}
+
+impl Entry {
+    /// The stacks, as printed, and what each counts: as many samples as the entry has, or hundredths
+    /// of a percent, or the numbers of the chains themselves (`as_printed`).
+    pub fn stacks(&self, fractal: bool, as_printed: bool) -> Vec<(Vec<&str>, u64)> {
+        let total = self.samples.unwrap_or(self.percent);
+        let mut stacks = self.chains.weigh(self.percent, total, fractal);
+        if as_printed {
+            return stacks;
+        }
+        let sum: u64 = stacks.iter().fold(0, |sum, (_, weight)| sum.saturating_add(*weight));
+        if sum == 0 {
+            return vec![(Vec::new(), total)];
+        }
+        // Of which whole these are parts: the percentage where they are such, the samples where the
+        // numbers can be samples, otherwise nothing is known to be missing.
+        let whole = match self.chains.are_percentages() {
+            true => self.percent,
+            false if sum <= total => total,
+            false => sum,
+        };
+        // Each of perf's figures may be off by half of the last decimal.
+        let tolerance = if self.chains.are_percentages() { stacks.len() as u64 + 1 } else { 0 };
+        if whole > sum.saturating_add(tolerance) && !fractal {
+            stacks.push((vec![NOT_SHOWN], whole - sum));
+        }
+        share(&mut stacks, total);
+        stacks.retain(|(_, value)| *value > 0);
+        stacks
+    }
+}
+
+/// Turns weights into parts of `total`, rounded so that their sum is exact.
+fn share(stacks: &mut [(Vec<&str>, u64)], total: u64) {
+    let sum: u128 = stacks.iter().map(|(_, weight)| u128::from(*weight)).sum();
+    if sum == 0 {
+        return;
+    }
+    let mut left = total;
+    let mut remainders: Vec<(u128, usize)> = Vec::with_capacity(stacks.len());
+    for (place, (_, weight)) in stacks.iter_mut().enumerate() {
+        let exact = u128::from(*weight) * u128::from(total);
+        remainders.push((exact % sum, place));
+        // Not above `total`.
+        *weight = (exact / sum) as u64;
+        left -= *weight;
+    }
+    remainders.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    for (_, place) in remainders.into_iter().take(left as usize) {
+        stacks[place].1 += 1;
+    }
+}
