@@ -5,8 +5,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use pyrograph_profile::{
-    Frame, FrameId, FrameKind, LabelOptions, NodeId, ProcessLabel, Profile, Sample, StackId,
-    StringId, Strings, Thread, Tree, ValueType,
+    Frame, FrameId, FrameKind, Labels, NodeId, Profile, StackId, StringId, Strings, Tree, ValueType,
 };
 
 /// What the layout needs to know of a call tree. Node 0 is the root; a parent's number is below its
@@ -174,58 +173,14 @@ pub(crate) fn reversed(tree: &Tree) -> Regrown<'_> {
     calls
 }
 
-/// The labels of a profile's frames, one tree node for each frame: node `1 + FrameId`.
-///
-/// A [`Tree`] of the profile itself would merge frames of one label. Here a single stack calls
-/// every frame in turn, so that each has a node.
-pub(crate) fn frame_labels(profile: &Profile, labels: &LabelOptions) -> Tree {
-    let mut chain = Profile::new(profile.value_types.clone());
-    chain.strings = profile.strings.clone();
-    chain.frames = profile.frames.clone();
-    let frames = (0..profile.frames.len()).map(FrameId::from_index);
-    let stack = chain.stacks.intern_path(frames);
-    chain.push(Sample::new(stack), &vec![0; profile.value_types.len()]);
-    let mut tree = Tree::new(&chain, &LabelOptions { process: ProcessLabel::None, ..*labels });
-    for thread in profile.threads.iter() {
-        tree.names.intern(&process_label(&profile.strings, thread, labels.process));
-    }
-    tree
-}
-
-/// The process's label; empty if it has none. As in a [`Tree`].
-fn process_label(strings: &Strings, thread: Thread, label: ProcessLabel) -> String {
-    let name = strings.get(thread.process);
-    let number = |id: Option<i32>| id.map_or("?".to_owned(), |id| id.to_string());
-    match label {
-        ProcessLabel::None => String::new(),
-        _ if thread.process.is_empty() && thread.pid.is_none() => String::new(),
-        ProcessLabel::Name => name.to_owned(),
-        ProcessLabel::Pid => format!("{name}-{}", number(thread.pid)),
-        ProcessLabel::PidTid => format!("{name}-{}/{}", number(thread.pid), number(thread.tid)),
-    }
-}
-
 /// The samples in order of time, or as given where one of them has no time; neighbours that begin
 /// alike share their callers.
-pub(crate) fn in_order<'a>(
-    profile: &Profile,
-    labels: &'a Tree,
-    process: ProcessLabel,
-) -> Regrown<'a> {
+pub(crate) fn in_order<'a>(profile: &'a Profile, labels: &'a Labels) -> Regrown<'a> {
     let mut rows: Vec<usize> = (0..profile.samples.len()).collect();
     if profile.samples.iter().all(|sample| sample.time.is_some()) {
         rows.sort_by_key(|&row| profile.samples.get(row).time);
     }
-    let roots: Vec<StringId> = profile
-        .threads
-        .iter()
-        .map(|thread| {
-            let label = process_label(&profile.strings, thread, process);
-            labels.names.find(&label).unwrap_or(StringId::EMPTY)
-        })
-        .collect();
-
-    let mut calls = Regrown::new(&labels.names, &labels.value_types);
+    let mut calls = Regrown::new(&labels.names, &profile.value_types);
     let columns = profile.value_types.len();
     let mut sums = vec![0u64; columns];
     calls.starts.push(sums.clone());
@@ -234,7 +189,7 @@ pub(crate) fn in_order<'a>(
     for row in rows {
         let sample = profile.samples.get(row);
         stack_labels(profile, labels, sample.stack, &mut path);
-        let root = roots[sample.thread.index()];
+        let root = labels.threads[sample.thread.index()];
         if !root.is_empty() {
             path.push(Label { name: root, kind: FrameKind::User, frame: None });
         }
@@ -258,11 +213,10 @@ pub(crate) fn in_order<'a>(
 }
 
 /// The labels of a stack's frames, leaf first.
-fn stack_labels(profile: &Profile, labels: &Tree, stack: StackId, path: &mut Vec<Label>) {
+fn stack_labels(profile: &Profile, labels: &Labels, stack: StackId, path: &mut Vec<Label>) {
     path.clear();
     path.extend(profile.stacks.leaf_first(stack).map(|id| {
         let Frame { kind, .. } = profile.frames.get(id);
-        let name = labels.name_id(NodeId::from_index(1 + id.index()));
-        Label { name, kind, frame: Some(id) }
+        Label { name: labels.frames[id.index()], kind, frame: Some(id) }
     }));
 }

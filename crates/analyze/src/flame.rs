@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use pyrograph_profile::{
-    FrameKind, LabelOptions, ProcessLabel, Profile, StringId, Strings, Tree, ValueType,
+    FrameKind, LabelOptions, Labels, Profile, StringId, Strings, Tree, ValueType,
 };
 
 use crate::calls::{self, Calls};
@@ -50,6 +50,8 @@ pub struct FlameGraph {
     pub frames: Vec<FlameFrame>,
     /// The value of the whole width, at least 1.
     pub total: u64,
+    /// What percentages are of: more than `total` where stacks were left out on request.
+    pub whole: u64,
     /// How many rows there are.
     pub rows: u32,
     /// How many frames were too narrow to be drawn.
@@ -63,7 +65,7 @@ pub struct FlameGraph {
 /// The scale of a differential graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// The baseline's sum.
+    /// What percentages of the baseline are of.
     pub total: u64,
     /// The largest change of a single function's own value, up or down; it gets the full colour.
     pub largest: u64,
@@ -129,9 +131,8 @@ pub fn flame_chart(
     labels: &LabelOptions,
     options: &FlameOptions,
 ) -> Result<FlameGraph, FlameError> {
-    let names = calls::frame_labels(profile, labels);
-    let process: ProcessLabel = labels.process;
-    lay_out(profile, &calls::in_order(profile, &names, process), Order::AsGiven, options)
+    let labels = Labels::new(profile, labels);
+    lay_out(profile, &calls::in_order(profile, &labels), Order::AsGiven, options)
 }
 
 /// How siblings are ordered.
@@ -181,6 +182,7 @@ fn lay_out<C: Calls>(
         value_type,
         frames: Vec::with_capacity(kept.len()),
         total,
+        whole: total.max(profile.whole(options.column)),
         rows: 0,
         narrow: (calls.len() - kept.len()) as u64,
         narrow_below: least.ceil() as u64,
@@ -232,6 +234,9 @@ fn lay_out<C: Calls>(
     if let Some(baseline) = options.baseline {
         let kept: Vec<u32> = nodes.iter().map(|&slot| kept[slot as usize]).collect();
         compare(&mut graph, calls, &kept, (baseline, options.column));
+        if let Some(comparison) = &mut graph.comparison {
+            comparison.total = comparison.total.max(profile.whole(baseline));
+        }
     }
     Ok(graph)
 }

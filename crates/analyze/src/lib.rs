@@ -26,9 +26,13 @@
 //! ```
 
 mod calls;
+mod filter;
 mod flame;
+mod top;
 
+pub use filter::{Filter, FilterError, Level, Moment, Pattern, TimeRange};
 pub use flame::{
     Comparison, FlameError, FlameFrame, FlameGraph, FlameOptions, flame, flame_chart,
     flame_reversed,
 };
+pub use top::{TopLine, TopRow, top};

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use pyrograph_format::{Call, Count, Options, ThreadDetail, expand_inlined, write_folded};
-use pyrograph_profile::{LabelOptions, ProcessLabel, Tree};
+use pyrograph_format::{Call, Count, Options, expand_inlined, write_folded};
+use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_symbol::{Module, Options as SymbolOptions, Source};
 
 use crate::reading::ReadArgs;
@@ -41,14 +41,6 @@ pub struct Args {
     /// Where to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-
-    /// Tell processes of one name apart: name-PID
-    #[arg(long)]
-    pid: bool,
-
-    /// Tell threads apart: name-PID/TID
-    #[arg(long)]
-    tid: bool,
 
     /// Mark kernel functions with _[k]
     #[arg(long)]
@@ -106,16 +98,18 @@ enum CountWhat {
 /// When no input can be read, or the output not be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (options, labels) = (read_options(&args), label_options(&args));
-    let (mut profile, warnings) =
-        args.reading.read(inputs(&args.files)?, options).context("failed to fold")?;
-    if args.inline {
-        profile = expand_inlined(&profile, |path, addresses| {
+    let inlined = |profile: Profile| match args.inline {
+        true => expand_inlined(&profile, |path, addresses| {
             calls(Path::new(path), addresses, args.context).unwrap_or_else(|error| {
                 say!("no inlined calls of {path}: {error:#}");
                 Vec::new()
             })
-        });
-    }
+        }),
+        false => profile,
+    };
+    let inputs = inputs(&args.files)?;
+    let (profile, warnings) =
+        args.reading.read_with(inputs, options, inlined).context("failed to fold")?;
     let tree = Tree::new(&profile, &labels);
     write_output(args.output.as_deref(), |out| write_folded(&tree, out))?;
     let skipped = args.strict && warnings.any_loss();
@@ -124,11 +118,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn read_options(args: &Args) -> Options {
     Options {
-        threads: match (args.tid, args.pid) {
-            (true, _) => ThreadDetail::Thread,
-            (false, true) => ThreadDetail::Process,
-            (false, false) => ThreadDetail::Name,
-        },
         count: match args.count {
             CountWhat::Samples => Count::Samples,
             CountWhat::Period => Count::Period,
@@ -141,15 +130,11 @@ fn read_options(args: &Args) -> Options {
 
 fn label_options(args: &Args) -> LabelOptions {
     LabelOptions {
-        process: match (args.tid, args.pid) {
-            (true, _) => ProcessLabel::PidTid,
-            (false, true) => ProcessLabel::Pid,
-            (false, false) => ProcessLabel::Name,
-        },
         mark_kernel: args.kernel || args.all,
         mark_jit: args.jit || args.all,
         mark_inlined: args.jit || args.all,
         source: args.srcline || (args.inline && args.context),
+        ..LabelOptions::default()
     }
 }
 

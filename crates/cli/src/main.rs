@@ -5,6 +5,7 @@
 // `eprintln!` panics where standard error is full or closed: `say!` does not.
 #![deny(clippy::print_stderr)]
 
+mod filters;
 mod flamegraph;
 mod fold;
 mod info;
@@ -38,7 +39,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Record(record::Args),
-    Fold(fold::Args),
+    Fold(Box<fold::Args>),
     Flamegraph(Box<flamegraph::Args>),
     Info(info::Args),
     Formats(reading::FormatsArgs),
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
     let arguments = parse(std::env::args_os().collect());
     let done = match arguments.verb {
         Verb::Record(args) => record::run(args),
-        Verb::Fold(args) => fold::run(args),
+        Verb::Fold(args) => fold::run(*args),
         Verb::Flamegraph(args) => flamegraph::run(*args),
         Verb::Info(args) => info::run(args),
         Verb::Formats(args) => reading::formats(args),

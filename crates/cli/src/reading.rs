@@ -1,9 +1,12 @@
 //! How inputs are read: the options that all verbs have that read profiles.
 
+use std::path::Path;
+
 use anyhow::{Context, bail};
 use pyrograph_format::{Input, Options, READERS, Reader, Warnings, read, reader_named};
 use pyrograph_profile::Profile;
 
+use crate::filters::FilterArgs;
 use crate::say::say;
 use crate::symbols::SymbolArgs;
 
@@ -23,29 +26,49 @@ pub struct ReadArgs {
     value: Option<String>,
 
     #[command(flatten)]
+    filters: FilterArgs,
+
+    #[command(flatten)]
     symbols: SymbolArgs,
 }
 
 impl ReadArgs {
-    /// Reads all inputs into one profile; says what could not be read. [`Profile::shown`] is the
-    /// column to show.
+    /// Reads all inputs into one profile, and keeps of it what the filters say; says what could not
+    /// be read. [`Profile::shown`] is the column to show, [`Profile::whole`] what percentages are of.
     ///
     /// `options` is what the verb needs; what the user chose is put over it.
     ///
     /// # Errors
     ///
-    /// If an input cannot be read at all; if nothing has the value that was asked for.
+    /// If an input cannot be read at all; if nothing has the value that was asked for; if the
+    /// filters ask for what is not there, or leave nothing.
     pub fn read(
         &self,
         inputs: Vec<Input>,
         options: Options,
     ) -> anyhow::Result<(Profile, Warnings)> {
-        let options = Options {
+        self.read_with(inputs, options, |profile| profile)
+    }
+
+    /// As [`ReadArgs::read`], with `prepare` between the reading and the filters.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn read_with(
+        &self,
+        inputs: Vec<Input>,
+        options: Options,
+        prepare: impl FnOnce(Profile) -> Profile,
+    ) -> anyhow::Result<(Profile, Warnings)> {
+        let mut options = Options {
             from: self.from,
             event: self.event_filter.clone(),
             symbols: self.symbols.options(),
             ..options
         };
+        self.filters.need(&mut options);
+        let inputs = if self.filters.merge() { labelled(inputs) } else { inputs };
         let (mut profile, warnings) = read(inputs, &options)?;
         for warning in &warnings {
             say!("{warning}");
@@ -58,7 +81,43 @@ impl ReadArgs {
             };
             profile.shown = column;
         }
-        Ok((profile, warnings))
+        let profile = prepare(profile);
+        say_saturated(&profile);
+        let filter = self.filters.filter(&profile);
+        Ok((filter.apply(profile)?, warnings))
+    }
+}
+
+/// The inputs, each with a label: the beginning of its file's name up to the last dot if it has
+/// none yet, or the whole path where several begin alike.
+fn labelled(inputs: Vec<Input>) -> Vec<Input> {
+    let stem = |input: &Input| {
+        let stem = Path::new(input.name()).file_stem().and_then(|stem| stem.to_str());
+        stem.unwrap_or(input.name()).to_owned()
+    };
+    let labels: Vec<String> = inputs
+        .iter()
+        .map(|input| input.label().map_or_else(|| stem(input), str::to_owned))
+        .collect();
+    let is_alone = |label: &String| labels.iter().filter(|other| *other == label).count() == 1;
+    let label = |(input, label): (Input, &String)| match input.label() {
+        Some(_) => input,
+        None if is_alone(label) => input.labelled(label),
+        None => {
+            let name = input.name().to_owned();
+            input.labelled(&name)
+        }
+    };
+    inputs.into_iter().zip(&labels).map(label).collect()
+}
+
+/// Says which columns add up to more than there is room for.
+fn say_saturated(profile: &Profile) {
+    for (column, of) in profile.value_types.iter().enumerate() {
+        if profile.samples.total(column) == u64::MAX {
+            let name = &of.name;
+            say!("the {name} add up to more than 2^64: sums are too low, and so are percentages");
+        }
     }
 }
 

@@ -10,7 +10,10 @@ pub fn normalized<A: clap::Args>(arguments: Vec<OsString>) -> Vec<OsString> {
     let options: Vec<(String, bool)> = command
         .get_arguments()
         .filter_map(|option| {
-            Some((option.get_long()?.to_owned(), option.get_action().takes_values()))
+            // A value that may be left out stands behind an equals sign.
+            let optional = option.get_num_args().is_some_and(|count| count.min_values() == 0);
+            let takes_value = option.get_action().takes_values() && !optional;
+            Some((option.get_long()?.to_owned(), takes_value))
         })
         .chain([("help".to_owned(), false)])
         .collect();
@@ -90,5 +93,8 @@ mod tests {
         let typed = ["-pid", "-ev=cycles", "x", "--all"].map(OsString::from).to_vec();
         let normal = normalized::<crate::fold::Args>(typed);
         assert_eq!(normal, ["--pid", "--event-filter=cycles", "x", "--all"]);
+        let typed = ["--pid=4,5", "-tid=6", "--tid", "x"].map(OsString::from).to_vec();
+        let normal = normalized::<crate::fold::Args>(typed);
+        assert_eq!(normal, ["--pid=4,5", "--tid=6", "--tid", "x"]);
     }
 }

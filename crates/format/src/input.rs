@@ -20,6 +20,7 @@ const LAYERS: usize = 3;
 /// cannot kill the process, and pipes and compressed files take the same way.
 pub struct Input {
     name: String,
+    label: Option<String>,
     source: Box<dyn Read + Send>,
     file: Option<PathBuf>,
 }
@@ -52,12 +53,23 @@ impl Input {
 
     /// Anything that can be read, with a name for warnings.
     pub fn stream(name: &str, source: impl Read + Send + 'static) -> Self {
-        Self { name: name.to_owned(), source: Box::new(source), file: None }
+        Self { name: name.to_owned(), label: None, source: Box::new(source), file: None }
     }
 
     /// What warnings and errors call it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Gives it a label, which becomes the host of all its threads.
+    #[must_use]
+    pub fn labelled(self, label: &str) -> Self {
+        Self { label: Some(label.to_owned()), ..self }
+    }
+
+    /// Its label, if it was given one.
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
     }
 
     /// Reads the beginning. gzip and zstd are recognized by their first bytes, whatever the file is
@@ -68,7 +80,7 @@ impl Input {
     /// Those of the source, if not even the first byte could be read; if it is compressed in
     /// another way.
     pub fn begin(self) -> io::Result<Head> {
-        let Self { name, mut source, mut file } = self;
+        let Self { name, mut source, mut file, .. } = self;
         for _ in 0..LAYERS {
             let (head, complete, error) = read_head(&mut source);
             let rest: Box<dyn Read + Send> = match error {

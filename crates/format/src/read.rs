@@ -157,8 +157,8 @@ pub enum Detail {
     Samples,
 }
 
-/// How far threads are told apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How far threads are told apart; a later one tells more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadDetail {
     /// By name only.
     #[default]
@@ -272,9 +272,13 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
     let wanted = options.event.clone();
     for input in inputs {
         let name = input.name().to_owned();
+        let label = input.label().map(str::to_owned);
         let head = input.begin().map_err(|source| ReadError::Io { name: name.clone(), source })?;
         let reader = reader_of(&head, options.from)?;
-        let reading = reader.read(head, &options)?;
+        let mut reading = reader.read(head, &options)?;
+        if let Some(label) = label {
+            reading.profile.set_host(&label);
+        }
         warnings.extend(reading.warnings);
         options.event = options.event.or(reading.event);
         match &mut merged {

@@ -23,6 +23,7 @@
 mod children;
 mod frame;
 mod ids;
+mod label;
 mod merge;
 mod profile;
 mod sample;
@@ -33,9 +34,10 @@ mod tree;
 
 pub use frame::{Frame, FrameKind, Frames};
 pub use ids::{FrameId, NodeId, StackId, StringId, ThreadId};
+pub use label::{LabelOptions, Labels, ProcessLabel};
 pub use profile::Profile;
 pub use sample::{Sample, Samples, ValueType};
 pub use stack::Stacks;
 pub use strings::Strings;
 pub use thread::{Thread, Threads};
-pub use tree::{LabelOptions, ProcessLabel, Tree};
+pub use tree::Tree;

@@ -20,6 +20,14 @@ impl Profile {
             return Err(ValueTypesDiffer);
         }
         let factors = self.align_decimals(other);
+        self.rooted |= other.rooted;
+        if !self.unfiltered.is_empty() || !other.unfiltered.is_empty() {
+            let whole = |(column, factor): (usize, &u64)| {
+                let theirs = other.whole(column).saturating_mul(*factor);
+                self.whole(column).saturating_add(theirs)
+            };
+            self.unfiltered = factors.iter().enumerate().map(whole).collect();
+        }
 
         let strings: Vec<StringId> = other.strings.iter().map(|s| self.strings.intern(s)).collect();
         let frames: Vec<FrameId> = other
@@ -81,6 +89,9 @@ impl Profile {
             if factor > 1 {
                 ours.decimals = theirs.decimals;
                 self.samples.scale(column, factor);
+                if let Some(whole) = self.unfiltered.get_mut(column) {
+                    *whole = whole.saturating_mul(factor);
+                }
             }
         }
         factors

@@ -1,6 +1,6 @@
 //! The profile: all tables together.
 
-use crate::{Frames, Sample, Samples, Stacks, Strings, Threads, ValueType};
+use crate::{Frames, Sample, Samples, Stacks, Strings, Thread, ThreadId, Threads, ValueType};
 
 /// A profile: what every reader makes and every view takes.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +19,11 @@ pub struct Profile {
     pub samples: Samples,
     /// The column that views show unless they are told otherwise.
     pub shown: usize,
+    /// Whether stacks begin with who ran them: no view puts a process before them then.
+    pub rooted: bool,
+    /// What the samples added up to, by column, before some were left out on request; empty if
+    /// none was. See [`Profile::whole`].
+    pub unfiltered: Vec<u64>,
 }
 
 impl Profile {
@@ -32,6 +37,22 @@ impl Profile {
     pub fn column(&self, name: &str) -> Option<usize> {
         let named = |of: &ValueType| of.name == name || format!("{}/{}", of.name, of.unit) == name;
         self.value_types.iter().position(named)
+    }
+
+    /// What percentages of a column are of: the sum of all samples that were read, also of those
+    /// that were left out on request. Saturates.
+    pub fn whole(&self, column: usize) -> u64 {
+        self.samples.total(column).max(self.unfiltered.get(column).copied().unwrap_or(0))
+    }
+
+    /// Says on which machine its samples were taken.
+    pub fn set_host(&mut self, host: &str) {
+        let host = self.strings.intern(host);
+        let mut threads = Threads::default();
+        let new: Vec<ThreadId> =
+            self.threads.iter().map(|thread| threads.intern(Thread { host, ..thread })).collect();
+        self.samples.map_threads(|thread| new[thread.index()]);
+        self.threads = threads;
     }
 
     /// Whether its two columns are the same thing before and after a change, as folded text with

@@ -128,6 +128,13 @@ impl Samples {
         }
     }
 
+    /// Replaces the thread of each sample.
+    pub(crate) fn map_threads(&mut self, new: impl Fn(ThreadId) -> ThreadId) {
+        for thread in &mut self.thread {
+            *thread = new(*thread);
+        }
+    }
+
     /// The sum of a column. Saturates.
     pub fn total(&self, column: usize) -> u64 {
         self.values[column].iter().fold(0, |sum, &value| sum.saturating_add(value))

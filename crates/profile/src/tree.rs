@@ -2,38 +2,9 @@
 
 use crate::children::Children;
 use crate::{
-    Frame, FrameId, FrameKind, NodeId, Profile, StackId, StringId, Strings, Thread, ValueType,
+    FrameId, FrameKind, LabelOptions, Labels, NodeId, Profile, StackId, StringId, Strings,
+    ValueType,
 };
-
-/// How the process stands at the root of its stacks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ProcessLabel {
-    /// Not at all; stacks of all processes are merged.
-    None,
-    /// Its name, or that of its thread where threads have names of their own, as other
-    /// profilers do; samples of which no name is known have none.
-    #[default]
-    Name,
-    /// `name-PID`.
-    Pid,
-    /// `name-PID/TID`.
-    PidTid,
-}
-
-/// How frames become labels.
-#[derive(Clone, Debug, Default)]
-pub struct LabelOptions {
-    /// The label of the process.
-    pub process: ProcessLabel,
-    /// Mark kernel functions with `_[k]`.
-    pub mark_kernel: bool,
-    /// Mark functions that were compiled at run time with `_[j]`.
-    pub mark_jit: bool,
-    /// Mark inlined functions with `_[i]`.
-    pub mark_inlined: bool,
-    /// Add `:file:line` where it is known.
-    pub source: bool,
-}
 
 /// A profile as labelled paths with their values: what folded text says, as a tree.
 ///
@@ -137,26 +108,17 @@ impl Tree {
 /// Grows a tree.
 struct Builder<'a> {
     profile: &'a Profile,
-    options: &'a LabelOptions,
     /// The label of each frame.
     labels: Vec<StringId>,
+    /// The label of each thread.
+    roots: Vec<StringId>,
     children: Children,
     tree: Tree,
 }
 
 impl<'a> Builder<'a> {
-    fn new(profile: &'a Profile, options: &'a LabelOptions) -> Self {
-        let mut names = Strings::default();
-        let mut text = String::new();
-        let labels = profile
-            .frames
-            .iter()
-            .map(|frame| {
-                text.clear();
-                write_label(&mut text, &profile.strings, frame, options);
-                names.intern(&text)
-            })
-            .collect();
+    fn new(profile: &'a Profile, options: &LabelOptions) -> Self {
+        let Labels { names, frames: labels, threads: roots } = Labels::new(profile, options);
         let columns = profile.samples.columns();
         let tree = Tree {
             names,
@@ -167,7 +129,7 @@ impl<'a> Builder<'a> {
             frame: vec![None],
             self_values: vec![vec![0]; columns],
         };
-        Self { profile, options, labels, children: Children::default(), tree }
+        Self { profile, labels, roots, children: Children::default(), tree }
     }
 
     fn build(mut self) -> Tree {
@@ -175,8 +137,7 @@ impl<'a> Builder<'a> {
         if self.is_whole() {
             return self.take_stacks();
         }
-        let roots: Vec<StringId> =
-            profile.threads.iter().map(|thread| self.process_label(thread)).collect();
+        let roots = std::mem::take(&mut self.roots);
         let mut distinct = roots.clone();
         distinct.sort_unstable();
         distinct.dedup();
@@ -214,13 +175,11 @@ impl<'a> Builder<'a> {
 
     /// Whether the stacks are the tree already: no process stands at their root, and no two frames
     /// have the same label, as in folded text.
-    fn is_whole(&mut self) -> bool {
-        let profile = self.profile;
+    fn is_whole(&self) -> bool {
         let mut distinct = self.labels.clone();
         distinct.sort_unstable();
         distinct.dedup();
-        distinct.len() == self.labels.len()
-            && profile.threads.iter().all(|thread| self.process_label(thread).is_empty())
+        distinct.len() == self.labels.len() && self.roots.iter().all(|label| label.is_empty())
     }
 
     fn take_stacks(mut self) -> Tree {
@@ -240,23 +199,6 @@ impl<'a> Builder<'a> {
             }
         }
         self.tree
-    }
-
-    fn process_label(&mut self, thread: Thread) -> StringId {
-        let name = if thread.name.is_empty() { thread.process } else { thread.name };
-        let known = !name.is_empty() || thread.pid.is_some();
-        let name = self.profile.strings.get(name);
-        let number = |id: Option<i32>| id.map_or("?".to_owned(), |id| id.to_string());
-        match self.options.process {
-            ProcessLabel::None => StringId::EMPTY,
-            _ if !known => StringId::EMPTY,
-            ProcessLabel::Name => self.tree.names.intern(name),
-            ProcessLabel::Pid => self.tree.names.intern(&format!("{name}-{}", number(thread.pid))),
-            ProcessLabel::PidTid => {
-                let label = format!("{name}-{}/{}", number(thread.pid), number(thread.tid));
-                self.tree.names.intern(&label)
-            }
-        }
     }
 
     /// The node of a stack; `nodes` holds those found so far.
@@ -328,42 +270,10 @@ impl NodeOfStack {
     }
 }
 
-/// The label of a frame. Without a symbol it is the module's file name and the offset in it, or the
-/// module alone in brackets, never a guess.
-fn write_label(label: &mut String, strings: &Strings, frame: Frame, options: &LabelOptions) {
-    use std::fmt::Write;
-
-    if frame.function.is_empty() {
-        let module = strings.get(frame.module);
-        let module = module.rsplit('/').next().unwrap_or(module);
-        let written = match (module, frame.address) {
-            ("", 0) => write!(label, "[unknown]"),
-            ("", address) => write!(label, "[unknown {address:#x}]"),
-            // `[heap]`, `[vdso]`: brackets of its own.
-            (module, 0) if module.starts_with('[') => write!(label, "{module}"),
-            (module, 0) => write!(label, "[{module}]"),
-            (module, address) => write!(label, "{module}+{address:#x}"),
-        };
-        written.expect("writing to a string does not fail");
-    } else {
-        label.push_str(strings.get(frame.function));
-    }
-    if options.source && !frame.file.is_empty() {
-        write!(label, ":{}:{}", strings.get(frame.file), frame.line)
-            .expect("writing to a string does not fail");
-    }
-    label.push_str(match frame.kind {
-        FrameKind::Kernel if options.mark_kernel => "_[k]",
-        FrameKind::Jit if options.mark_jit => "_[j]",
-        FrameKind::Inlined if options.mark_inlined => "_[i]",
-        _ => "",
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sample;
+    use crate::{Frame, ProcessLabel, Sample, Thread};
 
     fn folded(profile: &Profile, options: &LabelOptions) -> Vec<String> {
         let tree = Tree::new(profile, options);

@@ -1,0 +1,221 @@
+//! Leaving out samples and frames: from a profile to a smaller one.
+//!
+//! What is asked of frames is asked once of each distinct label, and of paths once of each distinct
+//! stack, never of each sample.
+
+mod rewrite;
+mod select;
+mod shorten;
+
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use pyrograph_profile::{LabelOptions, Labels, Profile};
+use regex::Regex;
+
+use self::select::Rows;
+
+/// What to keep of a profile, and how stacks are changed. The default keeps all as it is.
+///
+/// Samples are chosen first: by who ran them, where and when, then by `focus` and `ignore`. Then
+/// `from_frame`, `skip_after`, `hide`, `fold_recursion` and `shorten_packages` change the stacks
+/// that are left, in this order, and `by` puts levels before them.
+///
+/// Patterns see labels as they are shown by default, the process at the root included, but not
+/// shortened.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Keep samples of these processes; all if there are none.
+    pub pids: Vec<i32>,
+    /// Keep samples of these threads; all if there are none.
+    pub tids: Vec<i32>,
+    /// Keep samples of processes or threads of these names; all if there are none. A blank and `_`
+    /// are the same, since some tools write one for the other.
+    pub comms: Vec<String>,
+    /// Keep samples on these CPUs; all if there are none.
+    pub cpus: Vec<RangeInclusive<u32>>,
+    /// Keep samples of this time.
+    pub time: Option<TimeRange>,
+    /// Keep stacks in which each of these matches some frame.
+    pub focus: Vec<Pattern>,
+    /// Leave out stacks in which any of these matches some frame.
+    pub ignore: Vec<Pattern>,
+    /// Let stacks begin at the outermost frame that any of these matches; leave out stacks without.
+    pub from_frame: Vec<Pattern>,
+    /// Leave out the callers of the innermost frame that any of these matches. The process stays
+    /// at the root, and stacks without such a frame stay whole.
+    pub skip_after: Vec<Pattern>,
+    /// Leave out frames that any of these matches; their values go to their callers.
+    pub hide: Vec<Pattern>,
+    /// Make one frame of a function that calls itself directly.
+    pub fold_recursion: bool,
+    /// Write Java packages by their first letters: `j.u.List.get`.
+    pub shorten_packages: bool,
+    /// Levels to put before the stacks, outermost first.
+    pub by: Vec<Level>,
+    /// Let percentages be of what is left.
+    pub rescale: bool,
+}
+
+/// What a level of frames at the root of stacks shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// The process: `name-PID`.
+    Process,
+    /// The thread: `name-PID/TID`.
+    Thread,
+    /// The CPU: `CPU 3`.
+    Cpu,
+    /// The machine.
+    Host,
+    /// The value type. Its columns, which must count in one unit, become one.
+    Event,
+}
+
+impl Level {
+    fn what(self) -> &'static str {
+        match self {
+            Self::Process => "processes",
+            Self::Thread => "threads",
+            Self::Cpu => "CPUs",
+            Self::Host => "hosts",
+            Self::Event => "several events of one unit",
+        }
+    }
+}
+
+/// What a frame is matched with: a regular expression somewhere in its label, or, after `module:`,
+/// in the path of the file that its code is in.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    regex: Regex,
+    module: bool,
+    text: String,
+}
+
+impl FromStr for Pattern {
+    type Err = regex::Error;
+
+    fn from_str(text: &str) -> Result<Self, regex::Error> {
+        let module = text.strip_prefix("module:");
+        let regex = Regex::new(module.unwrap_or(text))?;
+        Ok(Self { regex, module: module.is_some(), text: text.to_owned() })
+    }
+}
+
+impl Pattern {
+    /// `patterns` as they were written, for messages.
+    fn texts(patterns: &[Self]) -> String {
+        let texts: Vec<String> =
+            patterns.iter().map(|pattern| format!("'{}'", pattern.text)).collect();
+        texts.join(" or ")
+    }
+}
+
+/// A span of time; it begins with its first moment and ends before its last.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TimeRange {
+    /// Its first moment; the beginning if there is none.
+    pub from: Option<Moment>,
+    /// Its end; that of the profile if there is none.
+    pub to: Option<Moment>,
+}
+
+/// A point in time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Moment {
+    /// Nanoseconds after the first sample; where samples are of several hosts, whose clocks differ,
+    /// after the first of the same host.
+    SinceStart(u64),
+    /// Nanoseconds on the clock of the source.
+    Clock(u64),
+}
+
+/// Why a filter cannot do what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// The profile does not hold what the filter asks about.
+    #[error("filter by {filter}: the input does not tell {what}{hint}")]
+    Missing {
+        /// The filter's name.
+        filter: &'static str,
+        /// What is missing.
+        what: &'static str,
+        /// What would help; begins with punctuation, or is empty.
+        hint: &'static str,
+    },
+    /// Nothing can be told apart.
+    #[error("show levels by {}: the input does not tell {}", level_name(*.0), .0.what())]
+    NoLevel(Level),
+    /// The filter left nothing out of what those before it kept.
+    #[error("nothing is left: no {what} {wanted}")]
+    NothingLeft {
+        /// What was looked for.
+        what: &'static str,
+        /// What it would have to be.
+        wanted: String,
+    },
+}
+
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Process => "process",
+        Level::Thread => "thread",
+        Level::Cpu => "cpu",
+        Level::Host => "host",
+        Level::Event => "event",
+    }
+}
+
+impl Filter {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        !self.selects() && !self.rewrites()
+    }
+
+    fn selects(&self) -> bool {
+        let lists = [&self.focus, &self.ignore];
+        !(self.pids.is_empty()
+            && self.tids.is_empty()
+            && self.comms.is_empty()
+            && self.cpus.is_empty()
+            && self.time.is_none()
+            && lists.iter().all(|list| list.is_empty()))
+    }
+
+    fn rewrites(&self) -> bool {
+        let lists = [&self.from_frame, &self.skip_after, &self.hide];
+        self.fold_recursion
+            || self.shorten_packages
+            || !self.by.is_empty()
+            || lists.iter().any(|list| !list.is_empty())
+    }
+
+    /// What is left of `profile`. A profile without samples stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// When the profile does not hold what a filter asks about, or nothing is left.
+    pub fn apply(&self, profile: Profile) -> Result<Profile, FilterError> {
+        if self.is_empty() || profile.samples.is_empty() {
+            return Ok(profile);
+        }
+        let whole: Vec<u64> =
+            (0..profile.value_types.len()).map(|column| profile.whole(column)).collect();
+        let labels = Labels::new(&profile, &LabelOptions::default());
+        let mut rows = Rows::all(&profile);
+        rows.by_sample(self, &profile)?;
+        rows.by_frame(self, &profile, &labels)?;
+        let mut left = rewrite::rewrite(self, &profile, &labels, &rows.kept)?;
+        left.unfiltered = match left.value_types.len() {
+            _ if self.rescale => Vec::new(),
+            // Events were put together.
+            1 => vec![whole.iter().fold(0, |sum, &value| sum.saturating_add(value))],
+            _ => whole,
+        };
+        Ok(left)
+    }
+}
+
+#[cfg(test)]
+mod tests;
