@@ -5,12 +5,11 @@
 
 mod common;
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::perf::{has_perf, has_perf_as_root, run_perf};
+use common::perf::{agreement, fold, fold_script, has_perf, has_perf_as_root, run_perf};
 use common::{Folded, pyrograph, run};
 
 /// Inlined calls are left out here: perf asks `addr2line` for them, which takes minutes. What is
@@ -41,56 +40,6 @@ fn perf_record(data: &Path, program: &Path, options: &[&str]) -> Command {
     perf
 }
 
-fn fold(input: &Path, options: &[&str]) -> Folded {
-    let output = run(pyrograph().args(["fold", "--no-inline"]).args(options).arg(input));
-    Folded::parse(&String::from_utf8(output.stdout).expect("names are text"))
-}
-
-fn fold_script(data: &Path, options: &[&str]) -> Folded {
-    let script = data.with_extension("txt");
-    let text = run(Command::new("perf").args(["script", "--no-inline", "-i"]).arg(data)).stdout;
-    std::fs::write(&script, text).expect("a temporary file");
-    fold(&script, options)
-}
-
-/// A stack with what is only another name made equal: glibc has several for one address, of which
-/// perf shows an internal one or one with a version; perf drops what the compiler appends to a C++
-/// function's name; and perf has no marks for stacks that were cut off.
-fn alike(stack: &[String]) -> Vec<String> {
-    let marks = ["[truncated]", "[unwinding failed]", "[user stack unreadable]"];
-    let alike = |frame: &String| {
-        let frame = frame.trim_start_matches("__GI_").trim_start_matches('_');
-        let frame = frame.split('@').next().unwrap_or(frame);
-        let variant = [".part.", ".constprop.", ".isra."].iter().find_map(|part| frame.find(part));
-        let frame = &frame[..variant.unwrap_or(frame.len())];
-        let frame = frame.trim_start_matches("libc_").trim_end_matches("_impl");
-        let frame = frame.replace("64", "").replace("dl_start_user", "start");
-        frame.replace("memmove", "memcpy").replace(' ', "_")
-    };
-    stack.iter().filter(|frame| !marks.contains(&frame.as_str())).map(alike).collect()
-}
-
-/// By how much of the weight two folded texts agree, in percent.
-fn agreement(ours: &Folded, theirs: &Folded) -> f64 {
-    let sum = |folded: &Folded| {
-        let mut sums: HashMap<Vec<String>, f64> = HashMap::new();
-        for (stack, value) in &folded.stacks {
-            *sums.entry(alike(stack)).or_default() += value;
-        }
-        sums
-    };
-    let (a, b) = (sum(ours), sum(theirs));
-    let same: f64 =
-        a.iter().map(|(stack, &value)| b.get(stack).map_or(0.0, |b| b.min(value))).sum();
-    for (stack, value) in &a {
-        let other = b.get(stack).copied().unwrap_or(0.0);
-        if (value - other).abs() > 0.002 * ours.total() {
-            eprintln!("ours {value}, theirs {other}: {}", stack.join(";"));
-        }
-    }
-    100.0 * same / ours.total().max(theirs.total())
-}
-
 /// Records, and folds both ways.
 fn check(test: &str, options: &[&str], fold_options: &[&str]) {
     let Some(_alone) = has_perf(test) else { return };
@@ -118,6 +67,9 @@ fn each_of_several_events() {
     let events = ["-e", "cpu-clock,page-faults", "-g"];
     check("the first event", &events, &["--event-filter", "cpu-clock"]);
     check("the second event", &events, &["--event-filter", "page-faults"]);
+    // Unasked, both count the event of the first sample.
+    check("either event", &["-e", "page-faults,cpu-clock", "-g"], &[]);
+    check("either event", &events, &[]);
 }
 
 #[test]
@@ -125,6 +77,7 @@ fn each_event_of_a_group() {
     let events = ["-e", "{cpu-clock,page-faults}:S", "-g"];
     check("the leader", &events, &["--event-filter", "cpu-clock"]);
     check("a member", &events, &["--event-filter", "page-faults"]);
+    check("unasked", &events, &[]);
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub struct TraceField<'a> {
 }
 
 /// The value of a field. Its text ([`Display`](fmt::Display)) is how `perf script` shows it. Of a
-/// text input all values are [`Text`](Self::Text).
+/// text input nearly all values are [`Text`](Self::Text).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldValue<'a> {
     /// A signed number.

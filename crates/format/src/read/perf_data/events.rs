@@ -179,16 +179,14 @@ impl Events {
         self.of(record).or_else(|| (!self.list.is_empty()).then_some(0))
     }
 
-    /// The event to count: the one that is called `wanted`, or else the first that has samples.
-    pub fn choose(&self, wanted: Option<&str>) -> Option<usize> {
-        let has_samples = |event: &&Event| event.samples > 0;
+    /// The event to count: the one that is called `wanted`, or else that of the `first` sample. It
+    /// has samples.
+    pub fn choose(&self, wanted: Option<&str>, first: Option<usize>) -> Option<usize> {
+        let Some(wanted) = wanted else { return first };
         let position = |found: &dyn Fn(&Event) -> bool| {
-            self.list.iter().position(|event| has_samples(&event) && found(event))
+            self.list.iter().position(|event| event.samples > 0 && found(event))
         };
-        match wanted {
-            None => position(&|_| true),
-            Some(wanted) => position(&|event| event.name == wanted)
-                .or_else(|| position(&|event| event.is_called(wanted))),
-        }
+        position(&|event| event.name == wanted)
+            .or_else(|| position(&|event| event.is_called(wanted)))
     }
 }

@@ -321,6 +321,14 @@ impl Recording {
         self.order
     }
 
+    /// The event of the first sample.
+    pub fn first_sample(&self) -> Option<usize> {
+        let places = self.index.iter().map(|&(_, place)| Place::from_number(place));
+        let is_sample =
+            |place: &Place| self.events.list[place.event()].is_sample(self.record_at(*place));
+        places.into_iter().find(is_sample).map(Place::event)
+    }
+
     /// The record at a place.
     pub fn record_at(&self, place: Place) -> &[u8] {
         let part = &self.parts[place.part()];

@@ -6,8 +6,10 @@
 //! prev_comm=perf prev_pid=12 prev_prio=120 prev_state=S ==> next_comm=kworker/0:1 next_pid=8 next_prio=120
 //! fd: 0x00000001, buf: 0x7ffd2c1e, count: 0x00000010
 //! dev 8,0 ino 12 mode 0100644
+//! NR 12 (0, 7ffe3618dd1c, 0, 37f, 0, 0)                raw_syscalls:sys_enter
+//! NR 12 = 93954268700672                               raw_syscalls:sys_exit
 //! (55d0c3f1b139) arg1=5 name="abc"
-//! (55d0c3f1b160 <- 55d0c3f1b139) arg1=5
+//! (55d0c3f1b139 <- 55d0c3f1b189) arg1=5                function, where it returned to
 //! ```
 //!
 //! Those of block I/O, and the scheduler's as perf's plugins print them, name nothing:
@@ -34,6 +36,7 @@ pub fn arguments<'a>(event: &str, text: &'a str) -> Vec<TraceField<'a>> {
         _ if name.starts_with("block_") => block(name, text, &mut fields),
         "sched_switch" => switch(text, &mut fields),
         _ if name.starts_with("sched_wak") => wakeup(text, &mut fields),
+        "sys_enter" | "sys_exit" => system_call(text, &mut fields),
         _ if name.starts_with("sys_exit_") && !text.contains(' ') => {
             push(&mut fields, "ret", text);
             Some(())
@@ -61,7 +64,7 @@ fn probe<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) -> &'a str {
             .extend(address(digits).map(|at| TraceField { name, value: FieldValue::Address(at) }));
     };
     match inner.split_once("<-") {
-        Some((to, function)) => {
+        Some((function, to)) => {
             add("__probe_func", function);
             add("__probe_ret_ip", to);
         }
@@ -129,6 +132,21 @@ fn pairs<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) {
             _ => {}
         }
     }
+}
+
+/// `NR 12 (0, 7ffe3618dd1c)`, `NR 12 = -2`.
+fn system_call<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) -> Option<()> {
+    let (id, rest) = text.strip_prefix("NR ")?.split_once(' ')?;
+    push(fields, "id", id);
+    if let Some(value) = rest.strip_prefix("= ") {
+        push(fields, "ret", value);
+        return Some(());
+    }
+    let arguments = rest.strip_prefix('(')?.strip_suffix(')')?.split(", ");
+    let number = |digits| u64::from_str_radix(digits, 16).ok().map(FieldValue::Unsigned);
+    let arguments = arguments.map(number).collect::<Option<Vec<_>>>()?;
+    fields.push(TraceField { name: "args", value: FieldValue::List(arguments) });
+    Some(())
 }
 
 /// Takes a line of block I/O: see the module.
@@ -238,13 +256,15 @@ mod tests {
             "fd=0x00000001|buf=0x7ffd2c1e|count=0x00000010",
         );
         check("syscalls:sys_exit_write", "0x10", "ret=0x10");
+        check("raw_syscalls:sys_enter", "NR 1 (0, 7ffe, a)", "id=1|args=0,32766,10");
+        check("raw_syscalls:sys_exit", "NR 59 = -2", "id=59|ret=-2");
         check("ext4:ext4_sync", "dev 8,0 ino 12 mode 0100644", "dev=8,0|ino=12|mode=0100644");
         check(
             "probe_a:f",
             "(55d0c3f1b139) arg1=5 name=\"a b\"",
             "__probe_ip=0x55d0c3f1b139|arg1=5|name=a b",
         );
-        check("probe_a:f__return", "(10 <- f0)", "__probe_func=0xf0|__probe_ret_ip=0x10");
+        check("probe_a:f__return", "(10 <- f0)", "__probe_func=0x10|__probe_ret_ip=0xf0");
         check("irq:softirq_entry", "vec=1 [action=TIMER]", "vec=1|action=TIMER");
         check("a:b", "", "");
         check("a:b", "===", "");
