@@ -108,8 +108,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         false => profile,
     };
     let inputs = inputs(&args.files)?;
-    let (profile, warnings) =
+    let (mut profile, warnings) =
         args.reading.read_with(inputs, options, inlined).context("failed to fold")?;
+    profile.keep_shown();
     let tree = Tree::new(&profile, &labels);
     write_output(args.output.as_deref(), |out| write_folded(&tree, out))?;
     let skipped = args.strict && warnings.any_loss();

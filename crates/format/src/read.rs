@@ -1,19 +1,27 @@
 //! Readers: one file a format.
 
+mod austin;
 mod bpftrace;
 mod calls;
 mod chrome_trace;
 mod cpuprofile;
+mod faulthandler;
 mod folded;
+mod ghc_prof;
+mod go_raw;
 mod java;
 mod java_exceptions;
 mod javacore;
 mod json;
 mod jstack;
+mod lightweight_java;
 mod perf_data;
 mod perf_report;
 mod perf_script;
 mod text;
+mod v8_prof;
+mod wall_clock;
+mod xdebug;
 
 pub use perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
@@ -101,6 +109,14 @@ pub static READERS: &[&dyn Reader] = &[
     &jstack::Jstack,
     &javacore::Javacore,
     &java_exceptions::JavaExceptions,
+    &go_raw::GoRaw,
+    &faulthandler::Faulthandler,
+    &austin::Austin,
+    &ghc_prof::GhcProf,
+    &v8_prof::V8Prof,
+    &xdebug::Xdebug,
+    &wall_clock::WallClock,
+    &lightweight_java::LightweightJava,
     // What fits nothing else: lines that look like frames of `perf script` are in many a text.
     &perf_script::PerfScript,
     &folded::Folded,

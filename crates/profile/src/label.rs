@@ -104,8 +104,12 @@ fn write_frame(label: &mut String, strings: &Strings, frame: Frame, options: &La
         label.push_str(strings.get(frame.function));
     }
     if options.source && !frame.file.is_empty() {
-        write!(label, ":{}:{}", strings.get(frame.file), frame.line)
-            .expect("writing to a string does not fail");
+        let file = strings.get(frame.file);
+        match frame.line {
+            0 => write!(label, ":{file}"),
+            line => write!(label, ":{file}:{line}"),
+        }
+        .expect("writing to a string does not fail");
     }
     label.push_str(match frame.kind {
         FrameKind::Kernel if options.mark_kernel => "_[k]",

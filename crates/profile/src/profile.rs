@@ -55,6 +55,17 @@ impl Profile {
         self.threads = threads;
     }
 
+    /// Forgets all columns but the one to show, for what holds one value a stack; a comparison keeps
+    /// both of its own.
+    pub fn keep_shown(&mut self) {
+        if !self.is_comparison() && self.shown < self.value_types.len() {
+            self.value_types = vec![self.value_types.swap_remove(self.shown)];
+            self.samples.keep(self.shown);
+            self.unfiltered = self.unfiltered.get(self.shown).copied().into_iter().collect();
+            self.shown = 0;
+        }
+    }
+
     /// Whether its two columns are the same thing before and after a change, as folded text with
     /// two counts has them.
     pub fn is_comparison(&self) -> bool {

@@ -115,6 +115,11 @@ impl Samples {
         &self.values[column]
     }
 
+    /// Forgets all columns of values but one.
+    pub(crate) fn keep(&mut self, column: usize) {
+        self.values = vec![self.values.swap_remove(column)];
+    }
+
     /// How many value types there are.
     pub fn columns(&self) -> usize {
         self.values.len()

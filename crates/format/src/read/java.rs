@@ -1,10 +1,10 @@
 //! Java's frames, as all its tools print them.
 //!
 //! ```text
-//! 	at java.lang.Thread.run(java.base@17.0.15/Thread.java:840)
-//! 	at app//com.example.Main.main(Main.java:12)
-//! 	at java.lang.Thread.sleep(Native Method)
-//! 	at Spin$$Lambda$1/0x00007f19bc000a08.run(Unknown Source)
+//!     at java.lang.Thread.run(java.base@17.0.15/Thread.java:840)
+//!     at app//com.example.Main.main(Main.java:12)
+//!     at java.lang.Thread.sleep(Native Method)
+//!     at Spin$$Lambda$1/0x00007f19bc000a08.run(Unknown Source)
 //! ```
 
 use pyrograph_profile::{Frame, FrameKind};

@@ -3,12 +3,12 @@
 //! ```text
 //! 12:00:01 WARN  retry failed
 //! java.io.IOException: no space left
-//! 	at com.example.Store.write(Store.java:12)
-//! 	at com.example.Main.main(Main.java:5)
+//!     at com.example.Store.write(Store.java:12)
+//!     at com.example.Main.main(Main.java:5)
 //! Caused by: java.lang.IllegalStateException: full
-//! 	at com.example.Disk.put(Disk.java:7)
-//! 	at com.example.Store.write(Store.java:10)
-//! 	... 1 more
+//!     at com.example.Disk.put(Disk.java:7)
+//!     at com.example.Store.write(Store.java:10)
+//!     ... 1 more
 //! ```
 //!
 //! - Each exception that was thrown, a cause as well, is a sample of 1.

@@ -60,10 +60,10 @@ impl Reader for Javacore {
                         thread.tid = native_id(rest);
                     }
                 }
-                "4XESTACKTRACE" if thread.is_some() => {
-                    if !java::push_frame(&mut collector, &dotted(rest)) {
-                        lines.warn(WarningKind::UnreadableLine);
-                    }
+                "4XESTACKTRACE"
+                    if thread.is_some() && !java::push_frame(&mut collector, &dotted(rest)) =>
+                {
+                    lines.warn(WarningKind::UnreadableLine);
                 }
                 _ => {}
             }

@@ -6,9 +6,9 @@
 //!
 //! "worker-0" #12 prio=5 os_prio=0 cpu=1209.91ms tid=0x00007f1a3c135ac0 nid=0x688d runnable [0x…]
 //!    java.lang.Thread.State: RUNNABLE
-//! 	at Spin.burn(Spin.java:3)
-//! 	- locked <0x000000069ec02f40> (a java.lang.Object)
-//! 	at Spin.work(Spin.java:4)
+//!     at Spin.burn(Spin.java:3)
+//!     - locked <0x000000069ec02f40> (a java.lang.Object)
+//!     at Spin.work(Spin.java:4)
 //! ```
 //!
 //! - Each runnable thread with a stack is a sample of 1. Threads that wait, and those that are

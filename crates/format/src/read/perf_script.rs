@@ -59,14 +59,19 @@ impl Reader for PerfScript {
             return false;
         }
         let mut lines = head.split(|&byte| byte == b'\n').take(2000).peekable();
+        let mut first = true;
         while let Some(line) = lines.next() {
             let line = line.trim_ascii_end();
             let next = lines.peek().copied().unwrap_or_default();
-            if line.starts_with(b"\t") && frame::parse(line).is_some()
-                || header::parse(line).is_some()
-            {
+            if line.starts_with(b"\t") && frame::parse(line).is_some() {
                 return true;
             }
+            // Samples without a stack are lines of their own, all of them. Further down in a text
+            // that begins otherwise, such a line is one only if frames follow.
+            if header::parse(line).is_some() && (first || frame::parse(next).is_some()) {
+                return true;
+            }
+            first &= line.is_empty() || line.starts_with(b"#");
             if !line.is_empty()
                 && !line.starts_with(b"#")
                 && next.starts_with(b"\t")

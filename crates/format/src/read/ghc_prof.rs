@@ -1,0 +1,172 @@
+//! The time and allocation report of a Haskell program that GHC compiled with `-prof`.
+//!
+//! ```text
+//!     total time  =        0.02 secs   (19 ticks @ 1000 us, 1 processor)
+//!     total alloc =  23,145,584 bytes  (excludes profiling overheads)
+//! …
+//!                                                           individual      inherited
+//! COST CENTRE  MODULE   SRC            no.     entries  %time %alloc   %time %alloc  ticks     bytes
+//!
+//! MAIN         MAIN     <built-in>     148           0    5.3    0.0   100.0  100.0      0       832
+//!  CAF         Main     <entire-module> 295          0    0.0    0.0    94.7   99.8      0        32
+//!   main       Main     Main.hs:(8,1)-(10,16) 296    1    0.0    0.0    94.7   99.8      0      2752
+//! ```
+//!
+//! - One blank more is one call deeper. The columns are counted from the right: names of places may
+//!   hold blanks, and versions before 8 have no `SRC`.
+//! - `+RTS -P` adds ticks and bytes, which are exact. Without them they are the percentages of the
+//!   totals, which have one decimal: parts below 0.05 % are lost.
+//! - The report leaves out what costs nothing, unless `-pa` asks for all.
+
+use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ValueType};
+
+use super::text::Lines;
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::warnings::WarningKind;
+
+/// See the module.
+pub struct GhcProf;
+
+impl Reader for GhcProf {
+    fn name(&self) -> &'static str {
+        "GHC .prof"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "a Haskell program compiled with -prof, run with +RTS -p or -P"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        let first = head.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty());
+        first.is_some_and(|line| {
+            memchr::memmem::find(line, b"Time and Allocation Profiling Report").is_some()
+        })
+    }
+
+    fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let mut lines = Lines::new(input);
+        let mut totals = Totals::default();
+        let mut table: Option<Table> = None;
+        let mut line = String::new();
+        while lines.next(&mut line) {
+            match &mut table {
+                _ if line.trim().is_empty() => {}
+                Some(table) => {
+                    if table.row(&line).is_none() {
+                        lines.warn(WarningKind::UnreadableLine);
+                    }
+                }
+                // The first of the two tables has no numbers of entries.
+                None if line.starts_with("COST CENTRE") && line.contains(" entries ") => {
+                    table = Some(Table::new(&line, &totals));
+                }
+                None => totals.line(line.trim()),
+            }
+        }
+        match table {
+            Some(table) => {
+                Ok(Reading { profile: table.profile, warnings: lines.warnings, event: None })
+            }
+            None => {
+                let reason = "the report has no table of cost centres with their entries";
+                Err(ReadError::Nothing { name, reason: reason.to_owned() })
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Totals {
+    nanoseconds: f64,
+    bytes: f64,
+}
+
+impl Totals {
+    /// `total time  =        0.02 secs   (19 ticks @ 1000 us, 1 processor)`. The ticks say more
+    /// than the seconds, which have two decimals.
+    fn line(&mut self, line: &str) {
+        let Some((name, value)) = line.split_once('=') else { return };
+        let words: Vec<String> =
+            value.split_ascii_whitespace().map(|word| word.replace([',', '('], "")).collect();
+        let number = |at: usize| words.get(at).and_then(|word| word.parse::<f64>().ok());
+        match name.trim() {
+            "total alloc" => self.bytes = number(0).unwrap_or(0.0),
+            "total time" => {
+                let unit = match words.get(5).map(String::as_str) {
+                    Some("us") => 1e3,
+                    Some("ms") => 1e6,
+                    _ => 0.0,
+                };
+                let ticks = number(2).zip(number(4)).map(|(ticks, each)| ticks * each * unit);
+                let seconds = number(0).unwrap_or(0.0) * 1e9;
+                self.nanoseconds = ticks.filter(|&ns| ns > 0.0).unwrap_or(seconds);
+            }
+            _ => {}
+        }
+    }
+}
+
+struct Table {
+    profile: Profile,
+    /// How many numbers end each row.
+    numbers: usize,
+    /// Units of each column's printed numbers: 1 where they are exact.
+    units: [f64; 2],
+    has_source: bool,
+    /// The stack at each depth so far.
+    stacks: Vec<StackId>,
+}
+
+impl Table {
+    fn new(header: &str, totals: &Totals) -> Self {
+        let exact = header.trim_end().ends_with("bytes");
+        let time =
+            if exact { ValueType::new("ticks", "count") } else { ValueType::new("time", "ns") };
+        Self {
+            profile: Profile::new(vec![time, ValueType::new("alloc", "bytes")]),
+            numbers: if exact { 8 } else { 6 },
+            units: match exact {
+                true => [1.0, 1.0],
+                false => [totals.nanoseconds / 100.0, totals.bytes / 100.0],
+            },
+            has_source: header.contains(" SRC "),
+            stacks: Vec::new(),
+        }
+    }
+
+    fn row(&mut self, line: &str) -> Option<()> {
+        let depth = line.len() - line.trim_start_matches(' ').len();
+        if depth > self.stacks.len() {
+            return None;
+        }
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let names = words.len().checked_sub(self.numbers)?;
+        let (names, numbers) = words.split_at(names);
+        let [centre, module, source @ ..] = names else { return None };
+        let numbers: Vec<f64> =
+            numbers.iter().map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        // Exact ones come last; percentages of the cost centre itself come third.
+        let at = if self.numbers == 8 { 6 } else { 2 };
+        let value = |column: usize| (numbers[at + column] * self.units[column]).round() as u64;
+
+        let strings = &mut self.profile.strings;
+        let source = if self.has_source { source.join(" ") } else { String::new() };
+        let frame = Frame {
+            module: strings.intern(module),
+            file: strings.intern(&source),
+            ..Frame::named(strings.intern(&format!("{module}.{centre}")), FrameKind::User)
+        };
+        let frame = self.profile.frames.intern(frame);
+        self.stacks.truncate(depth);
+        let caller = self.stacks.last().copied().unwrap_or(StackId::ROOT);
+        let stack = self.profile.stacks.intern(caller, frame);
+        self.stacks.push(stack);
+        let values = [value(0), value(1)];
+        if values != [0, 0] {
+            self.profile.push(Sample::new(stack), &values);
+        }
+        Some(())
+    }
+}

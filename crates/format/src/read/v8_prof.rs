@@ -1,0 +1,120 @@
+//! What `node --prof-process` prints of V8's log.
+//!
+//! ```text
+//!  [Bottom up (heavy) profile]:
+//!    ticks parent  name
+//!      74   59.7%  JS: *fib /src/fib.js:1:13
+//!      74  100.0%    JS: ^work /src/fib.js:2:14
+//!       6   20.0%  UNKNOWN
+//! ```
+//!
+//! - Only the bottom-up part has stacks: each entry is a caller of the one it is indented under, with
+//!   the ticks that came through it. What is not divided among callers ends there.
+//! - It shows five callers, and none below 1 % of its callee: outer parts are missing without a
+//!   sign of it. For whole stacks use `node --cpu-prof` or perf.
+//! - `*` marks optimized, `^` and `+` half-optimized code, `~` code that was interpreted.
+
+use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
+
+use super::text::{Collector, Lines};
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::warnings::WarningKind;
+
+/// See the module.
+pub struct V8Prof;
+
+const BOTTOM_UP: &str = " [Bottom up (heavy) profile]:";
+
+impl Reader for V8Prof {
+    fn name(&self) -> &'static str {
+        "node --prof-process"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "node --prof-process"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        head.starts_with(b"Statistical profiling result from ")
+            || memchr::memmem::find(head, BOTTOM_UP.as_bytes()).is_some()
+    }
+
+    fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let mut lines = Lines::new(input);
+        let mut collector = Collector::new(ValueType::new("ticks", "count"));
+        let mut bottom_up = false;
+        // From the leaf outwards: what was called, and its ticks that no caller has yet.
+        let mut open: Vec<(Frame, u64)> = Vec::new();
+        let mut line = String::new();
+        while lines.next(&mut line) {
+            if line == BOTTOM_UP {
+                bottom_up = true;
+            } else if line.starts_with(" [") {
+                bottom_up = false;
+            }
+            let Some((ticks, depth, call)) = entry(&line).filter(|_| bottom_up) else { continue };
+            if depth > open.len() {
+                lines.warn(WarningKind::UnreadableLine);
+                continue;
+            }
+            close(&mut collector, &mut open, depth);
+            if let Some((_, left)) = open.last_mut() {
+                *left = left.saturating_sub(ticks);
+            }
+            let frame = frame(&mut collector, call);
+            open.push((frame, ticks));
+        }
+        close(&mut collector, &mut open, 0);
+        if collector.profile.samples.is_empty() {
+            let reason = "it has no bottom-up profile with ticks".to_owned();
+            return Err(ReadError::Nothing { name, reason });
+        }
+        Ok(collector.reading(lines.warnings))
+    }
+}
+
+/// Ends all entries that are as deep as `depth` or deeper.
+fn close(collector: &mut Collector, open: &mut Vec<(Frame, u64)>, depth: usize) {
+    while open.len() > depth {
+        let left = open.last().map_or(0, |&(_, left)| left);
+        if left > 0 {
+            open.iter().for_each(|&(frame, _)| collector.push_frame(frame));
+            collector.end_leaf_first(ThreadId::UNKNOWN, left);
+        }
+        open.pop();
+    }
+}
+
+/// Ticks, depth and name of an entry.
+fn entry(line: &str) -> Option<(u64, usize, &str)> {
+    let (ticks, rest) = line.trim_start().split_once(' ')?;
+    let (_, rest) = rest.split_once("%  ")?;
+    let call = rest.trim_start();
+    Some((ticks.parse().ok()?, (rest.len() - call.len()) / 2, call))
+}
+
+fn frame(collector: &mut Collector, call: &str) -> Frame {
+    let Some(script) = call.strip_prefix("JS: ") else {
+        let name = call.strip_prefix("T ").or_else(|| call.strip_prefix("t ")).unwrap_or(call);
+        let is_module = name.starts_with('/');
+        let text = collector.intern(name);
+        return match is_module {
+            true => Frame { module: text, ..Frame::default() },
+            false => Frame::named(text, FrameKind::User),
+        };
+    };
+    let (kind, script) = match script.split_at_checked(1) {
+        Some(("~", rest)) => (FrameKind::Interpreted, rest),
+        Some(("*" | "^" | "+", rest)) => (FrameKind::Jit, rest),
+        _ => (FrameKind::Jit, script),
+    };
+    let (function, place) = script.rsplit_once(' ').unwrap_or((script, ""));
+    let mut parts = place.rsplitn(3, ':');
+    let (_column, line, file) = (parts.next(), parts.next(), parts.next());
+    let line = line.and_then(|line| line.parse().ok()).unwrap_or(0);
+    let file = collector.intern(file.unwrap_or_default());
+    let function = if function.is_empty() { "(anonymous)" } else { function };
+    Frame { file, module: file, line, ..Frame::named(collector.intern(function), kind) }
+}
