@@ -8,6 +8,8 @@
 mod filters;
 mod flamegraph;
 mod fold;
+#[cfg_attr(not(feature = "bpf"), path = "in_kernel_none.rs")]
+mod in_kernel;
 mod info;
 mod interrupt;
 mod manual;

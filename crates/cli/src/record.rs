@@ -13,6 +13,7 @@ use pyrograph_record::{
 };
 use pyrograph_resolve::{LiveFiles, NATIVE, Resolved, Resolver, Stats, SymbolOptions};
 
+use crate::in_kernel::{self, Engine, InKernel};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -72,9 +73,14 @@ pub struct Args {
     no_inherit: bool,
 
     /// How stacks are found: dwarf[,BYTES] copies that many bytes of the stack, fp follows frame
-    /// pointers alone (cheapest)
-    #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = parse_stack_mode)]
-    call_graph: StackMode,
+    /// pointers alone (cheapest) [default: unwound in the kernel, else dwarf]
+    #[arg(long, value_name = "HOW", value_parser = parse_stack_mode)]
+    call_graph: Option<StackMode>,
+
+    /// Who takes stacks: ebpf unwinds and counts them in the kernel, perf copies them out
+    /// [default: ebpf with -a and -p where it is permitted, else perf]
+    #[arg(long, value_name = "WHICH", value_enum)]
+    engine: Option<EngineChoice>,
 
     /// Leave out the calls that the compiler inlined
     #[arg(long)]
@@ -95,6 +101,15 @@ pub struct Args {
     /// The command to run, and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// Who takes the stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum EngineChoice {
+    /// Programs in the kernel
+    Ebpf,
+    /// perf_event_open and its buffers
+    Perf,
 }
 
 /// What a stack's value counts.
@@ -126,6 +141,7 @@ struct Plan {
     outputs: Vec<Output>,
     duration: Option<Duration>,
     count: Count,
+    engine: Option<EngineChoice>,
     inlines: bool,
     labels: LabelOptions,
     title: String,
@@ -150,7 +166,9 @@ impl Plan {
             options: pyrograph_record::Options {
                 event: args.event.as_deref().map(Event::parse).transpose()?,
                 rate: args.frequency.map(Rate::Hertz),
-                stack: args.call_graph,
+                stack: args
+                    .call_graph
+                    .unwrap_or(StackMode::Dwarf { bytes: StackMode::DEFAULT_BYTES }),
                 user: !args.kernel_only,
                 kernel: !args.user_only,
                 inherit: !args.no_inherit,
@@ -159,6 +177,8 @@ impl Plan {
             outputs,
             duration: args.duration,
             count: args.count,
+            // Who says how stacks are to be found wants it done so.
+            engine: args.engine.or(args.call_graph.map(|_| EngineChoice::Perf)),
             inlines: !args.no_inline,
             labels: LabelOptions {
                 mark_kernel: args.annotate,
@@ -236,7 +256,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     match sample(&plan) {
-        Err(error @ Error::Command { .. }) => {
+        Err(error) if matches!(error.downcast_ref(), Some(Error::Command { .. })) => {
             say!("{error}");
             Ok(ExitCode::from(COMMAND_NOT_RUN))
         }
@@ -306,7 +326,74 @@ struct Sampled {
 }
 
 /// Records until the target ends, the time is over, or the user has seen enough.
-fn sample(plan: &Plan) -> Result<Sampled, Error> {
+fn sample(plan: &Plan) -> anyhow::Result<Sampled> {
+    match load_engine(plan)? {
+        Some(engine) => sample_in_kernel(plan, engine),
+        None => Ok(sample_by_perf(plan)?),
+    }
+}
+
+/// The in-kernel engine, if it is to serve.
+fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
+    let is_command = matches!(plan.options.target, Target::Command(_));
+    match plan.engine {
+        Some(EngineChoice::Perf) => Ok(None),
+        Some(EngineChoice::Ebpf) if is_command => {
+            bail!(
+                "--engine ebpf records running processes (-p) or the machine (-a), no command yet"
+            )
+        }
+        Some(EngineChoice::Ebpf) => Ok(Some(in_kernel::load(&plan.options)?)),
+        None if is_command => Ok(None),
+        None => match in_kernel::load(&plan.options) {
+            Ok(engine) => Ok(Some(engine)),
+            // Then it needs no word: perf_event says what it may not.
+            Err(error) if error.is_permission() => Ok(None),
+            Err(error) => {
+                say!("{error}; recording with perf_event instead");
+                Ok(None)
+            }
+        },
+    }
+}
+
+/// With programs in the kernel that unwind and count.
+fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
+    let target = &plan.options.target;
+    if let Target::Processes(pids) = target
+        && let Some(pid) = pids.iter().find(|pid| !in_kernel::is_running(**pid))
+    {
+        return Err(Error::NoSuchProcess { pid: *pid }.into());
+    }
+    // The programs choose among all that runs.
+    let rate = |event| Rate::default_for(target, event);
+    let options = pyrograph_record::Options {
+        target: Target::System,
+        stack: StackMode::FramePointers,
+        rate: plan.options.rate.or_else(|| plan.options.event.as_ref().map(rate)),
+        ..plan.options.clone()
+    };
+    let session = Session::open(&options)?;
+    for notice in session.notices() {
+        say!("{notice}");
+    }
+    let event = session.event().clone();
+    let mut resolver = Resolver::new(LiveFiles, plan.resolve_options(&event));
+    let interrupt = Interrupt::catch()
+        .map_err(|source| Error::System { doing: "catching signals".to_owned(), source })?;
+    let interrupted = || interrupt.asked();
+    let recording = InKernel {
+        target,
+        inherit: plan.options.inherit,
+        duration: plan.duration,
+        interrupted: &interrupted,
+    };
+    let summary = recording.record(engine, session, &mut resolver)?;
+    Ok(Sampled { resolver, summary, event, child: None, interrupt })
+}
+
+/// With the samples that the kernel copies out.
+fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
     let session = Session::open(&plan.options)?;
     for notice in session.notices() {
         say!("{notice}");

@@ -7,6 +7,7 @@ use serde_json::Value;
 /// The crates and which of ours each may use, as in ARCHITECTURE.md. `cli` may use all.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("profile", &[]),
+    ("bpf", &["unwind"]),
     ("event", &[]),
     ("unwind", &[]),
     ("symbol", &[]),

@@ -1,6 +1,6 @@
 //! A recording, from its opening to its end.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
@@ -105,6 +105,12 @@ impl Session {
     /// What the user should know.
     pub fn notices(&self) -> &[Notice] {
         &self.plan.notices
+    }
+
+    /// The open events: with [`Target::System`] one a CPU. A program in the kernel that is attached to
+    /// all of them before the start gets each sample, and decides whether a buffer gets it, too.
+    pub fn events(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.events.iter().map(AsFd::as_fd)
     }
 
     /// Ends the recording that will be started.

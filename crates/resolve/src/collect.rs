@@ -19,6 +19,11 @@ pub fn mapping_tag(module: ModuleId, is_file: bool) -> u32 {
     module.0 | if is_file { FILE_TAG } else { 0 }
 }
 
+/// What [`mapping_tag`] put together.
+pub fn module_of_tag(tag: u32) -> (ModuleId, bool) {
+    (ModuleId(tag & !FILE_TAG), tag & FILE_TAG != 0)
+}
+
 /// Collects the frames of samples, one after the other. Every thread that does this has its own.
 pub struct Collector {
     unwinder: Unwinder,

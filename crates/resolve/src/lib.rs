@@ -9,6 +9,7 @@
 
 mod beyond;
 mod collect;
+mod counted;
 mod deferred;
 mod files;
 mod jit;
@@ -19,6 +20,7 @@ mod resolver;
 mod stacks;
 
 pub use collect::Extra;
+pub use counted::{CountedStack, Cut};
 pub use deferred::{Feed, SampleSource};
 pub use files::{Files, Identity, LiveFiles, MapWriter, MappedFile, open_regular, own_vdso};
 pub use names::NameStats;

@@ -11,7 +11,7 @@ use crate::files::{Files, Identity, MappedFile};
 use crate::modules::Modules;
 use crate::names::{NameStats, Naming, name_stacks};
 use crate::processes::Processes;
-use crate::stacks::{Marker, RawStacks};
+use crate::stacks::{Marker, RawFrame, RawStacks};
 
 /// The executable bit of a mapping's protection (`PROT_EXEC`).
 const PROT_EXEC: u32 = 4;
@@ -77,13 +77,15 @@ pub struct Resolved {
 /// Takes records, gives a profile.
 pub struct Resolver<F> {
     files: F,
-    options: Options,
-    modules: Modules,
-    processes: Processes,
+    pub(crate) options: Options,
+    pub(crate) modules: Modules,
+    pub(crate) processes: Processes,
     collector: Collector,
-    raw: RawStacks,
-    profile: Profile,
-    stats: Stats,
+    pub(crate) raw: RawStacks,
+    pub(crate) profile: Profile,
+    pub(crate) stats: Stats,
+    /// For one stack, so that it need not be allocated for each.
+    pub(crate) frames: Vec<RawFrame>,
 }
 
 impl<F: Files> Resolver<F> {
@@ -101,6 +103,7 @@ impl<F: Files> Resolver<F> {
             processes: Processes::default(),
             raw: RawStacks::default(),
             stats: Stats::default(),
+            frames: Vec::new(),
         }
     }
 
@@ -275,18 +278,23 @@ impl Stats {
     }
 
     pub(crate) fn count_stack(&mut self, collected: Collected) {
+        self.count_stacks(collected, 1);
+    }
+
+    /// Counts as many stacks that are the same.
+    pub(crate) fn count_stacks(&mut self, collected: Collected, times: u64) {
         let Collected { user, marker, completed } = collected;
-        self.completed += u64::from(completed);
+        self.completed += u64::from(completed) * times;
         match marker {
-            Some(Marker::Truncated) => self.truncated += 1,
-            Some(Marker::Broken) => self.broken += 1,
+            Some(Marker::Truncated) => self.truncated += times,
+            Some(Marker::Broken) => self.broken += times,
             Some(Marker::Unreadable) => {
-                self.unreadable_stacks += 1;
+                self.unreadable_stacks += times;
                 return;
             }
             None => {}
         }
-        self.user_stacks += u64::from(user);
+        self.user_stacks += u64::from(user) * times;
     }
 }
 

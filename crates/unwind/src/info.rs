@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection, Vendor};
 
 use crate::code::{self, Tableless};
-use crate::elf::{Contents, Layout};
+use crate::elf::{Contents, Layout, Segment};
 use crate::index::{FdeIndex, HeaderTable};
 use crate::registers::Arch;
 use crate::rule::{self, Compiled, RowSource, Rule, Section};
@@ -184,6 +184,29 @@ impl UnwindInfo {
         (1..=16).rev().find_map(|len| self.code(svma, len))
     }
 
+    /// The lowest virtual address of code.
+    pub(crate) fn code_start(&self) -> Option<u64> {
+        self.layout.code.iter().map(|segment| segment.svma).min()
+    }
+
+    /// The virtual addresses of the segments of code, in order.
+    pub(crate) fn code_ranges(&self) -> Vec<Range<u64>> {
+        let range = |segment: &Segment| segment.svma..segment.svma.saturating_add(segment.size);
+        let mut ranges: Vec<_> = self.layout.code.iter().map(range).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges
+    }
+
+    /// The virtual addresses of code that pushes at most two words ([`Layout::stubs`]).
+    pub(crate) fn stubs(&self) -> &[Range<u64>] {
+        &self.layout.stubs
+    }
+
+    /// Whether there is a `.debug_frame` in the file itself (0) or its separate debug file (1).
+    pub(crate) fn has_debug_frame(&self, at: usize) -> bool {
+        self.debug_frames[at].is_some()
+    }
+
     /// Whether an address is in code that pushes at most two words ([`Layout::stubs`]).
     pub(crate) fn in_stubs(&self, svma: u64) -> bool {
         self.layout.stubs.iter().any(|range| range.contains(&svma))
@@ -282,7 +305,7 @@ impl UnwindInfo {
         }
     }
 
-    fn eh_frame(&self) -> Option<EhFrame<Slice<'_>>> {
+    pub(crate) fn eh_frame(&self) -> Option<EhFrame<Slice<'_>>> {
         let section = self.layout.eh_frame.as_ref()?;
         let bytes = (*self.bytes).as_ref().get(section.range.clone())?;
         let mut eh_frame = EhFrame::new(bytes, LittleEndian);
@@ -291,7 +314,7 @@ impl UnwindInfo {
         Some(eh_frame)
     }
 
-    fn debug_frame(&self, at: usize) -> DebugFrame<Slice<'_>> {
+    pub(crate) fn debug_frame(&self, at: usize) -> DebugFrame<Slice<'_>> {
         let file = match at {
             0 => (*self.bytes).as_ref(),
             _ => self.debug_bytes.as_ref().map_or(&[][..], |bytes| (**bytes).as_ref()),
@@ -310,7 +333,7 @@ impl UnwindInfo {
         }
     }
 
-    fn bases(&self) -> BaseAddresses {
+    pub(crate) fn bases(&self) -> BaseAddresses {
         let mut bases = BaseAddresses::default();
         if let Some(section) = &self.layout.eh_frame {
             bases = bases.set_eh_frame(section.svma);

@@ -39,9 +39,11 @@ mod info;
 mod registers;
 mod rule;
 mod space;
+mod table;
 mod unwinder;
 
 pub use info::{Error, UnwindInfo};
 pub use registers::{Arch, Registers, StackCopy};
 pub use space::{AddressSpace, Mapping};
+pub use table::{Table, TableRow, TableRule, TableRuleKind};
 pub use unwinder::{Frame, StackEnd, Unwinder, Unwound};

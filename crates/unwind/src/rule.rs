@@ -164,14 +164,14 @@ fn words_below(offset: i64) -> Option<u8> {
 }
 
 /// The CFA expressions that a compact rule has a form for.
-fn known_expression<'a, U>(
+pub(crate) fn known_expression<'a, U>(
     source: &RowSource<'_, U>,
     expression: &UnwindExpression<usize>,
 ) -> Option<Cfa>
 where
     U: UnwindSection<Slice<'a>>,
 {
-    const LONGEST: usize = 8;
+    const LONGEST: usize = 9;
     let expression = expression.get(source.unwind_section).ok()?;
     let mut operations = expression.operations(ENCODING);
     let mut list = [const { Operation::Nop }; LONGEST];

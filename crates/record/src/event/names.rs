@@ -41,6 +41,8 @@ const EVENTS: &[Named] = &[
     ("cgroup-switches", &[], SOFTWARE, software::CGROUP_SWITCHES),
     ("alignment-faults", &[], SOFTWARE, software::ALIGNMENT_FAULTS),
     ("emulation-faults", &[], SOFTWARE, software::EMULATION_FAULTS),
+    // Nothing: it only tells of processes and mappings.
+    ("dummy", &[], SOFTWARE, software::DUMMY),
 ];
 
 /// Name and number of each cache (`enum perf_hw_cache_id`).

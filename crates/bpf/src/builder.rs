@@ -1,0 +1,92 @@
+//! The thread that makes unwind tables, off the way that samples take.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use pyrograph_unwind::UnwindInfo;
+
+use crate::error::Error;
+use crate::tables::{Published, Tables};
+
+/// What was made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TableStats {
+    /// Files that have a table.
+    pub tables: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Bytes that these take.
+    pub bytes: u64,
+    /// Files whose table did not fit in the budget.
+    pub omitted: u64,
+}
+
+/// A module's number and its unwind information.
+type Work = (u32, Option<Arc<UnwindInfo>>);
+
+/// Hands files to the thread.
+#[derive(Debug)]
+pub struct Builder {
+    work: Option<Sender<Work>>,
+    waiting: Arc<AtomicUsize>,
+    stats: Arc<Mutex<(TableStats, Option<Error>)>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Builder {
+    pub fn start(mut tables: Tables) -> std::io::Result<Self> {
+        let (work, queue) = mpsc::channel::<Work>();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let stats = Arc::new(Mutex::new((TableStats::default(), None)));
+        let (left, told) = (Arc::clone(&waiting), Arc::clone(&stats));
+        let run = move || {
+            for (module, info) in queue {
+                let published =
+                    tables.publish(module, &info.map(|info| info.table()).unwrap_or_default());
+                let mut told = told.lock().unwrap_or_else(|error| error.into_inner());
+                match published {
+                    Ok(Published::Ready(rows)) => {
+                        told.0.tables += 1;
+                        told.0.rows += rows as u64;
+                    }
+                    Ok(Published::None) => {}
+                    Ok(Published::Omitted) => told.0.omitted += 1,
+                    Err(error) => told.1 = Some(error),
+                }
+                told.0.bytes = tables.bytes() as u64;
+                left.fetch_sub(1, Ordering::Release);
+            }
+        };
+        let thread = std::thread::Builder::new().name("tables".to_owned()).spawn(run)?;
+        Ok(Self { work: Some(work), waiting, stats, thread: Some(thread) })
+    }
+
+    /// Makes the table of a file; of code made at run time there is none.
+    pub fn add(&self, module: u32, info: Option<Arc<UnwindInfo>>) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        if self.work.as_ref().is_none_or(|work| work.send((module, info)).is_err()) {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many tables are still to be made.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    /// What was made so far.
+    pub fn stats(&self) -> TableStats {
+        self.stats.lock().unwrap_or_else(|error| error.into_inner()).0
+    }
+}
+
+impl Drop for Builder {
+    fn drop(&mut self) {
+        self.work = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The programs, from loading to what they counted.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use hashbrown::HashSet;
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer,
+    RingBufferBuilder, set_print,
+};
+use pyrograph_unwind::Mapping as CodeMapping;
+
+use crate::builder::{Builder, TableStats};
+use crate::counted::{Counted, Stacks};
+use crate::error::Error;
+use crate::layout::{self, Config, Count, Key, MAX_MODULES, MODULE_UNKNOWN, State};
+use crate::processes::Processes;
+use crate::shared::Shared;
+use crate::tables::Tables;
+
+/// The compiled programs. libbpf reads them as they are in memory, which asks for their alignment.
+#[repr(align(8))]
+struct Aligned<T: ?Sized>(T);
+static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile.bpf.o"));
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The processes to look at; none for all.
+    pub processes: Vec<i32>,
+    /// Look at the processes that they start, too.
+    pub inherit: bool,
+    /// Take the user part of stacks.
+    pub user: bool,
+    /// Take the kernel part of stacks.
+    pub kernel: bool,
+    /// The shortest wait that counts.
+    pub min_block: Duration,
+    /// The most bytes of unwind tables.
+    pub table_budget: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            processes: Vec::new(),
+            inherit: true,
+            user: true,
+            kernel: true,
+            min_block: Duration::from_micros(1),
+            table_budget: 256 << 20,
+        }
+    }
+}
+
+/// What a mapping's tag stands for: the module's number, and whether frames in it are told as
+/// offsets in its file.
+pub type ModuleOf = fn(tag: u32) -> (u32, bool);
+
+/// What the programs could not count, and how user stacks ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Events that were not counted: a table was full, or the CPU was at work on others.
+    pub lost: u64,
+    /// User stacks.
+    pub user_stacks: u64,
+    /// User stacks that end with the first frame of their thread.
+    pub whole: u64,
+    /// User stacks with more frames than are kept, or parts of which could not be read.
+    pub truncated: u64,
+    /// User stacks that end where nothing was known to be mapped, or no table was there yet.
+    pub unknown: u64,
+    /// User stacks that no table and no frame pointer led on.
+    pub broken: u64,
+}
+
+/// The programs in the kernel. When this is dropped, or the process ends in any way, they are gone.
+pub struct Engine {
+    // In this order they go: first nothing runs any more.
+    links: Vec<Link>,
+    rings: RingBuffer<'static>,
+    stacks: Stacks,
+    counts: [MapHandle; 2],
+    state: Shared<State>,
+    processes: Processes,
+    builder: Builder,
+    /// Modules that the builder was told of.
+    built: HashSet<(u32, bool)>,
+    targets: MapHandle,
+    object: Object,
+}
+
+impl Engine {
+    /// Loads the programs.
+    ///
+    /// # Errors
+    ///
+    /// If the user may not, or the kernel lacks something.
+    pub fn load(options: &Options) -> Result<Self, Error> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(Error::UnsupportedArch);
+        }
+        // What it would print is in the errors.
+        set_print(None::<(PrintLevel, fn(PrintLevel, String))>);
+        let mut builder = ObjectBuilder::default();
+        let mut open = builder
+            .name("pyrograph")
+            .and_then(|builder| builder.open_memory(&PROGRAMS.0))
+            .map_err(Error::load)?;
+        let config = Config {
+            filter: u32::from(!options.processes.is_empty()),
+            inherit: options.inherit.into(),
+            user: options.user.into(),
+            kernel: options.kernel.into(),
+            min_block: options.min_block.as_nanos().try_into().unwrap_or(u64::MAX),
+        };
+        for mut map in open.maps_mut() {
+            if map.name().to_string_lossy().ends_with(".rodata") {
+                map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
+            }
+        }
+        let object = open.load().map_err(Error::load)?;
+        let tables = Tables::new(
+            handle(&object, "blocks")?,
+            &handle(&object, "modules")?,
+            &handle(&object, "rules")?,
+            options.table_budget,
+        )?;
+        let stacks = Stacks::default();
+        let seen = stacks.clone();
+        let mut rings = RingBufferBuilder::new();
+        let ring = handle(&object, "stacks")?;
+        rings
+            .add(&ring, move |bytes| {
+                seen.add(bytes);
+                0
+            })
+            .map_err(Error::map("stacks"))?;
+        let rings = rings.build().map_err(Error::map("stacks"))?;
+        let engine = Self {
+            links: Vec::new(),
+            rings,
+            stacks,
+            counts: [handle(&object, "counts_0")?, handle(&object, "counts_1")?],
+            state: Shared::map(&handle(&object, ".bss")?, "state", 1)?,
+            processes: Processes::new(
+                handle(&object, "processes")?,
+                &handle(&object, "mappings")?,
+            )?,
+            builder: Builder::start(tables).map_err(Error::map("tables"))?,
+            built: HashSet::new(),
+            targets: handle(&object, "targets")?,
+            object,
+        };
+        for pid in &options.processes {
+            engine.add_target(*pid)?;
+        }
+        Ok(engine)
+    }
+
+    fn add_target(&self, pid: i32) -> Result<(), Error> {
+        let one = 1u32.to_ne_bytes();
+        self.targets.update(&pid.to_ne_bytes(), &one, MapFlags::ANY).map_err(Error::map("targets"))
+    }
+
+    /// Begins to follow forks and executions.
+    ///
+    /// # Errors
+    ///
+    /// If the programs cannot be attached.
+    pub fn follow(&mut self) -> Result<(), Error> {
+        self.attach("on_fork")?;
+        self.attach("on_exec")
+    }
+
+    /// Counts the stacks at which a perf event happens. The event's own buffer gets no samples.
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot be attached to it.
+    pub fn attach_event(&mut self, event: BorrowedFd<'_>) -> Result<(), Error> {
+        const NAME: &str = "on_event";
+        let link = program(&self.object, NAME)?
+            .attach_perf_event(event.as_raw_fd())
+            .map_err(Error::attach(NAME))?;
+        self.links.push(link);
+        Ok(())
+    }
+
+    fn attach(&mut self, name: &'static str) -> Result<(), Error> {
+        let link = program(&self.object, name)?.attach().map_err(Error::attach(name))?;
+        self.links.push(link);
+        Ok(())
+    }
+
+    /// From now on it is counted.
+    pub fn start(&mut self) {
+        self.set_on(1);
+    }
+
+    /// From now on nothing is counted any more.
+    pub fn stop(&mut self) {
+        self.set_on(0);
+        // What is being counted at this moment is done in microseconds.
+        std::thread::sleep(Duration::from_millis(2));
+    }
+
+    fn set_on(&mut self, on: u32) {
+        self.state.write_field(std::mem::offset_of!(State, on), on);
+    }
+
+    /// Tells a process's executable mappings, as they are now.
+    pub fn set_process(&mut self, pid: i32, mappings: &[CodeMapping], module_of: ModuleOf) {
+        let mut rows = Vec::with_capacity(mappings.len());
+        for mapping in mappings {
+            let (module, is_file) = module_of(mapping.tag);
+            let module = if (module as usize) < MAX_MODULES { module } else { MODULE_UNKNOWN };
+            let (start, end) = (mapping.range.start, mapping.range.end);
+            let to_frame = match is_file && module != MODULE_UNKNOWN {
+                true => mapping.file_offset.wrapping_sub(start),
+                false => 0,
+            };
+            let table_start = mapping.info.as_ref().and_then(|info| info.table_start());
+            let to_table = mapping.svma(0).wrapping_sub(table_start.unwrap_or(0));
+            rows.push(layout::Mapping { start, end, to_frame, to_table, module, pad: 0 });
+            // A file may be found later than it was first seen mapped.
+            if self.built.insert((module, mapping.info.is_some())) {
+                self.builder.add(module, mapping.info.clone());
+            }
+        }
+        if rows.is_empty() {
+            self.processes.forget(pid);
+        } else {
+            self.processes.set(pid, rows);
+        }
+    }
+
+    /// Forgets a process that is gone.
+    pub fn forget_process(&mut self, pid: i32) {
+        self.processes.forget(pid);
+        let _ = self.targets.delete(&pid.to_ne_bytes());
+    }
+
+    /// How many unwind tables are still being made: until then, stacks end in their files.
+    pub fn tables_waiting(&self) -> usize {
+        self.builder.waiting()
+    }
+
+    /// The tables so far.
+    pub fn table_stats(&self) -> TableStats {
+        self.builder.stats()
+    }
+
+    /// Takes what was counted until the last call before this; at the end, after [`Self::stop`], call it
+    /// twice.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel's tables cannot be read.
+    pub fn drain(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
+        let side = self.state.read(0).side & 1;
+        let idle = &self.counts[1 - side as usize];
+        let rows = idle
+            .lookup_and_delete_batch(4096, MapFlags::ANY, MapFlags::ANY)
+            .map_err(Error::map("counts"))?
+            .map(|(key, count)| {
+                (bytemuck::pod_read_unaligned(&key), bytemuck::pod_read_unaligned(&count))
+            })
+            .collect::<Vec<(Key, Count)>>();
+        // What these counts are of was told before they were made.
+        self.rings.consume().map_err(Error::map("stacks"))?;
+        for (key, count) in &rows {
+            self.stacks.counted(key, count, out);
+        }
+        self.state.write_field(std::mem::offset_of!(State, side), 1 - side);
+        Ok(())
+    }
+
+    /// The counts so far.
+    pub fn stats(&self) -> Stats {
+        let state = self.state.read(0);
+        let ends = state.ends;
+        Stats {
+            lost: state.lost_counts + state.lost_stacks + state.lost_busy + self.stacks.unknown(),
+            user_stacks: ends.iter().sum(),
+            whole: ends[0],
+            truncated: ends[1] + ends[2],
+            unknown: ends[3] + ends[4] + ends[5],
+            broken: ends[6] + ends[7] + ends[8],
+        }
+    }
+}
+
+fn handle(object: &Object, name: &'static str) -> Result<MapHandle, Error> {
+    let map = object.maps().find(|map| {
+        let found = map.name().to_string_lossy();
+        // The kernel cuts names to 15 bytes, and libbpf puts the object's before `.bss`.
+        found == name || (name.starts_with('.') && found.ends_with(name))
+    });
+    let map = map.ok_or_else(|| Error::Load { reason: format!("no map '{name}'") })?;
+    MapHandle::try_from(&map).map_err(Error::map(name))
+}
+
+fn program<'a>(object: &'a Object, name: &'static str) -> Result<libbpf_rs::ProgramMut<'a>, Error> {
+    object
+        .progs_mut()
+        .find(|program| program.name() == name)
+        .ok_or_else(|| Error::Load { reason: format!("no program '{name}'") })
+}

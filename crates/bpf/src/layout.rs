@@ -1,0 +1,91 @@
+//! What the programs and this side tell each other: the structures of `programs/shared.h`.
+
+use bytemuck::{Pod, Zeroable};
+
+/// The most frames of a user stack.
+pub const MAX_FRAMES: usize = 512;
+/// Words in a block of table rows.
+pub const BLOCK_WORDS: usize = 1 << 18;
+pub const MAX_BLOCKS: usize = 1024;
+pub const MAX_RULES: usize = 65536;
+pub const MAX_MODULES: usize = 65536;
+pub const MAX_MAPPINGS: usize = 1 << 17;
+
+/// A frame is a module's number and below it so many bits: a file offset or an address.
+pub const FRAME_SHIFT: u32 = 47;
+/// Of what is mapped nowhere.
+pub const MODULE_UNKNOWN: u32 = 1;
+/// The "module" of the frame that ends a stack whose outer part is missing.
+pub const MODULE_END: u32 = 0x1ffff;
+
+pub const TABLE_READY: u32 = 1;
+pub const TABLE_NONE: u32 = 2;
+pub const TABLE_OMITTED: u32 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]
+#[repr(C)]
+pub struct Mapping {
+    pub start: u64,
+    pub end: u64,
+    pub to_frame: u64,
+    pub to_table: u64,
+    pub module: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Process {
+    pub first: u32,
+    pub count: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Module {
+    pub index: u32,
+    pub pages: u32,
+    pub state: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]
+#[repr(C)]
+pub struct Key {
+    pub user: u64,
+    pub kernel: u64,
+    pub tgid: i32,
+    pub tid: i32,
+    pub thread: [u8; 16],
+    pub process: [u8; 16],
+    pub sort: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Count {
+    pub events: u64,
+    pub value: u64,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Config {
+    pub filter: u32,
+    pub inherit: u32,
+    pub user: u32,
+    pub kernel: u32,
+    pub min_block: u64,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct State {
+    pub side: u32,
+    pub on: u32,
+    pub lost_counts: u64,
+    pub lost_stacks: u64,
+    pub lost_busy: u64,
+    pub ends: [u64; 16],
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// Who is looked at, and counting their stacks.
+
+#ifndef PYROGRAPH_COUNT_H
+#define PYROGRAPH_COUNT_H
+
+#include "unwind.h"
+
+static __always_inline int is_target(u32 tgid)
+{
+	return state.on && (!config.filter || bpf_map_lookup_elem(&targets, &tgid));
+}
+
+static __always_inline void lose(u64 *what)
+{
+	__sync_fetch_and_add(what, 1);
+}
+
+// Memory for one stack, of this program alone until it is given back.
+static __always_inline struct scratch *take_scratch(void)
+{
+	for (u32 i = 0; i < SCRATCHES; i++) {
+		u32 number = i;
+		struct scratch *s = bpf_map_lookup_elem(&scratches, &number);
+
+		if (!s)
+			return NULL;
+		if (!__sync_lock_test_and_set(&s->busy, 1))
+			return s;
+	}
+	lose(&state.lost_busy);
+	return NULL;
+}
+
+static __always_inline void give_back(struct scratch *s)
+{
+	__sync_lock_test_and_set(&s->busy, 0);
+}
+
+// Tells a stack, if it was not told before. Returns whether it is known to the other side.
+static __always_inline int tell(struct stack *stack)
+{
+	u64 hash = stack->hash, len = stack->len;
+	u32 slot = hash & (TOLD_SLOTS - 1);
+	u64 *told_hash = bpf_map_lookup_elem(&told, &slot);
+
+	if (!told_hash)
+		return 0;
+	if (*told_hash == hash)
+		return 1;
+	if (len > MAX_FRAMES)
+		return 0;
+	if (bpf_ringbuf_output(&stacks, stack, 16 + 8 * len, BPF_RB_NO_WAKEUP)) {
+		lose(&state.lost_stacks);
+		return 0;
+	}
+	*told_hash = hash;
+	return 1;
+}
+
+// The kernel part of the stack, where the kernel is at work.
+static __always_inline int take_kernel_stack(struct scratch *s, void *ctx)
+{
+	long bytes = bpf_get_stack(ctx, s->kernel.frames, MAX_KERNEL_FRAMES * 8, 0);
+	u64 hash = HASH_START;
+
+	s->kernel.len = 0;
+	if (bytes <= 0 || bytes > MAX_KERNEL_FRAMES * 8)
+		return 0;
+	s->kernel.len = (u64)bytes / 8;
+	for (int i = 0; i < MAX_KERNEL_FRAMES; i++) {
+		if (i >= s->kernel.len)
+			break;
+		hash = mix(hash, s->kernel.frames[i]);
+	}
+	s->kernel.hash = hash;
+	return 1;
+}
+
+// Takes the stacks of the current thread, tells them, and puts together what they are counted by.
+static __always_inline int take_stacks(struct scratch *s, void *ctx, struct task_struct *task,
+				       int in_kernel)
+{
+	struct key *key = &s->key;
+
+	key->user = 0;
+	key->kernel = 0;
+	if (config.kernel && in_kernel && take_kernel_stack(s, ctx)) {
+		if (!tell(&s->kernel))
+			return 0;
+		key->kernel = s->kernel.hash;
+	}
+	if (config.user && task->mm && !(task->flags & PF_KTHREAD)) {
+		unwind_user(s, task);
+		if (!tell(&s->user))
+			return 0;
+		key->user = s->user.hash;
+	}
+	key->tgid = task->tgid;
+	key->tid = task->pid;
+	__builtin_memcpy(key->thread, task->comm, 16);
+	__builtin_memcpy(key->process, task->group_leader->comm, 16);
+	return 1;
+}
+
+static __always_inline void add(struct key *key, u64 events, u64 value)
+{
+	void *counts = state.side ? (void *)&counts_1 : (void *)&counts_0;
+	struct count *count = bpf_map_lookup_elem(counts, key);
+	struct count one = { .events = events, .value = value };
+
+	if (!count) {
+		if (!bpf_map_update_elem(counts, key, &one, BPF_NOEXIST))
+			return;
+		// Another CPU was first, or the table is full.
+		count = bpf_map_lookup_elem(counts, key);
+	}
+	if (!count) {
+		__sync_fetch_and_add(&state.lost_counts, events);
+		return;
+	}
+	__sync_fetch_and_add(&count->events, events);
+	__sync_fetch_and_add(&count->value, value);
+}
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// What the programs look at in the kernel: of each structure only the members that are read. Where
+// they are in the kernel that runs is found when the programs are loaded (CO-RE), so neither kernel
+// headers nor a `vmlinux.h` are needed.
+
+#ifndef PYROGRAPH_KERNEL_H
+#define PYROGRAPH_KERNEL_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __s16 s16;
+typedef __u32 u32;
+typedef __s32 s32;
+typedef __u64 u64;
+typedef __s64 s64;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+// `struct pt_regs` of arch/x86/include/asm/ptrace.h, by its names inside of the kernel.
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx;
+	unsigned long r11, r10, r9, r8, ax, cx, dx, si, di;
+	unsigned long orig_ax, ip, cs, flags, sp, ss;
+};
+
+struct mm_struct;
+
+struct task_struct {
+	int pid;
+	int tgid;
+	unsigned int flags;
+	struct mm_struct *mm;
+	struct task_struct *group_leader;
+	char comm[16];
+};
+
+struct linux_binprm;
+
+#pragma clang attribute pop
+
+// The context of a `perf_event` program (include/uapi/linux/bpf_perf_event.h), where nothing ever moves.
+struct event_context {
+	u64 r15, r14, r13, r12, bp, bx;
+	u64 r11, r10, r9, r8, ax, cx, dx, si, di;
+	u64 orig_ax, ip, cs, flags, sp, ss;
+	u64 sample_period;
+	u64 addr;
+};
+
+#define PF_KTHREAD 0x00200000
+
+#endif

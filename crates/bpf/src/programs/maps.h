@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+#ifndef PYROGRAPH_MAPS_H
+#define PYROGRAPH_MAPS_H
+
+#include "kernel.h"
+#include "shared.h"
+
+const volatile struct config config = {};
+struct state state = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, struct process);
+} processes SEC(".maps");
+
+// The processes that are looked at, where these are not all.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, u32);
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_MAPPINGS);
+	__type(key, u32);
+	__type(value, struct mapping);
+} mappings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_MODULES);
+	__type(key, u32);
+	__type(value, struct module);
+} modules SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_RULES);
+	__type(key, u32);
+	__type(value, struct rule);
+} rules SEC(".maps");
+
+struct block {
+	u32 words[BLOCK_WORDS];
+};
+
+// Blocks are made when they are needed. A row of a table is one word: the lower 16 bits of its first
+// address above the number of its rule.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, MAX_BLOCKS);
+	__type(key, u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(map_flags, BPF_F_MMAPABLE);
+			__uint(max_entries, 1);
+			__type(key, u32);
+			__uint(value_size, sizeof(struct block));
+		});
+} blocks SEC(".maps");
+
+// Stacks, each told once (or again, when another took its place in `told`).
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 23);
+} stacks SEC(".maps");
+
+#define TOLD_SLOTS (1 << 17)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TOLD_SLOTS);
+	__type(key, u32);
+	__type(value, u64);
+} told SEC(".maps");
+
+// Two tables of counts: while one is written to, the other is read and emptied.
+struct counts {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__type(key, struct key);
+	__type(value, struct count);
+};
+
+struct counts counts_0 SEC(".maps");
+struct counts counts_1 SEC(".maps");
+
+// Where a stack is put together.
+struct scratch {
+	u32 busy;
+	u32 known;
+	u64 registers[16];
+	u64 ip;
+	// 1 if `ip` is where a call returns to, so that the call is just before.
+	u64 called;
+	// The last frame was left by its frame pointer.
+	u64 chained;
+	u64 end;
+	u64 words[8];
+	struct process process;
+	struct mapping mapping;
+	struct key key;
+	struct stack user;
+	struct stack kernel;
+};
+
+// One for each program that may run on a CPU at the same time: an interrupt comes into the middle of
+// another program, and a uprobe's may be preempted.
+#define SCRATCHES 4
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCHES);
+	__type(key, u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+#endif

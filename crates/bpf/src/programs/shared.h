@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// What the programs and Pyrograph tell each other. `layout.rs` has the same structures in Rust, and
+// a test there compares their sizes with what stands in the object's BTF.
+
+#ifndef PYROGRAPH_SHARED_H
+#define PYROGRAPH_SHARED_H
+
+// The most frames of a user stack, and of a kernel stack (`kernel.perf_event_max_stack`).
+#define MAX_FRAMES 512
+#define MAX_KERNEL_FRAMES 127
+
+// Rows of unwind tables are kept in blocks of so many words, 1 MiB each.
+#define BLOCK_BITS 18
+#define BLOCK_WORDS (1 << BLOCK_BITS)
+#define MAX_BLOCKS 1024
+
+#define MAX_RULES 65536
+#define MAX_MODULES 65536
+#define MAX_MAPPINGS (1 << 17)
+#define MAX_PROCESSES 65536
+
+// A frame is a module's number and below it 47 bits: a file offset or an address.
+#define FRAME_SHIFT 47
+// Of what is mapped nowhere.
+#define MODULE_UNKNOWN 1
+// The "module" of the frame that ends a stack whose outer part is missing; below it, why.
+#define MODULE_END 0x1ffff
+
+// One executable mapping of a process.
+struct mapping {
+	u64 start;
+	u64 end;
+	// To be added to an address for what a frame has of it.
+	u64 to_frame;
+	// To be added to an address for its distance from where the module's table begins.
+	u64 to_table;
+	u32 module;
+	u32 pad;
+};
+
+// A process's mappings: `count` rows of `mappings` from `first` on, sorted.
+struct process {
+	u32 first;
+	u32 count;
+};
+
+// A module's unwind table.
+struct module {
+	// Where its index is in the blocks: two words for each 64 KiB of code, the place of the page's
+	// first row and how many there are.
+	u32 index;
+	u32 pages;
+	u32 state;
+	u32 pad;
+};
+
+enum module_state {
+	TABLE_PENDING,
+	TABLE_READY,
+	// Code made at run time, or a file without tables.
+	TABLE_NONE,
+	// Left out: the budget of memory was used up.
+	TABLE_OMITTED,
+};
+
+// How to get from a frame to its caller.
+struct rule {
+	u8 kind;
+	// The register that the canonical frame address (CFA) is counted from, by its DWARF number.
+	u8 base;
+	s16 add;
+	s32 offset;
+	// Where rbp, rbx, r12, r13, r14, r15 are, in words below the CFA; 0: unchanged.
+	u8 saved[6];
+	// Words below `rbp + 8` instead: functions that realign their stack.
+	u8 below_fp;
+	u8 pad;
+};
+
+enum rule_kind {
+	// No table says anything: follow the frame pointer.
+	RULE_NONE,
+	// CFA = base + offset
+	RULE_OFFSET,
+	// CFA = *(base + offset) + add
+	RULE_DEREF,
+	// CFA = rsp + 8, and 8 more from byte `base` of a 16-byte entry on
+	RULE_PLT,
+	// The first frame of a thread.
+	RULE_ROOT,
+	// A frame that the kernel made to run a signal handler.
+	RULE_SIGNAL,
+	// The table says something that is not understood here.
+	RULE_BAD,
+};
+
+// Why a stack ends where it does.
+enum end {
+	END_ROOT,
+	// It has more frames than are kept.
+	END_TOO_MANY,
+	// The stack could not be read: paged out, or not there.
+	END_UNREADABLE,
+	// The process is not known yet, or the address is mapped nowhere as far as is known.
+	END_NO_MAPPING,
+	// The table is not ready yet.
+	END_PENDING,
+	// The table was left out.
+	END_OMITTED,
+	// No table, and no frame pointer that leads on.
+	END_NO_RULE,
+	// A rule that could not be applied.
+	END_BAD_RULE,
+	// A 32-bit program.
+	END_COMPAT,
+	ENDS,
+};
+
+// What is counted by itself.
+struct key {
+	// Hashes of its stacks; 0: none.
+	u64 user;
+	u64 kernel;
+	u32 tgid;
+	u32 tid;
+	// Names of the thread and of its process.
+	char thread[16];
+	char process[16];
+	// What sort of event: `enum sort`.
+	u32 sort;
+	u32 pad;
+};
+
+struct count {
+	u64 events;
+	// The sum of what they stand for: nanoseconds, bytes, …
+	u64 value;
+};
+
+// A stack that was seen, as it is told once.
+struct stack {
+	u64 hash;
+	u64 len;
+	u64 frames[MAX_FRAMES];
+};
+
+// What is configured before the programs are loaded.
+struct config {
+	// Only the processes in `targets`.
+	u32 filter;
+	// Children of processes in `targets` become targets, too.
+	u32 inherit;
+	// Tell the user part, the kernel part.
+	u32 user;
+	u32 kernel;
+	// The shortest wait that counts, in nanoseconds.
+	u64 min_block;
+};
+
+// What the programs change.
+struct state {
+	// Into which of the two tables is counted now.
+	u32 side;
+	// Nothing is counted before.
+	u32 on;
+	// What could not be counted: the table was full; the stack could not be told; another program was at
+	// work on the same CPU.
+	u64 lost_counts;
+	u64 lost_stacks;
+	u64 lost_busy;
+	// User stacks by how they ended.
+	u64 ends[16];
+};
+
+#endif

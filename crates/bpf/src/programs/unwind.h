@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// From a thread's user registers to the frames of its stack, by tables that Pyrograph made of the
+// files' own.
+
+#ifndef PYROGRAPH_UNWIND_H
+#define PYROGRAPH_UNWIND_H
+
+#include "maps.h"
+
+// DWARF numbers of registers (System V ABI, AMD64 supplement, figure 3.36).
+enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15 };
+
+#define ALL_REGISTERS 0xffff
+#define PRESERVED (1 << RBX | 1 << RBP | 1 << RSP | 1 << R12 | 1 << R13 | 1 << R14 | 1 << R15)
+
+// No hash is 0.
+#define HASH_START 0x9e3779b97f4a7c15ull
+
+static __always_inline u64 mix(u64 hash, u64 value)
+{
+	hash = (hash ^ value) * 0xff51afd7ed558ccdull;
+	return hash ^ hash >> 32;
+}
+
+static __always_inline int read_user(void *to, u32 size, u64 address)
+{
+	return bpf_probe_read_user(to, size, (const void *)address);
+}
+
+static __always_inline void push(struct scratch *s, u64 frame)
+{
+	u64 at = s->user.len;
+
+	if (at >= MAX_FRAMES)
+		return;
+	s->user.frames[at] = frame;
+	s->user.len = at + 1;
+	s->user.hash = mix(s->user.hash, frame);
+}
+
+// Finds the mapping that holds an address. Consecutive frames are often in the same.
+static __always_inline int find_mapping(struct scratch *s, u64 address)
+{
+	u32 low = s->process.first, high = low + s->process.count;
+
+	if (address >= s->mapping.start && address < s->mapping.end)
+		return 1;
+	for (int i = 0; i < 14 && low < high; i++) {
+		u32 middle = (low + high) / 2;
+		struct mapping *m = bpf_map_lookup_elem(&mappings, &middle);
+
+		if (!m)
+			return 0;
+		if (address < m->start) {
+			high = middle;
+		} else if (address >= m->end) {
+			low = middle + 1;
+		} else {
+			s->mapping = *m;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static __always_inline struct block *block_of(u32 place)
+{
+	u32 number = place >> BLOCK_BITS, first = 0;
+	void *block = bpf_map_lookup_elem(&blocks, &number);
+
+	return block ? bpf_map_lookup_elem(block, &first) : NULL;
+}
+
+// Finds the rule for an address; none if the table is not there, and `*end` says why.
+static __always_inline struct rule *find_rule(struct scratch *s, u64 address, u64 *end)
+{
+	u32 number = s->mapping.module;
+	struct module *module = bpf_map_lookup_elem(&modules, &number);
+	u64 distance = address + s->mapping.to_table;
+	struct block *block;
+	u32 place, low, high, sought;
+
+	*end = END_PENDING;
+	if (!module)
+		return NULL;
+	if (module->state == TABLE_OMITTED)
+		*end = END_OMITTED;
+	if (module->state == TABLE_NONE || distance >> 16 >= module->pages)
+		goto none;
+	if (module->state != TABLE_READY)
+		return NULL;
+
+	place = module->index + 2 * (u32)(distance >> 16);
+	block = block_of(place);
+	if (!block)
+		return NULL;
+	low = block->words[place & (BLOCK_WORDS - 1)];
+	high = low + block->words[(place + 1) & (BLOCK_WORDS - 1)];
+	if (low == high)
+		goto none;
+	block = block_of(low);
+	if (!block)
+		return NULL;
+	// The last row that begins at or below the address; the first begins with the page.
+	sought = distance & 0xffff;
+	for (int i = 0; i < 17 && high - low > 1; i++) {
+		u32 middle = (low + high) / 2;
+
+		if (block->words[middle & (BLOCK_WORDS - 1)] >> 16 <= sought)
+			low = middle;
+		else
+			high = middle;
+	}
+	number = block->words[low & (BLOCK_WORDS - 1)] & 0xffff;
+	return bpf_map_lookup_elem(&rules, &number);
+none:
+	number = RULE_NONE;
+	return bpf_map_lookup_elem(&rules, &number);
+}
+
+static __always_inline int stop(struct scratch *s, u64 end)
+{
+	s->end = end;
+	return 1;
+}
+
+// The caller's frame pointer and the return address are where the frame pointer points to.
+static __always_inline int by_frame_pointer(struct scratch *s)
+{
+	u64 sp = s->registers[RSP], fp = s->registers[RBP];
+
+	// Zero is the mark of the first frame; where frame pointers are not kept it is only a zero.
+	if (!fp)
+		return stop(s, s->chained || s->called ? END_ROOT : END_NO_RULE);
+	if (fp < sp || fp & 7 || fp - sp > 1 << 23)
+		return stop(s, END_NO_RULE);
+	if (read_user(s->words, 16, fp))
+		return stop(s, END_UNREADABLE);
+	if (!s->words[1])
+		return stop(s, s->words[0] ? END_NO_RULE : END_ROOT);
+	s->registers[RBP] = s->words[0];
+	s->registers[RSP] = fp + 16;
+	s->known = 1 << RBP | 1 << RSP;
+	s->ip = s->words[1];
+	s->called = 1;
+	s->chained = 1;
+	return 0;
+}
+
+// `struct rt_sigframe` (arch/x86/include/asm/sigframe.h) above its first word: in a `struct
+// ucontext` the interrupted thread's registers, from byte 40 on as in `struct sigcontext_64`.
+static __always_inline int leave_signal_frame(struct scratch *s)
+{
+	u64 at = s->registers[RSP] + 40;
+	u64 *registers = s->registers;
+
+	if (read_user(s->words, 64, at))
+		return stop(s, END_UNREADABLE);
+	registers[R8] = s->words[0];
+	registers[R9] = s->words[1];
+	registers[R10] = s->words[2];
+	registers[R11] = s->words[3];
+	registers[R12] = s->words[4];
+	registers[R13] = s->words[5];
+	registers[R14] = s->words[6];
+	registers[R15] = s->words[7];
+	if (read_user(s->words, 64, at + 64))
+		return stop(s, END_UNREADABLE);
+	registers[RDI] = s->words[0];
+	registers[RSI] = s->words[1];
+	registers[RBP] = s->words[2];
+	registers[RBX] = s->words[3];
+	registers[RDX] = s->words[4];
+	registers[RAX] = s->words[5];
+	registers[RCX] = s->words[6];
+	registers[RSP] = s->words[7];
+	if (read_user(s->words, 8, at + 128))
+		return stop(s, END_UNREADABLE);
+	s->ip = s->words[0];
+	s->known = ALL_REGISTERS;
+	s->called = 0;
+	s->chained = 0;
+	return 0;
+}
+
+// Restores one register. Compilers do not note when an epilogue has restored it, only that the stack
+// pointer is above where it was saved.
+static __always_inline void restore(struct scratch *s, int reg, u8 words, u64 base, u64 sp)
+{
+	u64 at = base - 8 * (u64)words;
+
+	if (!words || at < sp)
+		return;
+	if (words <= 7)
+		s->registers[reg] = s->words[(7 - words) & 7];
+	else if (!read_user(&s->words[7], 8, at))
+		s->registers[reg] = s->words[7];
+}
+
+static __always_inline int apply(struct scratch *s, struct rule *rule)
+{
+	u64 sp = s->registers[RSP], cfa, base, return_address;
+	u8 reg = rule->base & 15;
+
+	switch (rule->kind) {
+	case RULE_NONE:
+		return by_frame_pointer(s);
+	case RULE_ROOT:
+		return stop(s, END_ROOT);
+	case RULE_SIGNAL:
+		return leave_signal_frame(s);
+	case RULE_PLT:
+		cfa = sp + 8 + ((s->ip & 15) >= reg ? 8 : 0);
+		break;
+	case RULE_OFFSET:
+	case RULE_DEREF:
+		if (!(s->known >> reg & 1))
+			return stop(s, END_BAD_RULE);
+		cfa = s->registers[reg] + (s64)rule->offset;
+		if (rule->kind == RULE_DEREF) {
+			if (read_user(s->words, 8, cfa))
+				return stop(s, END_UNREADABLE);
+			cfa = s->words[0] + (s64)rule->add;
+		}
+		break;
+	default:
+		return stop(s, END_BAD_RULE);
+	}
+	// A frame holds at least its return address: stacks that lead nowhere are cut here.
+	if (cfa <= sp || cfa & 7)
+		return stop(s, END_BAD_RULE);
+
+	base = rule->below_fp ? s->registers[RBP] + 8 : cfa;
+	if (read_user(&s->words[6], 8, cfa - 8))
+		return stop(s, END_UNREADABLE);
+	return_address = s->words[6];
+	// The six registers that a function preserves are most often right below the return address. One
+	// read of all costs what one word costs.
+	if (*(u64 *)rule->saved & 0xffffffffffffull) {
+		if (read_user(s->words, 56, base - 56)) {
+			// A page without memory is just below.
+			for (int i = 0; i < 7; i++)
+				if (read_user(&s->words[i], 8, base - 56 + 8 * i))
+					s->words[i] = 0;
+		}
+		if (!rule->below_fp || (base - 8 >= sp && base <= cfa)) {
+			restore(s, RBP, rule->saved[0], base, sp);
+			restore(s, RBX, rule->saved[1], base, sp);
+			restore(s, R12, rule->saved[2], base, sp);
+			restore(s, R13, rule->saved[3], base, sp);
+			restore(s, R14, rule->saved[4], base, sp);
+			restore(s, R15, rule->saved[5], base, sp);
+		}
+	}
+	s->registers[RSP] = cfa;
+	s->known &= PRESERVED;
+	s->ip = return_address;
+	s->called = 1;
+	s->chained = 0;
+	return return_address ? 0 : stop(s, END_ROOT);
+}
+
+// bpf_loop's context has to be on the stack.
+struct walk {
+	struct scratch *s;
+};
+
+// One frame: notes it, and goes to its caller. Returns 1 at the end.
+static long step(u64 index, struct walk *walk)
+{
+	struct scratch *s = walk->s;
+	u64 address = s->ip - s->called, end = END_NO_MAPPING;
+	struct rule *rule;
+
+	if (index >= MAX_FRAMES)
+		return stop(s, END_TOO_MANY);
+	if (!find_mapping(s, address)) {
+		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (address & ((1ull << FRAME_SHIFT) - 1)));
+		return stop(s, END_NO_MAPPING);
+	}
+	push(s, (u64)s->mapping.module << FRAME_SHIFT |
+		    ((address + s->mapping.to_frame) & ((1ull << FRAME_SHIFT) - 1)));
+	rule = find_rule(s, address, &end);
+	if (!rule)
+		return stop(s, end);
+	return apply(s, rule);
+}
+
+// Unwinds the user stack of the current thread into `s->user`. Wherever the thread is interrupted, its
+// registers are where it entered the kernel.
+static __always_inline void unwind_user(struct scratch *s, struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct walk walk = { .s = s };
+	struct process *process;
+	u32 tgid = task->tgid;
+	u64 *registers = s->registers;
+
+	s->user.len = 0;
+	s->user.hash = HASH_START;
+	s->end = END_NO_MAPPING;
+	s->ip = regs->ip;
+	registers[RAX] = regs->ax;
+	registers[RDX] = regs->dx;
+	registers[RCX] = regs->cx;
+	registers[RBX] = regs->bx;
+	registers[RSI] = regs->si;
+	registers[RDI] = regs->di;
+	registers[RBP] = regs->bp;
+	registers[RSP] = regs->sp;
+	registers[R8] = regs->r8;
+	registers[R9] = regs->r9;
+	registers[R10] = regs->r10;
+	registers[R11] = regs->r11;
+	registers[R12] = regs->r12;
+	registers[R13] = regs->r13;
+	registers[R14] = regs->r14;
+	registers[R15] = regs->r15;
+	s->known = ALL_REGISTERS;
+	// In a system call, the instruction that made it is before the address to return to.
+	s->called = (s64)regs->orig_ax >= 0;
+	s->chained = 0;
+	s->mapping.start = 0;
+	s->mapping.end = 0;
+	process = bpf_map_lookup_elem(&processes, &tgid);
+	if (process)
+		s->process = *process;
+	else
+		s->process.count = 0;
+	// The code segment of 64-bit programs; read as a whole word, for that is how the verifier wants it.
+	if ((*(volatile unsigned long *)&regs->cs & 0xff) != 0x33) {
+		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (s->ip & ((1ull << FRAME_SHIFT) - 1)));
+		s->end = END_COMPAT;
+	} else {
+		bpf_loop(MAX_FRAMES + 1, step, &walk, 0);
+	}
+	if (s->end < ENDS)
+		__sync_fetch_and_add(&state.ends[s->end & 15], 1);
+	if (s->end != END_ROOT) {
+		// In place of the last frame, if there are too many.
+		if (s->user.len >= MAX_FRAMES)
+			s->user.len = MAX_FRAMES - 1;
+		push(s, (u64)MODULE_END << FRAME_SHIFT | s->end);
+	}
+}
+
+#endif

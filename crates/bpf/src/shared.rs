@@ -1,0 +1,70 @@
+//! Arrays that the programs read, mapped into this process.
+
+use std::marker::PhantomData;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{Ordering, fence};
+
+use bytemuck::Pod;
+use libbpf_rs::MapCore;
+use memmap2::{MmapOptions, MmapRaw};
+
+use crate::error::Error;
+
+/// An array of `T` that is shared with the programs.
+#[derive(Debug)]
+pub struct Shared<T> {
+    map: MmapRaw,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Pod> Shared<T> {
+    /// Maps a BPF array whose values are `T`, or one value of `len` times `T`.
+    pub fn map(array: &dyn MapCore, name: &'static str, len: usize) -> Result<Self, Error> {
+        // The kernel rounds each value up to 8 bytes.
+        assert_eq!(size_of::<T>() * len % 8, 0);
+        let bytes = (size_of::<T>() * len).next_multiple_of(4096);
+        let map = MmapOptions::new()
+            .len(bytes)
+            .map_raw(array.as_fd().as_raw_fd())
+            .map_err(Error::map(name))?;
+        Ok(Self { map, len, of: PhantomData })
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Writes one value. What was written before is seen by whoever sees this.
+    pub fn write(&mut self, index: usize, value: T) {
+        assert!(index < self.len);
+        fence(Ordering::Release);
+        // SAFETY: the mapping holds `len` values and is aligned to pages; only programs of the kernel
+        // read it, which cope with any value.
+        unsafe { self.map.as_mut_ptr().cast::<T>().add(index).write_volatile(value) }
+    }
+
+    /// Writes one field of the first value, which the programs may be changing elsewhere.
+    pub fn write_field(&mut self, offset: usize, value: u32) {
+        assert!(offset.is_multiple_of(4) && offset + 4 <= size_of::<T>());
+        fence(Ordering::Release);
+        // SAFETY: as in `write`; the field is inside of the value and aligned.
+        unsafe { self.map.as_mut_ptr().add(offset).cast::<u32>().write_volatile(value) }
+    }
+
+    /// Writes values in a row.
+    pub fn write_all(&mut self, index: usize, values: &[T]) {
+        assert!(index <= self.len && values.len() <= self.len - index);
+        // SAFETY: as in `write`; the values are not in the mapping.
+        unsafe {
+            let to = self.map.as_mut_ptr().cast::<T>().add(index);
+            std::ptr::copy_nonoverlapping(values.as_ptr(), to, values.len());
+        }
+    }
+
+    pub fn read(&self, index: usize) -> T {
+        assert!(index < self.len);
+        // SAFETY: as in `write`; any bytes are a `T`.
+        unsafe { self.map.as_ptr().cast::<T>().add(index).read_volatile() }
+    }
+}

@@ -1,0 +1,259 @@
+//! Recording with the in-kernel engine: programs in the kernel unwind and count, and what is done here
+//! is to tell them what they need to know, and to take what they counted.
+
+use std::collections::{BTreeSet, HashSet};
+use std::time::{Duration, Instant};
+
+use pyrograph_bpf::Cut;
+pub use pyrograph_bpf::Engine;
+use pyrograph_event::Record;
+use pyrograph_record::{Error as RecordError, Next, Recording, Session, Summary, Target};
+use pyrograph_resolve::{CountedStack, LiveFiles, Resolver};
+
+use crate::progress::Progress;
+use crate::say::say;
+use crate::units::{counted, grouped};
+
+/// How often counts are taken out of the kernel.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// How long to wait at most for the unwind tables of what runs already.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long to wait for records before looking at the clock and for signals.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Whom and what to record.
+pub struct InKernel<'a> {
+    /// Whom.
+    pub target: &'a Target,
+    /// Follow the children of the target.
+    pub inherit: bool,
+    /// For how long.
+    pub duration: Option<Duration>,
+    /// Whether the user has seen enough.
+    pub interrupted: &'a dyn Fn() -> bool,
+}
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Opening events.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The programs.
+    #[error(transparent)]
+    Engine(#[from] pyrograph_bpf::Error),
+}
+
+/// What the engine needs to know to be loaded.
+pub fn load(options: &pyrograph_record::Options) -> Result<Engine, pyrograph_bpf::Error> {
+    let processes = match &options.target {
+        Target::Processes(pids) => pids.clone(),
+        Target::System | Target::Command(_) => Vec::new(),
+    };
+    Engine::load(&pyrograph_bpf::Options {
+        processes,
+        inherit: options.inherit,
+        user: options.user,
+        kernel: options.kernel,
+        ..pyrograph_bpf::Options::default()
+    })
+}
+
+impl InKernel<'_> {
+    /// Records until the target ends, the time is over, or the user has seen enough.
+    pub fn record(
+        &self,
+        mut engine: Engine,
+        session: Session,
+        resolver: &mut Resolver<LiveFiles>,
+    ) -> Result<Summary, Error> {
+        for event in session.events() {
+            engine.attach_event(event)?;
+        }
+        engine.follow()?;
+        let layout = session.layout();
+        let mut recording = session.start()?;
+        let stopper = recording.stopper();
+        let mut follower = Follower::new(self.target, self.inherit);
+        let progress = Progress::start();
+
+        let mut begun: Option<Instant> = None;
+        let opened = Instant::now();
+        let mut drained = Instant::now();
+        loop {
+            let next = recording.next(TICK);
+            let is_quiet = matches!(next, Next::Waiting);
+            match next {
+                Next::End => break,
+                Next::Waiting => {}
+                Next::Batch(batch) => {
+                    for record in batch.iter() {
+                        match layout.decode(record) {
+                            Ok(record) => follower.record(&record, resolver),
+                            Err(_) => resolver.unreadable(),
+                        }
+                    }
+                    follower.tell(&mut engine, resolver);
+                }
+            }
+            let ready = is_quiet && engine.tables_waiting() == 0;
+            if begun.is_none() && (ready || opened.elapsed() > PATIENCE) {
+                engine.start();
+                begun = Some(Instant::now());
+            }
+            let over = self.duration.zip(begun).is_some_and(|(limit, at)| at.elapsed() >= limit);
+            if over || (self.interrupted)() || follower.all_gone() {
+                engine.stop();
+                stopper.stop();
+            }
+            if drained.elapsed() >= DRAIN {
+                drain(&mut engine, resolver)?;
+                drained = Instant::now();
+            }
+            let samples = counted(resolver.stats().samples, "sample");
+            progress.say(format!("{samples}, {} lost", grouped(engine.stats().lost)));
+        }
+        progress.end();
+        engine.stop();
+        // Each call takes what was counted before the one before.
+        drain(&mut engine, resolver)?;
+        drain(&mut engine, resolver)?;
+        Ok(summary(recording, &engine))
+    }
+}
+
+fn summary(recording: Recording, engine: &Engine) -> Summary {
+    for notice in recording.notices() {
+        say!("{notice}");
+    }
+    let mut summary = recording.finish();
+    summary.lost = summary.lost.saturating_add(engine.stats().lost);
+    let tables = engine.table_stats();
+    if tables.omitted > 0 {
+        say!(
+            "{} left out, for which there was no room: stacks end in these files",
+            counted(tables.omitted, "unwind table")
+        );
+    }
+    summary
+}
+
+/// Takes what was counted, and adds it to the profile.
+fn drain(engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
+    engine.drain(&mut |counted| {
+        let user = counted.user();
+        resolver.counted(CountedStack {
+            pid: counted.pid,
+            process: counted.process,
+            tid: counted.tid,
+            thread: counted.thread,
+            kernel: counted.kernel,
+            has_user: counted.has_user(),
+            user: user.map(|frame| (frame.module, frame.address)),
+            cut: counted.cut().map(|cut| match cut {
+                Cut::Truncated => pyrograph_resolve::Cut::Truncated,
+                Cut::Broken => pyrograph_resolve::Cut::Broken,
+            }),
+            events: counted.events,
+            value: counted.value,
+        });
+    })?;
+    Ok(())
+}
+
+/// Follows processes: what is mapped where is told to the programs once for each batch of records.
+struct Follower {
+    /// The processes that are looked at; none for all.
+    targets: Option<HashSet<i32>>,
+    /// Those that were asked for and still run.
+    asked: Vec<i32>,
+    inherit: bool,
+    changed: BTreeSet<i32>,
+    gone: BTreeSet<i32>,
+}
+
+impl Follower {
+    fn new(target: &Target, inherit: bool) -> Self {
+        let asked = match target {
+            Target::Processes(pids) => pids.clone(),
+            Target::System | Target::Command(_) => Vec::new(),
+        };
+        let targets =
+            matches!(target, Target::Processes(_)).then(|| asked.iter().copied().collect());
+        Self { targets, asked, inherit, changed: BTreeSet::new(), gone: BTreeSet::new() }
+    }
+
+    fn is_target(&self, pid: i32) -> bool {
+        self.targets.as_ref().is_none_or(|targets| targets.contains(&pid))
+    }
+
+    fn record(&mut self, record: &Record<'_>, resolver: &mut Resolver<LiveFiles>) {
+        let pid = match record {
+            Record::Mmap(mapping) => mapping.pid,
+            Record::Mmap2(mapping) => mapping.pid,
+            Record::Comm(comm) => comm.pid,
+            Record::Exit(task) => task.pid,
+            Record::Fork(task) => {
+                if self.inherit
+                    && let Some(targets) = &mut self.targets
+                    && targets.contains(&task.parent_pid)
+                {
+                    targets.insert(task.pid);
+                }
+                task.pid
+            }
+            // Its samples are none of ours: the programs have them.
+            Record::Sample(_) => return,
+            _ => return resolver.record(record),
+        };
+        if !self.is_target(pid) {
+            return;
+        }
+        resolver.record(record);
+        match record {
+            Record::Mmap(_) | Record::Mmap2(_) => {
+                self.changed.insert(pid);
+            }
+            Record::Comm(comm) if comm.exec => {
+                self.changed.insert(pid);
+            }
+            Record::Fork(task) if task.pid != task.parent_pid => {
+                self.gone.remove(&pid);
+                self.changed.insert(pid);
+            }
+            Record::Exit(task) if task.tid == task.pid => {
+                self.changed.insert(pid);
+                self.gone.insert(pid);
+            }
+            _ => {}
+        }
+    }
+
+    fn tell(&mut self, engine: &mut Engine, resolver: &Resolver<LiveFiles>) {
+        for pid in std::mem::take(&mut self.changed) {
+            let mappings = resolver.space(pid).mappings();
+            // Where its first thread is gone, others may be left.
+            engine.set_process(pid, mappings, Resolver::<LiveFiles>::module_of_tag);
+            if mappings.is_empty() && self.gone.remove(&pid) {
+                engine.forget_process(pid);
+                if let Some(targets) = &mut self.targets {
+                    targets.remove(&pid);
+                }
+            }
+        }
+    }
+
+    /// Whether all processes that were asked for have ended.
+    fn all_gone(&mut self) -> bool {
+        self.asked.retain(|pid| is_running(*pid));
+        self.targets.is_some() && self.asked.is_empty()
+    }
+}
+
+/// Whether a process with this number runs.
+pub fn is_running(pid: i32) -> bool {
+    // SAFETY: signal 0 is not delivered.
+    unsafe { libc::kill(pid, 0) == 0 }
+}

@@ -1,0 +1,52 @@
+//! In place of `in_kernel.rs` where Pyrograph is built without it.
+
+use std::time::Duration;
+
+use pyrograph_record::{Session, Summary, Target};
+use pyrograph_resolve::{LiveFiles, Resolver};
+
+/// There is none.
+pub enum Engine {}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+#[error("this Pyrograph was built without the in-kernel engine")]
+pub struct NotBuilt;
+
+impl NotBuilt {
+    /// Nobody asked for it, so nobody need be told.
+    pub fn is_permission(&self) -> bool {
+        true
+    }
+}
+
+/// Whom and what to record.
+#[expect(dead_code, reason = "without an engine nobody asks")]
+pub struct InKernel<'a> {
+    pub target: &'a Target,
+    pub inherit: bool,
+    pub duration: Option<Duration>,
+    pub interrupted: &'a dyn Fn() -> bool,
+}
+
+/// Says that there is none.
+pub fn load(_: &pyrograph_record::Options) -> Result<Engine, NotBuilt> {
+    Err(NotBuilt)
+}
+
+impl InKernel<'_> {
+    /// Cannot be reached: there is no engine.
+    pub fn record(
+        &self,
+        engine: Engine,
+        _: Session,
+        _: &mut Resolver<LiveFiles>,
+    ) -> anyhow::Result<Summary> {
+        match engine {}
+    }
+}
+
+/// Whether a process with this number runs.
+pub fn is_running(_: i32) -> bool {
+    false
+}

@@ -1,0 +1,451 @@
+//! All rules of a file at once, as rows to be searched by something that cannot read DWARF: the
+//! unwinder inside of the kernel.
+
+use std::collections::HashMap;
+
+use gimli::{
+    BaseAddresses, CfaRule, CieOrFde, Operation, RegisterRule, UnwindExpression, UnwindOffset,
+    UnwindSection,
+};
+
+use crate::code::{self, Tableless};
+use crate::info::{Context, Slice, UnwindInfo};
+use crate::registers::Arch;
+use crate::rule::{self, Cfa, Compact, Compiled, ENCODING, RowSource, Rule, Section};
+
+/// What a [`TableRule`] says, [`TableRule::kind`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum TableRuleKind {
+    /// There is no table for this code: its frame pointer may lead on.
+    #[default]
+    None = 0,
+    /// The CFA is `base + offset`.
+    Offset = 1,
+    /// The CFA is `*(base + offset) + add`.
+    Deref = 2,
+    /// The CFA is `rsp + 8`, and 8 more from byte `base` of a 16-byte entry on.
+    Plt = 3,
+    /// The first frame of a thread.
+    Root = 4,
+    /// A frame that the kernel made to run a signal handler: `rsp` points behind the first word of
+    /// `struct rt_sigframe`.
+    Signal = 5,
+    /// The table says something for which there is no form here.
+    Bad = 6,
+}
+
+/// How to get from a frame to its caller, in 16 bytes. The return address is the word below the
+/// canonical frame address (CFA), which is the caller's stack pointer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct TableRule {
+    /// How the CFA is found.
+    pub kind: TableRuleKind,
+    /// The register that it is counted from, by its DWARF number.
+    pub base: u8,
+    /// Added at the end.
+    pub add: i16,
+    /// Added to the register.
+    pub offset: i32,
+    /// Where the function saved `rbp`, `rbx`, `r12`, `r13`, `r14`, `r15`: words below the CFA;
+    /// 0: they are what they were.
+    pub saved: [u8; 6],
+    /// 1: the words are below `rbp + 8`, not the CFA, in functions that realign their stack.
+    pub below_fp: u8,
+    /// Always 0.
+    pub pad: u8,
+}
+
+impl TableRule {
+    fn of(kind: TableRuleKind) -> Self {
+        Self { kind, ..Self::default() }
+    }
+}
+
+/// From `offset` on, [`Table::rules`]`[rule]` holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableRow {
+    /// Distance from [`Table::start`].
+    pub offset: u32,
+    /// Which rule.
+    pub rule: u16,
+}
+
+/// The rules of a file for all of its code.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// Virtual address that the rows are counted from: the file's lowest address of code, rounded down
+    /// to 64 KiB.
+    pub start: u64,
+    /// Sorted; each differs in its rule from the one before. What is before the first has no rule.
+    pub rows: Vec<TableRow>,
+    /// The distinct rules.
+    pub rules: Vec<TableRule>,
+}
+
+impl Table {
+    /// The rule for a virtual address.
+    pub fn rule(&self, svma: u64) -> Option<&TableRule> {
+        let offset = u32::try_from(svma.checked_sub(self.start)?).ok()?;
+        let after = self.rows.partition_point(|row| row.offset <= offset);
+        let row = self.rows.get(after.checked_sub(1)?)?;
+        self.rules.get(usize::from(row.rule))
+    }
+}
+
+impl UnwindInfo {
+    /// All rules of the file; without rows if it is not for x86-64, or has no table.
+    ///
+    /// Code for which the file has no table has rows with [`TableRuleKind::None`], but for what is
+    /// known by its instructions.
+    pub fn table(&self) -> Table {
+        let Some(start) = self.table_start().filter(|_| self.arch() == Arch::X86_64) else {
+            return Table::default();
+        };
+        let mut builder = Builder::new(self);
+        if let Some(eh_frame) = self.eh_frame() {
+            builder.section(Section::EhFrame, &eh_frame, &self.bases());
+        }
+        for at in 0..2 {
+            if self.has_debug_frame(at) {
+                let section = Section::DebugFrame(at);
+                builder.section(section, &self.debug_frame(at), &BaseAddresses::default());
+            }
+        }
+        builder.finish(start)
+    }
+
+    /// [`Table::start`] of [`Self::table`].
+    pub fn table_start(&self) -> Option<u64> {
+        Some(self.code_start()? & !0xffff)
+    }
+}
+
+/// The code that one frame description entry is for.
+struct Span {
+    start: u64,
+    end: u64,
+    /// `.eh_frame` comes first.
+    order: u8,
+    /// Its rows in [`Builder::rows`].
+    rows: std::ops::Range<usize>,
+}
+
+struct Builder<'a> {
+    info: &'a UnwindInfo,
+    /// gimli's scratch memory; none while it is in use.
+    context: Option<Box<Context>>,
+    numbers: HashMap<TableRule, u16>,
+    rules: Vec<TableRule>,
+    rows: Vec<(u64, u16)>,
+    spans: Vec<Span>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(info: &'a UnwindInfo) -> Self {
+        Self {
+            info,
+            context: None,
+            numbers: HashMap::new(),
+            rules: Vec::new(),
+            rows: Vec::new(),
+            spans: Vec::new(),
+        }
+    }
+
+    /// The number of a rule. There are some thousands of distinct ones in the largest programs; what
+    /// a made-up file has beyond 65,535 is not told.
+    fn number(&mut self, rule: TableRule) -> u16 {
+        if let Some(&number) = self.numbers.get(&rule) {
+            return number;
+        }
+        let Ok(number) = u16::try_from(self.rules.len()) else { return 0 };
+        self.rules.push(rule);
+        self.numbers.insert(rule, number);
+        number
+    }
+
+    /// Reads all entries of a section; what comes after a damaged one is left out.
+    fn section<'s, U>(&mut self, place: Section, section: &U, bases: &BaseAddresses)
+    where
+        U: UnwindSection<Slice<'s>>,
+    {
+        let order = match place {
+            Section::EhFrame => 0,
+            Section::DebugFrame(at) => 1 + at as u8,
+        };
+        let mut entries = section.entries(bases);
+        // Thousands of entries in a row have the same common part.
+        let mut last_cie: Option<(usize, gimli::CommonInformationEntry<Slice<'s>>)> = None;
+        while let Ok(Some(entry)) = entries.next() {
+            let CieOrFde::Fde(partial) = entry else { continue };
+            let fde = partial.parse(|section, bases, offset| {
+                let at: usize = UnwindOffset::into(offset);
+                match &last_cie {
+                    Some((last, cie)) if *last == at => Ok(cie.clone()),
+                    _ => {
+                        let cie = section.cie_from_offset(bases, offset)?;
+                        last_cie = Some((at, cie.clone()));
+                        Ok(cie)
+                    }
+                }
+            });
+            // Functions that the linker left out stay in `.debug_frame` with address 0.
+            let Ok(fde) = fde else { continue };
+            let (start, end) = (fde.initial_address(), fde.end_address());
+            if start == 0 || end <= start {
+                continue;
+            }
+            let first = self.rows.len();
+            if self.entry(place, section, bases, &fde).is_err() {
+                self.rows.truncate(first);
+            }
+            if self.rows.len() == first {
+                let bad = self.number(TableRule::of(TableRuleKind::Bad));
+                self.rows.push((start, bad));
+            }
+            self.spans.push(Span { start, end, order, rows: first..self.rows.len() });
+        }
+    }
+
+    /// Adds the rows of one entry.
+    fn entry<'s, U>(
+        &mut self,
+        place: Section,
+        section: &U,
+        bases: &BaseAddresses,
+        fde: &gimli::FrameDescriptionEntry<Slice<'s>>,
+    ) -> gimli::Result<()>
+    where
+        U: UnwindSection<Slice<'s>>,
+    {
+        let (start, end) = (fde.initial_address(), fde.end_address());
+        let source = RowSource {
+            arch: self.info.arch(),
+            section: place,
+            unwind_section: section,
+            return_address: fde.cie().return_address_register(),
+            signal: fde.is_signal_trampoline(),
+        };
+        let mut context = self.context.take().unwrap_or_else(|| Box::new(Context::new_in()));
+        let mut rows = fde.rows(section, bases, &mut context)?;
+        while let Some(row) = rows.next_row()? {
+            let number = self.number(convert(&source, row));
+            self.rows.push((row.start_address().clamp(start, end), number));
+        }
+        self.context = Some(context);
+        Ok(())
+    }
+
+    /// Puts the spans in order, and tells what is known of the code between them.
+    fn finish(mut self, start: u64) -> Table {
+        let mut spans = std::mem::take(&mut self.spans);
+        spans.sort_unstable_by_key(|span| (span.start, span.order));
+        let mut out = Rows { start, rows: Vec::with_capacity(self.rows.len()) };
+        let ends = self.info.code_ranges();
+        let mut covered = start;
+        for span in &spans {
+            if span.start < covered {
+                continue;
+            }
+            self.gap(covered, span.start, &mut out);
+            for at in span.rows.clone() {
+                let (address, number) = self.rows[at];
+                out.push(address, number);
+            }
+            covered = span.end;
+        }
+        for range in ends {
+            if covered < range.end {
+                let from = covered.max(range.start);
+                self.gap(from, range.end, &mut out);
+                covered = range.end;
+            }
+        }
+        Table { start, rows: out.rows, rules: self.rules }
+    }
+
+    /// Code for which there is no entry.
+    fn gap(&mut self, start: u64, end: u64, out: &mut Rows) {
+        if start >= end || (end - start < 16 && !out.rows.is_empty() && self.is_padding(start)) {
+            return;
+        }
+        let none = self.number(TableRule::default());
+        out.push(start, none);
+        let mut context = Context::new_in();
+        // What a C library has no table for: where a program starts, where a signal handler returns to,
+        // and linkage tables.
+        let entry = self.info.entry().filter(|entry| (start..end).contains(entry));
+        if let Some(entry) = entry
+            && code::classify(self.info, entry, &mut context) == Tableless::Entry
+        {
+            let root = self.number(TableRule::of(TableRuleKind::Root));
+            out.push(entry, root);
+            out.push(entry.saturating_add(64).min(end), none);
+        }
+        if code::classify(self.info, start, &mut context) == Tableless::SignalReturn {
+            let signal = self.number(TableRule::of(TableRuleKind::Signal));
+            out.push(start, signal);
+            out.push(start.saturating_add(9).min(end), none);
+        }
+        for stub in self.info.stubs() {
+            let (from, to) = (stub.start.max(start), stub.end.min(end));
+            if from < to && out.last().is_none_or(|last| last <= from) {
+                // An entry of a linkage table pushes its number before it jumps away.
+                let rule = TableRule { base: 11, ..TableRule::of(TableRuleKind::Plt) };
+                let number = self.number(rule);
+                out.push(from, number);
+                out.push(to, none);
+            }
+        }
+    }
+
+    fn is_padding(&self, address: u64) -> bool {
+        // int3, zeros, the first bytes of longer nops
+        const PADDING: [u8; 6] = [0xcc, 0x00, 0x90, 0x66, 0x0f, 0x2e];
+        self.info.code(address, 1).is_none_or(|code| PADDING.contains(&code[0]))
+    }
+}
+
+/// The rows that come out.
+struct Rows {
+    start: u64,
+    rows: Vec<TableRow>,
+}
+
+impl Rows {
+    fn push(&mut self, address: u64, rule: u16) {
+        let Some(Ok(offset)) = address.checked_sub(self.start).map(u32::try_from) else { return };
+        if let Some(last) = self.rows.last_mut() {
+            if last.offset == offset {
+                last.rule = rule;
+                return;
+            }
+            if last.rule == rule || last.offset > offset {
+                return;
+            }
+        }
+        self.rows.push(TableRow { offset, rule });
+    }
+
+    fn last(&self) -> Option<u64> {
+        self.rows.last().map(|row| self.start + u64::from(row.offset))
+    }
+}
+
+fn convert<'s, U, S>(source: &RowSource<'_, U>, row: &gimli::UnwindTableRow<usize, S>) -> TableRule
+where
+    U: UnwindSection<Slice<'s>>,
+    S: gimli::UnwindContextStorage<usize>,
+{
+    match rule::compile(source, row) {
+        Compiled::Rule(Rule::Compact(compact)) => from_compact(&compact),
+        Compiled::Rule(Rule::Root) => TableRule::of(TableRuleKind::Root),
+        Compiled::Rule(_) => TableRule::of(TableRuleKind::Bad),
+        Compiled::Row(_) if source.signal => TableRule::of(TableRuleKind::Signal),
+        Compiled::Row(_) => realigned(source, row).unwrap_or(TableRule::of(TableRuleKind::Bad)),
+    }
+}
+
+fn from_compact(compact: &Compact) -> TableRule {
+    let mut rule = match compact.cfa {
+        Cfa::Offset { register, offset } => {
+            TableRule { base: register, offset, ..TableRule::of(TableRuleKind::Offset) }
+        }
+        Cfa::Deref { register, add, offset } => {
+            TableRule { base: register, add, offset, ..TableRule::of(TableRuleKind::Deref) }
+        }
+        Cfa::Plt { first } => TableRule { base: first, ..TableRule::of(TableRuleKind::Plt) },
+    };
+    rule.saved.copy_from_slice(&compact.saved[..6]);
+    rule
+}
+
+/// GCC's functions that realign their stack: the CFA is in memory, and registers are saved at places
+/// that are told by `rbp`.
+fn realigned<'s, U, S>(
+    source: &RowSource<'_, U>,
+    row: &gimli::UnwindTableRow<usize, S>,
+) -> Option<TableRule>
+where
+    U: UnwindSection<Slice<'s>>,
+    S: gimli::UnwindContextStorage<usize>,
+{
+    const RBP: u8 = 6;
+    let CfaRule::Expression(expression) = row.cfa() else { return None };
+    let cfa = rule::known_expression(source, expression)?;
+    let mut rule = from_compact(&Compact { cfa, saved: [0; 12] });
+    rule.below_fp = 1;
+    for (register, how) in row.registers() {
+        let at = Arch::X86_64.saved().iter().position(|&saved| u16::from(saved) == register.0);
+        match (at, how) {
+            (_, RegisterRule::SameValue) => {}
+            (None, RegisterRule::Offset(-8)) if register.0 == 16 => {}
+            (None, _) if register.0 > 16 => {}
+            (Some(at), RegisterRule::Expression(expression)) => {
+                let (base, offset) = register_offset(source, expression)?;
+                let below = 8i64.checked_sub(offset).filter(|below| below % 8 == 0)? / 8;
+                rule.saved[at] = u8::try_from(below).ok().filter(|_| base == RBP)?;
+            }
+            _ => return None,
+        }
+    }
+    Some(rule)
+}
+
+/// `breg R, offset` and nothing more.
+fn register_offset<'s, U>(
+    source: &RowSource<'_, U>,
+    expression: &UnwindExpression<usize>,
+) -> Option<(u8, i64)>
+where
+    U: UnwindSection<Slice<'s>>,
+{
+    let mut operations = expression.get(source.unwind_section).ok()?.operations(ENCODING);
+    let Some(Operation::RegisterOffset { register, offset, .. }) = operations.next().ok()? else {
+        return None;
+    };
+    operations.next().ok()?.is_none().then_some((u8::try_from(register.0).ok()?, offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules of every address of a file's code are those that the search in the file's own tables finds.
+    fn check(path: &str) -> usize {
+        let Ok(bytes) = std::fs::read(path) else { return 0 };
+        let info = UnwindInfo::from_elf(bytes, None::<&[u8]>).expect("an ELF file");
+        let table = info.table();
+        assert!(table.rows.is_sorted_by(|a, b| a.offset < b.offset));
+        let mut context = Context::new_in();
+        let mut compared = 0;
+        for range in info.code_ranges() {
+            for svma in range.step_by(7) {
+                let found = table.rule(svma).copied().unwrap_or_default();
+                match info.rule(svma, &mut context) {
+                    Compiled::Rule(Rule::Compact(compact)) => {
+                        assert_eq!(found, from_compact(&compact), "{path} {svma:#x}");
+                        compared += 1;
+                    }
+                    Compiled::Rule(Rule::Root) => {
+                        assert_eq!(found.kind, TableRuleKind::Root, "{path} {svma:#x}");
+                    }
+                    _ => {}
+                }
+            }
+        }
+        compared
+    }
+
+    #[test]
+    fn every_address_has_the_rule_of_the_files_own_table() {
+        let own = std::env::current_exe().expect("this test");
+        let mut compared = check(own.to_str().expect("a plain path"));
+        for path in ["/usr/bin/python3", "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/perl"] {
+            compared += check(path);
+        }
+        assert!(compared > 10_000);
+    }
+}
