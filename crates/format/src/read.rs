@@ -6,6 +6,7 @@ mod calls;
 mod chrome_trace;
 mod cpuprofile;
 mod faulthandler;
+mod dtrace;
 mod folded;
 mod ghc_prof;
 mod go_raw;
@@ -103,6 +104,7 @@ pub static READERS: &[&dyn Reader] = &[
     &bpftrace::Bpftrace,
     &perf_report::PerfReport,
     // Text of other systems.
+    &dtrace::Dtrace,
     // Text of languages and their runtimes.
     &cpuprofile::CpuProfile,
     &chrome_trace::ChromeTrace,

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use pyrograph_format::{Input, Options, ThreadDetail, read, write_folded};
@@ -146,4 +147,40 @@ fn the_established_results_come_out() {
         pairs += 1;
     }
     assert_eq!(pairs, 78);
+}
+
+/// What the established collapser of DTrace's text does with the example, where no name has
+/// parameters and nothing is inlined: three lines of header, frames without their offset.
+fn dtrace_collapsed(text: &str) -> String {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    let mut stack: Vec<&str> = Vec::new();
+    for line in text.lines().skip(3).map(str::trim).filter(|line| !line.is_empty()) {
+        match line.parse::<u64>() {
+            Ok(count) => {
+                stack.reverse();
+                *sums.entry(stack.join(";")).or_default() += count;
+                stack.clear();
+            }
+            Err(_) => stack.push(line.split('+').next().expect("a first part")),
+        }
+    }
+    sums.iter().map(|(stack, count)| format!("{stack} {count}\n")).collect()
+}
+
+#[test]
+fn dtrace_text_comes_out_as_from_the_established_collapser() {
+    let Some(folder) = fixtures() else {
+        eprintln!("skipped: the example is not beside this repository");
+        return;
+    };
+    let gzip = fs::read(folder.join("example-dtrace-stacks.txt.gz")).expect("the example");
+    let input = || Input::bytes("x", gzip.clone());
+    let mut text = String::new();
+    let mut stream = input().begin().expect("gzip").into_stream();
+    stream.read_to_string(&mut text).expect("text");
+    let (profile, warnings) = read(vec![input()], &Options::default()).expect("DTrace's text");
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let mut out = Vec::new();
+    write_folded(&Tree::new(&profile, &LabelOptions::default()), &mut out).expect("to memory");
+    assert!(String::from_utf8(out).expect("text") == dtrace_collapsed(&text));
 }

@@ -28,7 +28,7 @@ mod join;
 mod name;
 mod worker;
 
-pub(crate) use frame::{module_kind, parse as parse_frame};
+pub(crate) use frame::parse as parse_frame;
 pub(crate) use name::{is_java, tidy as tidy_name};
 
 use std::num::NonZero;
