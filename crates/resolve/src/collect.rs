@@ -32,6 +32,15 @@ pub struct Collector {
     unwound: Vec<pyrograph_unwind::Frame>,
 }
 
+/// Where a sample's addresses are looked up.
+#[derive(Clone, Copy, Debug)]
+pub struct Spaces<'a> {
+    /// What its process has mapped.
+    pub process: &'a AddressSpace,
+    /// The code that the kernel had made as it ran: BPF programs, trampolines.
+    pub kernel: &'a AddressSpace,
+}
+
 /// What a recording knows of a sample beside the sample itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extra<'a> {
@@ -68,12 +77,13 @@ impl Collector {
     pub fn collect(
         &mut self,
         sample: &Sample<'_>,
-        space: &AddressSpace,
+        spaces: Spaces<'_>,
         extra: Extra<'_>,
         live: Option<&dyn Files>,
     ) -> Collected {
         self.frames.clear();
-        let mut chain = Chain { frames: &mut self.frames, space, user_only: self.user_only };
+        let space = spaces.process;
+        let mut chain = Chain { frames: &mut self.frames, spaces, user_only: self.user_only };
         let has_stack = sample.user_stack.is_some() && sample.user_regs.is_some();
         let mut collected = Collected::default();
         let by_branches = extra.branches_are_calls && sample.branches.is_some();
@@ -148,10 +158,22 @@ fn marker_for(end: StackEnd, stack: UserStack<'_>) -> Option<Marker> {
     }
 }
 
+/// Where addresses are from that a CPU in this mode is at.
+fn context_of(mode: CpuMode) -> Option<Context> {
+    match mode {
+        CpuMode::User => Some(Context::User),
+        CpuMode::Kernel => Some(Context::Kernel),
+        CpuMode::Hypervisor => Some(Context::Hypervisor),
+        CpuMode::GuestKernel => Some(Context::GuestKernel),
+        CpuMode::GuestUser => Some(Context::GuestUser),
+        CpuMode::Unknown => None,
+    }
+}
+
 /// The stack of one sample as it is put together.
 struct Chain<'a> {
     frames: &'a mut Vec<RawFrame>,
-    space: &'a AddressSpace,
+    spaces: Spaces<'a>,
     user_only: bool,
 }
 
@@ -164,10 +186,7 @@ impl Chain<'_> {
         deferred: Option<Callchain<'_>>,
         with_user: bool,
     ) -> bool {
-        let mut context = match sample.mode {
-            CpuMode::User => Context::User,
-            _ => Context::Kernel,
-        };
+        let mut context = context_of(sample.mode).unwrap_or(Context::Kernel);
         // The first address is where the program was; the first of the user part after a kernel
         // part is where the kernel will return to. All others return from calls.
         let mut first = true;
@@ -183,12 +202,13 @@ impl Chain<'_> {
                     let lookup = address.wrapping_sub(u64::from(!first));
                     first = false;
                     match context {
-                        Context::User | Context::UserDeferred if with_user => {
-                            self.user(lookup);
-                            user = true;
+                        Context::User | Context::UserDeferred => {
+                            if with_user {
+                                self.user(lookup);
+                                user = true;
+                            }
                         }
-                        Context::Kernel if !self.user_only => self.kernel(lookup),
-                        _ => {}
+                        context => self.other(context, lookup),
                     }
                 }
                 Entry::Cookie(_) => {}
@@ -235,25 +255,43 @@ impl Chain<'_> {
 
     /// Adds the place itself, for a sample that has no stack; returns whether it is the program's.
     fn lone(&mut self, sample: &Sample<'_>) -> bool {
-        match (sample.ip, sample.mode) {
-            (Some(ip), CpuMode::User) => {
+        match (sample.ip, context_of(sample.mode)) {
+            (Some(ip), Some(Context::User)) => {
                 self.user(ip);
                 true
             }
-            (Some(ip), CpuMode::Kernel) if !self.user_only => {
-                self.kernel(ip);
+            (Some(ip), Some(context)) => {
+                self.other(context, ip);
                 false
             }
             _ => false,
         }
     }
 
+    /// Adds a frame that is not of the program.
+    fn other(&mut self, context: Context, address: u64) {
+        let module = match context {
+            Context::GuestUser => ModuleId::GUEST,
+            _ if self.user_only => return,
+            Context::Kernel => return self.kernel(address),
+            Context::Guest | Context::GuestKernel => ModuleId::GUEST_KERNEL,
+            Context::Hypervisor => ModuleId::HYPERVISOR,
+            _ => return,
+        };
+        self.frames.push(RawFrame { module, address });
+    }
+
     fn kernel(&mut self, address: u64) {
-        self.frames.push(RawFrame { module: ModuleId::KERNEL, address });
+        let frame = match self.spaces.kernel.lookup(address) {
+            // One function, whatever the address.
+            Some(made) => RawFrame { module: ModuleId(made.tag), address: made.range.start },
+            None => RawFrame { module: ModuleId::KERNEL, address },
+        };
+        self.frames.push(frame);
     }
 
     fn user(&mut self, address: u64) {
-        let frame = match self.space.lookup(address) {
+        let frame = match self.spaces.process.lookup(address) {
             Some(mapping) => {
                 let module = ModuleId(mapping.tag & !FILE_TAG);
                 let offset = (address - mapping.range.start).wrapping_add(mapping.file_offset);

@@ -14,7 +14,7 @@ use pyrograph_event::{Record, Sample};
 use pyrograph_profile::{self as profile, StackId, ThreadId};
 use pyrograph_unwind::{AddressSpace, Arch};
 
-use crate::collect::{Collector, Extra};
+use crate::collect::{Collector, Extra, Spaces};
 use crate::files::Files;
 use crate::resolver::{Resolved, Resolver, Stats};
 use crate::stacks::{RawSample, RawStacks};
@@ -47,7 +47,8 @@ struct Batch {
     /// The number of its first sample.
     first: u64,
     items: Vec<Item>,
-    spaces: Vec<AddressSpace>,
+    /// Of processes, each with that of the kernel at the time.
+    spaces: Vec<(AddressSpace, AddressSpace)>,
 }
 
 struct Item {
@@ -67,6 +68,7 @@ impl<F: Files> Feed<'_, F> {
                 | Record::Comm(_)
                 | Record::Fork(_)
                 | Record::Exit(_)
+                | Record::Ksymbol(_)
         ) {
             self.known.clear();
             self.last = None;
@@ -96,8 +98,8 @@ impl<F: Files> Feed<'_, F> {
         let found = match self.known.get(&(pid, tid)) {
             Some(&found) => found,
             None => {
-                let (thread, space) = self.resolver.at_present(pid, tid);
-                self.batch.spaces.push(space);
+                let (thread, process, kernel) = self.resolver.at_present(pid, tid);
+                self.batch.spaces.push((process, kernel));
                 let found = (thread, (self.batch.spaces.len() - 1) as u32);
                 self.known.insert((pid, tid), found);
                 found
@@ -187,8 +189,8 @@ impl Worker {
             let batch = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = batch else { return self };
             for (number, item) in (batch.first..).zip(&batch.items) {
-                let space = &batch.spaces[item.space as usize];
-                self.sample(source, number, item, space);
+                let (process, kernel) = &batch.spaces[item.space as usize];
+                self.sample(source, number, item, Spaces { process, kernel });
             }
         }
     }
@@ -198,14 +200,14 @@ impl Worker {
         source: &S,
         number: u64,
         item: &Item,
-        space: &AddressSpace,
+        spaces: Spaces<'_>,
     ) {
         let Some((sample, extra)) = source.sample(item.place) else {
             self.stats.unreadable += 1;
             return;
         };
         self.stats.samples += 1;
-        let collected = self.collector.collect(&sample, space, extra, None);
+        let collected = self.collector.collect(&sample, spaces, extra, None);
         self.stats.count_stack(collected);
         let stack = self.raw.intern(self.collector.frames());
         if stack.index() >= self.seen.len() {

@@ -12,6 +12,9 @@ use pyrograph_unwind::UnwindInfo;
 
 use crate::files::{Files, Identity, MappedFile};
 
+/// The kernel, as perf names it.
+const KERNEL: &str = "[kernel.kallsyms]";
+
 /// What holds code: a row of [`Modules`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleId(pub u32);
@@ -21,6 +24,12 @@ impl ModuleId {
     pub const KERNEL: Self = Self(0);
     /// Addresses at which nothing is known to be mapped; they are absolute.
     pub const UNKNOWN: Self = Self(1);
+    /// The kernel of a virtual machine that runs here; addresses are its own.
+    pub const GUEST_KERNEL: Self = Self(2);
+    /// The programs of a virtual machine.
+    pub const GUEST: Self = Self(3);
+    /// What this machine's kernel runs under.
+    pub const HYPERVISOR: Self = Self(4);
 
     pub(crate) fn index(self) -> usize {
         self.0 as usize
@@ -41,8 +50,15 @@ pub struct Module {
 pub enum ModuleKind {
     /// The kernel.
     Kernel,
+    /// A function that the kernel made as it ran: a BPF program, a trampoline.
+    KernelCode {
+        /// Its name.
+        name: String,
+    },
     /// Nothing known.
     Unknown,
+    /// Another kernel, of which no symbols are known.
+    OtherKernel,
     /// An ELF file or the vDSO. Addresses are file offsets.
     Elf {
         /// Its symbols; `None` if the file could not be had, or is no ELF file.
@@ -104,21 +120,30 @@ pub struct Modules {
     by_file: HashMap<FileKey, ModuleId>,
     /// By process, until it runs another program.
     jit: HashMap<i32, ModuleId>,
+    /// Functions that the kernel made, by name and module.
+    kernel_code: HashMap<(String, bool), ModuleId>,
     /// Files that could not be opened, or were not the mapped ones.
     missing: BTreeSet<ModuleId>,
 }
 
 impl Default for Modules {
     fn default() -> Self {
-        let rows = vec![
-            Module { path: "[kernel.kallsyms]".to_owned(), kind: ModuleKind::Kernel },
-            Module { path: String::new(), kind: ModuleKind::Unknown },
+        // In the order of the constants of `ModuleId`.
+        let rows = [
+            (KERNEL, ModuleKind::Kernel),
+            ("", ModuleKind::Unknown),
+            ("[guest.kernel]", ModuleKind::OtherKernel),
+            ("[guest]", ModuleKind::Unknown),
+            ("[hypervisor]", ModuleKind::OtherKernel),
         ];
+        let row = |(path, kind): (&str, ModuleKind)| Module { path: path.to_owned(), kind };
+        let rows = rows.into_iter().map(row).collect();
         Self {
             rows,
             by_name: HashMap::new(),
             by_file: HashMap::new(),
             jit: HashMap::new(),
+            kernel_code: HashMap::new(),
             missing: BTreeSet::new(),
         }
     }
@@ -242,6 +267,19 @@ impl Modules {
         let map = files.perf_map(pid);
         let id = self.add("", ModuleKind::Jit { map, dump: None });
         self.jit.insert(pid, id);
+        id
+    }
+
+    /// The module of a function that the kernel made as it ran, a BPF program or another.
+    pub fn kernel_code(&mut self, name: &str, is_bpf: bool) -> ModuleId {
+        let key = (name.to_owned(), is_bpf);
+        if let Some(&id) = self.kernel_code.get(&key) {
+            return id;
+        }
+        // As /proc/kallsyms has it.
+        let path = if is_bpf { "[bpf]" } else { KERNEL };
+        let id = self.add(path, ModuleKind::KernelCode { name: name.to_owned() });
+        self.kernel_code.insert(key, id);
         id
     }
 

@@ -149,6 +149,10 @@ fn name_module(
         ModuleKind::Kernel => {
             options.kallsyms.map_or_else(ModuleNames::default, |path| name_kernel(path, addresses))
         }
+        ModuleKind::KernelCode { name } => {
+            let name = |&address: &u64| (address, Name::Kernel(name.clone(), None));
+            ModuleNames { names: addresses.iter().map(name).collect(), ..Default::default() }
+        }
         ModuleKind::Jit { map, dump } => {
             let named = name_jit(map.as_ref(), dump.as_ref(), addresses);
             let names = named.names.into_iter().map(|(at, name)| (at, Name::Jit(name))).collect();
@@ -161,7 +165,7 @@ fn name_module(
         ModuleKind::Elf { symbols: Some(symbols), .. } => {
             name_elf(symbols, addresses, options.symbols)
         }
-        ModuleKind::Elf { symbols: None, .. } | ModuleKind::Unknown => {
+        ModuleKind::Elf { symbols: None, .. } | ModuleKind::Unknown | ModuleKind::OtherKernel => {
             debug_assert_ne!(id, ModuleId::KERNEL);
             ModuleNames::default()
         }
@@ -221,7 +225,9 @@ fn frame_rows(
     let module = &modules[raw.module.index()];
     let path = profile.strings.intern(&module.path);
     let kind = match module.kind {
-        ModuleKind::Kernel => FrameKind::Kernel,
+        ModuleKind::Kernel | ModuleKind::KernelCode { .. } | ModuleKind::OtherKernel => {
+            FrameKind::Kernel
+        }
         ModuleKind::Jit { .. } => FrameKind::Jit,
         ModuleKind::Elf { .. } | ModuleKind::Unknown => FrameKind::User,
     };

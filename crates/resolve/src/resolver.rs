@@ -1,12 +1,12 @@
 //! Records, one after the other, to stacks.
 
-use pyrograph_event::{Comm, FileId, Mmap, Mmap2, Record, Sample, Task};
+use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Record, Sample, Task};
 use pyrograph_profile as profile;
 use pyrograph_profile::{Profile, Thread, ThreadId, ValueType};
 use pyrograph_symbol::Options as SymbolOptions;
 use pyrograph_unwind::{AddressSpace, Arch};
 
-use crate::collect::{Collected, Collector, Extra, mapping_tag};
+use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
 use crate::files::{Files, Identity, MappedFile};
 use crate::modules::Modules;
 use crate::names::{NameStats, Naming, name_stacks};
@@ -15,6 +15,12 @@ use crate::stacks::{Marker, RawFrame, RawStacks};
 
 /// The executable bit of a mapping's protection (`PROT_EXEC`).
 const PROT_EXEC: u32 = 4;
+
+/// The symbol of a BPF program (`PERF_RECORD_KSYMBOL_TYPE_BPF`).
+const KSYMBOL_BPF: u16 = 1;
+
+/// More than any machine has at once: a damaged file's are not remembered without end.
+const MOST_KERNEL_SYMBOLS: usize = 1 << 13;
 
 /// What to make of the events.
 #[derive(Clone, Debug)]
@@ -80,6 +86,8 @@ pub struct Resolver<F> {
     pub(crate) options: Options,
     pub(crate) modules: Modules,
     pub(crate) processes: Processes,
+    /// The code that the kernel has made as it ran.
+    kernel: AddressSpace,
     collector: Collector,
     pub(crate) raw: RawStacks,
     pub(crate) profile: Profile,
@@ -101,6 +109,7 @@ impl<F: Files> Resolver<F> {
             options,
             modules: Modules::default(),
             processes: Processes::default(),
+            kernel: AddressSpace::new(),
             raw: RawStacks::default(),
             stats: Stats::default(),
             frames: Vec::new(),
@@ -121,6 +130,7 @@ impl<F: Files> Resolver<F> {
             Record::Comm(comm) => self.comm(comm),
             Record::Fork(task) => self.fork(task),
             Record::Exit(task) => self.exit(task),
+            Record::Ksymbol(symbol) => self.kernel_symbol(symbol),
             Record::Lost(lost) => self.stats.lost += lost.count,
             Record::LostSamples(lost) => self.stats.lost += lost.count,
             Record::Throttle(_) => self.stats.throttled += 1,
@@ -160,9 +170,25 @@ impl<F: Files> Resolver<F> {
         (self.options.arch, self.options.user_only, self.options.keep_time)
     }
 
-    /// The thread as it is now, and its process's mappings.
-    pub(crate) fn at_present(&mut self, pid: i32, tid: i32) -> (ThreadId, AddressSpace) {
-        (self.thread(pid, tid), self.processes.space(pid).clone())
+    /// The thread as it is now, its process's mappings, and the kernel's own code.
+    pub(crate) fn at_present(
+        &mut self,
+        pid: i32,
+        tid: i32,
+    ) -> (ThreadId, AddressSpace, AddressSpace) {
+        (self.thread(pid, tid), self.processes.space(pid).clone(), self.kernel.clone())
+    }
+
+    /// A BPF program or a trampoline came or went. What comes later at its address is another: the
+    /// kernel's symbol table, which is read at the end, cannot tell.
+    fn kernel_symbol(&mut self, symbol: &Ksymbol<'_>) {
+        let Some(end) = symbol.start.checked_add(symbol.len.into()) else { return };
+        self.kernel.unmap(symbol.start..end);
+        if !symbol.unregister && self.kernel.mappings().len() < MOST_KERNEL_SYMBOLS {
+            let name = String::from_utf8_lossy(symbol.name);
+            let module = self.modules.kernel_code(&name, symbol.symbol_type == KSYMBOL_BPF);
+            self.kernel.map(symbol.start..end, 0, None, module.0);
+        }
     }
 
     fn comm(&mut self, comm: &Comm<'_>) {
@@ -232,9 +258,9 @@ impl<F: Files> Resolver<F> {
     fn sample(&mut self, sample: &Sample<'_>) {
         self.stats.samples += 1;
         let (pid, tid) = (sample.id.pid.unwrap_or(-1), sample.id.tid.unwrap_or(-1));
-        let space = self.processes.space(pid);
+        let spaces = Spaces { process: self.processes.space(pid), kernel: &self.kernel };
         let live: &dyn Files = &self.files;
-        let collected = self.collector.collect(sample, space, Extra::default(), Some(live));
+        let collected = self.collector.collect(sample, spaces, Extra::default(), Some(live));
         self.stats.count_stack(collected);
         let stack = self.raw.intern(self.collector.frames());
         let value = if self.options.count_samples { 1 } else { sample.period.unwrap_or(1) };

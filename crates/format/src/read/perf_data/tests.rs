@@ -89,6 +89,20 @@ impl Maker {
         self.record(3, 0, &body);
     }
 
+    fn kernel_symbol(
+        &mut self,
+        (start, len): (u64, u32),
+        kind: u16,
+        flags: u16,
+        name: &str,
+        time: u64,
+    ) {
+        let mut name = name.as_bytes().to_vec();
+        name.resize((name.len() + 1).next_multiple_of(8), 0);
+        let body = self.bytes().words(&[start]).u32(len).u16(kind).u16(flags).raw(&name);
+        self.record(17, 0, &body.u32(0).u32(0).words(&[time]));
+    }
+
     fn sample(&mut self, pid: u32, time: u64, period: u64, chain: &[u64], after: &[u64]) {
         let body = self.bytes().words(&[0x1000]).u32(pid).u32(pid).words(&[time, period]);
         let body = body.words(&[chain.len() as u64]).words(chain).words(after);
@@ -221,6 +235,49 @@ fn calls_that_the_hardware_recorded() {
     maker.sample(7, 20, 1, &[USER, 0x1000], &branches);
     let (folded, warnings) = fold(&maker.file());
     assert_eq!(folded, "app;[unknown];[unknown];[unknown] 1\n", "{warnings:?}");
+}
+
+#[test]
+fn code_that_the_kernel_made_has_the_name_of_the_time() {
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let mut maker = Maker::new(order);
+        maker.comm(7, "app", 10);
+        let place = 0xffff_ffff_c000_1000;
+        maker.kernel_symbol((place, 0x40), 1, 0, "bpf_prog_1_first", 20);
+        maker.sample(7, 30, 1, &[KERNEL, place + 0x10, place + 0x44, place + 0x40], &[]);
+        maker.kernel_symbol((place, 0x40), 1, 1, "bpf_prog_1_first", 40);
+        maker.sample(7, 50, 2, &[KERNEL, place + 0x10], &[]);
+        maker.kernel_symbol((place, 0x40), 2, 0, "ftrace_trampoline", 60);
+        maker.sample(7, 70, 4, &[KERNEL, place + 0x10], &[]);
+        let (folded, warnings) = fold(&maker.file());
+        // A caller is looked up before the address that it returns to, 0x40 then, 0x44 not.
+        let expect = "app;[kernel.kallsyms] 2\n\
+            app;bpf_prog_1_first;[kernel.kallsyms];bpf_prog_1_first 1\n\
+            app;ftrace_trampoline 4\n";
+        assert_eq!(folded, expect, "{warnings:?}");
+    }
+}
+
+#[test]
+fn guests_are_not_taken_for_the_host() {
+    let mut maker = Maker::new(ByteOrder::Little);
+    maker.comm(7, "qemu", 10);
+    // In a guest's kernel, and in a guest's program.
+    let at = |mode, address: u64| {
+        let body = maker.bytes().words(&[address]).u32(7).u32(7).words(&[20, 1, 0]);
+        (mode, body)
+    };
+    for (mode, body) in [at(4, 0xffff_ffff_8100_0000), at(5, 0x1000), at(3, 0x2000)] {
+        maker.record(9, mode, &body);
+    }
+    let guest_kernel = 2176u64.wrapping_neg();
+    let guest_user = 2560u64.wrapping_neg();
+    let chain = [guest_kernel, 0xffff_ffff_8100_0000, guest_user, 0x1000];
+    maker.sample(7, 30, 8, &chain, &[]);
+    let (folded, warnings) = fold(&maker.file());
+    let expect = "qemu;[guest.kernel] 1\nqemu;[guest] 1\nqemu;[guest];[guest.kernel] 8\n\
+        qemu;[hypervisor] 1\n";
+    assert_eq!(folded, expect, "{warnings:?}");
 }
 
 #[test]
