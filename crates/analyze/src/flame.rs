@@ -137,7 +137,7 @@ pub fn flame_chart(
 
 /// How siblings are ordered.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
+pub(crate) enum Order {
     ByName,
     AsGiven,
 }
@@ -269,23 +269,23 @@ fn compare(
 }
 
 /// The kept children of each kept node, from left to right.
-struct Families {
+pub(crate) struct Families {
     /// Where the children of each kept node begin; one more at the end.
     first: Vec<u32>,
     children: Vec<Child>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Child {
-    node: u32,
+pub(crate) struct Child {
+    pub(crate) node: u32,
     /// Its place among the kept nodes.
-    slot: u32,
+    pub(crate) slot: u32,
     /// What siblings that were left out take, between its left neighbour and itself.
-    gap: u64,
+    pub(crate) gap: u64,
 }
 
 impl Families {
-    fn new<C: Calls>(calls: &C, totals: &[u64], kept: &[u32], order: Order) -> Self {
+    pub(crate) fn new<C: Calls>(calls: &C, totals: &[u64], kept: &[u32], order: Order) -> Self {
         let mut slot = vec![LEFT_OUT; calls.len()];
         let mut has_children = vec![false; calls.len()];
         for (index, &node) in kept.iter().enumerate() {
@@ -338,7 +338,7 @@ impl Families {
         first_range(&self.first, slot)
     }
 
-    fn children(&self, slot: u32) -> &[Child] {
+    pub(crate) fn children(&self, slot: u32) -> &[Child] {
         &self.children[self.range(slot)]
     }
 }

@@ -26,10 +26,15 @@
 //! ```
 
 mod calls;
+mod diff;
 mod filter;
 mod flame;
 mod top;
 
+pub use diff::{
+    Diff, DiffError, DiffFrame, DiffGraph, DiffOptions, Estimate, Family, FunctionChange, Measure,
+    Run, SampleBasis, Scale, Side, Span, Verdict, diff, two_columns,
+};
 pub use filter::{Filter, FilterError, Level, Moment, Pattern, TimeRange};
 pub use flame::{
     Comparison, FlameError, FlameFrame, FlameGraph, FlameOptions, flame, flame_chart,

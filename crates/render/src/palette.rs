@@ -10,6 +10,7 @@ use pyrograph_analyze::{FlameFrame, FlameGraph};
 use pyrograph_profile::FrameKind;
 
 use crate::Rgb;
+use crate::palette_change::ChangeColors;
 
 /// A set of colours, and the rule that picks from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -264,20 +265,10 @@ impl Painter<'_> {
         paint
     }
 
-    /// Grey where nothing changed, red for more and blue for less, stronger for larger changes.
+    /// By the change of the function's own value.
     fn change(&self, frame: &FlameFrame, largest: u64) -> Paint {
-        /// Steps from no change to the largest.
-        const STEPS: f64 = 12.0;
-        let share = frame.self_change.unsigned_abs() as f64 / largest.max(1) as f64;
-        let share = (share * STEPS).ceil() / STEPS;
-        let more = (frame.self_change > 0) != self.negate;
-        // Lightness moves little, so that one ink reads on every step.
-        let (hue, chroma) = if more { (32.0, 0.17) } else { (252.0, 0.15) };
-        Paint {
-            light: Rgb::oklch(0.93 - 0.23 * share, chroma * share, hue),
-            dark: Rgb::oklch(0.40 + 0.13 * share, chroma * share, hue),
-            hatched: false,
-        }
+        let share = frame.self_change as f64 / largest.max(1) as f64;
+        ChangeColors::RedBlue.paint(if self.negate { -share } else { share })
     }
 }
 

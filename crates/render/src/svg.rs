@@ -18,6 +18,8 @@
 //! Colours are attributes, so that they outlive an editor that strips styles; the style adds the
 //! dark ones.
 
+mod details;
+mod diff;
 mod frames;
 mod page;
 
@@ -28,6 +30,7 @@ use pyrograph_analyze::FlameGraph;
 use crate::SvgOptions;
 use crate::palette::hash;
 use crate::text::escape;
+pub use diff::{DiffStyle, View, diff_svg};
 use frames::Frames;
 use page::Page;
 
@@ -37,6 +40,16 @@ const SCRIPT: &str = concat!(
     include_str!("svg/script/2-view.js"),
     include_str!("svg/script/3-controls.js"),
     include_str!("svg/script/4-actions.js"),
+    include_str!("svg/script/5-start.js"),
+);
+
+/// The same for a comparison, which has both sides in it.
+const DIFF_SCRIPT: &str = concat!(
+    include_str!("svg/script/1-frames.js"),
+    include_str!("svg/script/2-view.js"),
+    include_str!("svg/script/3-controls.js"),
+    include_str!("svg/script/4-actions.js"),
+    include_str!("svg/script/diff.js"),
     include_str!("svg/script/5-start.js"),
 );
 
@@ -59,7 +72,7 @@ pub fn svg(graph: &FlameGraph, options: &SvgOptions, out: &mut dyn Write) -> io:
     frames.write(&mut text, &page);
     page.foot(&mut text, &footer, frames.height());
     if !options.embed {
-        script(&mut text);
+        script(&mut text, SCRIPT);
     }
     text.push_str("</svg>\n");
     write_encoded(&text, options, out)
@@ -98,9 +111,9 @@ fn id(graph: &FlameGraph, options: &SvgOptions) -> String {
     format!("p{:08x}", hash(&sum.to_le_bytes()) >> 32)
 }
 
-fn script(out: &mut String) {
+fn script(out: &mut String, source: &str) {
     out.push_str("<script>\n");
-    for line in SCRIPT.lines().map(str::trim) {
+    for line in source.lines().map(str::trim) {
         if !line.is_empty() && !line.starts_with("//") {
             out.push_str(line);
             out.push('\n');
@@ -146,14 +159,16 @@ mod tests {
 
     #[test]
     fn the_script_can_stand_in_any_page() {
-        let mut text = String::new();
-        script(&mut text);
-        let body = &text["<script>\n".len()..text.len() - "</script>\n".len()];
-        assert!(body.is_ascii());
-        for bad in ["<", "&", "]]>", "\n\n"] {
-            assert!(!body.contains(bad), "the script contains {bad:?}");
+        for source in [SCRIPT, DIFF_SCRIPT] {
+            let mut text = String::new();
+            script(&mut text, source);
+            let body = &text["<script>\n".len()..text.len() - "</script>\n".len()];
+            assert!(body.is_ascii());
+            for bad in ["<", "&", "]]>", "\n\n"] {
+                assert!(!body.contains(bad), "the script contains {bad:?}");
+            }
+            assert!(body.lines().all(|line| !line.starts_with("//")), "comments are left out");
         }
-        assert!(body.lines().all(|line| !line.starts_with("//")), "comments are left out");
     }
 
     #[test]

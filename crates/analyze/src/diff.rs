@@ -1,0 +1,307 @@
+//! Two profiles, or two groups of them: what changed, and what of it is more than chance.
+//!
+//! [`diff`] brings all runs into one tree and tests each of its nodes, and each function;
+//! [`DiffGraph`] is that tree laid out for a picture. How it is tested is told in `noise.rs`.
+
+mod functions;
+mod layout;
+mod noise;
+mod spread;
+#[cfg(test)]
+mod tests;
+mod union;
+mod verdict;
+mod weight;
+
+use pyrograph_profile::{LabelOptions, Profile, ProcessLabel, Tree, ValueType};
+
+pub use functions::FunctionChange;
+pub use layout::{DiffFrame, DiffGraph, Span};
+pub use noise::Estimate;
+pub use verdict::{Family, Verdict};
+pub use weight::SampleBasis;
+
+use functions::functions;
+use noise::Sampling;
+use verdict::Judge;
+use weight::sample_value;
+
+/// One run: a profile, its tree, and the value type to compare.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// What was read.
+    pub profile: &'a Profile,
+    /// Its folded projection.
+    pub tree: &'a Tree,
+    /// The column to compare.
+    pub column: usize,
+}
+
+impl Run<'_> {
+    fn value_type(&self) -> &ValueType {
+        &self.profile.value_types[self.column]
+    }
+}
+
+/// What of a frame is compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measure {
+    /// The samples that end in it or in its callees.
+    #[default]
+    Total,
+    /// The samples that end in it.
+    OwnSelf,
+}
+
+/// By what runs of different lengths are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// As shares of their whole: for runs that were sampled for a while.
+    #[default]
+    Shares,
+    /// As they are: for runs that did the same work.
+    Values,
+}
+
+/// How to compare.
+#[derive(Clone, Copy, Debug)]
+pub struct DiffOptions {
+    /// What of each frame.
+    pub measure: Measure,
+    /// By what.
+    pub scale: Scale,
+    /// How sure to be, between 0 and 1.
+    pub confidence: f64,
+    /// Each frame by itself, as if no other had been looked at: of frames that did not change, up
+    /// to `1 - confidence` are called changed. Otherwise of those that are called changed, at most
+    /// `1 - confidence` did not.
+    pub each: bool,
+    /// The value of one sample, in units, where it is known.
+    pub sample: Option<f64>,
+    /// Take all hexadecimal numbers in names for the same one.
+    pub strip_addresses: bool,
+}
+
+impl Default for DiffOptions {
+    fn default() -> Self {
+        Self {
+            measure: Measure::default(),
+            scale: Scale::default(),
+            confidence: 0.95,
+            each: false,
+            sample: None,
+            strip_addresses: false,
+        }
+    }
+}
+
+/// Why two sides cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DiffError {
+    /// There is no run on one side.
+    #[error("there is nothing to compare with")]
+    NoRuns,
+    /// They count different things.
+    #[error("one counts {0}, another {1}: only what counts the same can be compared")]
+    DifferentValues(String, String),
+    /// All values are 0.
+    #[error("there is nothing to compare: the {0} of both sides add up to 0")]
+    Empty(String),
+}
+
+/// One side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Side {
+    /// How many runs.
+    pub runs: usize,
+    /// What they counted, together, before any filter.
+    pub total: u64,
+    /// How many independent samples that is.
+    pub samples: f64,
+    /// How that is known.
+    pub basis: SampleBasis,
+}
+
+/// A comparison.
+#[derive(Clone, Debug)]
+pub struct Diff {
+    /// How it was made.
+    pub options: DiffOptions,
+    /// What was compared.
+    pub value_type: ValueType,
+    /// The side before.
+    pub before: Side,
+    /// The side after.
+    pub after: Side,
+    /// All paths of frames, one column a run, those before first. Frames are labels.
+    pub profile: Profile,
+    /// The same as a tree; its nodes are those of [`Diff::nodes`].
+    pub tree: Tree,
+    /// What became of each node of the tree.
+    pub nodes: Vec<Verdict>,
+    /// How nodes were judged.
+    pub frames: Family,
+    /// What became of each function, of those that are on any stack, sorted by name.
+    pub functions: Vec<FunctionChange>,
+    /// How functions were judged.
+    pub functions_family: Family,
+    rows: Rows,
+    judge: Judge,
+}
+
+/// Compares runs.
+///
+/// # Errors
+///
+/// When there is none on a side, when they count different things, or when nothing was counted.
+pub fn diff(before: &[Run<'_>], after: &[Run<'_>], options: &DiffOptions) -> Result<Diff, DiffError> {
+    if before.is_empty() || after.is_empty() {
+        return Err(DiffError::NoRuns);
+    }
+    let runs = [before, after].concat();
+    let value_type = union::common_value_type(&runs)?;
+    let types = vec![value_type.clone(); runs.len()];
+    let profile = union::unite(&runs, types, |run| run, options.strip_addresses);
+    let labels = LabelOptions { process: ProcessLabel::None, ..LabelOptions::default() };
+    let tree = Tree::new(&profile, &labels);
+
+    let scaled = |run: &Run<'_>| {
+        let (value, basis) = sample_value(run.profile, run.column, options.sample);
+        let decimals = value_type.decimals - run.value_type().decimals;
+        (value * 10f64.powi(decimals.into()), basis)
+    };
+    let samples: Vec<(f64, SampleBasis)> = runs.iter().map(scaled).collect();
+    if (0..runs.len()).all(|run| tree.total(run) == 0) {
+        return Err(DiffError::Empty(value_type.name));
+    }
+    // What filters left is still a share of the whole.
+    let whole = |run: &Run<'_>| {
+        let decimals = value_type.decimals - run.value_type().decimals;
+        run.profile.whole(run.column).saturating_mul(10u64.saturating_pow(decimals.into()))
+    };
+    let totals: Vec<u64> = runs.iter().map(whole).collect();
+    let side = |range: std::ops::Range<usize>| Side {
+        runs: range.len(),
+        total: totals[range.clone()].iter().fold(0, |sum, &total| sum.saturating_add(total)),
+        samples: range.clone().map(|run| totals[run] as f64 / samples[run].0).sum(),
+        basis: samples[range].iter().map(|&(_, basis)| basis).max().unwrap_or(SampleBasis::Given),
+    };
+    let sides = (side(0..before.len()), side(before.len()..runs.len()));
+    let sampled: Vec<(u64, f64)> =
+        totals.iter().zip(&samples).map(|(&total, &(sample, _))| (total, sample)).collect();
+    let sampling = Sampling::new(&sampled, before.len(), options.scale);
+
+    let rows = rows(&tree, options.measure);
+    let judge = Judge::new(sampling.clone(), &rows, options);
+    let nodes = judge.verdicts(&rows);
+    let (functions, functions_family) = functions(&tree, &profile, &sampling, options);
+    let frames = judge.family;
+    Ok(Diff {
+        options: *options,
+        value_type,
+        before: sides.0,
+        after: sides.1,
+        profile,
+        tree,
+        nodes,
+        frames,
+        functions,
+        functions_family,
+        rows,
+        judge,
+    })
+}
+
+/// Values of items, a row each, a column a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    runs: usize,
+    values: Vec<u64>,
+}
+
+impl Rows {
+    fn new(items: usize, runs: usize) -> Self {
+        Self { runs, values: vec![0; items * runs] }
+    }
+
+    fn len(&self) -> usize {
+        self.values.len() / self.runs
+    }
+
+    fn row(&self, item: usize) -> &[u64] {
+        &self.values[item * self.runs..(item + 1) * self.runs]
+    }
+
+    fn row_mut(&mut self, item: usize) -> &mut [u64] {
+        &mut self.values[item * self.runs..(item + 1) * self.runs]
+    }
+
+    /// The sum of an item's values before, and after.
+    fn sums(&self, item: usize, before: usize) -> (u64, u64) {
+        let sum = |values: &[u64]| values.iter().fold(0u64, |sum, &v| sum.saturating_add(v));
+        let (old, new) = self.row(item).split_at(before);
+        (sum(old), sum(new))
+    }
+}
+
+/// What is compared of the nodes of a tree.
+fn rows(tree: &Tree, measure: Measure) -> Rows {
+    let runs = tree.value_types.len();
+    let mut rows = Rows::new(tree.len(), runs);
+    for run in 0..runs {
+        let values = match measure {
+            Measure::Total => tree.total_values(run),
+            Measure::OwnSelf => tree.self_values(run).to_vec(),
+        };
+        for (node, value) in values.into_iter().enumerate() {
+            rows.values[node * runs + run] = value;
+        }
+    }
+    rows
+}
+
+/// Two columns for folded text, before and after: the sums of the runs of each side.
+///
+/// With `normalize`, counts before are brought to the total after, and cut to whole numbers.
+///
+/// # Errors
+///
+/// As [`diff`]; nothing but that the sides count the same is needed.
+pub fn two_columns(
+    before: &[Run<'_>],
+    after: &[Run<'_>],
+    normalize: bool,
+    strip_addresses: bool,
+) -> Result<Profile, DiffError> {
+    let runs = [before, after].concat();
+    let of = union::common_value_type(&runs)?;
+    let named = |name: &str| ValueType { name: name.to_owned(), ..of.clone() };
+    let types = vec![named("before"), named("after")];
+    let column = |run| usize::from(run >= before.len());
+    let united = union::unite(&runs, types, column, strip_addresses);
+    if !normalize {
+        return Ok(united);
+    }
+    let (old, new) = (united.samples.total(0), united.samples.total(1));
+    let one = 10u128.pow(of.decimals.into());
+    let scaled = |value: u64| match old {
+        0 => 0,
+        old => {
+            let exact = u128::from(value) * u128::from(new) / u128::from(old);
+            u64::try_from(exact / one * one).unwrap_or(u64::MAX)
+        }
+    };
+    let mut scaled_profile = united.clone();
+    scaled_profile.samples = pyrograph_profile::Samples::new(2);
+    // Counts of a stack are added up before they are cut.
+    let labels = LabelOptions { process: ProcessLabel::None, ..LabelOptions::default() };
+    let tree = Tree::new(&united, &labels);
+    for stack in 0..tree.len() {
+        let values = [scaled(tree.self_values(0)[stack]), tree.self_values(1)[stack]];
+        if values != [0, 0] {
+            let stack = pyrograph_profile::StackId::from_index(stack);
+            scaled_profile.push(pyrograph_profile::Sample::new(stack), &values);
+        }
+    }
+    Ok(scaled_profile)
+}

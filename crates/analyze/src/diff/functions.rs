@@ -1,0 +1,138 @@
+//! What became of each function, over all stacks that it is on.
+
+use pyrograph_profile::{FrameKind, NodeId, Profile, StringId, Tree};
+
+use super::noise::Sampling;
+use super::verdict::{Family, Judge, Verdict};
+use super::{DiffOptions, Estimate, Measure, Rows};
+
+/// What became of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionChange {
+    /// Its label.
+    pub name: String,
+    /// What holds its code; empty if not known.
+    pub module: String,
+    /// What sort of code it is.
+    pub kind: FrameKind,
+    /// What was measured: the sum of the runs before, and of those after. With
+    /// [`Measure::Total`], a stack that a function is on twice counts once.
+    pub before: u64,
+    /// See [`FunctionChange::before`].
+    pub after: u64,
+    /// The change with its bounds.
+    pub estimate: Estimate,
+    /// Whether it is more than chance.
+    pub verdict: Verdict,
+}
+
+/// The functions of a tree, sorted by name, and how they were judged. The whole, whose name is
+/// empty, is among them.
+pub(super) fn functions(
+    tree: &Tree,
+    profile: &Profile,
+    sampling: &Sampling,
+    options: &DiffOptions,
+) -> (Vec<FunctionChange>, Family) {
+    let rows = match options.measure {
+        Measure::OwnSelf => own(tree),
+        Measure::Total => totals(tree),
+    };
+    let judge = Judge::new(sampling.clone(), &rows, options);
+    let verdicts = judge.verdicts(&rows);
+    // The first node that has a name.
+    let mut first: Vec<Option<NodeId>> = vec![None; rows.len()];
+    for node in std::iter::once(NodeId::ROOT).chain(tree.nodes()) {
+        first[tree.name_id(node).index()].get_or_insert(node);
+    }
+    let mut found: Vec<FunctionChange> = first
+        .iter()
+        .enumerate()
+        .filter_map(|(name, node)| {
+            let node = (*node)?;
+            let row = rows.row(name);
+            let (before, after) = rows.sums(name, sampling.before());
+            let module = tree.frame(node).map_or("", |frame| {
+                profile.strings.get(profile.frames.get(frame).module)
+            });
+            Some(FunctionChange {
+                name: tree.names.get(StringId::from_index(name)).to_owned(),
+                module: module.to_owned(),
+                kind: tree.kind(node),
+                before,
+                after,
+                estimate: judge.estimate(row),
+                verdict: verdicts[name],
+            })
+        })
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    (found, judge.family)
+}
+
+/// The values of the samples that end in each function, by its name.
+fn own(tree: &Tree) -> Rows {
+    let runs = tree.value_types.len();
+    let mut rows = Rows::new(tree.names.len(), runs);
+    for run in 0..runs {
+        for (node, &value) in tree.self_values(run).iter().enumerate() {
+            let name = tree.name_id(NodeId::from_index(node));
+            let sum = &mut rows.row_mut(name.index())[run];
+            *sum = sum.saturating_add(value);
+        }
+    }
+    rows
+}
+
+/// The values of the samples whose stack each function is on, by its name.
+fn totals(tree: &Tree) -> Rows {
+    let runs = tree.value_types.len();
+    let columns: Vec<Vec<u64>> = (0..runs).map(|run| tree.total_values(run)).collect();
+    let mut rows = Rows::new(tree.names.len(), runs);
+    let outermost = outermost(tree);
+    for node in (0..tree.len()).filter(|&node| outermost[node]) {
+        let name = tree.name_id(NodeId::from_index(node));
+        for (sum, column) in rows.row_mut(name.index()).iter_mut().zip(&columns) {
+            *sum = sum.saturating_add(column[node]);
+        }
+    }
+    rows
+}
+
+/// Whether each node is the first of its name on its path.
+fn outermost(tree: &Tree) -> Vec<bool> {
+    let mut starts = vec![0u32; tree.len() + 1];
+    for node in tree.nodes() {
+        starts[tree.parent(node).index()] += 1;
+    }
+    // Where the children of each node end, then, filled from behind, where they begin.
+    let mut end = 0;
+    for start in &mut starts {
+        end += *start;
+        *start = end;
+    }
+    let mut children = vec![NodeId::ROOT; tree.len() - 1];
+    for node in tree.nodes().rev() {
+        let start = &mut starts[tree.parent(node).index()];
+        *start -= 1;
+        children[*start as usize] = node;
+    }
+
+    let mut outermost = vec![false; tree.len()];
+    let mut open = vec![0u32; tree.names.len()];
+    // Not recursive: a stack may be as deep as the input likes.
+    let mut steps = vec![(NodeId::ROOT, false)];
+    while let Some((node, done)) = steps.pop() {
+        let open = &mut open[tree.name_id(node).index()];
+        if done {
+            *open -= 1;
+            continue;
+        }
+        outermost[node.index()] = *open == 0;
+        *open += 1;
+        steps.push((node, true));
+        let range = starts[node.index()] as usize..starts[node.index() + 1] as usize;
+        steps.extend(children[range].iter().map(|&child| (child, false)));
+    }
+    outermost
+}

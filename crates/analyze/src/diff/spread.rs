@@ -1,0 +1,134 @@
+//! How much runs differ beyond sampling: overdispersion, and Student's t.
+
+use statrs::function::beta::beta_reg;
+use statrs::function::gamma::digamma;
+
+/// What is known of the dispersion of all items together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Dispersion {
+    /// The typical dispersion.
+    typical: f64,
+    /// How many degrees of freedom it is worth.
+    prior: f64,
+    /// Those that an item has of itself.
+    own: f64,
+    /// Both together; 0 if there is one run a side, and nothing is known but sampling.
+    pub(super) freedom: f64,
+}
+
+/// More degrees of freedom do not change a t distribution that anybody could see.
+const MOST_FREEDOM: f64 = 1000.0;
+/// From fewer items, nothing is learnt of the typical one.
+const FEWEST_ITEMS: usize = 8;
+
+impl Dispersion {
+    /// Where there is one run a side: sampling alone.
+    pub(super) const SAMPLING: Self = Self { typical: 1.0, prior: 0.0, own: 0.0, freedom: 0.0 };
+
+    /// Fits a scaled F distribution to the items' dispersions, each of `own` degrees of freedom
+    /// (Smyth, "Linear models and empirical Bayes methods …", 2004, section 6.2).
+    pub(super) fn fit(items: &[f64], own: f64) -> Self {
+        let alone = Self { typical: 1.0, prior: 0.0, own, freedom: own };
+        let logs: Vec<f64> = items
+            .iter()
+            .filter(|&&item| item > 1e-9)
+            .map(|item| item.ln() - digamma(own / 2.0) + (own / 2.0).ln())
+            .collect();
+        if logs.len() < FEWEST_ITEMS {
+            return alone;
+        }
+        let count = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / count;
+        let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let beyond = variance - trigamma(own / 2.0);
+        let (prior, typical) = if beyond > 0.0 {
+            let prior = (2.0 * trigamma_inverse(beyond)).min(MOST_FREEDOM);
+            (prior, (mean + digamma(prior / 2.0) - (prior / 2.0).ln()).exp())
+        } else {
+            (MOST_FREEDOM, mean.exp())
+        };
+        Self { typical, prior, own, freedom: own + prior }
+    }
+
+    /// The dispersion of an item; never less than sampling alone makes.
+    pub(super) fn of(&self, item: impl FnOnce() -> f64) -> f64 {
+        if self.freedom == 0.0 {
+            return 1.0;
+        }
+        ((self.prior * self.typical + self.own * item()) / self.freedom).max(1.0)
+    }
+}
+
+/// The second derivative of the logarithm of the gamma function: its asymptotic series
+/// (Abramowitz and Stegun, 6.4.12) from 6 on, and the recurrence below (6.4.6).
+fn trigamma(x: f64) -> f64 {
+    let (mut x, mut sum) = (x, 0.0);
+    while x < 6.0 {
+        sum += 1.0 / (x * x);
+        x += 1.0;
+    }
+    let square = 1.0 / (x * x);
+    sum + 1.0 / x
+        + square / 2.0
+        + square / x * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0)))
+}
+
+/// Where the trigamma function has a value.
+fn trigamma_inverse(value: f64) -> f64 {
+    // It falls from infinity to 0.
+    let (mut low, mut high) = (1e-9f64, 1e9f64);
+    for _ in 0..100 {
+        let middle = (low * high).sqrt();
+        if trigamma(middle) > value { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// The probability of a value of Student's t so far from 0, both ways together.
+pub(super) fn student_two_sided(t: f64, freedom: f64) -> f64 {
+    beta_reg(freedom / 2.0, 0.5, freedom / (freedom + t * t))
+}
+
+/// The distance from 0 that has this probability, both ways together.
+pub(super) fn student_quantile(level: f64, freedom: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    while student_two_sided(high, freedom) > level && high < 1e12 {
+        (low, high) = (high, high * 2.0);
+    }
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if student_two_sided(middle, freedom) > level { low = middle } else { high = middle }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-3 * b.abs().max(1.0), "{a} is not {b}");
+    }
+
+    #[test]
+    fn tables_agree() {
+        // Any table of Student's t.
+        near(student_quantile(0.05, 4.0), 2.776);
+        near(student_quantile(0.01, 10.0), 3.169);
+        near(student_quantile(0.05, 1000.0), 1.962);
+        // Abramowitz and Stegun, table 6.1: trigamma(1) = π²/6, trigamma(2) = π²/6 - 1.
+        near(trigamma(1.0), 1.644_934);
+        near(trigamma(2.0), 0.644_934);
+        near(trigamma_inverse(0.644_934), 2.0);
+    }
+
+    #[test]
+    fn equal_dispersions_are_worth_many_runs() {
+        let alone = Dispersion::fit(&[1.0; 3], 4.0);
+        assert_eq!(alone.freedom, 4.0);
+        let many = Dispersion::fit(&[2.0; 50], 4.0);
+        assert_eq!(many.freedom, 4.0 + MOST_FREEDOM);
+        assert!(many.of(|| 2.0) > 1.5, "runs differ more than sampling makes them");
+        assert!(many.of(|| 0.0) >= 1.0);
+    }
+}

@@ -1,0 +1,136 @@
+//! Several profiles as one: every path of labels, and what each run counted there.
+
+use pyrograph_profile::{
+    Frame, FrameId, NodeId, Profile, Sample, StackId, StringId, Tree, ValueType,
+};
+
+use super::{DiffError, Run};
+
+/// Brings runs into one profile whose frames are the labels of their trees. Run `i` goes into the
+/// column that `column_of` names, of `value_types`.
+pub(super) fn unite(
+    runs: &[Run<'_>],
+    value_types: Vec<ValueType>,
+    column_of: impl Fn(usize) -> usize,
+    strip_addresses: bool,
+) -> Profile {
+    let decimals = value_types.first().map_or(0, |of| of.decimals);
+    let mut union = Profile::new(value_types);
+    // One frame a label: the first that has it tells its kind and module.
+    let mut frame_of: Vec<Option<FrameId>> = Vec::new();
+    let mut values = vec![0; union.value_types.len()];
+    for (index, run) in runs.iter().enumerate() {
+        let names = Names::new(&mut union, run.tree, strip_addresses);
+        frame_of.resize(union.strings.len(), None);
+        let factor = 10u64
+            .saturating_pow(decimals.saturating_sub(run.value_type().decimals).into());
+        let column = column_of(index);
+        let mut stacks = vec![StackId::ROOT; run.tree.len()];
+        let counted = run.tree.self_values(run.column);
+        for node in std::iter::once(NodeId::ROOT).chain(run.tree.nodes()) {
+            if node != NodeId::ROOT {
+                let name = names.get(run.tree.name_id(node));
+                let frame = match frame_of[name.index()] {
+                    Some(frame) => frame,
+                    None => {
+                        let frame = label(&mut union, run, node, name);
+                        // Modules are interned, too.
+                        frame_of.resize(union.strings.len(), None);
+                        *frame_of[name.index()].insert(frame)
+                    }
+                };
+                let parent = stacks[run.tree.parent(node).index()];
+                stacks[node.index()] = union.stacks.intern(parent, frame);
+            }
+            let value = counted[node.index()].saturating_mul(factor);
+            if value > 0 {
+                values[column] = value;
+                union.push(Sample::new(stacks[node.index()]), &values);
+                values[column] = 0;
+            }
+        }
+    }
+    union
+}
+
+/// The frame that stands for a label.
+fn label(union: &mut Profile, run: &Run<'_>, node: NodeId, name: StringId) -> FrameId {
+    let module = run.tree.frame(node).map_or("", |frame| {
+        let frame = run.profile.frames.get(frame);
+        run.profile.strings.get(frame.module)
+    });
+    let module = union.strings.intern(module);
+    let kind = run.tree.kind(node);
+    union.frames.intern(Frame { module, ..Frame::named(name, kind) })
+}
+
+/// The value type that all runs have, with the finest decimals among them.
+pub(super) fn common_value_type(runs: &[Run<'_>]) -> Result<ValueType, DiffError> {
+    let mut common = runs.first().ok_or(DiffError::NoRuns)?.value_type().clone();
+    for run in runs {
+        let of = run.value_type();
+        if (&of.name, &of.unit) != (&common.name, &common.unit) {
+            let words = |of: &ValueType| format!("{} ({})", of.name, of.unit);
+            return Err(DiffError::DifferentValues(words(&common), words(of)));
+        }
+        common.decimals = common.decimals.max(of.decimals);
+    }
+    Ok(common)
+}
+
+/// The names of a tree, in the union's table.
+struct Names(Vec<StringId>);
+
+impl Names {
+    fn new(union: &mut Profile, tree: &Tree, strip_addresses: bool) -> Self {
+        let mut stripped = String::new();
+        let intern = |name: &str| {
+            if strip_addresses && name.contains("0x") {
+                stripped.clear();
+                strip(name, &mut stripped);
+                union.strings.intern(&stripped)
+            } else {
+                union.strings.intern(name)
+            }
+        };
+        Self(tree.names.iter().map(intern).collect())
+    }
+
+    fn get(&self, name: StringId) -> StringId {
+        self.0[name.index()]
+    }
+}
+
+/// Every hexadecimal number `0x…` becomes the text `0x...`.
+fn strip(name: &str, out: &mut String) {
+    let mut rest = name;
+    while let Some(at) = rest.find("0x") {
+        let digits = &rest[at + 2..];
+        let end = digits.bytes().take_while(u8::is_ascii_hexdigit).count();
+        out.push_str(&rest[..at + 2]);
+        if end > 0 {
+            out.push_str("...");
+        }
+        rest = &digits[end..];
+    }
+    out.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_become_dots() {
+        let check = |name, expect: &str| {
+            let mut out = String::new();
+            strip(name, &mut out);
+            assert_eq!(out, expect);
+        };
+        check("libc.so+0x1fA", "libc.so+0x...");
+        check("[0xabc] to [0xDEF]", "[0x...] to [0x...]");
+        check("0x", "0x");
+        check("0xé0x0", "0xé0x...");
+        check("main", "main");
+    }
+}

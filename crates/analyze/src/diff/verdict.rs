@@ -1,0 +1,128 @@
+//! Which of many changes count.
+//!
+//! Of a thousand frames that did not change, fifty would look changed at 95 %. So the level is
+//! lowered until of those that are called changed at most 5 % did not (Benjamini and Hochberg,
+//! 1995; it holds for frames that contain each other, too: Benjamini and Yekutieli, 2001). Items
+//! with so few samples that no change of theirs could count are not counted either (Tarone, 1990).
+//! The bounds of changes are those of the lowered level, as is right for what was picked from many
+//! (Benjamini and Yekutieli, 2005).
+
+use super::noise::{Bar, Estimate, Sampling};
+use super::spread::Dispersion;
+use super::{DiffOptions, Rows};
+
+/// What became of an item.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing that chance does not explain.
+    #[default]
+    Noise,
+    /// It takes more than before.
+    More,
+    /// It takes less than before.
+    Less,
+}
+
+/// How a family of items was judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Family {
+    /// How many have samples enough that a change could be told.
+    pub tested: usize,
+    /// How many have changed.
+    pub changed: usize,
+    /// The chance that a change must not exceed to count.
+    pub level: f64,
+}
+
+/// From this many samples a run on, an item helps to tell how much runs differ.
+const ENOUGH_SAMPLES: f64 = 10.0;
+
+/// Judges the items of one family.
+#[derive(Clone, Debug)]
+pub(super) struct Judge {
+    sampling: Sampling,
+    dispersion: Dispersion,
+    bar: Bar,
+    pub(super) family: Family,
+    /// The chance of each item's change; 1 for those that were not tested.
+    chances: Vec<f64>,
+}
+
+impl Judge {
+    pub(super) fn new(sampling: Sampling, rows: &Rows, options: &DiffOptions) -> Self {
+        let dispersion = dispersion(&sampling, rows);
+        let level = (1.0 - options.confidence).clamp(1e-12, 1.0);
+        let mut chances = vec![1.0; rows.len()];
+        let mut tested = Vec::new();
+        for (item, chance) in chances.iter_mut().enumerate() {
+            let row = rows.row(item);
+            if sampling.least_chance(row) <= level {
+                *chance = sampling.chance(row, &dispersion);
+                tested.push(*chance);
+            }
+        }
+        let of = if options.each { level } else { false_discovery_level(&mut tested, level) };
+        let bar = Bar::new(of, &dispersion);
+        let changed = chances.iter().filter(|&&chance| chance <= of).count();
+        let family = Family { tested: tested.len(), changed, level: of };
+        Self { sampling, dispersion, bar, family, chances }
+    }
+
+    pub(super) fn verdicts(&self, rows: &Rows) -> Vec<Verdict> {
+        (0..rows.len()).map(|item| self.verdict(item, rows.row(item))).collect()
+    }
+
+    fn verdict(&self, item: usize, row: &[u64]) -> Verdict {
+        match self.sampling.change(row) {
+            _ if self.chances[item] > self.family.level => Verdict::Noise,
+            change if change > 0.0 => Verdict::More,
+            change if change < 0.0 => Verdict::Less,
+            _ => Verdict::Noise,
+        }
+    }
+
+    pub(super) fn estimate(&self, row: &[u64]) -> Estimate {
+        self.sampling.estimate(row, &self.dispersion, &self.bar)
+    }
+}
+
+fn dispersion(sampling: &Sampling, rows: &Rows) -> Dispersion {
+    let own = sampling.freedom();
+    if own == 0.0 {
+        return Dispersion::SAMPLING;
+    }
+    let least = ENOUGH_SAMPLES * sampling.runs() as f64;
+    let items: Vec<f64> = (0..rows.len())
+        .map(|item| sampling.dispersion(rows.row(item)))
+        .filter(|&(_, samples)| samples >= least)
+        .map(|(dispersion, _)| dispersion)
+        .collect();
+    Dispersion::fit(&items, own)
+}
+
+/// The level at which the share of false ones among those that pass is `share` at most; that of a
+/// single one, if none passes.
+fn false_discovery_level(chances: &mut [f64], share: f64) -> f64 {
+    chances.sort_unstable_by(f64::total_cmp);
+    let count = chances.len().max(1) as f64;
+    let passing = (1..=chances.len()).rev().find(|&k| chances[k - 1] <= share * k as f64 / count);
+    share * passing.unwrap_or(1) as f64 / count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_level_follows_what_passes() {
+        // The example of Benjamini and Hochberg, 1995, section 3.2: four of fifteen pass.
+        let mut chances = [
+            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
+            0.5719, 0.6528, 0.7590, 1.0,
+        ];
+        let level = false_discovery_level(&mut chances, 0.05);
+        assert_eq!(chances.iter().filter(|&&chance| chance <= level).count(), 4);
+        assert_eq!(false_discovery_level(&mut [0.5, 0.9], 0.05), 0.025);
+        assert_eq!(false_discovery_level(&mut [], 0.05), 0.05);
+    }
+}

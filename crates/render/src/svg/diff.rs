@@ -1,0 +1,435 @@
+//! The picture of a comparison: a flame graph of the side after, or before, coloured by change.
+//!
+//! It has the structure of a flame graph. Each frame has its place on the other side beside its
+//! own, in `data-other`; where a stack stood that is not on this side, a dashed box of a few pixels
+//! stands in for it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use pyrograph_analyze::{DiffFrame, DiffGraph, Measure, Scale, Span, Verdict};
+
+use super::details::Details;
+use super::page::Page;
+use super::{DIFF_SCRIPT, number, script, write_encoded};
+use crate::palette::{Paint, hash, without_mark};
+use crate::text::escape;
+use crate::units::write_integer;
+use crate::{ChangeColors, MinWidth, Rgb, SvgOptions};
+
+/// What the picture of a comparison has beside the options of every flame graph.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiffStyle {
+    /// The colours for more and for less.
+    pub colors: ChangeColors,
+    /// The side that gives the widths at first.
+    pub view: View,
+}
+
+/// A side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// The side before.
+    Before,
+    /// The side after.
+    #[default]
+    After,
+}
+
+impl View {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::After => "after",
+        }
+    }
+}
+
+/// Positions are whole numbers up to this; see `FINEST` in `frames.rs`.
+const SPAN: u64 = 1_000_000;
+/// Narrower frames have no gap at their left; in pixels.
+const GAP_FROM: f64 = 3.0;
+/// Stacks that are not on this side have a box if they are at least so wide on the other; in
+/// pixels. So wide is the box, too.
+const ABSENT_FROM: f64 = 3.0;
+const ABSENT_WIDTH: f64 = 6.0;
+/// Room left and right of text, in pixels.
+const PADDING: f64 = 3.0;
+/// Changes that count are at least so strong in colour, however small beside the largest.
+const LEAST_STRENGTH: f64 = 0.3;
+
+/// Writes the picture of a comparison.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn diff_svg(
+    graph: &DiffGraph,
+    options: &SvgOptions,
+    style: DiffStyle,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let picture = Picture::new(graph, options, style);
+    let id = id(graph, options, style);
+    let page = Page::new(options, &id);
+    let mut text = String::with_capacity(400 * graph.frames.len() + 25_000);
+    let legend = picture.legend();
+    let notice = picture.notice();
+    let footer = page.footer(&legend, &notice);
+    page.open(&mut text, &picture.summary(), footer.height + picture.height());
+    page.style(&mut text, &picture.paints, &legend);
+    picture.style(&mut text, &page);
+    page.head(&mut text);
+    picture.write(&mut text, &page);
+    page.foot(&mut text, &footer, picture.height());
+    if !options.embed {
+        script(&mut text, DIFF_SCRIPT);
+    }
+    text.push_str("</svg>\n");
+    write_encoded(&text, options, out)
+}
+
+/// A class for this picture and no other.
+fn id(graph: &DiffGraph, options: &SvgOptions, style: DiffStyle) -> String {
+    let mut sum = hash(format!("{options:?}{style:?}{:?}", graph.options).as_bytes());
+    for frame in &graph.frames {
+        for part in [frame.name.0.into(), frame.before.value, frame.after.start, frame.after.value] {
+            sum = (sum.rotate_left(5) ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+    for name in graph.names.iter() {
+        sum = sum.rotate_left(5) ^ hash(name.as_bytes());
+    }
+    format!("p{:08x}", hash(&sum.to_le_bytes()) >> 32)
+}
+
+struct Picture<'a> {
+    graph: &'a DiffGraph,
+    options: &'a SvgOptions,
+    style: DiffStyle,
+    details: Details<'a>,
+    /// The distinct paints, in a fixed order.
+    paints: Vec<Paint>,
+    /// The paint of each frame.
+    paint_of: Vec<u32>,
+}
+
+impl<'a> Picture<'a> {
+    fn new(graph: &'a DiffGraph, options: &'a SvgOptions, style: DiffStyle) -> Self {
+        let chosen: Vec<Paint> =
+            graph.frames.iter().map(|frame| paint(graph, options, style, frame)).collect();
+        let mut index: BTreeMap<Paint, u32> = chosen.iter().map(|&paint| (paint, 0)).collect();
+        for (place, number) in index.values_mut().enumerate() {
+            *number = place as u32;
+        }
+        Self {
+            graph,
+            options,
+            style,
+            details: Details::new(graph, options),
+            paint_of: chosen.iter().map(|paint| index[paint]).collect(),
+            paints: index.into_keys().collect(),
+        }
+    }
+
+    fn height(&self) -> f64 {
+        f64::from(self.graph.rows) * self.options.row_height
+    }
+
+    fn summary(&self) -> String {
+        let mut text = String::new();
+        write_integer(&mut text, self.graph.family.changed as u64);
+        text.push_str(" of ");
+        write_integer(&mut text, self.graph.frames.len() as u64 + self.graph.narrow);
+        text.push_str(" frames changed");
+        text
+    }
+
+    fn legend(&self) -> Vec<(Paint, &'static str)> {
+        let sign = if self.options.negate { -1.0 } else { 1.0 };
+        let paint = |share: f64| self.style.colors.paint(share * sign);
+        let hatched = |share: f64| Paint { hatched: true, ..paint(share) };
+        let mut legend = vec![(paint(-1.0), "less"), (paint(0.0), "same, or within noise")];
+        legend.push((paint(1.0), "more than before"));
+        let any = |absent: fn(&DiffFrame) -> bool| {
+            let shown = |frame: &DiffFrame| frame.verdict != Verdict::Noise && absent(frame);
+            self.graph.frames.iter().any(shown)
+        };
+        if any(|frame| frame.before.value == 0) {
+            legend.push((hatched(1.0), "new"));
+        }
+        if any(|frame| frame.after.value == 0) {
+            legend.push((hatched(-1.0), "gone"));
+        }
+        legend
+    }
+
+    /// What colours, widths and omissions mean, in a line.
+    fn notice(&self) -> String {
+        let graph = self.graph;
+        let of = match graph.options.measure {
+            Measure::Total => "",
+            Measure::OwnSelf => " by self",
+        };
+        let mut text = format!("widths: {}; ", self.style.view.name());
+        write_integer(&mut text, graph.family.changed as u64);
+        text.push_str(&format!(" frames changed{of} beyond noise, "));
+        self.details.largest(&mut text);
+        if graph.narrow > 0 {
+            text.push_str("; ");
+            write_integer(&mut text, graph.narrow);
+            let limit = match self.options.min_width {
+                MinWidth::Pixels(pixels) => format!("{pixels} px"),
+                MinWidth::Percent(percent) => format!("{percent} %"),
+            };
+            text.push_str(&format!(" narrower than {limit} not drawn"));
+        }
+        text
+    }
+
+    /// The colours of what stands in for absent stacks.
+    fn style(&self, out: &mut String, page: &Page<'_>) {
+        out.push_str(&format!(
+            "<style>.{id} .absent{{stroke:#55555c;fill:#fff;fill-opacity:.55}}\
+             @media (prefers-color-scheme:dark){{\
+             .{id} .absent{{stroke:#d5d5da;fill:#17171b}}}}</style>\n",
+            id = page.id
+        ));
+    }
+
+    fn sides(&self, frame: &DiffFrame) -> (Span, Span) {
+        match self.style.view {
+            View::Before => (frame.before, frame.after),
+            View::After => (frame.after, frame.before),
+        }
+    }
+
+    fn widths(&self) -> (u64, u64) {
+        let (before, after) = self.graph.widths;
+        match self.style.view {
+            View::Before => (before, after),
+            View::After => (after, before),
+        }
+    }
+
+    fn row_top(&self, depth: u32) -> f64 {
+        let row = if self.options.inverted { depth } else { self.graph.rows - 1 - depth };
+        f64::from(row) * self.options.row_height
+    }
+
+    fn write(&self, out: &mut String, page: &Page<'_>) {
+        let width = self.options.frames_width();
+        self.patterns(out, page, SPAN as f64 / width);
+        out.push_str("<svg class=\"frames\" x=\"");
+        number(out, SvgOptions::MARGIN);
+        out.push_str("\" y=\"");
+        number(out, page.top);
+        out.push_str("\" width=\"");
+        number(out, width);
+        out.push_str("\" height=\"");
+        number(out, self.height());
+        out.push_str(&format!("\" viewBox=\"0 0 {SPAN} "));
+        number(out, self.height());
+        out.push_str("\" preserveAspectRatio=\"none\" stroke-width=\"");
+        number(out, (self.options.row_height - 1.0).max(1.0));
+        out.push_str(&format!("\" data-view=\"{}\">\n", self.style.view.name()));
+        let frames = &self.graph.frames;
+        let mut first = 0;
+        while first < frames.len() {
+            let depth = frames[first].depth;
+            let length = frames[first..].partition_point(|frame| frame.depth <= depth);
+            self.row(out, page, first..first + length);
+            first += length;
+        }
+        out.push_str("</svg>\n");
+        self.write_text(out, page);
+    }
+
+    /// White stripes over the paints of what is new or gone.
+    fn patterns(&self, out: &mut String, page: &Page<'_>, scale: f64) {
+        for (index, paint) in self.paints.iter().enumerate().filter(|(_, paint)| paint.hatched) {
+            for (suffix, base) in [("", paint.light), ("d", paint.dark)] {
+                let id = format!("{}-{index}{suffix}", page.id);
+                let transform = format!("scale({scale} 1) rotate(45)");
+                out.push_str(&stripes(&id, " class=\"hatch\"", base, &transform));
+            }
+        }
+    }
+
+    fn row(&self, out: &mut String, page: &Page<'_>, range: std::ops::Range<usize>) {
+        let depth = self.graph.frames[range.start].depth;
+        let middle = self.row_top(depth) + (self.options.row_height - 1.0).max(1.0) / 2.0;
+        out.push_str("<g transform=\"translate(0 ");
+        number(out, middle);
+        out.push_str(")\">\n");
+        let mut frames: Vec<(u32, usize)> =
+            range.map(|index| (self.paint_of[index], index)).collect();
+        frames.sort_unstable();
+        for group in frames.chunk_by(|a, b| a.0 == b.0) {
+            let index = group[0].0;
+            let paint = self.paints[index as usize];
+            out.push_str(&format!("<g class=\"c{index}"));
+            if paint.light.ink() == Rgb::WHITE {
+                out.push_str(" white");
+            }
+            if paint.hatched {
+                out.push_str(&format!("\" stroke=\"url(#{}-{index})\">", page.id));
+            } else {
+                out.push_str(&format!("\" stroke=\"{}\">", paint.light));
+            }
+            for &(_, index) in group {
+                self.frame(out, &self.graph.frames[index]);
+            }
+            out.push_str("</g>\n");
+        }
+        out.push_str("</g>\n");
+    }
+
+    fn name(&self, frame: &DiffFrame) -> &'a str {
+        if frame.depth == 0 { "all" } else { without_mark(self.graph.names.get(frame.name)) }
+    }
+
+    fn frame(&self, out: &mut String, frame: &DiffFrame) {
+        let (here, there) = self.sides(frame);
+        let widths = self.widths();
+        out.push_str("<path d=\"");
+        place(out, here, widths.0);
+        out.push_str("\" data-other=\"");
+        place(out, there, widths.1);
+        out.push_str("\"><title>");
+        if !self.options.name_type.is_empty() {
+            escape(out, &self.options.name_type);
+            out.push(' ');
+        }
+        escape(out, self.name(frame));
+        self.details.write(out, frame);
+        let module = self.graph.names.get(frame.module);
+        if !module.is_empty() {
+            out.push('\n');
+            escape(out, module);
+        }
+        out.push_str("</title></path>");
+    }
+
+    /// The gaps between neighbours, what stands in for absent stacks, and names where they fit.
+    fn write_text(&self, out: &mut String, page: &Page<'_>) {
+        let widths = self.widths();
+        let pixels = self.options.frames_width();
+        let scale = pixels / widths.0 as f64;
+        out.push_str(&format!(
+            "<g class=\"text\" pointer-events=\"none\" fill=\"{}\" transform=\"translate(10 ",
+            Rgb::INK
+        ));
+        number(out, page.top);
+        out.push_str(&format!(")\">\n<path class=\"gap\" stroke=\"{}\" d=\"", page.gap()));
+        let height = (self.options.row_height - 1.0).max(1.0);
+        for frame in &self.graph.frames {
+            let (here, _) = self.sides(frame);
+            let x = here.start as f64 * scale;
+            if here.value as f64 * scale >= GAP_FROM && x > 0.0 {
+                out.push('M');
+                number(out, x);
+                out.push(' ');
+                number(out, self.row_top(frame.depth));
+                out.push('v');
+                number(out, height);
+            }
+        }
+        out.push_str("\"/>\n");
+        self.absent(out, pixels);
+        let baseline = height / 2.0 + 0.36 * self.options.font_size;
+        let dark_ink = self.paints.iter().any(|paint| paint.light.ink() != paint.dark.ink());
+        for (index, frame) in self.graph.frames.iter().enumerate() {
+            let (here, _) = self.sides(frame);
+            let width = here.value as f64 * scale;
+            let Some(text) = page.metrics().fit(self.name(frame), width - 2.0 * PADDING) else {
+                continue;
+            };
+            out.push_str("<text x=\"");
+            number(out, here.start as f64 * scale + PADDING);
+            out.push_str("\" y=\"");
+            number(out, self.row_top(frame.depth) + baseline);
+            out.push('"');
+            let paint = self.paints[self.paint_of[index] as usize];
+            if !dark_ink && paint.light.ink() == Rgb::WHITE {
+                out.push_str(" fill=\"#fff\"");
+            }
+            out.push('>');
+            escape(out, &text);
+            out.push_str("</text>\n");
+        }
+        out.push_str("</g>\n");
+    }
+
+    /// A narrow dashed box where a stack stood that is not on this side. The script has the same
+    /// rule.
+    fn absent(&self, out: &mut String, pixels: f64) {
+        let widths = self.widths();
+        out.push_str("<path class=\"absent\" stroke=\"#55555c\" fill=\"#fff\" fill-opacity=\".55\" \
+                      stroke-dasharray=\"2 1.5\" d=\"");
+        let height = (self.options.row_height - 1.0).max(1.0);
+        for frame in &self.graph.frames {
+            let (here, there) = self.sides(frame);
+            let (caller, _) = self.sides(&self.graph.frames[frame.parent as usize]);
+            let wide = there.value as f64 * pixels / widths.1 as f64 >= ABSENT_FROM;
+            if here.value > 0 || caller.value == 0 || !wide {
+                continue;
+            }
+            let x = here.start as f64 * pixels / widths.0 as f64 - ABSENT_WIDTH / 2.0;
+            out.push('M');
+            number(out, x.clamp(0.5, pixels - ABSENT_WIDTH - 0.5));
+            out.push(' ');
+            number(out, self.row_top(frame.depth) + 0.5);
+            out.push_str(&format!("h{ABSENT_WIDTH}v"));
+            number(out, height - 1.0);
+            out.push_str(&format!("h-{ABSENT_WIDTH}z"));
+        }
+        out.push_str("\"/>\n");
+    }
+}
+
+fn paint(graph: &DiffGraph, options: &SvgOptions, style: DiffStyle, frame: &DiffFrame) -> Paint {
+    let sign = match frame.verdict {
+        Verdict::Noise => 0.0,
+        Verdict::More => 1.0,
+        Verdict::Less => -1.0,
+    };
+    let size = frame.estimate.change().abs() / graph.largest.max(f64::MIN_POSITIVE);
+    // Small changes are told apart better so.
+    let strength = size.sqrt().clamp(LEAST_STRENGTH, 1.0);
+    let sign = if options.negate { -sign } else { sign };
+    let paint = style.colors.paint(sign * strength);
+    let one_sided = frame.before.value == 0 || frame.after.value == 0;
+    Paint { hatched: one_sided && frame.verdict != Verdict::Noise, ..paint }
+}
+
+/// Writes where a frame stands, as a path.
+fn place(out: &mut String, span: Span, width: u64) {
+    let position = |value: u64| {
+        // Rounded, and exact.
+        let scaled = u128::from(value.min(width)) * u128::from(SPAN) + u128::from(width) / 2;
+        (scaled / u128::from(width)) as u64
+    };
+    let start = position(span.start);
+    let end = position(span.start.saturating_add(span.value));
+    let mut buffer = itoa::Buffer::new();
+    out.push('M');
+    out.push_str(buffer.format(start));
+    out.push_str(" 0h");
+    let length = if span.value == 0 { 0 } else { end.saturating_sub(start).max(1) };
+    out.push_str(buffer.format(length));
+}
+
+/// A pattern of light stripes.
+pub(super) fn stripes(id: &str, class: &str, base: Rgb, transform: &str) -> String {
+    format!(
+        "<pattern{class} id=\"{id}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
+         patternTransform=\"{transform}\"><rect width=\"6\" height=\"6\" fill=\"{base}\"/>\
+         <path d=\"M0 0v6\" stroke=\"#fff\" stroke-opacity=\".5\" stroke-width=\"3\"/></pattern>\n"
+    )
+}
+
+/// Whether values are compared as they are.
+pub(super) fn by_values(graph: &DiffGraph) -> bool {
+    graph.options.scale == Scale::Values
+}
