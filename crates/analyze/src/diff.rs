@@ -13,7 +13,7 @@ mod union;
 mod verdict;
 mod weight;
 
-use pyrograph_profile::{LabelOptions, Profile, ProcessLabel, Tree, ValueType};
+use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree, ValueType};
 
 pub use functions::FunctionChange;
 pub use layout::{DiffFrame, DiffGraph, Span};
@@ -154,7 +154,11 @@ pub struct Diff {
 /// # Errors
 ///
 /// When there is none on a side, when they count different things, or when nothing was counted.
-pub fn diff(before: &[Run<'_>], after: &[Run<'_>], options: &DiffOptions) -> Result<Diff, DiffError> {
+pub fn diff(
+    before: &[Run<'_>],
+    after: &[Run<'_>],
+    options: &DiffOptions,
+) -> Result<Diff, DiffError> {
     if before.is_empty() || after.is_empty() {
         return Err(DiffError::NoRuns);
     }

@@ -5,6 +5,7 @@
 // `eprintln!` panics where standard error is full or closed: `say!` does not.
 #![deny(clippy::print_stderr)]
 
+mod diff;
 mod filters;
 mod flamegraph;
 mod fold;
@@ -43,6 +44,7 @@ enum Verb {
     Record(record::Args),
     Fold(Box<fold::Args>),
     Flamegraph(Box<flamegraph::Args>),
+    Diff(Box<diff::Args>),
     Info(info::Args),
     Formats(reading::FormatsArgs),
     Completions(manual::CompletionArgs),
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Record(args) => record::run(args),
         Verb::Fold(args) => fold::run(*args),
         Verb::Flamegraph(args) => flamegraph::run(*args),
+        Verb::Diff(args) => diff::run(*args),
         Verb::Info(args) => info::run(args),
         Verb::Formats(args) => reading::formats(args),
         Verb::Completions(args) => manual::completions(args),

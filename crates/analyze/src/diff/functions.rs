@@ -52,9 +52,9 @@ pub(super) fn functions(
             let node = (*node)?;
             let row = rows.row(name);
             let (before, after) = rows.sums(name, sampling.before());
-            let module = tree.frame(node).map_or("", |frame| {
-                profile.strings.get(profile.frames.get(frame).module)
-            });
+            let module = tree
+                .frame(node)
+                .map_or("", |frame| profile.strings.get(profile.frames.get(frame).module));
             Some(FunctionChange {
                 name: tree.names.get(StringId::from_index(name)).to_owned(),
                 module: module.to_owned(),

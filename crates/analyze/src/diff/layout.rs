@@ -133,9 +133,10 @@ impl Diff {
         after: Span,
     ) -> DiffFrame {
         let id = NodeId::from_index(node);
-        let module = self.tree.frame(id).map_or("", |frame| {
-            self.profile.strings.get(self.profile.frames.get(frame).module)
-        });
+        let module = self
+            .tree
+            .frame(id)
+            .map_or("", |frame| self.profile.strings.get(self.profile.frames.get(frame).module));
         let row = self.rows.row(node);
         DiffFrame {
             name: names.intern(self.tree.name(id)),

@@ -8,9 +8,10 @@
 //! are larger by `1 / (1 - p)` make a binomial of the same mean share and variance, and the test
 //! that of Pearson for two by two cells. Above one half, what is *not* in the item is compared.
 //!
-//! The test is exact, that is, it errs at most as often as it says. The bound of the interval that is next to 0 is the
-//! test's own, so that an interval is clear of 0 exactly where the test finds a change. The other
-//! bound joins the score intervals of both sides (Newcombe, 1998, method 10; "MOVER").
+//! The test is exact, that is, it errs at most as often as it says. The bounds of a change join the
+//! score intervals of both sides (Newcombe, 1998, method 10). Where these and the test do not agree
+//! about 0, the bound next to it is the test's own: an interval is clear of 0 exactly where the test
+//! finds a change.
 //!
 //! Several runs a side tell more: how much runs differ beyond sampling. The dispersion of each
 //! item is drawn towards that of all (Smyth, 2004), so that three runs suffice; counts are divided
@@ -123,8 +124,7 @@ impl Sampling {
             let share = if all > 0.0 { (samples[0] + samples[1]) / all } else { 0.0 };
             counts.flipped = share > 0.5;
             if counts.flipped {
-                counts.samples =
-                    [0, 1].map(|side| (exposure[side] - samples[side]).max(0.0));
+                counts.samples = [0, 1].map(|side| (exposure[side] - samples[side]).max(0.0));
             }
             counts.stretch = 1.0 / (1.0 - share.min(1.0 - share)).max(0.5);
         }
@@ -253,21 +253,24 @@ impl Counts {
             return (f64::NEG_INFINITY, f64::INFINITY);
         }
         let (rising, fell) = self.rising();
-        // The largest share after that would have made this a chance.
+        let rate = |side: usize| rising.samples[side] / rising.exposure[side];
+        let score = |side: usize| {
+            let (samples, exposure) =
+                (rising.samples[side] / factor, rising.exposure[side] / factor);
+            score_interval(samples, exposure, bar.normal, scale)
+        };
+        let (scores, rates) = ([score(0), score(1)], [rate(0), rate(1)]);
+        let change = rates[1] - rates[0];
+        let far = change + (scores[1].1 - rates[1]).hypot(rates[0] - scores[0].0);
+        let near = change - (rates[1] - scores[1].0).hypot(scores[0].1 - rates[0]);
+        // Where the test and the score intervals do not agree about 0, the test's own bound: the
+        // largest share after that would have made this a chance, as a change of the rates that
+        // have this sum of samples.
         let share = rising.binomial(factor).least_share(bar.level / 2.0, rising.share_after());
         let [e0, e1] = rising.exposure;
         let samples = rising.samples[0] + rising.samples[1];
-        // The rates that have this sum of samples and this share of them after.
-        let near = samples * (share / e1 - (1.0 - share) / e0);
-
-        let rate = |side: usize| rising.samples[side] / rising.exposure[side];
-        let score = |side: usize| {
-            let (samples, exposure) = (rising.samples[side] / factor, rising.exposure[side] / factor);
-            score_interval(samples, exposure, bar.normal, scale)
-        };
-        let up = score(1).1 - rate(1);
-        let down = rate(0) - score(0).0;
-        let far = rate(1) - rate(0) + up.hypot(down);
+        let tested = samples * (share / e1 - (1.0 - share) / e0);
+        let near = if (tested > 0.0) == (near > 0.0) { near } else { tested };
         if fell { (-far, -near) } else { (near, far) }
     }
 }

@@ -28,9 +28,7 @@ impl Program {
     /// Functions in a tree of several levels, whose times are spread over three orders of size.
     fn new(stacks: usize) -> Self {
         let mut random = Random(7);
-        let stack = |n: usize| {
-            format!("main;part{};step{};work{n};leaf{}", n % 7, n % 31, n % 13)
-        };
+        let stack = |n: usize| format!("main;part{};step{};work{n};leaf{}", n % 7, n % 31, n % 13);
         Self((0..stacks).map(|n| (stack(n), 10f64.powf(3.0 * random.unit()))).collect())
     }
 

@@ -22,8 +22,8 @@ pub(super) fn unite(
     for (index, run) in runs.iter().enumerate() {
         let names = Names::new(&mut union, run.tree, strip_addresses);
         frame_of.resize(union.strings.len(), None);
-        let factor = 10u64
-            .saturating_pow(decimals.saturating_sub(run.value_type().decimals).into());
+        let factor =
+            10u64.saturating_pow(decimals.saturating_sub(run.value_type().decimals).into());
         let column = column_of(index);
         let mut stacks = vec![StackId::ROOT; run.tree.len()];
         let counted = run.tree.self_values(run.column);

@@ -62,7 +62,11 @@ pub(super) fn sample_value(
         }
     }
     let squares: f64 = values.iter().map(|&value| (value as f64).powi(2)).sum();
-    if total == 0 { (one, SampleBasis::Spread) } else { (squares / total as f64, SampleBasis::Spread) }
+    if total == 0 {
+        (one, SampleBasis::Spread)
+    } else {
+        (squares / total as f64, SampleBasis::Spread)
+    }
 }
 
 /// The greatest common divisor; that of 0 and a number is the number.

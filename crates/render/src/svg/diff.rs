@@ -93,7 +93,8 @@ pub fn diff_svg(
 fn id(graph: &DiffGraph, options: &SvgOptions, style: DiffStyle) -> String {
     let mut sum = hash(format!("{options:?}{style:?}{:?}", graph.options).as_bytes());
     for frame in &graph.frames {
-        for part in [frame.name.0.into(), frame.before.value, frame.after.start, frame.after.value] {
+        for part in [frame.name.0.into(), frame.before.value, frame.after.start, frame.after.value]
+        {
             sum = (sum.rotate_left(5) ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
     }
@@ -365,8 +366,10 @@ impl<'a> Picture<'a> {
     /// rule.
     fn absent(&self, out: &mut String, pixels: f64) {
         let widths = self.widths();
-        out.push_str("<path class=\"absent\" stroke=\"#55555c\" fill=\"#fff\" fill-opacity=\".55\" \
-                      stroke-dasharray=\"2 1.5\" d=\"");
+        out.push_str(
+            "<path class=\"absent\" stroke=\"#55555c\" fill=\"#fff\" fill-opacity=\".55\" \
+                      stroke-dasharray=\"2 1.5\" d=\"",
+        );
         let height = (self.options.row_height - 1.0).max(1.0);
         for frame in &self.graph.frames {
             let (here, there) = self.sides(frame);

@@ -107,17 +107,14 @@
   // The side that is shown comes first; a frame that is not on it has no share of the zoomed one.
   var describeAfter = describe;
   describe = function (i) {
-    var lines = details(i);
-    if (widths[i] === 0) { return lines.slice(); }
+    var kept = details(i);
+    if (widths[i] === 0) { return kept.slice(); }
     if (view === "after") { return describeAfter(i); }
-    element = elements[i].pyrographDetails;
-    var kept = lines.slice();
     elements[i].pyrographDetails = [kept[0], kept[2], kept[1]].concat(kept.slice(3));
     var said = describeAfter(i);
     elements[i].pyrographDetails = kept;
     return said;
   };
-  var element;
 
   // Dashed boxes where a stack stands that is not on this side, by the rule of diff.rs.
   var absent = [];

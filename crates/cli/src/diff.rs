@@ -1,0 +1,487 @@
+//! `pyrograph diff`: two profiles, or two groups of them, to what changed between them.
+
+mod table;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use pyrograph_analyze::{
+    Diff, DiffError, DiffOptions, Measure, Run, SampleBasis, Scale, Side, diff, two_columns,
+};
+use pyrograph_format::{Detail, Options, write_folded};
+use pyrograph_profile::{LabelOptions, Profile, Tree};
+use pyrograph_render::{
+    Background, ChangeColors, DiffStyle, MinWidth, SvgOptions, View, diff_svg, svg_message,
+};
+
+use crate::reading::ReadArgs;
+use crate::say::say;
+use crate::streams::{inputs, write_output};
+use table::Table;
+
+/// Exit code when a function takes more than `--fail-over` allows.
+const REGRESSED: u8 = 1;
+/// Exit code with `--fail-over` when there was no comparison.
+const NOT_COMPARED: u8 = 2;
+
+/// Compare profiles: what changed beyond noise, as a table, a picture, or folded stacks
+///
+/// Any inputs that `fold` reads, one file a run. A change counts if chance does not explain it.
+#[derive(clap::Args)]
+#[command(
+    args_override_self = true,
+    override_usage = "pyrograph diff [OPTIONS] <BEFORE> <AFTER>\n       \
+                      pyrograph diff [OPTIONS] --before <FILE>... --after <FILE>...",
+    after_help = "\
+Examples:
+  pyrograph diff before.perf.data after.perf.data            a table of what changed
+  pyrograph diff before.folded after.folded -o diff.svg      a differential flame graph
+  pyrograph diff --before b1 b2 b3 --after a1 a2 a3 -o diff.svg    several runs of each
+  pyrograph diff --absolute --fail-over 2% before after      for continuous integration
+  pyrograph diff --folded -n before.folded after.folded | pyrograph flamegraph > diff.svg
+
+Exit codes: 0 done; 1 failed; 2 bad usage. With --fail-over, as diff(1) has them: 0 nothing takes
+more, 1 something does, 2 they could not be compared."
+)]
+pub struct Args {
+    /// The profile before, and the one after; or one file of folded stacks with two counts
+    #[arg(value_name = "FILE", num_args = 1..=2, required_unless_present = "before")]
+    files: Vec<PathBuf>,
+
+    /// Runs before, one a file
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "after", conflicts_with = "files")]
+    before: Vec<PathBuf>,
+
+    /// Runs after, one a file
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "before", conflicts_with = "files")]
+    after: Vec<PathBuf>,
+
+    /// Where to write: .svg, .folded, .txt, .md or .json; may be repeated [default: a table on
+    /// standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Vec<PathBuf>,
+
+    /// Write folded stacks with two counts on standard output
+    #[arg(long, group = "form")]
+    folded: bool,
+
+    /// Write the picture on standard output
+    #[arg(long, group = "form")]
+    svg: bool,
+
+    /// Write the table as Markdown
+    #[arg(long, group = "form")]
+    markdown: bool,
+
+    /// Write the table as JSON
+    #[arg(long, group = "form")]
+    json: bool,
+
+    /// What of each function is compared: with its callees, or its own
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        default_value = "total",
+        help_heading = "Comparison"
+    )]
+    change: Change,
+
+    /// Compare values as they are: for runs that did the same work [default: shares of the whole]
+    #[arg(long, help_heading = "Comparison")]
+    absolute: bool,
+
+    /// How sure to be, in percent
+    #[arg(long, value_name = "PERCENT", default_value = "95", value_parser = confidence, help_heading = "Comparison")]
+    confidence: f64,
+
+    /// Judge each frame as if it were the only one: of those that did not change, 1 in 20 is called
+    /// changed at 95 %
+    #[arg(long, help_heading = "Comparison")]
+    each: bool,
+
+    /// What one sample counts for in the values [default: as the inputs tell]
+    #[arg(long, value_name = "VALUE", value_parser = above_zero, help_heading = "Comparison")]
+    sample: Option<f64>,
+
+    /// Fail if a function takes more, beyond noise, by over this part of the whole before: 2%
+    #[arg(long, value_name = "PERCENT", value_parser = percent, help_heading = "Comparison")]
+    fail_over: Option<f64>,
+
+    /// Rows of the table at most; 0 for all
+    #[arg(long, value_name = "ROWS", default_value_t = 30, help_heading = "Comparison")]
+    limit: usize,
+
+    /// Take all hexadecimal numbers in names (0x…) for the same one
+    #[arg(short, long, help_heading = "Comparison")]
+    strip_hex: bool,
+
+    /// Bring the first counts of folded output to the total of the second
+    #[arg(short, long, help_heading = "Comparison")]
+    normalize: bool,
+
+    /// The heading
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "Differential Flame Graph",
+        help_heading = "Picture"
+    )]
+    title: String,
+
+    /// A second line below the heading [default: the files]
+    #[arg(long, value_name = "TEXT", help_heading = "Picture")]
+    subtitle: Option<String>,
+
+    /// What is counted, in details [default: what the input says]
+    #[arg(long, value_name = "TEXT", help_heading = "Picture")]
+    countname: Option<String>,
+
+    /// The side that gives the widths at first
+    #[arg(
+        long,
+        value_enum,
+        value_name = "SIDE",
+        default_value = "after",
+        help_heading = "Picture"
+    )]
+    view: ViewArg,
+
+    /// The colours for more and for less: red-blue, or orange-blue for the colour-blind
+    #[arg(long, value_name = "PAIR", default_value = "red-blue", help_heading = "Picture")]
+    colors: ChangeColors,
+
+    /// The colours the other way round
+    #[arg(long, help_heading = "Picture")]
+    negate: bool,
+
+    /// The background: yellow, blue, green, grey, or #rrggbb [default: the reader's, light or dark]
+    #[arg(long, value_name = "COLOUR", help_heading = "Picture")]
+    bgcolors: Option<Background>,
+
+    /// The width in pixels [default: the window's; 1200 where no script runs]
+    #[arg(long, value_name = "PX", value_parser = above_zero, help_heading = "Picture")]
+    width: Option<f64>,
+
+    /// The height of a frame in pixels
+    #[arg(long, value_name = "PX", default_value_t = 18.0, value_parser = above_zero, help_heading = "Picture")]
+    height: f64,
+
+    /// Leave out functions that are narrower on both sides: pixels, or percent of the whole (0.5%)
+    #[arg(long, value_name = "WIDTH", default_value = "0.1", help_heading = "Picture")]
+    minwidth: MinWidth,
+
+    /// The root at the top
+    #[arg(long, help_heading = "Picture")]
+    inverted: bool,
+
+    /// Without XML prolog and script: a still picture with tooltips, to paste into any page
+    #[arg(long, help_heading = "Picture")]
+    embed: bool,
+
+    #[command(flatten)]
+    reading: ReadArgs,
+}
+
+/// What of each function is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Change {
+    /// The samples that end in it or in what it calls.
+    Total,
+    /// The samples that end in it.
+    #[value(name = "self")]
+    OwnSelf,
+}
+
+/// The side that gives the widths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ViewArg {
+    Before,
+    After,
+}
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Svg,
+    Folded,
+    Text,
+    Markdown,
+    Json,
+}
+
+impl Form {
+    /// By a file's ending.
+    fn of(path: &Path) -> anyhow::Result<Self> {
+        Ok(match path.extension().and_then(|ending| ending.to_str()) {
+            Some("svg") => Self::Svg,
+            Some("folded") => Self::Folded,
+            Some("txt") => Self::Text,
+            Some("md") => Self::Markdown,
+            Some("json") => Self::Json,
+            _ => bail!(
+                "{}: unknown format; use a name that ends in .svg, .folded, .txt, .md or .json",
+                path.display()
+            ),
+        })
+    }
+}
+
+/// Compares.
+///
+/// # Errors
+///
+/// When an input cannot be read, they cannot be compared, or an output not be written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match compare(&args) {
+        Err(error) if args.fail_over.is_some() && !crate::is_broken_pipe(&error) => {
+            say!("{error:#}");
+            Ok(ExitCode::from(NOT_COMPARED))
+        }
+        done => done,
+    }
+}
+
+fn compare(args: &Args) -> anyhow::Result<ExitCode> {
+    let outputs = outputs(args)?;
+    let is_folded = |form: &Form| *form == Form::Folded;
+    if args.normalize && !outputs.iter().any(|(_, form)| is_folded(form)) {
+        bail!(
+            "--normalize is for folded output (--folded, -o FILE.folded); else shares are compared"
+        );
+    }
+    let sides = Sides::read(args)?;
+    let (before, after) = sides.runs();
+    for (path, _) in outputs.iter().filter(|(_, form)| is_folded(form)) {
+        let profile = two_columns(&before, &after, args.normalize, args.strip_hex)?;
+        let tree = Tree::new(&profile, &LabelOptions::default());
+        write_output(path.as_deref(), |out| write_folded(&tree, out))?;
+    }
+    if outputs.iter().all(|(_, form)| is_folded(form)) && args.fail_over.is_none() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let diff = match diff(&before, &after, &options(args)) {
+        Ok(diff) => diff,
+        Err(error) => return Err(refuse(args, &outputs, &sides, error)),
+    };
+    for (name, side) in [("before", &diff.before), ("after", &diff.after)] {
+        say_samples(name, side);
+    }
+    let names = sides.names();
+    let table = Table::new(&diff, &names, args.fail_over, args.limit);
+    for (path, form) in &outputs {
+        let path = path.as_deref();
+        match form {
+            Form::Folded => {}
+            Form::Svg => write_output(path, |out| picture(args, &diff, &sides, out))?,
+            Form::Text => write_output(path, |out| table.text(out))?,
+            Form::Markdown => write_output(path, |out| table.markdown(out))?,
+            Form::Json => write_output(path, |out| table.json(out))?,
+        }
+    }
+    let regressed = args.fail_over.is_some() && !table.is_empty();
+    Ok(if regressed { ExitCode::from(REGRESSED) } else { ExitCode::SUCCESS })
+}
+
+/// Where to write what; `None` is standard output.
+fn outputs(args: &Args) -> anyhow::Result<Vec<(Option<PathBuf>, Form)>> {
+    let mut outputs = Vec::new();
+    for path in &args.output {
+        outputs.push((Some(path.clone()), Form::of(path)?));
+    }
+    let asked = match (args.folded, args.svg, args.markdown, args.json) {
+        (true, ..) => Some(Form::Folded),
+        (_, true, ..) => Some(Form::Svg),
+        (_, _, true, _) => Some(Form::Markdown),
+        (.., true) => Some(Form::Json),
+        _ if outputs.is_empty() || args.fail_over.is_some() => Some(Form::Text),
+        _ => None,
+    };
+    outputs.extend(asked.map(|form| (None, form)));
+    Ok(outputs)
+}
+
+fn options(args: &Args) -> DiffOptions {
+    DiffOptions {
+        measure: match args.change {
+            Change::Total => Measure::Total,
+            Change::OwnSelf => Measure::OwnSelf,
+        },
+        scale: if args.absolute { Scale::Values } else { Scale::Shares },
+        confidence: args.confidence,
+        each: args.each,
+        sample: args.sample,
+        strip_addresses: args.strip_hex,
+    }
+}
+
+/// What was read, a profile with its tree and name a run.
+struct Sides {
+    before: Vec<Input>,
+    /// Empty if the only input holds both columns.
+    after: Vec<Input>,
+}
+
+struct Input {
+    name: String,
+    profile: Profile,
+    tree: Tree,
+}
+
+impl Sides {
+    fn read(args: &Args) -> anyhow::Result<Self> {
+        let (before, after) = match &args.files[..] {
+            [] => (&args.before[..], &args.after[..]),
+            [both] => (std::slice::from_ref(both), &[][..]),
+            [before, after, ..] => (std::slice::from_ref(before), std::slice::from_ref(after)),
+        };
+        let read = |paths: &[PathBuf]| {
+            paths.iter().map(|path| Input::read(&args.reading, path)).collect::<Result<Vec<_>, _>>()
+        };
+        let mut sides = Self { before: read(before)?, after: read(after)? };
+        if sides.after.is_empty() {
+            let both = &mut sides.before[0];
+            if !both.profile.is_comparison() {
+                bail!("{} has one count a stack: name a profile to compare it with", both.name);
+            }
+            for of in both.profile.value_types.iter_mut().chain(&mut both.tree.value_types) {
+                "samples".clone_into(&mut of.name);
+            }
+        } else if let Some(both) =
+            sides.before.iter().chain(&sides.after).find(|input| input.profile.is_comparison())
+        {
+            bail!("{} has two counts a stack: it is a comparison already", both.name);
+        }
+        Ok(sides)
+    }
+
+    fn runs(&self) -> (Vec<Run<'_>>, Vec<Run<'_>>) {
+        if self.after.is_empty() {
+            let both = &self.before[0];
+            return (vec![both.run(0)], vec![both.run(1)]);
+        }
+        let [before, after] = [&self.before, &self.after]
+            .map(|side| side.iter().map(|input| input.run(input.profile.shown)).collect());
+        (before, after)
+    }
+
+    /// The files of each side.
+    fn names(&self) -> (String, String) {
+        if self.after.is_empty() {
+            let name = &self.before[0].name;
+            return (format!("first count of {name}"), "second count".to_owned());
+        }
+        let names = |side: &[Input]| match side {
+            [one] => one.name.clone(),
+            [first, .., last] => format!("{} … {} ({} runs)", first.name, last.name, side.len()),
+            [] => String::new(),
+        };
+        (names(&self.before), names(&self.after))
+    }
+}
+
+impl Input {
+    fn read(reading: &ReadArgs, path: &PathBuf) -> anyhow::Result<Self> {
+        // The number of samples behind a value tells how far to trust it.
+        let options = Options { detail: Detail::Samples, ..Options::default() };
+        let (profile, _) = reading.read(inputs(std::slice::from_ref(path))?, options)?;
+        let tree = Tree::new(&profile, &LabelOptions::default());
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let name = if name == "-" { "standard input".to_owned() } else { name };
+        Ok(Self { name, profile, tree })
+    }
+
+    fn run(&self, column: usize) -> Run<'_> {
+        Run { profile: &self.profile, tree: &self.tree, column }
+    }
+}
+
+/// Says what the user would not expect of how samples were counted.
+fn say_samples(name: &str, side: &Side) {
+    if side.total == 0 {
+        say!("there are no samples {name}");
+    } else if side.basis == SampleBasis::Spread {
+        let samples = side.samples.round();
+        say!(
+            "the values {name} do not tell how many samples they are: noise is that of {samples}, \
+             by their spread; --sample VALUE says what one counts for"
+        );
+    }
+}
+
+fn svg_options(args: &Args, sides: &Sides) -> SvgOptions {
+    let subtitle = args.subtitle.clone().unwrap_or_else(|| {
+        let (before, after) = sides.names();
+        format!("before: {before}, after: {after}")
+    });
+    SvgOptions {
+        title: args.title.clone(),
+        subtitle,
+        width: args.width,
+        row_height: args.height,
+        min_width: args.minwidth,
+        count_name: args.countname.clone(),
+        background: args.bgcolors,
+        inverted: args.inverted,
+        negate: args.negate,
+        embed: args.embed,
+        ..SvgOptions::default()
+    }
+}
+
+fn picture(args: &Args, diff: &Diff, sides: &Sides, out: &mut dyn Write) -> io::Result<()> {
+    let options = svg_options(args, sides);
+    let view = match args.view {
+        ViewArg::Before => View::Before,
+        ViewArg::After => View::After,
+    };
+    let graph = diff.graph(options.min_width.share(options.frames_width()));
+    diff_svg(&graph, &options, DiffStyle { colors: args.colors, view }, out)
+}
+
+/// There is nothing to compare: says so in pictures, too.
+fn refuse(
+    args: &Args,
+    outputs: &[(Option<PathBuf>, Form)],
+    sides: &Sides,
+    error: DiffError,
+) -> anyhow::Error {
+    for (path, form) in outputs {
+        if *form == Form::Svg {
+            let options = svg_options(args, sides);
+            let message = error.to_string();
+            let written = write_output(path.as_deref(), |out| svg_message(&message, &options, out));
+            if let Err(error) = written {
+                return error;
+            }
+        }
+    }
+    anyhow::Error::new(error).context("failed to compare")
+}
+
+/// `2%`, `2`, `0.5 %`: as a share.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    match number.parse::<f64>() {
+        Ok(value) if (0.0..=1e6).contains(&value) => Ok(value / 100.0),
+        _ => Err("not a percentage, such as 2%".to_owned()),
+    }
+}
+
+/// Percent from 50 to below 100, as a share.
+fn confidence(text: &str) -> Result<f64, String> {
+    match percent(text) {
+        Ok(share) if (0.5..1.0).contains(&share) => Ok(share),
+        _ => Err("not a percentage from 50 to below 100".to_owned()),
+    }
+}
+
+/// A number above 0.
+fn above_zero(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err("not a number above 0".to_owned()),
+    }
+}

@@ -1,0 +1,271 @@
+//! What changed, as a table: for people, for Markdown, and as JSON.
+
+use std::io::{self, Write};
+
+use pyrograph_analyze::{Diff, Estimate, FunctionChange, Measure, Scale, Side, Verdict};
+use serde_json::{Value, json};
+
+use crate::units::{counted, grouped};
+
+/// The functions that changed, the largest change first.
+pub struct Table<'a> {
+    diff: &'a Diff,
+    names: &'a (String, String),
+    fail_over: Option<f64>,
+    rows: Vec<&'a FunctionChange>,
+    /// Rows that are shown.
+    shown: usize,
+}
+
+impl<'a> Table<'a> {
+    /// With `fail_over`, the functions that take more, beyond noise, by over this part of the whole
+    /// before; else all that changed beyond noise. The first `limit` are shown; 0 is no limit.
+    pub fn new(
+        diff: &'a Diff,
+        names: &'a (String, String),
+        fail_over: Option<f64>,
+        limit: usize,
+    ) -> Self {
+        let counts = |function: &&FunctionChange| match fail_over {
+            None => function.verdict != Verdict::Noise,
+            Some(limit) => {
+                function.verdict == Verdict::More && part(diff, function.estimate.change()) > limit
+            }
+        };
+        let mut rows: Vec<&FunctionChange> = diff.functions.iter().filter(counts).collect();
+        let size = |function: &FunctionChange| function.estimate.change().abs();
+        rows.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.name.cmp(&b.name)));
+        let shown = if limit == 0 { rows.len() } else { limit.min(rows.len()) };
+        Self { diff, names, fail_over, rows, shown }
+    }
+
+    /// Whether nothing changed, or takes more than is allowed.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// As lines of text.
+    pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        for line in self.head() {
+            writeln!(out, "{line}")?;
+        }
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let (heads, rows) = self.cells();
+        let width = |column: usize| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.chain([heads[column].chars().count()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+        writeln!(out)?;
+        for row in std::iter::once(&heads).chain(&rows) {
+            // The last column, names, is not padded.
+            let (name, numbers) = row.split_last().expect("a table has columns");
+            for (cell, width) in numbers.iter().zip(&widths) {
+                write!(out, "{}{cell}  ", " ".repeat(width - cell.chars().count()))?;
+            }
+            writeln!(out, "{name}")?;
+        }
+        self.rest().map_or(Ok(()), |rest| writeln!(out, "{rest}"))
+    }
+
+    /// As a Markdown table.
+    pub fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        for line in self.head() {
+            writeln!(out, "{line}  ")?;
+        }
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let (heads, rows) = self.cells();
+        let (_, numbers) = heads.split_last().expect("a table has columns");
+        writeln!(out, "\n| {} |", heads.join(" | "))?;
+        writeln!(out, "|{}---|", "---:|".repeat(numbers.len()))?;
+        for row in &rows {
+            let (name, numbers) = row.split_last().expect("a table has columns");
+            writeln!(out, "| {} | {} |", numbers.join(" | "), code(name))?;
+        }
+        self.rest().map_or(Ok(()), |rest| writeln!(out, "\n{rest}"))
+    }
+
+    /// As JSON; all rows.
+    pub fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let diff = self.diff;
+        let side = |side: &Side, name: &str| {
+            json!({
+                "name": name, "runs": side.runs, "samples": side.samples,
+                "total": units(diff, side.total as f64),
+            })
+        };
+        let family = &diff.functions_family;
+        let value = json!({
+            "before": side(&diff.before, &self.names.0),
+            "after": side(&diff.after, &self.names.1),
+            "value": { "name": diff.value_type.name, "unit": diff.value_type.unit },
+            "compared": {
+                "change": match diff.options.measure {
+                    Measure::Total => "total",
+                    Measure::OwnSelf => "self",
+                },
+                "scale": if by_values(diff) { "values" } else { "shares" },
+                "confidence": diff.options.confidence,
+                "tested": family.tested,
+                "changed": family.changed,
+            },
+            "fail_over": self.fail_over,
+            "regressed": self.fail_over.map(|_| !self.rows.is_empty()),
+            "functions": self.rows.iter().map(|row| self.json_row(row)).collect::<Vec<_>>(),
+        });
+        serde_json::to_writer_pretty(&mut *out, &value)?;
+        writeln!(out)
+    }
+
+    fn json_row(&self, row: &FunctionChange) -> Value {
+        let diff = self.diff;
+        let Estimate { before, after, low, high } = row.estimate;
+        let rate = |rate: f64| if by_values(diff) { units(diff, rate) } else { rate };
+        json!({
+            "function": name(row),
+            "module": row.module,
+            "before": { "value": units(diff, row.before as f64), "rate": rate(before) },
+            "after": { "value": units(diff, row.after as f64), "rate": rate(after) },
+            "change": { "rate": rate(after - before), "low": rate(low), "high": rate(high) },
+            "part_of_whole": part(diff, after - before),
+            "is": match row.verdict {
+                Verdict::More if row.before == 0 => "new",
+                Verdict::Less if row.after == 0 => "gone",
+                Verdict::More => "more",
+                Verdict::Less => "less",
+                Verdict::Noise => "within noise",
+            },
+        })
+    }
+
+    /// What was compared, and what came of it.
+    fn head(&self) -> Vec<String> {
+        let diff = self.diff;
+        let side = |side: &Side| {
+            let runs =
+                if side.runs > 1 { format!(" in {} runs", side.runs) } else { String::new() };
+            format!("{}{runs}", counted(side.samples.round() as u64, "sample"))
+        };
+        let confidence = 100.0 * diff.options.confidence;
+        let family = &diff.functions_family;
+        let what = if by_values(diff) { "values" } else { "shares of the whole" };
+        let of = match diff.options.measure {
+            Measure::Total => "total",
+            Measure::OwnSelf => "self",
+        };
+        let of_functions = counted(family.tested as u64, "function");
+        let result = match (self.fail_over, self.rows.len()) {
+            (None, 0) => format!("nothing changed beyond noise, of {of_functions}"),
+            (None, rows) => {
+                format!("{} of {of_functions} changed beyond noise", grouped(rows as u64))
+            }
+            (Some(limit), 0) => {
+                format!("nothing takes more by over {} %, of {of_functions}", 100.0 * limit)
+            }
+            (Some(limit), rows) => format!(
+                "{} of {of_functions} {} more, beyond noise, by over {} % of the whole",
+                grouped(rows as u64),
+                if rows == 1 { "takes" } else { "take" },
+                100.0 * limit
+            ),
+        };
+        vec![
+            format!("before: {}, {}", self.names.0, side(&diff.before)),
+            format!("after: {}, {}", self.names.1, side(&diff.after)),
+            format!("{result} (by {of}; {what}; {confidence} %)"),
+        ]
+    }
+
+    /// The heads of the columns, and the rows below them.
+    fn cells(&self) -> ([String; 6], Vec<[String; 6]>) {
+        let heads = ["change", "between", "before", "after", "relative", "function"];
+        let rows = self.rows[..self.shown].iter().map(|row| self.cell_row(row)).collect();
+        (heads.map(str::to_owned), rows)
+    }
+
+    fn cell_row(&self, row: &FunctionChange) -> [String; 6] {
+        let Estimate { before, after, low, high } = row.estimate;
+        let relative = match (row.verdict, row.before, row.after) {
+            (_, 0, _) => "new".to_owned(),
+            (_, _, 0) => "gone".to_owned(),
+            _ => format!("{:+.1} %", 100.0 * (after / before - 1.0)),
+        };
+        let between = if low.is_finite() && high.is_finite() {
+            format!("{} … {}", self.change(low), self.change(high))
+        } else {
+            "?".to_owned()
+        };
+        let unit = if by_values(self.diff) { "" } else { " pp" };
+        [
+            format!("{}{unit}", self.change(after - before)),
+            between,
+            self.rate(before),
+            self.rate(after),
+            relative,
+            name(row).to_owned(),
+        ]
+    }
+
+    fn rate(&self, rate: f64) -> String {
+        if by_values(self.diff) { value(self.diff, rate) } else { format!("{:.2} %", 100.0 * rate) }
+    }
+
+    fn change(&self, change: f64) -> String {
+        if by_values(self.diff) {
+            let sign = if change < 0.0 { '-' } else { '+' };
+            format!("{sign}{}", value(self.diff, change.abs()))
+        } else {
+            format!("{:+.2}", 100.0 * change + 0.0)
+        }
+    }
+
+    /// How many rows are not shown.
+    fn rest(&self) -> Option<String> {
+        let rest = self.rows.len() - self.shown;
+        (rest > 0).then(|| format!("and {} more: --limit 0 shows all", grouped(rest as u64)))
+    }
+}
+
+fn by_values(diff: &Diff) -> bool {
+    diff.options.scale == Scale::Values
+}
+
+/// A change as a part of the whole before.
+fn part(diff: &Diff, change: f64) -> f64 {
+    if !by_values(diff) {
+        return change;
+    }
+    let whole = diff.before.total as f64 / diff.before.runs as f64;
+    if whole > 0.0 { change / whole } else { f64::INFINITY * change.signum() }
+}
+
+/// The name; that of the whole is `all`.
+fn name(row: &FunctionChange) -> &str {
+    if row.name.is_empty() { "all" } else { &row.name }
+}
+
+/// In units, not in the fixed-point numbers that columns hold.
+fn units(diff: &Diff, value: f64) -> f64 {
+    value / 10f64.powi(diff.value_type.decimals.into())
+}
+
+/// `1,234`, `12.3 ms`.
+fn value(diff: &Diff, value: f64) -> String {
+    let units = units(diff, value);
+    match diff.value_type.unit.as_str() {
+        "ns" if units >= 1e9 => format!("{:.2} s", units / 1e9),
+        "ns" => format!("{:.1} ms", units / 1e6),
+        _ if diff.value_type.decimals > 0 => format!("{units:.2}"),
+        _ => grouped(units.round() as u64),
+    }
+}
+
+/// Text in a cell of a Markdown table that shows as it is.
+fn code(text: &str) -> String {
+    let ticks = if text.contains('`') { "``" } else { "`" };
+    format!("{ticks}{}{ticks}", text.replace('|', "\\|").replace(['\n', '\r'], " "))
+}
