@@ -2,6 +2,8 @@
 //!
 //! [`flame`] lays a [`Tree`](pyrograph_profile::Tree) out as a flame graph, [`flame_reversed`] by
 //! the callers of each leaf, and [`flame_chart`] lays a profile out in the order of its samples.
+//! [`Filter`] leaves out samples and frames before; [`top`] lists the functions, [`call_tree`] the
+//! calls, and [`report`] both.
 //! Positions are in the profile's own values: pixels are the renderer's business.
 //!
 //! This crate opens no file, reads no clock, and knows no colour.
@@ -26,11 +28,14 @@
 //! ```
 
 mod calls;
+mod calltree;
 mod diff;
 mod filter;
 mod flame;
+mod report;
 mod top;
 
+pub use calltree::{CallNode, CallTree, CallTreeOptions, Direction, LeftOut, call_tree};
 pub use diff::{
     Diff, DiffError, DiffFrame, DiffGraph, DiffOptions, Estimate, Family, FunctionChange, Measure,
     Run, SampleBasis, Scale, Side, Span, Verdict, diff, two_columns,
@@ -40,4 +45,5 @@ pub use flame::{
     Comparison, FlameError, FlameFrame, FlameGraph, FlameOptions, flame, flame_chart,
     flame_reversed,
 };
+pub use report::{Report, ReportOptions, report};
 pub use top::{TopLine, TopRow, top};

@@ -1,0 +1,71 @@
+//! The figures of a profile in one view: its functions and its call tree.
+
+use pyrograph_profile::{LabelOptions, Profile, ValueType};
+
+use crate::{CallTree, CallTreeOptions, TopRow, call_tree, top};
+
+/// What of a report is kept.
+#[derive(Clone, Debug, Default)]
+pub struct ReportOptions {
+    /// How functions are called.
+    pub labels: LabelOptions,
+    /// The first functions, so many; all if there is no number.
+    pub functions: Option<usize>,
+    /// Order functions by their totals, not by their own values.
+    pub by_total: bool,
+    /// Keep the source lines of functions.
+    pub lines: bool,
+    /// The call tree; its column is that of the functions, too.
+    pub tree: CallTreeOptions,
+}
+
+/// A report.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What the values count.
+    pub value_type: ValueType,
+    /// The sum of the samples that are shown.
+    pub total: u64,
+    /// What percentages are of: more than `total` where samples were left out on request.
+    pub whole: u64,
+    /// The functions, highest first.
+    pub functions: Vec<TopRow>,
+    /// How many functions more there are.
+    pub more_functions: usize,
+    /// The call tree.
+    pub tree: CallTree,
+    /// The share of the whole below which nodes of the tree were left out.
+    pub min_share: f64,
+}
+
+/// The report of a profile.
+///
+/// # Panics
+///
+/// When there is no such column.
+pub fn report(profile: &Profile, options: &ReportOptions) -> Report {
+    let column = options.tree.column;
+    let mut functions = top(profile, &options.labels, column);
+    if options.by_total {
+        functions.sort_by(|a, b| {
+            let values = (b.total, b.self_value).cmp(&(a.total, a.self_value));
+            values.then_with(|| (&a.name, &a.module).cmp(&(&b.name, &b.module)))
+        });
+    }
+    let more_functions = functions.len().saturating_sub(options.functions.unwrap_or(usize::MAX));
+    functions.truncate(functions.len() - more_functions);
+    if !options.lines {
+        for row in &mut functions {
+            row.lines.clear();
+        }
+    }
+    Report {
+        value_type: profile.value_types[column].clone(),
+        total: profile.samples.total(column),
+        whole: profile.whole(column),
+        functions,
+        more_functions,
+        tree: call_tree(profile, &options.labels, &options.tree),
+        min_share: options.tree.min_share,
+    }
+}
