@@ -32,8 +32,8 @@ pub struct Report {
     pub functions: Vec<TopRow>,
     /// How many functions more there are.
     pub more_functions: usize,
-    /// The call tree.
-    pub tree: CallTree,
+    /// The call tree; `None` if no level of it was asked for.
+    pub tree: Option<CallTree>,
     /// The share of the whole below which nodes of the tree were left out.
     pub min_share: f64,
 }
@@ -65,7 +65,8 @@ pub fn report(profile: &Profile, options: &ReportOptions) -> Report {
         whole: profile.whole(column),
         functions,
         more_functions,
-        tree: call_tree(profile, &options.labels, &options.tree),
+        tree: (options.tree.depth != Some(0))
+            .then(|| call_tree(profile, &options.labels, &options.tree)),
         min_share: options.tree.min_share,
     }
 }

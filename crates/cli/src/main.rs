@@ -18,6 +18,7 @@ mod output;
 mod progress;
 mod reading;
 mod record;
+mod report;
 mod say;
 mod spelling;
 mod streams;
@@ -44,6 +45,7 @@ enum Verb {
     Record(record::Args),
     Fold(Box<fold::Args>),
     Flamegraph(Box<flamegraph::Args>),
+    Report(Box<report::Args>),
     Diff(Box<diff::Args>),
     Info(info::Args),
     Formats(reading::FormatsArgs),
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         Verb::Record(args) => record::run(args),
         Verb::Fold(args) => fold::run(*args),
         Verb::Flamegraph(args) => flamegraph::run(*args),
+        Verb::Report(args) => report::run(*args),
         Verb::Diff(args) => diff::run(*args),
         Verb::Info(args) => info::run(args),
         Verb::Formats(args) => reading::formats(args),

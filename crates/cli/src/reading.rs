@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use pyrograph_format::{Input, Options, READERS, Reader, Warnings, read, reader_named};
+use pyrograph_format::{
+    Input, Options, READERS, Reader, SymbolOptions, Warnings, read, reader_named,
+};
 use pyrograph_profile::Profile;
 
 use crate::filters::FilterArgs;
@@ -64,7 +66,7 @@ impl ReadArgs {
         let mut options = Options {
             from: self.from,
             event: self.event_filter.clone(),
-            symbols: self.symbols.options(),
+            symbols: SymbolOptions { lines: options.symbols.lines, ..self.symbols.options() },
             ..options
         };
         self.filters.need(&mut options);

@@ -21,7 +21,7 @@ pub struct SymbolArgs {
 }
 
 impl SymbolArgs {
-    /// What they come to. Lines are not looked for: nothing that is written shows them.
+    /// What they come to. Lines are looked for only by verbs that show them.
     pub fn options(&self) -> SymbolOptions {
         let locator = Locator {
             debug_dirs: self.debug_dir.clone(),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+pub use pyrograph_render::grouped;
+
 /// Reads a duration: seconds (`10`, `0.5`), or with a unit (`500ms`, `10s`, `5m`, `1h`).
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -17,19 +19,6 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("must be more than 0".to_owned()),
     }
-}
-
-/// `1234567` as `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `count` things: `1 sample`, `2,000 samples`.

@@ -24,29 +24,50 @@ enum Unit {
 
 impl Values {
     pub(crate) fn new(value_type: &ValueType, count_name: Option<&str>, factor: f64) -> Self {
-        let unit = match (count_name, value_type.unit.as_str()) {
-            (None, "ns" | "nanoseconds") => Unit::Nanoseconds,
-            (None, "bytes" | "B") => Unit::Bytes,
-            _ => Unit::Count,
+        let mut values = Self::plain(value_type, count_name, factor);
+        let mut escaped = String::new();
+        escape(&mut escaped, &values.noun);
+        values.noun = escaped;
+        values
+    }
+
+    /// The same as plain text: nothing is escaped.
+    pub(crate) fn plain(value_type: &ValueType, count_name: Option<&str>, factor: f64) -> Self {
+        let (unit, step) = match (count_name, value_type.unit.as_str()) {
+            (None, "ns" | "nanoseconds") => (Unit::Nanoseconds, 1.0),
+            (None, "us" | "µs" | "microseconds") => (Unit::Nanoseconds, 1e3),
+            (None, "ms" | "milliseconds") => (Unit::Nanoseconds, 1e6),
+            (None, "s" | "seconds") => (Unit::Nanoseconds, 1e9),
+            (None, "bytes" | "B") => (Unit::Bytes, 1.0),
+            _ => (Unit::Count, 1.0),
         };
         let noun = count_name.unwrap_or(match value_type.unit.as_str() {
+            _ if unit != Unit::Count => "",
             "count" | "" => &value_type.name,
             unit => unit,
         });
-        let mut escaped = String::new();
-        if unit == Unit::Count {
-            escape(&mut escaped, noun);
-        }
         Self {
-            noun: escaped,
+            noun: noun.to_owned(),
             unit,
-            scale: factor / 10f64.powi(value_type.decimals.into()),
+            scale: factor * step / 10f64.powi(value_type.decimals.into()),
             decimals: usize::from(value_type.decimals),
         }
     }
 
     /// `1,234 samples`, `1.23 s`, `4.50 MiB`.
     pub(crate) fn write(&self, out: &mut String, value: u64) {
+        self.write_number(out, value);
+        let noun = &self.noun[..];
+        let one = value == 1 && self.scale == 1.0;
+        let noun = if one { noun.strip_suffix('s').unwrap_or(noun) } else { noun };
+        if !noun.is_empty() {
+            out.push(' ');
+            out.push_str(noun);
+        }
+    }
+
+    /// The same without what is counted: `1,234`, `1.23 s`, `4.50 MiB`.
+    pub(crate) fn write_number(&self, out: &mut String, value: u64) {
         let scaled = value as f64 * self.scale;
         match self.unit {
             Unit::Nanoseconds => {
@@ -56,20 +77,8 @@ impl Values {
                 let (kib, mib, gib) = (1024.0, 1_048_576.0, 1_073_741_824.0);
                 write_step(out, scaled, &[(gib, "GiB"), (mib, "MiB"), (kib, "KiB"), (1.0, "B")]);
             }
-            Unit::Count => {
-                if self.scale == 1.0 {
-                    write_integer(out, value);
-                } else {
-                    self.write_scaled(out, scaled);
-                }
-                let noun = &self.noun[..];
-                let one = value == 1 && self.scale == 1.0;
-                let noun = if one { noun.strip_suffix('s').unwrap_or(noun) } else { noun };
-                if !noun.is_empty() {
-                    out.push(' ');
-                    out.push_str(noun);
-                }
-            }
+            Unit::Count if self.scale == 1.0 => write_integer(out, value),
+            Unit::Count => self.write_scaled(out, scaled),
         }
     }
 
@@ -100,6 +109,13 @@ fn write_step(out: &mut String, value: f64, steps: &[(f64, &str)]) {
         _ => 0,
     };
     out.push_str(&format!("{value:.digits$} {unit}"));
+}
+
+/// `1234567` as `1,234,567`.
+pub fn grouped(value: u64) -> String {
+    let mut text = String::new();
+    write_integer(&mut text, value);
+    text
 }
 
 /// With commas between groups of three digits.
@@ -161,6 +177,9 @@ mod tests {
         assert_eq!(text(&ns, None, 1.0, 1_234_567_890), "1.23 s");
         assert_eq!(text(&ns, None, 1.0, 999), "999 ns");
         assert_eq!(text(&ns, Some("ticks"), 1.0, 999), "999 ticks");
+        assert_eq!(text(&ValueType::new("off-cpu", "us"), None, 1.0, 1_500), "1.50 ms");
+        let seconds = ValueType { decimals: 3, ..ValueType::new("wall", "seconds") };
+        assert_eq!(text(&seconds, None, 1.0, 250), "250 ms");
         let bytes = ValueType::new("alloc", "bytes");
         assert_eq!(text(&bytes, None, 1.0, 3 << 19), "1.50 MiB");
     }

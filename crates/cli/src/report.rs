@@ -1,0 +1,165 @@
+//! `pyrograph report`: any input as text, Markdown or JSON.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use pyrograph_analyze::{CallTreeOptions, Direction, ReportOptions, report};
+use pyrograph_format::{Options, SymbolOptions};
+use pyrograph_profile::LabelOptions;
+use pyrograph_render::{ReportStyle, report_json, report_markdown, report_text};
+
+use crate::reading::ReadArgs;
+use crate::say::say;
+use crate::streams::{inputs, write_output};
+
+/// Show where the time goes as text: functions by self and total, and the call tree
+///
+/// Self is what was spent in a function itself, total what was spent in it and in what it calls.
+#[derive(clap::Args)]
+#[command(
+    args_override_self = true,
+    after_help = "\
+Examples:
+  pyrograph report perf.data
+  pyrograph report --focus parse --callers perf.data     who calls what is slow in parsing
+  pyrograph report --lines --top 5 perf.data             the hot lines of the hottest functions
+  pyrograph report --markdown --top 10 --depth 0 stacks.folded
+  pyrograph report --json perf.data | jq '.functions[] | select(.module == \"\")'"
+)]
+pub struct Args {
+    /// Inputs, `-` for standard input [default: standard input]
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Where to write; the ending .md or .json chooses the format [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// How many functions to list; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    top: usize,
+
+    /// The order of functions
+    #[arg(long, value_enum, value_name = "BY", default_value_t = Sort::Own)]
+    sort: Sort,
+
+    /// The source lines of each function, where the input or debug information tells them
+    #[arg(long)]
+    lines: bool,
+
+    /// The call tree from the root: below each function what it calls [the default]
+    #[arg(long, conflicts_with = "callers")]
+    callees: bool,
+
+    /// The call tree from each function that was sampled: below it what calls it
+    #[arg(long)]
+    callers: bool,
+
+    /// Leave out of the tree what is below this share of the whole
+    #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = percent)]
+    min: f64,
+
+    /// How many levels of the tree to show; 0 for no tree [default: all]
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+
+    /// As Markdown, for a comment or a page
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    reading: ReadArgs,
+}
+
+/// The order of functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Sort {
+    /// By what was spent in the function itself.
+    #[value(name = "self")]
+    Own,
+    /// By what was spent in it and in what it calls.
+    Total,
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Text,
+    Markdown,
+    Json,
+}
+
+/// Reports.
+///
+/// # Errors
+///
+/// When no input can be read, or the output not be written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let defaults = Options::default();
+    let symbols = SymbolOptions { lines: args.lines, ..defaults.symbols.clone() };
+    let options = Options { symbols, ..defaults };
+    let (profile, _) =
+        args.reading.read(inputs(&args.files)?, options).context("failed to report")?;
+    if args.lines && profile.frames.iter().all(|frame| frame.file.is_empty()) {
+        say!("no source lines are known: neither the input nor debug information tells them");
+    }
+    if profile.samples.is_empty() {
+        bail!("nothing to report: there is no sample");
+    }
+    // Of two profiles the newer one.
+    let column = if profile.is_comparison() { 1 } else { profile.shown };
+    let options = ReportOptions {
+        labels: LabelOptions::default(),
+        functions: (args.top > 0).then_some(args.top),
+        by_total: args.sort == Sort::Total,
+        lines: args.lines,
+        tree: CallTreeOptions {
+            column,
+            direction: if args.callers { Direction::Callers } else { Direction::Callees },
+            min_share: args.min / 100.0,
+            depth: args.depth,
+        },
+    };
+    let report = report(&profile, &options);
+    let output = args.output.as_deref();
+    write_output(output, |out| match form(&args, output) {
+        Form::Json => report_json(&report, out),
+        Form::Markdown => report_markdown(&report, out),
+        Form::Text => report_text(&report, ReportStyle { width: width(output) }, out),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn form(args: &Args, output: Option<&Path>) -> Form {
+    let ending = output.and_then(Path::extension).and_then(|ending| ending.to_str());
+    match (args.json, args.markdown, ending) {
+        (true, ..) => Form::Json,
+        (_, true, _) => Form::Markdown,
+        (.., Some("json")) => Form::Json,
+        (.., Some("md" | "markdown")) => Form::Markdown,
+        _ => Form::Text,
+    }
+}
+
+/// The width of the terminal that is written on, if it is one.
+fn width(output: Option<&Path>) -> Option<usize> {
+    let out = std::io::stdout();
+    if output.is_some() || !out.is_terminal() {
+        return None;
+    }
+    terminal_size::terminal_size_of(out).map(|(width, _)| usize::from(width.0))
+}
+
+/// A share in percent, with or without the sign.
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim_end().parse::<f64>() {
+        Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
+        _ => Err("not a share in percent".to_owned()),
+    }
+}

@@ -1,0 +1,138 @@
+//! `pyrograph report`, as people use it.
+
+use assert_cmd::Command;
+
+const FOLDED: &str = "app;main;parse;read 6\napp;main;parse 3\napp;main;emit 1\n";
+
+fn report(arguments: &[&str], input: &str) -> (String, String, Option<i32>) {
+    let output = Command::cargo_bin("pyrograph")
+        .expect("the binary is built")
+        .arg("report")
+        .args(arguments)
+        .write_stdin(input)
+        .output()
+        .expect("the binary runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+#[track_caller]
+fn check(arguments: &[&str], input: &str, expect: &str) {
+    let (out, err, code) = report(arguments, input);
+    assert_eq!((out.as_str(), err.as_str(), code), (expect, "", Some(0)), "{arguments:?}");
+}
+
+#[test]
+fn functions_and_the_call_tree() {
+    let expect = "\
+10 samples
+
+  Self       Total      Function
+60.00%  6   60.00%   6  read
+30.00%  3   90.00%   9  parse
+10.00%  1   10.00%   1  emit
+ 0.00%  0  100.00%  10  app
+ 0.00%  0  100.00%  10  main
+
+Call tree: below each function what it calls, from 0.5% on
+
+  Total        Self  Function
+100.00%  10   0.00%  app
+100.00%  10   0.00%  main
+ 90.00%   9  30.00%  ├ parse
+ 60.00%   6  60.00%  │ read
+ 10.00%   1  10.00%  └ emit
+";
+    check(&[], FOLDED, &expect);
+    check(&["-"], FOLDED, &expect);
+    check(&["--callees"], FOLDED, &expect);
+    assert_eq!(report(&["--callers", "--callees"], FOLDED).2, Some(2));
+}
+
+#[test]
+fn filters_leave_percentages_of_the_whole() {
+    let expect = "
+ Total     Function
+60.00%  6  read
+60.00%  6  parse
+60.00%  6  main
+60.00%  6  app
+";
+    let (out, err, code) = report(&["--callers", "--top", "1", "--focus", "read"], FOLDED);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    assert!(out.starts_with("6 samples: 60.00% of 10, of which all percentages are\n"), "{out}");
+    assert!(out.ends_with(expect), "{out}");
+    let (out, ..) = report(&["--rescale", "--focus", "read"], FOLDED);
+    assert!(
+        out.starts_with("6 samples\n") && out.contains("100.00%  6  100.00%  6  read\n"),
+        "{out}"
+    );
+}
+
+#[test]
+fn choices() {
+    let expect = "\
+| Self | | Total | | Function |
+| ---: | ---: | ---: | ---: | --- |
+| 0.00% | 0 | 100.00% | 10 | `app` |
+
+and 4 functions more
+";
+    let arguments = ["--markdown", "--sort", "total", "--top=1", "--depth", "0"];
+    check(&arguments, FOLDED, &format!("10 samples\n\n{expect}"));
+    let (out, ..) = report(&["--json", "--min", "50%", "--depth=3"], FOLDED);
+    let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(json["total"], 10);
+    let nodes: Vec<_> = json["tree"]["nodes"].as_array().expect("nodes").iter().collect();
+    assert_eq!(
+        nodes.iter().map(|node| &node["name"]).collect::<Vec<_>>(),
+        ["app", "main", "parse"]
+    );
+    assert_eq!(nodes[2]["left_out"], serde_json::json!({ "count": 1, "value": 6 }));
+    assert_eq!(report(&["--min", "101"], FOLDED).2, Some(2));
+}
+
+#[test]
+fn the_ending_of_a_file_chooses_the_format() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, beginning) in
+        [("a.json", "{"), ("a.md", "10 samples\n\n|"), ("a.txt", "10 samples\n\n ")]
+    {
+        let path = folder.path().join(name);
+        check(&["-o", &path.display().to_string()], FOLDED, "");
+        let text = std::fs::read_to_string(path).expect("a file");
+        assert!(text.starts_with(beginning), "{text}");
+    }
+}
+
+#[test]
+fn source_lines_as_far_as_they_are_known() {
+    let text = "app 1 1.5: 2 cycles: \n\t 4a1 work+0x1 (/bin/app)\n  app.c:7\n\t 4b2 main (/bin/app)\n  \
+                app.c:30\n\n\
+                app 1 1.6: 3 cycles: \n\t 4a8 work+0x8 (/bin/app)\n  app.c:9\n\t 4b2 main (/bin/app)\n  \
+                app.c:30\n\n";
+    let expect = "\
+5 cycles
+
+   Self       Total     Module  Function
+100.00%  5  100.00%  5  app     work
+ 60.00%  3   60.00%  3            app.c:9
+ 40.00%  2   40.00%  2            app.c:7
+  0.00%  0  100.00%  5  app     main
+  0.00%  0  100.00%  5            app.c:30
+";
+    check(&["--lines", "--depth=0"], text, &expect);
+    let (out, err, _) = report(&["--lines", "--depth=0"], FOLDED);
+    assert!(out.starts_with("10 samples\n"));
+    assert!(err.starts_with("pyrograph: no source lines are known"), "{err}");
+}
+
+#[test]
+fn nothing_to_report() {
+    let (out, err, code) = report(&["--focus", "nowhere"], FOLDED);
+    let expect =
+        "pyrograph: failed to report: nothing is left: no stack has a frame like 'nowhere'\n";
+    assert_eq!((out.as_str(), err.as_str(), code), ("", expect, Some(1)));
+    let (_, err, code) = report(&["--focus", "("], FOLDED);
+    assert!(err.contains("unclosed group") && code == Some(2), "{err}");
+}

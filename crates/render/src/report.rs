@@ -1,0 +1,189 @@
+//! Reports: functions and the call tree, as text for a terminal or a pipe, as Markdown, as JSON.
+
+mod json;
+mod markdown;
+mod text;
+
+pub use json::report_json;
+pub use markdown::report_markdown;
+pub use text::{ReportStyle, report_text};
+
+use pyrograph_analyze::{CallTree, Direction, LeftOut, Report};
+
+use crate::units::{Values, grouped, write_percent};
+
+/// The words and figures that text and Markdown share.
+struct Figures<'a> {
+    report: &'a Report,
+    values: Values,
+}
+
+impl<'a> Figures<'a> {
+    fn new(report: &'a Report) -> Self {
+        Self { report, values: Values::plain(&report.value_type, None, 1.0) }
+    }
+
+    /// `1,234`, `1.23 s`.
+    fn number(&self, value: u64) -> String {
+        let mut text = String::new();
+        self.values.write_number(&mut text, value);
+        text
+    }
+
+    /// `1,234 samples`, `1.23 s`.
+    fn value(&self, value: u64) -> String {
+        let mut text = String::new();
+        self.values.write(&mut text, value);
+        text
+    }
+
+    /// Of the whole.
+    fn percent(&self, value: u64) -> String {
+        let mut text = String::new();
+        write_percent(&mut text, value, self.report.whole);
+        text
+    }
+
+    /// What the report is about, and of what its percentages are.
+    fn heading(&self) -> String {
+        let Report { total, whole, value_type, .. } = self.report;
+        let mut text = plain(&self.value(*total));
+        // Counts are called so already.
+        if !matches!(value_type.unit.as_str(), "count" | "") {
+            text.push_str(&format!(" of {}", plain(&value_type.name)));
+        }
+        if whole > total {
+            let (percent, whole) = (self.percent(*total), self.number(*whole));
+            text.push_str(&format!(": {percent} of {whole}, of which all percentages are"));
+        }
+        text
+    }
+
+    /// What stands above the call tree.
+    fn tree_heading(&self, tree: &CallTree) -> String {
+        let below = match tree.direction {
+            Direction::Callees => "Call tree: below each function what it calls",
+            Direction::Callers => "Callers: below each function what calls it",
+        };
+        match min_percent(self.report) {
+            percent if percent > 0.0 => format!("{below}, from {percent}% on"),
+            _ => below.to_owned(),
+        }
+    }
+
+    /// How many functions are not in the table; empty if all are.
+    fn more_functions(&self) -> String {
+        match self.report.more_functions {
+            0 => String::new(),
+            1 => "and 1 function more".to_owned(),
+            more => format!("and {} functions more", grouped(more as u64)),
+        }
+    }
+}
+
+/// The share below which nodes are left out, as it was typed: 7, not 7.000000000000001.
+fn min_percent(report: &Report) -> f64 {
+    (report.min_share * 1e8).round() / 1e6
+}
+
+/// Text that came from outside, on one line, without what a terminal would obey.
+fn plain(text: &str) -> String {
+    let clean = |c: char| match c {
+        '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => ' ',
+        // These turn the line's direction round.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    text.chars().map(clean).collect()
+}
+
+/// The file's name of a path.
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// One line of the tree: what stands left of its name.
+struct Branch {
+    /// The row in the tree's nodes; `None` for what was left out.
+    node: Option<usize>,
+    /// What was left out, if so.
+    left_out: LeftOut,
+    /// Lines from the callers above.
+    prefix: String,
+}
+
+/// The lines of a tree. Only where it branches it goes to the right: what is called from one place
+/// alone stands right below its caller.
+fn branches(report: &Report, tree: &CallTree) -> Vec<Branch> {
+    let least = report.min_share * report.whole as f64;
+    let heavy = |of: LeftOut| if of.value as f64 >= least { of } else { LeftOut::default() };
+    let roots = tree.nodes.iter().filter(|node| node.depth == 0).count();
+    let mut lines = Vec::with_capacity(tree.nodes.len());
+    let mut levels = vec![Level::new(String::new(), roots, heavy(tree.left_out), Style::Roots)];
+    for (index, node) in tree.nodes.iter().enumerate() {
+        close(&mut levels, node.depth as usize + 1, &mut lines);
+        let Some(level) = levels.last_mut() else { break };
+        let (prefix, below) = level.next();
+        lines.push(Branch { node: Some(index), left_out: LeftOut::default(), prefix });
+        let (children, left_out) = (node.children as usize, heavy(node.left_out));
+        levels.push(Level::new(below, children, left_out, Style::Branches));
+    }
+    close(&mut levels, 0, &mut lines);
+    lines
+}
+
+/// One level of the tree while its lines are written.
+struct Level {
+    /// What its lines begin with.
+    prefix: String,
+    /// How many are still to come, that of what was left out included.
+    to_come: usize,
+    left_out: LeftOut,
+    style: Style,
+}
+
+/// What stands before the lines of a level.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// Nothing: there is only one.
+    Chain,
+    /// Nothing before them, but a margin before those below them.
+    Roots,
+    /// What connects them.
+    Branches,
+}
+
+impl Level {
+    fn new(prefix: String, nodes: usize, left_out: LeftOut, style: Style) -> Self {
+        let to_come = nodes + usize::from(left_out.count > 0);
+        let style = if to_come > 1 { style } else { Style::Chain };
+        Self { prefix, to_come, left_out, style }
+    }
+
+    /// What the next line of this level begins with, and what those below it do.
+    fn next(&mut self) -> (String, String) {
+        self.to_come = self.to_come.saturating_sub(1);
+        let (own, below) = match self.style {
+            Style::Chain => ("", ""),
+            Style::Roots => ("", "  "),
+            Style::Branches if self.to_come == 0 => ("└ ", "  "),
+            Style::Branches => ("├ ", "│ "),
+        };
+        (format!("{}{own}", self.prefix), format!("{}{below}", self.prefix))
+    }
+}
+
+/// Ends all levels but `left`, each with what was left out of it.
+fn close(levels: &mut Vec<Level>, left: usize, lines: &mut Vec<Branch>) {
+    while levels.len() > left {
+        let Some(mut level) = levels.pop() else { break };
+        if level.left_out.count > 0 {
+            let (prefix, _) = level.next();
+            lines.push(Branch { node: None, left_out: level.left_out, prefix });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! Reports as Markdown, for a comment on a change or a page: a table and a block of text.
+
+use std::io::{self, Write};
+
+use pyrograph_analyze::{Report, TopLine};
+
+use super::text::{ReportStyle, tree_lines};
+use super::{Figures, base_name, plain};
+
+/// Writes a report as GitHub-flavoured Markdown.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn report_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let figures = Figures::new(report);
+    writeln!(out, "{}", prose(&figures.heading()))?;
+    if !report.functions.is_empty() {
+        write_functions(&figures, out)?;
+    }
+    if let Some(tree) = &report.tree {
+        writeln!(out, "\n{}\n", prose(&figures.tree_heading(tree)))?;
+        let lines: Vec<String> = tree_lines(&figures, tree, ReportStyle::default())
+            .into_iter()
+            .map(|(cells, name)| format!("{:>8}  {name}", cells[0]))
+            .collect();
+        // A fence is longer than any row of backticks in it.
+        let fence =
+            "`".repeat(lines.iter().map(|line| longest_row(line)).max().unwrap_or(0).max(2) + 1);
+        writeln!(out, "{fence}text")?;
+        for line in lines {
+            writeln!(out, "{line}")?;
+        }
+        writeln!(out, "{fence}")?;
+    }
+    Ok(())
+}
+
+fn write_functions(figures: &Figures<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let rows = &figures.report.functions;
+    let modules = rows.iter().any(|row| !row.module.is_empty());
+    let module = |text: &str| if modules { format!(" {text} |") } else { String::new() };
+    let (heading, rule) = (module("Module"), module("---"));
+    writeln!(out, "\n| Self | | Total | | Function |{heading}")?;
+    writeln!(out, "| ---: | ---: | ---: | ---: | --- |{rule}")?;
+    let mut line = |own: u64, total: u64, name: &str, of: &str| {
+        let (own_share, total_share) = (figures.percent(own), figures.percent(total));
+        let (own, total) = (figures.number(own), figures.number(total));
+        let of = module(of);
+        writeln!(out, "| {own_share} | {own} | {total_share} | {total} | {name} |{of}")
+    };
+    for row in rows {
+        let of = code(base_name(&row.module));
+        line(row.self_value, row.total, &code(&row.name), &of)?;
+        for TopLine { file, line: number, self_value, total } in &row.lines {
+            let place = format!("– {}", code(&format!("{file}:{number}")));
+            line(*self_value, *total, &place, "")?;
+        }
+    }
+    match figures.more_functions() {
+        text if text.is_empty() => Ok(()),
+        text => writeln!(out, "\n{text}"),
+    }
+}
+
+/// Text between backticks, in a cell of a table.
+fn code(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let text = plain(text).replace('|', "\\|");
+    let fence = "`".repeat(longest_row(&text) + 1);
+    // One blank at each side is no part of it.
+    if text.starts_with('`') || text.ends_with('`') {
+        format!("{fence} {text} {fence}")
+    } else {
+        format!("{fence}{text}{fence}")
+    }
+}
+
+/// The longest row of backticks.
+fn longest_row(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+/// Text of ours with a name in it that came from outside.
+fn prose(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '#' | '|') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}

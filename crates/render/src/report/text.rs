@@ -1,0 +1,182 @@
+//! Reports as text: aligned columns, names last.
+
+use std::io::{self, Write};
+
+use pyrograph_analyze::{CallTree, Direction, Report, TopLine, TopRow};
+
+use super::{Branch, Figures, base_name, branches, plain};
+
+/// How text is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReportStyle {
+    /// Names are cut in their middle where a line would be longer, in characters; `None` leaves
+    /// them whole.
+    pub width: Option<usize>,
+}
+
+/// Names are not cut below this, however narrow a terminal is.
+const SHORTEST_NAME: usize = 16;
+/// Of modules so many characters are shown where names are cut.
+const LONGEST_MODULE: usize = 20;
+
+/// Writes a report as text. What names hold that a terminal would obey is replaced.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn report_text(report: &Report, style: ReportStyle, out: &mut dyn Write) -> io::Result<()> {
+    let figures = Figures::new(report);
+    writeln!(out, "{}", figures.heading())?;
+    if !report.functions.is_empty() {
+        writeln!(out)?;
+        write_functions(&figures, style, out)?;
+    }
+    if let Some(tree) = &report.tree {
+        writeln!(out, "\n{}\n", figures.tree_heading(tree))?;
+        write_tree(&figures, tree, style, out)?;
+    }
+    Ok(())
+}
+
+fn write_functions(
+    figures: &Figures<'_>,
+    style: ReportStyle,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let rows = &figures.report.functions;
+    let mut table = Table::new(["Self", "", "Total", ""]);
+    let cells = |own: u64, total: u64| {
+        let own = [figures.percent(own), figures.number(own)];
+        [own, [figures.percent(total), figures.number(total)]].concat()
+    };
+    let module = |row: &TopRow| {
+        let module = plain(base_name(&row.module));
+        if style.width.is_some() { cut(&module, LONGEST_MODULE) } else { module }
+    };
+    let modules = rows.iter().map(|row| module(row).chars().count()).max().unwrap_or_default();
+    let modules = if modules > 0 { modules.max("Module".len()) + 2 } else { 0 };
+    let name = |module: &str, name: &str| format!("{module:modules$}{name}");
+    let heading = if modules > 0 { "Module" } else { "" };
+    table.rows.push((Vec::new(), name(heading, "Function")));
+    for row in rows {
+        table.rows.push((cells(row.self_value, row.total), name(&module(row), &plain(&row.name))));
+        for TopLine { file, line, self_value, total } in &row.lines {
+            let place = format!("  {}:{line}", plain(file));
+            table.rows.push((cells(*self_value, *total), name("", &place)));
+        }
+    }
+    table.write(style, modules, out)?;
+    match figures.more_functions() {
+        text if text.is_empty() => Ok(()),
+        text => writeln!(out, "{text}"),
+    }
+}
+
+fn write_tree(
+    figures: &Figures<'_>,
+    tree: &CallTree,
+    style: ReportStyle,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let both = tree.direction == Direction::Callees;
+    let mut table = match both {
+        true => Table::new(["Total", "", "Self"]),
+        false => Table::new(["Total", ""]),
+    };
+    table.rows.push((Vec::new(), "Function".to_owned()));
+    for line in tree_lines(figures, tree, style) {
+        table.rows.push(line);
+    }
+    table.write(style, 0, out)
+}
+
+/// The lines of the tree: their figures, and the name with what stands before it.
+pub(super) fn tree_lines(
+    figures: &Figures<'_>,
+    tree: &CallTree,
+    style: ReportStyle,
+) -> Vec<(Vec<String>, String)> {
+    let both = tree.direction == Direction::Callees;
+    let line = |Branch { node, left_out, prefix }: Branch| {
+        let prefix = fit_prefix(prefix, style);
+        let Some(node) = node.map(|index| &tree.nodes[index]) else {
+            let cells = vec![figures.percent(left_out.value), figures.number(left_out.value)];
+            let things = if left_out.count == 1 { "function" } else { "functions" };
+            return (cells, format!("{prefix}… {} {things} more", left_out.count));
+        };
+        let mut cells = vec![figures.percent(node.total), figures.number(node.total)];
+        if both {
+            cells.push(figures.percent(node.self_value));
+        }
+        (cells, format!("{prefix}{}", plain(&node.name)))
+    };
+    branches(figures.report, tree).into_iter().map(line).collect()
+}
+
+/// Where a tree branches very often, the last branches are shown.
+fn fit_prefix(prefix: String, style: ReportStyle) -> String {
+    let room = style.width.map_or(usize::MAX, |width| (width / 3).max(2));
+    let length = prefix.chars().count();
+    if length <= room {
+        return prefix;
+    }
+    std::iter::once('…').chain(prefix.chars().skip(length - room + 1)).collect()
+}
+
+/// Columns of figures, aligned to the right, and names behind them.
+struct Table {
+    headings: Vec<&'static str>,
+    /// The first row's name is the heading of the names.
+    rows: Vec<(Vec<String>, String)>,
+}
+
+impl Table {
+    fn new(headings: impl Into<Vec<&'static str>>) -> Self {
+        Self { headings: headings.into(), rows: Vec::new() }
+    }
+
+    /// The first `fixed` characters of names are never cut.
+    fn write(&self, style: ReportStyle, fixed: usize, out: &mut dyn Write) -> io::Result<()> {
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|(cells, _)| cells.get(column));
+            let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or_default();
+            widest.max(self.headings[column].len())
+        };
+        let widths: Vec<usize> = (0..self.headings.len()).map(width).collect();
+        let used: usize = widths.iter().map(|width| width + 2).sum();
+        for (row, (cells, name)) in self.rows.iter().enumerate() {
+            let mut line = String::new();
+            for (column, width) in widths.iter().enumerate() {
+                let cell = match row {
+                    0 => self.headings[column],
+                    _ => cells.get(column).map_or("", String::as_str),
+                };
+                line.push_str(&format!("{cell:>width$}  "));
+            }
+            match style.width {
+                Some(width) => {
+                    let room = width.saturating_sub(used + fixed).max(SHORTEST_NAME);
+                    let at = name.char_indices().nth(fixed).map_or(name.len(), |(at, _)| at);
+                    line.push_str(&name[..at]);
+                    line.push_str(&cut(&name[at..], room));
+                }
+                None => line.push_str(name),
+            }
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// `name` in at most `room` characters: its beginning and its end tell most.
+fn cut(name: &str, room: usize) -> String {
+    let length = name.chars().count();
+    if length <= room {
+        return name.to_owned();
+    }
+    let kept = room.saturating_sub(1);
+    let end = kept / 2;
+    let head: String = name.chars().take(kept - end).collect();
+    let tail: String = name.chars().skip(length - end).collect();
+    format!("{head}…{tail}")
+}
