@@ -1,13 +1,16 @@
 //! Readers: one file a format.
 
 mod austin;
+mod bcc;
 mod bpftrace;
 mod calls;
 mod chrome_trace;
 mod cpuprofile;
-mod faulthandler;
 mod dtrace;
+mod eu_stack;
+mod faulthandler;
 mod folded;
+mod gdb;
 mod ghc_prof;
 mod go_raw;
 mod java;
@@ -19,6 +22,8 @@ mod lightweight_java;
 mod perf_data;
 mod perf_report;
 mod perf_script;
+mod proc_stack;
+mod systemtap;
 mod text;
 mod v8_prof;
 mod wall_clock;
@@ -103,6 +108,11 @@ pub static READERS: &[&dyn Reader] = &[
     // Text of Linux and its kernel.
     &bpftrace::Bpftrace,
     &perf_report::PerfReport,
+    &systemtap::SystemTap,
+    &bcc::Bcc,
+    &gdb::Gdb,
+    &eu_stack::EuStack,
+    &proc_stack::ProcStack,
     // Text of other systems.
     &dtrace::Dtrace,
     // Text of languages and their runtimes.

@@ -136,35 +136,40 @@ pub(crate) fn is_kernel_address(address: u64) -> bool {
 /// (`arch/arm64/kernel/entry*`), and names of older versions.
 pub(crate) fn is_kernel_entry(function: &str) -> bool {
     const BEGINNINGS: &[&str] = &[
-        "entry_SYSCALL_64",
-        "entry_SYSENTER",
+        "entry_SYSCALL_",
+        "entry_SYSENTER_",
+        "entry_INT80_",
+        "system_call_",
         "asm_exc_",
         "asm_sysvec_",
         "asm_common_interrupt",
         "ret_from_fork",
+        "ret_from_intr",
+        "ret_fast_syscall",
+        "ret_to_user",
         "secondary_startup_64",
         "common_startup_64",
         "x86_64_start_",
-        "start_secondary",
-        "cpu_startup_entry",
         "el0_",
         "el0t_64_",
         "el1_",
         "el1h_64_",
-        "ret_to_user",
-        "ret_fast_syscall",
-        "__secondary_switched",
-        "__primary_switched",
-        "system_call_fastpath",
-        "system_call_after_swapgs",
+    ];
+    const NAMES: &[&str] = &[
         "do_syscall_64",
-        "kernel_thread",
+        "start_secondary",
+        "start_kernel",
+        "cpu_startup_entry",
         "kthread",
+        "kernel_thread_helper",
         "child_rip",
         "page_fault",
-        "do_IRQ",
+        "sysenter_do_call",
+        "__secondary_switched",
+        "__primary_switched",
     ];
-    BEGINNINGS.iter().any(|beginning| function.starts_with(beginning))
+    let name = without_offset(function);
+    NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// Grows a profile of one value type, stack by stack.
@@ -205,11 +210,13 @@ impl Collector {
         self.push_frame(Frame { module, address, kind, ..Frame::default() });
     }
 
-    /// Turns the last frames of the stack that is being read round, from the `first` on.
-    pub fn reverse_from(&mut self, first: usize) {
-        if let Some(frames) = self.frames.get_mut(first..) {
-            frames.reverse();
-        }
+    /// The same with its place in the source (`""` and 0: not known).
+    pub fn symbol_at(&mut self, symbol: &str, module: &str, kind: FrameKind, at: (&str, u32)) {
+        self.symbol(symbol, module, kind);
+        let Some(last) = self.frames.last_mut() else { return };
+        let file = self.profile.strings.intern(at.0);
+        let frame = Frame { file, line: at.1, ..self.profile.frames.get(*last) };
+        *last = self.profile.frames.intern(frame);
     }
 
     /// The thread of these numbers and name, as far as they are known.
