@@ -1,11 +1,15 @@
 //! Readers: one file a format.
 
+mod aix_procstack;
 mod austin;
 mod bcc;
 mod bpftrace;
+mod call_tree;
 mod calls;
 mod chrome_trace;
 mod cpuprofile;
+mod csv_table;
+mod dtrace;
 mod dtrace;
 mod eu_stack;
 mod faulthandler;
@@ -13,20 +17,27 @@ mod folded;
 mod gdb;
 mod ghc_prof;
 mod go_raw;
+mod instruments;
 mod java;
 mod java_exceptions;
 mod javacore;
 mod json;
 mod jstack;
 mod lightweight_java;
+mod macos_sample;
 mod perf_data;
 mod perf_report;
 mod perf_script;
+mod pmcstat;
 mod proc_stack;
 mod systemtap;
 mod text;
 mod v8_prof;
+mod visual_studio;
+mod vtune;
 mod wall_clock;
+mod wpa;
+mod xctrace;
 mod xdebug;
 
 pub use perf_data::{
@@ -115,6 +126,14 @@ pub static READERS: &[&dyn Reader] = &[
     &proc_stack::ProcStack,
     // Text of other systems.
     &dtrace::Dtrace,
+    &macos_sample::MacosSample,
+    &instruments::Instruments,
+    &xctrace::Xctrace,
+    &vtune::Vtune,
+    &visual_studio::VisualStudio,
+    &wpa::Wpa,
+    &pmcstat::Pmcstat,
+    &aix_procstack::AixProcstack,
     // Text of languages and their runtimes.
     &cpuprofile::CpuProfile,
     &chrome_trace::ChromeTrace,

@@ -40,8 +40,12 @@ impl Reader for Folded {
         if memchr::memchr(0, head).is_some() {
             return false;
         }
-        let mut lines = data_lines(head).take(100).peekable();
-        lines.peek().is_some() && lines.any(|line| matches!(split_count(line), Split::Count(..)))
+        let lines = data_lines(head).take(100).map(split_count);
+        let (counted, all) = lines.fold((0, 0), |(counted, all), split| {
+            (counted + usize::from(matches!(split, Split::Count(..))), all + 1)
+        });
+        // Any text has a line here and there that ends in a number.
+        counted > 0 && counted * 2 >= all
     }
 
     fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {

@@ -16,10 +16,10 @@
 
 use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
 
+use super::call_tree::{CallTree, Direction};
 use super::text::{Collector, Lines};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
-use crate::warnings::WarningKind;
 
 /// See the module.
 pub struct V8Prof;
@@ -45,8 +45,7 @@ impl Reader for V8Prof {
         let mut lines = Lines::new(input);
         let mut collector = Collector::new(ValueType::new("ticks", "count"));
         let mut bottom_up = false;
-        // From the leaf outwards: what was called, and its ticks that no caller has yet.
-        let mut open: Vec<(Frame, u64)> = Vec::new();
+        let mut tree = CallTree::new(Direction::Callers);
         let mut line = String::new();
         while lines.next(&mut line) {
             if line == BOTTOM_UP {
@@ -54,19 +53,12 @@ impl Reader for V8Prof {
             } else if line.starts_with(" [") {
                 bottom_up = false;
             }
-            let Some((ticks, depth, call)) = entry(&line).filter(|_| bottom_up) else { continue };
-            if depth > open.len() {
-                lines.warn(WarningKind::UnreadableLine);
-                continue;
-            }
-            close(&mut collector, &mut open, depth);
-            if let Some((_, left)) = open.last_mut() {
-                *left = left.saturating_sub(ticks);
-            }
+            let Some((ticks, indent, call)) = entry(&line).filter(|_| bottom_up) else { continue };
             let frame = frame(&mut collector, call);
-            open.push((frame, ticks));
+            let frame = collector.profile.frames.intern(frame);
+            tree.enter(&mut collector, ThreadId::UNKNOWN, indent, Some(frame), ticks);
         }
-        close(&mut collector, &mut open, 0);
+        tree.finish(&mut collector, ThreadId::UNKNOWN);
         if collector.profile.samples.is_empty() {
             let reason = "it has no bottom-up profile with ticks".to_owned();
             return Err(ReadError::Nothing { name, reason });
@@ -75,24 +67,12 @@ impl Reader for V8Prof {
     }
 }
 
-/// Ends all entries that are as deep as `depth` or deeper.
-fn close(collector: &mut Collector, open: &mut Vec<(Frame, u64)>, depth: usize) {
-    while open.len() > depth {
-        let left = open.last().map_or(0, |&(_, left)| left);
-        if left > 0 {
-            open.iter().for_each(|&(frame, _)| collector.push_frame(frame));
-            collector.end_leaf_first(ThreadId::UNKNOWN, left);
-        }
-        open.pop();
-    }
-}
-
-/// Ticks, depth and name of an entry.
+/// Ticks, indent and name of an entry.
 fn entry(line: &str) -> Option<(u64, usize, &str)> {
     let (ticks, rest) = line.trim_start().split_once(' ')?;
     let (_, rest) = rest.split_once("%  ")?;
     let call = rest.trim_start();
-    Some((ticks.parse().ok()?, (rest.len() - call.len()) / 2, call))
+    Some((ticks.parse().ok()?, rest.len() - call.len(), call))
 }
 
 fn frame(collector: &mut Collector, call: &str) -> Frame {

@@ -1,0 +1,81 @@
+//! Printed call trees, whose entries show what is below them by indentation, to samples.
+
+use pyrograph_profile::{FrameId, ThreadId};
+
+use super::text::Collector;
+
+/// Which way a tree grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// What is indented was called by what it is below: the root is the outermost function.
+    Callees,
+    /// What is indented called what it is below: the root is the innermost function.
+    Callers,
+}
+
+/// The entries from the root of a tree to the one that was printed last.
+///
+/// An entry's value includes those below it. What they do not account for is its own, and becomes a
+/// sample.
+pub(crate) struct CallTree {
+    direction: Direction,
+    open: Vec<Entry>,
+}
+
+struct Entry {
+    /// How far it is indented, in the format's own measure.
+    indent: usize,
+    /// `None` for an entry that is no function, as a thread.
+    frame: Option<FrameId>,
+    /// Its value without those below it.
+    left: u64,
+}
+
+impl CallTree {
+    pub fn new(direction: Direction) -> Self {
+        Self { direction, open: Vec::new() }
+    }
+
+    /// How many entries there are above the next one, if it is indented so far.
+    pub fn depth(&self, indent: usize) -> usize {
+        self.open.iter().take_while(|entry| entry.indent < indent).count()
+    }
+
+    /// The next entry.
+    pub fn enter(
+        &mut self,
+        collector: &mut Collector,
+        thread: ThreadId,
+        indent: usize,
+        frame: Option<FrameId>,
+        value: u64,
+    ) {
+        self.close(collector, thread, indent);
+        if let Some(parent) = self.open.last_mut() {
+            // Rounded numbers may add up to more than their sum.
+            parent.left = parent.left.saturating_sub(value);
+        }
+        self.open.push(Entry { indent, frame, left: value });
+    }
+
+    /// Ends the tree.
+    pub fn finish(&mut self, collector: &mut Collector, thread: ThreadId) {
+        self.close(collector, thread, 0);
+    }
+
+    /// Ends all entries that are indented as far as `indent`, or further.
+    fn close(&mut self, collector: &mut Collector, thread: ThreadId, indent: usize) {
+        while let Some(last) = self.open.last().filter(|entry| entry.indent >= indent) {
+            let left = last.left;
+            if left > 0 {
+                collector.frames.clear();
+                collector.frames.extend(self.open.iter().filter_map(|entry| entry.frame));
+                match self.direction {
+                    Direction::Callees => collector.end_root_first(thread, left),
+                    Direction::Callers => collector.end_leaf_first(thread, left),
+                }
+            }
+            self.open.pop();
+        }
+    }
+}

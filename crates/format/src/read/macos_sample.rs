@@ -1,0 +1,106 @@
+//! What macOS's `sample` prints: a tree of callees for each thread.
+//!
+//! ```text
+//! Analysis of sampling app (pid 123) every 1 millisecond
+//! Call graph:
+//!     2728 Thread_1234   DispatchQueue_1: com.apple.main-thread  (serial)
+//!     + 2728 start  (in libdyld.dylib) + 1  [0x7fff6a1b2cc9]
+//!     +   2728 main  (in app) + 52  [0x10000]  main.c:12
+//!     +     ! 2000 work(int)  (in app) + 12,40,...  [0x1000a,0x10010,...]
+//!     +       728 ???  (in app)  load address 0x100000000 + 0x1234  [0x100001234]
+//!
+//! Total number in stack (recursive counted multiple, when >=5):
+//! ```
+//!
+//! - How far an entry is indented tells its depth; of the signs in front of it (`+!:|`) each only
+//!   leads the eye.
+//! - Values are samples. The threads' own lines are the threads.
+//! - `???` is a function without a symbol: its module is shown.
+
+use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
+
+use super::call_tree::{CallTree, Direction};
+use super::text::{Collector, Lines};
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::warnings::WarningKind;
+
+/// See the module.
+pub struct MacosSample;
+
+impl Reader for MacosSample {
+    fn name(&self) -> &'static str {
+        "macOS sample"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "sample (macOS), Activity Monitor's Sample Process"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        let mut lines = head.split(|&byte| byte == b'\n').take(200);
+        let first = lines.next().unwrap_or_default();
+        (first.starts_with(b"Analysis of sampling ") || first.starts_with(b"Sampling process "))
+            && lines.any(|line| line.starts_with(b"Call graph:"))
+    }
+
+    fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
+        let mut lines = Lines::new(input);
+        let mut collector = Collector::new(ValueType::samples());
+        let mut tree = CallTree::new(Direction::Callees);
+        let mut thread = ThreadId::UNKNOWN;
+        let mut within = false;
+        let mut line = String::new();
+        while lines.next(&mut line) {
+            if line.starts_with("Call graph:") {
+                within = true;
+                continue;
+            }
+            if !within || line.trim().is_empty() {
+                // An empty line ends the graph.
+                within = false;
+                continue;
+            }
+            let Some((indent, count, call)) = entry(&line) else {
+                lines.warn(WarningKind::UnreadableLine);
+                continue;
+            };
+            if tree.depth(indent) == 0 {
+                tree.finish(&mut collector, thread);
+                let name = call.split("   ").next().unwrap_or(call).trim();
+                thread = collector.thread_named(name);
+                tree.enter(&mut collector, thread, indent, None, count);
+                continue;
+            }
+            let frame = frame(&mut collector, call);
+            let frame = collector.profile.frames.intern(frame);
+            tree.enter(&mut collector, thread, indent, Some(frame), count);
+        }
+        tree.finish(&mut collector, thread);
+        Ok(collector.reading(lines.warnings))
+    }
+}
+
+/// Indent, count and the rest.
+fn entry(line: &str) -> Option<(usize, u64, &str)> {
+    let text = line.trim_start_matches([' ', '+', '!', ':', '|']);
+    let (count, rest) = text.split_once(' ')?;
+    Some((line.len() - text.len(), count.parse().ok()?, rest))
+}
+
+fn frame(collector: &mut Collector, call: &str) -> Frame {
+    let (function, rest) = call.split_once("  (in ").unwrap_or((call, ""));
+    let (module, rest) = rest.split_once(')').unwrap_or((rest, ""));
+    let function = function.trim();
+    let function = if function == "???" { "" } else { function };
+    // The place in the source, where debug information was found, is the last word.
+    let place = rest.rsplit("  ").next().and_then(|place| place.rsplit_once(':'));
+    let place = place.and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
+    let (file, line) = place.unwrap_or(("", 0));
+    Frame {
+        module: collector.intern(module),
+        file: collector.intern(file),
+        line,
+        ..Frame::named(collector.intern(function), FrameKind::User)
+    }
+}

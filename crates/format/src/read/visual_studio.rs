@@ -1,0 +1,101 @@
+//! The call tree that Visual Studio's profiler exports as CSV (`VSPerfReport /summary:calltree`).
+//!
+//! ```text
+//! Level,Function Name,Number of Calls,Elapsed Inclusive Time %,Elapsed Exclusive Time %,Module Name,
+//! 0,"app.exe",0,100.00,0.00,"",
+//! 1,"main(int, char**)",1,100.00,25.50,"app.exe",
+//! ```
+//!
+//! - `Level` is the depth. Of what was measured, columns of exclusive values count: samples, times,
+//!   or, if the report has only percentages, these (as tenths of a per mille), and else the number
+//!   of calls.
+//! - Numbers are as the machine's country writes them.
+
+use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ValueType};
+
+use super::csv_table::{Table, number};
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::warnings::WarningKind;
+
+/// See the module.
+pub struct VisualStudio;
+
+fn is_heading(line: &str) -> bool {
+    let line = line.trim_start_matches(['\u{feff}', '"']);
+    line.starts_with("Level") && line.contains("Function Name")
+}
+
+/// Columns that count, the best first, with the name, unit and factor of their values.
+const COLUMNS: &[(&str, &str, &str, f64)] = &[
+    ("Exclusive Samples", "samples", "count", 1.0),
+    ("Elapsed Exclusive Time", "elapsed time", "ns", 1e6),
+    ("Application Exclusive Time", "application time", "ns", 1e6),
+    ("Exclusive Allocations", "allocations", "count", 1.0),
+    ("Exclusive Bytes", "bytes", "bytes", 1.0),
+    ("Exclusive Samples %", "samples", "0.0001", 1e4),
+    ("Elapsed Exclusive Time %", "elapsed time", "0.0001", 1e4),
+    ("Number of Calls", "calls", "count", 1.0),
+];
+
+impl Reader for VisualStudio {
+    fn name(&self) -> &'static str {
+        "Visual Studio"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "VSPerfReport /summary:calltree"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        let first = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        str::from_utf8(first).is_ok_and(is_heading)
+    }
+
+    fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let missing =
+            |reason: &str| ReadError::Malformed { name: name.clone(), reason: reason.to_owned() };
+        let mut table = Table::open(input, b',', is_heading)
+            .ok_or_else(|| missing("no heading `Level,Function Name,…`"))?;
+        let (level, function) = (table.column("Level"), table.column("Function Name"));
+        let (Some(level), Some(function)) = (level, function) else {
+            return Err(missing("no columns `Level` and `Function Name`"));
+        };
+        let module = table.column("Module Name");
+        let chosen = COLUMNS
+            .iter()
+            .find_map(|of| table.column(of.0).map(|column| (column, of)))
+            .ok_or_else(|| missing("no column of exclusive values, nor `Number of Calls`"))?;
+        let (column, &(_, value, unit, factor)) = chosen;
+        let value_type = match unit {
+            // Percent with four decimals.
+            "0.0001" => ValueType { decimals: 4, ..ValueType::new(value, "%") },
+            unit => ValueType::new(value, unit),
+        };
+        let mut profile = Profile::new(vec![value_type]);
+        let mut path: Vec<StackId> = Vec::new();
+        while table.next() {
+            let depth = table.cell(level).trim().parse::<usize>().ok();
+            let value = number(table.cell(column));
+            let (Some(depth), Some(value)) = (depth.filter(|&depth| depth <= path.len()), value)
+            else {
+                table.warn(WarningKind::UnreadableLine);
+                continue;
+            };
+            path.truncate(depth);
+            let module = profile.strings.intern(module.map_or("", |at| table.cell(at).trim()));
+            let function = profile.strings.intern(table.cell(function).trim());
+            let frame = Frame { module, ..Frame::named(function, FrameKind::User) };
+            let frame = profile.frames.intern(frame);
+            let caller = path.last().copied().unwrap_or(StackId::ROOT);
+            let stack = profile.stacks.intern(caller, frame);
+            path.push(stack);
+            let value = (value.max(0.0) * factor).round() as u64;
+            if value > 0 {
+                profile.push(Sample::new(stack), &[value]);
+            }
+        }
+        Ok(Reading { profile, warnings: table.warnings, event: None })
+    }
+}

@@ -1,0 +1,123 @@
+//! CSV reports of Intel's VTune: hot spots and memory consumption, as call trees.
+//!
+//! ```text
+//! Function Stack,CPU Time:Total,CPU Time:Self,Module
+//! Total,5.0,0.0,
+//!   _start,5.0,0.0,app
+//!     main,5.0,1.25,app
+//! ```
+//!
+//! From `vtune -report top-down -call-stack-mode all -column="CPU Time:Self","Module" -format csv
+//! -csv-delimiter comma -r RESULT`.
+//!
+//! - The function's indentation tells its depth, two blanks or one a level.
+//! - Each column `…:Self` is a value; totals are their sums, and left out. Times are seconds.
+//! - Messages of the tool may stand above the heading.
+//! - `Total` at the root is no function.
+
+use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ValueType};
+
+use super::csv_table::{Table, number};
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::warnings::WarningKind;
+
+/// See the module.
+pub struct Vtune;
+
+fn is_heading(line: &str) -> bool {
+    line.trim_start_matches(['\u{feff}', '"']).starts_with("Function Stack")
+        && line.contains(":Self")
+}
+
+impl Reader for Vtune {
+    fn name(&self) -> &'static str {
+        "VTune"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "vtune -report top-down -format csv"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        let mut lines = head.split(|&byte| byte == b'\n').take(50);
+        lines.any(|line| str::from_utf8(line).is_ok_and(is_heading))
+    }
+
+    fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let heading = input
+            .bytes()
+            .split(|&byte| byte == b'\n')
+            .find(|line| str::from_utf8(line).is_ok_and(is_heading));
+        let delimiter = delimiter(heading.unwrap_or_default());
+        let missing =
+            |reason: &str| ReadError::Malformed { name: name.clone(), reason: reason.to_owned() };
+        let mut table = Table::open(input, delimiter, is_heading)
+            .ok_or_else(|| missing("no heading `Function Stack` with columns `…:Self`"))?;
+        let columns: Vec<usize> = (0..table.headings().len())
+            .filter(|&column| table.headings()[column].ends_with(":Self"))
+            .collect();
+        let module = table.column("Module");
+        let types: Vec<(ValueType, f64)> =
+            columns.iter().map(|&column| value_type(&table.headings()[column])).collect();
+        let mut profile = Profile::new(types.iter().map(|(of, _)| of.clone()).collect());
+        // Indent and stack of the entries above the present one.
+        let mut path: Vec<(usize, StackId)> = Vec::new();
+        while table.next() {
+            let cell = table.cell(0);
+            let function = cell.trim();
+            if function.is_empty() {
+                continue;
+            }
+            let indent = cell.len() - cell.trim_start().len();
+            let cells = columns.iter().zip(&types);
+            let values: Option<Vec<u64>> = cells
+                .map(|(&column, (_, factor))| match table.cell(column).trim() {
+                    "" => Some(0),
+                    text => number(text).map(|number| (number.max(0.0) * factor).round() as u64),
+                })
+                .collect();
+            let Some(values) = values else {
+                table.warn(WarningKind::UnreadableLine);
+                continue;
+            };
+            while path.last().is_some_and(|&(above, _)| above >= indent) {
+                path.pop();
+            }
+            let caller = path.last().map_or(StackId::ROOT, |&(_, stack)| stack);
+            let stack = match (path.is_empty(), function) {
+                (true, "Total") => StackId::ROOT,
+                _ => {
+                    let module =
+                        profile.strings.intern(module.map_or("", |at| table.cell(at).trim()));
+                    let function = profile.strings.intern(function);
+                    let frame = Frame { module, ..Frame::named(function, FrameKind::User) };
+                    let frame = profile.frames.intern(frame);
+                    profile.stacks.intern(caller, frame)
+                }
+            };
+            path.push((indent, stack));
+            if values.iter().any(|&value| value > 0) {
+                profile.push(Sample::new(stack), &values);
+            }
+        }
+        Ok(Reading { profile, warnings: table.warnings, event: None })
+    }
+}
+
+/// What `-csv-delimiter` was: whatever stands before the first value's name.
+fn delimiter(heading: &[u8]) -> u8 {
+    let mut found = heading.iter().copied().filter(|byte| b",;\t|".contains(byte));
+    found.next().unwrap_or(b',')
+}
+
+/// The value type of a column, and what its numbers are multiplied by.
+fn value_type(heading: &str) -> (ValueType, f64) {
+    let name = heading.trim_end_matches(":Self");
+    match name {
+        _ if name.ends_with("Time") => (ValueType::new(&name.to_lowercase(), "ns"), 1e9),
+        _ if name.ends_with("Size") => (ValueType::new(&name.to_lowercase(), "bytes"), 1.0),
+        _ => (ValueType::new(&name.to_lowercase(), "count"), 1.0),
+    }
+}

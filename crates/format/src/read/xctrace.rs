@@ -1,0 +1,277 @@
+//! The `time-profile` table of Instruments' traces, as XML.
+//!
+//! ```text
+//! <?xml version="1.0"?>
+//! <trace-query-result><node xpath='//trace-toc[1]/run[1]/data[1]/table[11]'>
+//! <row><sample-time id="1" fmt="00:00.512.384">512384000</sample-time>
+//! <thread id="2" fmt="main 0x1a2b (app, pid: 42)"><tid id="3" fmt="0x1a2b">6699</tid>
+//!   <process id="4" fmt="app (42)"><pid id="5" fmt="42">42</pid></process></thread>
+//! <core id="7" fmt="CPU 3">3</core><weight id="8" fmt="1.00 ms">1000000</weight>
+//! <backtrace id="9"><frame id="10" name="work" addr="0x1000a"><binary id="11" name="app"/></frame>
+//!   <frame id="12" name="main" addr="0x1000f"><binary ref="11"/></frame></backtrace></row>
+//! <row><sample-time id="13">513384000</sample-time><thread ref="2"/><core ref="7"/><weight ref="8"/>
+//!   <backtrace ref="9"/></row>
+//! ```
+//!
+//! From `xctrace export --input X.trace --xpath
+//! '/trace-toc/run/data/table[@schema="time-profile"]'`.
+//!
+//! - Every element that repeats is written once, with an `id`, and then referred to with `ref`.
+//! - Frames are leaf first. A frame without a name has its address for one, and is shown as its binary.
+//! - Newer versions wrap the backtrace into `tagged-backtrace`.
+
+use std::io::BufReader;
+
+use hashbrown::HashMap;
+use pyrograph_profile::{
+    Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId, ValueType,
+};
+use quick_xml::events::{BytesStart, Event};
+
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::warnings::{WarningKind, Warnings};
+
+/// See the module.
+pub struct Xctrace;
+
+impl Reader for Xctrace {
+    fn name(&self) -> &'static str {
+        "xctrace"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "xctrace export (Instruments, macOS)"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        memchr::memmem::find(&head[..head.len().min(1000)], b"<trace-query-result").is_some()
+    }
+
+    fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let mut xml = quick_xml::Reader::from_reader(BufReader::new(input.into_stream()));
+        let mut table = Table::new();
+        let mut bytes = Vec::new();
+        loop {
+            bytes.clear();
+            match xml.read_event_into(&mut bytes) {
+                Ok(Event::Start(tag)) => table.start(&tag),
+                Ok(Event::Empty(tag)) => {
+                    table.start(&tag);
+                    table.end();
+                }
+                Ok(Event::End(_)) => table.end(),
+                Ok(Event::Text(text)) => table.text(&String::from_utf8_lossy(&text)),
+                Ok(Event::Eof) => break,
+                Ok(_) => {}
+                Err(error) => {
+                    let reason = error.to_string();
+                    table.warnings.add(WarningKind::Truncated(reason), 1, []);
+                    break;
+                }
+            }
+        }
+        if table.profile.samples.is_empty() {
+            let reason = "no row has a weight and a backtrace: export the table with the schema \
+                          time-profile";
+            return Err(ReadError::Nothing { name, reason: reason.to_owned() });
+        }
+        Ok(Reading { profile: table.profile, warnings: table.warnings, event: None })
+    }
+}
+
+/// Deeper than this nothing of the format is.
+const DEEPEST: usize = 64;
+
+/// An element that has begun.
+#[derive(Default)]
+struct Element {
+    tag: Vec<u8>,
+    id: Option<u64>,
+    /// What it refers to, where it only does that.
+    reference: Option<u64>,
+    /// Its attribute `name`, or else `fmt`.
+    name: String,
+    address: u64,
+    text: String,
+}
+
+/// The row that is being read.
+#[derive(Clone, Copy, Default)]
+struct Row {
+    time: Option<u64>,
+    weight: Option<u64>,
+    thread: ThreadId,
+    cpu: Option<u32>,
+    stack: Option<StackId>,
+}
+
+struct Table {
+    profile: Profile,
+    warnings: Warnings,
+    open: Vec<Element>,
+    /// How many more have begun beyond [`DEEPEST`].
+    too_deep: usize,
+    row: Row,
+    /// Of the thread that is being read.
+    thread: Thread,
+    /// Of the frame that is being read.
+    binary: StringId,
+    /// Leaf first.
+    frames: Vec<FrameId>,
+    numbers: HashMap<u64, u64>,
+    names: HashMap<u64, StringId>,
+    threads: HashMap<u64, ThreadId>,
+    processes: HashMap<u64, (StringId, Option<i32>)>,
+    known_frames: HashMap<u64, FrameId>,
+    stacks: HashMap<u64, StackId>,
+}
+
+impl Table {
+    fn new() -> Self {
+        Self {
+            profile: Profile::new(vec![ValueType::new("cpu", "ns")]),
+            warnings: Warnings::default(),
+            open: Vec::new(),
+            too_deep: 0,
+            row: Row::default(),
+            thread: Thread::default(),
+            binary: StringId::EMPTY,
+            frames: Vec::new(),
+            numbers: HashMap::new(),
+            names: HashMap::new(),
+            threads: HashMap::new(),
+            processes: HashMap::new(),
+            known_frames: HashMap::new(),
+            stacks: HashMap::new(),
+        }
+    }
+
+    fn start(&mut self, tag: &BytesStart) {
+        let mut element = Element { tag: tag.name().as_ref().to_vec(), ..Element::default() };
+        for attribute in tag.attributes().flatten() {
+            let value = attribute.unescape_value().unwrap_or_default();
+            match attribute.key.as_ref() {
+                b"id" => element.id = value.parse().ok(),
+                b"ref" => element.reference = value.parse().ok(),
+                b"name" => element.name = value.into_owned(),
+                b"fmt" if element.name.is_empty() => element.name = value.into_owned(),
+                b"addr" => {
+                    let digits = value.strip_prefix("0x").unwrap_or_default();
+                    element.address = u64::from_str_radix(digits, 16).unwrap_or(0);
+                }
+                _ => {}
+            }
+        }
+        match element.tag.as_slice() {
+            b"row" => self.row = Row::default(),
+            b"thread" => self.thread = Thread::default(),
+            b"backtrace" => self.frames.clear(),
+            b"frame" => self.binary = StringId::EMPTY,
+            _ => {}
+        }
+        match self.open.len() < DEEPEST {
+            true => self.open.push(element),
+            false => self.too_deep += 1,
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if let Some(element) = self.open.last_mut() {
+            element.text.push_str(text.trim());
+        }
+    }
+
+    fn end(&mut self) {
+        if self.too_deep > 0 {
+            self.too_deep -= 1;
+            return;
+        }
+        let Some(element) = self.open.pop() else { return };
+        match element.tag.as_slice() {
+            b"row" => self.finish_row(),
+            b"sample-time" => self.row.time = self.number(&element),
+            b"weight" => self.row.weight = self.number(&element),
+            b"core" => self.row.cpu = self.number(&element).and_then(|cpu| cpu.try_into().ok()),
+            b"tid" => {
+                self.thread.tid = self.number(&element).and_then(|tid| tid.try_into().ok());
+            }
+            b"pid" => {
+                self.thread.pid = self.number(&element).and_then(|pid| pid.try_into().ok());
+            }
+            b"process" => self.finish_process(&element),
+            b"thread" => self.finish_thread(&element),
+            b"binary" => {
+                let name = self.profile.strings.intern(&element.name);
+                self.binary = defined(&mut self.names, &element, name);
+            }
+            b"frame" => self.finish_frame(&element),
+            b"backtrace" => {
+                let stack = self.profile.stacks.intern_path(self.frames.drain(..).rev());
+                self.row.stack = Some(defined(&mut self.stacks, &element, stack));
+            }
+            _ => {}
+        }
+    }
+
+    fn number(&mut self, element: &Element) -> Option<u64> {
+        match element.reference {
+            Some(reference) => self.numbers.get(&reference).copied(),
+            None => {
+                let number = element.text.parse().ok()?;
+                self.numbers.extend(element.id.map(|id| (id, number)));
+                Some(number)
+            }
+        }
+    }
+
+    fn finish_process(&mut self, element: &Element) {
+        // `app (42)`
+        let name = element.name.rsplit_once(" (").map_or(element.name.as_str(), |(name, _)| name);
+        let name = self.profile.strings.intern(name);
+        let (name, pid) = defined(&mut self.processes, element, (name, self.thread.pid));
+        self.thread.process = name;
+        self.thread.pid = pid;
+    }
+
+    fn finish_thread(&mut self, element: &Element) {
+        let thread = self.profile.threads.intern(self.thread);
+        self.row.thread = defined(&mut self.threads, element, thread);
+    }
+
+    fn finish_frame(&mut self, element: &Element) {
+        let strings = &mut self.profile.strings;
+        // A frame without a symbol has its address for a name.
+        let (name, address) = match element.name.starts_with("0x") {
+            true => ("", element.address),
+            false => (element.name.as_str(), 0),
+        };
+        let function = strings.intern(name);
+        let module = self.binary;
+        let frame = Frame { module, address, ..Frame::named(function, FrameKind::User) };
+        let frame = self.profile.frames.intern(frame);
+        let frame = defined(&mut self.known_frames, element, frame);
+        self.frames.push(frame);
+    }
+
+    fn finish_row(&mut self) {
+        let row = self.row;
+        if let (Some(weight), Some(stack)) = (row.weight, row.stack) {
+            let Row { thread, cpu, time, .. } = row;
+            self.profile.push(Sample { stack, thread, cpu, time }, &[weight]);
+        }
+    }
+}
+
+/// What an element means: what it refers to, or else `own`, which its `id` stands for from now on.
+fn defined<T: Copy>(known: &mut HashMap<u64, T>, element: &Element, own: T) -> T {
+    match (element.reference, element.id) {
+        (Some(reference), _) => known.get(&reference).copied().unwrap_or(own),
+        (None, Some(id)) => {
+            known.insert(id, own);
+            own
+        }
+        (None, None) => own,
+    }
+}
