@@ -10,7 +10,6 @@ mod chrome_trace;
 mod cpuprofile;
 mod csv_table;
 mod dtrace;
-mod dtrace;
 mod eu_stack;
 mod faulthandler;
 mod folded;
