@@ -13,6 +13,7 @@ mod dtrace;
 mod eu_stack;
 mod faulthandler;
 mod folded;
+mod ftrace;
 mod gdb;
 mod ghc_prof;
 mod go_raw;
@@ -29,6 +30,7 @@ mod perf_report;
 mod perf_script;
 mod pmcstat;
 mod proc_stack;
+mod simpleperf;
 mod systemtap;
 mod text;
 mod v8_prof;
@@ -42,7 +44,7 @@ mod xdebug;
 pub use perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
-pub(crate) use perf_script::{is_java, parse_frame, tidy_name};
+pub(crate) use perf_script::{is_java, module_kind, parse_frame, tidy_name};
 use pyrograph_profile::Profile;
 use pyrograph_resolve::SymbolOptions;
 
@@ -123,6 +125,8 @@ pub static READERS: &[&dyn Reader] = &[
     &gdb::Gdb,
     &eu_stack::EuStack,
     &proc_stack::ProcStack,
+    &ftrace::Ftrace,
+    &simpleperf::Simpleperf,
     // Text of other systems.
     &dtrace::Dtrace,
     &macos_sample::MacosSample,
@@ -147,6 +151,8 @@ pub static READERS: &[&dyn Reader] = &[
     &xdebug::Xdebug,
     &wall_clock::WallClock,
     &lightweight_java::LightweightJava,
+    // Only by name.
+    &perf_script::PerfSched,
     // What fits nothing else: lines that look like frames of `perf script` are in many a text.
     &perf_script::PerfScript,
     &folded::Folded,

@@ -19,7 +19,7 @@ use pyrograph_format::{Input, Options, READERS, Reader, detect, reader_named, wr
 use pyrograph_profile::{LabelOptions, Tree};
 
 /// Formats that are read only if they are asked for by name: another reader takes their text.
-const BY_NAME_ONLY: &[&str] = &[];
+const BY_NAME_ONLY: &[&str] = &["perf sched"];
 
 /// Formats whose readers come last and may recognize what is another's, too.
 const LAST: &[&str] = &["perf script", "folded"];

@@ -26,10 +26,12 @@ mod functions;
 mod header;
 mod join;
 mod name;
+mod sched;
 mod worker;
 
-pub(crate) use frame::parse as parse_frame;
+pub(crate) use frame::{FrameLine, module_kind, parse as parse_frame};
 pub(crate) use name::{is_java, tidy as tidy_name};
+pub use sched::PerfSched;
 
 use std::num::NonZero;
 use std::panic::resume_unwind;

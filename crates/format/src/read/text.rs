@@ -9,7 +9,7 @@ use pyrograph_profile::{
     Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId, ValueType,
 };
 
-use super::perf_script::tidy_name;
+use super::perf_script::{FrameLine, is_java, module_kind, tidy_name};
 use super::{Options, Reading};
 use crate::Head;
 use crate::warnings::{Place, WarningKind, Warnings};
@@ -210,7 +210,27 @@ impl Collector {
         self.push_frame(Frame { module, address, kind, ..Frame::default() });
     }
 
-    /// The same with its place in the source (`""` and 0: not known).
+    /// Adds a frame as `perf script` prints it. Of methods that were inlined into one another, which
+    /// stand in one line, the innermost is the first: frames come leaf first.
+    pub fn perf_frame(&mut self, line: &FrameLine<'_>) {
+        let text = |bytes| str::from_utf8(bytes).unwrap_or_default();
+        let (symbol, module) = (text(line.symbol), text(line.module));
+        let kind = if line.inlined { FrameKind::Inlined } else { module_kind(module) };
+        if symbol.is_empty() {
+            return self.unknown(line.address(), module, kind);
+        }
+        if !is_java(symbol) {
+            return self.frame(&tidy_name(symbol), module, kind);
+        }
+        let mut methods = symbol.rsplit("->").peekable();
+        while let Some(method) = methods.next() {
+            let is_inlined = methods.peek().is_some();
+            let kind = if is_inlined { FrameKind::Inlined } else { kind };
+            self.frame(&tidy_name(method), module, kind);
+        }
+    }
+
+    /// As [`symbol`](Self::symbol), with its place in the source (`""` and 0: not known).
     pub fn symbol_at(&mut self, symbol: &str, module: &str, kind: FrameKind, at: (&str, u32)) {
         self.symbol(symbol, module, kind);
         let Some(last) = self.frames.last_mut() else { return };

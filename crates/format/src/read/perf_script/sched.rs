@@ -1,0 +1,198 @@
+//! Time off the CPU, of the scheduler's events in `perf script`'s text.
+//!
+//! ```text
+//! app  1234 [000] 14890.716352: sched:sched_switch: prev_comm=app prev_pid=1234 prev_prio=120 prev_state=S ==> next_comm=w next_pid=18 next_prio=0
+//!         ffffffff821f8b58 __schedule+0x618 ([kernel.kallsyms])
+//!         ffffffff821f94c3 schedule+0x23 ([kernel.kallsyms])
+//!                    2724a main+0x7a (/opt/app)
+//!
+//! w      18 [000] 14890.716370: sched:sched_wakeup: comm=app pid=1234 prio=120 target_cpu=001
+//! w      18 [000] 14890.726415: sched:sched_stat_sleep: comm=app pid=1234 delay=10063000 [ns]
+//! ```
+//!
+//! A thread that blocks does so in the stack of the switch away from it. How long it is blocked, the
+//! first of these says:
+//!
+//! 1. the delay of `sched_stat_sleep`, `sched_stat_blocked` or `sched_stat_iowait`,
+//! 2. `sched_wakeup`: the time until then,
+//! 3. the switch to it: the time until then, with what it waited for a CPU.
+//!
+//! Threads that could have gone on (`prev_state=R`) were not blocked, and the idle task never is. A
+//! thread that is still blocked at the end of the recording is not counted.
+//!
+//! The same text is one of `perf script`, where each event counts. So this reader is never chosen by
+//! content, only by its name.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use pyrograph_profile::{Sample, StackId, ThreadId, ValueType};
+
+use super::arguments::arguments;
+use super::{frame, header};
+use crate::Head;
+use crate::events::{FieldValue, TraceField};
+use crate::read::text::{Collector, Lines};
+use crate::read::{Detail, Options, ReadError, Reader, Reading, ThreadDetail};
+use crate::warnings::WarningKind;
+
+/// See the module.
+pub struct PerfSched;
+
+impl Reader for PerfSched {
+    fn name(&self) -> &'static str {
+        "perf sched"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "perf record -g -a -e sched:sched_switch -e sched:sched_wakeup; perf script (only with --from perf-sched)"
+    }
+
+    fn detect(&self, _head: &[u8]) -> bool {
+        false
+    }
+
+    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let mut lines = Lines::new(input);
+        // Microseconds, as such graphs always had, without rounding.
+        let unit = ValueType { decimals: 3, ..ValueType::new("off-cpu", "us") };
+        let mut state = State {
+            out: Collector::new(unit).addresses(options),
+            threads: options.threads,
+            blocked: HashMap::default(),
+            spans: Vec::new(),
+            detail: options.detail,
+            totals: HashMap::default(),
+            switch: None,
+        };
+        let mut line = String::new();
+        while lines.next(&mut line) {
+            if state.switch.is_some() && !line.is_empty() {
+                let is_header = !line.starts_with('\t') && header::parse(line.as_bytes()).is_some();
+                if !is_header {
+                    match frame::parse(line.as_bytes()) {
+                        Some(frame) => state.out.perf_frame(&frame),
+                        None => lines.warn(WarningKind::UnreadableLine),
+                    }
+                    continue;
+                }
+            }
+            state.end_switch();
+            state.event(&line);
+        }
+        state.end_switch();
+        if state.spans.is_empty() {
+            let reason =
+                "no thread was blocked in it: it needs events of sched:sched_switch".into();
+            return Err(ReadError::Nothing { name, reason });
+        }
+        Ok(state.finish().reading(lines.warnings))
+    }
+}
+
+struct State {
+    out: Collector,
+    threads: ThreadDetail,
+    /// By thread.
+    blocked: HashMap<i32, Blocked, FixedState>,
+    /// What was blocked for how long; of totals, one for each stack and thread.
+    spans: Vec<(Blocked, u64)>,
+    detail: Detail,
+    /// Where in `spans` the total of a stack and thread is.
+    totals: HashMap<(StackId, ThreadId), usize, FixedState>,
+    /// The switch whose stack is being read.
+    switch: Option<(i32, Blocked)>,
+}
+
+/// A thread that does not run, and why.
+#[derive(Clone, Copy)]
+struct Blocked {
+    since: u64,
+    cpu: Option<u32>,
+    thread: ThreadId,
+    stack: StackId,
+}
+
+impl State {
+    fn end_switch(&mut self) {
+        if let Some((tid, mut blocked)) = self.switch.take() {
+            blocked.stack = self.out.profile.stacks.intern_path(self.out.frames.drain(..).rev());
+            self.blocked.insert(tid, blocked);
+        }
+    }
+
+    fn event(&mut self, line: &str) {
+        let Some(header) = header::parse(line.as_bytes()) else { return };
+        let (event, rest) = (lossy(header.event), lossy(header.rest));
+        let Some(time) = header.time() else { return };
+        let fields = arguments(event, rest);
+        let text = |name: &str| field(&fields, name).map(ToString::to_string);
+        let number = |name: &str| text(name).and_then(|text| text.parse::<i32>().ok());
+        match event.rsplit(':').next().unwrap_or(event) {
+            "sched_switch" => {
+                if let Some(next) = number("next_pid") {
+                    self.wake(next, time, None);
+                }
+                let state = text("prev_state").unwrap_or_default();
+                let tid = number("prev_pid").or(header.tid);
+                let Some(tid) = tid.filter(|&tid| tid != 0 && !state.starts_with('R')) else {
+                    return;
+                };
+                let comm = text("prev_comm").unwrap_or_else(|| lossy(header.comm).to_owned());
+                let (pid, thread) = match self.threads {
+                    ThreadDetail::Name => (None, None),
+                    ThreadDetail::Process => (header.pid, None),
+                    ThreadDetail::Thread => (header.pid, Some(tid)),
+                };
+                let thread = self.out.thread(&comm, pid, thread);
+                let stack = StackId::ROOT;
+                let blocked = Blocked { since: time, cpu: header.cpu, thread, stack };
+                self.switch = Some((tid, blocked));
+            }
+            "sched_wakeup" | "sched_waking" | "sched_stat_sleep" | "sched_stat_blocked"
+            | "sched_stat_iowait" => {
+                // `delay=10063000 [ns]`
+                let delay = text("delay").and_then(|text| text.split(' ').next()?.parse().ok());
+                if let Some(tid) = number("pid") {
+                    self.wake(tid, time, delay);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn wake(&mut self, tid: i32, time: u64, delay: Option<u64>) {
+        let Some(blocked) = self.blocked.remove(&tid) else { return };
+        let time = delay.unwrap_or_else(|| time.saturating_sub(blocked.since));
+        if self.detail == Detail::Totals {
+            let key = (blocked.stack, blocked.thread);
+            let row = *self.totals.entry(key).or_insert(self.spans.len());
+            if let Some((_, total)) = self.spans.get_mut(row) {
+                *total = total.saturating_add(time);
+                return;
+            }
+        }
+        self.spans.push((blocked, time));
+    }
+
+    fn finish(self) -> Collector {
+        let mut out = self.out;
+        for (blocked, time) in self.spans {
+            let mut sample = Sample { thread: blocked.thread, ..Sample::new(blocked.stack) };
+            if self.detail == Detail::Samples {
+                (sample.cpu, sample.time) = (blocked.cpu, Some(blocked.since));
+            }
+            out.profile.push(sample, &[time]);
+        }
+        out
+    }
+}
+
+fn field<'a, 'b>(fields: &'b [TraceField<'a>], name: &str) -> Option<&'b FieldValue<'a>> {
+    fields.iter().find(|field| field.name == name).map(|field| &field.value)
+}
+
+/// The line is UTF-8, and parts of it end where ASCII begins.
+fn lossy(text: &[u8]) -> &str {
+    str::from_utf8(text).unwrap_or_default()
+}

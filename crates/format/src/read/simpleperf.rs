@@ -1,0 +1,183 @@
+//! What Android's `simpleperf report-sample --show-callchain` prints.
+//!
+//! ```text
+//! sample:
+//!   event_type: cpu-cycles
+//!   time: 23637646930905
+//!   event_count: 1516131
+//!   thread_id: 9606
+//!   thread_name: main thread
+//!   vaddr_in_file: 40c0d3
+//!   file: /system/lib64/libart.so
+//!   symbol: art::Thread::Run()
+//!   callchain:
+//!     vaddr_in_file: 8ea50
+//!     file: [kernel.kallsyms]
+//!     symbol: vfs_read
+//!     execution_type: jit_jvm_method
+//! ```
+//!
+//! - The sample's own frame is the leaf; the callchain goes on from there towards the root.
+//! - A value is `event_count`, nanoseconds for the clocks.
+//! - `execution_type` is printed for Java: interpreted, or compiled at run time or before.
+//! - Frames without a symbol show `unknown` or `name[+offset]`.
+//!
+//! Source: `cmd_report_sample.cpp` of simpleperf.
+
+use pyrograph_profile::{FrameKind, Sample, ValueType};
+
+use super::text::{Collector, Lines, first_lines, hex_address};
+use super::{Count, Detail, Options, ReadError, Reader, Reading, ThreadDetail, module_kind};
+use crate::Head;
+use crate::warnings::WarningKind;
+
+/// See the module.
+pub struct Simpleperf;
+
+impl Reader for Simpleperf {
+    fn name(&self) -> &'static str {
+        "simpleperf"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "simpleperf report-sample --show-callchain"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        let mut lines = first_lines(head).skip_while(|line| *line != "sample:");
+        lines
+            .nth(1)
+            .is_some_and(|line| line.starts_with("  event_type:") || line.starts_with("  time:"))
+    }
+
+    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        let mut lines = Lines::new(input);
+        let mut state = State { options, event: options.event.clone(), out: None };
+        let mut sample: Option<SampleText> = None;
+        let mut line = String::new();
+        while lines.next(&mut line) {
+            if let (true, Some(sample)) = (line.starts_with(' '), &mut sample) {
+                if !sample.line(line.trim()) {
+                    lines.warn(WarningKind::UnreadableLine);
+                }
+                continue;
+            }
+            if let Some(sample) = sample.take() {
+                state.add(sample, &mut lines);
+            }
+            sample = (line.trim_end() == "sample:").then(SampleText::default);
+        }
+        if let Some(sample) = sample {
+            state.add(sample, &mut lines);
+        }
+        let out = state.out.unwrap_or_else(|| Collector::new(ValueType::samples()));
+        let mut reading = out.reading(lines.warnings);
+        reading.event = state.event.filter(|event| !event.is_empty());
+        Ok(reading)
+    }
+}
+
+/// A sample as it is printed.
+#[derive(Default)]
+struct SampleText {
+    event: String,
+    time: Option<u64>,
+    count: Option<u64>,
+    tid: Option<i32>,
+    comm: String,
+    /// Leaf first.
+    frames: Vec<FrameText>,
+}
+
+#[derive(Default)]
+struct FrameText {
+    address: u64,
+    file: String,
+    symbol: String,
+    execution: String,
+}
+
+impl SampleText {
+    /// Reads `name: value`; `false` if it is something else.
+    fn line(&mut self, line: &str) -> bool {
+        let Some((name, value)) = line.split_once(':') else { return false };
+        let value = value.trim();
+        match name {
+            "event_type" => value.clone_into(&mut self.event),
+            "time" => self.time = value.parse().ok(),
+            "event_count" => self.count = value.parse().ok(),
+            "thread_id" => self.tid = value.parse().ok(),
+            "thread_name" => value.clone_into(&mut self.comm),
+            "vaddr_in_file" => {
+                let address = hex_address(&format!("0x{value}")).unwrap_or(0);
+                self.frames.push(FrameText { address, ..FrameText::default() });
+            }
+            "file" | "symbol" | "execution_type" => {
+                let Some(frame) = self.frames.last_mut() else { return false };
+                let field = match name {
+                    "file" => &mut frame.file,
+                    "symbol" => &mut frame.symbol,
+                    _ => &mut frame.execution,
+                };
+                value.clone_into(field);
+            }
+            // What newer versions add, such as why unwinding ended.
+            _ => {}
+        }
+        true
+    }
+}
+
+struct State<'a> {
+    options: &'a Options,
+    /// Which event is counted, once it is known.
+    event: Option<String>,
+    out: Option<Collector>,
+}
+
+impl State<'_> {
+    fn add(&mut self, sample: SampleText, lines: &mut Lines) {
+        let event = self.event.get_or_insert_with(|| sample.event.clone());
+        let is_wanted = sample.event == *event
+            || sample.event.strip_prefix(event.as_str()).is_some_and(|rest| rest.starts_with(':'));
+        if !is_wanted {
+            lines.warnings.add(WarningKind::OtherEvent(sample.event), 1, []);
+            return;
+        }
+        let counted = self.options.count == Count::Period;
+        let out = self.out.get_or_insert_with(|| {
+            let unit = match event.split(':').next() {
+                _ if !counted => ValueType::samples(),
+                Some("cpu-clock" | "task-clock") => ValueType::new("cpu", "ns"),
+                Some("sched") => ValueType::samples(),
+                _ => ValueType::new(event, "count"),
+            };
+            Collector::new(unit).addresses(self.options)
+        });
+        for frame in &sample.frames {
+            frame.push(out);
+        }
+        let tid = sample.tid.filter(|_| self.options.threads == ThreadDetail::Thread);
+        let thread = out.thread(&sample.comm, None, tid);
+        let stack = out.profile.stacks.intern_path(out.frames.drain(..).rev());
+        let time = sample.time.filter(|_| self.options.detail == Detail::Samples);
+        let value = if counted { sample.count.unwrap_or(1) } else { 1 };
+        out.profile.push(Sample { thread, time, ..Sample::new(stack) }, &[value]);
+    }
+}
+
+impl FrameText {
+    fn push(&self, out: &mut Collector) {
+        let kind = match self.execution.as_str() {
+            "jit_jvm_method" => FrameKind::Jit,
+            "interpreted_jvm_method" => FrameKind::Interpreted,
+            _ => module_kind(&self.file),
+        };
+        // `libart.so[+8ea50]`
+        let is_offset = self.symbol.ends_with(']') && self.symbol.contains("[+");
+        if is_offset || matches!(self.symbol.as_str(), "" | "unknown") {
+            return out.unknown(self.address, &self.file, kind);
+        }
+        out.symbol(&self.symbol, &self.file, kind);
+    }
+}
