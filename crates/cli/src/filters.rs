@@ -35,7 +35,7 @@ pub struct FilterArgs {
     fold_recursion: bool,
 
     /// Write Java packages by their first letters: j.u.List.get
-    #[arg(long, help_heading = "Filters")]
+    #[arg(long, alias = "shorten-pkgs", help_heading = "Filters")]
     shorten_packages: bool,
 
     /// Keep samples of these processes; alone, tell processes apart: name-PID
@@ -53,6 +53,7 @@ pub struct FilterArgs {
     /// Keep samples of these threads; alone, tell threads apart: name-PID/TID
     #[arg(
         long,
+        alias = "include-tid",
         value_name = "TID,…",
         num_args = 0..=1,
         require_equals = true,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use pyrograph_format::{Call, Count, Options, expand_inlined, write_folded};
-use pyrograph_profile::{LabelOptions, Profile, Tree};
+use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree};
 use pyrograph_symbol::{Module, Options as SymbolOptions, Source};
 
 use crate::reading::ReadArgs;
@@ -19,9 +19,8 @@ const SKIPPED: u8 = 3;
 
 /// Turn any input into folded stacks: one line a stack, sorted
 ///
-/// Inputs are told apart by their content: perf.data, `perf script` text, or folded stacks with one
-/// count or two; compressed with gzip or zstd, or not. Options that stackcollapse-perf.pl has mean the same
-/// here.
+/// Inputs are told apart by their content: `pyrograph formats` lists what is read. They may be
+/// compressed with gzip or zstd. Options that the established collapsers have mean the same here.
 #[derive(clap::Args)]
 #[expect(rustdoc::broken_intra_doc_links, reason = "clap shows these texts as they are")]
 #[command(
@@ -69,6 +68,14 @@ pub struct Args {
     /// Add the file and line that `perf script -F +srcline` printed to names
     #[arg(long)]
     srcline: bool,
+
+    /// Leave out the names of processes and threads, as of a Java thread dump
+    #[arg(long)]
+    no_include_tname: bool,
+
+    /// Begin stacks with the names of processes and threads; so it is anyway
+    #[arg(long, hide = true, conflicts_with = "no_include_tname")]
+    include_tname: bool,
 
     /// What a sample counts
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = CountWhat::Period)]
@@ -131,6 +138,10 @@ fn read_options(args: &Args) -> Options {
 
 fn label_options(args: &Args) -> LabelOptions {
     LabelOptions {
+        process: match args.no_include_tname {
+            true => ProcessLabel::None,
+            false => ProcessLabel::default(),
+        },
         mark_kernel: args.kernel || args.all,
         mark_jit: args.jit || args.all,
         mark_inlined: args.jit || args.all,

@@ -154,3 +154,12 @@ fn symbol(program: &Path, name: &str) -> (u64, u64) {
     let mut number = || words.next().expect("a word").expect("a number");
     (number(), number())
 }
+
+#[test]
+fn options_of_the_collapser_for_thread_dumps() {
+    let dump = b"Full thread dump X:\n\n\"pool-1-thread-12\" #12 nid=0x10 runnable\n   java.lang.Thread.State: RUNNABLE\n\tat a.bc.D.f(D.java:1)\n\n";
+    check(&[], dump, 0, "pool-1-thread;a.bc.D.f 1\n", "");
+    check(&["--no-include-tname"], dump, 0, "a.bc.D.f 1\n", "");
+    check(&["--include-tname", "--shorten-pkgs"], dump, 0, "pool-1-thread;a.b.D.f 1\n", "");
+    check(&["--include-tid"], dump, 0, "pool-1-thread-12-?/16;a.bc.D.f 1\n", "");
+}
