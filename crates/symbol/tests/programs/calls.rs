@@ -1,5 +1,5 @@
 //! Known calls in Rust.
-#![allow(named_asm_labels)]
+#![expect(named_asm_labels, reason = "the tests find addresses by them")]
 use std::arch::asm;
 use std::hint::black_box;
 

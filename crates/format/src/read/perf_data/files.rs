@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use pyrograph_resolve::{Files, Identity, Locator, MappedFile, open_regular, own_vdso};
+use pyrograph_resolve::{Files, Identity, Locator, MapWriter, MappedFile, open_regular, own_vdso};
 use pyrograph_symbol::{BuildId, Module, Source};
 
 use super::recording::Recording;
@@ -103,7 +103,9 @@ impl Files for RecordedFiles {
         let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
         match &self.locator.symfs {
             Some(root) => open_regular(&root.join(path.strip_prefix("/").ok()?)),
-            None => open_regular(&path).filter(|_| self.same_machine),
+            None if !self.same_machine => None,
+            // The process may still run; or it is gone, and who has its number now is another.
+            None => MapWriter::of(pid).open(&path).or_else(|| MapWriter::gone().open(&path)),
         }
     }
 
