@@ -76,8 +76,7 @@ fn inlined_calls() {
         }
     }
     let all = pairs.len();
-    assert!(agree * 100 >= all * 99, "{agree} of {all}");
-    assert!(same > 0 && same < all, "{same} of {all}: perf's own mistakes are no more?");
+    assert!(agree * 100 >= all * 99 && same > 0, "{agree} alike, {same} the same of {all}");
     let inlined = pairs.iter().filter(|(our, _)| our[0].1).count();
     assert!(inlined * 2 > all, "most of the time is in inlined calls: {inlined} of {all}");
 }
