@@ -1,10 +1,10 @@
 //! What Instruments' "Deep Copy" puts on the clipboard.
 //!
 //! ```text
-//! Weight	Self Weight		Symbol Name
-//! 90.99 min 100.0%	0 s	 	rustc (32919)
-//! 52.23 min  57.4%	0 s	 	 thread_start
-//! 1.10 ms    0.1%	1.10 ms	 	  main
+//! Weight    Self Weight        Symbol Name
+//! 90.99 min 100.0%    0 s         rustc (32919)
+//! 52.23 min  57.4%    0 s          thread_start
+//! 1.10 ms    0.1%    1.10 ms           main
 //! ```
 //!
 //! - The symbol's indentation tells its depth, a blank a level. `Running Time` is the older word for
@@ -110,7 +110,7 @@ struct Entry<'a> {
     symbol: &'a str,
 }
 
-/// `1.10 ms    0.1%	1.10 ms	 	  main`
+/// `1.10 ms    0.1%    1.10 ms           main`
 fn entry(line: &str, default: f64) -> Option<Entry<'_>> {
     let mut columns = line.splitn(4, '\t');
     let (_, own, _, symbol) = (columns.next()?, columns.next()?, columns.next()?, columns.next()?);
