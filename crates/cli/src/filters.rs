@@ -131,6 +131,11 @@ impl FilterArgs {
         self.merge
     }
 
+    /// Whether all events are wanted.
+    pub fn events(&self) -> bool {
+        self.by.contains(&By::Event)
+    }
+
     /// Asks for what the filters have to know.
     pub fn need(&self, options: &mut Options) {
         let by = |wanted| self.by.contains(&wanted);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use pyrograph_format::{
-    Input, Options, READERS, Reader, SymbolOptions, Warnings, read, reader_named,
+    Input, Options, READERS, Reader, SymbolOptions, Warnings, read, read_each_event, reader_named,
 };
 use pyrograph_profile::Profile;
 
@@ -71,7 +71,10 @@ impl ReadArgs {
         };
         self.filters.need(&mut options);
         let inputs = if self.filters.merge() { labelled(inputs) } else { inputs };
-        let (mut profile, warnings) = read(inputs, &options)?;
+        let (mut profile, warnings) = match self.filters.events() && options.event.is_none() {
+            true => read_each_event(inputs, &options)?,
+            false => read(inputs, &options)?,
+        };
         for warning in &warnings {
             say!("{warning}");
         }

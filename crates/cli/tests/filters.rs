@@ -87,6 +87,16 @@ fn levels() {
 }
 
 #[test]
+fn events_stand_side_by_side_as_samples() {
+    let text = format!("{SCRIPT}app 12/13 [000] 10.6: 3 page-faults: \n\t 4b2 main (/bin/app)\n\n");
+    let expect = "\
+cycles;app;main;idle 1\ncycles;app;main;work 1\ncycles;job;main 1\npage-faults;app;main 1\n";
+    assert_eq!(fold(&["--by", "event"], &text), (expect.to_owned(), String::new(), Some(0)));
+    let chosen = fold(&["--by", "event", "--event-filter", "page-faults"], &text).0;
+    assert_eq!(chosen, "page-faults;app;main 3\n");
+}
+
+#[test]
 fn what_is_missing_and_what_left_nothing_is_said() {
     let folded = "a;b 1\n";
     let missing = "filter by time: the input does not tell times";

@@ -158,3 +158,16 @@ fn a_file_is_whole_or_not_there() {
     let entries = std::fs::read_dir(directory.path()).expect("the directory").count();
     assert_eq!(entries, 1, "no temporary file is left");
 }
+
+#[test]
+fn percentages_of_what_filters_leave_stay_those_of_the_whole() {
+    let directory = directory();
+    let done = flamegraph(directory.path(), FOLDED, &["--focus", "parse"]);
+    assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
+    assert!(done.out.contains("<title>parse\n7 samples, 70.00%</title>"), "{}", done.out);
+    assert!(done.out.contains("viewBox=\"0 0 7 ") && done.out.contains("data-whole=\"10\""));
+    assert!(done.out.contains("70.00% of the whole input"));
+    let done = flamegraph(directory.path(), FOLDED, &["--focus", "parse", "--rescale"]);
+    assert!(done.out.contains("<title>parse\n7 samples, 100.00%</title>"), "{}", done.out);
+    assert!(!done.out.contains("data-whole="));
+}

@@ -72,6 +72,23 @@ impl Input {
         self.label.as_deref()
     }
 
+    /// Lets it be read several times. What is no file becomes a temporary one.
+    ///
+    /// # Errors
+    ///
+    /// Those of the source and of the temporary file.
+    pub(crate) fn keep(mut self) -> io::Result<Kept> {
+        let (file, temporary) = match self.file {
+            Some(file) => (file, None),
+            None => {
+                let mut temporary = tempfile::NamedTempFile::new()?;
+                io::copy(&mut self.source, &mut temporary)?;
+                (temporary.path().to_owned(), Some(temporary))
+            }
+        };
+        Ok(Kept { name: self.name, label: self.label, file, _temporary: temporary })
+    }
+
     /// Reads the beginning. gzip and zstd are recognized by their first bytes, whatever the file is
     /// called, and decompressed.
     ///
@@ -107,6 +124,27 @@ impl Input {
             file = None;
         }
         Err(io::Error::other("compressed too many times"))
+    }
+}
+
+/// An input that can be read several times.
+pub(crate) struct Kept {
+    name: String,
+    label: Option<String>,
+    file: PathBuf,
+    /// Removes the file when it goes.
+    _temporary: Option<tempfile::NamedTempFile>,
+}
+
+impl Kept {
+    /// The input, from its beginning.
+    ///
+    /// # Errors
+    ///
+    /// As [`File::open`].
+    pub(crate) fn open(&self) -> io::Result<Input> {
+        let input = Input::open(&self.file)?;
+        Ok(Input { name: self.name.clone(), label: self.label.clone(), ..input })
     }
 }
 

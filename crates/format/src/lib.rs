@@ -28,6 +28,7 @@ mod byte_cache;
 mod bytes;
 mod chunks;
 mod detect;
+mod each_event;
 mod events;
 mod inline;
 mod input;
@@ -37,6 +38,7 @@ mod write;
 
 pub use atomic_file::write_file;
 pub use detect::detect;
+pub use each_event::read_each_event;
 pub use events::{FieldValue, TraceEvent, TraceField, events};
 pub use inline::{Call, expand_inlined};
 pub use input::{Head, Input};

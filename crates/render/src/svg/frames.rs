@@ -92,12 +92,19 @@ impl<'a> Frames<'a> {
         text
     }
 
-    /// How many frames are not there, and why; empty if all are.
+    /// What is not there, and why; empty if all is.
     pub(super) fn left_out(&self) -> String {
-        if self.graph.narrow == 0 {
-            return String::new();
-        }
         let mut text = String::new();
+        if self.graph.whole > self.graph.total {
+            write_percent(&mut text, self.graph.total, self.graph.whole);
+            text.push_str(" of the whole input");
+        }
+        if self.graph.narrow == 0 {
+            return text;
+        }
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
         write_integer(&mut text, self.graph.narrow);
         text.push_str(if self.graph.narrow == 1 { " frame" } else { " frames" });
         let limit = match self.options.min_width {
@@ -164,6 +171,10 @@ impl<'a> Frames<'a> {
         number(out, height);
         out.push_str(&format!("\" viewBox=\"0 0 {span} "));
         number(out, height);
+        if self.graph.whole > self.graph.total {
+            let whole = self.position(self.graph.whole);
+            out.push_str(&format!("\" data-whole=\"{whole}"));
+        }
         out.push_str("\" preserveAspectRatio=\"none\" stroke-width=\"");
         number(out, (self.options.row_height - 1.0).max(1.0));
         out.push_str("\">\n");
@@ -185,7 +196,7 @@ impl<'a> Frames<'a> {
     }
 
     fn position(&self, value: u64) -> u64 {
-        (value + self.divisor / 2) / self.divisor
+        value.saturating_add(self.divisor / 2) / self.divisor
     }
 
     /// The top of a row below the top of the frames.
@@ -297,7 +308,7 @@ impl<'a> Frames<'a> {
         self.values.write(out, frame.value);
         if frame.value as f64 * self.scale() >= SHARE_FROM || self.graph.comparison.is_some() {
             out.push_str(", ");
-            write_percent(out, frame.value, self.graph.total);
+            write_percent(out, frame.value, self.graph.whole);
         }
         if let Some(comparison) = &self.graph.comparison {
             out.push_str("; before ");
@@ -306,7 +317,7 @@ impl<'a> Frames<'a> {
             write_percent(out, frame.before, comparison.total);
             out.push_str("; self ");
             out.push(if frame.self_change < 0 { '-' } else { '+' });
-            write_percent(out, frame.self_change.unsigned_abs(), self.graph.total);
+            write_percent(out, frame.self_change.unsigned_abs(), self.graph.whole);
         }
         let module = self.graph.names.get(frame.module);
         if !module.is_empty() {

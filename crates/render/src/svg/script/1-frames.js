@@ -36,6 +36,9 @@
   var width = box.width;
   var height = box.height;
   var span = picture.viewBox.baseVal.width;
+  // Percentages are of the whole input, of which filters may have left a part.
+  var whole = parseFloat(picture.getAttribute("data-whole")) || span;
+  var ofWhole = whole > span ? " of the whole input" : " of all";
   var rowsHeight = picture.viewBox.baseVal.height;
   var top = parseFloat(picture.getAttribute("y"));
   var designTop = top;

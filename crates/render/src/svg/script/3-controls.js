@@ -110,8 +110,8 @@
   // What is said of a frame: its name, then lines.
   function describe(i) {
     var lines = details(i).slice();
-    if (!lines[1].includes("%")) { lines[1] += ", " + percent(widths[i], span); }
-    if (lines[1].endsWith("%")) { lines[1] += " of all"; }
+    if (!lines[1].includes("%")) { lines[1] += ", " + percent(widths[i], whole); }
+    if (lines[1].endsWith("%")) { lines[1] += ofWhole; }
     if (zoomed !== 0) {
       if (starts[i] >= viewStart) {
         lines[1] += ", " + percent(Math.min(widths[i], viewWidth), viewWidth) + " of " +

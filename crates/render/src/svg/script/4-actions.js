@@ -136,13 +136,13 @@
       text = "Not a regular expression";
     } else if (pattern) {
       text = hits.length.toLocaleString("en") + (hits.length === 1 ? " frame, " : " frames, ") +
-        percent(covered(0, span), span) + " of all";
+        percent(covered(0, span), whole) + ofWhole;
       if (zoomed !== 0) {
         text += ", " + percent(covered(viewStart, viewStart + viewWidth), viewWidth) +
           " of the zoomed frame";
       }
     } else if (zoomed !== 0) {
-      text = nameOf(zoomed) + ": " + percent(viewWidth, span) + " of all";
+      text = nameOf(zoomed) + ": " + percent(viewWidth, whole) + ofWhole;
     }
     controls.status.textContent = text;
     controls.status.setAttribute("title", text);

@@ -1,0 +1,151 @@
+//! Reading every event of inputs that hold several, not one of them alone.
+
+use pyrograph_profile::{Profile, ValueType};
+
+use crate::input::Kept;
+use crate::read::reader_of;
+use crate::{Count, Input, Options, ReadError, WarningKind, Warnings};
+
+/// Reads inputs into one profile with a column for each event, in the order in which they were
+/// met. Each sample counts as one, since what events count cannot be compared: cycles are
+/// thousands of millions where page faults are thousands. An input without events is one event,
+/// called after what it counts.
+///
+/// Each input is read once for each of its events; what is no file is kept in a temporary one.
+///
+/// # Errors
+///
+/// If an input cannot be read at all, is empty or of no known format.
+pub fn read_each_event(
+    inputs: Vec<Input>,
+    options: &Options,
+) -> Result<(Profile, Warnings), ReadError> {
+    let mut warnings = Warnings::default();
+    let mut columns: Vec<(String, Profile)> = Vec::new();
+    for input in inputs {
+        let name = input.name().to_owned();
+        let failed = |source| ReadError::Io { name: name.clone(), source };
+        let input = input.keep().map_err(failed)?;
+        let mut events = vec![None];
+        let mut next = 0;
+        while let Some(event) = events.get(next).cloned() {
+            let (event, profile, said) = read_one(&input, event, options, &name)?;
+            for warning in said {
+                match &warning.kind {
+                    WarningKind::OtherEvent(other) if next == 0 => events.push(Some(other.clone())),
+                    WarningKind::OtherEvent(_) => {}
+                    // These are of each event's samples; everything else is met every time.
+                    WarningKind::CutStack | WarningKind::BrokenStack => {
+                        warnings.add(warning.kind, warning.count, warning.places);
+                    }
+                    _ if next == 0 => warnings.add(warning.kind, warning.count, warning.places),
+                    _ => {}
+                }
+            }
+            next += 1;
+            match columns.iter_mut().find(|(name, _)| *name == event) {
+                Some((_, column)) => column.merge(&profile).expect("columns of one event"),
+                None if profile.samples.is_empty() => {}
+                None => columns.push((event, profile)),
+            }
+        }
+    }
+    Ok((side_by_side(&columns), warnings))
+}
+
+/// Reads one event: its name, and a profile whose only column counts its samples.
+fn read_one(
+    input: &Kept,
+    event: Option<String>,
+    options: &Options,
+    name: &str,
+) -> Result<(String, Profile, Vec<crate::Warning>), ReadError> {
+    let failed = |source| ReadError::Io { name: name.to_owned(), source };
+    let input = input.open().map_err(failed)?;
+    let label = input.label().map(str::to_owned);
+    let head = input.begin().map_err(failed)?;
+    let reader = reader_of(&head, options.from)?;
+    let options = Options { count: Count::Samples, event: event.clone(), ..options.clone() };
+    let reading = reader.read(head, &options)?;
+    let profile = reading.profile;
+    let shown = profile.value_types.get(profile.shown).cloned().unwrap_or_else(ValueType::samples);
+    let event = event.or(reading.event).unwrap_or(shown.name);
+    let counted = ValueType { decimals: shown.decimals, ..ValueType::new(&event, "samples") };
+    let mut profile = with_column(&profile, profile.shown, &[counted], 0);
+    if let Some(label) = label {
+        profile.set_host(&label);
+    }
+    Ok((event, profile, reading.warnings.iter().cloned().collect()))
+}
+
+/// Profiles of one column each as one of many.
+fn side_by_side(columns: &[(String, Profile)]) -> Profile {
+    let types: Vec<ValueType> =
+        columns.iter().flat_map(|(_, profile)| profile.value_types.clone()).collect();
+    let mut joined = Profile::new(types.clone());
+    for (number, (_, profile)) in columns.iter().enumerate() {
+        let wide = with_column(profile, 0, &types, number);
+        joined.merge(&wide).expect("the same columns");
+    }
+    joined
+}
+
+/// The profile with these value types, of which `to` has the values of its column `from`, and the
+/// others none.
+fn with_column(profile: &Profile, from: usize, types: &[ValueType], to: usize) -> Profile {
+    let mut out = Profile {
+        strings: profile.strings.clone(),
+        frames: profile.frames.clone(),
+        stacks: profile.stacks.clone(),
+        threads: profile.threads.clone(),
+        ..Profile::new(types.to_vec())
+    };
+    let mut values = vec![0; types.len()];
+    for (row, sample) in profile.samples.iter().enumerate() {
+        values[to] = profile.samples.values(from)[row];
+        out.push(sample, &values);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+app 1 1.5: 250 cycles: \n\t 4a1 work (/bin/app)\n
+app 1 1.6: 100 page-faults: \n\t 4a1 load (/bin/app)\n
+app 1 1.7: 250 cycles: \n\t 4a1 work (/bin/app)\n
+not a sample at all\n";
+
+    fn totals(profile: &Profile) -> Vec<(String, u64)> {
+        let types = profile.value_types.iter().enumerate();
+        types.map(|(column, of)| (of.name.clone(), profile.samples.total(column))).collect()
+    }
+
+    #[test]
+    fn each_event_is_a_column_of_samples() {
+        let input = Input::bytes("perf.txt", TEXT);
+        let (profile, warnings) =
+            read_each_event(vec![input], &Options::default()).expect("it is read");
+        let expect = [("cycles".to_owned(), 2), ("page-faults".to_owned(), 1)];
+        assert_eq!(totals(&profile), expect);
+        let kinds: Vec<_> = warnings.iter().map(|warning| (&warning.kind, warning.count)).collect();
+        assert_eq!(kinds, [(&WarningKind::UnreadableSample, 1)], "said once");
+    }
+
+    #[test]
+    fn inputs_with_other_events_and_with_none_are_joined() {
+        let other = "app 1 1.5: 1 page-faults: \n\t 4a1 load (/bin/app)\n";
+        let inputs = vec![
+            Input::bytes("a", TEXT).labelled("one"),
+            Input::bytes("b", other),
+            Input::bytes("c", "app;main 5\n"),
+        ];
+        let (profile, _) = read_each_event(inputs, &Options::default()).expect("they are read");
+        let expect = [("cycles", 2), ("page-faults", 2), ("samples", 5)];
+        assert_eq!(totals(&profile), expect.map(|(name, total)| (name.to_owned(), total)));
+        let one = profile.strings.find("one").expect("a label");
+        assert_eq!(profile.threads.iter().filter(|thread| thread.host == one).count(), 2);
+    }
+}
