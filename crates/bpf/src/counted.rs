@@ -6,6 +6,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 
 use crate::layout::{Count, FRAME_SHIFT, Key, MAX_FRAMES, MODULE_END};
+use crate::scheduler::SchedulerText;
 
 /// One frame of a user stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,44 @@ pub enum Cut {
     Broken,
 }
 
+/// What sort of event was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// A perf event: the thread ran.
+    Event,
+    /// A wait: the thread did not run, for this reason.
+    Wait(Wait),
+}
+
+/// Why a thread does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It sleeps until something happens.
+    Sleep,
+    /// It is in the system call `futex`: it waits for a lock or a condition.
+    Lock,
+    /// It waits for a block device.
+    Io,
+    /// It waits for something else in the kernel, and no signal wakes it.
+    Uninterruptible,
+    /// It could run, and another did.
+    Preempted,
+}
+
+impl Sort {
+    /// From `enum sort`.
+    fn new(number: u32) -> Self {
+        match number {
+            1 => Self::Wait(Wait::Sleep),
+            2 => Self::Wait(Wait::Lock),
+            3 => Self::Wait(Wait::Io),
+            4 => Self::Wait(Wait::Uninterruptible),
+            5 => Self::Wait(Wait::Preempted),
+            _ => Self::Event,
+        }
+    }
+}
+
 /// Something that was counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted<'a> {
@@ -37,7 +76,7 @@ pub struct Counted<'a> {
     /// The thread's name at that moment.
     pub thread: &'a [u8],
     /// What sort of event it was.
-    pub sort: u32,
+    pub sort: Sort,
     /// How often it happened.
     pub events: u64,
     /// What the events stand for: nanoseconds, bytes, …
@@ -80,7 +119,7 @@ fn address(frame: u64) -> u64 {
 }
 
 /// All stacks that were told, by their hashes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Stacks {
     inner: Rc<RefCell<Inner>>,
 }
@@ -92,9 +131,18 @@ struct Inner {
     places: HashMap<u64, (usize, usize)>,
     /// Events whose stack was never told.
     unknown: u64,
+    scheduler: SchedulerText,
 }
 
 impl Stacks {
+    /// None yet. `waits`: some will be of threads that wait.
+    pub fn new(waits: bool) -> Self {
+        let scheduler =
+            if waits { SchedulerText::of_this_kernel() } else { SchedulerText::default() };
+        let inner = Inner { scheduler, ..Inner::default() };
+        Self { inner: Rc::new(RefCell::new(inner)) }
+    }
+
     /// Takes a `struct stack`.
     pub fn add(&self, bytes: &[u8]) {
         let mut words = bytes.chunks_exact(8).map(|word| {
@@ -130,17 +178,32 @@ impl Stacks {
             inner.unknown += count.events;
             return;
         };
+        let sort = Sort::new(key.sort);
+        let kernel = kernel_part(kernel);
+        let kernel = match sort {
+            Sort::Event => kernel,
+            Sort::Wait(_) => inner.scheduler.strip(kernel),
+        };
         out(Counted {
             pid: key.tgid,
             tid: key.tid,
             process: name(&key.process),
             thread: name(&key.thread),
-            sort: key.sort,
+            sort,
             events: count.events,
             value: count.value,
             kernel,
             user,
         });
+    }
+}
+
+/// Without the mark that stands before it in perf's callchains (`PERF_CONTEXT_KERNEL`).
+fn kernel_part(kernel: &[u64]) -> &[u64] {
+    const MARKS: u64 = -4095i64 as u64;
+    match kernel {
+        [mark, rest @ ..] if *mark >= MARKS => rest,
+        _ => kernel,
     }
 }
 

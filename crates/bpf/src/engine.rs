@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hashbrown::HashSet;
 use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer,
+    Iter, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer,
     RingBufferBuilder, set_print,
 };
 use pyrograph_unwind::Mapping as CodeMapping;
@@ -13,7 +13,7 @@ use pyrograph_unwind::Mapping as CodeMapping;
 use crate::builder::{Builder, TableStats};
 use crate::counted::{Counted, Stacks};
 use crate::error::Error;
-use crate::layout::{self, Config, Count, Key, MAX_MODULES, MODULE_UNKNOWN, State};
+use crate::layout::{self, Blocked, Config, Count, Key, MAX_MODULES, MODULE_UNKNOWN, State};
 use crate::processes::Processes;
 use crate::shared::Shared;
 use crate::tables::Tables;
@@ -22,6 +22,9 @@ use crate::tables::Tables;
 #[repr(align(8))]
 struct Aligned<T: ?Sized>(T);
 static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile.bpf.o"));
+
+const ON_SWITCH: &str = "on_switch";
+const ON_TASK: &str = "on_task";
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -34,6 +37,8 @@ pub struct Options {
     pub user: bool,
     /// Take the kernel part of stacks.
     pub kernel: bool,
+    /// Count waits, from when a thread stops to run until it goes on.
+    pub off_cpu: bool,
     /// The shortest wait that counts.
     pub min_block: Duration,
     /// The most bytes of unwind tables.
@@ -47,6 +52,7 @@ impl Default for Options {
             inherit: true,
             user: true,
             kernel: true,
+            off_cpu: false,
             min_block: Duration::from_micros(1),
             table_budget: 256 << 20,
         }
@@ -87,6 +93,11 @@ pub struct Engine {
     /// Modules that the builder was told of.
     built: HashSet<(u32, bool)>,
     targets: MapHandle,
+    blocked: MapHandle,
+    off_cpu: bool,
+    min_block: Duration,
+    /// When counting was ended, on the monotonic clock.
+    stopped: Option<u64>,
     object: Object,
 }
 
@@ -119,6 +130,11 @@ impl Engine {
                 map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
             }
         }
+        for mut program in open.progs_mut() {
+            if program.name() == ON_SWITCH || program.name() == ON_TASK {
+                program.set_autoload(options.off_cpu);
+            }
+        }
         let object = open.load().map_err(Error::load)?;
         let tables = Tables::new(
             handle(&object, "blocks")?,
@@ -126,7 +142,7 @@ impl Engine {
             &handle(&object, "rules")?,
             options.table_budget,
         )?;
-        let stacks = Stacks::default();
+        let stacks = Stacks::new(options.off_cpu);
         let seen = stacks.clone();
         let mut rings = RingBufferBuilder::new();
         let ring = handle(&object, "stacks")?;
@@ -150,6 +166,10 @@ impl Engine {
             builder: Builder::start(tables).map_err(Error::map("tables"))?,
             built: HashSet::new(),
             targets: handle(&object, "targets")?,
+            blocked: handle(&object, "blocked")?,
+            off_cpu: options.off_cpu,
+            min_block: options.min_block,
+            stopped: None,
             object,
         };
         for pid in &options.processes {
@@ -163,14 +183,18 @@ impl Engine {
         self.targets.update(&pid.to_ne_bytes(), &one, MapFlags::ANY).map_err(Error::map("targets"))
     }
 
-    /// Begins to follow forks and executions.
+    /// Begins to follow forks and executions, and the scheduler where waits are counted.
     ///
     /// # Errors
     ///
     /// If the programs cannot be attached.
     pub fn follow(&mut self) -> Result<(), Error> {
         self.attach("on_fork")?;
-        self.attach("on_exec")
+        self.attach("on_exec")?;
+        if self.off_cpu {
+            self.attach(ON_SWITCH)?;
+        }
+        Ok(())
     }
 
     /// Counts the stacks at which a perf event happens. The event's own buffer gets no samples.
@@ -194,13 +218,57 @@ impl Engine {
     }
 
     /// From now on it is counted.
-    pub fn start(&mut self) {
+    ///
+    /// # Errors
+    ///
+    /// If the threads that wait already cannot be listed.
+    pub fn start(&mut self) -> Result<(), Error> {
         self.set_on(1);
+        if self.off_cpu {
+            self.list_waiting()?;
+        }
+        Ok(())
+    }
+
+    /// Notes all threads that do not run.
+    fn list_waiting(&self) -> Result<(), Error> {
+        let link = program(&self.object, ON_TASK)?.attach().map_err(Error::attach(ON_TASK))?;
+        let failed = |error| Error::Attach { program: ON_TASK, reason: format!("{error}") };
+        let mut threads = Iter::new(&link).map_err(Error::attach(ON_TASK))?;
+        // It writes nothing: reading it makes it run.
+        std::io::copy(&mut threads, &mut std::io::sink()).map_err(failed)?;
+        Ok(())
+    }
+
+    /// Takes the threads that wait still: what they waited counts, too. Call this once, after
+    /// [`Self::stop`] and the last [`Self::drain`].
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read.
+    pub fn still_waiting(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
+        let now = self.stopped.unwrap_or_else(monotonic_now);
+        let rows = self
+            .blocked
+            .lookup_batch(4096, MapFlags::ANY, MapFlags::ANY)
+            .map_err(Error::map("blocked"))?;
+        for (_, blocked) in rows {
+            let Blocked { since, key } = bytemuck::pod_read_unaligned(&blocked);
+            let waited = now.saturating_sub(since);
+            if u128::from(waited) >= self.min_block.as_nanos() {
+                self.stacks.counted(&key, &Count { events: 1, value: waited }, out);
+            }
+        }
+        Ok(())
     }
 
     /// From now on nothing is counted any more.
     pub fn stop(&mut self) {
+        if self.stopped.is_some() {
+            return;
+        }
         self.set_on(0);
+        self.stopped = Some(monotonic_now());
         // What is being counted at this moment is done in microseconds.
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -289,6 +357,14 @@ impl Engine {
             broken: ends[6] + ends[7] + ends[8],
         }
     }
+}
+
+/// Nanoseconds of the clock that programs read.
+fn monotonic_now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid, and the clock exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
 fn handle(object: &Object, name: &'static str) -> Result<MapHandle, Error> {

@@ -71,6 +71,13 @@ pub struct Count {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
+pub struct Blocked {
+    pub since: u64,
+    pub key: Key,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub struct Config {
     pub filter: u32,
     pub inherit: u32,

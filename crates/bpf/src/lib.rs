@@ -14,10 +14,11 @@ mod engine;
 mod error;
 mod layout;
 mod processes;
+mod scheduler;
 mod shared;
 mod tables;
 
 pub use builder::TableStats;
-pub use counted::{Counted, Cut, UserFrame};
+pub use counted::{Counted, Cut, Sort, UserFrame, Wait};
 pub use engine::{Engine, ModuleOf, Options, Stats};
 pub use error::Error;

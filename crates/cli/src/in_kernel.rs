@@ -4,8 +4,8 @@
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
-use pyrograph_bpf::Cut;
 pub use pyrograph_bpf::Engine;
+use pyrograph_bpf::{Counted, Cut, Sort, Wait};
 use pyrograph_event::Record;
 use pyrograph_record::{Error as RecordError, Next, Recording, Session, Summary, Target};
 use pyrograph_resolve::{CountedStack, LiveFiles, Resolver};
@@ -29,6 +29,8 @@ pub struct InKernel<'a> {
     pub target: &'a Target,
     /// Follow the children of the target.
     pub inherit: bool,
+    /// Whether what happens is sampled; otherwise waits alone are counted.
+    pub samples: bool,
     /// For how long.
     pub duration: Option<Duration>,
     /// Whether the user has seen enough.
@@ -46,8 +48,12 @@ pub enum Error {
     Engine(#[from] pyrograph_bpf::Error),
 }
 
-/// What the engine needs to know to be loaded.
-pub fn load(options: &pyrograph_record::Options) -> Result<Engine, pyrograph_bpf::Error> {
+/// Loads the engine; `min_block` is the shortest wait that counts, if waits count.
+pub fn load(
+    options: &pyrograph_record::Options,
+    min_block: Option<Duration>,
+) -> Result<Engine, pyrograph_bpf::Error> {
+    let defaults = pyrograph_bpf::Options::default();
     let processes = match &options.target {
         Target::Processes(pids) => pids.clone(),
         Target::System | Target::Command(_) => Vec::new(),
@@ -57,7 +63,9 @@ pub fn load(options: &pyrograph_record::Options) -> Result<Engine, pyrograph_bpf
         inherit: options.inherit,
         user: options.user,
         kernel: options.kernel,
-        ..pyrograph_bpf::Options::default()
+        off_cpu: min_block.is_some(),
+        min_block: min_block.unwrap_or(defaults.min_block),
+        ..defaults
     })
 }
 
@@ -69,8 +77,8 @@ impl InKernel<'_> {
         session: Session,
         resolver: &mut Resolver<LiveFiles>,
     ) -> Result<Summary, Error> {
-        for event in session.events() {
-            engine.attach_event(event)?;
+        if self.samples {
+            session.events().try_for_each(|event| engine.attach_event(event))?;
         }
         engine.follow()?;
         let layout = session.layout();
@@ -100,7 +108,7 @@ impl InKernel<'_> {
             }
             let ready = is_quiet && engine.tables_waiting() == 0;
             if begun.is_none() && (ready || opened.elapsed() > PATIENCE) {
-                engine.start();
+                engine.start()?;
                 begun = Some(Instant::now());
             }
             let over = self.duration.zip(begun).is_some_and(|(limit, at)| at.elapsed() >= limit);
@@ -120,6 +128,7 @@ impl InKernel<'_> {
         // Each call takes what was counted before the one before.
         drain(&mut engine, resolver)?;
         drain(&mut engine, resolver)?;
+        engine.still_waiting(&mut |counted| add(resolver, &counted))?;
         Ok(summary(recording, &engine))
     }
 }
@@ -142,25 +151,35 @@ fn summary(recording: Recording, engine: &Engine) -> Summary {
 
 /// Takes what was counted, and adds it to the profile.
 fn drain(engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
-    engine.drain(&mut |counted| {
-        let user = counted.user();
-        resolver.counted(CountedStack {
-            pid: counted.pid,
-            process: counted.process,
-            tid: counted.tid,
-            thread: counted.thread,
-            kernel: counted.kernel,
-            has_user: counted.has_user(),
-            user: user.map(|frame| (frame.module, frame.address)),
-            cut: counted.cut().map(|cut| match cut {
-                Cut::Truncated => pyrograph_resolve::Cut::Truncated,
-                Cut::Broken => pyrograph_resolve::Cut::Broken,
+    Ok(engine.drain(&mut |counted| add(resolver, &counted))?)
+}
+
+fn add(resolver: &mut Resolver<LiveFiles>, counted: &Counted<'_>) {
+    resolver.counted(CountedStack {
+        pid: counted.pid,
+        process: counted.process,
+        tid: counted.tid,
+        thread: counted.thread,
+        kernel: counted.kernel,
+        has_user: counted.has_user(),
+        user: counted.user().map(|frame| (frame.module, frame.address)),
+        cut: counted.cut().map(|cut| match cut {
+            Cut::Truncated => pyrograph_resolve::Cut::Truncated,
+            Cut::Broken => pyrograph_resolve::Cut::Broken,
+        }),
+        wait: match counted.sort {
+            Sort::Event => None,
+            Sort::Wait(wait) => Some(match wait {
+                Wait::Sleep => pyrograph_resolve::Wait::Sleep,
+                Wait::Lock => pyrograph_resolve::Wait::Lock,
+                Wait::Io => pyrograph_resolve::Wait::Io,
+                Wait::Uninterruptible => pyrograph_resolve::Wait::Uninterruptible,
+                Wait::Preempted => pyrograph_resolve::Wait::Preempted,
             }),
-            events: counted.events,
-            value: counted.value,
-        });
-    })?;
-    Ok(())
+        },
+        events: counted.events,
+        value: counted.value,
+    });
 }
 
 /// Follows processes: what is mapped where is told to the programs once for each batch of records.

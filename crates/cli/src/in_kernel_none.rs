@@ -25,12 +25,13 @@ impl NotBuilt {
 pub struct InKernel<'a> {
     pub target: &'a Target,
     pub inherit: bool,
+    pub samples: bool,
     pub duration: Option<Duration>,
     pub interrupted: &'a dyn Fn() -> bool,
 }
 
 /// Says that there is none.
-pub fn load(_: &pyrograph_record::Options) -> Result<Engine, NotBuilt> {
+pub fn load(_: &pyrograph_record::Options, _: Option<Duration>) -> Result<Engine, NotBuilt> {
     Err(NotBuilt)
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use pyrograph_analyze::{FlameError, FlameOptions, flame};
 use pyrograph_format::{write_file, write_folded};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
-use pyrograph_render::{SvgOptions, svg, svg_message};
+use pyrograph_render::{Hue, Palette, SvgOptions, svg, svg_message};
 
 /// What is written into a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,11 @@ impl Output {
         write_file(&self.path, |mut out| match self.format {
             Format::Folded => write_folded(&tree, &mut out),
             Format::Svg => {
-                let options = SvgOptions { title: title.to_owned(), ..SvgOptions::default() };
+                let options = SvgOptions {
+                    title: title.to_owned(),
+                    palette: palette(profile),
+                    ..SvgOptions::default()
+                };
                 let layout = FlameOptions {
                     min_share: options.min_width.share(options.frames_width()),
                     ..FlameOptions::default()
@@ -79,6 +83,14 @@ impl Output {
             }
         })
         .with_context(|| format!("failed to write {}", self.path.display()))
+    }
+}
+
+/// Blue for waits, so that nobody takes the graph for one of what ran.
+fn palette(profile: &Profile) -> Palette {
+    match profile.value_types.first() {
+        Some(value) if value.name == "off-cpu" => Palette::Hue(Hue::Blue),
+        _ => Palette::default(),
     }
 }
 

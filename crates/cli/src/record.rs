@@ -60,6 +60,18 @@ pub struct Args {
     #[arg(short, long, value_name = "EVENT")]
     event: Option<String>,
 
+    /// Where threads wait: the time from when one stops to run until it goes on (needs root)
+    #[arg(long, conflicts_with_all = ["event", "frequency", "call_graph"])]
+    off_cpu: bool,
+
+    /// Where time passes: waits, and samples of the CPU clock for what runs (needs root)
+    #[arg(long, conflicts_with_all = ["event", "off_cpu", "call_graph"])]
+    wall: bool,
+
+    /// The shortest wait that counts
+    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = parse_duration)]
+    min_block: Duration,
+
     /// The program's part only, without the kernel's
     #[arg(short, long, conflicts_with = "kernel_only")]
     user_only: bool,
@@ -112,6 +124,33 @@ enum EngineChoice {
     Perf,
 }
 
+/// How waits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// They alone.
+    OffCpu,
+    /// With what runs.
+    Wall,
+}
+
+impl Waits {
+    /// What is opened: something that only tells of processes, or the clock.
+    fn event(self) -> &'static str {
+        match self {
+            Self::OffCpu => "dummy",
+            Self::Wall => "cpu-clock",
+        }
+    }
+
+    /// What a graph of it shows.
+    fn name(self) -> &'static str {
+        match self {
+            Self::OffCpu => "off-cpu",
+            Self::Wall => "wall",
+        }
+    }
+}
+
 /// What a stack's value counts.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Count {
@@ -142,6 +181,8 @@ struct Plan {
     duration: Option<Duration>,
     count: Count,
     engine: Option<EngineChoice>,
+    waits: Option<Waits>,
+    min_block: Duration,
     inlines: bool,
     labels: LabelOptions,
     title: String,
@@ -161,10 +202,16 @@ impl Plan {
                 "nothing to record: give a command after --, processes with -p, or the machine with -a"
             );
         };
+        let waits = match (args.off_cpu, args.wall) {
+            (true, _) => Some(Waits::OffCpu),
+            (_, true) => Some(Waits::Wall),
+            _ => None,
+        };
+        let event = args.event.as_deref().or(waits.map(Waits::event));
         Ok(Self {
             title: args.title.unwrap_or_else(|| title(&target)),
             options: pyrograph_record::Options {
-                event: args.event.as_deref().map(Event::parse).transpose()?,
+                event: event.map(Event::parse).transpose()?,
                 rate: args.frequency.map(Rate::Hertz),
                 stack: args
                     .call_graph
@@ -178,7 +225,12 @@ impl Plan {
             duration: args.duration,
             count: args.count,
             // Who says how stacks are to be found wants it done so.
-            engine: args.engine.or(args.call_graph.map(|_| EngineChoice::Perf)),
+            engine: args
+                .engine
+                .or(args.call_graph.map(|_| EngineChoice::Perf))
+                .or(waits.map(|_| EngineChoice::Ebpf)),
+            waits,
+            min_block: args.min_block,
             inlines: !args.no_inline,
             labels: LabelOptions {
                 mark_kernel: args.annotate,
@@ -189,9 +241,18 @@ impl Plan {
         })
     }
 
+    /// What is counted, as the user asked for it.
+    fn event_name<'a>(&self, event: &'a Event) -> &'a str {
+        match self.waits {
+            Some(waits) => waits.name(),
+            None => event.name(),
+        }
+    }
+
     fn resolve_options(&self, event: &Event) -> pyrograph_resolve::Options {
         let value_type = match (self.count, event.unit()) {
             (Count::Samples, _) => ValueType::samples(),
+            _ if self.waits.is_some() => ValueType::new(self.event_name(event), "ns"),
             (Count::Period, Unit::Nanoseconds) => ValueType::new(event.name(), "ns"),
             (Count::Period, Unit::Count) => ValueType::new(event.name(), "count"),
         };
@@ -263,7 +324,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         sampled => {
             let Sampled { resolver, summary, event, child, interrupt } = sampled?;
             let resolved = resolver.finish();
-            closing_line(&resolved, &summary, &event);
+            closing_line(&resolved, &summary, plan.event_name(&event));
             let written = write_all(&plan, &resolved);
             let code = exit_code(child, &interrupt)?;
             written?;
@@ -336,16 +397,20 @@ fn sample(plan: &Plan) -> anyhow::Result<Sampled> {
 /// The in-kernel engine, if it is to serve.
 fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
     let is_command = matches!(plan.options.target, Target::Command(_));
+    let min_block = plan.waits.map(|_| plan.min_block);
     match plan.engine {
+        Some(EngineChoice::Perf) if plan.waits.is_some() => {
+            bail!("waits are counted in the kernel: --off-cpu and --wall need the ebpf engine")
+        }
         Some(EngineChoice::Perf) => Ok(None),
         Some(EngineChoice::Ebpf) if is_command => {
             bail!(
                 "--engine ebpf records running processes (-p) or the machine (-a), no command yet"
             )
         }
-        Some(EngineChoice::Ebpf) => Ok(Some(in_kernel::load(&plan.options)?)),
+        Some(EngineChoice::Ebpf) => Ok(Some(in_kernel::load(&plan.options, min_block)?)),
         None if is_command => Ok(None),
-        None => match in_kernel::load(&plan.options) {
+        None => match in_kernel::load(&plan.options, min_block) {
             Ok(engine) => Ok(Some(engine)),
             // Then it needs no word: perf_event says what it may not.
             Err(error) if error.is_permission() => Ok(None),
@@ -385,6 +450,7 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
     let recording = InKernel {
         target,
         inherit: plan.options.inherit,
+        samples: plan.waits != Some(Waits::OffCpu),
         duration: plan.duration,
         interrupted: &interrupted,
     };
@@ -437,13 +503,14 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
 }
 
 /// Says what was sampled, and everything that makes the result less than whole.
-fn closing_line(resolved: &Resolved, summary: &Summary, event: &Event) {
+fn closing_line(resolved: &Resolved, summary: &Summary, event: &str) {
     let Stats { samples, user_stacks, truncated, completed, broken, .. } = resolved.stats;
     let mut parts = Vec::new();
     if samples == 0 {
-        parts.push(format!("no samples of {}: the target used too little of it", event.name()));
+        parts.push(format!("no samples of {event}: the target used too little of it"));
     } else {
-        parts.push(format!("{} of {}", counted(samples, "sample"), event.name()));
+        let thing = if event == Waits::OffCpu.name() { "wait" } else { "sample" };
+        parts.push(format!("{} of {event}", counted(samples, thing)));
     }
     parts.push(format!("{} lost", grouped(summary.lost)));
     let mut say = |count: u64, text: String| {

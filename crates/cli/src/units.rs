@@ -8,11 +8,13 @@ pub use pyrograph_render::grouped;
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
+        "ns" => 1e-9,
+        "us" => 1e-6,
         "ms" => 0.001,
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        unit => return Err(format!("unknown unit '{unit}': use ms, s, m or h")),
+        unit => return Err(format!("unknown unit '{unit}': use ns, us, ms, s, m or h")),
     };
     let count: f64 = digits.parse().map_err(|_| format!("'{digits}' is not a number"))?;
     match Duration::try_from_secs_f64(count * factor) {

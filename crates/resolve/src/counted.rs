@@ -30,6 +30,8 @@ pub struct CountedStack<'a, U> {
     pub has_user: bool,
     /// Why the outer part of the user part is missing.
     pub cut: Option<Cut>,
+    /// What the thread waited for, if it did not run.
+    pub wait: Option<Wait>,
     /// How often.
     pub events: u64,
     /// What these events stand for.
@@ -43,6 +45,33 @@ pub enum Cut {
     Truncated,
     /// It could not be unwound any further.
     Broken,
+}
+
+/// What a thread that does not run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// For anything that is none of the others.
+    Sleep,
+    /// For a lock or a condition.
+    Lock,
+    /// For a block device.
+    Io,
+    /// For something else in the kernel.
+    Uninterruptible,
+    /// For a CPU.
+    Preempted,
+}
+
+impl Wait {
+    fn marker(self) -> Marker {
+        match self {
+            Self::Sleep => Marker::Sleeping,
+            Self::Lock => Marker::Lock,
+            Self::Io => Marker::Io,
+            Self::Uninterruptible => Marker::Uninterruptible,
+            Self::Preempted => Marker::Preempted,
+        }
+    }
 }
 
 impl<F: Files> Resolver<F> {
@@ -66,6 +95,7 @@ impl<F: Files> Resolver<F> {
         let thread = self.counted_thread(&counted);
         let modules = self.modules.rows().len();
         self.frames.clear();
+        self.frames.extend(counted.wait.map(|wait| RawFrame::marker(wait.marker())));
         if !self.options.user_only {
             let callers = counted.kernel.iter().enumerate();
             self.frames.extend(callers.map(|(depth, &address)| RawFrame {

@@ -20,7 +20,7 @@ mod resolver;
 mod stacks;
 
 pub use collect::Extra;
-pub use counted::{CountedStack, Cut};
+pub use counted::{CountedStack, Cut, Wait};
 pub use deferred::{Feed, SampleSource};
 pub use files::{Files, Identity, LiveFiles, MapWriter, MappedFile, open_regular, own_vdso};
 pub use names::NameStats;

@@ -318,7 +318,7 @@ impl Stats {
                 self.unreadable_stacks += times;
                 return;
             }
-            None => {}
+            _ => {}
         }
         self.user_stacks += u64::from(user) * times;
     }

@@ -16,7 +16,7 @@ pub struct RawFrame {
 }
 
 impl RawFrame {
-    /// Stands at the root of a stack whose outer part is not there.
+    /// Stands at the root of a stack whose outer part is not there, or at the leaf of one that waits.
     pub const fn marker(marker: Marker) -> Self {
         Self { module: ModuleId(u32::MAX), address: marker as u64 }
     }
@@ -32,7 +32,7 @@ impl RawFrame {
     }
 }
 
-/// Why the outer part of a stack is missing.
+/// Frames that stand for no code: why the outer part of a stack is missing, and what a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marker {
     /// The copy of the stack was too small to hold it, or it has more frames than are kept.
@@ -42,10 +42,29 @@ pub enum Marker {
     /// Nothing of the stack could be copied: `execve` has done away with it already, or it was
     /// paged out.
     Unreadable,
+    /// Stands at the leaf, as those that follow: the thread did not run. It slept.
+    Sleeping,
+    /// It waited for a lock or a condition.
+    Lock,
+    /// It waited for a block device.
+    Io,
+    /// It waited for something else in the kernel.
+    Uninterruptible,
+    /// It could have run, but another did.
+    Preempted,
 }
 
 impl Marker {
-    const ALL: [Self; 3] = [Self::Truncated, Self::Broken, Self::Unreadable];
+    const ALL: [Self; 8] = [
+        Self::Truncated,
+        Self::Broken,
+        Self::Unreadable,
+        Self::Sleeping,
+        Self::Lock,
+        Self::Io,
+        Self::Uninterruptible,
+        Self::Preempted,
+    ];
 
     /// The text in the frame.
     pub fn label(self) -> &'static str {
@@ -53,6 +72,11 @@ impl Marker {
             Self::Truncated => "[truncated]",
             Self::Broken => "[unwinding failed]",
             Self::Unreadable => "[user stack unreadable]",
+            Self::Sleeping => "[sleeping]",
+            Self::Lock => "[waiting for a lock]",
+            Self::Io => "[waiting for I/O]",
+            Self::Uninterruptible => "[waiting in the kernel]",
+            Self::Preempted => "[preempted]",
         }
     }
 }

@@ -59,15 +59,13 @@ static __always_inline int tell(struct stack *stack)
 	return 1;
 }
 
-// The kernel part of the stack, where the kernel is at work.
-static __always_inline int take_kernel_stack(struct scratch *s, void *ctx)
+// The kernel part of the stack; `bytes` is what a helper returned that wrote it.
+static __always_inline int tell_kernel_stack(struct scratch *s, long bytes)
 {
-	long bytes = bpf_get_stack(ctx, s->kernel.frames, MAX_KERNEL_FRAMES * 8, 0);
 	u64 hash = HASH_START;
 
-	s->kernel.len = 0;
 	if (bytes <= 0 || bytes > MAX_KERNEL_FRAMES * 8)
-		return 0;
+		return 1;
 	s->kernel.len = (u64)bytes / 8;
 	for (int i = 0; i < MAX_KERNEL_FRAMES; i++) {
 		if (i >= s->kernel.len)
@@ -75,24 +73,29 @@ static __always_inline int take_kernel_stack(struct scratch *s, void *ctx)
 		hash = mix(hash, s->kernel.frames[i]);
 	}
 	s->kernel.hash = hash;
-	return 1;
+	s->blocked.key.kernel = hash;
+	return tell(&s->kernel);
 }
 
-// Takes the stacks of the current thread, tells them, and puts together what they are counted by.
+// Tells the stacks of a thread, the current one or another that does not run, and puts together what
+// they are counted by. `ctx`: the context of the program, if the kernel is at work for the current one.
 static __always_inline int take_stacks(struct scratch *s, void *ctx, struct task_struct *task,
-				       int in_kernel)
+				       int is_other)
 {
-	struct key *key = &s->key;
+	struct key *key = &s->blocked.key;
 
 	key->user = 0;
 	key->kernel = 0;
-	if (config.kernel && in_kernel && take_kernel_stack(s, ctx)) {
-		if (!tell(&s->kernel))
+	if (config.kernel && (ctx || is_other)) {
+		const u32 size = MAX_KERNEL_FRAMES * 8;
+		long bytes = is_other ? bpf_get_task_stack(task, s->kernel.frames, size, 0) :
+					bpf_get_stack(ctx, s->kernel.frames, size, 0);
+
+		if (!tell_kernel_stack(s, bytes))
 			return 0;
-		key->kernel = s->kernel.hash;
 	}
 	if (config.user && task->mm && !(task->flags & PF_KTHREAD)) {
-		unwind_user(s, task);
+		unwind_user(s, task, is_other);
 		if (!tell(&s->user))
 			return 0;
 		key->user = s->user.hash;

@@ -19,6 +19,7 @@ typedef __u32 u32;
 typedef __s32 s32;
 typedef __u64 u64;
 typedef __s64 s64;
+typedef _Bool bool;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -35,12 +36,26 @@ struct task_struct {
 	int pid;
 	int tgid;
 	unsigned int flags;
+	unsigned int __state;
+	int on_cpu;
+	unsigned int in_iowait : 1;
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	char comm[16];
 };
 
 struct linux_binprm;
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
 
 #pragma clang attribute pop
 
@@ -54,5 +69,11 @@ struct event_context {
 };
 
 #define PF_KTHREAD 0x00200000
+
+#define TASK_RUNNING 0
+#define TASK_UNINTERRUPTIBLE 2
+
+// System calls of x86-64.
+#define NR_FUTEX 202
 
 #endif

@@ -94,6 +94,14 @@ struct counts {
 struct counts counts_0 SEC(".maps");
 struct counts counts_1 SEC(".maps");
 
+// Threads that do not run, by number.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, struct blocked);
+} blocked SEC(".maps");
+
 // Where a stack is put together.
 struct scratch {
 	u32 busy;
@@ -108,7 +116,7 @@ struct scratch {
 	u64 words[8];
 	struct process process;
 	struct mapping mapping;
-	struct key key;
+	struct blocked blocked;
 	struct stack user;
 	struct stack kernel;
 };

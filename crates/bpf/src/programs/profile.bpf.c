@@ -19,9 +19,9 @@ int on_event(struct event_context *ctx)
 	s = take_scratch();
 	if (!s)
 		return 0;
-	s->key.sort = 0;
-	if (take_stacks(s, ctx, task, in_kernel))
-		add(&s->key, 1, ctx->sample_period);
+	s->blocked.key.sort = SORT_EVENT;
+	if (take_stacks(s, in_kernel ? ctx : NULL, task, 0))
+		add(&s->blocked.key, 1, ctx->sample_period);
 	give_back(s);
 	// Nothing goes to the event's buffer.
 	return 0;
@@ -58,5 +58,88 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	u32 pid = task->tgid;
 
 	bpf_map_delete_elem(&processes, &pid);
+	return 0;
+}
+
+// What a thread that does not run waits for. `in_call`: the number of the system call that it is in.
+static __always_inline u32 sort_of_wait(struct task_struct *task, u32 task_state, s64 in_call)
+{
+	if (task_state == TASK_RUNNING)
+		return SORT_PREEMPTED;
+	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+		return SORT_IO;
+	if (in_call == NR_FUTEX)
+		return SORT_LOCK;
+	return task_state & TASK_UNINTERRUPTIBLE ? SORT_UNINTERRUPTIBLE : SORT_SLEEP;
+}
+
+static __always_inline int waits_count(struct task_struct *task)
+{
+	return is_target(task->tgid) && task->mm && !(task->flags & PF_KTHREAD);
+}
+
+// One thread stops to run, another goes on. Stacks are taken when a thread stops, for then its memory is
+// at hand; its time is known when it goes on.
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	u64 now = bpf_ktime_get_ns();
+	u32 tid = next->pid;
+	struct blocked *ended;
+
+	// At the end, those that wait are counted as they are then.
+	if (!state.on)
+		return 0;
+	ended = bpf_map_lookup_elem(&blocked, &tid);
+	if (ended) {
+		u64 waited = now - ended->since;
+
+		if (waited >= config.min_block)
+			add(&ended->key, 1, waited);
+		bpf_map_delete_elem(&blocked, &tid);
+	}
+	if (waits_count(prev)) {
+		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
+		struct scratch *s = take_scratch();
+
+		if (!s)
+			return 0;
+		s->blocked.since = now;
+		s->blocked.key.sort =
+			sort_of_wait(prev, preempt ? TASK_RUNNING : prev_state, regs->orig_ax);
+		tid = prev->pid;
+		if (take_stacks(s, ctx, prev, 0) &&
+		    bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_ANY))
+			lose(&state.lost_counts);
+		give_back(s);
+	}
+	return 0;
+}
+
+// Threads that wait already when the recording begins: nothing tells of them until they go on.
+SEC("iter.s/task")
+int on_task(struct bpf_iter__task *ctx)
+{
+	// A copy, or the verifier does not see that it is checked.
+	struct task_struct *task = ctx->task;
+	struct pt_regs *regs;
+	struct scratch *s;
+	u32 tid;
+
+	if (!task || !waits_count(task) || task->on_cpu)
+		return 0;
+	s = take_scratch();
+	if (!s)
+		return 0;
+	tid = task->pid;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	s->blocked.since = bpf_ktime_get_ns();
+	s->blocked.key.sort = sort_of_wait(task, task->__state, regs->orig_ax);
+	if (take_stacks(s, NULL, task, 1) &&
+	    bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_NOEXIST) == 0 && task->on_cpu)
+		// It went on meanwhile.
+		bpf_map_delete_elem(&blocked, &tid);
+	give_back(s);
 	return 0;
 }

@@ -132,10 +132,28 @@ struct key {
 	u32 pad;
 };
 
+// Sorts of events. Waits are told apart by what a thread waits for.
+enum sort {
+	SORT_EVENT,
+	SORT_SLEEP,
+	// A futex: locks, condition variables.
+	SORT_LOCK,
+	SORT_IO,
+	SORT_UNINTERRUPTIBLE,
+	// It could run, and did not: another did.
+	SORT_PREEMPTED,
+};
+
 struct count {
 	u64 events;
 	// The sum of what they stand for: nanoseconds, bytes, …
 	u64 value;
+};
+
+// A thread that does not run.
+struct blocked {
+	u64 since;
+	struct key key;
 };
 
 // A stack that was seen, as it is told once.

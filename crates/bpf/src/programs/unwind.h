@@ -23,8 +23,19 @@ static __always_inline u64 mix(u64 hash, u64 value)
 	return hash ^ hash >> 32;
 }
 
-static __always_inline int read_user(void *to, u32 size, u64 address)
+// bpf_loop's context has to be on the stack.
+struct walk {
+	struct scratch *s;
+	// The thread, where it is not the current one.
+	struct task_struct *other;
+};
+
+// Reads memory of the current thread, or of another: then the program may have to wait for a page, and
+// must be one that can. Which it is, is known when this is compiled.
+static __always_inline int read_user(struct task_struct *other, void *to, u32 size, u64 address)
 {
+	if (other)
+		return bpf_copy_from_user_task(to, size, (const void *)address, other, 0);
 	return bpf_probe_read_user(to, size, (const void *)address);
 }
 
@@ -126,7 +137,7 @@ static __always_inline int stop(struct scratch *s, u64 end)
 }
 
 // The caller's frame pointer and the return address are where the frame pointer points to.
-static __always_inline int by_frame_pointer(struct scratch *s)
+static __always_inline int by_frame_pointer(struct scratch *s, struct task_struct *other)
 {
 	u64 sp = s->registers[RSP], fp = s->registers[RBP];
 
@@ -135,7 +146,7 @@ static __always_inline int by_frame_pointer(struct scratch *s)
 		return stop(s, s->chained || s->called ? END_ROOT : END_NO_RULE);
 	if (fp < sp || fp & 7 || fp - sp > 1 << 23)
 		return stop(s, END_NO_RULE);
-	if (read_user(s->words, 16, fp))
+	if (read_user(other, s->words, 16, fp))
 		return stop(s, END_UNREADABLE);
 	if (!s->words[1])
 		return stop(s, s->words[0] ? END_NO_RULE : END_ROOT);
@@ -150,12 +161,12 @@ static __always_inline int by_frame_pointer(struct scratch *s)
 
 // `struct rt_sigframe` (arch/x86/include/asm/sigframe.h) above its first word: in a `struct
 // ucontext` the interrupted thread's registers, from byte 40 on as in `struct sigcontext_64`.
-static __always_inline int leave_signal_frame(struct scratch *s)
+static __always_inline int leave_signal_frame(struct scratch *s, struct task_struct *other)
 {
 	u64 at = s->registers[RSP] + 40;
 	u64 *registers = s->registers;
 
-	if (read_user(s->words, 64, at))
+	if (read_user(other, s->words, 64, at))
 		return stop(s, END_UNREADABLE);
 	registers[R8] = s->words[0];
 	registers[R9] = s->words[1];
@@ -165,7 +176,7 @@ static __always_inline int leave_signal_frame(struct scratch *s)
 	registers[R13] = s->words[5];
 	registers[R14] = s->words[6];
 	registers[R15] = s->words[7];
-	if (read_user(s->words, 64, at + 64))
+	if (read_user(other, s->words, 64, at + 64))
 		return stop(s, END_UNREADABLE);
 	registers[RDI] = s->words[0];
 	registers[RSI] = s->words[1];
@@ -175,7 +186,7 @@ static __always_inline int leave_signal_frame(struct scratch *s)
 	registers[RAX] = s->words[5];
 	registers[RCX] = s->words[6];
 	registers[RSP] = s->words[7];
-	if (read_user(s->words, 8, at + 128))
+	if (read_user(other, s->words, 8, at + 128))
 		return stop(s, END_UNREADABLE);
 	s->ip = s->words[0];
 	s->known = ALL_REGISTERS;
@@ -186,7 +197,8 @@ static __always_inline int leave_signal_frame(struct scratch *s)
 
 // Restores one register. Compilers do not note when an epilogue has restored it, only that the stack
 // pointer is above where it was saved.
-static __always_inline void restore(struct scratch *s, int reg, u8 words, u64 base, u64 sp)
+static __always_inline void restore(struct scratch *s, struct task_struct *other, int reg,
+				     u8 words, u64 base, u64 sp)
 {
 	u64 at = base - 8 * (u64)words;
 
@@ -194,22 +206,22 @@ static __always_inline void restore(struct scratch *s, int reg, u8 words, u64 ba
 		return;
 	if (words <= 7)
 		s->registers[reg] = s->words[(7 - words) & 7];
-	else if (!read_user(&s->words[7], 8, at))
+	else if (!read_user(other, &s->words[7], 8, at))
 		s->registers[reg] = s->words[7];
 }
 
-static __always_inline int apply(struct scratch *s, struct rule *rule)
+static __always_inline int apply(struct scratch *s, struct task_struct *other, struct rule *rule)
 {
 	u64 sp = s->registers[RSP], cfa, base, return_address;
 	u8 reg = rule->base & 15;
 
 	switch (rule->kind) {
 	case RULE_NONE:
-		return by_frame_pointer(s);
+		return by_frame_pointer(s, other);
 	case RULE_ROOT:
 		return stop(s, END_ROOT);
 	case RULE_SIGNAL:
-		return leave_signal_frame(s);
+		return leave_signal_frame(s, other);
 	case RULE_PLT:
 		cfa = sp + 8 + ((s->ip & 15) >= reg ? 8 : 0);
 		break;
@@ -219,7 +231,7 @@ static __always_inline int apply(struct scratch *s, struct rule *rule)
 			return stop(s, END_BAD_RULE);
 		cfa = s->registers[reg] + (s64)rule->offset;
 		if (rule->kind == RULE_DEREF) {
-			if (read_user(s->words, 8, cfa))
+			if (read_user(other, s->words, 8, cfa))
 				return stop(s, END_UNREADABLE);
 			cfa = s->words[0] + (s64)rule->add;
 		}
@@ -232,25 +244,25 @@ static __always_inline int apply(struct scratch *s, struct rule *rule)
 		return stop(s, END_BAD_RULE);
 
 	base = rule->below_fp ? s->registers[RBP] + 8 : cfa;
-	if (read_user(&s->words[6], 8, cfa - 8))
+	if (read_user(other, &s->words[6], 8, cfa - 8))
 		return stop(s, END_UNREADABLE);
 	return_address = s->words[6];
 	// The six registers that a function preserves are most often right below the return address. One
 	// read of all costs what one word costs.
 	if (*(u64 *)rule->saved & 0xffffffffffffull) {
-		if (read_user(s->words, 56, base - 56)) {
+		if (read_user(other, s->words, 56, base - 56)) {
 			// A page without memory is just below.
 			for (int i = 0; i < 7; i++)
-				if (read_user(&s->words[i], 8, base - 56 + 8 * i))
+				if (read_user(other, &s->words[i], 8, base - 56 + 8 * i))
 					s->words[i] = 0;
 		}
 		if (!rule->below_fp || (base - 8 >= sp && base <= cfa)) {
-			restore(s, RBP, rule->saved[0], base, sp);
-			restore(s, RBX, rule->saved[1], base, sp);
-			restore(s, R12, rule->saved[2], base, sp);
-			restore(s, R13, rule->saved[3], base, sp);
-			restore(s, R14, rule->saved[4], base, sp);
-			restore(s, R15, rule->saved[5], base, sp);
+			restore(s, other, RBP, rule->saved[0], base, sp);
+			restore(s, other, RBX, rule->saved[1], base, sp);
+			restore(s, other, R12, rule->saved[2], base, sp);
+			restore(s, other, R13, rule->saved[3], base, sp);
+			restore(s, other, R14, rule->saved[4], base, sp);
+			restore(s, other, R15, rule->saved[5], base, sp);
 		}
 	}
 	s->registers[RSP] = cfa;
@@ -261,15 +273,9 @@ static __always_inline int apply(struct scratch *s, struct rule *rule)
 	return return_address ? 0 : stop(s, END_ROOT);
 }
 
-// bpf_loop's context has to be on the stack.
-struct walk {
-	struct scratch *s;
-};
-
 // One frame: notes it, and goes to its caller. Returns 1 at the end.
-static long step(u64 index, struct walk *walk)
+static __always_inline long step(u64 index, struct scratch *s, struct task_struct *other)
 {
-	struct scratch *s = walk->s;
 	u64 address = s->ip - s->called, end = END_NO_MAPPING;
 	struct rule *rule;
 
@@ -284,15 +290,25 @@ static long step(u64 index, struct walk *walk)
 	rule = find_rule(s, address, &end);
 	if (!rule)
 		return stop(s, end);
-	return apply(s, rule);
+	return apply(s, other, rule);
 }
 
-// Unwinds the user stack of the current thread into `s->user`. Wherever the thread is interrupted, its
-// registers are where it entered the kernel.
-static __always_inline void unwind_user(struct scratch *s, struct task_struct *task)
+static long step_current(u64 index, struct walk *walk)
+{
+	return step(index, walk->s, NULL);
+}
+
+static long step_other(u64 index, struct walk *walk)
+{
+	return step(index, walk->s, walk->other);
+}
+
+// Unwinds the user stack of a thread, the current one or another that does not run, into `s->user`.
+// Wherever it was interrupted, its registers are where it entered the kernel.
+static __always_inline void unwind_user(struct scratch *s, struct task_struct *task, int is_other)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	struct walk walk = { .s = s };
+	struct walk walk = { .s = s, .other = is_other ? task : NULL };
 	struct process *process;
 	u32 tgid = task->tgid;
 	u64 *registers = s->registers;
@@ -332,8 +348,10 @@ static __always_inline void unwind_user(struct scratch *s, struct task_struct *t
 	if ((*(volatile unsigned long *)&regs->cs & 0xff) != 0x33) {
 		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (s->ip & ((1ull << FRAME_SHIFT) - 1)));
 		s->end = END_COMPAT;
+	} else if (is_other) {
+		bpf_loop(MAX_FRAMES + 1, step_other, &walk, 0);
 	} else {
-		bpf_loop(MAX_FRAMES + 1, step, &walk, 0);
+		bpf_loop(MAX_FRAMES + 1, step_current, &walk, 0);
 	}
 	if (s->end < ENDS)
 		__sync_fetch_and_add(&state.ends[s->end & 15], 1);

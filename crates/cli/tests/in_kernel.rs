@@ -1,0 +1,170 @@
+//! The in-kernel engine: what it counts must be what programs do, and nothing of it may stay behind.
+
+#![cfg(all(feature = "bpf", target_arch = "x86_64"))]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Folded, compile, is_root, pyrograph, run};
+
+const C: &[&str] = &["gcc", "-O2", "-g", "-fomit-frame-pointer", "-pthread"];
+
+/// A program that is killed when the test is over, however it ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn record(pid: u32, out: &Path, flags: &[&str]) -> Folded {
+    run(pyrograph().args(["record", "-p", &pid.to_string(), "-o"]).arg(out).args(flags));
+    Folded::read(out)
+}
+
+#[test]
+fn agrees_with_the_perf_event_engine() {
+    if !is_root("agrees_with_the_perf_event_engine") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "split.c", folder.path());
+    let busy = Running(Command::new(&program).arg("1000000").spawn().expect("the program runs"));
+    let take = |engine| {
+        let out = folder.path().join(engine).with_extension("folded");
+        record(busy.0.id(), &out, &["--engine", engine, "-F", "1999", "-d", "3"])
+    };
+    let (ours, theirs) = (take("ebpf"), take("perf"));
+    // 6,000 samples at most, on a busy machine half of them: a standard deviation of 1 point.
+    for function in ["alpha", "beta", "gamma_", "delta", "epsilon", "compare"] {
+        let (ours, theirs) = (ours.total_share(function), theirs.total_share(function));
+        assert!((ours - theirs).abs() < 4.0, "{function}: {ours:.1} %, {theirs:.1} %");
+    }
+    // Its work takes all of its time, and no part of a stack is missing.
+    assert!(ours.total_share("main") > 99.0, "{:?}", ours.leaves());
+    assert!(ours.total_share("_start") > 99.0, "{:?}", ours.leaves());
+    let (ours, theirs) = (ours.total(), theirs.total());
+    assert!(ours > 0.2 * theirs && ours < 5.0 * theirs, "{ours} ns, {theirs} ns");
+}
+
+/// Waits until the programs of a recording are attached, and a little longer.
+fn wait_for_programs(pyrograph: &Running) -> Vec<u32> {
+    let started = Instant::now();
+    loop {
+        let ids = programs_of(pyrograph.0.id());
+        // In the order in which it is done, the scheduler comes after all else.
+        if ids.len() >= 3 && links_of(pyrograph.0.id()) >= 3 {
+            std::thread::sleep(Duration::from_millis(2500));
+            return ids;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "the programs are not attached");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// What `/proc/PID/fdinfo` tells of its file descriptors.
+fn descriptors(pid: u32) -> Vec<String> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| std::fs::read_to_string(entry.path()).ok()).collect()
+}
+
+/// The numbers of the programs that a process holds: `prog_id:` and `42`.
+fn programs_of(pid: u32) -> Vec<u32> {
+    let infos = descriptors(pid);
+    let programs = infos.iter().filter(|info| info.contains("prog_jited"));
+    let id = |info: &String| {
+        info.lines().find_map(|line| line.strip_prefix("prog_id:"))?.trim().parse().ok()
+    };
+    programs.filter_map(id).collect()
+}
+
+fn links_of(pid: u32) -> usize {
+    descriptors(pid).iter().filter(|info| info.contains("link_id:")).count()
+}
+
+#[test]
+fn waits_are_accounted_to_what_waits() {
+    if !is_root("waits_are_accounted_to_what_waits") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "waits.c", folder.path());
+    let mut waits = Running(
+        Command::new(&program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program runs"),
+    );
+    let out = folder.path().join("waits.folded");
+    let mut recording = Running(
+        pyrograph()
+            .args(["record", "--off-cpu", "-p", &waits.0.id().to_string(), "-o"])
+            .arg(&out)
+            .spawn()
+            .expect("pyrograph runs"),
+    );
+    wait_for_programs(&recording);
+    waits.0.stdin.take().expect("a pipe").write_all(b"x").expect("it waits for this");
+    let mut text = String::new();
+    waits.0.stdout.take().expect("a pipe").read_to_string(&mut text).expect("what it measured");
+    waits.0.wait().expect("it ends");
+    assert!(recording.0.wait().expect("it ends with its target").success());
+
+    let folded = Folded::read(&out);
+    let recorded = |function: &str| {
+        let stacks = folded.stacks.iter();
+        let of = |(stack, _): &&(Vec<String>, f64)| stack.iter().any(|frame| frame == function);
+        stacks.filter(of).map(|(_, value)| value).sum::<f64>()
+    };
+    for line in text.lines() {
+        let (function, measured) = line.split_once(' ').expect("a name and a number");
+        let measured: f64 = measured.parse().expect("nanoseconds");
+        let share = recorded(function) / measured;
+        // What the function itself did while it ran is some microseconds of tens of milliseconds.
+        assert!((0.98..=1.001).contains(&share), "{function}: {share} of {measured} ns");
+    }
+    let total_of_main: f64 =
+        text.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum();
+    assert!(recorded("forever") >= total_of_main, "it waited before the recording, and all along");
+    assert!(folded.share(|stack| stack.iter().any(|frame| frame.contains("failed"))) < 0.1);
+    let reason = |function: &str, reason: &str| {
+        let both = |stack: &[String]| {
+            stack.iter().any(|frame| frame == function) && stack.last().is_some_and(|f| f == reason)
+        };
+        folded.share(both) > 1.0
+    };
+    assert!(reason("locks", "[waiting for a lock]") && reason("sleeps", "[sleeping]"));
+}
+
+#[test]
+fn killed_it_leaves_no_program_in_the_kernel() {
+    if !is_root("killed_it_leaves_no_program_in_the_kernel") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut recording = Running(
+        pyrograph()
+            .args(["record", "--wall", "-a", "-o"])
+            .arg(folder.path().join("out.svg"))
+            .spawn()
+            .expect("pyrograph runs"),
+    );
+    let programs = wait_for_programs(&recording);
+    let is_there = |id: &u32| libbpf_rs::Program::fd_from_id(*id).is_ok();
+    assert!(programs.len() >= 4 && programs.iter().all(is_there), "{programs:?}");
+    recording.0.kill().expect("it runs");
+    recording.0.wait().expect("it ends");
+    let started = Instant::now();
+    while programs.iter().any(is_there) {
+        assert!(started.elapsed() < Duration::from_secs(10), "programs are still in the kernel");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0);
+}
