@@ -33,6 +33,7 @@ mod diff;
 mod filter;
 mod flame;
 mod report;
+mod heatmap;
 mod top;
 
 pub use calltree::{CallNode, CallTree, CallTreeOptions, Direction, LeftOut, call_tree};
@@ -46,4 +47,7 @@ pub use flame::{
     flame_reversed,
 };
 pub use report::{Report, ReportOptions, report};
+pub use heatmap::{
+    HeatCell, HeatColumn, HeatMap, HeatMapError, HeatMapOptions, Percentile, heat_map,
+};
 pub use top::{TopLine, TopRow, top};

@@ -32,6 +32,7 @@ mod each_event;
 mod events;
 mod inline;
 mod input;
+mod points;
 mod read;
 mod warnings;
 mod write;
@@ -42,6 +43,7 @@ pub use each_event::read_each_event;
 pub use events::{FieldValue, TraceEvent, TraceField, events};
 pub use inline::{Call, expand_inlined};
 pub use input::{Head, Input};
+pub use points::{Points, TimeUnit, read_points};
 pub use pyrograph_resolve::{Locator, SymbolOptions};
 pub use read::{
     Count, Detail, Options, READERS, ReadError, Reader, Reading, ThreadDetail, read, reader_named,

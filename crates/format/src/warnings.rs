@@ -19,6 +19,8 @@ pub enum WarningKind {
     NoCount,
     /// A count that does not fit in 64 bits, or with more than nine decimals: the line was left out.
     CountOutOfRange,
+    /// A line that has no time and no number in its first two columns was left out.
+    NotTwoNumbers,
     /// A line with one count, where the file has two, was left out.
     OneCount,
     /// Bytes that are not UTF-8 were replaced by U+FFFD. Nothing was left out.
@@ -57,6 +59,7 @@ impl WarningKind {
                 | Self::UnreadableLine
                 | Self::NoCount
                 | Self::CountOutOfRange
+                | Self::NotTwoNumbers
                 | Self::OneCount
                 | Self::UnreadableRecord
         )
@@ -107,6 +110,9 @@ impl fmt::Display for Warning {
             WarningKind::NoCount => write!(f, "{n} line{s} without a count {was} skipped"),
             WarningKind::CountOutOfRange => {
                 write!(f, "{n} line{s} {was} skipped: the count is out of range")
+            }
+            WarningKind::NotTwoNumbers => {
+                write!(f, "{n} line{s} {was} skipped: not a time and a number")
             }
             WarningKind::OneCount => {
                 write!(f, "{n} line{s} with one count {was} skipped: the file has two")

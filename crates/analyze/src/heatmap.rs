@@ -1,0 +1,274 @@
+//! Heat maps: numbers over time, counted in the cells of a grid.
+//!
+//! A column is a span of time, a row a range of values. The first column begins at the earliest
+//! time, in whatever order the points come; the last holds the latest. The highest row holds the
+//! highest value, its upper edge included.
+
+mod rows;
+
+use rows::Rows;
+
+/// How to lay the grid.
+#[derive(Clone, Debug, Default)]
+pub struct HeatMapOptions {
+    /// The nanoseconds of a column; `None` for a round number that gives 48 to 120 columns.
+    pub column_step: Option<f64>,
+    /// Columns beyond this many are left out, and their points counted.
+    pub most_columns: Option<u32>,
+    /// How many rows; `None` for up to 50 of a round height.
+    pub rows: Option<u32>,
+    /// The height of a row in place of their number. Not with `log`.
+    pub row_step: Option<f64>,
+    /// Lower values are left out and counted; `None` for 0, or the lowest value if it is below.
+    pub low: Option<f64>,
+    /// Higher values are left out and counted; `None` for the highest.
+    pub high: Option<f64>,
+    /// Rows of equal ratio in place of equal difference. Values must be above 0; others are counted.
+    pub log: bool,
+    /// Which percentiles to follow over time, as 99.0.
+    pub percentiles: Vec<f64>,
+}
+
+/// Why there is no heat map.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum HeatMapError {
+    /// There are no points.
+    #[error("there is nothing to draw: no points")]
+    Empty,
+    /// All points lie outside of the range.
+    #[error("there is nothing to draw: none of {0} points has a value in the range")]
+    NoneInRange(u64),
+    /// The range is empty.
+    #[error("the lowest value {0} is not below the highest {1}")]
+    EmptyRange(f64, f64),
+    /// More columns or rows than can be drawn.
+    #[error("{columns} columns of {rows} rows are too many: take larger steps")]
+    TooManyCells {
+        /// How many columns there would be.
+        columns: f64,
+        /// How many rows.
+        rows: f64,
+    },
+}
+
+/// Numbers over time, counted.
+#[derive(Clone, Debug)]
+pub struct HeatMap {
+    /// The nanoseconds of a column.
+    pub column_step: f64,
+    /// From left to right.
+    pub columns: Vec<HeatColumn>,
+    /// The edges of the rows from the lowest to the highest: one more than there are rows.
+    pub edges: Vec<f64>,
+    /// Whether rows have equal ratios.
+    pub log: bool,
+    /// The cells that hold anything, by column, then by row.
+    pub cells: Vec<HeatCell>,
+    /// How many points are in each row.
+    pub rows: Vec<u64>,
+    /// The percentiles that were asked for.
+    pub percentiles: Vec<Percentile>,
+    /// How many points there are, those that are not drawn included.
+    pub points: u64,
+    /// How many of them lie below the lowest row.
+    pub below: u64,
+    /// How many lie above the highest.
+    pub above: u64,
+    /// How many lie right of the last column.
+    pub later: u64,
+    /// The count of the fullest cell.
+    pub largest: u64,
+}
+
+/// A span of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeatColumn {
+    /// How many points it has, also above and below the rows.
+    pub points: u64,
+    /// How many of them lie below the lowest row.
+    pub below: u64,
+}
+
+/// A cell that is not empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeatCell {
+    /// Its column, from the left.
+    pub column: u32,
+    /// Its row, from the bottom.
+    pub row: u32,
+    /// How many points it holds.
+    pub count: u64,
+}
+
+/// A percentile, by nearest rank: the lowest value that so many percent of the points do not
+/// exceed. Of all points, also of those above and below the rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Percentile {
+    /// Which one, as 99.0.
+    pub percent: f64,
+    /// Of all points.
+    pub overall: f64,
+    /// Of each column's; `None` where it has no points.
+    pub columns: Vec<Option<f64>>,
+}
+
+/// More cells would make no picture that anybody can look at.
+const MOST_CELLS: f64 = 1_000_000.0;
+/// A column by default is a round number of seconds, and there are no more than this.
+const COLUMNS: f64 = 120.0;
+
+/// Counts points. `times` are nanoseconds in any order, `values` any finite numbers, one a time.
+///
+/// # Errors
+///
+/// When there is nothing to draw, or too much.
+pub fn heat_map(
+    times: &[f64],
+    values: &[f64],
+    options: &HeatMapOptions,
+) -> Result<HeatMap, HeatMapError> {
+    let (Some(first), Some(last)) = (least(times), greatest(times)) else {
+        return Err(HeatMapError::Empty);
+    };
+    let rows = Rows::new(values, options)?;
+    let column_step = options.column_step.unwrap_or_else(|| round_span((last - first) / COLUMNS));
+    let needed = ((last - first) / column_step).floor() + 1.0;
+    let most = options.most_columns.map_or(f64::INFINITY, |most| f64::from(most.max(1)));
+    let columns = needed.min(most);
+    // Also if the step is 0 or the range infinite.
+    if !(columns * rows.len() as f64 <= MOST_CELLS) {
+        return Err(HeatMapError::TooManyCells { columns, rows: rows.len() as f64 });
+    }
+    let columns = columns as usize;
+    let column_of = |time: f64| ((time - first) / column_step) as usize;
+
+    let mut map = HeatMap {
+        column_step,
+        columns: vec![HeatColumn::default(); columns],
+        rows: vec![0; rows.len()],
+        log: options.log,
+        cells: Vec::new(),
+        percentiles: Vec::new(),
+        points: values.len() as u64,
+        below: 0,
+        above: 0,
+        later: 0,
+        largest: 0,
+        edges: Vec::new(),
+    };
+    let mut counts = vec![0u64; columns * rows.len()];
+    for (&time, &value) in times.iter().zip(values) {
+        let at = column_of(time);
+        let Some(column) = map.columns.get_mut(at) else {
+            map.later += 1;
+            continue;
+        };
+        column.points += 1;
+        if rows.is_below(value) {
+            column.below += 1;
+            map.below += 1;
+        } else if let Some(row) = rows.row(value) {
+            counts[at * rows.len() + row] += 1;
+            map.rows[row] += 1;
+        } else {
+            map.above += 1;
+        }
+    }
+    for (at, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let (column, row) = ((at / rows.len()) as u32, (at % rows.len()) as u32);
+        map.cells.push(HeatCell { column, row, count });
+        map.largest = map.largest.max(count);
+    }
+    if map.cells.is_empty() {
+        return Err(HeatMapError::NoneInRange(map.points));
+    }
+    map.percentiles = percentiles(times, values, &map.columns, &column_of, &options.percentiles);
+    map.edges = rows.edges;
+    Ok(map)
+}
+
+/// The percentiles of each column, and of all points.
+fn percentiles(
+    times: &[f64],
+    values: &[f64],
+    columns: &[HeatColumn],
+    column_of: &dyn Fn(f64) -> usize,
+    percents: &[f64],
+) -> Vec<Percentile> {
+    if percents.is_empty() {
+        return Vec::new();
+    }
+    // The values, sorted by column.
+    let mut next = Vec::with_capacity(columns.len());
+    let mut sum = 0;
+    for column in columns {
+        next.push(sum);
+        sum += column.points as usize;
+    }
+    let mut sorted = vec![0.0; sum];
+    for (&time, &value) in times.iter().zip(values) {
+        if let Some(place) = next.get_mut(column_of(time)) {
+            sorted[*place] = value;
+            *place += 1;
+        }
+    }
+    let mut made: Vec<Percentile> = percents
+        .iter()
+        .map(|&percent| Percentile { percent, overall: 0.0, columns: Vec::new() })
+        .collect();
+    let mut rest = &mut sorted[..];
+    for column in columns {
+        let (these, others) = rest.split_at_mut(column.points as usize);
+        for one in &mut made {
+            one.columns.push(rank(these, one.percent));
+        }
+        rest = others;
+    }
+    let mut all = values.to_vec();
+    for one in &mut made {
+        one.overall = rank(&mut all, one.percent).unwrap_or_default();
+    }
+    made
+}
+
+/// The percentile by nearest rank. Changes the order of the values.
+fn rank(values: &mut [f64], percent: f64) -> Option<f64> {
+    let rank = (percent / 100.0 * values.len() as f64).ceil() as usize;
+    let index = rank.saturating_sub(1).min(values.len().checked_sub(1)?);
+    Some(*values.select_nth_unstable_by(index, f64::total_cmp).1)
+}
+
+fn least(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::min)
+}
+
+fn greatest(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::max)
+}
+
+/// A round number of nanoseconds, not below `least`: 1, 2 or 5 times a power of ten, and from a
+/// minute on what divides an hour or a day. Of nothing, a second.
+fn round_span(least: f64) -> f64 {
+    const SECOND: f64 = 1e9;
+    const LONG: [f64; 14] = [
+        1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0, 720.0, 1440.0, 2880.0, 10080.0,
+    ];
+    if least <= 0.0 {
+        return SECOND;
+    }
+    if least > 30.0 * SECOND {
+        let minutes = least / (60.0 * SECOND);
+        if let Some(&long) = LONG.iter().find(|long| **long >= minutes) {
+            return long * 60.0 * SECOND;
+        }
+    }
+    if least > 20.0 * SECOND && least <= 30.0 * SECOND {
+        return 30.0 * SECOND;
+    }
+    let power = 10f64.powf(least.log10().floor());
+    let digit = [1.0, 2.0, 5.0].into_iter().find(|digit| digit * power >= least).unwrap_or(10.0);
+    (digit * power).max(1.0)
+}
+
+#[cfg(test)]
+mod tests;
