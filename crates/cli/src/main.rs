@@ -9,6 +9,7 @@ mod diff;
 mod filters;
 mod flamegraph;
 mod fold;
+mod heatmap;
 #[cfg_attr(not(feature = "bpf"), path = "in_kernel_none.rs")]
 mod in_kernel;
 mod info;
@@ -47,6 +48,7 @@ enum Verb {
     Flamegraph(Box<flamegraph::Args>),
     Report(Box<report::Args>),
     Diff(Box<diff::Args>),
+    Heatmap(Box<heatmap::Args>),
     Info(info::Args),
     Formats(reading::FormatsArgs),
     Completions(manual::CompletionArgs),
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Verb::Flamegraph(args) => flamegraph::run(*args),
         Verb::Report(args) => report::run(*args),
         Verb::Diff(args) => diff::run(*args),
+        Verb::Heatmap(args) => heatmap::run(*args),
         Verb::Info(args) => info::run(args),
         Verb::Formats(args) => reading::formats(args),
         Verb::Completions(args) => manual::completions(args),
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
 fn parse(arguments: Vec<OsString>) -> Cli {
     let arguments = match arguments.get(1) {
         Some(verb) if verb == "flamegraph" => spelling::normalized::<flamegraph::Args>(arguments),
+        Some(verb) if verb == "heatmap" => spelling::normalized::<heatmap::Args>(arguments),
         Some(verb) if verb == "fold" => spelling::normalized::<fold::Args>(arguments),
         _ => arguments,
     };

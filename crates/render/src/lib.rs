@@ -12,17 +12,20 @@
 
 mod attributes;
 mod color;
+mod heatmap;
 mod options;
 mod palette;
 mod palette_change;
 mod palette_map;
 mod report;
+mod scale;
 mod svg;
 mod text;
 mod units;
 
 pub use attributes::{NameAttributes, RefusedAttribute};
 pub use color::Rgb;
+pub use heatmap::{HeatMapLook, heat_map_svg};
 pub use options::{Background, Encoding, MinWidth, OptionError, SvgOptions};
 pub use palette::{Hue, Palette, Tone, UnknownPalette};
 pub use palette_change::{ChangeColors, UnknownChangeColors};

@@ -33,6 +33,7 @@ use crate::text::escape;
 pub use diff::{DiffStyle, View, diff_svg};
 use frames::Frames;
 use page::Page;
+pub(crate) use page::{BACKGROUND, FONT, MUTED, TEXT};
 
 /// The interactive part: one function in five files. Lines that are only a comment, and indentation, do not go into files.
 const SCRIPT: &str = concat!(
@@ -111,8 +112,10 @@ fn id(graph: &FlameGraph, options: &SvgOptions) -> String {
     format!("p{:08x}", hash(&sum.to_le_bytes()) >> 32)
 }
 
-fn script(out: &mut String, source: &str) {
-    out.push_str("<script>\n");
+/// Writes a script without the lines that are only a comment, and without indentation.
+pub(crate) fn script(out: &mut String, source: &str) {
+    out.push_str("<script>
+");
     for line in source.lines().map(str::trim) {
         if !line.is_empty() && !line.starts_with("//") {
             out.push_str(line);
@@ -139,7 +142,7 @@ fn write_encoded(text: &str, options: &SvgOptions, out: &mut dyn Write) -> io::R
 }
 
 /// Writes a coordinate: one digit behind the point, none if it is 0.
-fn number(out: &mut String, value: f64) {
+pub(crate) fn number(out: &mut String, value: f64) {
     // Saturates; a NaN becomes 0.
     let tenths = (value * 10.0).round() as i64;
     let mut buffer = itoa::Buffer::new();

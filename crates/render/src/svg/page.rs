@@ -6,13 +6,13 @@ use crate::text::{Metrics, escape};
 use crate::{Rgb, SvgOptions};
 
 /// The reader's interface font.
-const FONT: &str = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Verdana,sans-serif";
+pub(crate) const FONT: &str = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Verdana,sans-serif";
 
 /// Text colours, on light and on dark pages.
-const TEXT: (Rgb, Rgb) = (Rgb(0x1d, 0x1d, 0x20), Rgb(0xec, 0xec, 0xee));
-const MUTED: (Rgb, Rgb) = (Rgb(0x5c, 0x5c, 0x63), Rgb(0xa8, 0xa8, 0xb0));
+pub(crate) const TEXT: (Rgb, Rgb) = (Rgb(0x1d, 0x1d, 0x20), Rgb(0xec, 0xec, 0xee));
+pub(crate) const MUTED: (Rgb, Rgb) = (Rgb(0x5c, 0x5c, 0x63), Rgb(0xa8, 0xa8, 0xb0));
 /// The background where none is asked for.
-pub(super) const BACKGROUND: (Rgb, Rgb) = (Rgb::WHITE, Rgb(0x17, 0x17, 0x1b));
+pub(crate) const BACKGROUND: (Rgb, Rgb) = (Rgb::WHITE, Rgb(0x17, 0x17, 0x1b));
 
 /// The page that frames are drawn on.
 pub(super) struct Page<'a> {

@@ -1,0 +1,329 @@
+//! A heat map as SVG.
+//!
+//! ```text
+//! svg.ID                    the picture; coordinates are pixels
+//!   style, rect.bg
+//!   g.head                  title and subtitle
+//!   g.axes                  grid, ticks and their numbers
+//!   svg.over                how many points are in each column; coordinates are columns
+//!   svg.cells               coordinates are columns and rows: its viewBox is the zoom
+//!     path.cN               the cells of one colour: a line for each run of neighbours
+//!     path.pN               a percentile over time
+//!   svg.side                how many points are in each row; coordinates are rows
+//!   g.foot                  what the colours and lines mean, and what is not drawn
+//!   script
+//! ```
+//!
+//! Colours are attributes, so that they outlive an editor that strips styles; the style adds the
+//! dark ones. How many points a cell holds stands beside its colour for the script, or, in a picture
+//! without one, in a tooltip of each cell.
+
+mod foot;
+mod grid;
+mod ramp;
+
+use std::io::{self, Write};
+
+use pyrograph_analyze::HeatMap;
+
+use crate::palette::hash;
+use crate::scale::Scale;
+use crate::svg::{BACKGROUND, FONT, MUTED, TEXT, number, script};
+use crate::text::{Metrics, escape};
+use crate::units::write_integer;
+use grid::Grid;
+use ramp::Ramp;
+
+/// The interactive part: one function in several files.
+const SCRIPT: &str = concat!(
+    include_str!("heatmap/script/1-cells.js"),
+    include_str!("script/scale.js"),
+    include_str!("heatmap/script/2-layout.js"),
+    include_str!("heatmap/script/3-pointing.js"),
+    include_str!("heatmap/script/4-start.js"),
+);
+
+/// How to draw a heat map.
+#[derive(Clone, Debug)]
+pub struct HeatMapLook {
+    /// The heading.
+    pub title: String,
+    /// The line below it; none if empty.
+    pub subtitle: String,
+    /// The unit of values: times (`us`, `ms`, `s`) are shown in the unit that fits, anything else
+    /// stands behind each number.
+    pub unit: String,
+    /// What is counted, as `events`.
+    pub noun: String,
+    /// The width and height of a cell in pixels. `None`: the picture is laid out for the reader's
+    /// window.
+    pub cell: Option<f64>,
+    /// A CSS font family, before the reader's interface font.
+    pub font: String,
+    /// The size of text in pixels.
+    pub font_size: f64,
+    /// Lines through the ticks of both axes.
+    pub grid: bool,
+    /// Details of a cell say how many points of its column lie in it and below.
+    pub accumulated: bool,
+    /// Without prolog and script, to be pasted into a page.
+    pub embed: bool,
+}
+
+impl Default for HeatMapLook {
+    fn default() -> Self {
+        Self {
+            title: "Latency Heat Map".to_owned(),
+            subtitle: String::new(),
+            unit: String::new(),
+            noun: "events".to_owned(),
+            cell: None,
+            font: String::new(),
+            font_size: 12.0,
+            grid: false,
+            accumulated: false,
+            embed: false,
+        }
+    }
+}
+
+/// Writes the picture of a heat map.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn heat_map_svg(map: &HeatMap, look: &HeatMapLook, out: &mut dyn Write) -> io::Result<()> {
+    let id = id(map, look);
+    let picture = Picture::new(map, look, &id);
+    let mut text = String::with_capacity(32 * map.cells.len() + 20_000);
+    picture.write(&mut text);
+    out.write_all(text.as_bytes())
+}
+
+/// A class for this picture and no other, so that several fit on one page.
+fn id(map: &HeatMap, look: &HeatMapLook) -> String {
+    let mut sum = hash(format!("{look:?}{:?}", map.edges).as_bytes());
+    for cell in &map.cells {
+        sum = sum.rotate_left(5) ^ u64::from(cell.column) << 32 ^ u64::from(cell.row);
+        sum = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ cell.count;
+    }
+    format!("h{:08x}", hash(&sum.to_le_bytes()) >> 32)
+}
+
+/// Where everything stands, in pixels.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    width: f64,
+    /// The left edge of the cells.
+    left: f64,
+    /// The top edge of the cells.
+    top: f64,
+    /// The size of all cells together.
+    across: f64,
+    down: f64,
+}
+
+/// Beside the cells: the counts of rows, and of columns.
+const SIDE: f64 = 72.0;
+const OVER: f64 = 36.0;
+/// Between the cells and those.
+const GAP: f64 = 6.0;
+const MARGIN: f64 = 10.0;
+/// The width of a picture that is drawn for no window.
+const WIDTH: f64 = 1200.0;
+/// Cells by default are at most this large, and all of them together at least `LEAST`.
+const LARGEST: (f64, f64) = (48.0, 32.0);
+const LEAST: (f64, f64) = (240.0, 120.0);
+const HEIGHT: f64 = 400.0;
+
+struct Picture<'a> {
+    map: &'a HeatMap,
+    look: &'a HeatMapLook,
+    id: &'a str,
+    layout: Layout,
+    values: Scale,
+    ramp: Ramp,
+    metrics: Metrics,
+}
+
+impl<'a> Picture<'a> {
+    fn new(map: &'a HeatMap, look: &'a HeatMapLook, id: &'a str) -> Self {
+        let values = Scale::of_unit(&look.unit);
+        let metrics = Metrics { size: look.font_size, uniform: None };
+        let (columns, rows) = (map.columns.len() as f64, map.rows.len() as f64);
+        let down = match look.cell {
+            Some(cell) => cell * rows,
+            None => HEIGHT.max(rows).min(LARGEST.1 * rows).max(LEAST.1),
+        };
+        let ticks = grid::value_ticks(map, &values, down);
+        let widest = ticks.iter().map(|(_, text)| metrics.width(text)).fold(0.0, f64::max);
+        let left = (MARGIN + widest + 12.0).ceil().max(56.0);
+        let beside = left + GAP + SIDE + MARGIN;
+        let (width, across) = match look.cell {
+            Some(cell) => ((beside + cell * columns).max(420.0), cell * columns),
+            None => (WIDTH, (WIDTH - beside).min(LARGEST.0 * columns).max(LEAST.0)),
+        };
+        let mut top = MARGIN + OVER + GAP;
+        for (shown, line) in [
+            (!look.title.is_empty(), look.font_size + 13.0),
+            (!look.subtitle.is_empty(), look.font_size + 6.0),
+        ] {
+            top += if shown { line } else { 0.0 };
+        }
+        let layout = Layout { width, left, top: top.round(), across, down };
+        Self { map, look, id, layout, values, ramp: Ramp::new(map.largest), metrics }
+    }
+
+    fn write(&self, out: &mut String) {
+        let Layout { top, down, .. } = self.layout;
+        let foot = foot::Foot::new(self);
+        let below = self.look.font_size + 16.0;
+        self.open(out, top + down + below + foot.height());
+        self.style(out);
+        self.head(out);
+        let grid = Grid { picture: self };
+        grid.axes(out);
+        grid.over(out);
+        grid.cells(out);
+        grid.side(out);
+        foot.write(out, top + down + below);
+        if !self.look.embed {
+            script(out, SCRIPT);
+        }
+        out.push_str("</svg>\n");
+    }
+
+    fn open(&self, out: &mut String, height: f64) {
+        let (look, map) = (self.look, self.map);
+        if !look.embed {
+            out.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        }
+        let width = self.layout.width;
+        out.push_str(&format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{}\" viewBox=\"0 0 ",
+            self.id
+        ));
+        number(out, width);
+        out.push(' ');
+        number(out, height);
+        out.push_str("\" width=\"");
+        number(out, width);
+        out.push_str("\" height=\"");
+        number(out, height);
+        out.push_str("\" style=\"max-width:100%;height:auto\" role=\"figure\" aria-label=\"");
+        escape(out, &look.title);
+        out.push_str(": ");
+        write_integer(out, map.points);
+        out.push(' ');
+        escape(out, &look.noun);
+        out.push_str("\" font-family=\"");
+        if !look.font.is_empty() {
+            escape(out, &look.font);
+            out.push(',');
+        }
+        out.push_str(FONT);
+        out.push_str("\" font-size=\"");
+        number(out, look.font_size);
+        out.push('"');
+        if !look.embed {
+            self.settings(out);
+        }
+        out.push_str(">\n");
+        if !look.title.is_empty() {
+            out.push_str("<title>");
+            escape(out, &look.title);
+            out.push_str("</title>\n");
+        }
+    }
+
+    /// What the script must know.
+    fn settings(&self, out: &mut String) {
+        let (look, map) = (self.look, self.map);
+        let list = |out: &mut String, name: &str, numbers: &mut dyn Iterator<Item = String>| {
+            let numbers: Vec<String> = numbers.collect();
+            out.push_str(&format!(" data-{name}=\"{}\"", numbers.join(" ")));
+        };
+        out.push_str(&format!(" data-step=\"{}\"", map.column_step));
+        list(out, "edges", &mut map.edges.iter().map(f64::to_string));
+        list(out, "points", &mut map.columns.iter().map(|column| column.points.to_string()));
+        if look.accumulated {
+            list(out, "below", &mut map.columns.iter().map(|column| column.below.to_string()));
+        }
+        for (name, set) in
+            [("log", map.log), ("fixed", look.cell.is_some()), ("grid", look.grid)]
+        {
+            if set {
+                out.push_str(&format!(" data-{name}=\"\""));
+            }
+        }
+        for (name, text) in [("unit", &look.unit), ("noun", &look.noun)] {
+            out.push_str(&format!(" data-{name}=\""));
+            escape(out, text);
+            out.push('"');
+        }
+    }
+
+    fn style(&self, out: &mut String) {
+        let id = self.id;
+        out.push_str("<style>\n");
+        for rule in [
+            "{font-variant-numeric:tabular-nums}",
+            " text{cursor:default;-webkit-user-select:none;user-select:none}",
+            " .cells{cursor:crosshair;touch-action:none}",
+            " .cells:focus{outline:none}",
+        ] {
+            out.push_str(&format!(".{id}{rule}\n"));
+        }
+        out.push_str(&format!(".{id}{{background:{}}}\n", BACKGROUND.0));
+        out.push_str("@media (prefers-color-scheme:dark){\n");
+        out.push_str(&format!(".{id}{{background:{}}}\n", BACKGROUND.1));
+        for (class, property, colour) in [
+            ("bg", "fill", BACKGROUND.1.to_string()),
+            ("head", "fill", TEXT.1.to_string()),
+            ("sub", "fill", MUTED.1.to_string()),
+            ("axes", "fill", MUTED.1.to_string()),
+            ("foot", "fill", MUTED.1.to_string()),
+            ("line", "stroke", grid::LINE.1.to_string()),
+            ("bars", "fill", grid::BARS.1.to_string()),
+            ("halo", "stroke", grid::HALO.1.to_string()),
+            ("mark", "stroke", grid::MARK.1.to_string()),
+        ] {
+            out.push_str(&format!(".{id} .{class}{{{property}:{colour}}}\n"));
+        }
+        for (class, (_, dark)) in self.ramp.colours().iter().enumerate() {
+            out.push_str(&format!(".{id} .c{class}{{stroke:{dark}}}.{id} .l{class}{{fill:{dark}}}\n"));
+        }
+        out.push_str("}\n</style>\n");
+        let light = BACKGROUND.0;
+        out.push_str(&format!(
+            "<rect class=\"bg\" width=\"100%\" height=\"100%\" fill=\"{light}\"/>\n"
+        ));
+    }
+
+    fn head(&self, out: &mut String) {
+        out.push_str(&format!("<g class=\"head\" fill=\"{}\">\n", TEXT.0));
+        let mut y = 6.0;
+        let look = self.look;
+        let lines = [
+            ("title", &look.title, look.font_size + 5.0, String::from(" font-weight=\"600\"")),
+            ("sub", &look.subtitle, look.font_size, format!(" fill=\"{}\"", MUTED.0)),
+        ];
+        for (class, text, size, attributes) in lines {
+            let metrics = Metrics { size, ..self.metrics };
+            let Some(shown) = metrics.fit(text, self.layout.width - 2.0 * MARGIN) else { continue };
+            if text.is_empty() {
+                continue;
+            }
+            y += size + 4.0;
+            out.push_str(&format!(
+                "<text class=\"{class}\" x=\"{MARGIN}\" y=\"{y}\" font-size=\"{size}\"{attributes}>"
+            ));
+            escape(out, &shown);
+            out.push_str("</text>\n");
+        }
+        out.push_str("</g>\n");
+    }
+}
+
+#[cfg(test)]
+mod tests;

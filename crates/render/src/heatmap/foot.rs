@@ -1,0 +1,172 @@
+//! Below the cells: what colours and lines mean, and what is not drawn.
+
+use super::{MARGIN, Picture, grid};
+use crate::svg::{MUTED, number};
+use crate::text::escape;
+use crate::units::write_integer;
+
+/// The width of a colour's sample.
+const SWATCH: f64 = 20.0;
+
+/// A part of the footer, which is never broken into two lines.
+struct Item {
+    markup: String,
+    width: f64,
+}
+
+pub(super) struct Foot {
+    items: Vec<Item>,
+    font_size: f64,
+    /// Where each item stands.
+    places: Vec<(f64, f64)>,
+    height: f64,
+}
+
+impl Foot {
+    pub(super) fn new(picture: &Picture<'_>) -> Self {
+        let font_size = picture.look.font_size;
+        let mut items = vec![colours(picture)];
+        for index in 0..picture.map.percentiles.len() {
+            items.push(percentile(picture, index));
+        }
+        let notice = notice(picture);
+        if !notice.is_empty() {
+            let mut markup = format!("<text class=\"notice\" y=\"{}\">", font_size);
+            escape(&mut markup, &notice);
+            markup.push_str("</text>");
+            items.push(Item { markup, width: picture.metrics.width(&notice) });
+        }
+        let line = font_size + 8.0;
+        let room = picture.layout.width - MARGIN;
+        let (mut x, mut y) = (MARGIN, 0.0);
+        let mut places = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 && x + item.width > room {
+                // The numbers of the colours take a second line.
+                (x, y) = (MARGIN, y + line + if y == 0.0 { font_size } else { 0.0 });
+            }
+            places.push((x, y));
+            x += item.width + 24.0;
+        }
+        let height = y + line + font_size + MARGIN;
+        Self { items, font_size, places, height }
+    }
+
+    pub(super) fn height(&self) -> f64 {
+        self.height
+    }
+
+    pub(super) fn write(&self, out: &mut String, top: f64) {
+        out.push_str(&format!("<g class=\"foot\" fill=\"{}\" transform=\"translate(0 ", MUTED.0));
+        number(out, top);
+        out.push_str(&format!(")\" data-line=\"{}\">\n", self.font_size + 8.0));
+        for (item, (x, y)) in self.items.iter().zip(&self.places) {
+            out.push_str("<g class=\"item\" transform=\"translate(");
+            number(out, *x);
+            out.push(' ');
+            number(out, *y);
+            out.push_str(")\">");
+            out.push_str(&item.markup);
+            out.push_str("</g>\n");
+        }
+        out.push_str("</g>\n");
+    }
+}
+
+/// All colours, and below them the counts that they begin at, as many as there is room for.
+fn colours(picture: &Picture<'_>) -> Item {
+    let ramp = &picture.ramp;
+    let size = picture.look.font_size;
+    let mut markup = String::new();
+    let mut free = 0.0;
+    for (class, (light, _)) in ramp.colours().iter().enumerate() {
+        let x = class as f64 * SWATCH;
+        let from = ramp.from[class];
+        let to = ramp.from.get(class + 1).map_or(picture.map.largest.max(from), |next| next - 1);
+        let mut text = String::new();
+        write_integer(&mut text, from);
+        let first = text.clone();
+        if to > from {
+            text.push('–');
+            write_integer(&mut text, to);
+        }
+        markup.push_str(&format!(
+            "<rect class=\"l{class}\" x=\"{x}\" y=\"2\" width=\"{SWATCH}\" height=\"10\" \
+             fill=\"{light}\"><title>{text}</title></rect>"
+        ));
+        if x >= free {
+            markup.push_str("<text x=\"");
+            number(&mut markup, x);
+            markup.push_str(&format!("\" y=\"{}\">{first}</text>", size + 14.0));
+            free = x + picture.metrics.width(&first) + 8.0;
+        }
+    }
+    let wide = ramp.from.len() as f64 * SWATCH;
+    let mut largest = String::new();
+    write_integer(&mut largest, picture.map.largest);
+    let noun = &picture.look.noun;
+    let label = if ramp.from.len() == 1 {
+        format!("{noun} in a cell")
+    } else {
+        format!("{noun} in a cell, up to {largest}")
+    };
+    markup.push_str(&format!("<text x=\"{}\" y=\"{size}\">", wide + 6.0));
+    escape(&mut markup, &label);
+    markup.push_str("</text>");
+    Item { markup, width: (wide + 6.0 + picture.metrics.width(&label)).max(free - 8.0) }
+}
+
+fn percentile(picture: &Picture<'_>, index: usize) -> Item {
+    let percentile = &picture.map.percentiles[index];
+    let size = picture.look.font_size;
+    let overall = percentile.overall;
+    // Three digits.
+    let step = 10f64.powf(overall.abs().max(1e-300).log10().floor() - 2.0);
+    let whole = picture.map.edges.iter().all(|edge| edge.fract() == 0.0);
+    let step = if whole && overall.fract() == 0.0 { step.max(1.0) } else { step };
+    let label = format!("p{} {}", percentile.percent, picture.values.text(overall, overall, step));
+    let dashes = match grid::dashes(index) {
+        "none" => String::new(),
+        dashes => format!(" stroke-dasharray=\"{dashes}\""),
+    };
+    let mut markup = format!(
+        "<path class=\"mark\" d=\"M0 7h26\" stroke=\"{}\" stroke-width=\"1.5\"{dashes}/>\
+         <text x=\"32\" y=\"{size}\">",
+        grid::MARK.0
+    );
+    escape(&mut markup, &label);
+    markup.push_str("</text>");
+    Item { markup, width: 32.0 + picture.metrics.width(&label) }
+}
+
+/// What is not drawn.
+fn notice(picture: &Picture<'_>) -> String {
+    let map = picture.map;
+    let (low, high) = (map.edges[0], map.edges[map.edges.len() - 1]);
+    let text = |value: f64, step: f64| picture.values.text(value, value, step);
+    let mut parts = Vec::new();
+    if map.below > 0 {
+        parts.push((map.below, format!("below {}", text(low, map.edges[1] - low))));
+    }
+    if map.above > 0 {
+        let step = high - map.edges[map.edges.len() - 2];
+        parts.push((map.above, format!("above {}", text(high, step))));
+    }
+    if map.later > 0 {
+        parts.push((map.later, "later".to_owned()));
+    }
+    if parts.is_empty() {
+        return String::new();
+    }
+    let parts: Vec<String> = parts
+        .into_iter()
+        .map(|(count, place)| {
+            let mut text = String::new();
+            write_integer(&mut text, count);
+            format!("{text} {place}")
+        })
+        .collect();
+    let mut whole = String::new();
+    write_integer(&mut whole, map.points);
+    format!("not drawn of {whole} {}: {}", picture.look.noun, parts.join(", "))
+}

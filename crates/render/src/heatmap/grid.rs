@@ -1,0 +1,287 @@
+//! The cells, their axes, and the counts of rows and columns beside them.
+
+use pyrograph_analyze::{HeatCell, HeatMap, Percentile};
+
+use super::{GAP, OVER, Picture, SIDE};
+use crate::Rgb;
+use crate::scale::Scale;
+use crate::svg::{MUTED, number};
+use crate::text::escape;
+use crate::units::{write_integer, write_percent};
+
+/// Colours on light and on dark pages: the axes, the bars beside them, and percentiles, which
+/// stand on all colours and so have a rim.
+pub(super) const LINE: (Rgb, Rgb) = (Rgb(0xc9, 0xc9, 0xcf), Rgb(0x4a, 0x4a, 0x52));
+pub(super) const BARS: (Rgb, Rgb) = (Rgb(0x9a, 0x9a, 0xa4), Rgb(0x7c, 0x7c, 0x86));
+pub(super) const MARK: (Rgb, Rgb) = (Rgb(0x00, 0x4a, 0xad), Rgb(0x9c, 0xd3, 0xff));
+pub(super) const HALO: (Rgb, Rgb) = (Rgb::WHITE, Rgb(0x10, 0x10, 0x14));
+
+/// Dashes of the first, second and further percentiles.
+const DASHES: [&str; 4] = ["none", "7 3", "2 3", "8 3 2 3"];
+
+/// The dashes of a percentile.
+pub(super) fn dashes(index: usize) -> &'static str {
+    DASHES[index.min(DASHES.len() - 1)]
+}
+
+/// Where a value is, in rows from the bottom; outside of all rows, a little beyond.
+pub(super) fn position(map: &HeatMap, value: f64) -> f64 {
+    let edges = &map.edges;
+    let rows = edges.len() - 1;
+    if value < edges[0] {
+        return -0.5;
+    }
+    if value > edges[rows] {
+        return rows as f64 + 0.5;
+    }
+    let row = edges.partition_point(|edge| *edge <= value).clamp(1, rows) - 1;
+    let (low, high) = (edges[row], edges[row + 1]);
+    let share = if map.log {
+        (value.ln() - low.ln()) / (high.ln() - low.ln())
+    } else {
+        // Halves, since the difference may be beyond what a float holds.
+        (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0)
+    };
+    row as f64 + share
+}
+
+/// Values to be named beside the rows, and their texts.
+pub(super) fn value_ticks(map: &HeatMap, scale: &Scale, height: f64) -> Vec<(f64, String)> {
+    let (low, high) = (map.edges[0], map.edges[map.edges.len() - 1]);
+    let most = (height / 36.0).max(2.0);
+    if map.log {
+        let ticks = scale.log_ticks(low, high, most);
+        return ticks.into_iter().map(|tick| (tick, scale.text(tick, tick, tick))).collect();
+    }
+    let (ticks, step) = scale.ticks(low, high, most);
+    let size = high.abs().max(low.abs());
+    ticks.into_iter().map(|tick| (tick, scale.text(tick, size, step))).collect()
+}
+
+pub(super) struct Grid<'a> {
+    pub(super) picture: &'a Picture<'a>,
+}
+
+impl Grid<'_> {
+    fn map(&self) -> &HeatMap {
+        self.picture.map
+    }
+
+    fn rows(&self) -> usize {
+        self.map().rows.len()
+    }
+
+    fn columns(&self) -> usize {
+        self.map().columns.len()
+    }
+
+    /// The frame of the cells, ticks, and their numbers.
+    pub(super) fn axes(&self, out: &mut String) {
+        let layout = self.picture.layout;
+        let (left, top, across, down) = (layout.left, layout.top, layout.across, layout.down);
+        let size = self.picture.look.font_size;
+        out.push_str(&format!("<g class=\"axes\" fill=\"{}\">\n", MUTED.0));
+        let mut lines = String::new();
+        let mut line = |x: f64, y: f64, along: char, length: f64| {
+            lines.push('M');
+            number(&mut lines, x);
+            lines.push(' ');
+            number(&mut lines, y);
+            lines.push(along);
+            number(&mut lines, length);
+        };
+        line(left - 0.5, top, 'v', down + 0.5);
+        line(left - 0.5, top + down + 0.5, 'h', across + 0.5);
+        let mut texts = String::new();
+        let mut text = |x: f64, y: f64, anchor: &str, text: &str| {
+            texts.push_str("<text x=\"");
+            number(&mut texts, x);
+            texts.push_str("\" y=\"");
+            number(&mut texts, y);
+            texts.push_str(&format!("\" text-anchor=\"{anchor}\">"));
+            escape(&mut texts, text);
+            texts.push_str("</text>\n");
+        };
+        let time = Scale::time();
+        let end = self.columns() as f64 * self.map().column_step;
+        let (ticks, step) = time.ticks(0.0, end, across / 90.0);
+        for tick in ticks {
+            let x = left + across * tick / end;
+            line(x, top + down + 1.0, 'v', 4.0);
+            if self.picture.look.grid {
+                line(x, top, 'v', down);
+            }
+            text(x, top + down + size + 7.0, "middle", &time.text(tick, end, step));
+        }
+        for (tick, label) in value_ticks(self.map(), &self.picture.values, down) {
+            let y = top + down * (1.0 - position(self.map(), tick) / self.rows() as f64);
+            line(left - 5.0, y, 'h', 4.0);
+            if self.picture.look.grid {
+                line(left, y, 'h', across);
+            }
+            text(left - 8.0, y + 0.36 * size, "end", &label);
+        }
+        out.push_str(&format!("<path class=\"line\" stroke=\"{}\" fill=\"none\" d=\"", LINE.0));
+        out.push_str(&lines);
+        out.push_str("\"/>\n");
+        out.push_str(&texts);
+        out.push_str("</g>\n");
+    }
+
+    fn open(&self, out: &mut String, class: &str, (x, y): (f64, f64), (w, h): (f64, f64), view: [usize; 2]) {
+        out.push_str(&format!("<svg class=\"{class}\" x=\""));
+        number(out, x);
+        for (name, value) in [("y", y), ("width", w), ("height", h)] {
+            out.push_str(&format!("\" {name}=\""));
+            number(out, value);
+        }
+        out.push_str(&format!(
+            "\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\">\n",
+            view[0], view[1]
+        ));
+    }
+
+    /// How many points each column has.
+    pub(super) fn over(&self, out: &mut String) {
+        let layout = self.picture.layout;
+        let place = (layout.left, layout.top - GAP - OVER);
+        self.open(out, "over", place, (layout.across, OVER), [self.columns(), 1000]);
+        let most = self.map().columns.iter().map(|column| column.points).max().unwrap_or(1).max(1);
+        out.push_str(&format!("<path class=\"bars\" fill=\"{}\" d=\"", BARS.0));
+        for (at, column) in self.map().columns.iter().enumerate() {
+            if column.points > 0 {
+                let height = (column.points as f64 / most as f64 * 1000.0).round().max(1.0);
+                out.push_str(&format!("M{at} 1000v-{height}h1v{height}z"));
+            }
+        }
+        out.push_str("\"/>\n</svg>\n");
+    }
+
+    /// How many points each row has.
+    pub(super) fn side(&self, out: &mut String) {
+        let layout = self.picture.layout;
+        let place = (layout.left + layout.across + GAP, layout.top);
+        self.open(out, "side", place, (SIDE, layout.down), [1000, self.rows()]);
+        let most = self.map().rows.iter().copied().max().unwrap_or(1).max(1);
+        out.push_str(&format!("<path class=\"bars\" fill=\"{}\" d=\"", BARS.0));
+        for (row, &count) in self.map().rows.iter().enumerate() {
+            if count > 0 {
+                let width = (count as f64 / most as f64 * 1000.0).round().max(1.0);
+                let y = self.rows() - 1 - row;
+                out.push_str(&format!("M0 {y}h{width}v1h-{width}z"));
+            }
+        }
+        out.push_str("\"/>\n</svg>\n");
+    }
+
+    /// The cells, and the percentiles over them.
+    pub(super) fn cells(&self, out: &mut String) {
+        let layout = self.picture.layout;
+        let place = (layout.left, layout.top);
+        let view = [self.columns(), self.rows()];
+        self.open(out, "cells", place, (layout.across, layout.down), view);
+        // A line through the middle of a row is as thick as the row, however it is stretched.
+        out.push_str("<g class=\"grid\" stroke-width=\"1\" fill=\"none\" shape-rendering=\"crispEdges\" transform=\"translate(0 .5)\">\n");
+        let colours = self.picture.ramp.colours();
+        let mut cells: Vec<(usize, u32, u32, HeatCell)> = self
+            .map()
+            .cells
+            .iter()
+            .map(|cell| {
+                let y = self.rows() as u32 - 1 - cell.row;
+                (self.picture.ramp.class(cell.count), y, cell.column, *cell)
+            })
+            .collect();
+        cells.sort_unstable_by_key(|&(class, y, column, _)| (class, y, column));
+        for group in cells.chunk_by(|a, b| a.0 == b.0) {
+            let class = group[0].0;
+            let colour = colours[class].0;
+            if self.picture.look.embed {
+                out.push_str(&format!("<g class=\"c{class}\" stroke=\"{colour}\">\n"));
+                for (_, y, column, cell) in group {
+                    out.push_str(&format!("<path d=\"M{column} {y}h1\"><title>"));
+                    self.details(out, cell);
+                    out.push_str("</title></path>\n");
+                }
+                out.push_str("</g>\n");
+            } else {
+                self.class(out, class, colour, group);
+            }
+        }
+        out.push_str("</g>\n");
+        for (index, percentile) in self.map().percentiles.iter().enumerate() {
+            self.percentile(out, index, percentile);
+        }
+        out.push_str("</svg>\n");
+    }
+
+    /// The cells of a colour: a line for each run of neighbours, and their counts.
+    fn class(&self, out: &mut String, class: usize, colour: Rgb, group: &[(usize, u32, u32, HeatCell)]) {
+        out.push_str(&format!("<path class=\"c{class}\" stroke=\"{colour}\" d=\""));
+        for run in group.chunk_by(|a, b| a.1 == b.1 && a.2 + 1 == b.2) {
+            let (_, y, column, _) = run[0];
+            out.push_str(&format!("M{column} {y}h{}", run.len()));
+        }
+        out.push_str("\" data-n=\"");
+        let first = group[0].3.count;
+        let all_same = group.iter().all(|(_, _, _, cell)| cell.count == first);
+        let counts = if all_same { &group[..1] } else { group };
+        let mut buffer = itoa::Buffer::new();
+        for (at, (_, _, _, cell)) in counts.iter().enumerate() {
+            if at > 0 {
+                out.push(' ');
+            }
+            out.push_str(buffer.format(cell.count));
+        }
+        out.push_str("\"/>\n");
+    }
+
+    /// What a tooltip says of a cell.
+    fn details(&self, out: &mut String, cell: &HeatCell) {
+        let map = self.map();
+        let (column, row) = (cell.column as usize, cell.row as usize);
+        let step = map.column_step;
+        let time = Scale::time().range(column as f64 * step, (column + 1) as f64 * step);
+        let values = self.picture.values.range(map.edges[row], map.edges[row + 1]);
+        escape(out, &format!("{time}\n").replace('\n', ", "));
+        escape(out, &values);
+        out.push('\n');
+        write_integer(out, cell.count);
+        out.push(' ');
+        escape(out, &self.picture.look.noun);
+        out.push_str(", ");
+        write_percent(out, cell.count, map.columns[column].points);
+        out.push_str(" of the column");
+    }
+
+    /// A step in each column; none where there are no points.
+    fn percentile(&self, out: &mut String, index: usize, percentile: &Percentile) {
+        let mut path = String::new();
+        let mut last: Option<usize> = None;
+        for (column, value) in percentile.columns.iter().enumerate() {
+            let Some(value) = value else { continue };
+            let y = self.rows() as f64 - position(self.map(), *value);
+            if column > 0 && last == Some(column - 1) {
+                path.push('V');
+            } else {
+                path.push_str(&format!("M{column} "));
+            }
+            // Finer than a pixel of a picture that is zoomed to one cell.
+            path.push_str(&format!("{}h1", (y * 100.0).round() / 100.0));
+            last = Some(column);
+        }
+        let dashes = dashes(index);
+        for (class, colour, width) in [("halo", HALO.0, 3.5), ("mark", MARK.0, 1.5)] {
+            out.push_str(&format!(
+                "<path class=\"{class}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
+                 vector-effect=\"non-scaling-stroke\" pointer-events=\"none\""
+            ));
+            if class == "halo" {
+                out.push_str(" opacity=\".6\"");
+            } else if dashes != "none" {
+                out.push_str(&format!(" stroke-dasharray=\"{dashes}\""));
+            }
+            out.push_str(&format!(" d=\"{path}\"/>\n"));
+        }
+    }
+}

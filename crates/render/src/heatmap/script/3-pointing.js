@@ -1,0 +1,128 @@
+  // Details of a cell, in a shadow tree: the page's style does not reach them.
+  var tip;
+  var tipBox;
+  var reset;
+  var ring;
+  var band;
+  function html(tag, attributes, text) {
+    var element = document.createElementNS(XHTML, tag);
+    set(element, attributes);
+    if (text) { element.textContent = text; }
+    return element;
+  }
+  function svgElement(tag, attributes) {
+    var element = document.createElementNS(SVG, tag);
+    set(element, attributes);
+    root.appendChild(element);
+    return element;
+  }
+  function foreign(style) {
+    var holder = svgElement("foreignObject", { x: 0, y: 0, width: 100, height: 100 });
+    holder.style.overflow = "visible";
+    holder.style.pointerEvents = "none";
+    var host = html("div", {});
+    holder.appendChild(host);
+    var shadow = host.attachShadow({ mode: "open" });
+    var font = "font:" + fontSize + "px " + getComputedStyle(root).fontFamily + ";";
+    shadow.appendChild(html("style", {}, style.replace("FONT", font)));
+    return { holder: holder, shadow: shadow };
+  }
+  function buildOverlay() {
+    band = svgElement("rect", {
+      "class": "band", fill: "#0a66d8", "fill-opacity": 0.18, stroke: "#0a66d8",
+      "pointer-events": "none", visibility: "hidden"
+    });
+    ring = svgElement("rect", {
+      "class": "ring", fill: "none", stroke: "#0a66d8", "stroke-width": 2,
+      "pointer-events": "none", visibility: "hidden"
+    });
+    var made = foreign(
+      "div,button{position:absolute;box-sizing:border-box;FONT}" +
+      "div{max-width:min(420px,96%);padding:7px 10px;width:max-content;line-height:1.4;" +
+      "border-radius:7px;background:#202024;color:#f4f4f6;pointer-events:none;" +
+      "box-shadow:0 3px 14px rgba(0,0,0,.28);font-variant-numeric:tabular-nums}" +
+      "[hidden]{display:none}b{font-weight:600}span{display:block;color:#c6c6cc}" +
+      "button{top:6px;right:10px;height:26px;padding:0 8px;border:1px solid #8e8e98;" +
+      "border-radius:6px;background:#fff;color:#3f3f46;cursor:pointer;pointer-events:auto}" +
+      "button:hover{background:#f0f0f3}" +
+      "button:focus-visible{outline:2px solid #0a66d8;outline-offset:1px}" +
+      "@media(prefers-color-scheme:dark){div{background:#f4f4f6;color:#17171b}" +
+      "span{color:#46464d}button{background:#26262b;border-color:#77777f;color:#dcdce0}" +
+      "button:hover{background:#34343a}}");
+    tip = made.holder;
+    tipBox = html("div", { role: "status", "aria-live": "polite", hidden: "" });
+    reset = html("button", { type: "button", title: "Show everything (Escape)", hidden: "" }, "Reset");
+    reset.addEventListener("click", function () { zoom(0, columns, 0, rows); });
+    made.shadow.appendChild(tipBox);
+    made.shadow.appendChild(reset);
+  }
+
+  function percent(part, whole) {
+    if (part === 0 || whole === 0) { return "0%"; }
+    var value = 100 * part / whole;
+    return value.toFixed(value >= 0.01 ? 2 : 4) + "%";
+  }
+  function describe(column, row) {
+    var count = countOf(column, row);
+    var lines = [
+      grouped(count) + " " + (count === 1 ? noun.replace(/s$/, "") : noun) + ", " +
+        percent(count, points[column]) + " of the column's " + grouped(points[column]),
+      scale.range(edges[row], edges[row + 1]),
+      time.range(column * columnStep, (column + 1) * columnStep) + " from the start"
+    ];
+    if (below) {
+      var sum = below[column];
+      for (var k = 0; row >= k; k++) { sum += countOf(column, k); }
+      lines.push("up to here " + grouped(sum) + ", " + percent(sum, points[column]));
+    }
+    return lines;
+  }
+  function cellBox(column, row) {
+    var w = across / (view.x1 - view.x0);
+    var h = down / (view.y1 - view.y0);
+    return { x: left + (column - view.x0) * w, y: top + (view.y1 - row - 1) * h, w: w, h: h };
+  }
+  var shown = "";
+  var current = { column: 0, row: 0 };
+  function showTip(column, row, x, y) {
+    current = { column: column, row: row };
+    var box = cellBox(column, row);
+    set(ring, { x: box.x, y: box.y, width: box.w, height: box.h, visibility: "visible" });
+    var key = column + " " + row;
+    if (shown !== key) {
+      shown = key;
+      var lines = describe(column, row);
+      tipBox.replaceChildren(html("b", {}, lines[0]));
+      lines.slice(1).forEach(function (line) { tipBox.appendChild(html("span", {}, line)); });
+    }
+    tipBox.removeAttribute("hidden");
+    var w = tipBox.offsetWidth;
+    var h = tipBox.offsetHeight;
+    var under = y + 18 + h > height ? y - h - 10 : y + 18;
+    tipBox.style.left = Math.max(4, Math.min(x + 14, width - w - 4)) + "px";
+    tipBox.style.top = Math.max(4, under) + "px";
+  }
+  function hideTip() {
+    tipBox.setAttribute("hidden", "");
+    ring.setAttribute("visibility", "hidden");
+    shown = "";
+  }
+
+  // The cell under the pointer, at the nearest edge if it is outside.
+  function pointed(event) {
+    var matrix = root.getScreenCTM();
+    var place = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
+    var column = view.x0 + (place.x - left) / across * (view.x1 - view.x0);
+    var row = view.y1 - (place.y - top) / down * (view.y1 - view.y0);
+    return {
+      x: place.x, y: place.y,
+      column: Math.min(view.x1 - 1, Math.max(view.x0, Math.floor(column))),
+      row: Math.min(view.y1 - 1, Math.max(view.y0, Math.floor(row)))
+    };
+  }
+  function zoom(x0, x1, y0, y1) {
+    view = { x0: x0, x1: x1, y0: y0, y1: y1 };
+    var all = x1 - x0 === columns ? y1 - y0 === rows : false;
+    if (all) { reset.setAttribute("hidden", ""); } else { reset.removeAttribute("hidden"); }
+    draw();
+  }

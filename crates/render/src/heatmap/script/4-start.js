@@ -1,0 +1,101 @@
+  // A drag shows what it spans; a drag along one axis, all of the other.
+  var from = null;
+  function spanned(at) {
+    var span = {
+      x0: Math.min(from.column, at.column), x1: Math.max(from.column, at.column) + 1,
+      y0: Math.min(from.row, at.row), y1: Math.max(from.row, at.row) + 1
+    };
+    if (8 > Math.abs(at.x - from.x)) { span.x0 = view.x0; span.x1 = view.x1; }
+    if (8 > Math.abs(at.y - from.y)) { span.y0 = view.y0; span.y1 = view.y1; }
+    return span;
+  }
+  function isDrag(at) {
+    return Math.max(Math.abs(at.x - from.x), Math.abs(at.y - from.y)) >= 8;
+  }
+  function showBand(at) {
+    if (!isDrag(at)) { band.setAttribute("visibility", "hidden"); return; }
+    var span = spanned(at);
+    var low = cellBox(span.x0, span.y1 - 1);
+    var high = cellBox(span.x1, span.y0 - 1);
+    set(band, {
+      x: low.x, y: low.y, width: high.x - low.x, height: high.y - low.y, visibility: "visible"
+    });
+  }
+  function listen() {
+    picture.addEventListener("pointermove", function (event) {
+      var at = pointed(event);
+      if (from) { hideTip(); showBand(at); } else { showTip(at.column, at.row, at.x, at.y); }
+    });
+    picture.addEventListener("pointerleave", function () { if (!from) { hideTip(); } });
+    picture.addEventListener("pointerdown", function (event) {
+      if (event.button !== 0) { return; }
+      from = pointed(event);
+      picture.setPointerCapture(event.pointerId);
+    });
+    picture.addEventListener("pointerup", function (event) {
+      if (!from) { return; }
+      var at = pointed(event);
+      var span = isDrag(at) ? spanned(at) : null;
+      from = null;
+      band.setAttribute("visibility", "hidden");
+      if (span) { zoom(span.x0, span.x1, span.y0, span.y1); }
+    });
+    picture.addEventListener("pointercancel", function () {
+      from = null;
+      band.setAttribute("visibility", "hidden");
+    });
+    picture.addEventListener("dblclick", function () { zoom(0, columns, 0, rows); });
+    picture.addEventListener("blur", hideTip);
+    root.addEventListener("keydown", onKey);
+  }
+  function onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) { return; }
+    var move = {
+      ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]
+    }[event.key];
+    if (move) {
+      var column = Math.min(view.x1 - 1, Math.max(view.x0, current.column + (shown ? move[0] : 0)));
+      var row = Math.min(view.y1 - 1, Math.max(view.y0, current.row + (shown ? move[1] : 0)));
+      var box = cellBox(column, row);
+      showTip(column, row, box.x + box.w / 2, box.y + box.h / 2);
+    } else if (event.key === "Escape" || event.key === "Home") {
+      zoom(0, columns, 0, rows);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+  function start() {
+    readCells();
+    root.querySelectorAll(".head text").forEach(function (element) {
+      heading.push({ element: element, full: element.textContent });
+    });
+    buildOverlay();
+    set(picture, { tabindex: 0, role: "application",
+      "aria-label": "Cells. Arrow keys move, a drag zooms, Escape shows everything." });
+    // So that empty cells answer too.
+    var under = document.createElementNS(SVG, "rect");
+    set(under, { width: columns, height: rows, fill: "none", "pointer-events": "all" });
+    picture.insertBefore(under, picture.firstChild);
+    if (!fixed) {
+      root.style.height = "";
+      root.style.maxWidth = "";
+      root.setAttribute("width", "100%");
+    }
+    layOut();
+    listen();
+    if (!fixed) { watchWidth(); }
+  }
+  function watchWidth() {
+    var before = width;
+    function changed() {
+      var now = Math.round(root.getBoundingClientRect().width);
+      if (now === before || now === 0) { return; }
+      before = now;
+      layOut();
+    }
+    if (alone) { window.addEventListener("resize", changed); }
+    else { new ResizeObserver(changed).observe(root); }
+  }
+  start();
+})();
