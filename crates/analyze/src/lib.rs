@@ -32,8 +32,8 @@ mod calltree;
 mod diff;
 mod filter;
 mod flame;
-mod report;
 mod heatmap;
+mod report;
 mod top;
 
 pub use calltree::{CallNode, CallTree, CallTreeOptions, Direction, LeftOut, call_tree};
@@ -46,8 +46,8 @@ pub use flame::{
     Comparison, FlameError, FlameFrame, FlameGraph, FlameOptions, flame, flame_chart,
     flame_reversed,
 };
-pub use report::{Report, ReportOptions, report};
 pub use heatmap::{
     HeatCell, HeatColumn, HeatMap, HeatMapError, HeatMapOptions, Percentile, heat_map,
 };
+pub use report::{Report, ReportOptions, report};
 pub use top::{TopLine, TopRow, top};

@@ -84,7 +84,13 @@ pub struct Args {
     title: Option<String>,
 
     /// A second line below the heading
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Look")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Look"
+    )]
     subtitle: String,
 
     /// The width and height of a cell in pixels [default: by the window]
@@ -96,7 +102,13 @@ pub struct Args {
     fontsize: f64,
 
     /// The font family [default: the reader's interface font]
-    #[arg(long, value_name = "FONT", default_value = "", hide_default_value = true, help_heading = "Look")]
+    #[arg(
+        long,
+        value_name = "FONT",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Look"
+    )]
     fonttype: String,
 
     /// Draw grid lines
@@ -198,7 +210,10 @@ fn time_unit(text: &str) -> Result<TimeUnit, String> {
 }
 
 fn finite(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| "not a number".to_owned())
+    text.parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite())
+        .ok_or_else(|| "not a number".to_owned())
 }
 
 /// A number above 0.

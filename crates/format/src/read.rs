@@ -45,9 +45,9 @@ pub use perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
 pub(crate) use perf_script::{is_java, module_kind, parse_frame, tidy_name};
-pub(crate) use text::Lines;
 use pyrograph_profile::Profile;
 use pyrograph_resolve::SymbolOptions;
+pub(crate) use text::Lines;
 
 use crate::warnings::{WarningKind, Warnings};
 use crate::{Head, Input, TraceEvent, detect};

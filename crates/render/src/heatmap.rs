@@ -249,9 +249,7 @@ impl<'a> Picture<'a> {
         if look.accumulated {
             list(out, "below", &mut map.columns.iter().map(|column| column.below.to_string()));
         }
-        for (name, set) in
-            [("log", map.log), ("fixed", look.cell.is_some()), ("grid", look.grid)]
-        {
+        for (name, set) in [("log", map.log), ("fixed", look.cell.is_some()), ("grid", look.grid)] {
             if set {
                 out.push_str(&format!(" data-{name}=\"\""));
             }
@@ -291,7 +289,9 @@ impl<'a> Picture<'a> {
             out.push_str(&format!(".{id} .{class}{{{property}:{colour}}}\n"));
         }
         for (class, (_, dark)) in self.ramp.colours().iter().enumerate() {
-            out.push_str(&format!(".{id} .c{class}{{stroke:{dark}}}.{id} .l{class}{{fill:{dark}}}\n"));
+            out.push_str(&format!(
+                ".{id} .c{class}{{stroke:{dark}}}.{id} .l{class}{{fill:{dark}}}\n"
+            ));
         }
         out.push_str("}\n</style>\n");
         let light = BACKGROUND.0;

@@ -114,8 +114,10 @@ fn id(graph: &FlameGraph, options: &SvgOptions) -> String {
 
 /// Writes a script without the lines that are only a comment, and without indentation.
 pub(crate) fn script(out: &mut String, source: &str) {
-    out.push_str("<script>
-");
+    out.push_str(
+        "<script>
+",
+    );
     for line in source.lines().map(str::trim) {
         if !line.is_empty() && !line.starts_with("//") {
             out.push_str(line);

@@ -150,8 +150,7 @@ fn ratios(lowest: f64, highest: f64, options: &HeatMapOptions) -> Result<Vec<f64
         last += 1.0;
     }
     let rows = (last - first) as u64;
-    let mut edges: Vec<f64> =
-        (0..=rows).map(|row| finite(edge(first + row as f64))).collect();
+    let mut edges: Vec<f64> = (0..=rows).map(|row| finite(edge(first + row as f64))).collect();
     let top = edges.len() - 1;
     edges[0] = if asked.is_some() { low } else { edges[0].min(low) };
     edges[top] = if options.high.is_some() { high } else { edges[top].max(high) };

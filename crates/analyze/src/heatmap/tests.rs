@@ -146,11 +146,8 @@ fn any_range_works() {
 fn percentiles_are_of_all_points_of_a_column() {
     let mut points: Vec<(f64, f64)> = (1..=100).map(|value| (0.0, f64::from(value))).collect();
     points.push((2.0, 7.0));
-    let options = HeatMapOptions {
-        percentiles: vec![50.0, 90.0, 99.0],
-        high: Some(60.0),
-        ..by_second()
-    };
+    let options =
+        HeatMapOptions { percentiles: vec![50.0, 90.0, 99.0], high: Some(60.0), ..by_second() };
     let map = map(&points, &options);
     let first: Vec<_> = map.percentiles.iter().map(|one| one.columns[0]).collect();
     assert_eq!(first, [Some(50.0), Some(90.0), Some(99.0)]);

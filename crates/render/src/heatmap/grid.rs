@@ -128,7 +128,14 @@ impl Grid<'_> {
         out.push_str("</g>\n");
     }
 
-    fn open(&self, out: &mut String, class: &str, (x, y): (f64, f64), (w, h): (f64, f64), view: [usize; 2]) {
+    fn open(
+        &self,
+        out: &mut String,
+        class: &str,
+        (x, y): (f64, f64),
+        (w, h): (f64, f64),
+        view: [usize; 2],
+    ) {
         out.push_str(&format!("<svg class=\"{class}\" x=\""));
         number(out, x);
         for (name, value) in [("y", y), ("width", w), ("height", h)] {
@@ -216,7 +223,13 @@ impl Grid<'_> {
     }
 
     /// The cells of a colour: a line for each run of neighbours, and their counts.
-    fn class(&self, out: &mut String, class: usize, colour: Rgb, group: &[(usize, u32, u32, HeatCell)]) {
+    fn class(
+        &self,
+        out: &mut String,
+        class: usize,
+        colour: Rgb,
+        group: &[(usize, u32, u32, HeatCell)],
+    ) {
         out.push_str(&format!("<path class=\"c{class}\" stroke=\"{colour}\" d=\""));
         for run in group.chunk_by(|a, b| a.1 == b.1 && a.2 + 1 == b.2) {
             let (_, y, column, _) = run[0];
@@ -254,21 +267,23 @@ impl Grid<'_> {
         out.push_str(" of the column");
     }
 
-    /// A step in each column; none where there are no points.
+    /// A level in each column; none where there are no points. Levels are not joined: risers would
+    /// hide the cells behind them where a percentile jumps.
     fn percentile(&self, out: &mut String, index: usize, percentile: &Percentile) {
         let mut path = String::new();
-        let mut last: Option<usize> = None;
-        for (column, value) in percentile.columns.iter().enumerate() {
-            let Some(value) = value else { continue };
+        let place = |value: &f64| {
             let y = self.rows() as f64 - position(self.map(), *value);
-            if column > 0 && last == Some(column - 1) {
-                path.push('V');
-            } else {
-                path.push_str(&format!("M{column} "));
-            }
             // Finer than a pixel of a picture that is zoomed to one cell.
-            path.push_str(&format!("{}h1", (y * 100.0).round() / 100.0));
-            last = Some(column);
+            (y * 100.0).round() / 100.0
+        };
+        let levels: Vec<Option<f64>> =
+            percentile.columns.iter().map(|value| value.as_ref().map(place)).collect();
+        let mut column = 0;
+        for run in levels.chunk_by(|a, b| a == b) {
+            if let Some(y) = run[0] {
+                path.push_str(&format!("M{column} {y}h{}", run.len()));
+            }
+            column += run.len();
         }
         let dashes = dashes(index);
         for (class, colour, width) in [("halo", HALO.0, 3.5), ("mark", MARK.0, 1.5)] {

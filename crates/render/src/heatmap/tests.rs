@@ -65,11 +65,8 @@ fn text_from_outside_stays_text() {
 #[test]
 fn an_embedded_picture_says_what_is_in_each_cell() {
     let points = [(0.0, 1.0), (0.0, 1.0), (0.0, 10_000.0), (3.0, 2_000.0)];
-    let options = HeatMapOptions {
-        column_step: Some(1e9),
-        rows: Some(10),
-        ..HeatMapOptions::default()
-    };
+    let options =
+        HeatMapOptions { column_step: Some(1e9), rows: Some(10), ..HeatMapOptions::default() };
     let look = HeatMapLook { unit: "us".to_owned(), embed: true, ..HeatMapLook::default() };
     let svg = draw(&points, &options, &look);
     assert!(svg.contains("<title>0–1 s, 0–1 ms\n2 events, 66.67% of the column</title>"), "{svg}");
@@ -78,8 +75,7 @@ fn an_embedded_picture_says_what_is_in_each_cell() {
 #[test]
 fn what_is_not_drawn_is_said() {
     let points: Vec<(f64, f64)> = (0..100).map(|value| (0.0, f64::from(value))).collect();
-    let options =
-        HeatMapOptions { low: Some(10.0), high: Some(50.0), ..HeatMapOptions::default() };
+    let options = HeatMapOptions { low: Some(10.0), high: Some(50.0), ..HeatMapOptions::default() };
     let look = HeatMapLook { unit: "ms".to_owned(), ..HeatMapLook::default() };
     let svg = draw(&points, &options, &look);
     assert!(svg.contains("not drawn of 100 events: 10 below 10 ms, 49 above 50 ms"), "{svg}");

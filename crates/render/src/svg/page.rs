@@ -6,7 +6,8 @@ use crate::text::{Metrics, escape};
 use crate::{Rgb, SvgOptions};
 
 /// The reader's interface font.
-pub(crate) const FONT: &str = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Verdana,sans-serif";
+pub(crate) const FONT: &str =
+    "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Verdana,sans-serif";
 
 /// Text colours, on light and on dark pages.
 pub(crate) const TEXT: (Rgb, Rgb) = (Rgb(0x1d, 0x1d, 0x20), Rgb(0xec, 0xec, 0xee));
