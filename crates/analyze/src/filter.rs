@@ -148,7 +148,7 @@ pub enum FilterError {
     #[error("show levels by {}: the input does not tell {}", level_name(*.0), .0.what())]
     NoLevel(Level),
     /// The filter left nothing out of what those before it kept.
-    #[error("nothing is left: no {what} {wanted}")]
+    #[error("keep any sample: no {what} {wanted}")]
     NothingLeft {
         /// What was looked for.
         what: &'static str,

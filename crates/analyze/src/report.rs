@@ -13,7 +13,7 @@ pub struct ReportOptions {
     pub functions: Option<usize>,
     /// Order functions by their totals, not by their own values.
     pub by_total: bool,
-    /// Keep the source lines of functions.
+    /// Keep the source lines of functions, but those below the tree's `min_share`.
     pub lines: bool,
     /// The call tree; its column is that of the functions, too.
     pub tree: CallTreeOptions,
@@ -54,10 +54,11 @@ pub fn report(profile: &Profile, options: &ReportOptions) -> Report {
     }
     let more_functions = functions.len().saturating_sub(options.functions.unwrap_or(usize::MAX));
     functions.truncate(functions.len() - more_functions);
-    if !options.lines {
-        for row in &mut functions {
-            row.lines.clear();
-        }
+    let least = options.tree.min_share * profile.whole(column) as f64;
+    for row in &mut functions {
+        let lines = row.lines.len();
+        row.lines.retain(|line| options.lines && line.total as f64 >= least);
+        row.more_lines = if options.lines { lines - row.lines.len() } else { 0 };
     }
     Report {
         value_type: profile.value_types[column].clone(),

@@ -20,6 +20,8 @@ pub struct TopRow {
     pub total: u64,
     /// Its source lines, as far as they are known; those with the highest own value first.
     pub lines: Vec<TopLine>,
+    /// How many of its lines a view left out; [`top`] leaves out none.
+    pub more_lines: usize,
 }
 
 /// One source line of a function.
@@ -71,6 +73,7 @@ pub fn top(profile: &Profile, labels: &LabelOptions, column: usize) -> Vec<TopRo
             self_value: sums.own,
             total: sums.total,
             lines: Vec::new(),
+            more_lines: 0,
         })
         .collect();
     for (&(frame, (_, _, file, line)), sums) in lines.list.iter().zip(of_lines) {
@@ -105,6 +108,7 @@ fn unknown(value: u64) -> TopRow {
         self_value: value,
         total: value,
         lines: Vec::new(),
+        more_lines: 0,
     }
 }
 

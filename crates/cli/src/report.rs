@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long)]
     callers: bool,
 
-    /// Leave out of the tree what is below this share of the whole
+    /// Leave out nodes of the tree and source lines below this share of the whole
     #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = percent)]
     min: f64,
 

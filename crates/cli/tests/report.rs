@@ -131,7 +131,7 @@ fn source_lines_as_far_as_they_are_known() {
 fn nothing_to_report() {
     let (out, err, code) = report(&["--focus", "nowhere"], FOLDED);
     let expect =
-        "pyrograph: failed to report: nothing is left: no stack has a frame like 'nowhere'\n";
+        "pyrograph: failed to report: keep any sample: no stack has a frame like 'nowhere'\n";
     assert_eq!((out.as_str(), err.as_str(), code), ("", expect, Some(1)));
     let (_, err, code) = report(&["--focus", "("], FOLDED);
     assert!(err.contains("unclosed group") && code == Some(2), "{err}");

@@ -8,7 +8,7 @@ pub use json::report_json;
 pub use markdown::report_markdown;
 pub use text::{ReportStyle, report_text};
 
-use pyrograph_analyze::{CallTree, Direction, LeftOut, Report};
+use pyrograph_analyze::{CallTree, Direction, LeftOut, Report, TopRow};
 
 use crate::units::{Values, grouped, write_percent};
 
@@ -78,6 +78,14 @@ impl<'a> Figures<'a> {
             1 => "and 1 function more".to_owned(),
             more => format!("and {} functions more", grouped(more as u64)),
         }
+    }
+}
+
+/// How many lines of a function were left out.
+fn more_lines(row: &TopRow) -> String {
+    match row.more_lines {
+        1 => "1 line more".to_owned(),
+        more => format!("{} lines more", grouped(more as u64)),
     }
 }
 

@@ -35,6 +35,7 @@ pub fn report_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             "self": number(row.self_value),
             "total": number(row.total),
             "lines": row.lines.iter().map(line).collect::<Vec<_>>(),
+            "more_lines": row.more_lines,
         })
     };
     let left_out = |of: LeftOut| json!({ "count": of.count, "value": number(of.value) });

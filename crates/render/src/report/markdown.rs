@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use pyrograph_analyze::{Report, TopLine};
 
 use super::text::{ReportStyle, tree_lines};
-use super::{Figures, base_name, plain};
+use super::{Figures, base_name, more_lines, plain};
 
 /// Writes a report as GitHub-flavoured Markdown.
 ///
@@ -43,7 +43,7 @@ fn write_functions(figures: &Figures<'_>, out: &mut dyn Write) -> io::Result<()>
     let (heading, rule) = (module("Module"), module("---"));
     writeln!(out, "\n| Self | | Total | | Function |{heading}")?;
     writeln!(out, "| ---: | ---: | ---: | ---: | --- |{rule}")?;
-    let mut line = |own: u64, total: u64, name: &str, of: &str| {
+    let line = |out: &mut dyn Write, own: u64, total: u64, name: &str, of: &str| {
         let (own_share, total_share) = (figures.percent(own), figures.percent(total));
         let (own, total) = (figures.number(own), figures.number(total));
         let of = module(of);
@@ -51,10 +51,14 @@ fn write_functions(figures: &Figures<'_>, out: &mut dyn Write) -> io::Result<()>
     };
     for row in rows {
         let of = code(base_name(&row.module));
-        line(row.self_value, row.total, &code(&row.name), &of)?;
+        line(out, row.self_value, row.total, &code(&row.name), &of)?;
         for TopLine { file, line: number, self_value, total } in &row.lines {
             let place = format!("– {}", code(&format!("{file}:{number}")));
-            line(*self_value, *total, &place, "")?;
+            line(out, *self_value, *total, &place, "")?;
+        }
+        if row.more_lines > 0 {
+            let (text, of) = (more_lines(row), module(""));
+            writeln!(out, "| | | | | – {text} |{of}")?;
         }
     }
     match figures.more_functions() {

@@ -74,6 +74,28 @@ Call tree: below each function what it calls, from 1% on
 }
 
 #[test]
+fn light_lines_are_counted() {
+    let lines = "f@app:f.c:1 90\nf@app:f.c:2 6\nf@app:f.c:3 4\n";
+    let mut options = ReportOptions { lines: true, ..options() };
+    options.tree.min_share = 0.07;
+    options.tree.depth = Some(0);
+    let profile = profile(ValueType::samples(), lines);
+    let expect = "\
+100 samples
+
+   Self         Total       Module  Function
+100.00%  100  100.00%  100  app     f
+ 90.00%   90   90.00%   90            f.c:1
+                                      … 2 lines more
+";
+    assert_eq!(text(&profile, &options, None), expect);
+    let mut out = Vec::new();
+    report_markdown(&report(&profile, &options), &mut out).expect("to memory");
+    let markdown = String::from_utf8(out).expect("UTF-8");
+    assert!(markdown.ends_with("| – `f.c:1` | |\n| | | | | – 2 lines more | |\n"), "{markdown}");
+}
+
+#[test]
 fn callers_of_each_function_in_units_of_time() {
     let nanoseconds = ValueType::new("cpu-clock", "ns");
     let text_of = "main;run;read 1500000000\nmain;read 500000000\nidle 2000000000\n";
@@ -163,10 +185,11 @@ fn json_holds_all_of_it() {
             {
                 "name": "f", "module": "/bin/app", "kind": "user", "self": 1.5, "total": 1.5,
                 "lines": [{ "file": "f.c", "line": 3, "self": 1.5, "total": 1.5 }],
+                "more_lines": 0,
             },
             {
                 "name": "main", "module": "/bin/app", "kind": "user", "self": 0.5, "total": 2.0,
-                "lines": [],
+                "lines": [], "more_lines": 0,
             },
         ],
         "more_functions": 0,

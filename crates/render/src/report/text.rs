@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use pyrograph_analyze::{CallTree, Direction, Report, TopLine, TopRow};
 
-use super::{Branch, Figures, base_name, branches, plain};
+use super::{Branch, Figures, base_name, branches, more_lines, plain};
 
 /// How text is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +63,9 @@ fn write_functions(
         for TopLine { file, line, self_value, total } in &row.lines {
             let place = format!("  {}:{line}", plain(file));
             table.rows.push((cells(*self_value, *total), name("", &place)));
+        }
+        if row.more_lines > 0 {
+            table.rows.push((Vec::new(), name("", &format!("  … {}", more_lines(row)))));
         }
     }
     table.write(style, modules, out)?;
