@@ -146,7 +146,6 @@ fn label_options(args: &Args) -> LabelOptions {
         mark_jit: args.jit || args.all,
         mark_inlined: args.jit || args.all,
         source: args.srcline || (args.inline && args.context),
-        ..LabelOptions::default()
     }
 }
 
