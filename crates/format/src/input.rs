@@ -10,6 +10,9 @@ const HEAD: usize = 64 << 10;
 /// How much is looked at if that much is not even one line of text.
 const LONGEST_LINE: usize = 16 << 20;
 
+/// How much of an input is held in memory at once.
+const MOST_WHOLE: u64 = 8 << 30;
+
 /// A file in a compressed file in a compressed file: no more than that.
 const LAYERS: usize = 3;
 
@@ -211,6 +214,25 @@ impl Head {
     /// read from the first byte to the last.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
+    }
+
+    /// All bytes, decompressed, and why they end early if they do. For formats that can only be
+    /// read as a whole: a compressed file may hold any number of bytes, so there is a limit.
+    pub(crate) fn into_bytes(self) -> (Vec<u8>, Option<String>) {
+        let mut bytes = self.head;
+        if self.complete {
+            return (bytes, None);
+        }
+        let room = MOST_WHOLE.saturating_sub(bytes.len() as u64);
+        let cause = match self.rest.take(room + 1).read_to_end(&mut bytes) {
+            Err(error) => Some(error.to_string()),
+            Ok(read) if read as u64 > room => {
+                bytes.truncate(MOST_WHOLE as usize);
+                Some(format!("more than {} GiB are not read", MOST_WHOLE >> 30))
+            }
+            Ok(_) => None,
+        };
+        (bytes, cause)
     }
 
     /// All bytes from the first one on, decompressed.

@@ -33,7 +33,9 @@ mod events;
 mod inline;
 mod input;
 mod points;
+mod protobuf;
 mod read;
+mod units;
 mod warnings;
 mod write;
 
@@ -52,4 +54,6 @@ pub use read::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
 pub use warnings::{Place, Warning, WarningKind, Warnings};
-pub use write::{WRITERS, Writer, write_folded, writer_for};
+pub use write::{
+    Holds, WRITERS, WriteOptions, Writer, not_held, write_folded, writer_for, writer_named,
+};

@@ -9,6 +9,7 @@ mod calls;
 mod chrome_trace;
 mod cpuprofile;
 mod csv_table;
+mod dropped;
 mod dtrace;
 mod eu_stack;
 mod faulthandler;
@@ -29,8 +30,10 @@ mod perf_data;
 mod perf_report;
 mod perf_script;
 mod pmcstat;
+mod pprof;
 mod proc_stack;
 mod simpleperf;
+mod rows;
 mod systemtap;
 mod text;
 mod v8_prof;
@@ -94,10 +97,15 @@ impl std::fmt::Debug for dyn Reader {
 /// The reader of the format that is called `name`. Case, blanks and punctuation do not matter:
 /// `perf-script` is "perf script".
 pub fn reader_named(name: &str) -> Option<&'static dyn Reader> {
+    READERS.iter().copied().find(|reader| same_name(reader.name(), name))
+}
+
+/// Whether a format is called so: case, blanks and punctuation do not matter.
+pub(crate) fn same_name(format: &str, name: &str) -> bool {
     let plain = |name: &str| -> String {
         name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
     };
-    READERS.iter().copied().find(|reader| plain(reader.name()) == plain(name))
+    plain(format) == plain(name)
 }
 
 /// What came of an input.
@@ -118,6 +126,7 @@ pub struct Reading {
 pub static READERS: &[&dyn Reader] = &[
     // Profile files.
     &perf_data::PerfData,
+    &pprof::Pprof,
     // Text of Linux and its kernel.
     &bpftrace::Bpftrace,
     &perf_report::PerfReport,

@@ -47,6 +47,10 @@ pub enum WarningKind {
     Symbols(String),
     /// The kernel's symbols are hidden from this user.
     KernelHidden,
+    /// A value below 0, as differences have, is no count: the sample was left out.
+    NegativeValue,
+    /// Something that a profile, or the format that it is written as, has no place for. Holds what.
+    NotHeld(String),
 }
 
 impl WarningKind {
@@ -62,6 +66,7 @@ impl WarningKind {
                 | Self::NotTwoNumbers
                 | Self::OneCount
                 | Self::UnreadableRecord
+                | Self::NegativeValue
         )
     }
 }
@@ -139,7 +144,10 @@ impl fmt::Display for Warning {
             WarningKind::MissingFile(path) => {
                 write!(f, "{path} is not here as it was recorded: functions in it have no names")
             }
-            WarningKind::Symbols(reason) => f.write_str(reason),
+            WarningKind::NegativeValue => {
+                write!(f, "{n} sample{s} with values below 0 {was} skipped")
+            }
+            WarningKind::Symbols(reason) | WarningKind::NotHeld(reason) => f.write_str(reason),
             WarningKind::KernelHidden => f.write_str(
                 "the kernel hides its symbols from this user; to permit them: \
                  sudo sysctl kernel.kptr_restrict=0",

@@ -1,22 +1,33 @@
 //! Writers: one file a format.
 
 mod folded;
+mod holds;
+mod pprof;
 
 use std::io::{self, Write};
 
-use pyrograph_profile::{LabelOptions, Profile, Tree};
+use pyrograph_profile::{LabelOptions, Profile};
+
+use crate::warnings::{WarningKind, Warnings};
 
 pub use folded::write_folded;
+pub use holds::Holds;
 
 /// A format that can be written.
 pub trait Writer: Sync {
     /// What the format is called, in the words of its users.
     fn name(&self) -> &'static str;
 
-    /// The endings of files of this format, without the dot in front.
+    /// The endings of files of this format, without the dot in front; the usual one first.
     fn endings(&self) -> &'static [&'static str];
 
-    /// Writes a profile.
+    /// Which programs open such files, for a list of formats.
+    fn opened_by(&self) -> &'static str;
+
+    /// What such files have room for.
+    fn holds(&self) -> Holds;
+
+    /// Writes a profile, as much of it as the format holds: see [`not_held`].
     ///
     /// # Errors
     ///
@@ -24,40 +35,56 @@ pub trait Writer: Sync {
     fn write(
         &self,
         profile: &Profile,
-        labels: &LabelOptions,
+        options: &WriteOptions,
         out: &mut dyn Write,
     ) -> io::Result<()>;
 }
 
-/// Every format that can be written.
-pub static WRITERS: &[&dyn Writer] = &[&FoldedWriter];
-
-/// The format that a file of this name has, by its ending.
-pub fn writer_for(file_name: &str) -> Option<&'static dyn Writer> {
-    let has =
-        |ending: &&str| file_name.strip_suffix(*ending).is_some_and(|stem| stem.ends_with('.'));
-    WRITERS.iter().copied().find(|writer| writer.endings().iter().any(has))
+impl std::fmt::Debug for dyn Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
-struct FoldedWriter;
+/// How to write a profile.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    /// How frames become labels, in formats that have nothing but names.
+    pub labels: LabelOptions,
+    /// What was recorded, for formats that have a title.
+    pub title: String,
+}
 
-impl Writer for FoldedWriter {
-    fn name(&self) -> &'static str {
-        "folded"
-    }
+/// Every format that can be written.
+pub static WRITERS: &[&dyn Writer] = &[&folded::Folded, &pprof::Pprof];
 
-    fn endings(&self) -> &'static [&'static str] {
-        &["folded"]
-    }
+/// The format that a file of this name has, by its ending; the longest ending that fits tells.
+pub fn writer_for(file_name: &str) -> Option<&'static dyn Writer> {
+    let length = |ending: &&str| {
+        let stem = file_name.strip_suffix(*ending)?;
+        stem.ends_with('.').then_some(ending.len())
+    };
+    let fits = |writer: &&'static dyn Writer| {
+        writer.endings().iter().filter_map(length).max().map(|length| (length, *writer))
+    };
+    WRITERS.iter().filter_map(fits).max_by_key(|(length, _)| *length).map(|(_, writer)| writer)
+}
 
-    fn write(
-        &self,
-        profile: &Profile,
-        labels: &LabelOptions,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        write_folded(&Tree::new(profile, labels), out)
+/// The writer of the format that is called `name`. Case, blanks and punctuation do not matter.
+pub fn writer_named(name: &str) -> Option<&'static dyn Writer> {
+    WRITERS.iter().copied().find(|writer| crate::read::same_name(writer.name(), name))
+}
+
+/// What of a profile a format has no place for, one warning for all; none if it holds everything.
+pub fn not_held(profile: &Profile, writer: &dyn Writer) -> Warnings {
+    let mut warnings = Warnings::default();
+    let missing = writer.holds().missing(profile);
+    if !missing.is_empty() {
+        let said =
+            format!("left out, as {} has no place for it: {}", writer.name(), missing.join("; "));
+        warnings.add(WarningKind::NotHeld(said), 1, []);
     }
+    warnings
 }
 
 #[cfg(test)]
@@ -66,8 +93,24 @@ mod tests {
 
     #[test]
     fn endings() {
-        assert_eq!(writer_for("out.folded").map(Writer::name), Some("folded"));
-        assert_eq!(writer_for("outfolded").map(Writer::name), None);
-        assert_eq!(writer_for("out.svg").map(Writer::name), None);
+        let name = |file| writer_for(file).map(Writer::name);
+        assert_eq!(name("out.folded"), Some("folded"));
+        assert_eq!(name("outfolded"), None);
+        assert_eq!(name("out.svg"), None);
+        assert_eq!(name("a.b.pb.gz"), Some("pprof"));
+        assert_eq!(name("pb.gz"), None);
+    }
+
+    #[test]
+    fn no_two_formats_share_a_name_or_an_ending() {
+        let mut names: Vec<&str> = WRITERS.iter().map(|writer| writer.name()).collect();
+        let mut endings: Vec<&str> =
+            WRITERS.iter().flat_map(|writer| writer.endings().iter().copied()).collect();
+        for list in [&mut names, &mut endings] {
+            let count = list.len();
+            list.sort_unstable();
+            list.dedup();
+            assert_eq!(list.len(), count);
+        }
     }
 }

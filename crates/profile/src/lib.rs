@@ -20,6 +20,7 @@
 //! assert_eq!(tree.total(0), 3);
 //! ```
 
+mod about;
 mod children;
 mod frame;
 mod ids;
@@ -32,6 +33,7 @@ mod strings;
 mod thread;
 mod tree;
 
+pub use about::About;
 pub use frame::{Frame, FrameKind, Frames};
 pub use ids::{FrameId, NodeId, StackId, StringId, ThreadId};
 pub use label::{LabelOptions, Labels, ProcessLabel};

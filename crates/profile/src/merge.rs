@@ -28,6 +28,7 @@ impl Profile {
             };
             self.unfiltered = factors.iter().enumerate().map(whole).collect();
         }
+        self.about.merge(&other.about);
 
         let strings: Vec<StringId> = other.strings.iter().map(|s| self.strings.intern(s)).collect();
         let frames: Vec<FrameId> = other

@@ -1,6 +1,8 @@
 //! The profile: all tables together.
 
-use crate::{Frames, Sample, Samples, Stacks, Strings, Thread, ThreadId, Threads, ValueType};
+use crate::{
+    About, Frames, Sample, Samples, Stacks, Strings, Thread, ThreadId, Threads, ValueType,
+};
 
 /// A profile: what every reader makes and every view takes.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +26,8 @@ pub struct Profile {
     /// What the samples added up to, by column, before some were left out on request; empty if
     /// none was. See [`Profile::whole`].
     pub unfiltered: Vec<u64>,
+    /// When and how it was recorded.
+    pub about: About,
 }
 
 impl Profile {

@@ -6,7 +6,39 @@
 
 use std::io::{self, Write};
 
-use pyrograph_profile::{NodeId, Tree};
+use pyrograph_profile::{NodeId, Profile, Tree};
+
+use super::{Holds, WriteOptions, Writer};
+
+/// See the module.
+pub(super) struct Folded;
+
+impl Writer for Folded {
+    fn name(&self) -> &'static str {
+        "folded"
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &["folded", "collapsed"]
+    }
+
+    fn opened_by(&self) -> &'static str {
+        "grep, sed, awk; flamegraph.pl, speedscope"
+    }
+
+    fn holds(&self) -> Holds {
+        Holds { columns: true, decimals: true, thread_names: true, ..Holds::NAMES }
+    }
+
+    fn write(
+        &self,
+        profile: &Profile,
+        options: &WriteOptions,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        write_folded(&Tree::new(profile, &options.labels), out)
+    }
+}
 
 /// Writes every stack that has a value, one a line.
 ///

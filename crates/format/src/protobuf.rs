@@ -1,0 +1,234 @@
+//! The wire format of Protocol Buffers: as much as profile files need.
+//!
+//! Source: "Encoding" in the documentation of Protocol Buffers. Messages are read in place, field
+//! by field: nothing is copied, and no length makes anything be allocated. That is why this is not
+//! a code generator's: a profile's samples go straight into columns.
+
+/// A message is not well formed from here on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Damaged;
+
+/// A field's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value<'a> {
+    /// Wire type 0, which holds integers of all sizes; also the fixed ones, types 1 and 5.
+    Number(u64),
+    /// Wire type 2: a string, a message, or packed numbers.
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Value<'a> {
+    /// As a number; 0 if it is none.
+    pub fn number(self) -> u64 {
+        match self {
+            Self::Number(number) => number,
+            Self::Bytes(_) => 0,
+        }
+    }
+
+    /// As bytes; none if it is a number.
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Number(_) => &[],
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// As a message.
+    pub fn message(self) -> Message<'a> {
+        Message(self.bytes())
+    }
+
+    /// Adds the numbers of a repeated field, packed or not, to a list.
+    pub fn numbers(self, list: &mut Vec<u64>) -> Result<(), Damaged> {
+        match self {
+            Self::Number(number) => list.push(number),
+            Self::Bytes(mut bytes) => {
+                while !bytes.is_empty() {
+                    list.push(varint(&mut bytes)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for numbers of a fixed size of eight bytes.
+    pub fn fixed_numbers(self, list: &mut Vec<u64>) -> Result<(), Damaged> {
+        match self {
+            Self::Number(number) => list.push(number),
+            Self::Bytes(bytes) => {
+                let (words, rest) = bytes.as_chunks::<8>();
+                list.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
+                if !rest.is_empty() {
+                    return Err(Damaged);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rest of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message<'a>(pub &'a [u8]);
+
+impl<'a> Message<'a> {
+    /// The next field's number and content; `None` at the end.
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, Damaged> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let key = varint(&mut self.0)?;
+        let number = u32::try_from(key >> 3).map_err(|_| Damaged)?;
+        if number == 0 {
+            return Err(Damaged);
+        }
+        let value = match key & 7 {
+            0 => Value::Number(varint(&mut self.0)?),
+            1 => Value::Number(u64::from_le_bytes(*self.split::<8>()?)),
+            2 => {
+                let length = usize::try_from(varint(&mut self.0)?).map_err(|_| Damaged)?;
+                let (bytes, rest) = self.0.split_at_checked(length).ok_or(Damaged)?;
+                self.0 = rest;
+                Value::Bytes(bytes)
+            }
+            5 => Value::Number(u32::from_le_bytes(*self.split::<4>()?).into()),
+            // Groups (3 and 4) were given up before profiles were written.
+            _ => return Err(Damaged),
+        };
+        Ok(Some((number, value)))
+    }
+
+    fn split<const N: usize>(&mut self) -> Result<&'a [u8; N], Damaged> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or(Damaged)?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+}
+
+/// A number of one to ten bytes, seven bits each, the lowest first.
+#[inline]
+fn varint(bytes: &mut &[u8]) -> Result<u64, Damaged> {
+    if let [byte @ 0..0x80, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Ok(u64::from(*byte));
+    }
+    let mut number = 0u64;
+    for (index, &byte) in bytes.iter().take(10).enumerate() {
+        // The tenth byte's upper bits are beyond 64, and dropped, as other decoders do.
+        number |= u64::from(byte & 0x7f) << (7 * index);
+        if byte < 0x80 {
+            *bytes = &bytes[index + 1..];
+            return Ok(number);
+        }
+    }
+    Err(Damaged)
+}
+
+/// A message that is being written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Writer {
+    pub bytes: Vec<u8>,
+}
+
+impl Writer {
+    /// A number; 0 is what an absent field means.
+    pub fn number(&mut self, field: u32, number: u64) {
+        if number != 0 {
+            self.key(field, 0);
+            push_varint(&mut self.bytes, number);
+        }
+    }
+
+    /// A number of fixed size.
+    pub fn fixed(&mut self, field: u32, number: u64) {
+        if number != 0 {
+            self.key(field, 1);
+            self.bytes.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    /// A string or message, also an empty one.
+    pub fn put(&mut self, field: u32, bytes: &[u8]) {
+        self.key(field, 2);
+        push_varint(&mut self.bytes, bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// A message that `fill` fills.
+    pub fn message(&mut self, field: u32, fill: impl FnOnce(&mut Self)) {
+        let mut message = Self::default();
+        fill(&mut message);
+        self.put(field, &message.bytes);
+    }
+
+    /// Packed numbers; none is what an absent field means.
+    pub fn packed(&mut self, field: u32, numbers: impl IntoIterator<Item = u64>) {
+        let mut packed = Vec::new();
+        numbers.into_iter().for_each(|number| push_varint(&mut packed, number));
+        if !packed.is_empty() {
+            self.put(field, &packed);
+        }
+    }
+
+    fn key(&mut self, field: u32, wire_type: u64) {
+        push_varint(&mut self.bytes, u64::from(field) << 3 | wire_type);
+    }
+}
+
+fn push_varint(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn damage_is_found_and_lengths_are_not_believed() {
+        let next = |bytes: &[u8]| Message(bytes).next().map(|field| field.is_some());
+        assert_eq!(next(b""), Ok(false));
+        assert_eq!(next(&[0x08, 0x01]), Ok(true));
+        // No content; a number that does not end; a field 0; a group; too few bytes.
+        for damaged in [
+            &[0x08][..],
+            &[0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1],
+            &[0x00, 0x01],
+            &[0x0b],
+            &[0x09, 1, 2, 3, 4, 5, 6, 7],
+            &[0x0d, 1, 2, 3],
+            &[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 1],
+        ] {
+            assert_eq!(next(damaged), Err(Damaged), "{damaged:x?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(numbers in prop::collection::vec(any::<u64>(), 0..20), one: u64) {
+            let mut writer = Writer::default();
+            writer.packed(1, numbers.iter().copied());
+            writer.number(2, one);
+            writer.message(3, |inner| inner.fixed(536_870_911, one));
+            let (mut read, mut message) = (Vec::new(), Message(&writer.bytes));
+            while let Some((field, value)) = message.next().expect("well formed") {
+                match field {
+                    1 => value.numbers(&mut read).expect("numbers"),
+                    2 => prop_assert_eq!(value, Value::Number(one)),
+                    _ => {
+                        let expected = (one != 0).then_some((536_870_911, Value::Number(one)));
+                        prop_assert_eq!(value.message().next(), Ok(expected));
+                    }
+                }
+            }
+            prop_assert_eq!(read, numbers);
+        }
+    }
+}

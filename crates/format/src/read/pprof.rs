@@ -1,0 +1,579 @@
+//! pprof: `profile.proto`, as Go, gperftools, many language runtimes and continuous profilers
+//! write it, gzipped or not.
+//!
+//! ```text
+//! sample_type { type: "cpu", unit: "nanoseconds" }        every value of a sample has one
+//! sample   { location_id: [3, 1], value: [10000000], label { key: "pid", num: 7 } }  leaf first
+//! location { id: 3, mapping_id: 1, address: 0x4a1, line { function_id: 5, line: 12 }, line {…} }
+//! function { id: 5, name: "main.work", filename: "/src/main.go" }
+//! mapping  { id: 1, memory_start: 0x400000, memory_limit: 0x500000, filename: "/bin/app" }
+//! string_table: "", "cpu", …                              what strings are indices of
+//! ```
+//!
+//! Source: `proto/profile.proto` of google/pprof, and the labels of its users.
+//!
+//! - A location's first line is its innermost call; the last is the function that the others were
+//!   inlined into.
+//! - Locations without a function show their module and the offset in its file.
+//! - Frames that match `drop_frames` (and not `keep_frames`) are taken off with all that they call,
+//!   as `go tool pprof` does: a sampling allocator hides itself so. Never all of a stack: the
+//!   outermost frame stays.
+//! - `default_sample_type` is the value that is shown, without it the last one.
+//! - Values below 0, as `pprof -base` writes them, are no counts: such samples are left out, and
+//!   said.
+//! - The labels that `perf_to_profile` and others write for threads (`pid`, `tid`, `comm`,
+//!   `thread_comm`, `timestamp_ns`, `cpu` …) are taken for what they mean. Other labels
+//!   are left out, and said.
+
+use std::ops::Range;
+
+use pyrograph_profile::{
+    About, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId,
+    ValueType,
+};
+use pyrograph_symbol::demangle;
+
+use super::dropped::Dropped;
+use super::perf_script::module_kind;
+use super::rows::Rows;
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::protobuf::{Damaged, Message, Value};
+use crate::units::short_unit;
+use crate::warnings::{WarningKind, Warnings};
+
+/// See the module.
+pub struct Pprof;
+
+/// More comments than that are no remarks.
+const MOST_COMMENTS: usize = 1000;
+
+/// Labels are few; what comes after these is not remembered.
+const MOST_LABELS: usize = 100;
+
+/// A location in a stack takes a byte at least, and few have more than a handful of inlined calls.
+const FRAMES_A_BYTE: usize = 64;
+
+impl Reader for Pprof {
+    fn name(&self) -> &'static str {
+        "pprof"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "go test -cpuprofile, net/http/pprof, gperftools, many runtimes; pyrograph convert"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        is_pprof(Message(head))
+    }
+
+    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let (bytes, cut) = input.into_bytes();
+        let mut warnings = Warnings::default();
+        if let Some(cause) = cut {
+            warnings.add(WarningKind::Truncated(cause), 1, []);
+        }
+        let tables = Tables::collect(&bytes, &mut warnings);
+        if tables.value_types.is_empty() {
+            let reason = "the pprof profile does not say what it counts (sample_type)".to_owned();
+            return Err(ReadError::Malformed { name, reason });
+        }
+        let mut builder = Builder::new(tables, options, bytes.len(), warnings);
+        builder.place_locations();
+        builder.place_samples();
+        Ok(builder.finish())
+    }
+}
+
+/// Whether the bytes begin as a profile does: with fields that it has, of the types that they have,
+/// a type of value among them. The last field may be cut off.
+fn is_pprof(mut message: Message) -> bool {
+    let mut types = false;
+    let mut others = false;
+    loop {
+        match message.next() {
+            Ok(Some((1, Value::Bytes(bytes)))) => {
+                // In other formats that begin with a field 1, its content holds text or messages.
+                let mut inner = Message(bytes);
+                while let Some((field, value)) = match inner.next() {
+                    Ok(next) => next,
+                    Err(Damaged) => return false,
+                } {
+                    if !matches!((field, value), (1 | 2, Value::Number(_))) {
+                        return false;
+                    }
+                }
+                types = true;
+            }
+            Ok(Some((2..=6 | 11, Value::Bytes(_)))) => others = true,
+            Ok(Some((7..=10 | 12..=15, Value::Number(_)))) | Ok(Some((13, Value::Bytes(_)))) => {}
+            Ok(Some(_)) => return false,
+            // Cut off, as what is looked at is, or at its end.
+            Ok(None) | Err(Damaged) => return types && others,
+        }
+    }
+}
+
+/// The file's tables, whose rows are still bytes.
+#[derive(Default)]
+struct Tables<'a> {
+    value_types: Vec<(u64, u64)>,
+    samples: Vec<&'a [u8]>,
+    mappings: ById<Mapping>,
+    locations: ById<&'a [u8]>,
+    functions: ById<Function>,
+    strings: Vec<&'a [u8]>,
+    drop_frames: u64,
+    keep_frames: u64,
+    start: u64,
+    duration: u64,
+    period_type: (u64, u64),
+    period: u64,
+    comments: Vec<u64>,
+    default_sample_type: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Mapping {
+    start: u64,
+    limit: u64,
+    offset: u64,
+    file: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Function {
+    name: u64,
+    system_name: u64,
+    file: u64,
+}
+
+impl<'a> Tables<'a> {
+    fn collect(bytes: &'a [u8], warnings: &mut Warnings) -> Self {
+        let mut tables = Self::default();
+        let mut message = Message(bytes);
+        loop {
+            match message.next() {
+                Ok(Some((field, value))) => {
+                    if tables.field(field, value).is_err() {
+                        warnings.add(WarningKind::UnreadableRecord, 1, []);
+                    }
+                }
+                Ok(None) => return tables,
+                Err(Damaged) => {
+                    let at = bytes.len() - message.0.len();
+                    let cause = format!("no field of a pprof profile at byte {at}");
+                    warnings.add(WarningKind::Truncated(cause), 1, []);
+                    return tables;
+                }
+            }
+        }
+    }
+
+    fn field(&mut self, field: u32, value: Value<'a>) -> Result<(), Damaged> {
+        match field {
+            1 => self.value_types.push(value_type(value)?),
+            2 => self.samples.push(value.bytes()),
+            3 => {
+                let [id, start, limit, offset, file] = numbers(value)?;
+                self.mappings.insert(id, Mapping { start, limit, offset, file });
+            }
+            4 => {
+                let [id] = numbers(value)?;
+                self.locations.insert(id, value.bytes());
+            }
+            5 => {
+                let [id, name, system_name, file] = numbers(value)?;
+                self.functions.insert(id, Function { name, system_name, file });
+            }
+            6 => self.strings.push(value.bytes()),
+            7 => self.drop_frames = value.number(),
+            8 => self.keep_frames = value.number(),
+            9 => self.start = value.number(),
+            10 => self.duration = value.number(),
+            11 => self.period_type = value_type(value)?,
+            12 => self.period = value.number(),
+            13 => value.numbers(&mut self.comments)?,
+            14 => self.default_sample_type = value.number(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn text(&self, index: u64) -> std::borrow::Cow<'a, str> {
+        let bytes = usize::try_from(index).ok().and_then(|index| self.strings.get(index));
+        String::from_utf8_lossy(bytes.copied().unwrap_or_default())
+    }
+
+    fn value_type(&self, (name, unit): (u64, u64)) -> ValueType {
+        ValueType::new(&self.text(name), short_unit(&self.text(unit)))
+    }
+}
+
+fn value_type(value: Value) -> Result<(u64, u64), Damaged> {
+    let [name, unit] = numbers(value)?;
+    Ok((name, unit))
+}
+
+/// The numbers in a message's fields from 1 on.
+fn numbers<const N: usize>(value: Value) -> Result<[u64; N], Damaged> {
+    let mut numbers = [0; N];
+    let mut message = value.message();
+    while let Some((field, value)) = message.next()? {
+        if let Some(number) = numbers.get_mut(field as usize - 1) {
+            *number = value.number();
+        }
+    }
+    Ok(numbers)
+}
+
+/// Rows by identifiers that the file gives them: nearly always 1, 2, 3 ….
+struct ById<T> {
+    rows: Vec<T>,
+    /// Only where they are not.
+    index: Option<hashbrown::HashMap<u64, usize, foldhash::fast::FixedState>>,
+}
+
+impl<T> Default for ById<T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), index: None }
+    }
+}
+
+impl<T> ById<T> {
+    fn insert(&mut self, id: u64, row: T) {
+        let at = self.rows.len();
+        self.rows.push(row);
+        if self.index.is_none() && id == at as u64 + 1 {
+            return;
+        }
+        let index =
+            self.index.get_or_insert_with(|| (0..at).map(|at| (at as u64 + 1, at)).collect());
+        index.insert(id, at);
+    }
+
+    fn position(&self, id: u64) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.get(&id).copied(),
+            None => usize::try_from(id.checked_sub(1)?).ok().filter(|&at| at < self.rows.len()),
+        }
+    }
+
+    fn get(&self, id: u64) -> Option<&T> {
+        self.position(id).map(|at| &self.rows[at])
+    }
+}
+
+/// Turns the tables into a profile.
+struct Builder<'a> {
+    tables: Tables<'a>,
+    keep_addresses: bool,
+    profile: Profile,
+    warnings: Warnings,
+    rows: Rows,
+    dropped: Option<Dropped>,
+    /// The frames of each location, outermost first: ranges of `frames`.
+    locations: Vec<Range<usize>>,
+    frames: Vec<FrameId>,
+    /// How many more frames stacks may have: a small file could make endless ones.
+    frames_left: usize,
+    /// The strings of the file that were needed so far, by index, and those that are names.
+    texts: Vec<Option<StringId>>,
+    names: Vec<Option<StringId>>,
+    /// What the labels of samples mean, by their key.
+    labels: Vec<(u64, Meaning)>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(tables: Tables<'a>, options: &Options, size: usize, mut warnings: Warnings) -> Self {
+        let types: Vec<_> = tables.value_types.iter().map(|&of| tables.value_type(of)).collect();
+        let rows = Rows::new(options, types.len());
+        let frames_left = size.saturating_mul(FRAMES_A_BYTE);
+        let mut profile = Profile::new(types);
+        profile.shown = match tables.default_sample_type {
+            0 => None,
+            wanted => profile.column(&tables.text(wanted)),
+        }
+        .unwrap_or(profile.value_types.len() - 1);
+        profile.about = About {
+            start: Some(tables.start).filter(|&start| start > 0),
+            duration: Some(tables.duration).filter(|&duration| duration > 0),
+            period: (tables.period > 0)
+                .then(|| (tables.value_type(tables.period_type), tables.period)),
+            comments: tables
+                .comments
+                .iter()
+                .take(MOST_COMMENTS)
+                .map(|&comment| tables.text(comment).into_owned())
+                .collect(),
+        };
+        let dropped = (tables.drop_frames > 0)
+            .then(|| {
+                Dropped::new(&tables.text(tables.drop_frames), &tables.text(tables.keep_frames))
+            })
+            .and_then(|dropped| {
+                dropped.map_err(|error| warnings.add(WarningKind::NotHeld(error), 1, [])).ok()
+            });
+        let strings = tables.strings.len();
+        Self {
+            keep_addresses: options.addresses,
+            tables,
+            profile,
+            warnings,
+            rows,
+            dropped,
+            locations: Vec::new(),
+            frames: Vec::new(),
+            frames_left,
+            texts: vec![None; strings],
+            names: vec![None; strings],
+            labels: Vec::new(),
+        }
+    }
+
+    /// Finds the frames of all locations.
+    fn place_locations(&mut self) {
+        for index in 0..self.tables.locations.rows.len() {
+            let start = self.frames.len();
+            let location = self.tables.locations.rows[index];
+            if self.place_location(Message(location)).is_err() {
+                self.frames.truncate(start);
+                self.frames.push(self.profile.frames.intern(Frame::default()));
+                self.warnings.add(WarningKind::UnreadableRecord, 1, []);
+            }
+            self.locations.push(start..self.frames.len());
+        }
+    }
+
+    fn place_location(&mut self, mut message: Message<'a>) -> Result<(), Damaged> {
+        let (mut mapping, mut address) = (0, 0);
+        let mut lines = Vec::new();
+        while let Some((field, value)) = message.next()? {
+            match field {
+                2 => mapping = value.number(),
+                3 => address = value.number(),
+                4 => {
+                    let [function, line] = numbers(value)?;
+                    lines.push((function, line));
+                }
+                _ => {}
+            }
+        }
+        let mapping = self.tables.mappings.get(mapping).copied().unwrap_or_default();
+        let module = self.intern(mapping.file);
+        let kind = module_kind(self.profile.strings.get(module));
+        let address = if (mapping.start..mapping.limit).contains(&address) {
+            (address - mapping.start).saturating_add(mapping.offset)
+        } else {
+            address
+        };
+        let bare = Frame { module, address, kind, ..Frame::default() };
+        if lines.is_empty() {
+            self.frames.push(self.profile.frames.intern(bare));
+        }
+        for (depth, (function, line)) in lines.into_iter().rev().enumerate() {
+            let kind = if depth == 0 { kind } else { FrameKind::Inlined };
+            let frame = self.named(Frame { kind, ..bare }, function, line);
+            self.frames.push(self.profile.frames.intern(frame));
+        }
+        Ok(())
+    }
+
+    /// Gives a frame its function, file and line.
+    fn named(&mut self, bare: Frame, function: u64, line: u64) -> Frame {
+        let function = self.tables.functions.get(function).copied().unwrap_or_default();
+        let mut name = self.function_name(function.name);
+        if name.is_empty() {
+            name = self.function_name(function.system_name);
+        }
+        Frame {
+            function: name,
+            file: self.intern(function.file),
+            line: u32::try_from(line).unwrap_or(0),
+            address: if name.is_empty() || self.keep_addresses { bare.address } else { 0 },
+            ..bare
+        }
+    }
+
+    /// A string of the file, each looked at once: many rows may name one that is long.
+    fn intern(&mut self, index: u64) -> StringId {
+        let Some(known) = self.texts.get_mut(index as usize) else { return StringId::EMPTY };
+        *known.get_or_insert_with(|| self.profile.strings.intern(&self.tables.text(index)))
+    }
+
+    /// The same for the name of a function, demangled.
+    fn function_name(&mut self, index: u64) -> StringId {
+        let Some(known) = self.names.get_mut(index as usize) else { return StringId::EMPTY };
+        *known
+            .get_or_insert_with(|| self.profile.strings.intern(&demangle(&self.tables.text(index))))
+    }
+
+    fn place_samples(&mut self) {
+        let samples = std::mem::take(&mut self.tables.samples);
+        let mut scratch = Scratch::default();
+        let (mut damaged, mut negative) = (0, 0);
+        for bytes in samples {
+            scratch.clear();
+            let sample = scratch.read(Message(bytes));
+            if sample.is_err() || scratch.values.len() != self.profile.value_types.len() {
+                damaged += 1;
+                continue;
+            }
+            if scratch.values.iter().any(|&value| value > i64::MAX as u64) {
+                negative += 1;
+                continue;
+            }
+            let Some(stack) = self.stack(&scratch.locations) else {
+                let cause = "its stacks are far larger than it is itself".to_owned();
+                self.warnings.add(WarningKind::Truncated(cause), 1, []);
+                break;
+            };
+            let sample = self.labelled(Sample::new(stack), &scratch.labels);
+            self.rows.push(sample, &scratch.values);
+        }
+        if damaged > 0 {
+            self.warnings.add(WarningKind::UnreadableRecord, damaged, []);
+        }
+        if negative > 0 {
+            self.warnings.add(WarningKind::NegativeValue, negative, []);
+        }
+    }
+
+    /// The stack of locations, leaf first; `None` if the profile has used up its frames.
+    fn stack(&mut self, locations: &[u64]) -> Option<StackId> {
+        let mut stack = StackId::ROOT;
+        let mut anything = false;
+        for &id in locations.iter().rev() {
+            let Some(at) = self.tables.locations.position(id) else {
+                let unknown = self.profile.frames.intern(Frame::default());
+                stack = self.profile.stacks.intern(stack, unknown);
+                continue;
+            };
+            let range = &self.locations[at];
+            let frames = &self.frames[range.clone()];
+            self.frames_left = self.frames_left.checked_sub(frames.len())?;
+            for &frame in frames {
+                if let Some(dropped) = &mut self.dropped {
+                    let drops = dropped.drops(&self.profile, frame);
+                    if drops && anything {
+                        return Some(stack);
+                    }
+                    anything |= !drops;
+                }
+                stack = self.profile.stacks.intern(stack, frame);
+            }
+        }
+        Some(stack)
+    }
+
+    /// What a sample's labels say of it.
+    fn labelled(&mut self, mut sample: Sample, labels: &[Label]) -> Sample {
+        let mut thread = Thread::default();
+        for label in labels {
+            let number = label.number;
+            let id = i32::try_from(number as i64).ok();
+            match self.meaning(label.key) {
+                Meaning::ProcessId => thread.pid = id,
+                Meaning::ThreadId => thread.tid = id,
+                Meaning::Process => thread.process = self.intern(label.text),
+                Meaning::Thread => thread.name = self.intern(label.text),
+                Meaning::Host => thread.host = self.intern(label.text),
+                Meaning::Cpu => sample.cpu = u32::try_from(number).ok(),
+                Meaning::Time => sample.time = Some(number),
+                Meaning::Other => {}
+            }
+        }
+        sample.thread = match labels {
+            [] => ThreadId::UNKNOWN,
+            _ => self.rows.thread(&mut self.profile, thread),
+        };
+        sample
+    }
+
+    fn meaning(&mut self, key: u64) -> Meaning {
+        if let Some(&(_, meaning)) = self.labels.iter().find(|(known, _)| *known == key) {
+            return meaning;
+        }
+        let meaning = meaning(&self.tables.text(key));
+        if self.labels.len() < MOST_LABELS {
+            self.labels.push((key, meaning));
+        }
+        meaning
+    }
+
+    fn finish(mut self) -> Reading {
+        self.rows.finish(&mut self.profile);
+        let others = self.labels.iter().filter(|(_, meaning)| *meaning == Meaning::Other);
+        let names: Vec<_> = others.map(|&(key, _)| self.tables.text(key)).collect();
+        if !names.is_empty() {
+            let said = format!("labels of samples are left out: {}", names.join(", "));
+            self.warnings.add(WarningKind::NotHeld(said), 1, []);
+        }
+        Reading { profile: self.profile, warnings: self.warnings, event: None }
+    }
+}
+
+/// What a label says of a sample.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    ProcessId,
+    ThreadId,
+    Process,
+    Thread,
+    Host,
+    Cpu,
+    Time,
+    Other,
+}
+
+/// Keys as `perf_to_profile` writes them, then those of other tools.
+fn meaning(key: &str) -> Meaning {
+    match key {
+        "pid" | "process_id" | "process id" => Meaning::ProcessId,
+        "tid" | "thread_id" | "thread id" => Meaning::ThreadId,
+        "comm" | "process_name" | "process name" => Meaning::Process,
+        "thread_comm" | "thread_name" | "thread name" | "thread" => Meaning::Thread,
+        "host" | "hostname" => Meaning::Host,
+        "cpu" => Meaning::Cpu,
+        "timestamp_ns" | "end_timestamp_ns" => Meaning::Time,
+        _ => Meaning::Other,
+    }
+}
+
+/// A sample that is being read.
+#[derive(Default)]
+struct Scratch {
+    locations: Vec<u64>,
+    values: Vec<u64>,
+    labels: Vec<Label>,
+}
+
+struct Label {
+    key: u64,
+    text: u64,
+    number: u64,
+}
+
+impl Scratch {
+    fn clear(&mut self) {
+        self.locations.clear();
+        self.values.clear();
+        self.labels.clear();
+    }
+
+    fn read(&mut self, mut message: Message) -> Result<(), Damaged> {
+        while let Some((field, value)) = message.next()? {
+            match field {
+                1 => value.numbers(&mut self.locations)?,
+                2 => value.numbers(&mut self.values)?,
+                3 => {
+                    let [key, text, number] = numbers(value)?;
+                    self.labels.push(Label { key, text, number });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! Samples on their way into a profile: as many rows and as much of each as the options ask for.
+
+use hashbrown::HashMap;
+use pyrograph_profile::{Profile, Sample, StackId, Thread, ThreadId};
+
+use super::{Detail, Options, ThreadDetail};
+
+/// Collects samples, one row each or one row a stack and thread.
+pub(crate) struct Rows {
+    detail: Detail,
+    threads: ThreadDetail,
+    index: HashMap<(StackId, ThreadId), usize, foldhash::fast::FixedState>,
+    samples: Vec<Sample>,
+    columns: usize,
+    values: Vec<u64>,
+}
+
+impl Rows {
+    /// None yet, of so many values each.
+    pub fn new(options: &Options, columns: usize) -> Self {
+        Self {
+            detail: options.detail,
+            threads: options.threads,
+            index: HashMap::default(),
+            samples: Vec::new(),
+            columns,
+            values: Vec::new(),
+        }
+    }
+
+    /// The thread, told apart as far as the options ask.
+    pub fn thread(&self, profile: &mut Profile, thread: Thread) -> ThreadId {
+        profile.threads.intern(match self.threads {
+            ThreadDetail::Name => Thread { pid: None, tid: None, ..thread },
+            ThreadDetail::Process => Thread { tid: None, ..thread },
+            ThreadDetail::Thread => thread,
+        })
+    }
+
+    /// Adds a sample with as many values as there are columns.
+    pub fn push(&mut self, sample: Sample, values: &[u64]) {
+        if self.detail == Detail::Totals {
+            let row = self.samples.len();
+            let known = *self.index.entry((sample.stack, sample.thread)).or_insert(row);
+            if known < row {
+                let sums = &mut self.values[known * self.columns..][..self.columns];
+                for (sum, &value) in sums.iter_mut().zip(values) {
+                    *sum = sum.saturating_add(value);
+                }
+                return;
+            }
+            self.samples.push(Sample { cpu: None, time: None, ..sample });
+        } else {
+            self.samples.push(sample);
+        }
+        self.values.extend_from_slice(values);
+    }
+
+    /// Puts all of them into the profile.
+    pub fn finish(self, profile: &mut Profile) {
+        for (row, sample) in self.samples.into_iter().enumerate() {
+            profile.push(sample, &self.values[row * self.columns..][..self.columns]);
+        }
+    }
+}

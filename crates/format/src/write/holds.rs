@@ -1,0 +1,135 @@
+//! What a format has room for, so that what it has not can be said.
+
+use pyrograph_profile::{FrameKind, Profile};
+
+/// What files of a format have room for. `false` means that it is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holds {
+    /// Whole stacks, not only who called whom.
+    pub stacks: bool,
+    /// More than one value type.
+    pub columns: bool,
+    /// Values that are no whole numbers.
+    pub decimals: bool,
+    /// When each sample was taken.
+    pub times: bool,
+    /// On which CPU.
+    pub cpus: bool,
+    /// Names of processes and threads.
+    pub thread_names: bool,
+    /// Numbers of processes and threads.
+    pub thread_ids: bool,
+    /// Names of machines.
+    pub hosts: bool,
+    /// Programs and libraries.
+    pub modules: bool,
+    /// Source files and lines.
+    pub sources: bool,
+    /// Addresses within modules.
+    pub addresses: bool,
+    /// Which calls were inlined.
+    pub inlined: bool,
+    /// Whether code is the kernel's.
+    pub kernel: bool,
+    /// Whether code was made at run time, is interpreted, or a remark.
+    pub kinds: bool,
+    /// When the recording began, how long it took, its comments.
+    pub about: bool,
+}
+
+impl Holds {
+    /// A format with room for everything.
+    pub const ALL: Self = Self {
+        stacks: true,
+        columns: true,
+        decimals: true,
+        times: true,
+        cpus: true,
+        thread_names: true,
+        thread_ids: true,
+        hosts: true,
+        modules: true,
+        sources: true,
+        addresses: true,
+        inlined: true,
+        kernel: true,
+        kinds: true,
+        about: true,
+    };
+
+    /// A format with room for names and values alone.
+    pub const NAMES: Self = Self {
+        stacks: true,
+        columns: false,
+        decimals: false,
+        times: false,
+        cpus: false,
+        thread_names: false,
+        thread_ids: false,
+        hosts: false,
+        modules: false,
+        sources: false,
+        addresses: false,
+        inlined: false,
+        kernel: false,
+        kinds: false,
+        about: false,
+    };
+
+    /// What of `profile` has no place, in words.
+    pub(super) fn missing(self, profile: &Profile) -> Vec<String> {
+        let mut missing = Vec::new();
+        let mut check = |held: bool, there: bool, what: &str| {
+            if !held && there {
+                missing.push(what.to_owned());
+            }
+        };
+        let any_frame =
+            |test: &dyn Fn(pyrograph_profile::Frame) -> bool| profile.frames.iter().any(test);
+        let any_thread =
+            |test: &dyn Fn(pyrograph_profile::Thread) -> bool| profile.threads.iter().any(test);
+        let kind = |kinds: &[FrameKind]| any_frame(&|frame| kinds.contains(&frame.kind));
+        check(self.stacks, true, "whole stacks (callers and callees are kept)");
+        check(
+            self.decimals,
+            profile.value_types.iter().any(|of| of.decimals > 0),
+            "decimals of values",
+        );
+        check(
+            self.times,
+            profile.samples.iter().any(|sample| sample.time.is_some()),
+            "times of samples",
+        );
+        check(self.cpus, profile.samples.iter().any(|sample| sample.cpu.is_some()), "CPUs");
+        check(
+            self.thread_names,
+            any_thread(&|thread| !thread.process.is_empty() || !thread.name.is_empty()),
+            "names of processes and threads",
+        );
+        check(
+            self.thread_ids,
+            any_thread(&|thread| thread.pid.is_some() || thread.tid.is_some()),
+            "numbers of processes and threads",
+        );
+        check(self.hosts, any_thread(&|thread| !thread.host.is_empty()), "names of machines");
+        // A frame without a name is called by its module and address.
+        let named = |frame: pyrograph_profile::Frame| !frame.function.is_empty();
+        check(self.modules, any_frame(&|f| named(f) && !f.module.is_empty()), "modules");
+        check(self.sources, any_frame(&|f| !f.file.is_empty() || f.line > 0), "source lines");
+        check(self.addresses, any_frame(&|f| named(f) && f.address > 0), "addresses");
+        check(self.inlined, kind(&[FrameKind::Inlined]), "which calls were inlined");
+        check(self.kernel, kind(&[FrameKind::Kernel]), "which code is the kernel's");
+        check(
+            self.kinds,
+            kind(&[FrameKind::Jit, FrameKind::Interpreted, FrameKind::Marker]),
+            "which code was made at run time, is interpreted, or a remark",
+        );
+        if !self.columns && profile.value_types.len() > 1 {
+            let others = profile.value_types.iter().enumerate();
+            let others = others.filter(|(column, _)| *column != profile.shown);
+            let names: Vec<&str> = others.map(|(_, of)| of.name.as_str()).collect();
+            missing.push(format!("the values {} (--value chooses one)", names.join(", ")));
+        }
+        missing
+    }
+}
