@@ -6,6 +6,7 @@
 #![deny(clippy::print_stderr)]
 
 mod diff;
+mod convert;
 mod filters;
 mod flamegraph;
 mod fold;
@@ -49,6 +50,7 @@ enum Verb {
     Report(Box<report::Args>),
     Diff(Box<diff::Args>),
     Heatmap(Box<heatmap::Args>),
+    Convert(Box<convert::Args>),
     Info(info::Args),
     Formats(reading::FormatsArgs),
     Completions(manual::CompletionArgs),
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Verb::Report(args) => report::run(*args),
         Verb::Diff(args) => diff::run(*args),
         Verb::Heatmap(args) => heatmap::run(*args),
+        Verb::Convert(args) => convert::run(*args),
         Verb::Info(args) => info::run(args),
         Verb::Formats(args) => reading::formats(args),
         Verb::Completions(args) => manual::completions(args),

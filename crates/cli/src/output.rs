@@ -1,25 +1,33 @@
 //! Where a profile goes: files, whose endings say what is written.
 
 use std::fmt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use pyrograph_analyze::{FlameError, FlameOptions, flame};
-use pyrograph_format::{write_file, write_folded};
+use pyrograph_format::{
+    Detail, WRITERS, Warnings, WriteOptions, Writer, not_held, writer_for, writer_named,
+};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{Hue, Palette, SvgOptions, svg, svg_message};
 
+use crate::streams::write_output;
+
 /// What is written into a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Format {
+    /// A flame graph.
     Svg,
-    Folded,
+    /// A profile, to be read again.
+    Profile(&'static dyn Writer),
 }
 
-/// A file to write.
+/// Something to write.
 #[derive(Clone, Debug)]
 pub struct Output {
-    path: PathBuf,
+    /// Standard output if there is none.
+    path: Option<PathBuf>,
     format: Format,
 }
 
@@ -31,27 +39,52 @@ impl Output {
     /// If no format has this ending, or the file's folder is not there: better said before a long
     /// recording than after it.
     pub fn new(path: &Path) -> anyhow::Result<Self> {
-        let format = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("svg") => Format::Svg,
-            Some("folded") => Format::Folded,
-            _ => {
-                bail!("{}: unknown format; use a name that ends in .svg or .folded", path.display())
-            }
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(format) = format_of(name) else {
+            bail!("{}: unknown format; use a name that ends in {}", path.display(), endings());
         };
-        if path.is_dir() {
-            bail!("{} is a folder", path.display());
-        }
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
+        check_path(path)?;
+        Ok(Self { path: Some(path.to_owned()), format })
+    }
+
+    /// A file, or standard output, of the format that is called so.
+    ///
+    /// # Errors
+    ///
+    /// If none is; if the file's folder is not there.
+    pub fn named(path: Option<&Path>, format: &str) -> anyhow::Result<Self> {
+        let format = match writer_named(format) {
+            Some(writer) => Format::Profile(writer),
+            None => format_of(&format!("x.{format}")).with_context(|| {
+                let names: Vec<&str> = WRITERS.iter().map(|writer| writer.name()).collect();
+                format!("{format}: unknown format; these can be written: {}, svg", names.join(", "))
+            })?,
         };
-        if !folder.is_dir() {
-            bail!("{}: the folder {} is not there", path.display(), folder.display());
+        if let Some(path) = path {
+            check_path(path)?;
         }
-        if !path.exists() && !may_write(folder) {
-            bail!("{}: the folder {} may not be written", path.display(), folder.display());
+        Ok(Self { path: path.map(Path::to_owned), format })
+    }
+
+    /// How much of a profile the format has room for: single samples if it holds their times.
+    pub fn detail(&self) -> Detail {
+        match self.format {
+            Format::Profile(writer) if writer.holds().times => Detail::Samples,
+            _ => Detail::Totals,
         }
-        Ok(Self { path: path.to_owned(), format })
+    }
+
+    /// Whether the format holds source lines, as all do but pictures and plain text.
+    pub fn holds_sources(&self) -> bool {
+        matches!(self.format, Format::Profile(writer) if writer.holds().sources)
+    }
+
+    /// What of the profile the format has no place for.
+    pub fn not_held(&self, profile: &Profile) -> Warnings {
+        match self.format {
+            Format::Profile(writer) => not_held(profile, writer),
+            Format::Svg => Warnings::default(),
+        }
     }
 
     /// Writes the profile, whole or not at all.
@@ -80,9 +113,13 @@ impl Output {
                         svg_message(&error.to_string(), &options, &mut out)
                     }
                 }
+        write_output(self.path.as_deref(), |out| match self.format {
+            Format::Profile(writer) => {
+                let options = WriteOptions { labels: labels.clone(), title: title.to_owned() };
+                writer.write(profile, &options, out)
             }
+            Format::Svg => write_svg(profile, labels, title, out),
         })
-        .with_context(|| format!("failed to write {}", self.path.display()))
     }
 }
 
@@ -92,6 +129,63 @@ fn palette(profile: &Profile) -> Palette {
         Some(value) if value.name == "off-cpu" => Palette::Hue(Hue::Blue),
         _ => Palette::default(),
     }
+}
+
+fn write_svg(
+    profile: &Profile,
+    labels: &LabelOptions,
+    title: &str,
+    mut out: &mut dyn Write,
+) -> io::Result<()> {
+    let options = SvgOptions { title: title.to_owned(), ..SvgOptions::default() };
+    let layout = FlameOptions {
+        column: profile.shown,
+        min_share: options.min_width.share(options.frames_width()),
+        ..FlameOptions::default()
+    };
+    match flame(profile, &Tree::new(profile, labels), &layout) {
+        Ok(graph) => svg(&graph, &options, &mut out),
+        Err(error @ (FlameError::Empty(_) | FlameError::NoSuchColumn(..))) => {
+            svg_message(&error.to_string(), &options, &mut out)
+        }
+    }
+}
+
+/// The format of a file of this name.
+fn format_of(name: &str) -> Option<Format> {
+    match name.rsplit_once('.') {
+        Some((_, "svg")) => Some(Format::Svg),
+        _ => writer_for(name).map(Format::Profile),
+    }
+}
+
+/// The usual ending of each format, for messages.
+fn endings() -> String {
+    let endings: Vec<String> = std::iter::once(".svg".to_owned())
+        .chain(WRITERS.iter().filter_map(|writer| Some(format!(".{}", writer.endings().first()?))))
+        .collect();
+    match endings.split_last() {
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// Whether a file can be made there.
+fn check_path(path: &Path) -> anyhow::Result<()> {
+    if path.is_dir() {
+        bail!("{} is a folder", path.display());
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        bail!("{}: the folder {} is not there", path.display(), folder.display());
+    }
+    if !path.exists() && !may_write(folder) {
+        bail!("{}: the folder {} may not be written", path.display(), folder.display());
+    }
+    Ok(())
 }
 
 /// Whether this process may make files in a folder.
@@ -105,6 +199,9 @@ fn may_write(folder: &Path) -> bool {
 
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.path.display().fmt(f)
+        match &self.path {
+            Some(path) => path.display().fmt(f),
+            None => f.write_str("standard output"),
+        }
     }
 }

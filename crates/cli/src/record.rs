@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use pyrograph_format::Detail;
 use pyrograph_profile::{LabelOptions, ValueType};
 use pyrograph_record::{
     Child, Error, Event, Next, Rate, Session, StackMode, Summary, Target, Unit,
@@ -49,7 +50,8 @@ pub struct Args {
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
 
-    /// Where to write; the ending says what: .svg, .folded. Can be given several times
+    /// Where to write; the ending says what: .svg, .folded, .pb.gz (pprof) … (see convert). Can be
+    /// given several times
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg")]
     output: Vec<PathBuf>,
 
@@ -259,8 +261,7 @@ impl Plan {
         pyrograph_resolve::Options {
             value_type,
             count_samples: self.count == Count::Samples,
-            // What is written so far shows totals.
-            keep_time: false,
+            keep_time: self.outputs.iter().any(|output| output.detail() == Detail::Samples),
             user_only: !self.options.kernel,
             addresses: true,
             arch: NATIVE,
@@ -339,7 +340,15 @@ fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
     let mut result = Ok(());
     for output in &plan.outputs {
         match output.write(&resolved.profile, &plan.labels, &plan.title) {
-            Ok(()) => say!("wrote {output}"),
+            Ok(()) => {
+                if output.holds_sources() {
+                    output
+                        .not_held(&resolved.profile)
+                        .iter()
+                        .for_each(|lost| say!("{output}: {lost}"));
+                }
+                say!("wrote {output}");
+            }
             Err(error) if result.is_ok() => result = Err(error),
             Err(error) => say!("{error:#}"),
         }

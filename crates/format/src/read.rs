@@ -34,6 +34,7 @@ mod pprof;
 mod proc_stack;
 mod simpleperf;
 mod rows;
+mod speedscope;
 mod systemtap;
 mod text;
 mod v8_prof;
@@ -51,6 +52,7 @@ pub(crate) use perf_script::{is_java, module_kind, parse_frame, tidy_name};
 use pyrograph_profile::Profile;
 use pyrograph_resolve::SymbolOptions;
 pub(crate) use text::Lines;
+pub(crate) use speedscope::SEPARATOR as SPEEDSCOPE_SEPARATOR;
 
 use crate::warnings::{WarningKind, Warnings};
 use crate::{Head, Input, TraceEvent, detect};
@@ -127,6 +129,7 @@ pub static READERS: &[&dyn Reader] = &[
     // Profile files.
     &perf_data::PerfData,
     &pprof::Pprof,
+    &speedscope::Speedscope,
     // Text of Linux and its kernel.
     &bpftrace::Bpftrace,
     &perf_report::PerfReport,

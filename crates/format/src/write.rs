@@ -2,7 +2,9 @@
 
 mod folded;
 mod holds;
+mod json;
 mod pprof;
+mod speedscope;
 
 use std::io::{self, Write};
 
@@ -56,7 +58,7 @@ pub struct WriteOptions {
 }
 
 /// Every format that can be written.
-pub static WRITERS: &[&dyn Writer] = &[&folded::Folded, &pprof::Pprof];
+pub static WRITERS: &[&dyn Writer] = &[&folded::Folded, &pprof::Pprof, &speedscope::Speedscope];
 
 /// The format that a file of this name has, by its ending; the longest ending that fits tells.
 pub fn writer_for(file_name: &str) -> Option<&'static dyn Writer> {

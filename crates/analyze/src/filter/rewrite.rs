@@ -31,6 +31,7 @@ pub(super) fn rewrite(
         threads: profile.threads.clone(),
         shown: if events { 0 } else { profile.shown },
         rooted: profile.rooted,
+        about: profile.about.clone(),
         ..Profile::default()
     };
     let rules = Rules::new(filter, profile, labels, &mut out);

@@ -80,7 +80,6 @@ impl Reader for Pprof {
             return Err(ReadError::Malformed { name, reason });
         }
         let mut builder = Builder::new(tables, options, bytes.len(), warnings);
-        builder.place_locations();
         builder.place_samples();
         Ok(builder.finish())
     }
@@ -273,8 +272,8 @@ struct Builder<'a> {
     warnings: Warnings,
     rows: Rows,
     dropped: Option<Dropped>,
-    /// The frames of each location, outermost first: ranges of `frames`.
-    locations: Vec<Range<usize>>,
+    /// The frames of each location that was needed so far, outermost first: ranges of `frames`.
+    locations: Vec<Option<Range<usize>>>,
     frames: Vec<FrameId>,
     /// How many more frames stacks may have: a small file could make endless ones.
     frames_left: usize,
@@ -315,7 +314,7 @@ impl<'a> Builder<'a> {
             .and_then(|dropped| {
                 dropped.map_err(|error| warnings.add(WarningKind::NotHeld(error), 1, [])).ok()
             });
-        let strings = tables.strings.len();
+        let (strings, locations) = (tables.strings.len(), tables.locations.rows.len());
         Self {
             keep_addresses: options.addresses,
             tables,
@@ -323,7 +322,7 @@ impl<'a> Builder<'a> {
             warnings,
             rows,
             dropped,
-            locations: Vec::new(),
+            locations: vec![None; locations],
             frames: Vec::new(),
             frames_left,
             texts: vec![None; strings],
@@ -332,18 +331,21 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Finds the frames of all locations.
-    fn place_locations(&mut self) {
-        for index in 0..self.tables.locations.rows.len() {
-            let start = self.frames.len();
-            let location = self.tables.locations.rows[index];
-            if self.place_location(Message(location)).is_err() {
-                self.frames.truncate(start);
-                self.frames.push(self.profile.frames.intern(Frame::default()));
-                self.warnings.add(WarningKind::UnreadableRecord, 1, []);
-            }
-            self.locations.push(start..self.frames.len());
+    /// The frames of a location, of which many are in no sample.
+    fn location(&mut self, at: usize) -> Range<usize> {
+        if let Some(known) = &self.locations[at] {
+            return known.clone();
         }
+        let start = self.frames.len();
+        let location = self.tables.locations.rows[at];
+        if self.place_location(Message(location)).is_err() {
+            self.frames.truncate(start);
+            self.frames.push(self.profile.frames.intern(Frame::default()));
+            self.warnings.add(WarningKind::UnreadableRecord, 1, []);
+        }
+        let range = start..self.frames.len();
+        self.locations[at] = Some(range.clone());
+        range
     }
 
     fn place_location(&mut self, mut message: Message<'a>) -> Result<(), Damaged> {
@@ -450,8 +452,8 @@ impl<'a> Builder<'a> {
                 stack = self.profile.stacks.intern(stack, unknown);
                 continue;
             };
-            let range = &self.locations[at];
-            let frames = &self.frames[range.clone()];
+            let range = self.location(at);
+            let frames = &self.frames[range];
             self.frames_left = self.frames_left.checked_sub(frames.len())?;
             for &frame in frames {
                 if let Some(dropped) = &mut self.dropped {

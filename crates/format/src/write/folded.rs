@@ -235,7 +235,7 @@ fn push_name(to: &mut Vec<u8>, name: &str) {
 }
 
 /// Writes `value` · 10^-`decimals`, exactly and without zeros at the end.
-fn push_decimal(to: &mut Vec<u8>, value: u64, decimals: u8) {
+pub(super) fn push_decimal(to: &mut Vec<u8>, value: u64, decimals: u8) {
     let mut buffer = itoa::Buffer::new();
     if decimals == 0 {
         to.extend_from_slice(buffer.format(value).as_bytes());

@@ -1,6 +1,8 @@
 //! What a format has room for, so that what it has not can be said.
 
-use pyrograph_profile::{FrameKind, Profile};
+use pyrograph_profile::{Frame, FrameKind, Profile, Thread};
+
+use crate::read::module_kind;
 
 /// What files of a format have room for. `false` means that it is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +91,15 @@ impl Holds {
         let any_thread =
             |test: &dyn Fn(pyrograph_profile::Thread) -> bool| profile.threads.iter().any(test);
         let kind = |kinds: &[FrameKind]| any_frame(&|frame| kinds.contains(&frame.kind));
+        let any_frame = |test: &dyn Fn(Frame) -> bool| profile.frames.iter().any(test);
+        let any_thread = |test: &dyn Fn(Thread) -> bool| profile.threads.iter().any(test);
+        // The names of some modules tell what sort of code they hold.
+        let by_module = |frame: Frame| {
+            self.modules && module_kind(profile.strings.get(frame.module)) == frame.kind
+        };
+        let kind = |kinds: &[FrameKind]| {
+            any_frame(&|frame| kinds.contains(&frame.kind) && !by_module(frame))
+        };
         check(self.stacks, true, "whole stacks (callers and callees are kept)");
         check(
             self.decimals,
@@ -124,6 +135,8 @@ impl Holds {
             kind(&[FrameKind::Jit, FrameKind::Interpreted, FrameKind::Marker]),
             "which code was made at run time, is interpreted, or a remark",
         );
+        check(self.about, !profile.about.comments.is_empty(), "comments");
+        check(self.about, profile.about.start.is_some(), "when it was recorded");
         if !self.columns && profile.value_types.len() > 1 {
             let others = profile.value_types.iter().enumerate();
             let others = others.filter(|(column, _)| *column != profile.shown);

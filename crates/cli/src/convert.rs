@@ -1,0 +1,81 @@
+//! `pyrograph convert`: any input to any format.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use pyrograph_format::{Options, SymbolOptions, ThreadDetail};
+use pyrograph_profile::LabelOptions;
+
+use crate::output::Output;
+use crate::reading::ReadArgs;
+use crate::say::say;
+use crate::streams::inputs;
+
+/// Turn any input into a file for another tool
+///
+/// The format is that of the output's ending: .folded, .pb.gz (pprof), .speedscope.json, … or a
+/// picture: .svg. `pyrograph formats` lists them. All values, threads and, where the format has room,
+/// times are kept; what it has no place for is said.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  pyrograph convert perf.data -o app.pb.gz && go tool pprof app.pb.gz
+  pyrograph convert perf.data -o app.speedscope.json
+  pyrograph convert heap.pb.gz --value alloc_space -o heap.svg
+  pyrograph convert app.pb.gz --to folded | grep malloc")]
+pub struct Args {
+    /// Inputs, `-` for standard input [default: standard input]
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Where to write [default: standard output, if --to says what]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// The format to write [default: by the output's ending]
+    #[arg(long, value_name = "FORMAT")]
+    to: Option<String>,
+
+    /// The title, in formats that have one [default: the name of the first input]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+
+    #[command(flatten)]
+    reading: ReadArgs,
+}
+
+/// Converts.
+///
+/// # Errors
+///
+/// When no format is named, no input can be read, or the output not be written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let output = output(&args).context("failed to convert")?;
+    let options = Options {
+        detail: output.detail(),
+        threads: ThreadDetail::Thread,
+        symbols: SymbolOptions { lines: output.holds_sources(), ..SymbolOptions::default() },
+        ..Options::default()
+    };
+    let inputs = inputs(&args.files)?;
+    let title = args.title.clone().unwrap_or_else(|| {
+        let first = args.files.first().and_then(|file| file.file_name());
+        first.map_or_else(|| "profile".to_owned(), |name| name.to_string_lossy().into_owned())
+    });
+    let (profile, _) = args.reading.read(inputs, options).context("failed to convert")?;
+    for warning in &output.not_held(&profile) {
+        say!("{warning}");
+    }
+    output.write(&profile, &LabelOptions::default(), &title)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn output(args: &Args) -> anyhow::Result<Output> {
+    let path = args.output.as_deref().filter(|path| path.as_os_str() != "-");
+    match (&args.to, path) {
+        (Some(format), path) => Output::named(path, format),
+        (None, Some(path)) => Output::new(path),
+        (None, None) => bail!("give a file to write (-o FILE) or a format (--to FORMAT)"),
+    }
+}

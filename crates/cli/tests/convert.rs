@@ -1,0 +1,148 @@
+//! `pyrograph convert`: what it writes is opened by the tools that it is written for.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use common::{pyrograph, run};
+
+/// A file of the readers' tests.
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../format/tests/formats").join(name)
+}
+
+/// Whether a program is installed. If not, says that a test is skipped.
+fn has(program: &str, test: &str) -> bool {
+    let there = Command::new(program)
+        .arg("version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok();
+    if !there {
+        eprintln!("skipped: {test} needs {program}");
+    }
+    there
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn convert(arguments: &[&str], input: &Path) -> Output {
+    pyrograph().arg("convert").arg(input).args(arguments).output().expect("pyrograph runs")
+}
+
+/// What `go tool pprof` shows of a profile.
+fn go_pprof(arguments: &[&str], profile: &Path) -> String {
+    let arguments = [&["tool", "pprof"], arguments].concat();
+    text(&run(Command::new("go").args(arguments).arg(profile)).stdout)
+}
+
+/// The stacks that Go's tool tells apart, with their values. Those that differ only in addresses,
+/// which are not shown, are one.
+fn stacks(index: &str, label: &str, profile: &Path) -> BTreeMap<String, u64> {
+    let index = format!("-sample_index={index}");
+    // In units so small that nothing is rounded.
+    let unit = if label == "bytes" { "-unit=B" } else { "-unit=ns" };
+    let shown = go_pprof(&["-traces", &index, unit], profile);
+    let mut stacks = BTreeMap::new();
+    for block in shown.split("-----------+").skip(1) {
+        let lines = block.lines().skip(1).map(str::trim);
+        let stack: Vec<&str> = lines.filter(|line| !line.starts_with(label)).collect();
+        let Some((value, stack)) =
+            stack.join("\n").split_once(' ').map(|(v, s)| (v.to_owned(), s.to_owned()))
+        else {
+            continue;
+        };
+        let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
+        *stacks.entry(stack.trim().to_owned()).or_default() +=
+            digits.parse::<u64>().unwrap_or_else(|_| panic!("{value}"));
+    }
+    stacks
+}
+
+/// Every stack with its values, as Go's own tool reads the file: the same before and after, but for
+/// labels that name no thread, which are said to be left out.
+#[test]
+fn go_reads_the_same_stacks_from_what_is_written() {
+    if !has("go", "go_reads_the_same_stacks_from_what_is_written") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, said) in [("go-cpu", "request"), ("go-heap", "bytes")] {
+        let before = sample(&format!("pprof/{name}.pb.gz"));
+        let after = folder.path().join("after.pb.gz");
+        let output = convert(&["-o", after.to_str().expect("UTF-8")], &before);
+        assert!(output.status.success());
+        let expected = format!("pyrograph: labels of samples are left out: {said}\n");
+        assert_eq!(text(&output.stderr), expected);
+        for index in ["0", "1"] {
+            let (before, after) = (stacks(index, said, &before), stacks(index, said, &after));
+            assert!(before.len() >= 3, "{before:?}");
+            assert_eq!(before, after);
+        }
+        let lines = |profile: &Path| go_pprof(&["-top", "-lines"], profile);
+        let (before, after) = (lines(&before), lines(&after));
+        assert_eq!(before, after);
+    }
+}
+
+#[test]
+fn a_recording_is_opened_with_its_threads_and_totals() {
+    if !has("go", "a_recording_is_opened_with_its_threads_and_totals") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let output = run(pyrograph()
+        .args(["record", "-e", "cpu-clock", "-F", "997"])
+        .arg("-o")
+        .arg(path("r.pb.gz"))
+        .arg("-o")
+        .arg(path("r.folded"))
+        .args(["--", "perl", "-e", "for ($i = 0; $i < 2e6; $i++) { $x .= $i }"]));
+    let said = text(&output.stderr);
+    assert!(said.contains("wrote"), "{said}");
+    let shown = go_pprof(&["-raw"], &path("r.pb.gz"));
+    assert!(shown.contains("cpu-clock/nanoseconds"), "{shown}");
+    assert!(shown.contains("comm:[perl]"), "{shown}");
+    // The same stacks in both.
+    let folded = convert(&["--to", "folded"], &path("r.pb.gz"));
+    let recorded = std::fs::read(path("r.folded")).expect("folded text");
+    assert_eq!(text(&folded.stdout), text(&recorded));
+}
+
+#[test]
+fn what_a_format_has_no_place_for_is_said() {
+    let cpu = sample("pprof/go-cpu.pb.gz");
+    let output = convert(&["--to", "speedscope"], &cpu);
+    assert_eq!(
+        text(&output.stderr),
+        "pyrograph: labels of samples are left out: request\n\
+         pyrograph: left out, as speedscope has no place for it: modules; which calls were inlined; \
+         when it was recorded\n"
+    );
+    assert!(output.status.success());
+}
+
+#[test]
+fn a_format_must_be_named() {
+    let cpu = sample("pprof/go-cpu.pb.gz");
+    for (arguments, said) in [
+        (&[][..], "give a file to write (-o FILE) or a format (--to FORMAT)"),
+        (&["--to", "nonsense"], "nonsense: unknown format; these can be written: folded, pprof"),
+        (
+            &["-o", "x.nonsense"],
+            "x.nonsense: unknown format; use a name that ends in .svg, .folded",
+        ),
+        (&["-o", "none/x.pb.gz"], "none/x.pb.gz: the folder none is not there"),
+    ] {
+        let output = convert(arguments, &cpu);
+        assert_eq!(output.status.code(), Some(1));
+        let expected = format!("pyrograph: failed to convert: {said}");
+        assert!(text(&output.stderr).starts_with(&expected), "{}", text(&output.stderr));
+    }
+}

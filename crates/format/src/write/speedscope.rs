@@ -1,0 +1,180 @@
+//! speedscope's own file format. [`read::speedscope`](crate::read) tells it.
+//!
+//! Each thread is a profile of its own, and each value, too, for that is how speedscope lets its
+//! users choose: its names are the value's and the thread's. Samples are in the order of their
+//! times, where they have some; each is as wide as its value.
+
+use std::io::{self, Write};
+
+use pyrograph_profile::{LabelOptions, Labels, Profile, Thread};
+
+use super::json::{decimal, string};
+use super::{Holds, WriteOptions, Writer};
+use crate::read::SPEEDSCOPE_SEPARATOR;
+use crate::units::long_unit;
+
+/// See the module.
+pub(super) struct Speedscope;
+
+impl Writer for Speedscope {
+    fn name(&self) -> &'static str {
+        "speedscope"
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &["speedscope.json", "speedscope"]
+    }
+
+    fn opened_by(&self) -> &'static str {
+        "speedscope.app"
+    }
+
+    fn holds(&self) -> Holds {
+        Holds { columns: true, decimals: true, thread_names: true, sources: true, ..Holds::NAMES }
+    }
+
+    fn write(
+        &self,
+        profile: &Profile,
+        options: &WriteOptions,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        write!(
+            out,
+            "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\
+             \"exporter\":\"pyrograph@{}\",\"name\":",
+            env!("CARGO_PKG_VERSION")
+        )?;
+        string(out, &options.title)?;
+        let groups = groups(profile);
+        write!(
+            out,
+            ",\"activeProfileIndex\":{},\n\"shared\":{{\"frames\":[",
+            heaviest(profile, &groups)
+        )?;
+        frames(profile, out)?;
+        out.write_all(b"]},\n\"profiles\":[")?;
+        let mut comma = "";
+        for column in 0..profile.value_types.len() {
+            for group in &groups {
+                out.write_all(comma.as_bytes())?;
+                comma = ",";
+                one_profile(profile, group, column, out)?;
+            }
+        }
+        out.write_all(b"\n]}\n")
+    }
+}
+
+/// The samples of one thread, in order.
+struct Group {
+    name: String,
+    rows: Vec<usize>,
+}
+
+/// The threads that have samples, in the order in which they first come.
+fn groups(profile: &Profile) -> Vec<Group> {
+    let mut groups: Vec<Group> = profile
+        .threads
+        .iter()
+        .map(|thread| Group { name: thread_name(profile, thread), rows: Vec::new() })
+        .collect();
+    for (row, sample) in profile.samples.iter().enumerate() {
+        groups[sample.thread.index()].rows.push(row);
+    }
+    groups.retain(|group| !group.rows.is_empty());
+    for group in &mut groups {
+        // Stable: without times nothing moves.
+        group.rows.sort_by_key(|&row| profile.samples.get(row).time);
+    }
+    if groups.is_empty() {
+        groups.push(Group { name: String::new(), rows: Vec::new() });
+    }
+    groups
+}
+
+/// `process`, `process worker`, with numbers `process worker (12/13)`.
+fn thread_name(profile: &Profile, thread: Thread) -> String {
+    let (process, name) = (profile.strings.get(thread.process), profile.strings.get(thread.name));
+    let mut text = match (process, name) {
+        (process, "") => process.to_owned(),
+        ("", name) => name.to_owned(),
+        (process, name) if process == name => name.to_owned(),
+        (process, name) => format!("{process} {name}"),
+    };
+    let numbers: Vec<String> =
+        [thread.pid, thread.tid].iter().flatten().map(ToString::to_string).collect();
+    if !numbers.is_empty() {
+        text.push_str(&format!(" ({})", numbers.join("/")));
+    }
+    text
+}
+
+/// The profile to show first: the thread with most of the value that is shown.
+fn heaviest(profile: &Profile, groups: &[Group]) -> usize {
+    let values = profile.samples.values(profile.shown);
+    let total =
+        |group: &Group| group.rows.iter().fold(0u64, |sum, &row| sum.saturating_add(values[row]));
+    // The first of equals.
+    let best = (0..groups.len()).rev().max_by_key(|&at| total(&groups[at])).unwrap_or_default();
+    profile.shown * groups.len() + best
+}
+
+fn frames(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+    let labels = Labels::new(profile, &LabelOptions::default());
+    for (index, frame) in profile.frames.iter().enumerate() {
+        out.write_all(if index == 0 { b"\n{\"name\":" } else { b",\n{\"name\":" })?;
+        string(out, labels.names.get(labels.frames[index]))?;
+        if !frame.file.is_empty() {
+            out.write_all(b",\"file\":")?;
+            string(out, profile.strings.get(frame.file))?;
+        }
+        if frame.line > 0 {
+            write!(out, ",\"line\":{}", frame.line)?;
+        }
+        out.write_all(b"}")?;
+    }
+    Ok(())
+}
+
+fn one_profile(
+    profile: &Profile,
+    group: &Group,
+    column: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let of = &profile.value_types[column];
+    let name = match &*group.name {
+        "" => of.name.clone(),
+        thread => format!("{}{SPEEDSCOPE_SEPARATOR}{thread}", of.name),
+    };
+    let unit = match long_unit(&of.unit) {
+        unit @ ("nanoseconds" | "microseconds" | "milliseconds" | "seconds" | "bytes") => unit,
+        _ => "none",
+    };
+    let values = profile.samples.values(column);
+    let total = group.rows.iter().fold(0u64, |sum, &row| sum.saturating_add(values[row]));
+    out.write_all(b"\n{\"type\":\"sampled\",\"name\":")?;
+    string(out, &name)?;
+    write!(out, ",\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":")?;
+    decimal(out, total, of.decimals)?;
+    out.write_all(b",\"samples\":[")?;
+    let mut path = Vec::new();
+    // A sample of nothing of this value is none.
+    let rows = || group.rows.iter().filter(|&&row| values[row] > 0);
+    for (index, &row) in rows().enumerate() {
+        path.clear();
+        path.extend(profile.stacks.leaf_first(profile.samples.get(row).stack));
+        out.write_all(if index == 0 { b"[" } else { b",[" })?;
+        for (depth, frame) in path.iter().rev().enumerate() {
+            write!(out, "{}{}", if depth == 0 { "" } else { "," }, frame.0)?;
+        }
+        out.write_all(b"]")?;
+    }
+    out.write_all(b"],\"weights\":[")?;
+    for (index, &row) in rows().enumerate() {
+        out.write_all(if index == 0 { b"" } else { b"," })?;
+        decimal(out, values[row], of.decimals)?;
+    }
+    out.write_all(b"]}")
+}

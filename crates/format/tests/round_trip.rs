@@ -1,0 +1,312 @@
+//! What is written is read again as the same, as far as the format has room for it.
+//!
+//! Any profile, cut down to what a format [`Holds`], comes back whole: whatever is lost beyond that
+//! is a fault of the writer, of the reader, or of what the writer says of itself.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use pyrograph_format::{
+    Detail, Holds, Input, Options, Reader, ThreadDetail, WRITERS, WriteOptions, Writer, detect,
+    not_held, reader_named,
+};
+use pyrograph_profile::{
+    About, Frame, FrameKind, LabelOptions, Labels, Profile, Sample, StackId, Thread, ValueType,
+};
+
+/// A call, and those that were inlined into it.
+#[derive(Clone, Debug)]
+struct Call {
+    function: String,
+    module: usize,
+    line: u32,
+    /// Without a name: where it is in its module.
+    address: u64,
+    inlined: Vec<(String, u32)>,
+}
+
+/// Modules, and what sort of code they hold.
+const MODULES: &[(&str, FrameKind)] = &[
+    ("", FrameKind::User),
+    ("/usr/bin/app", FrameKind::User),
+    ("/usr/lib/lib x.so", FrameKind::User),
+    ("[kernel.kallsyms]", FrameKind::Kernel),
+    ("/tmp/perf-12.map", FrameKind::Jit),
+];
+
+#[derive(Clone, Debug)]
+struct Row {
+    stack: Vec<Call>,
+    thread: (Option<i32>, Option<i32>, String, String, String),
+    cpu: Option<u32>,
+    time: Option<u64>,
+    values: [u64; 2],
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "main",
+        "a::b<c>",
+        "operator()(int)",
+        "f 2",
+        "größe",
+        "\"quoted\\\"",
+        "x->y",
+        "<script>",
+        "fn",
+        "(anonymous)",
+        "a&b",
+    ])
+    .prop_map(str::to_owned)
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let function = prop_oneof![4 => name(), 1 => Just(String::new())];
+    let inlined = prop::collection::vec((name(), 1u32..200), 0..3);
+    (function, 0..MODULES.len(), 1u32..200, 1u64..0x1_0000_0000, inlined).prop_map(
+        |(function, module, line, address, inlined)| {
+            // Nothing is inlined into what is not known.
+            let inlined = if function.is_empty() { Vec::new() } else { inlined };
+            Call { function, module, line, address, inlined }
+        },
+    )
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    let thread = (
+        prop::option::of(1..4i32),
+        prop::option::of(1..4i32),
+        prop::sample::select(vec!["", "app", "the app"]).prop_map(str::to_owned),
+        prop::sample::select(vec!["", "worker", "wörker 2"]).prop_map(str::to_owned),
+        prop::sample::select(vec!["", "host1"]).prop_map(str::to_owned),
+    );
+    let stack = prop::collection::vec(call(), 1..6);
+    let values = (1..1_000_000u64, 1..1_000_000u64).prop_map(|(a, b)| [a, b]);
+    (stack, thread, prop::option::of(0..4u32), prop::option::of(0..1u64 << 50), values)
+        .prop_map(|(stack, thread, cpu, time, values)| Row { stack, thread, cpu, time, values })
+}
+
+fn any_profile() -> impl Strategy<Value = (Vec<Row>, u8, u8)> {
+    (prop::collection::vec(row(), 1..12), 1u8..=2, 0u8..3)
+}
+
+/// The profile of these rows, cut down to what `holds` has room for.
+fn profile(rows: &[Row], columns: usize, decimals: u8, holds: Holds) -> Profile {
+    let columns = if holds.columns { columns } else { 1 };
+    let types = [ValueType::new("cpu", "ns"), ValueType::new("alloc", "bytes")];
+    let mut profile = Profile::new(types[..columns].to_vec());
+    if holds.decimals {
+        profile.value_types[columns - 1].decimals = decimals;
+        profile.value_types[columns - 1].unit = "count".to_owned();
+    }
+    profile.shown = columns - 1;
+    if holds.about {
+        profile.about = About {
+            start: Some(1_700_000_000_000_000_000),
+            duration: Some(5_000_000_000),
+            period: Some((ValueType::new("cpu", "ns"), 1_000_000)),
+            comments: vec!["a remark".to_owned()],
+        };
+    }
+    for row in rows {
+        let stack = stack(&mut profile, &row.stack, holds);
+        let (pid, tid, process, name, host) = &row.thread;
+        let mut text = |text: &str| profile.strings.intern(text);
+        let mut thread = Thread::default();
+        if holds.thread_names {
+            thread.process = text(process);
+            thread.name = text(name);
+        }
+        if holds.thread_ids {
+            (thread.pid, thread.tid) = (*pid, *tid);
+        } else if holds.thread_names {
+            // Of names without numbers, there is one.
+            let both = format!("{process} {name}");
+            (thread.process, thread.name) = (text(both.trim()), text(""));
+        }
+        if holds.hosts {
+            thread.host = text(host);
+        }
+        let thread = profile.threads.intern(thread);
+        let cpu = row.cpu.filter(|_| holds.cpus);
+        let time = row.time.filter(|_| holds.times);
+        profile.push(Sample { thread, cpu, time, ..Sample::new(stack) }, &row.values[..columns]);
+    }
+    profile
+}
+
+fn stack(profile: &mut Profile, calls: &[Call], holds: Holds) -> StackId {
+    let mut stack = StackId::ROOT;
+    for call in calls {
+        let (module, kind) = MODULES[call.module];
+        // A frame without a name is called by its module.
+        let module = if holds.modules { module } else { "" };
+        let kind = match kind {
+            FrameKind::Kernel if holds.kernel => kind,
+            FrameKind::Jit if holds.kernel => kind,
+            _ => FrameKind::User,
+        };
+        let mut function = call.function.clone();
+        if function.is_empty() && !(holds.modules && holds.addresses) {
+            function = "[unknown]".to_owned();
+        }
+        let mut frame = Frame {
+            function: profile.strings.intern(&function),
+            module: profile.strings.intern(module),
+            kind,
+            ..Frame::default()
+        };
+        if holds.sources && !function.is_empty() {
+            frame.file = profile.strings.intern("/src/a b.c");
+            frame.line = call.line;
+        }
+        if holds.addresses {
+            frame.address = call.address;
+        }
+        let id = profile.frames.intern(frame);
+        stack = profile.stacks.intern(stack, id);
+        for (function, line) in &call.inlined {
+            let kind = if holds.inlined { FrameKind::Inlined } else { kind };
+            let line = if holds.sources { *line } else { 0 };
+            let function = profile.strings.intern(function);
+            let id = profile.frames.intern(Frame { function, line, kind, ..frame });
+            stack = profile.stacks.intern(stack, id);
+        }
+    }
+    stack
+}
+
+/// Everything that a profile says, in words, whatever the order of its tables.
+fn told(profile: &Profile, columns: usize) -> BTreeMap<String, Vec<u64>> {
+    let text = |id| profile.strings.get(id);
+    let frame = |frame: Frame| {
+        format!(
+            "{}|{}|{}:{}|{:x}|{:?}",
+            text(frame.function),
+            text(frame.module),
+            text(frame.file),
+            frame.line,
+            frame.address,
+            frame.kind
+        )
+    };
+    let mut told = BTreeMap::new();
+    for (row, sample) in profile.samples.iter().enumerate() {
+        let mut path: Vec<String> = profile
+            .stacks
+            .leaf_first(sample.stack)
+            .map(|id| frame(profile.frames.get(id)))
+            .collect();
+        path.reverse();
+        let thread = profile.threads.get(sample.thread);
+        let key = format!(
+            "{:?}/{:?} {}/{}@{} cpu {:?} time {:?}\n  {}",
+            thread.pid,
+            thread.tid,
+            text(thread.process),
+            text(thread.name),
+            text(thread.host),
+            sample.cpu,
+            sample.time,
+            path.join("\n  ")
+        );
+        let sums: &mut Vec<u64> = told.entry(key).or_insert_with(|| vec![0; columns]);
+        for (column, sum) in sums.iter_mut().enumerate() {
+            let value = profile.samples.values(column)[row];
+            // Values may come with more decimals than they were written with.
+            let decimals = profile.value_types[column].decimals;
+            *sum += value * 10u64.pow(9 - u32::from(decimals));
+        }
+    }
+    told
+}
+
+fn write(writer: &dyn Writer, profile: &Profile) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    writer.write(profile, &WriteOptions::default(), &mut bytes).expect("writing to memory");
+    bytes
+}
+
+fn read_again(reader: &dyn Reader, bytes: &[u8], holds: Holds) -> Profile {
+    let head = Input::bytes("x", bytes).begin().expect("bytes");
+    assert_eq!(detect(head.bytes()).map(Reader::name), Some(reader.name()));
+    let options = Options {
+        detail: if holds.times { Detail::Samples } else { Detail::Totals },
+        threads: ThreadDetail::Thread,
+        addresses: true,
+        ..Options::default()
+    };
+    let reading = reader.read(head, &options).expect("what was just written");
+    assert!(reading.warnings.is_empty(), "{:?}", reading.warnings);
+    reading.profile
+}
+
+/// The formats whose stacks come back, with their readers.
+fn formats() -> impl Iterator<Item = (&'static dyn Writer, &'static dyn Reader)> {
+    let both = |writer: &&'static dyn Writer| Some((*writer, reader_named(writer.name())?));
+    WRITERS.iter().filter(|writer| writer.holds().stacks && writer.holds().sources).filter_map(both)
+}
+
+#[test]
+fn there_is_something_to_test() {
+    let names: Vec<_> = formats().map(|(writer, _)| writer.name()).collect();
+    assert!(names.starts_with(&["pprof", "speedscope"]), "{names:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_a_format_holds_comes_back((rows, columns, decimals) in any_profile()) {
+        for (writer, reader) in formats() {
+            let holds = writer.holds();
+            let before = profile(&rows, columns.into(), decimals, holds);
+            let lost = not_held(&before, writer);
+            prop_assert!(lost.is_empty(), "{}: {lost:?}", writer.name());
+            let after = read_again(reader, &write(writer, &before), holds);
+            let columns = before.value_types.len();
+            prop_assert_eq!(told(&before, columns), told(&after, columns), "{}", writer.name());
+            let types = |profile: &Profile| -> Vec<_> {
+                profile.value_types.iter().map(|of| (of.name.clone(), of.unit.clone())).collect()
+            };
+            prop_assert_eq!(types(&before), types(&after), "{}", writer.name());
+            prop_assert_eq!(before.shown, after.shown, "{}", writer.name());
+            if holds.about {
+                prop_assert_eq!(&before.about, &after.about, "{}", writer.name());
+            }
+        }
+    }
+
+    /// Whatever a format has no room for, it is written without a panic, read again, and adds up.
+    #[test]
+    fn what_a_format_does_not_hold_does_no_harm((rows, columns, decimals) in any_profile()) {
+        let full = profile(&rows, columns.into(), decimals, Holds::ALL);
+        for (writer, reader) in formats() {
+            let head = Input::bytes("x", write(writer, &full)).begin().expect("bytes");
+            let after = reader.read(head, &Options::default()).expect("what was just written");
+            prop_assert!(after.warnings.is_empty(), "{}: {:?}", writer.name(), after.warnings);
+            let shown = &full.value_types[full.shown];
+            let unit = 10u64.pow(shown.decimals.into());
+            let after = &after.profile;
+            let fine = 10u64.pow(after.value_types[after.shown].decimals.into());
+            let (before, after) = (full.samples.total(full.shown), after.samples.total(after.shown));
+            let cut = if writer.holds().decimals { 0 } else { rows.len() as u64 };
+            prop_assert!((before / unit).abs_diff(after / fine) <= cut, "{}", writer.name());
+        }
+    }
+}
+
+#[test]
+fn names_of_frames_without_symbols_are_written_where_there_is_room_for_names_alone() {
+    let mut profile = Profile::new(vec![ValueType::samples()]);
+    let module = profile.strings.intern("/usr/bin/app");
+    let frame = profile.frames.intern(Frame { module, address: 0x10, ..Frame::default() });
+    let stack = profile.stacks.intern(StackId::ROOT, frame);
+    profile.push(Sample::new(stack), &[1]);
+    for (writer, reader) in formats() {
+        let head = Input::bytes("x", write(writer, &profile)).begin().expect("bytes");
+        let after = reader.read(head, &Options::default()).expect("just written").profile;
+        let labels = Labels::new(&after, &LabelOptions::default());
+        assert_eq!(labels.names.get(labels.frames[0]), "app+0x10", "{}", writer.name());
+    }
+}
