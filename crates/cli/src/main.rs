@@ -5,8 +5,8 @@
 // `eprintln!` panics where standard error is full or closed: `say!` does not.
 #![deny(clippy::print_stderr)]
 
-mod diff;
 mod convert;
+mod diff;
 mod filters;
 mod flamegraph;
 mod fold;

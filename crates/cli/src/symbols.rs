@@ -22,7 +22,6 @@ pub struct SymbolArgs {
 
 impl SymbolArgs {
     /// What they come to. Lines are looked for only by verbs that show them.
-    /// What they come to. Lines are not looked for, unless a verb has room for them.
     pub fn options(&self) -> SymbolOptions {
         let locator = Locator {
             debug_dirs: self.debug_dir.clone(),
