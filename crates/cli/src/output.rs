@@ -94,25 +94,6 @@ impl Output {
         labels: &LabelOptions,
         title: &str,
     ) -> anyhow::Result<()> {
-        let tree = Tree::new(profile, labels);
-        write_file(&self.path, |mut out| match self.format {
-            Format::Folded => write_folded(&tree, &mut out),
-            Format::Svg => {
-                let options = SvgOptions {
-                    title: title.to_owned(),
-                    palette: palette(profile),
-                    ..SvgOptions::default()
-                };
-                let layout = FlameOptions {
-                    min_share: options.min_width.share(options.frames_width()),
-                    ..FlameOptions::default()
-                };
-                match flame(profile, &tree, &layout) {
-                    Ok(graph) => svg(&graph, &options, &mut out),
-                    Err(error @ (FlameError::Empty(_) | FlameError::NoSuchColumn(..))) => {
-                        svg_message(&error.to_string(), &options, &mut out)
-                    }
-                }
         write_output(self.path.as_deref(), |out| match self.format {
             Format::Profile(writer) => {
                 let options = WriteOptions { labels: labels.clone(), title: title.to_owned() };
@@ -137,7 +118,8 @@ fn write_svg(
     title: &str,
     mut out: &mut dyn Write,
 ) -> io::Result<()> {
-    let options = SvgOptions { title: title.to_owned(), ..SvgOptions::default() };
+    let options =
+        SvgOptions { title: title.to_owned(), palette: palette(profile), ..SvgOptions::default() };
     let layout = FlameOptions {
         column: profile.shown,
         min_share: options.min_width.share(options.frames_width()),

@@ -86,11 +86,6 @@ impl Holds {
                 missing.push(what.to_owned());
             }
         };
-        let any_frame =
-            |test: &dyn Fn(pyrograph_profile::Frame) -> bool| profile.frames.iter().any(test);
-        let any_thread =
-            |test: &dyn Fn(pyrograph_profile::Thread) -> bool| profile.threads.iter().any(test);
-        let kind = |kinds: &[FrameKind]| any_frame(&|frame| kinds.contains(&frame.kind));
         let any_frame = |test: &dyn Fn(Frame) -> bool| profile.frames.iter().any(test);
         let any_thread = |test: &dyn Fn(Thread) -> bool| profile.threads.iter().any(test);
         // The names of some modules tell what sort of code they hold.
@@ -124,7 +119,7 @@ impl Holds {
         );
         check(self.hosts, any_thread(&|thread| !thread.host.is_empty()), "names of machines");
         // A frame without a name is called by its module and address.
-        let named = |frame: pyrograph_profile::Frame| !frame.function.is_empty();
+        let named = |frame: Frame| !frame.function.is_empty();
         check(self.modules, any_frame(&|f| named(f) && !f.module.is_empty()), "modules");
         check(self.sources, any_frame(&|f| !f.file.is_empty() || f.line > 0), "source lines");
         check(self.addresses, any_frame(&|f| named(f) && f.address > 0), "addresses");
