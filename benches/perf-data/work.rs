@@ -1,5 +1,6 @@
-//! What `../perf-data.sh` records: a stack of some 27 frames, of generic functions that are partly
-//! inlined, over data structures of the standard library. Runs for as many seconds as it is told.
+//! What `../perf-data.sh` records: stacks of generic functions that are partly inlined, over data
+//! structures of the standard library. `work SECONDS DEPTH THREADS`: how long it runs, how many of
+//! its own functions are on a stack at most (23), and in how many threads (1).
 
 use std::collections::{BTreeMap, HashMap};
 use std::hint::black_box;
@@ -66,9 +67,8 @@ fn mix(seed: u64) -> u64 {
     (seed ^ seed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(17)
 }
 
-fn main() {
-    let seconds = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1.0);
-    let end = Instant::now() + Duration::from_secs_f64(seconds);
+/// Runs until `end`.
+fn run(end: Instant, deepest: u32) -> u64 {
     let (mut sorted, mut hashed, mut text) =
         (Sorted::default(), Hashed::default(), Text::default());
     let mut sum = 0u64;
@@ -76,11 +76,24 @@ fn main() {
     while Instant::now() < end {
         for _ in 0..1000 {
             seed = mix(seed.wrapping_add(1));
-            let depth = 14 + (seed % 10) as u32;
+            let depth = deepest.saturating_sub((seed % 10) as u32);
             sum ^= first(&mut sorted, depth, seed);
             sum ^= second(&mut hashed, depth, seed);
             sum ^= third(&mut text, depth, seed);
         }
     }
-    println!("{sum}");
+    sum
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let argument = |at: usize| arguments.get(at).and_then(|text| text.parse().ok());
+    let end = Instant::now() + Duration::from_secs_f64(argument(1).unwrap_or(1.0));
+    let (deepest, threads) =
+        (argument(2).unwrap_or(23.0) as u32, argument(3).unwrap_or(1.0) as u32);
+    let others: Vec<_> =
+        (1..threads).map(|_| std::thread::spawn(move || run(end, deepest))).collect();
+    let sum = run(end, deepest);
+    let sums = others.into_iter().map(|thread| thread.join().unwrap_or_default());
+    println!("{}", sums.fold(sum, |sum, next| sum ^ next));
 }
