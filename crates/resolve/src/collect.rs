@@ -225,25 +225,21 @@ impl Chain<'_> {
         extra: Extra<'_>,
         unwound: &[pyrograph_unwind::Frame],
     ) -> bool {
-        let Some(last) = unwound.last() else { return false };
-        let later = extra.deferred.iter().flat_map(|chain| chain.entries());
         let mut in_user = sample.mode == CpuMode::User;
-        let mut passed = false;
-        let mut added = false;
+        let mut chain = Vec::new();
+        let later = extra.deferred.iter().flat_map(|chain| chain.entries());
         for entry in sample.callchain.entries().chain(later) {
             match entry {
                 Entry::Context(context) => {
                     in_user = matches!(context, Context::User | Context::UserDeferred);
                 }
-                Entry::Address(address) if in_user && passed => {
-                    self.user(address.wrapping_sub(1));
-                    added = true;
-                }
-                Entry::Address(address) if in_user => passed = address == last.address,
+                Entry::Address(address) if in_user => chain.push(address),
                 _ => {}
             }
         }
-        added
+        let beyond = beyond(&chain, unwound);
+        beyond.iter().for_each(|address| self.user(address.wrapping_sub(1)));
+        !beyond.is_empty()
     }
 
     /// Adds the frames of an unwound stack.
@@ -304,6 +300,18 @@ impl Chain<'_> {
     }
 }
 
+/// The part of a callchain that lies beyond the last of `unwound`. Recursion may have that address
+/// in the chain more than once: it is the one up to which the two are alike for longest.
+fn beyond<'c>(chain: &'c [u64], unwound: &[pyrograph_unwind::Frame]) -> &'c [u64] {
+    let alike = |at: usize| {
+        let inwards = chain[..=at].iter().rev().zip(unwound.iter().rev());
+        inwards.take_while(|(address, frame)| **address == frame.address).count()
+    };
+    let ends = (0..chain.len()).map(|at| (alike(at), at)).filter(|&(alike, _)| alike > 0);
+    let best = ends.max_by_key(|&(alike, at)| (alike, std::cmp::Reverse(at)));
+    best.map_or(&[], |(_, at)| &chain[at + 1..])
+}
+
 /// The user registers, if the program is a 64-bit one.
 fn registers(arch: Arch, regs: &Regs<'_>) -> Option<Registers> {
     if regs.abi != Abi::Bits64 {
@@ -317,3 +325,6 @@ fn registers(arch: Arch, regs: &Regs<'_>) -> Option<Registers> {
     }
     Some(Registers::from_perf(arch, regs.mask(), &values[..count]))
 }
+
+#[cfg(test)]
+mod tests;

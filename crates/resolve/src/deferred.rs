@@ -28,6 +28,10 @@ pub trait SampleSource: Sync {
     /// Decodes the sample at a place, and says what else is known of it. `None` if it cannot be
     /// read.
     fn sample(&self, place: u64) -> Option<(Sample<'_>, Extra<'_>)>;
+
+    /// Called when no sample will be asked for any more: memory can go that only they need, before
+    /// symbols need theirs.
+    fn used_up(&self) {}
 }
 
 /// Takes records in the order of time.
@@ -152,6 +156,7 @@ impl<F: Files> Resolver<F> {
                 .collect();
             (parts, fed)
         });
+        source.used_up();
         let (raw, stats) = join(parts, keep_time);
         (self.finish_with(raw, &stats), fed)
     }

@@ -64,6 +64,7 @@ pub struct Unwound {
 /// Unwinds stacks, and remembers rules from one to the next. One for each thread that unwinds.
 pub struct Unwinder {
     arch: Arch,
+    /// Made for the first stack: most recordings are of frame pointers.
     cache: Box<[Cached]>,
     rows: Vec<Row>,
     context: Box<Context>,
@@ -90,12 +91,7 @@ const EMPTY: Cached = Cached { svma: 0, info: 0, rule: Rule::Bad };
 impl Unwinder {
     /// An unwinder for threads of one architecture.
     pub fn new(arch: Arch) -> Self {
-        Self {
-            arch,
-            cache: vec![EMPTY; 1 << CACHE_BITS].into_boxed_slice(),
-            rows: Vec::new(),
-            context: Box::new(Context::new_in()),
-        }
+        Self { arch, cache: Box::default(), rows: Vec::new(), context: Box::new(Context::new_in()) }
     }
 
     /// Whose threads this unwinds.
@@ -144,6 +140,9 @@ impl Unwinder {
         max_frames: usize,
         out: &mut Vec<Frame>,
     ) -> Unwound {
+        if self.cache.is_empty() {
+            self.cache = vec![EMPTY; 1 << CACHE_BITS].into_boxed_slice();
+        }
         let start = stack.start();
         let mut walk = Walk {
             unwinder: self,

@@ -63,7 +63,7 @@ impl Reader for PerfData {
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
-        let recording = Recording::open(input)
+        let mut recording = Recording::open(input)
             .map_err(|source| ReadError::Io { name: name.clone(), source })?;
         let mut warnings = damage(&recording, &name);
         let first = recording.first_sample();
@@ -81,8 +81,9 @@ impl Reader for PerfData {
             }
             return Ok(Reading { warnings, ..Reading::default() });
         };
+        let index = std::mem::take(&mut recording.index);
         let event = &recording.events.list[chosen];
-        let resolved = resolve(&recording, chosen, options);
+        let resolved = resolve(&recording, index, chosen, options);
         warn(&resolved, &mut warnings);
         let profile = names::tidy(resolved.profile);
         Ok(Reading { profile, warnings, event: Some(event.name.clone()) })
@@ -111,8 +112,13 @@ fn damage(recording: &Recording, name: &str) -> Warnings {
     warnings
 }
 
-/// Follows all records and resolves the samples of one event.
-fn resolve(recording: &Recording, chosen: usize, options: &Options) -> Resolved {
+/// Follows all records and resolves the samples of one event. The index goes when it is used up.
+fn resolve(
+    recording: &Recording,
+    index: Vec<(u64, u64)>,
+    chosen: usize,
+    options: &Options,
+) -> Resolved {
     let event = &recording.events.list[chosen];
     let resolver = Resolver::new(
         RecordedFiles::new(recording, options.symbols.locator.clone()),
@@ -133,7 +139,7 @@ fn resolve(recording: &Recording, chosen: usize, options: &Options) -> Resolved 
     let (resolved, ()) = resolver.resolve(recording, workers, |feed| {
         let count_samples = options.count == Count::Samples;
         let mut follow = Follow { recording, chosen, count_samples, counts: HashMap::default() };
-        for &(_, place) in &recording.index {
+        for (_, place) in index {
             follow.record(place, feed);
         }
     });

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use hashbrown::HashMap;
-use memmap2::{Advice, Mmap};
+use memmap2::{Advice, Mmap, UncheckedAdvice};
 use pyrograph_event::{Attr, ByteOrder, Callchain, Header, Record, Sample, kind};
 use pyrograph_resolve::{Extra, SampleSource};
 
@@ -77,6 +77,12 @@ impl Part {
             // Kernels before 5.14 do not know this advice, and do without.
             let _ = self.bytes.advise_range(Advice::PopulateRead, half, self.end - half);
         }
+    }
+
+    /// Gives the pages back that have been read. They are the file's, and come again when asked for.
+    fn release(&self) {
+        // SAFETY: The mapping is shared and only read, so that no byte of it is lost.
+        let _ = unsafe { self.bytes.unchecked_advise(UncheckedAdvice::DontNeed) };
     }
 }
 
@@ -367,6 +373,10 @@ impl SampleSource for Recording {
         };
         let deferred = self.deferred(&sample);
         Some((sample, Extra { deferred, branches_are_calls: event.branches_are_calls() }))
+    }
+
+    fn used_up(&self) {
+        self.parts.iter().for_each(Part::release);
     }
 }
 
