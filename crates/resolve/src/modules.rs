@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use memmap2::Mmap;
-use pyrograph_symbol::{BuildId, Source};
+use pyrograph_symbol::{BuildId, Locator, Source};
 use pyrograph_unwind::UnwindInfo;
 
 use crate::files::{Files, Identity, MappedFile};
@@ -113,6 +113,8 @@ enum Opened {
 /// All modules.
 #[derive(Debug)]
 pub struct Modules {
+    /// Where separate debug files are: some have the only unwind tables.
+    locator: Locator,
     rows: Vec<Module>,
     /// By path and identity: what one mapping after the other names the same way.
     by_name: HashMap<(String, Identity), ModuleId>,
@@ -126,8 +128,9 @@ pub struct Modules {
     missing: BTreeSet<ModuleId>,
 }
 
-impl Default for Modules {
-    fn default() -> Self {
+impl Modules {
+    /// None but those that need no mapping.
+    pub fn new(locator: Locator) -> Self {
         // In the order of the constants of `ModuleId`.
         let rows = [
             (KERNEL, ModuleKind::Kernel),
@@ -139,6 +142,7 @@ impl Default for Modules {
         let row = |(path, kind): (&str, ModuleKind)| Module { path: path.to_owned(), kind };
         let rows = rows.into_iter().map(row).collect();
         Self {
+            locator,
             rows,
             by_name: HashMap::new(),
             by_file: HashMap::new(),
@@ -147,9 +151,7 @@ impl Default for Modules {
             missing: BTreeSet::new(),
         }
     }
-}
 
-impl Modules {
     /// All modules, by number.
     pub fn rows(&self) -> &[Module] {
         &self.rows
@@ -251,7 +253,8 @@ impl Modules {
         // beyond its end then ends this program: the price that every reader of mapped executables
         // pays. Compilers and package managers replace files and do not cut them.
         let bytes = unsafe { Mmap::map(&file) }.ok()?;
-        let unwind = UnwindInfo::from_elf(bytes, None::<&[u8]>).ok().map(Arc::new);
+        let debug_file = symbols.debug_file(&self.locator);
+        let unwind = UnwindInfo::from_elf(bytes, debug_file).ok().map(Arc::new);
         let kind = ModuleKind::Elf { symbols: Some(Box::new(symbols)), unwind };
         Some(Opened::New(Some(key), kind))
     }
@@ -320,26 +323,7 @@ fn is_jitdump(path: &str) -> bool {
     pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+#[cfg(all(test, target_arch = "x86_64"))]
+mod table_tests;
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_without_a_file() {
-        for path in ["", "//anon", "[heap]", "[anon:v8]", "/memfd:jit (deleted)"] {
-            assert!(is_anonymous(path), "{path}");
-        }
-        for path in ["/usr/bin/node", "[vdso]", "/tmp/a b"] {
-            assert!(!is_anonymous(path), "{path}");
-        }
-    }
-
-    #[test]
-    fn jitdump_files() {
-        assert!(is_jitdump("/tmp/jit-1234.dump") && is_jitdump("jit-1.dump"));
-        for path in ["/tmp/jit-.dump", "/tmp/jit-1.dump2", "/tmp/jit-1/x.dump", "/tmp/ajit-1.dump"]
-        {
-            assert!(!is_jitdump(path), "{path}");
-        }
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@ use object::{Object, ObjectSection};
 use crate::build_id::BuildId;
 use crate::dwarf::{DebugSections, UnitIndex};
 use crate::image::{Image, read_to};
-use crate::locate::{Locator, Wanted};
+use crate::locate::Locator;
 use crate::module::Module;
 use crate::split::Package;
 use crate::symbolize::Warning;
@@ -46,10 +46,7 @@ impl DebugInfo {
         let Ok(elf) = module.image.elf() else { return debug };
         debug.load_dwarf(&elf, &module.path);
         if debug.dwarf.is_none() {
-            let link = elf.gnu_debuglink().ok().flatten();
-            let (path, root) = (module.path.as_path(), module.root.as_deref());
-            let wanted = Wanted { path, root, build_id: module.build_id(), link };
-            debug.file = locator.debug_file(&wanted, &mut debug.warnings);
+            debug.file = locator.debug_file(&module.wanted(&elf), &mut debug.warnings);
         }
         if let Some((path, image)) = debug.file.take() {
             if let Ok(elf) = image.elf() {

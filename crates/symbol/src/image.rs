@@ -53,6 +53,12 @@ impl Image {
     }
 }
 
+impl AsRef<[u8]> for Image {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
 /// A section's bytes: where they are in the file, or what they decompressed to.
 #[derive(Debug)]
 pub(crate) enum Section {

@@ -11,6 +11,7 @@ use thiserror::Error;
 use crate::build_id::BuildId;
 use crate::debug::DebugInfo;
 use crate::image::Image;
+use crate::locate::{Locator, Wanted};
 
 /// Why a file cannot be used as a module.
 #[derive(Debug, Error)]
@@ -139,6 +140,25 @@ impl Module {
     /// What of the file is mapped where, in the file's order.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
+    }
+
+    /// The bytes of its separate debug file, where it has one and no debug information of its own.
+    /// What symbolization reads of that file it looks for itself: this is for its `.debug_frame`.
+    pub fn debug_file(
+        &self,
+        locator: &Locator,
+    ) -> Option<impl AsRef<[u8]> + Send + Sync + 'static + use<>> {
+        let elf = self.image.elf().ok()?;
+        if elf.section_by_name(".debug_info").is_some() {
+            return None;
+        }
+        locator.debug_file(&self.wanted(&elf), &mut Vec::new()).map(|(_, image)| image)
+    }
+
+    /// What tells its debug file.
+    pub(crate) fn wanted<'a>(&'a self, elf: &object::File<'a>) -> Wanted<'a> {
+        let link = elf.gnu_debuglink().ok().flatten();
+        Wanted { path: &self.path, root: self.root.as_deref(), build_id: self.build_id(), link }
     }
 
     /// The address of the byte at `offset` of the file, or nothing if no segment maps it. Where
