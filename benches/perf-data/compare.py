@@ -121,7 +121,7 @@ if len(sys.argv) == 1:
     describe()
 else:
     title, file, kind = (sys.argv[1:] + [""])[:3]
-    samples = re.search(r"samples +([\d,]+)", output(f"'{PYROGRAPH}' info '{file}'"))
+    samples = re.search(r"samples +([\d,]*\d)", output(f"'{PYROGRAPH}' info '{file}'"))
     print(f"\n{title}: {os.path.getsize(file) / 1e6:,.0f} MB, {samples[1]} samples\n")
     table(file, kind)
     if kind == "scaling":
