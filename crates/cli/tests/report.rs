@@ -43,9 +43,9 @@ Call tree: below each function what it calls, from 0.5% on
  60.00%   6  60.00%  │ read
  10.00%   1  10.00%  └ emit
 ";
-    check(&[], FOLDED, &expect);
-    check(&["-"], FOLDED, &expect);
-    check(&["--callees"], FOLDED, &expect);
+    check(&[], FOLDED, expect);
+    check(&["-"], FOLDED, expect);
+    check(&["--callees"], FOLDED, expect);
     assert_eq!(report(&["--callers", "--callees"], FOLDED).2, Some(2));
 }
 
@@ -121,7 +121,7 @@ fn source_lines_as_far_as_they_are_known() {
   0.00%  0  100.00%  5  app     main
   0.00%  0  100.00%  5            app.c:30
 ";
-    check(&["--lines", "--depth=0"], text, &expect);
+    check(&["--lines", "--depth=0"], text, expect);
     let (out, err, _) = report(&["--lines", "--depth=0"], FOLDED);
     assert!(out.starts_with("10 samples\n"));
     assert!(err.starts_with("pyrograph: no source lines are known"), "{err}");

@@ -92,7 +92,7 @@ fn light_lines_are_counted() {
     let mut out = Vec::new();
     report_markdown(&report(&profile, &options), &mut out).expect("to memory");
     let markdown = String::from_utf8(out).expect("UTF-8");
-    assert!(markdown.ends_with("| – `f.c:1` | |\n| | | | | – 2 lines more | |\n"), "{markdown}");
+    assert!(markdown.ends_with("| – `f.c:1` |  |\n| | | | | – 2 lines more |  |\n"), "{markdown}");
 }
 
 #[test]
