@@ -48,7 +48,7 @@ mod xdebug;
 pub use perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
-pub(crate) use perf_script::{is_java, module_kind, parse_frame, tidy_name};
+pub(crate) use perf_script::{hex_offset_dropped, is_java, module_kind, parse_frame, tidy_name};
 use pyrograph_profile::Profile;
 use pyrograph_resolve::SymbolOptions;
 pub(crate) use text::Lines;

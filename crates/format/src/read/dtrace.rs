@@ -31,7 +31,7 @@ use hashbrown::HashMap;
 use pyrograph_profile::{FrameId, FrameKind, Sample, StackId, ThreadId, ValueType};
 
 use super::text::{Collector, first_lines, without_offset};
-use super::{Options, ReadError, Reader, Reading, is_java, tidy_name};
+use super::{Options, ReadError, Reader, Reading, hex_offset_dropped, is_java, tidy_name};
 use crate::Head;
 use crate::byte_cache::ByteCache;
 use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
@@ -41,9 +41,9 @@ use crate::warnings::{LocalWarnings, WarningKind};
 pub struct Dtrace;
 
 /// Bytes of stacks that are remembered.
-const BLOCKS: usize = 64 << 20;
+const BLOCKS: usize = 16 << 20;
 /// Bytes of frames that are remembered.
-const FRAMES: usize = 16 << 20;
+const NAMES: usize = 16 << 20;
 
 /// What stands above the bars of a distribution.
 const DISTRIBUTION: &[u8] = b"- Distribution -";
@@ -103,6 +103,13 @@ fn module(frame: &[u8]) -> Option<&[u8]> {
     (at > 0 && at + 1 < frame.len() && module.iter().all(is_name)).then_some(module)
 }
 
+/// Whether a line, which is longer, begins with so many blanks and no more.
+fn is_indented(line: &[u8], indent: usize) -> bool {
+    const BLANKS: &[u8] = &[b' '; 32];
+    BLANKS.get(..indent).is_some_and(|blanks| line.starts_with(blanks))
+        && !line[indent].is_ascii_whitespace()
+}
+
 /// What ends a stack.
 struct Ending<'a> {
     /// What stands before the count.
@@ -113,17 +120,28 @@ struct Ending<'a> {
 /// Reads a line that is a count, or, less indented than any frame, a key and a count.
 #[inline]
 fn end_of_block(line: &[u8]) -> Option<Ending<'_>> {
-    if !line.last()?.is_ascii_digit() && !line.last()?.is_ascii_whitespace() {
+    let text = match line.last()? {
+        b'0'..=b'9' => line,
+        last if last.is_ascii_whitespace() => line.trim_ascii_end(),
+        _ => return None,
+    };
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    // Most lines that end with digits are frames: `+0x1a5`.
+    if digits == 0
+        || text
+            .len()
+            .checked_sub(digits + 1)
+            .is_some_and(|at| !matches!(text[at], b' ' | b'\t' | b'-'))
+    {
         return None;
     }
-    let text = line.trim_ascii();
-    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let text = text.trim_ascii_start();
     let (key, count) = text.split_at(text.len() - digits);
     let (key, sign) = key.strip_suffix(b"-").map_or((key, 0), |key| (key, 1));
     let indented = line.iter().take(KEY_INDENT + 1).take_while(|&&byte| byte == b' ').count();
     let is_end = key.is_empty() || (indented > 0 && indented <= KEY_INDENT && key.ends_with(b" "));
     let count = &text[text.len() - count.len() - sign..];
-    (digits > 0 && is_end).then_some(Ending { key: key.trim_ascii(), count })
+    is_end.then_some(Ending { key: key.trim_ascii(), count })
 }
 
 /// Frames are indented more than this, and keys less.
@@ -144,19 +162,40 @@ fn last_cut(text: &[u8]) -> Option<usize> {
 struct Parser {
     out: Collector,
     warnings: LocalWarnings,
+    /// The row of each stack that was seen.
     blocks: ByteCache<u32>,
-    frames: ByteCache<FrameId>,
+    /// The place in `known` of each frame of a module that was seen, by its text without the offset.
+    names: ByteCache<u32>,
+    known: Vec<Known>,
     rows: Vec<(StackId, ThreadId)>,
     values: Vec<u64>,
     row_of: HashMap<(StackId, ThreadId), u32, FixedState>,
+    /// The lines of the stack that is being read, leaf first.
+    entries: Vec<Entry>,
 }
 
-/// The frames between two blank lines.
-#[derive(Default)]
-struct Part<'a> {
-    lines: Vec<&'a [u8]>,
-    kernel: bool,
+/// A function in a module.
+#[derive(Clone, Copy)]
+struct Known {
+    /// The frame as one of the program, and as one of the kernel, once either is there.
+    frames: [Option<FrameId>; 2],
+    /// Whether the module is the kernel itself.
+    is_kernel: bool,
 }
+
+/// A line of a stack.
+#[derive(Clone, Copy)]
+enum Entry {
+    /// A place in `known`, and that of the text in the block.
+    Known(u32, Span),
+    /// Any other frame.
+    Text(Span),
+    /// A blank line: another stack begins.
+    Blank,
+}
+
+/// From where to where in a block.
+type Span = (usize, usize);
 
 impl Parser {
     fn new(options: &Options) -> Self {
@@ -164,10 +203,12 @@ impl Parser {
             out: Collector::new(ValueType::samples()).addresses(options),
             warnings: LocalWarnings::default(),
             blocks: ByteCache::new(BLOCKS),
-            frames: ByteCache::new(FRAMES),
+            names: ByteCache::new(NAMES),
+            known: Vec::new(),
             rows: Vec::new(),
             values: Vec::new(),
             row_of: HashMap::default(),
+            entries: Vec::new(),
         }
     }
 
@@ -210,15 +251,16 @@ impl Parser {
         {
             return Some(row);
         }
-        let (name, parts) = self.parts(block, key, chunk, line);
-        for part in parts.iter().rev() {
-            for text in part.lines.iter().rev() {
-                self.frame(text, part.kernel, chunk, line);
-            }
+        let has_distribution = memchr::memmem::find(block, DISTRIBUTION).is_some();
+        if has_distribution {
+            let kind = WarningKind::NoStacks("a distribution".to_owned());
+            self.warnings.add(kind, chunk, line);
         }
-        if self.out.depth() == 0 && parts.is_empty() {
+        let name = self.find_entries(block, key);
+        if self.entries.is_empty() {
             return None;
         }
+        self.push_entries(block, chunk, line);
         let thread = self.out.thread_named(&name);
         let stack = self.out.profile.stacks.intern_path(self.out.frames.drain(..));
         let (rows, values) = (&mut self.rows, &mut self.values);
@@ -227,63 +269,98 @@ impl Parser {
             values.push(0);
             (rows.len() - 1) as u32
         });
-        if key.is_empty() && memchr::memmem::find(block, DISTRIBUTION).is_none() {
+        if key.is_empty() && !has_distribution {
             self.blocks.insert(hash, block, row);
         }
         Some(row)
     }
 
-    /// The process and the frames of a block.
-    fn parts<'a>(
-        &mut self,
-        block: &'a [u8],
-        key: &[u8],
-        chunk: u64,
-        line_number: &dyn Fn() -> u64,
-    ) -> (String, Vec<Part<'a>>) {
+    /// Finds the entries of a block. Returns the process.
+    fn find_entries(&mut self, block: &[u8], key: &[u8]) -> String {
         let mut name = words(key);
-        let mut parts = vec![Part::default()];
-        for line in block.split(|&byte| byte == b'\n') {
-            let text = line.trim_ascii();
-            let indent = line.len() - line.trim_ascii_start().len();
+        self.entries.clear();
+        let mut at = 0;
+        let mut indent = 0;
+        while at < block.len() {
+            let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |length| at + length);
+            let line = &block[at..end];
+            // Frames are indented alike.
+            if line.len() <= indent || !is_indented(line, indent) {
+                indent = line.len() - line.trim_ascii_start().len();
+            }
+            let text = line[indent..].trim_ascii_end();
+            let span = (at + indent, at + indent + text.len());
+            at = end + 1;
             if text.is_empty() {
-                parts.push(Part::default());
+                self.entries.push(Entry::Blank);
+            } else if let Some(known) = self.known(text) {
+                self.entries.push(Entry::Known(known, span));
             } else if memchr::memmem::find(text, DISTRIBUTION).is_some() {
-                parts.clear();
-                parts.push(Part::default());
+                // All above was its key.
+                self.entries.clear();
                 name = words(key);
-                let kind = WarningKind::NoStacks("a distribution".to_owned());
-                self.warnings.add(kind, chunk, line_number);
             } else if is_header(text) || is_bar(text) {
-            } else if indent <= KEY_INDENT && module(text).is_none() && indent > 0 {
+            } else if indent <= KEY_INDENT && indent > 0 {
                 name = words(text);
-            } else if let Some(part) = parts.last_mut() {
-                part.kernel |= module(text).is_some_and(is_kernel_module);
-                part.lines.push(text);
+            } else {
+                self.entries.push(Entry::Text(span));
             }
         }
-        parts.retain(|part| !part.lines.is_empty());
-        (name, parts)
+        if self.entries.iter().all(|entry| matches!(entry, Entry::Blank)) {
+            self.entries.clear();
+        }
+        name
     }
 
-    fn frame(&mut self, line: &[u8], kernel: bool, chunk: u64, number: &dyn Fn() -> u64) {
-        let hash = self.frames.hash_tagged(u32::from(kernel), line);
-        if let Some(frame) = self.frames.get_tagged(hash, u32::from(kernel), line) {
-            self.out.frames.push(frame);
-            return;
+    /// The function of a frame with a module, as a place in `known`.
+    fn known(&mut self, text: &[u8]) -> Option<u32> {
+        let name = hex_offset_dropped(text);
+        let hash = self.names.hash(name);
+        if let Some(known) = self.names.get(hash, name) {
+            return Some(known);
         }
-        let text = match str::from_utf8(line) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => {
-                self.warnings.add(WarningKind::InvalidUtf8, chunk, number);
-                String::from_utf8_lossy(line)
+        let module = module(name)?;
+        let place = self.known.len() as u32;
+        self.known.push(Known { frames: [None; 2], is_kernel: is_kernel_module(module) });
+        self.names.insert(hash, name, place);
+        Some(place)
+    }
+
+    /// Adds the frames of the entries, root first.
+    fn push_entries(&mut self, block: &[u8], chunk: u64, line: &dyn Fn() -> u64) {
+        let entries = std::mem::take(&mut self.entries);
+        // The stacks of the program come after those of the kernel.
+        for part in entries.rsplit(|entry| matches!(entry, Entry::Blank)) {
+            let is_kernel = part.iter().any(|entry| match entry {
+                Entry::Known(known, _) => self.known[*known as usize].is_kernel,
+                Entry::Text(_) | Entry::Blank => false,
+            });
+            for entry in part.iter().rev() {
+                let (known, (start, end)) = match *entry {
+                    Entry::Known(known, span) => (Some(known as usize), span),
+                    Entry::Text(span) => (None, span),
+                    Entry::Blank => continue,
+                };
+                let side = usize::from(is_kernel);
+                if let Some(frame) = known.and_then(|known| self.known[known].frames[side]) {
+                    self.out.frames.push(frame);
+                    continue;
+                }
+                self.push_text(&block[start..end], is_kernel, chunk, line);
+                if let Some(known) = known {
+                    self.known[known].frames[side] = self.out.frames.last().copied();
+                }
             }
-        };
-        let before = self.out.depth();
-        self.push(&text, kernel);
-        if let [frame] = self.out.frames[before..] {
-            self.frames.insert_tagged(hash, u32::from(kernel), line, frame);
         }
+        self.entries = entries;
+    }
+
+    fn push_text(&mut self, line: &[u8], kernel: bool, chunk: u64, number: &dyn Fn() -> u64) {
+        let text = String::from_utf8_lossy(line);
+        if matches!(text, Cow::Owned(_)) {
+            self.warnings.add(WarningKind::InvalidUtf8, chunk, number);
+        }
+        self.push(&text, kernel);
     }
 
     fn push(&mut self, text: &str, kernel: bool) {

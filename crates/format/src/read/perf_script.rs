@@ -29,7 +29,9 @@ mod name;
 mod sched;
 mod worker;
 
-pub(crate) use frame::{FrameLine, module_kind, parse as parse_frame};
+pub(crate) use frame::{
+    FrameLine, module_kind, parse as parse_frame, without_offset as hex_offset_dropped,
+};
 pub(crate) use name::{is_java, tidy as tidy_name};
 pub use sched::PerfSched;
 

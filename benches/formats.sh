@@ -1,0 +1,63 @@
+#!/bin/sh
+# Text of other profilers to folded stacks: pyrograph and, where they are installed, inferno's
+# collapsers, side by side. Makes its own input and fetches nothing. `benches/formats.sh FILE...`
+# measures DTrace text of yours instead.
+#
+# INFERNO is the folder of the inferno-collapse-* programs (cargo install inferno), RUNS how often each
+# runs, in turn; figures are the best of the runs: others on the machine can only make them worse. CPUS
+# binds all of it to these CPUs (as taskset -c does; default 0, so that CPU time is that of one core).
+set -eu
+top=$(cd "$(dirname "$0")/.." && pwd)
+runs=${RUNS:-7}
+pyrograph=${PYROGRAPH:-$top/target/release/pyrograph}
+inferno=${INFERNO:-$(dirname "$(command -v inferno-collapse-dtrace || echo /nowhere/x)")}
+
+[ -n "${PYROGRAPH:-}" ] || cargo build --quiet --release -p pyrograph
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+compare() { # TITLE INPUT COLLAPSER
+    echo
+    echo "$1: $(($(wc -c < "$2") / 1000000)) MB"
+    echo
+    echo "| program                | CPU s   | wall s  | MB/CPU s  | RSS MiB  |"
+    echo "|------------------------|---------|---------|-----------|----------|"
+    set -- "$2" "pyrograph=$pyrograph fold {}" "${3:+inferno-collapse-$3=$inferno/inferno-collapse-$3 {\}}"
+    python3 - "$runs" "${CPUS:-0}" "$@" <<'PYTHON'
+import os, shlex, subprocess, sys, time
+runs, cpus, path, *commands = sys.argv[1:]
+commands = [command.split("=", 1) for command in commands if command]
+commands = [(name, shlex.split(command)) for name, command in commands]
+commands = [(name, words) for name, words in commands if os.access(words[0], os.X_OK)]
+os.sched_setaffinity(0, {int(cpu) for cpu in cpus.split(",")})
+size = os.path.getsize(path) / 1e6
+best = {}
+for _ in range(int(runs)):
+    for name, words in commands:
+        words = [path if word == "{}" else word for word in words]
+        start = time.perf_counter()
+        child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, used = os.wait4(child.pid, 0)
+        if status:
+            sys.exit(f"{name} failed: {words}")
+        run = (used.ru_utime + used.ru_stime, time.perf_counter() - start, used.ru_maxrss)
+        best[name] = tuple(map(min, best.get(name, run), run))
+for name, (cpu, wall, memory) in best.items():
+    print(f"| {name:<22} | {cpu:7.3f} | {wall:7.3f} | {size / cpu:9.0f} | {memory / 1024:8.0f} |")
+PYTHON
+}
+
+if [ $# -gt 0 ]; then
+    for input in "$@"; do compare "$input" "$input" dtrace; done
+    exit
+fi
+
+# The same profile printed again and again, as by `tick-10s { printa(@); trunc(@); }`.
+python3 "$top/benches/dtrace-input.py" 4000 2 > "$work/once"
+for _ in $(seq 100); do cat "$work/once"; done > "$work/repeated"
+compare "DTrace, repeated" "$work/repeated" dtrace
+rm "$work/repeated"
+
+python3 "$top/benches/dtrace-input.py" 300000 1 > "$work/distinct"
+compare "DTrace, many distinct stacks" "$work/distinct" dtrace
+rm "$work"/*
