@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pyrograph_format::{Detail, Input, Locator, Options, READERS, SymbolOptions, write_folded};
-use pyrograph_format::recording_info;
+use pyrograph_format::{events, recording_info};
 use pyrograph_profile::{LabelOptions, Tree};
 
 fn folded(bytes: &[u8], options: &Options) -> Option<Vec<u8>> {
@@ -31,4 +31,11 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(totals, folded(bytes, &two));
     assert_eq!(totals, folded(bytes, &samples));
     let _ = recording_info(Input::bytes("x", bytes));
+    let head = Input::bytes("x", bytes).begin().expect("bytes in memory");
+    let mut last = 0;
+    let _ = events(head, &mut |event| {
+        assert!(event.time.is_none_or(|time| time >= last), "the order is that of time");
+        last = event.time.unwrap_or(last);
+        let _ = event.fields.iter().map(|field| field.value.to_string()).collect::<Vec<_>>();
+    });
 });

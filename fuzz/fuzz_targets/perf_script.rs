@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pyrograph_format::{Count, Detail, Input, Options, READERS, Reading, ThreadDetail, write_folded};
+use pyrograph_format::{Count, Detail, Input, Options, READERS, Reading, ThreadDetail};
+use pyrograph_format::{events, write_folded};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 
 fn read(text: &[u8], options: &Options) -> Reading {
@@ -36,4 +37,8 @@ fuzz_target!(|text: &[u8]| {
         ..Options::default()
     };
     read(text, &options);
+    let head = Input::bytes("x", text).begin().expect("bytes in memory");
+    let _ = events(head, &mut |event| {
+        let _ = event.fields.iter().map(|field| field.value.to_string()).collect::<Vec<_>>();
+    });
 });

@@ -11,6 +11,7 @@ use std::process::Command;
 
 use common::perf::{agreement, fold, fold_script, has_perf, has_perf_as_root, run_perf};
 use common::{Folded, pyrograph, run};
+use pyrograph_format::{Input, recording_info};
 
 /// Inlined calls are left out here: perf asks `addr2line` for them, which takes minutes. What is
 /// found for an address is tested with the symbols.
@@ -196,6 +197,35 @@ fn files_that_are_cut_off() {
         }
     }
     assert!(last > 0.9 * whole, "nearly all is there: {last} of {whole}");
+}
+
+/// Cut off behind any record, a file has the samples before that, and says what is missing.
+#[test]
+fn files_that_are_cut_off_between_records() {
+    const SAMPLE: u32 = 9;
+    let Some(_alone) = has_perf("files that are cut off between records") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("perf.data");
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-N", "-F", "20000", "-e", "cpu-clock", "-g", "-o"]).arg(&data);
+    run_perf(perf.arg("true"));
+    let bytes = std::fs::read(&data).expect("just written");
+    let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    // The header's words at 40 and 48: where the records begin, and how many bytes they take.
+    let (start, size) = (word(40) as usize, word(48) as usize);
+    let samples = |end: usize| {
+        let info = recording_info(Input::bytes("cut", &bytes[..end])).expect("it is a recording");
+        (info.samples, !info.damage.is_empty())
+    };
+    let (mut at, mut before, mut records) = (start, 0, 0);
+    while at < start + size {
+        assert_eq!(samples(at), (before, true), "cut at {at}");
+        before += u64::from(word(at) as u32 == SAMPLE);
+        records += 1;
+        at += (word(at) >> 48) as usize;
+    }
+    assert_eq!(samples(bytes.len()), (before, false));
+    assert!(before > 5 && records > before, "{before} samples of {records} records");
 }
 
 #[test]

@@ -76,8 +76,7 @@ impl Reader for PerfData {
         }
         let Some(chosen) = chosen else {
             if recording.events.list.iter().all(|event| event.samples == 0) {
-                let reason = "there is no sample in it".to_owned();
-                return Err(ReadError::Nothing { name, reason });
+                return Err(ReadError::Nothing { name, reason: without_samples(&recording) });
             }
             return Ok(Reading { warnings, ..Reading::default() });
         };
@@ -100,6 +99,35 @@ impl Reader for PerfData {
         let mut warnings = damage(&recording, &name);
         warnings.extend(trace_events::events(&recording, on_event));
         Ok(warnings)
+    }
+}
+
+/// Why there is nothing to show.
+fn without_samples(recording: &Recording) -> String {
+    let events = &recording.events.list;
+    if events.is_empty() {
+        return "there is no event in it".to_owned();
+    }
+    // perf adds a dummy event for the records that are no samples.
+    let names = events.iter().map(|event| event.name.as_str());
+    let names: Vec<&str> = names.filter(|name| !name.starts_with("dummy")).collect();
+    let names = names.join(", ");
+    let mut lost = 0u64;
+    for &(_, place) in &recording.index {
+        let place = Place::from_number(place);
+        let event = &events[place.event()];
+        lost = lost.saturating_add(match event.layout.decode(recording.record_at(place)) {
+            Ok(Record::Lost(record)) => record.count,
+            Ok(Record::LostSamples(record)) => record.count,
+            _ => 0,
+        });
+    }
+    match (lost, recording.damage.first()) {
+        (0, None) => format!("there is no sample of {names} in it"),
+        (0, Some(damage)) => format!("there is no sample of {names} in it: {damage}"),
+        (lost, _) => {
+            format!("there is no sample of {names} in it: {lost} were lost while recording")
+        }
     }
 }
 

@@ -34,6 +34,9 @@ const RECORD_HEADER: usize = 8;
 /// before Linux 5.13 it was always 20.
 const BUILD_ID_SIZE: u16 = 1 << 15;
 
+/// A command line longer than this is cut off: empty words take more room than the file does.
+const MOST_ARGUMENTS: usize = 1 << 14;
+
 /// What is known of an event beside its attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventDescription {
@@ -93,7 +96,7 @@ impl Features {
             number::TOTAL_MEM => self.memory = from.u64().map(|kib| kib.saturating_mul(1024)),
             number::CMDLINE => {
                 from.u32();
-                self.command = std::iter::from_fn(|| from.string()).collect();
+                self.command = std::iter::from_fn(|| from.string()).take(MOST_ARGUMENTS).collect();
             }
             number::EVENT_DESC => self.events = event_descriptions(from, order),
             number::GROUP_DESC => {

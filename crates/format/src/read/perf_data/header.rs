@@ -83,12 +83,15 @@ impl FileHeader {
         let words = [from.u64()?, from.u64()?, from.u64()?, from.u64()?];
         let mut header = Self { order, attrs: Vec::new(), data, features: Vec::new() };
         let attr_size = entry_size.checked_sub(SECTION)?;
+        // The IDs of all events together cannot be more than the file has bytes for: sections that
+        // overlap would make much of little.
+        let mut room = bytes.len();
         for entry in slice(bytes, &attrs).chunks_exact(entry_size) {
             let ids = Fields::new(&entry[attr_size..], order).section()?;
-            header.attrs.push((
-                Attr::parse(&entry[..attr_size], order),
-                words_of(slice(bytes, &ids), order),
-            ));
+            let ids = slice(bytes, &ids);
+            let ids = &ids[..ids.len().min(room)];
+            room -= ids.len();
+            header.attrs.push((Attr::parse(&entry[..attr_size], order), words_of(ids, order)));
         }
         // perf fills in the size when it ends: if it was killed, all that follows is data.
         if header.data.is_empty() && header.data.start < all {

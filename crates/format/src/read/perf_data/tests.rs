@@ -289,11 +289,57 @@ fn a_recording_that_was_killed_has_no_size() {
 }
 
 #[test]
+fn packed_records_that_are_none() {
+    let mut maker = Maker::new(ByteOrder::Little);
+    maker.comm(7, "app", 10);
+    maker.sample(7, 20, 3, &[USER, 0x1000], &[]);
+    // A record of no size, and then zeros without end.
+    let packed =
+        zstd::encode_all([maker.records.concat(), vec![0; 1 << 26]].concat().as_slice(), 1);
+    let packed = maker.bytes().raw(&packed.expect("to memory"));
+    maker.records.clear();
+    maker.record(81, 0, &packed);
+    let (folded, warnings) = fold(&maker.file());
+    assert_eq!(folded, "app;[unknown] 3\n");
+    assert!(warnings[0].contains("what is no record"), "{warnings:?}");
+}
+
+#[test]
+fn ids_that_overlap_are_no_more_than_the_file() {
+    const EVENTS: u64 = 5000;
+    let file = example(ByteOrder::Little).file();
+    // Each event is no more than a section of IDs, and that is the whole file.
+    let (start, size) = (file.len() as u64, 16 * EVENTS);
+    let words = |numbers: &[u64]| Bytes::new(ByteOrder::Little).words(numbers).bytes;
+    let mut hostile = [file, words(&[0, start + size].repeat(EVENTS as usize))].concat();
+    hostile[16..40].copy_from_slice(&words(&[16, start, size]));
+    let header = header::FileHeader::parse(&hostile).expect("a header");
+    let ids: usize = header.attrs.iter().map(|(_, ids)| ids.len()).sum();
+    assert_eq!(header.attrs.len(), EVENTS as usize);
+    assert!(ids <= hostile.len() / 8, "{ids} IDs");
+}
+
+#[test]
 fn nothing_in_it() {
     let mut maker = Maker::new(ByteOrder::Little);
     maker.comm(7, "app", 10);
-    let (_, warnings) = fold(&maker.file());
-    assert_eq!(warnings, ["read x: there is no sample in it"]);
+    let said = |maker: &Maker| fold(&maker.file()).1;
+    assert_eq!(said(&maker), ["read x: there is no sample of cpu-clock in it"]);
+    // A LOST record: of which event, how many, and who and when.
+    let body = maker.bytes().words(&[0, 12]).u32(7).u32(7).words(&[20]);
+    maker.record(2, 0, &body);
+    assert_eq!(
+        said(&maker),
+        ["read x: there is no sample of cpu-clock in it: 12 were lost while recording"]
+    );
+    let file = maker.file();
+    assert_eq!(
+        fold(&file[..240]).1,
+        ["read x: there is no sample of cpu-clock in it: 72 of 312 bytes are missing"]
+    );
+    assert_eq!(fold(&file[..16]).1, ["read x"]);
+    let pipe = maker.pipe();
+    assert_eq!(fold(&pipe[..16]).1, ["read x: there is no event in it"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! `__rel_loc` `Documentation/trace/fprobetrace.rst` and `include/trace/stages/`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use pyrograph_event::ByteOrder;
 
@@ -47,7 +48,7 @@ enum Shape {
     /// The kernel's own `dev_t`: the minor number in the lowest 20 bits.
     Device,
     /// The state of the thread that the scheduler took off the CPU, and what its bits are called.
-    TaskState(Vec<(u64, String)>),
+    TaskState(States),
     /// Elements of this size, in place.
     Array(Element),
     /// A word that tells where the elements are: length and offset of 16 bits each.
@@ -72,6 +73,9 @@ enum Element {
 /// A list longer than this is shown as bytes.
 const LONGEST_LIST: usize = 1024;
 
+/// More than any tracepoint has.
+const MOST_FIELDS: usize = 1024;
+
 impl Tracepoint {
     /// Reads a format:
     ///
@@ -89,12 +93,15 @@ impl Tracepoint {
     /// `long_size` is the size of a `long` in bytes on the machine that it is of.
     pub fn parse(system: &str, text: &str, long_size: u8) -> Option<Self> {
         let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
-        let print = line("print fmt:").unwrap_or_default();
-        let fields = text.lines().filter_map(|line| field(line.trim(), print, long_size));
+        let states = line("print fmt:").and_then(state_names);
+        let fields = text.lines().filter_map(|line| field(line.trim(), states.as_ref(), long_size));
         Some(Self {
             id: line("ID:")?.parse().ok()?,
             name: format!("{system}:{}", line("name:")?),
-            fields: fields.filter(|field| !field.name.starts_with("common_")).collect(),
+            fields: fields
+                .filter(|field| !field.name.starts_with("common_"))
+                .take(MOST_FIELDS)
+                .collect(),
         })
     }
 
@@ -194,8 +201,11 @@ fn task_state(state: u64, names: &[(u64, String)]) -> FieldValue<'static> {
     FieldValue::Text(Cow::Owned(text))
 }
 
-/// Reads the line of a field. `print` is how the tracepoint prints itself.
-fn field(line: &str, print: &str, long_size: u8) -> Option<TracepointField> {
+/// The names of a thread's states, each with its bit.
+type States = Arc<[(u64, String)]>;
+
+/// Reads the line of a field. `states` is what the tracepoint calls those of threads.
+fn field(line: &str, states: Option<&States>, long_size: u8) -> Option<TracepointField> {
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
     let declaration = parts.next()?;
     let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse::<u32>().ok();
@@ -217,7 +227,7 @@ fn field(line: &str, print: &str, long_size: u8) -> Option<TracepointField> {
             }
             None if kind == "dev_t" && size == 4 => Shape::Device,
             None if name == "prev_state" => {
-                state_names(print).map_or(Shape::Number, Shape::TaskState)
+                states.map_or(Shape::Number, |states| Shape::TaskState(states.clone()))
             }
             None => Shape::Number,
         },
@@ -271,7 +281,7 @@ fn element(kind: &str, size: u32, long_size: u8) -> Element {
 /// ```text
 /// … __print_flags(REC->prev_state & …, "|", { 0x00000001, "S" }, { 0x00000002, "D" }, …) : "R", …
 /// ```
-fn state_names(print: &str) -> Option<Vec<(u64, String)>> {
+fn state_names(print: &str) -> Option<States> {
     let flags = print.split_once("__print_flags(")?.1;
     let mut names = Vec::new();
     for entry in flags.split('{').skip(1).map_while(|rest| rest.split_once('}')) {
@@ -286,7 +296,7 @@ fn state_names(print: &str) -> Option<Vec<(u64, String)>> {
             break;
         }
     }
-    (!names.is_empty()).then_some(names)
+    (!names.is_empty()).then(|| names.into())
 }
 
 #[cfg(test)]

@@ -70,13 +70,11 @@ pub fn unpack(bytes: &[u8], order: ByteOrder) -> io::Result<(Mmap, Option<String
                 continue;
             }
         };
-        if let Err(error) = stream.unpack(packed.unwrap_or_default()) {
+        if let Some(reason) = stream.unpack(packed.unwrap_or_default(), order, &mut out)? {
             let at = record.offset;
-            damage = Some(format!("compressed data cannot be unpacked at byte {at}: {error}"));
+            damage = Some(format!("compressed data cannot be unpacked at byte {at}: {reason}"));
             break;
         }
-        out.write_all(stream.whole_records(order))?;
-        stream.drop_whole();
     }
     damage = damage.or_else(|| records.damage());
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -90,9 +88,8 @@ pub fn unpack(bytes: &[u8], order: ByteOrder) -> io::Result<(Mmap, Option<String
 /// The packed bytes of one record go on in the next.
 struct Stream {
     decoder: Decoder<'static>,
-    /// What was unpacked and not written yet: after writing, less than a record.
+    /// What was unpacked and not written yet: less than a record.
     pending: Vec<u8>,
-    whole: usize,
 }
 
 /// How much one record of at most 64 KiB may unpack to.
@@ -100,35 +97,52 @@ const MOST: usize = 1 << 30;
 
 impl Stream {
     fn new() -> io::Result<Self> {
-        Ok(Self { decoder: Decoder::new()?, pending: Vec::new(), whole: 0 })
+        Ok(Self { decoder: Decoder::new()?, pending: Vec::new() })
     }
 
-    fn unpack(&mut self, packed: &[u8]) -> io::Result<()> {
+    /// Unpacks what one record holds and writes the records that are whole by then; what is wrong
+    /// with it, if something is.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    fn unpack(
+        &mut self,
+        packed: &[u8],
+        order: ByteOrder,
+        out: &mut dyn Write,
+    ) -> io::Result<Option<String>> {
         let mut input = InBuffer::around(packed);
         let mut buffer = vec![0; 1 << 17];
-        let before = self.pending.len();
+        let mut unpacked = 0;
         loop {
             let mut output = OutBuffer::around(buffer.as_mut_slice());
-            self.decoder.run(&mut input, &mut output)?;
+            if let Err(error) = self.decoder.run(&mut input, &mut output) {
+                return Ok(Some(error.to_string()));
+            }
             let written = output.pos();
+            unpacked += written;
+            if unpacked > MOST {
+                return Ok(Some("it is more than 1 GiB".to_owned()));
+            }
             self.pending.extend_from_slice(&buffer[..written]);
-            if self.pending.len() - before > MOST {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "more than 1 GiB"));
+            self.write_whole(order, out)?;
+            // A record's size has 16 bits.
+            if self.pending.len() > usize::from(u16::MAX) {
+                return Ok(Some("it holds what is no record".to_owned()));
             }
             if input.pos() == packed.len() && written < buffer.len() {
-                return Ok(());
+                return Ok(None);
             }
         }
     }
 
-    fn whole_records(&mut self, order: ByteOrder) -> &[u8] {
+    fn write_whole(&mut self, order: ByteOrder, out: &mut dyn Write) -> io::Result<()> {
         let mut records = Records::new(&self.pending, order);
         (&mut records).for_each(drop);
-        self.whole = records.offset();
-        &self.pending[..self.whole]
-    }
-
-    fn drop_whole(&mut self) {
-        self.pending.drain(..self.whole);
+        let whole = records.offset();
+        out.write_all(&self.pending[..whole])?;
+        self.pending.drain(..whole);
+        Ok(())
     }
 }
