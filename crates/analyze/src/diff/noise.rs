@@ -363,3 +363,10 @@ impl Bar {
 fn ratio(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { 0.0 }
 }
+
+/// The probability of `after` samples after, or more, of all.
+#[cfg(test)]
+pub(super) fn upper_tail(before: f64, after: f64, share: f64) -> f64 {
+    let many = (before + after) * share.min(1.0 - share) > MANY;
+    Binomial { before, after, many }.upper_tail(share)
+}

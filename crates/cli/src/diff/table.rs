@@ -266,6 +266,10 @@ fn value(diff: &Diff, value: f64) -> String {
 
 /// Text in a cell of a Markdown table that shows as it is.
 fn code(text: &str) -> String {
-    let ticks = if text.contains('`') { "``" } else { "`" };
-    format!("{ticks}{}{ticks}", text.replace('|', "\\|").replace(['\n', '\r'], " "))
+    let text = text.replace('|', "\\|").replace(['\n', '\r'], " ");
+    // Between more backticks than stand in it.
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let ticks = "`".repeat(longest + 1);
+    let room = if longest > 0 { " " } else { "" };
+    format!("{ticks}{room}{text}{room}{ticks}")
 }

@@ -118,10 +118,10 @@
 
   // Dashed boxes where a stack stands that is not on this side, by the rule of diff.rs.
   var absent = [];
+  var boxes = root.querySelector(".absent");
   var drawFrames = drawText;
   drawText = function () {
     drawFrames();
-    var path = root.querySelector(".absent");
     var d = "";
     absent = [];
     var there = views[other(view)];
@@ -136,8 +136,8 @@
       d += "M" + x.toFixed(1) + " " + (rowTop(depths[i]) + 0.5) + "h6v" + (rowHeight - 2) + "h-6z";
       absent.push({ frame: i, x: x });
     }
-    path.setAttribute("d", d);
-    textLayer.insertBefore(path, textLayer.children[1] || null);
+    boxes.setAttribute("d", d);
+    textLayer.insertBefore(boxes, textLayer.children[1] || null);
   };
   var pointedFrame = pointed;
   pointed = function (event) {

@@ -1,0 +1,223 @@
+//! `pyrograph diff` as people and continuous integration call it.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+
+struct Done {
+    out: String,
+    err: String,
+    code: Option<i32>,
+}
+
+fn diff(directory: &Path, arguments: &[&str]) -> Done {
+    let output = Command::cargo_bin("pyrograph")
+        .expect("the binary is built")
+        .current_dir(directory)
+        .arg("diff")
+        .args(arguments)
+        .output()
+        .expect("the binary runs");
+    Done {
+        out: String::from_utf8(output.stdout).expect("UTF-8"),
+        err: String::from_utf8(output.stderr).expect("UTF-8"),
+        code: output.status.code(),
+    }
+}
+
+/// A folder with these files.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a directory for the test");
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).expect("it can be written");
+    }
+    folder
+}
+
+const BEFORE: &str = "main;parse 4000\nmain;render 5900\nmain;old 100\n";
+const AFTER: &str = "main;parse 5500\nmain;render 5920\nmain;new 100\n";
+
+fn two() -> tempfile::TempDir {
+    folder(&[("a.folded", BEFORE), ("b.folded", AFTER)])
+}
+
+#[test]
+fn a_table_says_what_changed_beyond_noise() {
+    let folder = two();
+    let done = diff(folder.path(), &["--absolute", "a.folded", "b.folded"]);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+    let functions: Vec<&str> =
+        done.out.lines().skip(5).filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(functions, ["all", "main", "parse", "new", "old"]);
+    assert!(done.out.starts_with("before: a.folded, 10,000 samples\nafter: b.folded, 11,520"));
+    assert!(!done.out.contains("render"), "20 samples of 5,900 are noise: {}", done.out);
+    let same = diff(folder.path(), &["a.folded", "a.folded"]);
+    assert!(same.out.contains("nothing changed beyond noise, of 3 functions"), "{}", same.out);
+}
+
+#[test]
+fn two_columns_are_those_of_the_established_script() {
+    let folder = folder(&[
+        ("a", "main;a 10\nmain;b 0x1f 7\nmain;0x7f12ab;c+0xFF 3\nmain;gone 1\n"),
+        ("b", "main;a 21\nmain;b 0x2f 14\nmain;0x7f99;c+0xAA 6\nnew 1.5\nmain;a 2\n"),
+    ]);
+    let of = |arguments: &[&str]| diff(folder.path(), arguments).out;
+    // As difffolded.pl prints it for this input, but sorted.
+    assert_eq!(
+        of(&["--folded", "a", "b"]),
+        "main;0x7f12ab;c+0xFF 3.0 0.0\nmain;0x7f99;c+0xAA 0.0 6.0\nmain;a 10.0 23.0\n\
+         main;b 0x1f 7.0 0.0\nmain;b 0x2f 0.0 14.0\nmain;gone 1.0 0.0\nnew 0.0 1.5\n"
+            .replace(".0", "")
+    );
+    assert_eq!(
+        of(&["--folded", "-s", "a", "b"]),
+        "main;0x...;c+0x... 3 6\nmain;a 10 23\nmain;b 0x... 7 14\nmain;gone 1 0\nnew 0 1.5\n"
+    );
+    // Times 44.5 / 21, cut to whole numbers.
+    assert_eq!(
+        of(&["-n", "--folded", "-s", "a", "b"]),
+        "main;0x...;c+0x... 6 6\nmain;a 21 23\nmain;b 0x... 14 14\nmain;gone 2 0\nnew 0 1.5\n"
+    );
+    let written = diff(folder.path(), &["-ns", "a", "b", "-o", "c.folded"]);
+    assert_eq!((written.code, written.out.as_str()), (Some(0), ""));
+    let two = std::fs::read_to_string(folder.path().join("c.folded")).expect("it is written");
+    assert!(two.contains("main;a 21 23\n"));
+    // What it writes, it reads.
+    let again = diff(folder.path(), &["c.folded"]);
+    assert!(again.out.starts_with("before: first count of c.folded, 45 samples"), "{}", again.out);
+}
+
+#[test]
+fn continuous_integration_fails_over_a_regression_and_nothing_else() {
+    let folder = two();
+    let run = |more: &[&str]| diff(folder.path(), &[&["a.folded", "b.folded"], more].concat());
+    let failed = run(&["--fail-over", "2%", "--absolute"]);
+    assert_eq!(failed.code, Some(1));
+    assert!(failed.out.contains("parse"), "{}", failed.out);
+    assert!(!failed.out.contains("new"), "1 % is allowed: {}", failed.out);
+    assert_eq!(run(&["--fail-over", "20%", "--absolute"]).code, Some(0));
+    // By share: everything else has less of the whole.
+    let shares = run(&["--fail-over", "5%"]);
+    assert!(shares.code == Some(1) && shares.out.contains("+7.74 pp"), "{}", shares.out);
+    let noise = diff(folder.path(), &["--fail-over", "0%", "a.folded", "a.folded"]);
+    assert_eq!((noise.code, noise.err.as_str()), (Some(0), ""));
+
+    for wrong in
+        [&["--fail-over", "2%", "a.folded", "missing"][..], &["--fail-over", "x", "a", "b"]]
+    {
+        assert_eq!(diff(folder.path(), wrong).code, Some(2), "{wrong:?}");
+    }
+    assert_eq!(diff(folder.path(), &["a.folded", "missing"]).code, Some(1));
+}
+
+#[test]
+fn tables_are_text_markdown_or_json() {
+    let folder = folder(&[
+        ("a.folded", "main;x|y` 1000\nmain;z 1000\n"),
+        ("b.folded", "main;x|y` 2000\nmain;z 1000\n"),
+    ]);
+    let run = |form: &str| diff(folder.path(), &[form, "--absolute", "a.folded", "b.folded"]).out;
+    let markdown = run("--markdown");
+    assert!(markdown.contains("\n|---:|---:|---:|---:|---:|---|\n"), "{markdown}");
+    assert!(markdown.contains("| +1,000 | "), "{markdown}");
+    assert!(markdown.contains("| `` x\\|y` `` |"), "{markdown}");
+    let json: serde_json::Value = serde_json::from_str(&run("--json")).expect("JSON");
+    assert_eq!(json["functions"][2]["function"], "x|y`");
+    assert_eq!(json["functions"][2]["before"]["value"], 1000.0);
+    assert_eq!(json["functions"][2]["is"], "more");
+    assert_eq!(json["after"]["samples"], 3000.0);
+    assert_eq!(json["regressed"], serde_json::Value::Null);
+    // By the file's ending, and several at once.
+    let outputs = ["-o", "t.md", "-o", "t.json", "-o", "t.txt", "-o", "t.svg"];
+    let all = [&outputs[..], &["--absolute", "a.folded", "b.folded"]].concat();
+    assert_eq!(diff(folder.path(), &all).out, "");
+    let read = |name| std::fs::read_to_string(folder.path().join(name)).expect("it is written");
+    assert_eq!(read("t.md"), markdown);
+    assert!(read("t.svg").contains("+1,000 samples, +16.67 points; 95% between +"));
+}
+
+#[test]
+fn several_runs_a_side_are_compared_by_how_much_they_differ() {
+    // `part` takes 30 % to 50 % in any run; `slow` twice as much after.
+    let run =
+        |part: u32, slow: u32| format!("main;part {part}\nmain;slow {slow}\nmain;rest 3000\n");
+    let runs = [(3000, 1000), (5000, 1050), (4000, 960), (3600, 2000), (5200, 2040), (3100, 1930)];
+    let files: Vec<(String, String)> = runs
+        .iter()
+        .enumerate()
+        .map(|(n, (part, slow))| (format!("{n}.folded"), run(*part, *slow)))
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(n, t)| (&n[..], &t[..])).collect();
+    let folder = folder(&files);
+    let single = diff(folder.path(), &["--absolute", "0.folded", "3.folded"]).out;
+    assert!(single.contains("part"), "one run does not know how much they differ: {single}");
+    let before = ["--absolute", "--before", "0.folded", "1.folded", "2.folded"];
+    let after = ["--after", "3.folded", "4.folded", "5.folded"];
+    let several = diff(folder.path(), &[&before[..], &after[..]].concat());
+    assert_eq!(several.code, Some(0), "{}", several.err);
+    assert!(several.out.contains("before: 0.folded … 2.folded (3 runs)"), "{}", several.out);
+    assert!(several.out.contains("  slow\n"), "{}", several.out);
+    assert!(!several.out.contains("  part\n"), "{}", several.out);
+}
+
+#[test]
+fn what_cannot_be_compared_is_said() {
+    let folder = folder(&[
+        ("a", "main 1\n"),
+        ("two", "main 1 2\n"),
+        ("none", "# nothing\nmain 0\n"),
+        (
+            "cycles",
+            "app 1 1.0:  250000 cycles:\n\t    401000 main+0x1 (/bin/app)\n\n\
+             app 1 1.1:  250000 cycles:\n\t    401000 main+0x1 (/bin/app)\n\n",
+        ),
+    ]);
+    let run = |arguments: &[&str]| diff(folder.path(), arguments);
+    for (arguments, expect) in [
+        (&["a"][..], "a has one count a stack: name a profile to compare it with"),
+        (&["a", "two"], "two has two counts a stack: it is a comparison already"),
+        (&["a", "cycles"], "one counts samples (count), another cycles (count)"),
+        (&["none", "none"], "the samples of both sides add up to 0"),
+        (&["-n", "a", "a"], "--normalize is for folded output"),
+        (&["a", "a", "-o", "x.doc"], "unknown format"),
+    ] {
+        let done = run(arguments);
+        assert_eq!(done.code, Some(1), "{arguments:?}");
+        assert!(done.err.contains(expect), "{arguments:?}: {}", done.err);
+    }
+    assert_eq!(run(&[]).code, Some(2));
+    assert_eq!(run(&["--before", "a"]).code, Some(2));
+    assert_eq!(run(&["a", "a", "--confidence", "100"]).code, Some(2));
+    let picture = run(&["none", "none", "--svg"]);
+    assert!(picture.out.contains("there is nothing to compare"), "{}", picture.out);
+    let one_side = run(&["none", "a", "--svg"]);
+    assert_eq!(one_side.code, Some(0));
+    assert!(one_side.err.contains("there are no samples before"), "{}", one_side.err);
+    assert!(one_side.out.contains("<title>main\nafter 1 sample, 100.00%\nbefore 0 samples, 0.00%"));
+}
+
+#[test]
+fn the_same_input_gives_the_same_picture() {
+    let folder = two();
+    let options = ["--svg", "--colors", "orange-blue", "--change", "self", "--inverted"];
+    let picture = || diff(folder.path(), &[&options[..], &["a.folded", "b.folded"]].concat()).out;
+    let first = picture();
+    assert_eq!(first, picture());
+    for part in [
+        "<title>new\nafter 100 samples, 0.87%\nbefore 0 samples, 0.00%\nself after 100 samples, 0.87%",
+        "new, beyond noise</title>",
+        "gone, beyond noise</title>",
+        "less, beyond noise</title>",
+        "more, beyond noise</title>",
+        "data-other=\"M",
+        "data-view=\"after\"",
+        ">same, or within noise</text>",
+        "before: a.folded, after: b.folded",
+    ] {
+        assert!(first.contains(part), "{part} in {first}");
+    }
+    let embedded = diff(folder.path(), &["--svg", "--embed", "a.folded", "b.folded"]).out;
+    assert!(!embedded.contains("<script") && embedded.starts_with("<svg"));
+    let before = diff(folder.path(), &["--svg", "--view", "before", "a.folded", "b.folded"]).out;
+    assert!(before.contains("widths: before; "));
+}
