@@ -1,7 +1,10 @@
 // What the test and the measurement share: the binary's pictures, a server for pages, a browser.
 
 import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -14,6 +17,20 @@ export function draw(folded, ...options) {
   return execFileSync(BINARY, ["flamegraph", ...options], {
     input: folded, encoding: "utf8", maxBuffer: 1 << 30,
   });
+}
+
+/** The comparison of two texts of folded stacks. */
+export function drawDiff(before, after, ...options) {
+  const folder = mkdtempSync(join(tmpdir(), "pyrograph-diff-"));
+  try {
+    const files = [[join(folder, "before"), before], [join(folder, "after"), after]];
+    files.forEach(([path, text]) => writeFileSync(path, text));
+    return execFileSync(BINARY, ["diff", "--svg", ...files.map(([path]) => path), ...options], {
+      encoding: "utf8", maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"],
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 /** A browser that stays off the network. */

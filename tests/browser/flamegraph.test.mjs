@@ -7,7 +7,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { draw, launch, serve } from "./browser.mjs";
+import { draw, drawDiff, launch, serve } from "./browser.mjs";
 
 const FOLDED = `app;main;parse;read;vfs_read_[k] 20
 app;main;parse;read;vfs_read_[k];ext4_read_[k] 30
@@ -39,6 +39,11 @@ before(async () => {
     "/fixed.svg": draw(FOLDED, "--width", "700"),
     "/inverted.svg": draw(FOLDED, "--inverted", "--nametype", "Function:"),
     "/compare.svg": draw("main;a 10 5\nmain;b 5 20\n"),
+    "/diff.svg": drawDiff(
+      "main;parse 4000\nmain;render 6000\nmain;slow;scalar 1000\n",
+      "main;parse 5500\nmain;render 5000\nmain;fast;simd 800\n",
+    ),
+    "/one-sided.svg": drawDiff("main 0\n", "main 5\n"),
     "/img.html": page('<img id="graph" src="/graph.svg">'),
     "/object.html": page('<object id="graph" data="/graph.svg" width="900" height="220"></object>'),
     "/inline.html": page(svg + other + svg),
@@ -87,6 +92,8 @@ async function place(tab, name, nth = 0) {
   return [box.x + box.width / 2, box.y + box.height / 2];
 }
 
+/** The text on frames, sorted. */
+const texts = async (tab) => (await tab.locator("g.text text").allTextContents()).sort();
 const clickOn = async (tab, name, nth) => tab.mouse.click(...(await place(tab, name, nth)));
 const status = (tab) => tab.locator("[role=status]").first().textContent();
 const tip = (tab) => tab.locator("foreignObject").last().locator("div div").last()
@@ -418,5 +425,45 @@ test("a differential graph's details say what was before", async () => {
     await tip(tab),
     "b\n20 samples, 80.00%; before 5 samples, 33.33%; self +60.00% of all",
   );
+  await close(tab);
+});
+
+test("a comparison shows both sides: widths by key, button and address; what is gone has a box", async () => {
+  const tab = await open("/diff.svg");
+  assert.deepEqual(await texts(tab), ["all", "main", "parse", "render", "fast", "simd"].sort());
+  await tab.mouse.move(...(await place(tab, "parse")));
+  assert.match(await tip(tab), /^parse\nafter 5,500 samples, 48.67% of all\nbefore 4,000 samples, 36.36%\n\+1,500 samples, \+12.31 points; 95% between \+1\d\.\d\d and \+1\d\.\d\d points\nmore, beyond noise$/);
+  // The box that stands in for what is gone.
+  const box = await tab.locator(".absent").boundingBox();
+  await tab.mouse.move(box.x + 3, box.y + box.height / 2);
+  assert.match(await tip(tab), /^slow\nafter 0 samples, 0.00%.*\nbefore 1,000 samples, 9.09%[^]*gone, beyond noise$/);
+  await tab.keyboard.press("b");
+  assert.deepEqual(await texts(tab), ["all", "main", "parse", "render", "slow", "scalar"].sort());
+  assert.match(await tab.locator(".notice").textContent(), /^widths: before; /);
+  assert.equal(await hash(tab), "#view=before");
+  await tab.mouse.move(...(await place(tab, "parse")));
+  assert.match(await tip(tab), /^parse\nbefore 4,000 samples, 36.36% of all\nafter 5,500 samples/);
+  // Zoomed to what is gone, the side after shows its caller.
+  await clickOn(tab, "slow");
+  assert.match(await status(tab), /^slow: 9.09% of all/);
+  await tab.getByRole("button", { name: "Before" }).click();
+  assert.match(await status(tab), /^main: /);
+  assert.ok(await place(tab, "fast"));
+  await tab.keyboard.press("b");
+  await tab.keyboard.press("b");
+  await tab.locator("input").fill("simd");
+  assert.match(await status(tab), /^1 frame, 7.08% of all/);
+  await close(tab);
+
+  const linked = await open("/diff.svg#view=before");
+  assert.ok(await place(linked, "slow"));
+  await close(linked);
+});
+
+test("a comparison with nothing on one side opens, and turns to it", async () => {
+  const tab = await open("/one-sided.svg");
+  await tab.keyboard.press("b");
+  await tab.keyboard.press("b");
+  assert.deepEqual(await texts(tab), ["all", "main"]);
   await close(tab);
 });

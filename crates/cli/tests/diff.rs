@@ -84,7 +84,7 @@ fn two_columns_are_those_of_the_established_script() {
     assert!(two.contains("main;a 21 23\n"));
     // What it writes, it reads.
     let again = diff(folder.path(), &["c.folded"]);
-    assert!(again.out.starts_with("before: first count of c.folded, 45 samples"), "{}", again.out);
+    assert!(again.out.starts_with("before: first count of c.folded, 43 samples"), "{}", again.out);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn the_same_input_gives_the_same_picture() {
         "more, beyond noise</title>",
         "data-other=\"M",
         "data-view=\"after\"",
-        ">same, or within noise</text>",
+        ">same or noise</text>",
         "before: a.folded, after: b.folded",
     ] {
         assert!(first.contains(part), "{part} in {first}");

@@ -145,11 +145,7 @@ impl<'a> Table<'a> {
     /// What was compared, and what came of it.
     fn head(&self) -> Vec<String> {
         let diff = self.diff;
-        let side = |side: &Side| {
-            let runs =
-                if side.runs > 1 { format!(" in {} runs", side.runs) } else { String::new() };
-            format!("{}{runs}", counted(side.samples.round() as u64, "sample"))
-        };
+        let side = |side: &Side| counted(side.samples.round() as u64, "sample");
         let confidence = 100.0 * diff.options.confidence;
         let family = &diff.functions_family;
         let what = if by_values(diff) { "values" } else { "shares of the whole" };

@@ -91,16 +91,12 @@ impl<'a> Details<'a> {
         let graph = self.graph;
         if graph.family.changed == 0 {
             out.push_str(&format!("{} confidence", percent(graph.options.confidence)));
-            return;
-        }
-        out.push_str("full colour at ");
-        if by_values(graph) {
-            self.signed(out, graph.largest);
+        } else if by_values(graph) {
+            out.push_str("full colour ±");
+            self.values.write(out, graph.largest.round() as u64);
         } else {
-            out.push_str(&format!("{} points", signed(100.0 * graph.largest)));
+            out.push_str(&format!("full colour ±{:.2} points", 100.0 * graph.largest));
         }
-        // Both ways.
-        *out = out.replace("full colour at +", "full colour at ±");
     }
 
     fn value(&self, out: &mut String, sum: u64, side: &Side) {

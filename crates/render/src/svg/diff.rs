@@ -150,8 +150,8 @@ impl<'a> Picture<'a> {
         let sign = if self.options.negate { -1.0 } else { 1.0 };
         let paint = |share: f64| self.style.colors.paint(share * sign);
         let hatched = |share: f64| Paint { hatched: true, ..paint(share) };
-        let mut legend = vec![(paint(-1.0), "less"), (paint(0.0), "same, or within noise")];
-        legend.push((paint(1.0), "more than before"));
+        let mut legend = vec![(paint(-1.0), "less"), (paint(0.0), "same or noise")];
+        legend.push((paint(1.0), "more"));
         let any = |absent: fn(&DiffFrame) -> bool| {
             let shown = |frame: &DiffFrame| frame.verdict != Verdict::Noise && absent(frame);
             self.graph.frames.iter().any(shown)
@@ -174,7 +174,7 @@ impl<'a> Picture<'a> {
         };
         let mut text = format!("widths: {}; ", self.style.view.name());
         write_integer(&mut text, graph.family.changed as u64);
-        text.push_str(&format!(" frames changed{of} beyond noise, "));
+        text.push_str(&format!(" frames changed{of}; "));
         self.details.largest(&mut text);
         if graph.narrow > 0 {
             text.push_str("; ");
@@ -198,7 +198,13 @@ impl<'a> Picture<'a> {
         ));
     }
 
+    /// Where a frame stands on the side that is shown, and on the other.
     fn sides(&self, frame: &DiffFrame) -> (Span, Span) {
+        if frame.depth == 0 {
+            // The whole is what is zoomed out to: never less than the picture.
+            let (here, there) = self.widths();
+            return (Span { start: 0, value: here }, Span { start: 0, value: there });
+        }
         match self.style.view {
             View::Before => (frame.before, frame.after),
             View::After => (frame.after, frame.before),

@@ -1,5 +1,6 @@
 //! What stands around the frames: the root element, style, heading and footer.
 
+use super::diff::stripes;
 use super::number;
 use crate::palette::Paint;
 use crate::text::{Metrics, escape};
@@ -211,7 +212,12 @@ impl<'a> Page<'a> {
             }
         }
         for (index, (paint, _)) in legend.iter().enumerate() {
-            out.push_str(&format!(".{id} .l{index}{{fill:{}}}\n", paint.dark));
+            let fill = if paint.hatched {
+                format!("url(#{id}-l{index}d)")
+            } else {
+                paint.dark.to_string()
+            };
+            out.push_str(&format!(".{id} .l{index}{{fill:{fill}}}\n"));
         }
         if inks_differ {
             out.push_str(&format!(".{id} .text{{fill:#fff}}\n"));
@@ -288,9 +294,16 @@ impl<'a> Page<'a> {
         if !footer.legend.is_empty() {
             out.push_str("<g class=\"legend\">\n");
             for (index, (paint, label)) in footer.legend.iter().enumerate() {
+                let id = format!("{}-l{index}", self.id);
+                let mut fill = paint.light.to_string();
+                if paint.hatched {
+                    out.push_str(&stripes(&id, "", paint.light, "rotate(45)"));
+                    out.push_str(&stripes(&format!("{id}d"), "", paint.dark, "rotate(45)"));
+                    fill = format!("url(#{id})");
+                }
                 out.push_str(&format!(
-                    "<rect class=\"l{index}\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\" x=\"",
-                    paint.light
+                    "<rect class=\"l{index}\" width=\"12\" height=\"12\" rx=\"2\" \
+                     fill=\"{fill}\" x=\""
                 ));
                 number(out, x);
                 out.push_str("\" y=\"");

@@ -93,6 +93,10 @@
     }, "Before");
     controls.line.insertBefore(controls.view, controls.out);
     controls.view.addEventListener("click", toggleView);
+    // What is pressed on a control goes no further.
+    controls.view.addEventListener("keydown", function (event) {
+      if (event.key === "b") { toggleView(); }
+    });
   };
   var onOtherKey = onKey;
   onKey = function (event) {
