@@ -1,6 +1,7 @@
-"""What makes folded stacks of a perf.data file, measured: `compare.py [TITLE FILE [scaling|inlined]]`
-prints a table; without a file, what the machine and the programs are. For `../perf-data.sh`, which
-sets what is read from the environment."""
+"""What makes folded stacks of a perf.data file, measured: `compare.py [TITLE FILE [more]]`
+prints a table, with `more` also of what may take minutes and how much faster two CPUs are than one;
+without a file, what the machine and the programs are. For `../perf-data.sh`, which sets what is read
+from the environment."""
 
 import datetime
 import os
@@ -33,7 +34,7 @@ def describe():
     print(f"{datetime.date.today()}: {machine}; {', '.join(versions)}; load {os.getloadavg()[0]:.0f}")
 
 
-def paths(file, kind):
+def paths(file, more):
     """Name, command, and the CPUs it may use, of everything to measure."""
     found = [
         ("pyrograph", f"'{PYROGRAPH}' fold '{file}'", None),
@@ -42,7 +43,7 @@ def paths(file, kind):
     ]
     if INFERNO:
         collapse = f"| '{INFERNO}' --quiet"
-        if kind == "inlined":
+        if more:
             found.append(("perf script, inferno", f"perf script -i '{file}' {collapse}", None))
         command = f"perf script --no-inline -i '{file}' {collapse}"
         found.append(("perf script --no-inline, inferno", command, None))
@@ -92,10 +93,10 @@ def measure(name, command, cpus):
     return used.ru_utime + used.ru_stime, wall, used.ru_maxrss, beyond
 
 
-def table(file, kind):
+def table(file, more):
     best = {}
     for _ in range(RUNS):
-        for path in paths(file, kind):
+        for path in paths(file, more):
             run = measure(*path)
             best[path[0]] = tuple(map(min, best.get(path[0], run), run))
     print("| path                                   | CPU s   | wall s  | RSS MiB | beyond |")
@@ -120,9 +121,9 @@ def scaling(file):
 if len(sys.argv) == 1:
     describe()
 else:
-    title, file, kind = (sys.argv[1:] + [""])[:3]
+    title, file, *more = sys.argv[1:]
     samples = re.search(r"samples +([\d,]*\d)", output(f"'{PYROGRAPH}' info '{file}'"))
     print(f"\n{title}: {os.path.getsize(file) / 1e6:,.0f} MB, {samples[1]} samples\n")
-    table(file, kind)
-    if kind == "scaling":
+    table(file, more)
+    if more:
         scaling(file)
