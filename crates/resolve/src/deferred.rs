@@ -29,8 +29,8 @@ pub trait SampleSource: Sync {
     /// read.
     fn sample(&self, place: u64) -> Option<(Sample<'_>, Extra<'_>)>;
 
-    /// Called when no sample will be asked for any more: memory can go that only they need, before
-    /// symbols need theirs.
+    /// Called when no sample will be asked for any more: memory can go that only they need, while
+    /// symbols begin to need theirs.
     fn used_up(&self) {}
 }
 
@@ -156,9 +156,13 @@ impl<F: Files> Resolver<F> {
                 .collect();
             (parts, fed)
         });
-        source.used_up();
-        let (raw, stats) = join(parts, keep_time);
-        (self.finish_with(raw, &stats), fed)
+        // To unmap a gigabyte takes as long as to name its addresses.
+        let resolved = std::thread::scope(|scope| {
+            scope.spawn(|| source.used_up());
+            let (raw, stats) = join(parts, keep_time);
+            self.finish_with(raw, &stats)
+        });
+        (resolved, fed)
     }
 }
 
