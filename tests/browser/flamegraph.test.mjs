@@ -38,6 +38,7 @@ before(async () => {
     "/graph.svg": svg,
     "/fixed.svg": draw(FOLDED, "--width", "700"),
     "/inverted.svg": draw(FOLDED, "--inverted", "--nametype", "Function:"),
+    "/filtered.svg": draw(FOLDED, "--focus", "parse"),
     "/compare.svg": draw("main;a 10 5\nmain;b 5 20\n"),
     "/diff.svg": drawDiff(
       "main;parse 4000\nmain;render 6000\nmain;slow;scalar 1000\n",
@@ -210,6 +211,18 @@ test("search counts what matched, nested frames once, of all and of the zoomed f
   assert.equal(await box.getAttribute("aria-invalid"), "true");
   await box.fill("");
   assert.equal(await tab.locator("path.hit").count(), 0);
+  await close(tab);
+});
+
+test("what filters left has percentages of the whole input", async () => {
+  const tab = await open("/filtered.svg");
+  await tab.mouse.move(...(await place(tab, "decode")));
+  assert.equal(await tip(tab), "decode\n20 samples, 20.00% of the whole input");
+  await tab.keyboard.press("Control+f");
+  await tab.keyboard.type("read");
+  assert.equal(await status(tab), "4 frames, 55.00% of the whole input");
+  await clickOn(tab, "decode");
+  assert.match(await status(tab), /^4 frames, 55.00% of the whole input, 25.00% of the zoomed/);
   await close(tab);
 });
 

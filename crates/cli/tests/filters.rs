@@ -149,3 +149,12 @@ fn folded_text_and_what_it_was_made_from_are_filtered_alike() {
         assert_eq!(fold(&filter, SCRIPT).0, fold(&filter, &folded).0, "{filter:?}");
     }
 }
+
+#[test]
+fn sums_without_room_are_said_to_be_too_low() {
+    let (out, err, code) = fold(&[], "a;b 18446744073709551615\na;c 5\n");
+    assert_eq!((out.as_str(), code), ("a;b 18446744073709551615\na;c 5\n", Some(0)));
+    let expect = "pyrograph: the samples add up to more than 2^64: sums are too low, and so are \
+                  percentages\n";
+    assert_eq!(err, expect);
+}
