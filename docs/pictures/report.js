@@ -8,7 +8,7 @@ function rows(seed) {
   let state = seed;
   for (let i = 0; i < 6000; i++) {
     state = (Math.imul(state, 1103515245) + 12345) >>> 0;
-    made.push({ id: state % 500, name: "item " + (state % 977), price: (state >>> 8) % 10000 });
+    made.push({ id: state % 150, name: "item " + (state % 977), price: (state >>> 8) % 10000 });
   }
   return made;
 }
@@ -36,5 +36,5 @@ function report(seed) {
   return write(sortRows(after ? uniqueBySet(list) : uniqueBySearch(list))).length;
 }
 let sum = 0;
-for (let seed = 1; seed <= 250; seed++) { sum += report(seed); }
+for (let seed = 1; seed <= 1200; seed++) { sum += report(seed); }
 console.log(sum);

@@ -109,8 +109,13 @@ mod tests {
     fn a_period_that_divides_all_values_is_a_sample() {
         let time = ValueType::new("cpu-clock", "ns");
         let rows: [&[u64]; 2] = [&[20_202_020], &[30_303_030]];
-        check(&[time.clone()], &rows, None, (10_101_010.0, SampleBasis::Counted));
-        check(&[time.clone()], &rows, Some(5_000_000.0), (5_000_000.0, SampleBasis::Given));
+        check(std::slice::from_ref(&time), &rows, None, (10_101_010.0, SampleBasis::Counted));
+        check(
+            std::slice::from_ref(&time),
+            &rows,
+            Some(5_000_000.0),
+            (5_000_000.0, SampleBasis::Given),
+        );
         // (7² + 1²) / 8
         check(&[time], &[&[7], &[1]], None, (6.25, SampleBasis::Spread));
     }

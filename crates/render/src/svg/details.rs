@@ -116,9 +116,9 @@ impl<'a> Details<'a> {
 /// With a sign, and two digits or what it takes to see one.
 fn signed(value: f64) -> String {
     let digits = match value.abs() {
-        v if v >= 0.095 || v < 0.00005 => 2,
-        v if v >= 0.0095 => 3,
-        _ => 4,
+        0.00005..0.0095 => 4,
+        0.0095..0.095 => 3,
+        _ => 2,
     };
     // No negative zero.
     format!("{:+.digits$}", value + 0.0)
