@@ -13,6 +13,7 @@ mod dropped;
 mod dtrace;
 mod eu_stack;
 mod faulthandler;
+mod firefox;
 mod folded;
 mod ftrace;
 mod gdb;
@@ -45,14 +46,17 @@ mod wpa;
 mod xctrace;
 mod xdebug;
 
+pub(crate) use firefox::{
+    EXTRA as FIREFOX_EXTRA, EXTRA_NO_TIMES, EXTRA_VALUE, UNKNOWN_THREAD as FIREFOX_UNKNOWN_THREAD,
+};
 pub use perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
 pub(crate) use perf_script::{hex_offset_dropped, is_java, module_kind, parse_frame, tidy_name};
 use pyrograph_profile::Profile;
 use pyrograph_resolve::SymbolOptions;
-pub(crate) use text::Lines;
 pub(crate) use speedscope::SEPARATOR as SPEEDSCOPE_SEPARATOR;
+pub(crate) use text::Lines;
 
 use crate::warnings::{WarningKind, Warnings};
 use crate::{Head, Input, TraceEvent, detect};
@@ -130,6 +134,7 @@ pub static READERS: &[&dyn Reader] = &[
     &perf_data::PerfData,
     &pprof::Pprof,
     &speedscope::Speedscope,
+    &firefox::Firefox,
     // Text of Linux and its kernel.
     &bpftrace::Bpftrace,
     &perf_report::PerfReport,

@@ -1,5 +1,6 @@
 //! Writers: one file a format.
 
+mod firefox;
 mod folded;
 mod holds;
 mod json;
@@ -58,7 +59,8 @@ pub struct WriteOptions {
 }
 
 /// Every format that can be written.
-pub static WRITERS: &[&dyn Writer] = &[&folded::Folded, &pprof::Pprof, &speedscope::Speedscope];
+pub static WRITERS: &[&dyn Writer] =
+    &[&folded::Folded, &pprof::Pprof, &speedscope::Speedscope, &firefox::Firefox];
 
 /// The format that a file of this name has, by its ending; the longest ending that fits tells.
 pub fn writer_for(file_name: &str) -> Option<&'static dyn Writer> {

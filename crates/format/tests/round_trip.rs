@@ -32,6 +32,8 @@ const MODULES: &[(&str, FrameKind)] = &[
     ("/usr/lib/lib x.so", FrameKind::User),
     ("[kernel.kallsyms]", FrameKind::Kernel),
     ("/tmp/perf-12.map", FrameKind::Jit),
+    ("/src/script.py", FrameKind::Interpreted),
+    ("/src/remarks", FrameKind::Marker),
 ];
 
 #[derive(Clone, Debug)]
@@ -82,12 +84,18 @@ fn row() -> impl Strategy<Value = Row> {
     );
     let stack = prop::collection::vec(call(), 1..6);
     let values = (1..1_000_000u64, 1..1_000_000u64).prop_map(|(a, b)| [a, b]);
-    (stack, thread, prop::option::of(0..4u32), prop::option::of(0..1u64 << 50), values)
+    (stack, thread, prop::option::of(0..4u32), (0..1u64 << 50).prop_map(Some), values)
         .prop_map(|(stack, thread, cpu, time, values)| Row { stack, thread, cpu, time, values })
 }
 
 fn any_profile() -> impl Strategy<Value = (Vec<Row>, u8, u8)> {
-    (prop::collection::vec(row(), 1..12), 1u8..=2, 0u8..3)
+    let rows =
+        (prop::collection::vec(row(), 1..12), any::<bool>()).prop_map(|(mut rows, times)| {
+            // All samples have a time, or none.
+            rows.iter_mut().for_each(|row| row.time = row.time.filter(|_| times));
+            rows
+        });
+    (rows, 1u8..=2, 0u8..3)
 }
 
 /// The profile of these rows, cut down to what `holds` has room for.
@@ -100,12 +108,15 @@ fn profile(rows: &[Row], columns: usize, decimals: u8, holds: Holds) -> Profile 
         profile.value_types[columns - 1].unit = "count".to_owned();
     }
     profile.shown = columns - 1;
-    if holds.about {
+    if holds.start {
+        profile.about.start = Some(1_700_000_000_000_000_000);
+    }
+    if holds.comments {
         profile.about = About {
-            start: Some(1_700_000_000_000_000_000),
             duration: Some(5_000_000_000),
             period: Some((ValueType::new("cpu", "ns"), 1_000_000)),
             comments: vec!["a remark".to_owned()],
+            ..profile.about
         };
     }
     for row in rows {
@@ -143,7 +154,8 @@ fn stack(profile: &mut Profile, calls: &[Call], holds: Holds) -> StackId {
         let module = if holds.modules { module } else { "" };
         let kind = match kind {
             FrameKind::Kernel if holds.kernel => kind,
-            FrameKind::Jit if holds.kernel => kind,
+            FrameKind::Jit if holds.modules || holds.kinds => kind,
+            _ if holds.kinds => kind,
             _ => FrameKind::User,
         };
         let mut function = call.function.clone();
@@ -250,7 +262,7 @@ fn formats() -> impl Iterator<Item = (&'static dyn Writer, &'static dyn Reader)>
 #[test]
 fn there_is_something_to_test() {
     let names: Vec<_> = formats().map(|(writer, _)| writer.name()).collect();
-    assert!(names.starts_with(&["pprof", "speedscope"]), "{names:?}");
+    assert!(names.starts_with(&["pprof", "speedscope", "firefox"]), "{names:?}");
 }
 
 proptest! {
@@ -271,9 +283,7 @@ proptest! {
             };
             prop_assert_eq!(types(&before), types(&after), "{}", writer.name());
             prop_assert_eq!(before.shown, after.shown, "{}", writer.name());
-            if holds.about {
-                prop_assert_eq!(&before.about, &after.about, "{}", writer.name());
-            }
+            prop_assert_eq!(&before.about, &after.about, "{}", writer.name());
         }
     }
 

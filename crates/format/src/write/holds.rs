@@ -35,8 +35,10 @@ pub struct Holds {
     pub kernel: bool,
     /// Whether code was made at run time, is interpreted, or a remark.
     pub kinds: bool,
-    /// When the recording began, how long it took, its comments.
-    pub about: bool,
+    /// When the recording began.
+    pub start: bool,
+    /// Remarks of its author.
+    pub comments: bool,
 }
 
 impl Holds {
@@ -56,7 +58,8 @@ impl Holds {
         inlined: true,
         kernel: true,
         kinds: true,
-        about: true,
+        start: true,
+        comments: true,
     };
 
     /// A format with room for names and values alone.
@@ -75,7 +78,8 @@ impl Holds {
         inlined: false,
         kernel: false,
         kinds: false,
-        about: false,
+        start: false,
+        comments: false,
     };
 
     /// What of `profile` has no place, in words.
@@ -130,8 +134,8 @@ impl Holds {
             kind(&[FrameKind::Jit, FrameKind::Interpreted, FrameKind::Marker]),
             "which code was made at run time, is interpreted, or a remark",
         );
-        check(self.about, !profile.about.comments.is_empty(), "comments");
-        check(self.about, profile.about.start.is_some(), "when it was recorded");
+        check(self.comments, !profile.about.comments.is_empty(), "comments");
+        check(self.start, profile.about.start.is_some(), "when it was recorded");
         if !self.columns && profile.value_types.len() > 1 {
             let others = profile.value_types.iter().enumerate();
             let others = others.filter(|(column, _)| *column != profile.shown);
