@@ -136,7 +136,8 @@ pub fn heat_map(
     let most = options.most_columns.map_or(f64::INFINITY, |most| f64::from(most.max(1)));
     let columns = needed.min(most);
     // Also if the step is 0 or the range infinite.
-    if !(columns * rows.len() as f64 <= MOST_CELLS) {
+    let cells = columns * rows.len() as f64;
+    if cells.is_nan() || cells > MOST_CELLS {
         return Err(HeatMapError::TooManyCells { columns, rows: rows.len() as f64 });
     }
     let columns = columns as usize;
