@@ -174,3 +174,64 @@ fn what_is_cut_short_is_read_as_far_as_it_goes() {
         }
     }
 }
+
+/// Every reader meets every sample, whole and damaged, and gets through.
+#[test]
+fn every_reader_gets_through_every_text() {
+    // A generator of its own (SplitMix64), so that a failure can be repeated.
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % below.max(1) as u64) as usize
+    };
+    const TOKENS: &[&[u8]] = &[
+        b"\n",
+        b" ",
+        b"\t",
+        b";",
+        b"-",
+        b"+0x",
+        b"99999999999999999999",
+        b"%",
+        b"]: ",
+        b"[",
+        b"(",
+        b")",
+        b"\xff",
+        b"\"",
+        b"->",
+        b"--",
+        b": ",
+        b"`",
+        b"#0 ",
+        b"=> ",
+        b"0x",
+        b"|",
+    ];
+    for sample in samples() {
+        let damaged = (0..6).map(|_| {
+            let mut bytes = sample.bytes.clone();
+            for _ in 0..1 + random(8) {
+                let at = random(bytes.len());
+                let length = random(40).min(bytes.len() - at);
+                match random(3) {
+                    0 => drop(bytes.drain(at..at + length)),
+                    1 => drop(bytes.splice(at..at, TOKENS[random(TOKENS.len())].iter().copied())),
+                    _ => bytes.extend_from_within(at..at + length),
+                }
+            }
+            bytes
+        });
+        for bytes in std::iter::once(sample.bytes.clone()).chain(damaged) {
+            for reader in READERS {
+                let Ok(head) = Input::bytes("x", bytes.as_slice()).begin() else { continue };
+                reader.detect(head.bytes());
+                if let Ok(reading) = reader.read(head, &Options::default()) {
+                    let _ = Tree::new(&reading.profile, &LabelOptions::default());
+                }
+            }
+        }
+    }
+}
