@@ -133,6 +133,10 @@ struct Location {
 impl File {
     /// `samples/count cpu/nanoseconds[dflt]`
     fn types(&mut self, line: &str) {
+        // Those of a second part are the same, or its samples are not read.
+        if !self.value_types.is_empty() {
+            return;
+        }
         for (column, word) in line.split_ascii_whitespace().enumerate() {
             if word.ends_with("[dflt]") {
                 self.shown = Some(column);
