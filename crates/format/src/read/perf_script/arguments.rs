@@ -104,7 +104,7 @@ fn names_before(text: &str, mark: char) -> Vec<(usize, usize)> {
     for (at, _) in text.match_indices(mark) {
         let before = &text[..at];
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
-        let start = before.rfind(|c| !is_part(c)).map_or(0, |at| at + 1);
+        let start = before.trim_end_matches(is_part).len();
         let name = &before[start..];
         let begins = before[..start]
             .chars()
@@ -268,6 +268,8 @@ mod tests {
         check("irq:softirq_entry", "vec=1 [action=TIMER]", "vec=1|action=TIMER");
         check("a:b", "", "");
         check("a:b", "===", "");
+        // Found by fuzzing.
+        check("a:b", "\u{fffd}a=1 \u{fffd}=2", "");
     }
 
     #[test]
