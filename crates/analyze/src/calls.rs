@@ -1,4 +1,4 @@
-//! The call trees that a flame graph is drawn from: as folded, leaf first, or in order of time.
+//! The call trees that a flame graph is drawn from: as folded, leaf first, or sample by sample.
 
 use std::hash::BuildHasher;
 
@@ -173,21 +173,15 @@ pub(crate) fn reversed(tree: &Tree) -> Regrown<'_> {
     calls
 }
 
-/// The samples in order of time, or as given where one of them has no time; neighbours that begin
-/// alike share their callers.
+/// The samples as given; neighbours that begin alike share their callers.
 pub(crate) fn in_order<'a>(profile: &'a Profile, labels: &'a Labels) -> Regrown<'a> {
-    let mut rows: Vec<usize> = (0..profile.samples.len()).collect();
-    if profile.samples.iter().all(|sample| sample.time.is_some()) {
-        rows.sort_by_key(|&row| profile.samples.get(row).time);
-    }
     let mut calls = Regrown::new(&labels.names, &profile.value_types);
     let columns = profile.value_types.len();
     let mut sums = vec![0u64; columns];
     calls.starts.push(sums.clone());
     let mut before: Vec<(StringId, u32)> = Vec::new();
     let mut path: Vec<Label> = Vec::new();
-    for row in rows {
-        let sample = profile.samples.get(row);
+    for (row, sample) in profile.samples.iter().enumerate() {
         stack_labels(profile, labels, sample.stack, &mut path);
         let root = labels.threads[sample.thread.index()];
         if !root.is_empty() {

@@ -12,6 +12,7 @@ use pyrograph_profile::{
 };
 
 use crate::calls::{self, Calls};
+use crate::chart::time_chart;
 
 /// What to lay out.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +61,9 @@ pub struct FlameGraph {
     pub narrow_below: u64,
     /// What a differential graph compares with.
     pub comparison: Option<Comparison>,
+    /// In a chart of true time, whose values are nanoseconds, the row that each thread's group of
+    /// rows begins with: there stands its name. Else empty.
+    pub threads: Vec<u32>,
 }
 
 /// The scale of a differential graph.
@@ -120,8 +124,8 @@ pub fn flame_reversed(
     lay_out(profile, &calls::reversed(tree), Order::ByName, options)
 }
 
-/// Lays out the samples in the order of their times, or as given where some have none. Only
-/// neighbours are merged.
+/// Lays out the samples in true time, a group of rows a thread, if all have times: see [`GAP`](crate::GAP)
+/// for what is a gap. Else, one after the other as given. Only neighbours are merged.
 ///
 /// # Errors
 ///
@@ -131,6 +135,11 @@ pub fn flame_chart(
     labels: &LabelOptions,
     options: &FlameOptions,
 ) -> Result<FlameGraph, FlameError> {
+    if options.column < profile.value_types.len()
+        && let Some(chart) = time_chart(profile, labels, options)
+    {
+        return Ok(chart);
+    }
     let labels = Labels::new(profile, labels);
     lay_out(profile, &calls::in_order(profile, &labels), Order::AsGiven, options)
 }
@@ -187,6 +196,7 @@ fn lay_out<C: Calls>(
         narrow: (calls.len() - kept.len()) as u64,
         narrow_below: least.ceil() as u64,
         comparison: None,
+        threads: Vec::new(),
     };
     let mut nodes = Vec::with_capacity(kept.len());
     graph.frames.push(FlameFrame {

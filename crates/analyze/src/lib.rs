@@ -29,14 +29,18 @@
 
 mod calls;
 mod calltree;
+mod chart;
 mod diff;
 mod filter;
 mod flame;
 mod heatmap;
+mod latency;
+mod offsets;
 mod report;
 mod top;
 
 pub use calltree::{CallNode, CallTree, CallTreeOptions, Direction, LeftOut, call_tree};
+pub use chart::GAP;
 pub use diff::{
     Diff, DiffError, DiffFrame, DiffGraph, DiffOptions, Estimate, Family, FunctionChange, Measure,
     Run, SampleBasis, Scale, Side, Span, Verdict, diff, two_columns,
@@ -49,5 +53,7 @@ pub use flame::{
 pub use heatmap::{
     HeatCell, HeatColumn, HeatMap, HeatMapError, HeatMapOptions, Percentile, heat_map,
 };
+pub use latency::{Latencies, Pairs};
+pub use offsets::{Offsets, TimedGraph, TimedSample, offsets, timed_graph};
 pub use report::{Report, ReportOptions, report};
 pub use top::{TopLine, TopRow, top};

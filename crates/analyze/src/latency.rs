@@ -1,0 +1,140 @@
+//! Latencies: from events that begin something and events that end it to how long it took.
+
+use std::collections::BTreeMap;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+/// Pairs events as they come. What belongs together has the same key.
+///
+/// An end belongs to the last begin with its key: where something begins again, as a request that is
+/// queued a second time, what came before it took no part.
+///
+/// ```
+/// use pyrograph_analyze::Pairs;
+///
+/// let mut pairs = Pairs::default();
+/// pairs.begin("8,0 1234", 1_000);
+/// pairs.end("8,0 1234", 1_700);
+/// pairs.end("8,0 99", 1_800);
+/// let latencies = pairs.finish();
+/// assert_eq!((latencies.times, latencies.values), (vec![1_700], vec![700]));
+/// assert_eq!(latencies.never_begun, 1);
+/// ```
+#[derive(Debug, Default)]
+pub struct Pairs {
+    open: HashMap<String, u64, FixedState>,
+    done: Latencies,
+}
+
+/// How long things took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Latencies {
+    /// When each ended, in nanoseconds.
+    pub times: Vec<u64>,
+    /// How many nanoseconds each took.
+    pub values: Vec<u64>,
+    /// Begins without an end up to the end of the input.
+    pub never_ended: u64,
+    /// Begins that were followed by another one with the same key.
+    pub begun_again: u64,
+    /// Begins that something else made void.
+    pub cancelled: u64,
+    /// Ends without a begin.
+    pub never_begun: u64,
+    /// Ends before their begin: times went back.
+    pub backwards: u64,
+}
+
+impl Pairs {
+    /// Something begins.
+    pub fn begin(&mut self, key: &str, time: u64) {
+        match self.open.get_mut(key) {
+            Some(begun) => {
+                *begun = time;
+                self.done.begun_again += 1;
+            }
+            None => {
+                self.open.insert(key.to_owned(), time);
+            }
+        }
+    }
+
+    /// Something ends.
+    pub fn end(&mut self, key: &str, time: u64) {
+        let Some(begun) = self.open.remove(key) else {
+            self.done.never_begun += 1;
+            return;
+        };
+        match time.checked_sub(begun) {
+            Some(took) => {
+                self.done.times.push(time);
+                self.done.values.push(took);
+            }
+            None => self.done.backwards += 1,
+        }
+    }
+
+    /// What has begun will not end: a thread that was to run runs already.
+    pub fn cancel(&mut self, key: &str) {
+        self.done.cancelled += u64::from(self.open.remove(key).is_some());
+    }
+
+    /// All pairs.
+    pub fn finish(mut self) -> Latencies {
+        self.done.never_ended = self.open.len() as u64;
+        self.done
+    }
+}
+
+impl Latencies {
+    /// What was left over, in words, most first; empty if nothing was.
+    pub fn unmatched(&self) -> Vec<(u64, &'static str)> {
+        let left: BTreeMap<_, _> = [
+            (self.never_begun, "ends without a begin"),
+            (self.never_ended, "begins without an end"),
+            (self.begun_again, "begins that began again"),
+            (self.cancelled, "begins made void"),
+            (self.backwards, "ends before their begin"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| ((std::cmp::Reverse(count), what), ()))
+        .collect();
+        left.into_keys().map(|(count, what)| (count.0, what)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_is_in_a_pair_or_counted() {
+        let mut pairs = Pairs::default();
+        pairs.begin("a", 10);
+        pairs.begin("a", 12);
+        pairs.end("a", 15);
+        pairs.end("a", 16);
+        pairs.begin("b", 20);
+        pairs.end("b", 19);
+        pairs.begin("c", 30);
+        pairs.begin("d", 31);
+        pairs.cancel("d");
+        pairs.cancel("e");
+        let latencies = pairs.finish();
+        assert_eq!((&latencies.times[..], &latencies.values[..]), (&[15][..], &[3][..]));
+        assert_eq!(latencies.unmatched().len(), 5);
+        assert!(latencies.unmatched().iter().all(|(count, _)| *count == 1));
+    }
+
+    #[test]
+    fn what_is_left_over_is_named_most_first() {
+        let mut pairs = Pairs::default();
+        pairs.begin("a", 1);
+        pairs.end("x", 2);
+        pairs.end("y", 2);
+        let unmatched = pairs.finish().unmatched();
+        assert_eq!(unmatched, [(2, "ends without a begin"), (1, "begins without an end")]);
+    }
+}
