@@ -124,7 +124,8 @@ pub struct Args {
     #[arg(long, help_heading = "Layout")]
     reverse: bool,
 
-    /// In order of time; only neighbours are merged
+    /// In true time, where the input has it: gaps stay gaps, and each thread has rows of its own.
+    /// Else one sample after the other. Only neighbours are merged
     #[arg(long, conflicts_with = "reverse", help_heading = "Layout")]
     flamechart: bool,
 

@@ -1,19 +1,27 @@
-//! `pyrograph heatmap`: numbers over time to an interactive SVG.
+//! `pyrograph heatmap`: numbers over time, latencies, or the times of samples to an interactive SVG.
+
+mod latency;
+mod reading;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
-use pyrograph_analyze::{HeatMap, HeatMapOptions, heat_map};
-use pyrograph_format::{Head, TimeUnit, read_points};
-use pyrograph_render::{HeatMapLook, heat_map_svg};
+use anyhow::{Context, bail};
+use pyrograph_analyze::{HeatMapOptions, heat_map, offsets, timed_graph};
+use pyrograph_format::{Detail, Head, Options, TimeUnit, read_points};
+use pyrograph_profile::LabelOptions;
+use pyrograph_render::{HeatMapLook, heat_map_svg, offsets_html};
 
+use self::latency::{EventName, KeyField, Pairing};
+use self::reading::ProfileArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output};
+use crate::units::counted;
 
 /// Draw numbers over time, as latencies, as an interactive heat map
 ///
-/// An input is text with a time and a value on each line. The options have the names and meanings
+/// An input is text with a time and a value on each line; with --begin and --end, a trace of events
+/// (perf.data, or the text of perf script); with --offsets, any profile whose samples have times. The options have the names and meanings
 /// that heat map users know; `-title X`, `--title=X` and any beginning of a name that is not
 /// ambiguous are taken too.
 #[derive(clap::Args)]
@@ -22,7 +30,11 @@ use crate::streams::{inputs, write_output};
     after_help = "\
 Examples:
   pyrograph heatmap --unitstime us --unitslabel us trace.txt > heatmap.svg
-  pyrograph heatmap --log --unitslabel us trace.txt -o heatmap.svg"
+  pyrograph heatmap --log --unitslabel us trace.txt -o heatmap.svg
+  pyrograph heatmap --begin block:block_rq_issue --end block:block_rq_complete perf.data > disk.svg
+  pyrograph heatmap --begin syscalls:sys_enter_read --end syscalls:sys_exit_read trace.txt > read.svg
+  pyrograph heatmap --begin sched:sched_wakeup --end sched:sched_switch perf.data > wait-for-cpu.svg
+  pyrograph heatmap --offsets perf.data -o offsets.html    drag in it to see flame graphs"
 )]
 pub struct Args {
     /// Inputs, `-` for standard input; plain or .gz or .zst [default: standard input]
@@ -32,6 +44,29 @@ pub struct Args {
     /// Where to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Events that begin something, whose latency is drawn: `group:name`, `name`, or `name*`
+    #[arg(long, value_name = "EVENT,…", value_delimiter = ',', requires = "end", help_heading = "Events")]
+    begin: Vec<EventName>,
+
+    /// Events that end it
+    #[arg(long, value_name = "EVENT,…", value_delimiter = ',', requires = "begin", help_heading = "Events")]
+    end: Vec<EventName>,
+
+    /// The fields that tell which belong together, as dev,sector; pid=next_pid where they are called
+    /// differently in events that begin and that end; also tid, pid, cpu, comm of the event
+    /// [default: dev,sector for block I/O, pid=next_pid up to sched_switch, tid,id for raw system
+    /// calls, else tid]
+    #[arg(long, value_name = "FIELD,…", value_delimiter = ',', requires = "begin", help_heading = "Events")]
+    key: Vec<KeyField>,
+
+    /// When within a second samples of a profile were taken: seconds to the right, the offset upwards
+    #[arg(
+        long,
+        conflicts_with_all = ["begin", "unitstime", "unitslabel", "minlat", "maxlat", "steplat", "log"],
+        help_heading = "Samples"
+    )]
+    offsets: bool,
 
     /// The unit of times: s, ms, us or ns
     #[arg(long, value_name = "UNIT", default_value = "s", value_parser = time_unit, help_heading = "Grid")]
@@ -83,15 +118,9 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", help_heading = "Look")]
     title: Option<String>,
 
-    /// A second line below the heading
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true,
-        help_heading = "Look"
-    )]
-    subtitle: String,
+    /// A second line below the heading [default: for events, what they are]
+    #[arg(long, value_name = "TEXT", help_heading = "Look")]
+    subtitle: Option<String>,
 
     /// The width and height of a cell in pixels [default: by the window]
     #[arg(long, value_name = "PX", value_parser = size, help_heading = "Look")]
@@ -122,6 +151,19 @@ pub struct Args {
     /// Without XML prolog and script: a still picture with tooltips, to paste into any page
     #[arg(long, help_heading = "Look")]
     embed: bool,
+
+    #[command(flatten)]
+    reading: ProfileArgs,
+}
+
+/// What to draw.
+struct Drawing {
+    times: Vec<f64>,
+    values: Vec<f64>,
+    title: &'static str,
+    subtitle: String,
+    unit: String,
+    noun: &'static str,
 }
 
 /// Draws a heat map.
@@ -130,21 +172,105 @@ pub struct Args {
 ///
 /// When the input cannot be read, there is nothing to draw, or the output cannot be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let (times, values) = points(&args)?;
-    let map = heat_map(&times, &values, &map_options(&args))?;
-    write(&args, &map)?;
+    let page = args.output.as_ref().is_some_and(|path| {
+        path.extension().is_some_and(|ending| ending == "html" || ending == "htm")
+    });
+    if args.offsets {
+        return draw_offsets(&args, page);
+    }
+    if page {
+        bail!("a page is written with --offsets only: give a name that ends in .svg");
+    }
+    let drawing = if args.begin.is_empty() { points(&args)? } else { latencies(&args)? };
+    let map = heat_map(&drawing.times, &drawing.values, &map_options(&args))?;
+    let look = look(&args, &drawing);
+    write_output(args.output.as_deref(), |out| heat_map_svg(&map, &look, out))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The points of text with two columns.
-fn points(args: &Args) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+fn points(args: &Args) -> anyhow::Result<Drawing> {
     let heads = heads(args)?;
     let (points, warnings) =
         read_points(heads, args.unitstime).map_err(|error| anyhow::anyhow!("failed to {error}"))?;
     for warning in &warnings {
         say!("{warning}");
     }
-    Ok((points.times, points.values))
+    Ok(Drawing {
+        times: points.times,
+        values: points.values,
+        title: "Latency Heat Map",
+        subtitle: String::new(),
+        unit: String::new(),
+        noun: "events",
+    })
+}
+
+/// The points of pairs of events.
+fn latencies(args: &Args) -> anyhow::Result<Drawing> {
+    let pairing = Pairing::new(&args.begin, &args.end, &args.key);
+    let (latencies, subtitle) = pairing.read(heads(args)?)?;
+    // Values are in the unit that the options speak of.
+    let unit = args.unitslabel.as_deref().unwrap_or("us");
+    let nanoseconds = match unit {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => bail!("latencies are times: use --unitslabel ns, us, ms or s"),
+    };
+    let start = latencies.times.iter().copied().min().unwrap_or(0);
+    Ok(Drawing {
+        times: latencies.times.iter().map(|time| (time - start) as f64).collect(),
+        values: latencies.values.iter().map(|value| *value as f64 / nanoseconds).collect(),
+        title: "Latency Heat Map",
+        subtitle,
+        unit: unit.to_owned(),
+        noun: "events",
+    })
+}
+
+/// When samples were taken, and in a page the flame graph of any span.
+fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
+    let options = Options { detail: Detail::Samples, ..Options::default() };
+    let (profile, _) = args.reading.0.read(inputs(&args.files)?, options)?;
+    let column = profile.shown;
+    let seconds = args.stepsec.unwrap_or(1.0);
+    let period = ((seconds * 1e9).round() as u64).max(1);
+    let offsets = offsets(&profile, column, period);
+    if offsets.without_time > 0 {
+        say!("{} without a time not drawn", counted(offsets.without_time, "sample"));
+    }
+    if offsets.times.is_empty() {
+        bail!("there is nothing to draw: no sample has a time");
+    }
+    let options = HeatMapOptions {
+        column_step: Some(period as f64),
+        rows: Some(args.rows.unwrap_or(50)),
+        low: Some(0.0),
+        high: Some(period as f64),
+        percentiles: Vec::new(),
+        ..map_options(args)
+    };
+    let map = heat_map(&offsets.times, &offsets.values, &options)?;
+    let drawing = Drawing {
+        times: Vec::new(),
+        values: Vec::new(),
+        title: "Subsecond-Offset Heat Map",
+        subtitle: String::new(),
+        unit: "ns".to_owned(),
+        noun: "samples",
+    };
+    let look = look(args, &drawing);
+    if !page {
+        write_output(args.output.as_deref(), |out| heat_map_svg(&map, &look, out))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let timed = timed_graph(&profile, &LabelOptions::default(), column)?;
+    write_output(args.output.as_deref(), |out| {
+        offsets_html(&map, &look, &timed, offsets.start, out)
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn heads(args: &Args) -> anyhow::Result<Vec<Head>> {
@@ -168,20 +294,19 @@ fn map_options(args: &Args) -> HeatMapOptions {
     }
 }
 
-fn write(args: &Args, map: &HeatMap) -> anyhow::Result<()> {
-    let look = HeatMapLook {
-        title: args.title.clone().unwrap_or_else(|| "Latency Heat Map".to_owned()),
-        subtitle: args.subtitle.clone(),
-        unit: args.unitslabel.clone().unwrap_or_default(),
-        noun: "events".to_owned(),
+fn look(args: &Args, drawing: &Drawing) -> HeatMapLook {
+    HeatMapLook {
+        title: args.title.clone().unwrap_or_else(|| drawing.title.to_owned()),
+        subtitle: args.subtitle.clone().unwrap_or_else(|| drawing.subtitle.clone()),
+        unit: args.unitslabel.clone().unwrap_or_else(|| drawing.unit.clone()),
+        noun: drawing.noun.to_owned(),
         cell: args.boxsize,
         font: args.fonttype.clone(),
         font_size: args.fontsize,
         grid: args.grid,
         accumulated: args.accstats,
         embed: args.embed,
-    };
-    write_output(args.output.as_deref(), |out| heat_map_svg(map, &look, out))
+    }
 }
 
 /// A list of percentiles.

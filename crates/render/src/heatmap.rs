@@ -93,11 +93,27 @@ impl Default for HeatMapLook {
 ///
 /// Those of `out`.
 pub fn heat_map_svg(map: &HeatMap, look: &HeatMapLook, out: &mut dyn Write) -> io::Result<()> {
+    let form = if look.embed { Form::Embedded } else { Form::Alone };
+    out.write_all(draw(map, look, form).as_bytes())
+}
+
+/// What a picture is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A file.
+    Alone,
+    /// A page that allows no script.
+    Embedded,
+    /// A page of ours, in which a drag chooses a span of time.
+    Choosing,
+}
+
+pub(crate) fn draw(map: &HeatMap, look: &HeatMapLook, form: Form) -> String {
     let id = id(map, look);
-    let picture = Picture::new(map, look, &id);
+    let picture = Picture::new(map, look, form, &id);
     let mut text = String::with_capacity(32 * map.cells.len() + 20_000);
     picture.write(&mut text);
-    out.write_all(text.as_bytes())
+    text
 }
 
 /// A class for this picture and no other, so that several fit on one page.
@@ -139,6 +155,7 @@ const HEIGHT: f64 = 400.0;
 struct Picture<'a> {
     map: &'a HeatMap,
     look: &'a HeatMapLook,
+    form: Form,
     id: &'a str,
     layout: Layout,
     values: Scale,
@@ -147,7 +164,7 @@ struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    fn new(map: &'a HeatMap, look: &'a HeatMapLook, id: &'a str) -> Self {
+    fn new(map: &'a HeatMap, look: &'a HeatMapLook, form: Form, id: &'a str) -> Self {
         let values = Scale::of_unit(&look.unit);
         let metrics = Metrics { size: look.font_size, uniform: None };
         let (columns, rows) = (map.columns.len() as f64, map.rows.len() as f64);
@@ -171,7 +188,7 @@ impl<'a> Picture<'a> {
             top += if shown { line } else { 0.0 };
         }
         let layout = Layout { width, left, top: top.round(), across, down };
-        Self { map, look, id, layout, values, ramp: Ramp::new(map.largest), metrics }
+        Self { map, look, form, id, layout, values, ramp: Ramp::new(map.largest), metrics }
     }
 
     fn write(&self, out: &mut String) {
@@ -187,7 +204,7 @@ impl<'a> Picture<'a> {
         grid.cells(out);
         grid.side(out);
         foot.write(out, top + down + below);
-        if !self.look.embed {
+        if self.form != Form::Embedded {
             script(out, SCRIPT);
         }
         out.push_str("</svg>\n");
@@ -195,7 +212,7 @@ impl<'a> Picture<'a> {
 
     fn open(&self, out: &mut String, height: f64) {
         let (look, map) = (self.look, self.map);
-        if !look.embed {
+        if self.form == Form::Alone {
             out.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         }
         let width = self.layout.width;
@@ -225,7 +242,7 @@ impl<'a> Picture<'a> {
         out.push_str("\" font-size=\"");
         number(out, look.font_size);
         out.push('"');
-        if !look.embed {
+        if self.form != Form::Embedded {
             self.settings(out);
         }
         out.push_str(">\n");
@@ -249,7 +266,7 @@ impl<'a> Picture<'a> {
         if look.accumulated {
             list(out, "below", &mut map.columns.iter().map(|column| column.below.to_string()));
         }
-        for (name, set) in [("log", map.log), ("fixed", look.cell.is_some()), ("grid", look.grid)] {
+        for (name, set) in [("log", map.log), ("fixed", look.cell.is_some()), ("grid", look.grid), ("selecting", self.form == Form::Choosing)] {
             if set {
                 out.push_str(&format!(" data-{name}=\"\""));
             }

@@ -13,6 +13,7 @@
 mod attributes;
 mod color;
 mod heatmap;
+mod offsets;
 mod options;
 mod palette;
 mod palette_change;
@@ -26,6 +27,7 @@ mod units;
 pub use attributes::{NameAttributes, RefusedAttribute};
 pub use color::Rgb;
 pub use heatmap::{HeatMapLook, heat_map_svg};
+pub use offsets::offsets_html;
 pub use options::{Background, Encoding, MinWidth, OptionError, SvgOptions};
 pub use palette::{Hue, Palette, Tone, UnknownPalette};
 pub use palette_change::{ChangeColors, UnknownChangeColors};

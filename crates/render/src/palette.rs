@@ -118,7 +118,7 @@ pub(crate) enum Role {
     Jit,
     Interpreted,
     Waker,
-    /// The whole graph.
+    /// The whole graph, or a thread in a chart.
     Whole,
     /// No symbol is known.
     Unknown,
@@ -153,7 +153,8 @@ impl Role {
         let mut woken = vec![false; graph.frames.len()];
         for (index, frame) in graph.frames.iter().enumerate() {
             let parent = frame.parent as usize;
-            let role = if index == 0 {
+            let names_thread = graph.threads.binary_search(&frame.depth).is_ok();
+            let role = if index == 0 || names_thread {
                 Self::Whole
             } else {
                 woken[index] = woken[parent] || roles[parent] == Self::WideSeparator;

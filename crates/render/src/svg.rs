@@ -54,6 +54,17 @@ const DIFF_SCRIPT: &str = concat!(
     include_str!("svg/script/5-start.js"),
 );
 
+/// The same for a chart of true time.
+const CHART_SCRIPT: &str = concat!(
+    include_str!("svg/script/1-frames.js"),
+    include_str!("svg/script/2-view.js"),
+    include_str!("svg/script/3-controls.js"),
+    include_str!("svg/script/4-actions.js"),
+    include_str!("script/scale.js"),
+    include_str!("svg/script/chart.js"),
+    include_str!("svg/script/5-start.js"),
+);
+
 /// Writes the picture of a graph.
 ///
 /// # Errors
@@ -73,7 +84,7 @@ pub fn svg(graph: &FlameGraph, options: &SvgOptions, out: &mut dyn Write) -> io:
     frames.write(&mut text, &page);
     page.foot(&mut text, &footer, frames.height());
     if !options.embed {
-        script(&mut text, SCRIPT);
+        script(&mut text, if graph.threads.is_empty() { SCRIPT } else { CHART_SCRIPT });
     }
     text.push_str("</svg>\n");
     write_encoded(&text, options, out)
@@ -164,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_script_can_stand_in_any_page() {
-        for source in [SCRIPT, DIFF_SCRIPT] {
+        for source in [SCRIPT, DIFF_SCRIPT, CHART_SCRIPT] {
             let mut text = String::new();
             script(&mut text, source);
             let body = &text["<script>\n".len()..text.len() - "</script>\n".len()];

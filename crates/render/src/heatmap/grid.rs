@@ -2,7 +2,7 @@
 
 use pyrograph_analyze::{HeatCell, HeatMap, Percentile};
 
-use super::{GAP, OVER, Picture, SIDE};
+use super::{Form, GAP, OVER, Picture, SIDE};
 use crate::Rgb;
 use crate::scale::Scale;
 use crate::svg::{MUTED, number};
@@ -203,7 +203,7 @@ impl Grid<'_> {
         for group in cells.chunk_by(|a, b| a.0 == b.0) {
             let class = group[0].0;
             let colour = colours[class].0;
-            if self.picture.look.embed {
+            if self.picture.form == Form::Embedded {
                 out.push_str(&format!("<g class=\"c{class}\" stroke=\"{colour}\">\n"));
                 for (_, y, column, cell) in group {
                     out.push_str(&format!("<path d=\"M{column} {y}h1\"><title>"));

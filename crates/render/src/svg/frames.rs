@@ -22,6 +22,8 @@ const GAP_FROM: f64 = 3.0;
 const SHARE_FROM: f64 = 1.0;
 /// Room left and right of text, in pixels.
 const PADDING: f64 = 3.0;
+/// Where the times of a chart begin, behind the name of their row, in pixels.
+const TICKS_FROM: f64 = 44.0;
 
 /// The frames of a graph with what they are painted with.
 pub(super) struct Frames<'a> {
@@ -175,6 +177,11 @@ impl<'a> Frames<'a> {
             let whole = self.position(self.graph.whole);
             out.push_str(&format!("\" data-whole=\"{whole}"));
         }
+        if !self.graph.threads.is_empty() {
+            let rows: Vec<String> = self.graph.threads.iter().map(u32::to_string).collect();
+            let rows = rows.join(" ");
+            out.push_str(&format!("\" data-threads=\"{rows}\" data-ns=\"{}", self.divisor));
+        }
         out.push_str("\" preserveAspectRatio=\"none\" stroke-width=\"");
         number(out, (self.options.row_height - 1.0).max(1.0));
         out.push_str("\">\n");
@@ -254,7 +261,11 @@ impl<'a> Frames<'a> {
     }
 
     fn name(&self, frame: &FlameFrame) -> &'a str {
-        if frame.depth == 0 { "all" } else { without_mark(self.graph.names.get(frame.name)) }
+        match frame.depth {
+            0 if self.graph.threads.is_empty() => "all",
+            0 => "time",
+            _ => without_mark(self.graph.names.get(frame.name)),
+        }
     }
 
     fn frame(&self, out: &mut String, frame: &FlameFrame) {
@@ -366,6 +377,37 @@ impl<'a> Frames<'a> {
             }
             out.push('>');
             escape(out, &text);
+            out.push_str("</text>\n");
+        }
+        if !self.graph.threads.is_empty() {
+            self.time_ticks(out, baseline);
+        }
+        out.push_str("</g>\n");
+    }
+
+    /// The times of a chart, in the row of the whole. `svg/script/chart.js` draws them after a zoom.
+    fn time_ticks(&self, out: &mut String, baseline: f64) {
+        let time = crate::scale::Scale::time();
+        let total = self.graph.total as f64;
+        let y = self.row_top(0);
+        let (ticks, step) = time.ticks(0.0, total, self.options.frames_width() / 110.0);
+        out.push_str("<g class=\"ticks\">\n");
+        for tick in ticks {
+            let x = tick * self.scale();
+            // There it says what the row is.
+            if x < TICKS_FROM {
+                continue;
+            }
+            for (name, value) in [("<path d=\"M", x), (" ", y)] {
+                out.push_str(name);
+                number(out, value);
+            }
+            out.push_str("v5\" stroke=\"#77777f\"/><text x=\"");
+            number(out, x + PADDING);
+            out.push_str("\" y=\"");
+            number(out, y + baseline);
+            out.push_str("\">");
+            escape(out, &time.text(tick, total, step));
             out.push_str("</text>\n");
         }
         out.push_str("</g>\n");

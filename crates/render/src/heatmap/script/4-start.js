@@ -1,5 +1,33 @@
-  // A drag shows what it spans; a drag along one axis, all of the other.
+  // A drag shows what it spans; a drag along one axis, all of the other. In a page that shows what
+  // is in a span of time, it chooses one: from one cell to another, column after column.
   var from = null;
+  var selecting = root.hasAttribute("data-selecting");
+  var chosen = document.createElementNS(SVG, "path");
+  function timeOrder(cell) { return cell.column * rows + cell.row; }
+  function showChosen(first, last) {
+    var d = "";
+    for (var column = first.column; last.column >= column; column++) {
+      var low = column === first.column ? first.row : 0;
+      var high = column === last.column ? last.row : rows - 1;
+      d += "M" + column + " " + (rows - 1 - high) + "h1v" + (high - low + 1) + "h-1z";
+    }
+    chosen.setAttribute("d", d);
+  }
+  function choose(at, done) {
+    var forward = timeOrder(at) >= timeOrder(from);
+    var first = forward ? from : at;
+    var last = forward ? at : from;
+    showChosen(first, last);
+    root.dispatchEvent(new CustomEvent("pyrograph-span", { detail: {
+      start: first.column * columnStep + edges[first.row],
+      end: last.column * columnStep + edges[last.row + 1],
+      done: done
+    } }));
+  }
+  function chooseAll() {
+    chosen.setAttribute("d", "");
+    root.dispatchEvent(new CustomEvent("pyrograph-span", { detail: null }));
+  }
   function spanned(at) {
     var span = {
       x0: Math.min(from.column, at.column), x1: Math.max(from.column, at.column) + 1,
@@ -24,7 +52,10 @@
   function listen() {
     picture.addEventListener("pointermove", function (event) {
       var at = pointed(event);
-      if (from) { hideTip(); showBand(at); } else { showTip(at.column, at.row, at.x, at.y); }
+      if (from) {
+        hideTip();
+        if (selecting) { choose(at, false); } else { showBand(at); }
+      } else { showTip(at.column, at.row, at.x, at.y); }
     });
     picture.addEventListener("pointerleave", function () { if (!from) { hideTip(); } });
     picture.addEventListener("pointerdown", function (event) {
@@ -35,6 +66,11 @@
     picture.addEventListener("pointerup", function (event) {
       if (!from) { return; }
       var at = pointed(event);
+      if (selecting) {
+        choose(at, true);
+        from = null;
+        return;
+      }
       var span = isDrag(at) ? spanned(at) : null;
       from = null;
       band.setAttribute("visibility", "hidden");
@@ -44,9 +80,14 @@
       from = null;
       band.setAttribute("visibility", "hidden");
     });
-    picture.addEventListener("dblclick", function () { zoom(0, columns, 0, rows); });
+    picture.addEventListener("dblclick", showAll);
     picture.addEventListener("blur", hideTip);
     root.addEventListener("keydown", onKey);
+  }
+  // With the keyboard: Enter chooses a cell, with Shift all from there to another.
+  var anchor = null;
+  function showAll() {
+    if (selecting) { chooseAll(); } else { zoom(0, columns, 0, rows); }
   }
   function onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) { return; }
@@ -59,7 +100,13 @@
       var box = cellBox(column, row);
       showTip(column, row, box.x + box.w / 2, box.y + box.h / 2);
     } else if (event.key === "Escape" || event.key === "Home") {
-      zoom(0, columns, 0, rows);
+      showAll();
+    } else if (event.key === "Enter") {
+      if (!selecting) { return; }
+      if (!event.shiftKey) { anchor = current; }
+      from = anchor || current;
+      choose(current, true);
+      from = null;
     } else {
       return;
     }
@@ -72,11 +119,15 @@
     });
     buildOverlay();
     set(picture, { tabindex: 0, role: "application",
-      "aria-label": "Cells. Arrow keys move, a drag zooms, Escape shows everything." });
+      "aria-label": selecting
+        ? "Cells. Arrow keys move, a drag or Enter chooses a span of time, Escape chooses everything."
+        : "Cells. Arrow keys move, a drag zooms, Escape shows everything." });
     // So that empty cells answer too.
     var under = document.createElementNS(SVG, "rect");
     set(under, { width: columns, height: rows, fill: "none", "pointer-events": "all" });
     picture.insertBefore(under, picture.firstChild);
+    set(chosen, { "class": "chosen", fill: "#0a66d8", "fill-opacity": 0.4, "pointer-events": "none" });
+    picture.appendChild(chosen);
     if (!fixed) {
       root.style.height = "";
       root.style.maxWidth = "";

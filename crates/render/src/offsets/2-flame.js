@@ -1,0 +1,195 @@
+  var ROW = 18;
+  var PADDING = 3;
+  var canvas = document.getElementById("canvas");
+  var details = document.getElementById("details");
+  var found = document.getElementById("found");
+  var dark = matchMedia("(prefers-color-scheme: dark)");
+  var zoomed = 0;
+  var hits = null;
+  var rows = [];
+  var top = 1;
+  var advances = new Map();
+
+  function setting(name) { return holder.getAttribute("data-" + name) || ""; }
+  var decimals = Math.pow(10, Number(setting("decimals")));
+  var isTime = setting("unit") === "ns";
+  var scale = makeScale(isTime ? 1 : 0, "");
+  function amount(value) {
+    if (isTime) { return scale.text(value, value, Math.pow(10, Math.floor(Math.log10(value)) - 2)); }
+    var unit = setting("unit");
+    var noun = unit === "count" || unit === "" ? setting("noun") : unit;
+    return grouped(Math.round(value / decimals)) + " " + noun;
+  }
+  function percent(part, whole) {
+    if (part === 0 || whole === 0) { return "0%"; }
+    var share = 100 * part / whole;
+    return share.toFixed(share >= 0.01 ? 2 : 4) + "%";
+  }
+  function label(i) {
+    if (i === 0) { return "all"; }
+    return names[nameOf[i]];
+  }
+
+  // Frames by row, and those that are in view.
+  function findRows() {
+    rows = [];
+    for (var i = 0; i < parents.length; i++) {
+      if (totals[i] > 0) { (rows[depths[i]] = rows[depths[i]] || []).push(i); }
+    }
+    top = Math.max(1, rows.length);
+  }
+  function view() {
+    return { start: starts[zoomed], width: totals[zoomed] || 1 };
+  }
+  function isAbove(i, caller) {
+    while (depths[i] > depths[caller]) { i = parents[i]; }
+    return i === caller;
+  }
+
+  function textWidth(context, text) {
+    var sum = 0;
+    for (var c of text) {
+      var known = advances.get(c);
+      if (known === undefined) {
+        known = context.measureText(c).width;
+        advances.set(c, known);
+      }
+      sum += known;
+    }
+    return sum;
+  }
+  // What of a name fits: all, what follows a namespace, or its beginning.
+  function fit(context, text, room) {
+    if (room < 14) { return ""; }
+    if (textWidth(context, text) <= room) { return text; }
+    var left = room - textWidth(context, "\u2026");
+    for (var at = text.indexOf("::"); at >= 0; at = text.indexOf("::", at + 2)) {
+      var tail = text.slice(at + 2);
+      if (textWidth(context, tail) <= left) { return "\u2026" + tail; }
+    }
+    var kept = "";
+    for (var c of text) {
+      left -= textWidth(context, c);
+      if (left < 0) { break; }
+      kept += c;
+    }
+    return kept.length > 1 ? kept + "\u2026" : "";
+  }
+  function ink(colour) {
+    var hex = colour.length === 4 ? colour.replace(/[0-9a-f]/g, "$&$&") : colour;
+    var light = [1, 3, 5].map(function (k) {
+      var c = parseInt(hex.slice(k, k + 2), 16) / 255;
+      return c <= 0.04045 ? c / 12.92 : Math.pow((c + 0.055) / 1.055, 2.4);
+    });
+    return 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2] > 0.179 ? "#000" : "#fff";
+  }
+
+  function draw() {
+    var width = canvas.clientWidth;
+    var height = top * ROW;
+    var ratio = window.devicePixelRatio || 1;
+    canvas.style.height = height + "px";
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    var context = canvas.getContext("2d");
+    context.scale(ratio, ratio);
+    context.font = getComputedStyle(canvas).font;
+    var colours = setting(dark.matches ? "dark" : "light").split(" ");
+    var inks = colours.map(ink);
+    var plain = dark.matches ? "#3a3a40" : "#d9d9dc";
+    var hit = dark.matches ? "#d4007f" : "#f06abf";
+    var shown = view();
+    var per = width / shown.width;
+    var end = shown.start + shown.width;
+    rows.forEach(function (row, depth) {
+      var y = height - (depth + 1) * ROW;
+      row.forEach(function (i) {
+        var from = Math.max(starts[i], shown.start);
+        var x = (from - shown.start) * per;
+        var w = (Math.min(starts[i] + totals[i], end) - from) * per;
+        // Below a tenth of a pixel nothing is seen.
+        if (w < 0.1 || from >= end) { return; }
+        var colour = hits ? (hits[i] ? hit : plain) : colours[paintOf[i]];
+        context.fillStyle = colour;
+        context.globalAlpha = depth < depths[zoomed] ? 0.5 : 1;
+        context.fillRect(x, y, w >= 3 ? w - 0.7 : w, ROW - 1);
+        var text = fit(context, label(i), w - 2 * PADDING);
+        if (text) {
+          context.fillStyle = hits ? ink(colour) : inks[paintOf[i]];
+          context.fillText(text, x + PADDING, y + ROW / 2 + 4);
+        }
+      });
+    });
+    context.globalAlpha = 1;
+  }
+
+  function frameUnder(event) {
+    var box = canvas.getBoundingClientRect();
+    var depth = Math.floor((box.bottom - event.clientY) / ROW);
+    var shown = view();
+    var value = shown.start + (event.clientX - box.left) / box.width * shown.width;
+    var slack = shown.width / box.width;
+    var best = -1;
+    var distance = slack;
+    (rows[depth] || []).forEach(function (i) {
+      var off = Math.max(starts[i] - value, value - starts[i] - totals[i], 0);
+      if (off <= distance) { best = i; distance = off; }
+    });
+    return best;
+  }
+  function showDetails(i, event) {
+    if (i < 0) { details.hidden = true; return; }
+    var lines = [label(i), amount(totals[i]) + ", " + percent(totals[i], totals[0]) +
+      " of the chosen span"];
+    if (zoomed !== 0) {
+      if (isAbove(i, zoomed)) { lines.push(percent(totals[i], totals[zoomed]) + " of " + label(zoomed)); }
+    }
+    if (names[moduleOf[i]]) { lines.push(names[moduleOf[i]]); }
+    details.replaceChildren.apply(details, lines.map(function (line, at) {
+      var element = document.createElement(at === 0 ? "b" : "span");
+      element.textContent = line;
+      return element;
+    }));
+    details.hidden = false;
+    var box = canvas.parentNode.getBoundingClientRect();
+    var x = event.clientX - box.left + 12;
+    var y = event.clientY - box.top + 18;
+    details.style.left = Math.max(4, Math.min(x, box.width - details.offsetWidth - 4)) + "px";
+    details.style.top = y + "px";
+  }
+  function zoomTo(i) {
+    zoomed = i;
+    document.getElementById("out").hidden = zoomed === 0;
+    details.hidden = true;
+    showFound();
+    draw();
+  }
+
+  function search(pattern) {
+    var input = document.getElementById("search");
+    hits = null;
+    input.removeAttribute("aria-invalid");
+    if (pattern) {
+      try {
+        var wanted = new RegExp(pattern);
+        var matches = names.map(function (name) { return wanted.test(name); });
+        hits = new Uint8Array(parents.length);
+        for (var i = 1; i < hits.length; i++) { hits[i] = matches[nameOf[i]] ? 1 : 0; }
+      } catch (error) {
+        input.setAttribute("aria-invalid", "true");
+      }
+    }
+    showFound();
+    draw();
+  }
+  // What is in frames that were found; a frame within another counts once.
+  function showFound() {
+    if (!hits) { found.textContent = ""; return; }
+    var within = new Uint8Array(parents.length);
+    var sum = 0;
+    for (var i = 1; i < within.length; i++) {
+      within[i] = within[parents[i]] | hits[i];
+      if (within[i] && !within[parents[i]]) { sum += totals[i]; }
+    }
+    found.textContent = percent(sum, totals[0]) + " of the chosen span in what was found";
+  }

@@ -1,0 +1,63 @@
+  var map = document.querySelector("svg");
+  var status = document.getElementById("span");
+  var clock = makeScale(1, "");
+  function show(span) {
+    var first = 0;
+    var end = times.length;
+    if (span) {
+      // Samples are kept in microseconds.
+      first = sampleAt(span.start / 1000);
+      end = sampleAt(span.end / 1000);
+    }
+    lay(first, end);
+    if (totals[zoomed] === 0) { zoomed = 0; }
+    findRows();
+    var all = times.length;
+    var samples = grouped(samplesIn) + (samplesIn === 1 ? " sample" : " samples");
+    status.textContent = (span ? clock.range(span.start, span.end) + ": " : "All of the time: ") +
+      samples + (span ? ", " + percent(samplesIn, all) + " of all" : ". Drag in the heat map to choose a span.");
+    document.getElementById("all").hidden = !span;
+    zoomTo(zoomed);
+  }
+  async function start() {
+    try {
+      await unpack();
+    } catch (error) {
+      status.textContent = "This browser cannot unpack the samples: " + error.message;
+      return;
+    }
+    document.getElementById("all").addEventListener("click", function () {
+      map.querySelector(".chosen").setAttribute("d", "");
+      show(null);
+    });
+    document.getElementById("out").addEventListener("click", function () { zoomTo(0); });
+    document.getElementById("search").addEventListener("input", function (event) {
+      search(event.target.value);
+    });
+    var wanted = null;
+    var pending = false;
+    map.addEventListener("pyrograph-span", function (event) {
+      // A drag sends more spans than can be drawn.
+      wanted = event.detail;
+      if (pending) { return; }
+      pending = true;
+      requestAnimationFrame(function () { pending = false; show(wanted); });
+    });
+    canvas.addEventListener("pointermove", function (event) { showDetails(frameUnder(event), event); });
+    canvas.addEventListener("pointerleave", function () { details.hidden = true; });
+    canvas.addEventListener("click", function (event) {
+      var i = frameUnder(event);
+      if (i >= 0) { zoomTo(i); }
+    });
+    canvas.addEventListener("keydown", function (event) {
+      if (event.key === "Escape" || event.key === "Home") { zoomTo(0); }
+    });
+    dark.addEventListener("change", draw);
+    var width = 0;
+    new ResizeObserver(function () {
+      if (canvas.clientWidth !== width) { width = canvas.clientWidth; draw(); }
+    }).observe(canvas);
+    show(null);
+  }
+  start();
+})();
