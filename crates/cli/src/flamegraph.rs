@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use pyrograph_analyze::{FlameError, FlameGraph, FlameOptions, flame, flame_chart, flame_reversed};
-use pyrograph_format::{Detail, Options, write_file};
+use pyrograph_format::{Detail, Options, ThreadDetail, write_file};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{
     Background, Encoding, MinWidth, NameAttributes, Palette, PaletteMap, SvgOptions, Tone, svg,
@@ -181,9 +181,13 @@ pub struct Args {
 /// When the input cannot be read or the output not be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let options = svg_options(&args)?;
-    // A chart needs each sample and its time; everything else is drawn from totals.
-    let detail = if args.flamechart { Detail::Samples } else { Detail::Totals };
-    let reading = Options { detail, ..Options::default() };
+    // A chart needs each sample, its time and its thread; everything else is drawn from totals.
+    let reading = match args.flamechart {
+        true => {
+            Options { detail: Detail::Samples, threads: ThreadDetail::Thread, ..Options::default() }
+        }
+        false => Options::default(),
+    };
     let (profile, _) = match args.reading.read(inputs(&args.files)?, reading) {
         Ok(read) => read,
         Err(error) => return refuse(&args, &options, &format!("failed to {error:#}")),
@@ -192,6 +196,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Ok(graph) => {
             let unit = 10f64.powi(graph.value_type.decimals.into());
             if let Some(total) = args.total
+                && graph.threads.is_empty()
                 && total * unit < graph.total as f64
             {
                 say!("--total {total} is ignored: it is less than all stacks together");

@@ -46,18 +46,36 @@ pub struct Args {
     output: Option<PathBuf>,
 
     /// Events that begin something, whose latency is drawn: `group:name`, `name`, or `name*`
-    #[arg(long, value_name = "EVENT,…", value_delimiter = ',', requires = "end", help_heading = "Events")]
+    #[arg(
+        long,
+        value_name = "EVENT,…",
+        value_delimiter = ',',
+        requires = "end",
+        help_heading = "Events"
+    )]
     begin: Vec<EventName>,
 
     /// Events that end it
-    #[arg(long, value_name = "EVENT,…", value_delimiter = ',', requires = "begin", help_heading = "Events")]
+    #[arg(
+        long,
+        value_name = "EVENT,…",
+        value_delimiter = ',',
+        requires = "begin",
+        help_heading = "Events"
+    )]
     end: Vec<EventName>,
 
     /// The fields that tell which belong together, as dev,sector; pid=next_pid where they are called
     /// differently in events that begin and that end; also tid, pid, cpu, comm of the event
     /// [default: dev,sector for block I/O, pid=next_pid up to sched_switch, tid,id for raw system
     /// calls, else tid]
-    #[arg(long, value_name = "FIELD,…", value_delimiter = ',', requires = "begin", help_heading = "Events")]
+    #[arg(
+        long,
+        value_name = "FIELD,…",
+        value_delimiter = ',',
+        requires = "begin",
+        help_heading = "Events"
+    )]
     key: Vec<KeyField>,
 
     /// When within a second samples of a profile were taken: seconds to the right, the offset upwards

@@ -266,7 +266,12 @@ impl<'a> Picture<'a> {
         if look.accumulated {
             list(out, "below", &mut map.columns.iter().map(|column| column.below.to_string()));
         }
-        for (name, set) in [("log", map.log), ("fixed", look.cell.is_some()), ("grid", look.grid), ("selecting", self.form == Form::Choosing)] {
+        for (name, set) in [
+            ("log", map.log),
+            ("fixed", look.cell.is_some()),
+            ("grid", look.grid),
+            ("selecting", self.form == Form::Choosing),
+        ] {
             if set {
                 out.push_str(&format!(" data-{name}=\"\""));
             }

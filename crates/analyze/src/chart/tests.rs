@@ -51,14 +51,8 @@ fn sampled(samples: &[(i32, u64, &str)]) -> Profile {
 #[test]
 fn gaps_stay_gaps_though_stacks_are_equal() {
     let profile = sampled(&[(1, 100, "a;b"), (1, 111, "a;b"), (1, 200, "a;b"), (1, 210, "a;c")]);
-    let expect = [
-        "1 app-1/1 0+120",
-        "2 a 0+21",
-        "2 a 100+20",
-        "3 b 0+21",
-        "3 b 100+10",
-        "3 c 110+10",
-    ];
+    let expect =
+        ["1 app-1/1 0+120", "2 a 0+21", "2 a 100+20", "3 b 0+21", "3 b 100+10", "3 c 110+10"];
     assert_eq!(frames(&profile), expect);
 }
 
@@ -87,7 +81,8 @@ fn waits_end_at_their_sample() {
 
 #[test]
 fn an_interval_that_is_not_told_comes_from_the_samples() {
-    let samples = [(1, 0, "a", 7), (1, 10, "a", 9), (1, 20, "a", 8), (1, 30, "a", 7), (1, 99, "a", 7)];
+    let samples =
+        [(1, 0, "a", 7), (1, 10, "a", 9), (1, 20, "a", 8), (1, 30, "a", 7), (1, 99, "a", 7)];
     let expect = ["1 app-1/1 0+109", "2 a 0+40", "2 a 99+10"];
     assert_eq!(frames(&profile(ValueType::samples(), &samples)), expect);
 }

@@ -180,9 +180,8 @@ impl<'a> Reading<'a> {
             }
             self.key.clear();
             let fields = pairing.key.iter().map(|key| if end { &key.end } else { &key.begin });
-            let whole = fields.fold(true, |whole, field| {
-                whole && write_field(&mut self.key, event, field)
-            });
+            let whole =
+                fields.fold(true, |whole, field| whole && write_field(&mut self.key, event, field));
             match (whole, event.time) {
                 (true, Some(time)) if end => self.pairs.end(&self.key, time),
                 (true, Some(time)) => self.pairs.begin(&self.key, time),
@@ -216,8 +215,10 @@ impl<'a> Reading<'a> {
         let mut line = format!("{what}: {}", counted(latencies.times.len() as u64, "pair"));
         let unmatched = latencies.unmatched();
         if !unmatched.is_empty() {
-            let parts: Vec<String> =
-                unmatched.iter().map(|(count, what)| format!("{} {what}", grouped(*count))).collect();
+            let parts: Vec<String> = unmatched
+                .iter()
+                .map(|(count, what)| format!("{} {what}", grouped(*count)))
+                .collect();
             let parts = parts.join(", ");
             say!("not drawn: {parts}");
             line.push_str(&format!("; not drawn: {parts}"));

@@ -30,7 +30,7 @@
     return names[nameOf[i]];
   }
 
-  // Frames by row, and those that are in view.
+  // Frames by row; the root is at the top, beside the heat map.
   function findRows() {
     rows = [];
     for (var i = 0; i < parents.length; i++) {
@@ -102,7 +102,7 @@
     var per = width / shown.width;
     var end = shown.start + shown.width;
     rows.forEach(function (row, depth) {
-      var y = height - (depth + 1) * ROW;
+      var y = depth * ROW;
       row.forEach(function (i) {
         var from = Math.max(starts[i], shown.start);
         var x = (from - shown.start) * per;
@@ -125,7 +125,7 @@
 
   function frameUnder(event) {
     var box = canvas.getBoundingClientRect();
-    var depth = Math.floor((box.bottom - event.clientY) / ROW);
+    var depth = Math.floor((event.clientY - box.top) / ROW);
     var shown = view();
     var value = shown.start + (event.clientX - box.left) / box.width * shown.width;
     var slack = shown.width / box.width;
