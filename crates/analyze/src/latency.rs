@@ -1,7 +1,5 @@
 //! Latencies: from events that begin something and events that end it to how long it took.
 
-use std::collections::BTreeMap;
-
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -90,18 +88,19 @@ impl Pairs {
 impl Latencies {
     /// What was left over, in words, most first; empty if nothing was.
     pub fn unmatched(&self) -> Vec<(u64, &'static str)> {
-        let left: BTreeMap<_, _> = [
-            (self.never_begun, "ends without a begin"),
-            (self.never_ended, "begins without an end"),
-            (self.begun_again, "begins that began again"),
-            (self.cancelled, "begins made void"),
-            (self.backwards, "ends before their begin"),
+        let mut left: Vec<(u64, &'static str)> = [
+            (self.never_begun, "end without a begin", "ends without a begin"),
+            (self.never_ended, "begin without an end", "begins without an end"),
+            (self.begun_again, "begin that began again", "begins that began again"),
+            (self.cancelled, "begin made void", "begins made void"),
+            (self.backwards, "end before its begin", "ends before their begin"),
         ]
         .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| ((std::cmp::Reverse(count), what), ()))
+        .filter(|(count, _, _)| *count > 0)
+        .map(|(count, one, several)| (count, if count == 1 { one } else { several }))
         .collect();
-        left.into_keys().map(|(count, what)| (count.0, what)).collect()
+        left.sort_by_key(|(count, what)| (std::cmp::Reverse(*count), *what));
+        left
     }
 }
 
@@ -135,6 +134,6 @@ mod tests {
         pairs.end("x", 2);
         pairs.end("y", 2);
         let unmatched = pairs.finish().unmatched();
-        assert_eq!(unmatched, [(2, "ends without a begin"), (1, "begins without an end")]);
+        assert_eq!(unmatched, [(2, "ends without a begin"), (1, "begin without an end")]);
     }
 }

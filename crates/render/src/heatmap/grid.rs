@@ -256,12 +256,15 @@ impl Grid<'_> {
         let step = map.column_step;
         let time = Scale::time().range(column as f64 * step, (column + 1) as f64 * step);
         let values = self.picture.values.range(map.edges[row], map.edges[row + 1]);
-        escape(out, &format!("{time}\n").replace('\n', ", "));
+        escape(out, &time);
+        out.push_str(", ");
         escape(out, &values);
         out.push('\n');
         write_integer(out, cell.count);
         out.push(' ');
-        escape(out, &self.picture.look.noun);
+        let noun = &self.picture.look.noun[..];
+        let one = noun.strip_suffix('s').filter(|_| cell.count == 1);
+        escape(out, one.unwrap_or(noun));
         out.push_str(", ");
         write_percent(out, cell.count, map.columns[column].points);
         out.push_str(" of the column");
