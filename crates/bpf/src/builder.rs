@@ -1,5 +1,6 @@
 //! The thread that makes unwind tables, off the way that samples take.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
@@ -30,7 +31,8 @@ type Work = (u32, Option<Arc<UnwindInfo>>);
 #[derive(Debug)]
 pub struct Builder {
     work: Option<Sender<Work>>,
-    waiting: Arc<AtomicUsize>,
+    asked: Cell<usize>,
+    made: Arc<AtomicUsize>,
     stats: Arc<Mutex<(TableStats, Option<Error>)>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -38,10 +40,11 @@ pub struct Builder {
 impl Builder {
     pub fn start(mut tables: Tables) -> std::io::Result<Self> {
         let (work, queue) = mpsc::channel::<Work>();
-        let waiting = Arc::new(AtomicUsize::new(0));
+        let made = Arc::new(AtomicUsize::new(0));
         let stats = Arc::new(Mutex::new((TableStats::default(), None)));
-        let (left, told) = (Arc::clone(&waiting), Arc::clone(&stats));
+        let (done, told) = (Arc::clone(&made), Arc::clone(&stats));
         let run = move || {
+            prefer_this_thread();
             for (module, info) in queue {
                 let published =
                     tables.publish(module, &info.map(|info| info.table()).unwrap_or_default());
@@ -56,30 +59,37 @@ impl Builder {
                     Err(error) => told.1 = Some(error),
                 }
                 told.0.bytes = tables.bytes() as u64;
-                left.fetch_sub(1, Ordering::Release);
+                done.fetch_add(1, Ordering::Release);
             }
         };
         let thread = std::thread::Builder::new().name("tables".to_owned()).spawn(run)?;
-        Ok(Self { work: Some(work), waiting, stats, thread: Some(thread) })
+        let asked = Cell::new(0);
+        Ok(Self { work: Some(work), asked, made, stats, thread: Some(thread) })
     }
 
     /// Makes the table of a file; of code made at run time there is none.
     pub fn add(&self, module: u32, info: Option<Arc<UnwindInfo>>) {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        if self.work.as_ref().is_none_or(|work| work.send((module, info)).is_err()) {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        if self.work.as_ref().is_some_and(|work| work.send((module, info)).is_ok()) {
+            self.asked.set(self.asked.get() + 1);
         }
     }
 
-    /// How many tables are still to be made.
-    pub fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Acquire)
+    /// How many tables were asked for, and how many of these are made.
+    pub fn progress(&self) -> (usize, usize) {
+        (self.asked.get(), self.made.load(Ordering::Acquire))
     }
 
     /// What was made so far.
     pub fn stats(&self) -> TableStats {
         self.stats.lock().unwrap_or_else(|error| error.into_inner()).0
     }
+}
+
+/// Lets the scheduler prefer the calling thread, where that is permitted: what it does is little, and on a
+/// busy machine stacks are incomplete until it is done.
+pub fn prefer_this_thread() {
+    // SAFETY: it bears on this thread's priority only.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
 }
 
 impl Drop for Builder {

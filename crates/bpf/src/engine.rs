@@ -309,9 +309,10 @@ impl Engine {
         let _ = self.targets.delete(&pid.to_ne_bytes());
     }
 
-    /// How many unwind tables are still being made: until then, stacks end in their files.
-    pub fn tables_waiting(&self) -> usize {
-        self.builder.waiting()
+    /// How many unwind tables were asked for by what is mapped, and how many of these are made. Until one
+    /// is made, stacks end in its file.
+    pub fn tables(&self) -> (usize, usize) {
+        self.builder.progress()
     }
 
     /// The tables so far.

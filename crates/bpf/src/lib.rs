@@ -18,7 +18,7 @@ mod scheduler;
 mod shared;
 mod tables;
 
-pub use builder::TableStats;
+pub use builder::{TableStats, prefer_this_thread};
 pub use counted::{Counted, Cut, Sort, UserFrame, Wait};
 pub use engine::{Engine, ModuleOf, Options, Stats};
 pub use error::Error;

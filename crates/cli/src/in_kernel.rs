@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 pub use pyrograph_bpf::Engine;
-use pyrograph_bpf::{Counted, Cut, Sort, Wait};
+use pyrograph_bpf::{Counted, Cut, Sort, Wait, prefer_this_thread};
 use pyrograph_event::Record;
 use pyrograph_record::{Error as RecordError, Next, Recording, Session, Summary, Target};
 use pyrograph_resolve::{CountedStack, LiveFiles, Resolver};
@@ -18,7 +18,7 @@ use crate::units::{counted, grouped};
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// How long to wait at most for the unwind tables of what runs already.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How long to wait for records before looking at the clock and for signals.
 const TICK: Duration = Duration::from_millis(10);
@@ -81,6 +81,7 @@ impl InKernel<'_> {
             session.events().try_for_each(|event| engine.attach_event(event))?;
         }
         engine.follow()?;
+        prefer_this_thread();
         let layout = session.layout();
         let mut recording = session.start()?;
         let stopper = recording.stopper();
@@ -88,12 +89,11 @@ impl InKernel<'_> {
         let progress = Progress::start();
 
         let mut begun: Option<Instant> = None;
+        let mut first: Option<usize> = None;
         let opened = Instant::now();
         let mut drained = Instant::now();
         loop {
-            let next = recording.next(TICK);
-            let is_quiet = matches!(next, Next::Waiting);
-            match next {
+            match recording.next(TICK) {
                 Next::End => break,
                 Next::Waiting => {}
                 Next::Batch(batch) => {
@@ -106,8 +106,10 @@ impl InKernel<'_> {
                     follower.tell(&mut engine, resolver);
                 }
             }
-            let ready = is_quiet && engine.tables_waiting() == 0;
-            if begun.is_none() && (ready || opened.elapsed() > PATIENCE) {
+            // The first records are of what ran already: its tables are worth waiting for.
+            let (asked, made) = engine.tables();
+            let first = *first.get_or_insert(asked);
+            if begun.is_none() && (made >= first || opened.elapsed() > PATIENCE) {
                 engine.start()?;
                 begun = Some(Instant::now());
             }

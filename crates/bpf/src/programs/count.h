@@ -59,21 +59,29 @@ static __always_inline int tell(struct stack *stack)
 	return 1;
 }
 
-// The kernel part of the stack; `bytes` is what a helper returned that wrote it.
-static __always_inline int tell_kernel_stack(struct scratch *s, long bytes)
+__noinline int hash_frames(struct stack *stack)
 {
 	u64 hash = HASH_START;
 
+	if (!stack)
+		return 0;
+	for (int i = 0; i < MAX_KERNEL_FRAMES; i++) {
+		if (i >= stack->len)
+			break;
+		hash = mix(hash, stack->frames[i]);
+	}
+	stack->hash = hash;
+	return 0;
+}
+
+// The kernel part of the stack; `bytes` is what a helper returned that wrote it.
+static __always_inline int tell_kernel_stack(struct scratch *s, long bytes)
+{
 	if (bytes <= 0 || bytes > MAX_KERNEL_FRAMES * 8)
 		return 1;
 	s->kernel.len = (u64)bytes / 8;
-	for (int i = 0; i < MAX_KERNEL_FRAMES; i++) {
-		if (i >= s->kernel.len)
-			break;
-		hash = mix(hash, s->kernel.frames[i]);
-	}
-	s->kernel.hash = hash;
-	s->blocked.key.kernel = hash;
+	hash_frames(&s->kernel);
+	s->blocked.key.kernel = s->kernel.hash;
 	return tell(&s->kernel);
 }
 

@@ -51,10 +51,16 @@ static __always_inline void push(struct scratch *s, u64 frame)
 }
 
 // Finds the mapping that holds an address. Consecutive frames are often in the same.
-static __always_inline int find_mapping(struct scratch *s, u64 address)
+//
+// Searches are global functions: the verifier looks at them once, and not for each way to get there.
+__noinline int find_mapping(struct scratch *s, u64 address)
 {
-	u32 low = s->process.first, high = low + s->process.count;
+	u32 low, high;
 
+	if (!s)
+		return 0;
+	low = s->process.first;
+	high = low + s->process.count;
 	if (address >= s->mapping.start && address < s->mapping.end)
 		return 1;
 	for (int i = 0; i < 14 && low < high; i++) {
@@ -83,6 +89,25 @@ static __always_inline struct block *block_of(u32 place)
 	return block ? bpf_map_lookup_elem(block, &first) : NULL;
 }
 
+// The rule of the last row of a page that begins at or below an offset in it; the first begins with the
+// page.
+__noinline int find_row(u32 low, u32 high, u32 offset)
+{
+	struct block *block = block_of(low);
+
+	if (!block)
+		return RULE_NONE;
+	for (int i = 0; i < 17 && high - low > 1; i++) {
+		u32 middle = (low + high) / 2;
+
+		if (block->words[middle & (BLOCK_WORDS - 1)] >> 16 <= offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	return block->words[low & (BLOCK_WORDS - 1)] & 0xffff;
+}
+
 // Finds the rule for an address; none if the table is not there, and `*end` says why.
 static __always_inline struct rule *find_rule(struct scratch *s, u64 address, u64 *end)
 {
@@ -90,7 +115,7 @@ static __always_inline struct rule *find_rule(struct scratch *s, u64 address, u6
 	struct module *module = bpf_map_lookup_elem(&modules, &number);
 	u64 distance = address + s->mapping.to_table;
 	struct block *block;
-	u32 place, low, high, sought;
+	u32 place, low, high;
 
 	*end = END_PENDING;
 	if (!module)
@@ -110,20 +135,7 @@ static __always_inline struct rule *find_rule(struct scratch *s, u64 address, u6
 	high = low + block->words[(place + 1) & (BLOCK_WORDS - 1)];
 	if (low == high)
 		goto none;
-	block = block_of(low);
-	if (!block)
-		return NULL;
-	// The last row that begins at or below the address; the first begins with the page.
-	sought = distance & 0xffff;
-	for (int i = 0; i < 17 && high - low > 1; i++) {
-		u32 middle = (low + high) / 2;
-
-		if (block->words[middle & (BLOCK_WORDS - 1)] >> 16 <= sought)
-			low = middle;
-		else
-			high = middle;
-	}
-	number = block->words[low & (BLOCK_WORDS - 1)] & 0xffff;
+	number = find_row(low, high, distance & 0xffff);
 	return bpf_map_lookup_elem(&rules, &number);
 none:
 	number = RULE_NONE;
@@ -274,12 +286,12 @@ static __always_inline int apply(struct scratch *s, struct task_struct *other, s
 }
 
 // One frame: notes it, and goes to its caller. Returns 1 at the end.
-static __always_inline long step(u64 index, struct scratch *s, struct task_struct *other)
+static __always_inline int step(struct scratch *s, struct task_struct *other)
 {
 	u64 address = s->ip - s->called, end = END_NO_MAPPING;
 	struct rule *rule;
 
-	if (index >= MAX_FRAMES)
+	if (s->user.len >= MAX_FRAMES)
 		return stop(s, END_TOO_MANY);
 	if (!find_mapping(s, address)) {
 		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (address & ((1ull << FRAME_SHIFT) - 1)));
@@ -293,14 +305,23 @@ static __always_inline long step(u64 index, struct scratch *s, struct task_struc
 	return apply(s, other, rule);
 }
 
+__noinline int step_here(struct scratch *s)
+{
+	return s ? step(s, NULL) : 1;
+}
+
 static long step_current(u64 index, struct walk *walk)
 {
-	return step(index, walk->s, NULL);
+	int done = step_here(walk->s);
+
+	// The compiler sees that it is 0 or 1, the verifier does not.
+	asm volatile("" : "+r"(done));
+	return done & 1;
 }
 
 static long step_other(u64 index, struct walk *walk)
 {
-	return step(index, walk->s, walk->other);
+	return step(walk->s, walk->other);
 }
 
 // Unwinds the user stack of a thread, the current one or another that does not run, into `s->user`.
