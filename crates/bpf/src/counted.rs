@@ -33,6 +33,8 @@ pub enum Sort {
     Event,
     /// A wait: the thread did not run, for this reason.
     Wait(Wait),
+    /// A tracepoint, or a place in a program.
+    Probe,
 }
 
 /// Why a thread does not run.
@@ -59,6 +61,7 @@ impl Sort {
             3 => Self::Wait(Wait::Io),
             4 => Self::Wait(Wait::Uninterruptible),
             5 => Self::Wait(Wait::Preempted),
+            6 => Self::Probe,
             _ => Self::Event,
         }
     }
@@ -181,7 +184,7 @@ impl Stacks {
         let sort = Sort::new(key.sort);
         let kernel = kernel_part(kernel);
         let kernel = match sort {
-            Sort::Event => kernel,
+            Sort::Event | Sort::Probe => kernel,
             Sort::Wait(_) => inner.scheduler.strip(kernel),
         };
         out(Counted {

@@ -1,12 +1,13 @@
 //! The programs, from loading to what they counted.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hashbrown::HashSet;
 use libbpf_rs::{
     Iter, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer,
-    RingBufferBuilder, set_print,
+    RingBufferBuilder, TracepointCategory, UprobeOpts, set_print,
 };
 use pyrograph_unwind::Mapping as CodeMapping;
 
@@ -23,8 +24,63 @@ use crate::tables::Tables;
 struct Aligned<T: ?Sized>(T);
 static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile.bpf.o"));
 
+const ON_FORK: &str = "on_fork";
+const ON_EXEC: &str = "on_exec";
 const ON_SWITCH: &str = "on_switch";
 const ON_TASK: &str = "on_task";
+
+/// What makes a stack be counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// Perf events, which the caller opens.
+    PerfEvents,
+    /// A tracepoint of the kernel.
+    Tracepoint {
+        /// Its category: `sched`.
+        category: String,
+        /// Its name: `sched_switch`.
+        name: String,
+    },
+    /// A function of a program or library.
+    Function {
+        /// Its file.
+        path: PathBuf,
+        /// Its name.
+        name: String,
+        /// How far behind its start.
+        offset: usize,
+    },
+    /// The functions of a C library that give memory: counted are the bytes that they are asked for.
+    Allocations {
+        /// The library's file.
+        path: PathBuf,
+    },
+    /// Nothing: waits alone are counted.
+    None,
+}
+
+impl Trigger {
+    /// The program that is attached.
+    fn program(&self) -> Option<&'static str> {
+        match self {
+            Self::PerfEvents => Some("on_event"),
+            Self::Tracepoint { .. } => Some("on_tracepoint"),
+            Self::Function { .. } => Some("on_uprobe"),
+            Self::Allocations { .. } => Some("on_allocation"),
+            Self::None => None,
+        }
+    }
+}
+
+/// Functions that give memory, and which of their arguments say how much (`enum bytes`).
+const ALLOCATIONS: [(&str, u64); 6] = [
+    ("malloc", 1),
+    ("calloc", 0),
+    ("realloc", 2),
+    ("posix_memalign", 3),
+    ("aligned_alloc", 2),
+    ("memalign", 2),
+];
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -37,6 +93,8 @@ pub struct Options {
     pub user: bool,
     /// Take the kernel part of stacks.
     pub kernel: bool,
+    /// What makes a stack be counted.
+    pub trigger: Trigger,
     /// Count waits, from when a thread stops to run until it goes on.
     pub off_cpu: bool,
     /// The shortest wait that counts.
@@ -52,6 +110,7 @@ impl Default for Options {
             inherit: true,
             user: true,
             kernel: true,
+            trigger: Trigger::PerfEvents,
             off_cpu: false,
             min_block: Duration::from_micros(1),
             table_budget: 256 << 20,
@@ -94,6 +153,7 @@ pub struct Engine {
     built: HashSet<(u32, bool)>,
     targets: MapHandle,
     blocked: MapHandle,
+    trigger: Trigger,
     off_cpu: bool,
     min_block: Duration,
     /// When counting was ended, on the monotonic clock.
@@ -131,9 +191,13 @@ impl Engine {
             }
         }
         for mut program in open.progs_mut() {
-            if program.name() == ON_SWITCH || program.name() == ON_TASK {
-                program.set_autoload(options.off_cpu);
-            }
+            let name = program.name().to_string_lossy().into_owned();
+            let needed = match &*name {
+                ON_FORK | ON_EXEC => true,
+                ON_SWITCH | ON_TASK => options.off_cpu,
+                name => options.trigger.program() == Some(name),
+            };
+            program.set_autoload(needed);
         }
         let object = open.load().map_err(Error::load)?;
         let tables = Tables::new(
@@ -167,6 +231,7 @@ impl Engine {
             built: HashSet::new(),
             targets: handle(&object, "targets")?,
             blocked: handle(&object, "blocked")?,
+            trigger: options.trigger.clone(),
             off_cpu: options.off_cpu,
             min_block: options.min_block,
             stopped: None,
@@ -189,25 +254,62 @@ impl Engine {
     ///
     /// If the programs cannot be attached.
     pub fn follow(&mut self) -> Result<(), Error> {
-        self.attach("on_fork")?;
-        self.attach("on_exec")?;
+        self.attach(ON_FORK)?;
+        self.attach(ON_EXEC)?;
         if self.off_cpu {
             self.attach(ON_SWITCH)?;
         }
         Ok(())
     }
 
-    /// Counts the stacks at which a perf event happens. The event's own buffer gets no samples.
+    /// Attaches the programs to what triggers them: `events` are perf events, if these do. Their own
+    /// buffers get no samples.
     ///
     /// # Errors
     ///
-    /// If the program cannot be attached to it.
-    pub fn attach_event(&mut self, event: BorrowedFd<'_>) -> Result<(), Error> {
-        const NAME: &str = "on_event";
-        let link = program(&self.object, NAME)?
-            .attach_perf_event(event.as_raw_fd())
-            .map_err(Error::attach(NAME))?;
-        self.links.push(link);
+    /// If there is no such place, or the kernel does not allow it.
+    pub fn trigger<'a>(
+        &mut self,
+        events: impl Iterator<Item = BorrowedFd<'a>>,
+    ) -> Result<(), Error> {
+        let Some(name) = self.trigger.program() else { return Ok(()) };
+        let program = program(&self.object, name)?;
+        let at = |path: &Path, function: &str, offset, cookie| {
+            let func_name = Some(function.to_owned());
+            let options = UprobeOpts { func_name, cookie, ..UprobeOpts::default() };
+            program.attach_uprobe_with_opts(-1, path, offset, options)
+        };
+        match &self.trigger {
+            Trigger::None => {}
+            Trigger::PerfEvents => {
+                for event in events {
+                    let link = program.attach_perf_event(event.as_raw_fd());
+                    self.links.push(link.map_err(Error::attach(name))?);
+                }
+            }
+            Trigger::Tracepoint { category, name: point } => {
+                let category = TracepointCategory::Custom(category.clone());
+                let link = program.attach_tracepoint(category, point);
+                self.links.push(link.map_err(Error::attach(name))?);
+            }
+            Trigger::Function { path, name: function, offset } => {
+                let link = at(path, function, *offset, 0)
+                    .map_err(|error| Error::function(path, function, &error))?;
+                self.links.push(link);
+            }
+            Trigger::Allocations { path } => {
+                for (function, cookie) in ALLOCATIONS {
+                    match at(path, function, 0, cookie) {
+                        Ok(link) => self.links.push(link),
+                        // Without `malloc` it is no C library; the others may be missing.
+                        Err(error) if function == "malloc" => {
+                            return Err(Error::function(path, function, &error));
+                        }
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! What can go wrong.
 
+use std::path::{Path, PathBuf};
+
 /// Why the in-kernel engine cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -16,6 +18,16 @@ pub enum Error {
         /// The program.
         program: &'static str,
         /// What the kernel or the loader said.
+        reason: String,
+    },
+    /// A function of a program cannot be watched.
+    #[error("cannot watch '{function}' in {}: {reason}", path.display())]
+    Function {
+        /// The file.
+        path: PathBuf,
+        /// The function.
+        function: String,
+        /// Why not.
         reason: String,
     },
     /// Memory that is shared with the programs could not be had.
@@ -51,6 +63,17 @@ impl Error {
 
     pub(crate) fn attach(program: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Self {
         move |error| Self::Attach { program, reason: chain(&error) }
+    }
+
+    pub(crate) fn function(path: &Path, function: &str, error: &libbpf_rs::Error) -> Self {
+        let reason = match error.kind() {
+            libbpf_rs::ErrorKind::NotFound if path.exists() => {
+                "it has no function of this name in its symbol tables".to_owned()
+            }
+            libbpf_rs::ErrorKind::NotFound => "there is no such file".to_owned(),
+            _ => chain(error),
+        };
+        Self::Function { path: path.to_owned(), function: function.to_owned(), reason }
     }
 
     pub(crate) fn map<E: std::error::Error>(map: &'static str) -> impl FnOnce(E) -> Self {

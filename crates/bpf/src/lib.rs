@@ -20,5 +20,5 @@ mod tables;
 
 pub use builder::{TableStats, prefer_this_thread};
 pub use counted::{Counted, Cut, Sort, UserFrame, Wait};
-pub use engine::{Engine, ModuleOf, Options, Stats};
+pub use engine::{Engine, ModuleOf, Options, Stats, Trigger};
 pub use error::Error;

@@ -5,12 +5,13 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 pub use pyrograph_bpf::Engine;
-use pyrograph_bpf::{Counted, Cut, Sort, Wait, prefer_this_thread};
+use pyrograph_bpf::{Counted, Cut, Sort, Trigger, Wait, prefer_this_thread};
 use pyrograph_event::Record;
 use pyrograph_record::{Error as RecordError, Next, Recording, Session, Summary, Target};
 use pyrograph_resolve::{CountedStack, LiveFiles, Resolver};
 
 use crate::progress::Progress;
+use crate::question::{Probe, Question};
 use crate::say::say;
 use crate::units::{counted, grouped};
 
@@ -29,8 +30,6 @@ pub struct InKernel<'a> {
     pub target: &'a Target,
     /// Follow the children of the target.
     pub inherit: bool,
-    /// Whether what happens is sampled; otherwise waits alone are counted.
-    pub samples: bool,
     /// For how long.
     pub duration: Option<Duration>,
     /// Whether the user has seen enough.
@@ -48,10 +47,10 @@ pub enum Error {
     Engine(#[from] pyrograph_bpf::Error),
 }
 
-/// Loads the engine; `min_block` is the shortest wait that counts, if waits count.
+/// Loads the engine.
 pub fn load(
     options: &pyrograph_record::Options,
-    min_block: Option<Duration>,
+    question: &Question,
 ) -> Result<Engine, pyrograph_bpf::Error> {
     let defaults = pyrograph_bpf::Options::default();
     let processes = match &options.target {
@@ -63,8 +62,15 @@ pub fn load(
         inherit: options.inherit,
         user: options.user,
         kernel: options.kernel,
-        off_cpu: min_block.is_some(),
-        min_block: min_block.unwrap_or(defaults.min_block),
+        trigger: match question.probe.clone() {
+            Probe::Event => Trigger::PerfEvents,
+            Probe::Tracepoint { category, name } => Trigger::Tracepoint { category, name },
+            Probe::Function { path, name, offset } => Trigger::Function { path, name, offset },
+            Probe::Allocations { path } => Trigger::Allocations { path },
+            Probe::Nothing => Trigger::None,
+        },
+        off_cpu: question.min_block.is_some(),
+        min_block: question.min_block.unwrap_or(defaults.min_block),
         ..defaults
     })
 }
@@ -77,9 +83,7 @@ impl InKernel<'_> {
         session: Session,
         resolver: &mut Resolver<LiveFiles>,
     ) -> Result<Summary, Error> {
-        if self.samples {
-            session.events().try_for_each(|event| engine.attach_event(event))?;
-        }
+        engine.trigger(session.events())?;
         engine.follow()?;
         prefer_this_thread();
         let layout = session.layout();
@@ -170,7 +174,7 @@ fn add(resolver: &mut Resolver<LiveFiles>, counted: &Counted<'_>) {
             Cut::Broken => pyrograph_resolve::Cut::Broken,
         }),
         wait: match counted.sort {
-            Sort::Event => None,
+            Sort::Event | Sort::Probe => None,
             Sort::Wait(wait) => Some(match wait {
                 Wait::Sleep => pyrograph_resolve::Wait::Sleep,
                 Wait::Lock => pyrograph_resolve::Wait::Lock,

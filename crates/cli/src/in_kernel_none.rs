@@ -5,6 +5,8 @@ use std::time::Duration;
 use pyrograph_record::{Session, Summary, Target};
 use pyrograph_resolve::{LiveFiles, Resolver};
 
+use crate::question::Question;
+
 /// There is none.
 pub enum Engine {}
 
@@ -25,13 +27,12 @@ impl NotBuilt {
 pub struct InKernel<'a> {
     pub target: &'a Target,
     pub inherit: bool,
-    pub samples: bool,
     pub duration: Option<Duration>,
     pub interrupted: &'a dyn Fn() -> bool,
 }
 
 /// Says that there is none.
-pub fn load(_: &pyrograph_record::Options, _: Option<Duration>) -> Result<Engine, NotBuilt> {
+pub fn load(_: &pyrograph_record::Options, _: &Question) -> Result<Engine, NotBuilt> {
     Err(NotBuilt)
 }
 

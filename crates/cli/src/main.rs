@@ -18,6 +18,7 @@ mod interrupt;
 mod manual;
 mod output;
 mod progress;
+mod question;
 mod reading;
 mod record;
 mod report;

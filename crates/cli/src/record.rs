@@ -18,6 +18,7 @@ use crate::in_kernel::{self, Engine, InKernel};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::question::{Question, QuestionArgs};
 use crate::say::say;
 use crate::units::{counted, grouped, parse_duration, percent};
 
@@ -55,24 +56,8 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg")]
     output: Vec<PathBuf>,
 
-    /// What to sample [default: cycles where the machine counts them, else cpu-clock]
-    ///
-    /// cycles, cpu-clock, task-clock, page-faults, context-switches, cpu-migrations, any hardware
-    /// event name the kernel knows, or a tracepoint (sched:sched_switch). Modifiers as :u and :k.
-    #[arg(short, long, value_name = "EVENT")]
-    event: Option<String>,
-
-    /// Where threads wait: the time from when one stops to run until it goes on (needs root)
-    #[arg(long, conflicts_with_all = ["event", "frequency", "call_graph"])]
-    off_cpu: bool,
-
-    /// Where time passes: waits, and samples of the CPU clock for what runs (needs root)
-    #[arg(long, conflicts_with_all = ["event", "off_cpu", "call_graph"])]
-    wall: bool,
-
-    /// The shortest wait that counts
-    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = parse_duration)]
-    min_block: Duration,
+    #[command(flatten)]
+    question: QuestionArgs,
 
     /// The program's part only, without the kernel's
     #[arg(short, long, conflicts_with = "kernel_only")]
@@ -126,33 +111,6 @@ enum EngineChoice {
     Perf,
 }
 
-/// How waits count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waits {
-    /// They alone.
-    OffCpu,
-    /// With what runs.
-    Wall,
-}
-
-impl Waits {
-    /// What is opened: something that only tells of processes, or the clock.
-    fn event(self) -> &'static str {
-        match self {
-            Self::OffCpu => "dummy",
-            Self::Wall => "cpu-clock",
-        }
-    }
-
-    /// What a graph of it shows.
-    fn name(self) -> &'static str {
-        match self {
-            Self::OffCpu => "off-cpu",
-            Self::Wall => "wall",
-        }
-    }
-}
-
 /// What a stack's value counts.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Count {
@@ -183,8 +141,7 @@ struct Plan {
     duration: Option<Duration>,
     count: Count,
     engine: Option<EngineChoice>,
-    waits: Option<Waits>,
-    min_block: Duration,
+    question: Question,
     inlines: bool,
     labels: LabelOptions,
     title: String,
@@ -204,16 +161,11 @@ impl Plan {
                 "nothing to record: give a command after --, processes with -p, or the machine with -a"
             );
         };
-        let waits = match (args.off_cpu, args.wall) {
-            (true, _) => Some(Waits::OffCpu),
-            (_, true) => Some(Waits::Wall),
-            _ => None,
-        };
-        let event = args.event.as_deref().or(waits.map(Waits::event));
+        let question = Question::new(&args.question, &target)?;
         Ok(Self {
             title: args.title.unwrap_or_else(|| title(&target)),
             options: pyrograph_record::Options {
-                event: event.map(Event::parse).transpose()?,
+                event: question.event.clone(),
                 rate: args.frequency.map(Rate::Hertz),
                 stack: args
                     .call_graph
@@ -230,9 +182,8 @@ impl Plan {
             engine: args
                 .engine
                 .or(args.call_graph.map(|_| EngineChoice::Perf))
-                .or(waits.map(|_| EngineChoice::Ebpf)),
-            waits,
-            min_block: args.min_block,
+                .or(question.in_kernel_only.then_some(EngineChoice::Ebpf)),
+            question,
             inlines: !args.no_inline,
             labels: LabelOptions {
                 mark_kernel: args.annotate,
@@ -243,20 +194,14 @@ impl Plan {
         })
     }
 
-    /// What is counted, as the user asked for it.
-    fn event_name<'a>(&self, event: &'a Event) -> &'a str {
-        match self.waits {
-            Some(waits) => waits.name(),
-            None => event.name(),
-        }
-    }
-
     fn resolve_options(&self, event: &Event) -> pyrograph_resolve::Options {
-        let value_type = match (self.count, event.unit()) {
-            (Count::Samples, _) => ValueType::samples(),
-            _ if self.waits.is_some() => ValueType::new(self.event_name(event), "ns"),
-            (Count::Period, Unit::Nanoseconds) => ValueType::new(event.name(), "ns"),
-            (Count::Period, Unit::Count) => ValueType::new(event.name(), "count"),
+        let unit = self.question.unit().unwrap_or(match event.unit() {
+            Unit::Nanoseconds => "ns",
+            Unit::Count => "count",
+        });
+        let value_type = match self.count {
+            Count::Samples => ValueType::samples(),
+            Count::Period => ValueType::new(self.question.name(event), unit),
         };
         pyrograph_resolve::Options {
             value_type,
@@ -325,7 +270,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         sampled => {
             let Sampled { resolver, summary, event, child, interrupt } = sampled?;
             let resolved = resolver.finish();
-            closing_line(&resolved, &summary, plan.event_name(&event));
+            closing_line(&resolved, &summary, plan.question.name(&event));
             let written = write_all(&plan, &resolved);
             let code = exit_code(child, &interrupt)?;
             written?;
@@ -406,20 +351,22 @@ fn sample(plan: &Plan) -> anyhow::Result<Sampled> {
 /// The in-kernel engine, if it is to serve.
 fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
     let is_command = matches!(plan.options.target, Target::Command(_));
-    let min_block = plan.waits.map(|_| plan.min_block);
+    let load = || in_kernel::load(&plan.options, &plan.question);
     match plan.engine {
-        Some(EngineChoice::Perf) if plan.waits.is_some() => {
-            bail!("waits are counted in the kernel: --off-cpu and --wall need the ebpf engine")
+        Some(EngineChoice::Perf) if plan.question.in_kernel_only => {
+            bail!(
+                "only the in-kernel engine can tell this: leave out --engine perf and --call-graph"
+            )
         }
         Some(EngineChoice::Perf) => Ok(None),
         Some(EngineChoice::Ebpf) if is_command => {
             bail!(
-                "--engine ebpf records running processes (-p) or the machine (-a), no command yet"
+                "the in-kernel engine records running processes (-p) or the machine (-a), no command yet"
             )
         }
-        Some(EngineChoice::Ebpf) => Ok(Some(in_kernel::load(&plan.options, min_block)?)),
+        Some(EngineChoice::Ebpf) => Ok(Some(load()?)),
         None if is_command => Ok(None),
-        None => match in_kernel::load(&plan.options, min_block) {
+        None => match load() {
             Ok(engine) => Ok(Some(engine)),
             // Then it needs no word: perf_event says what it may not.
             Err(error) if error.is_permission() => Ok(None),
@@ -441,10 +388,12 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
     }
     // The programs choose among all that runs.
     let rate = |event| Rate::default_for(target, event);
+    let event = plan.question.event_beside_probe()?;
     let options = pyrograph_record::Options {
         target: Target::System,
         stack: StackMode::FramePointers,
-        rate: plan.options.rate.or_else(|| plan.options.event.as_ref().map(rate)),
+        rate: plan.options.rate.or_else(|| event.as_ref().map(rate)),
+        event,
         ..plan.options.clone()
     };
     let session = Session::open(&options)?;
@@ -459,7 +408,6 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
     let recording = InKernel {
         target,
         inherit: plan.options.inherit,
-        samples: plan.waits != Some(Waits::OffCpu),
         duration: plan.duration,
         interrupted: &interrupted,
     };
@@ -518,7 +466,7 @@ fn closing_line(resolved: &Resolved, summary: &Summary, event: &str) {
     if samples == 0 {
         parts.push(format!("no samples of {event}: the target used too little of it"));
     } else {
-        let thing = if event == Waits::OffCpu.name() { "wait" } else { "sample" };
+        let thing = if event == "off-cpu" { "wait" } else { "sample" };
         parts.push(format!("{} of {event}", counted(samples, thing)));
     }
     parts.push(format!("{} lost", grouped(summary.lost)));

@@ -88,6 +88,79 @@ fn links_of(pid: u32) -> usize {
     descriptors(pid).iter().filter(|info| info.contains("link_id:")).count()
 }
 
+/// Records a program from when it waits for a byte on standard input until its end; what it wrote, too.
+fn record_to_the_end(program: &Path, flags: &[&str]) -> (Folded, String) {
+    let mut running = Running(
+        Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program runs"),
+    );
+    let out = program.with_extension("folded");
+    let mut recording = Running(
+        pyrograph()
+            .args(["record", "-p", &running.0.id().to_string(), "-o"])
+            .arg(&out)
+            .args(flags)
+            .spawn()
+            .expect("pyrograph runs"),
+    );
+    wait_for_programs(&recording);
+    running.0.stdin.take().expect("a pipe").write_all(b"x").expect("it waits for this");
+    let mut text = String::new();
+    running.0.stdout.take().expect("a pipe").read_to_string(&mut text).expect("what it wrote");
+    running.0.wait().expect("it ends");
+    assert!(recording.0.wait().expect("it ends with its target").success());
+    (Folded::read(&out), text)
+}
+
+/// The sum of the values of stacks with this function in them.
+fn value_of(folded: &Folded, function: &str) -> f64 {
+    let stacks = folded.stacks.iter();
+    let of = |(stack, _): &&(Vec<String>, f64)| stack.iter().any(|frame| frame == function);
+    stacks.filter(of).map(|(_, value)| value).sum()
+}
+
+#[test]
+fn each_event_is_counted_where_it_happens() {
+    if !is_root("each_event_is_counted_where_it_happens") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "asks.c", folder.path());
+    let probe = format!("uprobe:{}:ask", program.display());
+
+    let (folded, _) = record_to_the_end(&program, &["-e", &probe]);
+    assert_eq!((folded.total(), value_of(&folded, "ask")), (1000.0, 1000.0));
+    assert_eq!(value_of(&folded, "main"), 1000.0, "{:?}", folded.leaves());
+    let (folded, _) = record_to_the_end(&program, &["--alloc"]);
+    assert_eq!(value_of(&folded, "ask"), 1_000_000.0, "{:?}", folded.leaves());
+    let (folded, _) = record_to_the_end(&program, &["--page-faults"]);
+    assert_eq!(value_of(&folded, "touch"), 500.0, "{:?}", folded.leaves());
+    let (folded, _) = record_to_the_end(&program, &["--syscalls"]);
+    assert_eq!(value_of(&folded, "touch"), 2.0, "{:?}", folded.leaves());
+}
+
+#[test]
+fn a_function_that_is_not_there_is_an_error() {
+    if !is_root("a_function_that_is_not_there_is_an_error") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.svg");
+    let probe = "uprobe:/bin/sh:no_such_function";
+    let output = pyrograph()
+        .args(["record", "-a", "-d", "1", "-e", probe, "-o"])
+        .arg(&out)
+        .output()
+        .expect("pyrograph runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no_such_function") && said.contains("/bin/sh"), "{said}");
+    assert!(!out.exists());
+}
+
 #[test]
 fn waits_are_accounted_to_what_waits() {
     if !is_root("waits_are_accounted_to_what_waits") {
@@ -95,34 +168,8 @@ fn waits_are_accounted_to_what_waits() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let program = compile(C, "waits.c", folder.path());
-    let mut waits = Running(
-        Command::new(&program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program runs"),
-    );
-    let out = folder.path().join("waits.folded");
-    let mut recording = Running(
-        pyrograph()
-            .args(["record", "--off-cpu", "-p", &waits.0.id().to_string(), "-o"])
-            .arg(&out)
-            .spawn()
-            .expect("pyrograph runs"),
-    );
-    wait_for_programs(&recording);
-    waits.0.stdin.take().expect("a pipe").write_all(b"x").expect("it waits for this");
-    let mut text = String::new();
-    waits.0.stdout.take().expect("a pipe").read_to_string(&mut text).expect("what it measured");
-    waits.0.wait().expect("it ends");
-    assert!(recording.0.wait().expect("it ends with its target").success());
-
-    let folded = Folded::read(&out);
-    let recorded = |function: &str| {
-        let stacks = folded.stacks.iter();
-        let of = |(stack, _): &&(Vec<String>, f64)| stack.iter().any(|frame| frame == function);
-        stacks.filter(of).map(|(_, value)| value).sum::<f64>()
-    };
+    let (folded, text) = record_to_the_end(&program, &["--off-cpu"]);
+    let recorded = |function| value_of(&folded, function);
     for line in text.lines() {
         let (function, measured) = line.split_once(' ').expect("a name and a number");
         let measured: f64 = measured.parse().expect("nanoseconds");

@@ -27,6 +27,63 @@ int on_event(struct event_context *ctx)
 	return 0;
 }
 
+// Counts the stack of the current thread; `ctx`: the program's, if the kernel's part is wanted.
+static __always_inline void count_here(void *ctx, u64 value)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct scratch *s;
+
+	if (!is_target(task->tgid))
+		return;
+	s = take_scratch();
+	if (!s)
+		return;
+	s->blocked.key.sort = SORT_PROBE;
+	if (take_stacks(s, ctx, task, 0))
+		add(&s->blocked.key, 1, value);
+	give_back(s);
+}
+
+// The kernel has come to one of its tracepoints.
+SEC("tracepoint")
+int on_tracepoint(void *ctx)
+{
+	count_here(ctx, 1);
+	// Whoever else listens to this tracepoint gets it, too.
+	return 1;
+}
+
+// A program has come to an instruction.
+SEC("uprobe")
+int on_uprobe(struct event_context *ctx)
+{
+	count_here(NULL, 1);
+	return 0;
+}
+
+// A program asks for memory. The cookie says which of the arguments tell how much.
+SEC("uprobe")
+int on_allocation(struct event_context *ctx)
+{
+	u64 bytes;
+
+	switch (bpf_get_attach_cookie(ctx)) {
+	case BYTES_FIRST:
+		bytes = ctx->di;
+		break;
+	case BYTES_SECOND:
+		bytes = ctx->si;
+		break;
+	case BYTES_THIRD:
+		bytes = ctx->dx;
+		break;
+	default:
+		bytes = ctx->di * ctx->si;
+	}
+	count_here(NULL, bytes);
+	return 0;
+}
+
 // A new process begins with its parent's mappings; Pyrograph comes to know of it only later.
 SEC("tp_btf/task_newtask")
 int BPF_PROG(on_fork, struct task_struct *child, u64 clone_flags)

@@ -142,6 +142,16 @@ enum sort {
 	SORT_UNINTERRUPTIBLE,
 	// It could run, and did not: another did.
 	SORT_PREEMPTED,
+	// A tracepoint or a place in a program: the kernel's part begins with what took it.
+	SORT_PROBE,
+};
+
+// Which arguments of a function tell how many bytes it is asked for.
+enum bytes {
+	BYTES_PRODUCT,
+	BYTES_FIRST,
+	BYTES_SECOND,
+	BYTES_THIRD,
 };
 
 struct count {
