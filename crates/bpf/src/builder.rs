@@ -1,8 +1,9 @@
 //! The thread that makes unwind tables, off the way that samples take.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -27,6 +28,30 @@ pub struct TableStats {
 /// A module's number and its unwind information.
 type Work = (u32, Option<Arc<UnwindInfo>>);
 
+/// What waits for its table. Small ones come first: most of what runs is ready at once, while the largest
+/// take as long as all others together.
+#[derive(Default)]
+struct Waiting {
+    by_size: BTreeMap<(usize, u32), Option<Arc<UnwindInfo>>>,
+}
+
+impl Waiting {
+    /// The next one; waits for it. None at the end.
+    fn next(&mut self, queue: &Receiver<Work>) -> Option<Work> {
+        if self.by_size.is_empty() {
+            self.add(queue.recv().ok()?);
+        }
+        queue.try_iter().for_each(|work| self.add(work));
+        let ((_, module), info) = self.by_size.pop_first()?;
+        Some((module, info))
+    }
+
+    fn add(&mut self, (module, info): Work) {
+        let size = info.as_ref().map_or(0, |info| info.table_source());
+        self.by_size.insert((size, module), info);
+    }
+}
+
 /// Hands files to the thread.
 #[derive(Debug)]
 pub struct Builder {
@@ -43,9 +68,10 @@ impl Builder {
         let made = Arc::new(AtomicUsize::new(0));
         let stats = Arc::new(Mutex::new((TableStats::default(), None)));
         let (done, told) = (Arc::clone(&made), Arc::clone(&stats));
+        let mut waiting = Waiting::default();
         let run = move || {
             prefer_this_thread();
-            for (module, info) in queue {
+            while let Some((module, info)) = waiting.next(&queue) {
                 let published =
                     tables.publish(module, &info.map(|info| info.table()).unwrap_or_default());
                 let mut told = told.lock().unwrap_or_else(|error| error.into_inner());

@@ -202,6 +202,11 @@ impl UnwindInfo {
         &self.layout.stubs
     }
 
+    /// Bytes of `.eh_frame`.
+    pub(crate) fn eh_frame_len(&self) -> usize {
+        self.layout.eh_frame.as_ref().map_or(0, |section| section.range.len())
+    }
+
     /// Whether there is a `.debug_frame` in the file itself (0) or its separate debug file (1).
     pub(crate) fn has_debug_frame(&self, at: usize) -> bool {
         self.debug_frames[at].is_some()

@@ -116,6 +116,11 @@ impl UnwindInfo {
         builder.finish(start)
     }
 
+    /// How many bytes [`Self::table`] is made of: what it takes to make it grows with that.
+    pub fn table_source(&self) -> usize {
+        self.eh_frame_len()
+    }
+
     /// [`Table::start`] of [`Self::table`].
     pub fn table_start(&self) -> Option<u64> {
         Some(self.code_start()? & !0xffff)
