@@ -18,7 +18,7 @@ use pyrograph_render::{
 
 use crate::reading::ReadArgs;
 use crate::say::say;
-use crate::streams::{inputs, write_output};
+use crate::streams::{inputs, write_output, write_picture};
 use table::Table;
 
 /// Exit code when a function takes more than `--fail-over` allows.
@@ -205,6 +205,7 @@ enum ViewArg {
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
+    /// A picture; as pixels into a file that is called so.
     Svg,
     Folded,
     Text,
@@ -216,13 +217,13 @@ impl Form {
     /// By a file's ending.
     fn of(path: &Path) -> anyhow::Result<Self> {
         Ok(match path.extension().and_then(|ending| ending.to_str()) {
-            Some("svg") => Self::Svg,
+            Some("svg" | "png") => Self::Svg,
             Some("folded") => Self::Folded,
             Some("txt") => Self::Text,
             Some("md") => Self::Markdown,
             Some("json") => Self::Json,
             _ => bail!(
-                "{}: unknown format; use a name that ends in .svg, .folded, .txt, .md or .json",
+                "{}: unknown format; use a name that ends in .svg, .png, .folded, .txt, .md or .json",
                 path.display()
             ),
         })
@@ -275,7 +276,7 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
         let path = path.as_deref();
         match form {
             Form::Folded => {}
-            Form::Svg => write_output(path, |out| picture(args, &diff, &sides, out))?,
+            Form::Svg => write_picture(path, |out| picture(args, &diff, &sides, out))?,
             Form::Text => write_output(path, |out| table.text(out))?,
             Form::Markdown => write_output(path, |out| table.markdown(out))?,
             Form::Json => write_output(path, |out| table.json(out))?,
@@ -452,7 +453,8 @@ fn refuse(
         if *form == Form::Svg {
             let options = svg_options(args, sides);
             let message = error.to_string();
-            let written = write_output(path.as_deref(), |out| svg_message(&message, &options, out));
+            let written =
+                write_picture(path.as_deref(), |out| svg_message(&message, &options, out));
             if let Err(error) = written {
                 return error;
             }

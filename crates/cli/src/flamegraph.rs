@@ -15,7 +15,7 @@ use pyrograph_render::{
 
 use crate::reading::ReadArgs;
 use crate::say::say;
-use crate::streams::{inputs, write_output};
+use crate::streams::{inputs, write_picture};
 
 /// Where `--cp` keeps its colours.
 const PALETTE_MAP: &str = "palette.map";
@@ -292,12 +292,12 @@ fn write_graph(args: &Args, graph: &FlameGraph, mut options: SvgOptions) -> anyh
             .with_context(|| format!("failed to write {PALETTE_MAP}"))?;
         options.palette_map = Some(map);
     }
-    write_output(args.output.as_deref(), |out| svg(graph, &options, out))
+    write_picture(args.output.as_deref(), |out| svg(graph, &options, out))
 }
 
 /// There is nothing to draw: says so in the picture, and on standard error.
 fn refuse(args: &Args, options: &SvgOptions, why: &str) -> anyhow::Result<ExitCode> {
-    write_output(args.output.as_deref(), |out| svg_message(why, options, out))?;
+    write_picture(args.output.as_deref(), |out| svg_message(why, options, out))?;
     bail!("{why}")
 }
 

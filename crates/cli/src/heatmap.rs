@@ -17,6 +17,7 @@ use self::reading::ProfileArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output};
 use crate::units::counted;
+use crate::streams::{inputs, write_picture};
 
 /// Draw numbers over time, as latencies, as an interactive heat map
 ///
@@ -325,6 +326,8 @@ fn look(args: &Args, drawing: &Drawing) -> HeatMapLook {
         accumulated: args.accstats,
         embed: args.embed,
     }
+    };
+    write_picture(args.output.as_deref(), |out| heat_map_svg(map, &look, out))
 }
 
 /// A list of percentiles.

@@ -12,13 +12,15 @@ use pyrograph_format::{
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{Hue, Palette, SvgOptions, svg, svg_message};
 
-use crate::streams::write_output;
+use crate::streams::{write_output, write_png};
 
 /// What is written into a file.
 #[derive(Clone, Copy, Debug)]
 enum Format {
     /// A flame graph.
     Svg,
+    /// The same as pixels.
+    Png,
     /// A profile, to be read again.
     Profile(&'static dyn Writer),
 }
@@ -57,7 +59,10 @@ impl Output {
             Some(writer) => Format::Profile(writer),
             None => format_of(&format!("x.{format}")).with_context(|| {
                 let names: Vec<&str> = WRITERS.iter().map(|writer| writer.name()).collect();
-                format!("{format}: unknown format; these can be written: {}, svg", names.join(", "))
+                format!(
+                    "{format}: unknown format; these can be written: {}, svg, png",
+                    names.join(", ")
+                )
             })?,
         };
         if let Some(path) = path {
@@ -83,7 +88,7 @@ impl Output {
     pub fn not_held(&self, profile: &Profile) -> Warnings {
         match self.format {
             Format::Profile(writer) => not_held(profile, writer),
-            Format::Svg => Warnings::default(),
+            Format::Svg | Format::Png => Warnings::default(),
         }
     }
 
@@ -94,13 +99,15 @@ impl Output {
         labels: &LabelOptions,
         title: &str,
     ) -> anyhow::Result<()> {
-        write_output(self.path.as_deref(), |out| match self.format {
+        let path = self.path.as_deref();
+        match self.format {
             Format::Profile(writer) => {
                 let options = WriteOptions { labels: labels.clone(), title: title.to_owned() };
-                writer.write(profile, &options, out)
+                write_output(path, |out| writer.write(profile, &options, out))
             }
-            Format::Svg => write_svg(profile, labels, title, out),
-        })
+            Format::Svg => write_output(path, |out| write_svg(profile, labels, title, out)),
+            Format::Png => write_png(path, |out| write_svg(profile, labels, title, out)),
+        }
     }
 }
 
@@ -137,13 +144,16 @@ fn write_svg(
 fn format_of(name: &str) -> Option<Format> {
     match name.rsplit_once('.') {
         Some((_, "svg")) => Some(Format::Svg),
+        Some((_, "png")) => Some(Format::Png),
         _ => writer_for(name).map(Format::Profile),
     }
 }
 
 /// The usual ending of each format, for messages.
 fn endings() -> String {
-    let endings: Vec<String> = std::iter::once(".svg".to_owned())
+    let endings: Vec<String> = [".svg", ".png"]
+        .map(str::to_owned)
+        .into_iter()
         .chain(WRITERS.iter().filter_map(|writer| Some(format!(".{}", writer.endings().first()?))))
         .collect();
     match endings.split_last() {

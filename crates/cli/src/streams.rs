@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use pyrograph_format::{Input, write_file};
+use pyrograph_render::png;
+
+use crate::say::say;
 
 /// The inputs that `files` name; `-`, or no file, is standard input. `LABEL=FILE` is a file with a
 /// label, unless there is a file of that very name.
@@ -50,4 +53,34 @@ pub fn write_output(
             write(&mut out).and_then(|()| out.flush()).context("failed to write standard output")
         }
     }
+}
+
+/// Writes a picture that `write` draws as SVG: as pixels, if the file's name ends in `.png`.
+pub fn write_picture(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    match path {
+        Some(path) if is_png(path) => write_png(Some(path), write),
+        _ => write_output(path, write),
+    }
+}
+
+/// Writes a picture that `write` draws as SVG as pixels.
+pub fn write_png(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let mut svg = Vec::new();
+    write(&mut svg).context("failed to draw")?;
+    let picture = png(&String::from_utf8_lossy(&svg)).context("failed to draw a PNG picture")?;
+    if picture.without_text {
+        say!("the picture has no text, as this machine has no font");
+    }
+    write_output(path, |out| out.write_all(&picture.bytes))
+}
+
+/// Whether a file is to hold pixels.
+fn is_png(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("png"))
 }

@@ -146,3 +146,35 @@ fn a_format_must_be_named() {
         assert!(text(&output.stderr).starts_with(&expected), "{}", text(&output.stderr));
     }
 }
+
+/// Width and height of a PNG file, as its header says.
+fn png_size(path: &Path) -> (u32, u32) {
+    let bytes = std::fs::read(path).expect("a picture");
+    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+    (number(16), number(20))
+}
+
+#[test]
+fn every_picture_can_be_pixels() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("a.folded"), "main;a 3\nmain;b 4\n").expect("a file");
+    std::fs::write(path("times"), "1 5\n2 6\n").expect("a file");
+    for (verb, inputs) in [
+        ("convert", &["a.folded"][..]),
+        ("flamegraph", &["a.folded"]),
+        ("diff", &["a.folded", "a.folded"]),
+        ("heatmap", &["times"]),
+    ] {
+        let output = path(&format!("{verb}.png"));
+        run(pyrograph()
+            .arg(verb)
+            .args(inputs.iter().map(|name| path(name)))
+            .arg("-o")
+            .arg(&output));
+        // Twice the size on the page.
+        let (width, height) = png_size(&output);
+        assert!(width == 2400 && height > 200, "{verb}: {width} × {height}");
+    }
+}

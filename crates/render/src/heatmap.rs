@@ -294,6 +294,7 @@ impl<'a> Picture<'a> {
         ] {
             out.push_str(&format!(".{id}{rule}\n"));
         }
+        out.push_str(&grid::line_rules(id));
         out.push_str(&format!(".{id}{{background:{}}}\n", BACKGROUND.0));
         out.push_str("@media (prefers-color-scheme:dark){\n");
         out.push_str(&format!(".{id}{{background:{}}}\n", BACKGROUND.1));

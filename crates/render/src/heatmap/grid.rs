@@ -19,6 +19,23 @@ pub(super) const HALO: (Rgb, Rgb) = (Rgb::WHITE, Rgb(0x10, 0x10, 0x14));
 /// Dashes of the first, second and further percentiles.
 const DASHES: [&str; 4] = ["none", "7 3", "2 3", "8 3 2 3"];
 
+/// The widths of a percentile's line and of its rim.
+const MARK_WIDTH: f64 = 1.5;
+const HALO_WIDTH: f64 = 3.5;
+
+/// The rules for the lines of percentiles, for the root of this class: their sizes are in pixels,
+/// whatever the cells are zoomed to.
+pub(super) fn line_rules(id: &str) -> String {
+    let mut rules = format!(
+        ".{id} .cells .halo{{stroke-width:{HALO_WIDTH}}}\n\
+         .{id} .cells .mark{{stroke-width:{MARK_WIDTH}}}\n"
+    );
+    for (index, dashes) in DASHES.iter().enumerate().filter(|(_, dashes)| **dashes != "none") {
+        rules.push_str(&format!(".{id} .mark.p{index}{{stroke-dasharray:{dashes}}}\n"));
+    }
+    rules
+}
+
 /// The dashes of a percentile.
 pub(super) fn dashes(index: usize) -> &'static str {
     DASHES[index.min(DASHES.len() - 1)]
@@ -288,16 +305,25 @@ impl Grid<'_> {
             }
             column += run.len();
         }
-        let dashes = dashes(index);
-        for (class, colour, width) in [("halo", HALO.0, 3.5), ("mark", MARK.0, 1.5)] {
+        // The style says these in pixels; what draws without one scales them with the cells.
+        let layout = &self.picture.layout;
+        let column = layout.across / self.columns() as f64;
+        let row = layout.down / self.rows() as f64;
+        for (class, colour, width) in [("halo", HALO.0, HALO_WIDTH), ("mark", MARK.0, MARK_WIDTH)] {
             out.push_str(&format!(
-                "<path class=\"{class}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
-                 vector-effect=\"non-scaling-stroke\" pointer-events=\"none\""
+                "<path class=\"{class} p{}\" fill=\"none\" stroke=\"{colour}\" \
+                 stroke-width=\"{:.3}\" vector-effect=\"non-scaling-stroke\" \
+                 pointer-events=\"none\"",
+                index.min(DASHES.len() - 1),
+                width / row
             ));
             if class == "halo" {
                 out.push_str(" opacity=\".6\"");
-            } else if dashes != "none" {
-                out.push_str(&format!(" stroke-dasharray=\"{dashes}\""));
+            } else if dashes(index) != "none" {
+                let lengths = dashes(index).split(' ').filter_map(|length| length.parse().ok());
+                let scaled = lengths.map(|length: f64| format!("{:.3}", length / column));
+                let scaled = scaled.collect::<Vec<_>>().join(" ");
+                out.push_str(&format!(" stroke-dasharray=\"{scaled}\""));
             }
             out.push_str(&format!(" d=\"{path}\"/>\n"));
         }
