@@ -15,9 +15,8 @@ use pyrograph_render::{HeatMapLook, heat_map_svg, offsets_html};
 use self::latency::{EventName, KeyField, Pairing};
 use self::reading::ProfileArgs;
 use crate::say::say;
-use crate::streams::{inputs, write_output};
+use crate::streams::{inputs, write_output, write_picture};
 use crate::units::counted;
-use crate::streams::{inputs, write_picture};
 
 /// Draw numbers over time, as latencies, as an interactive heat map
 ///
@@ -203,7 +202,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let drawing = if args.begin.is_empty() { points(&args)? } else { latencies(&args)? };
     let map = heat_map(&drawing.times, &drawing.values, &map_options(&args))?;
     let look = look(&args, &drawing);
-    write_output(args.output.as_deref(), |out| heat_map_svg(&map, &look, out))?;
+    write_picture(args.output.as_deref(), |out| heat_map_svg(&map, &look, out))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -282,7 +281,7 @@ fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
     };
     let look = look(args, &drawing);
     if !page {
-        write_output(args.output.as_deref(), |out| heat_map_svg(&map, &look, out))?;
+        write_picture(args.output.as_deref(), |out| heat_map_svg(&map, &look, out))?;
         return Ok(ExitCode::SUCCESS);
     }
     let timed = timed_graph(&profile, &LabelOptions::default(), column)?;
@@ -326,8 +325,6 @@ fn look(args: &Args, drawing: &Drawing) -> HeatMapLook {
         accumulated: args.accstats,
         embed: args.embed,
     }
-    };
-    write_picture(args.output.as_deref(), |out| heat_map_svg(map, &look, out))
 }
 
 /// A list of percentiles.

@@ -136,7 +136,7 @@ fn a_format_must_be_named() {
         (&["--to", "nonsense"], "nonsense: unknown format; these can be written: folded, pprof"),
         (
             &["-o", "x.nonsense"],
-            "x.nonsense: unknown format; use a name that ends in .svg, .folded",
+            "x.nonsense: unknown format; use a name that ends in .svg, .png, .folded",
         ),
         (&["-o", "none/x.pb.gz"], "none/x.pb.gz: the folder none is not there"),
     ] {
