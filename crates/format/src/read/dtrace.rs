@@ -21,8 +21,8 @@
 //! - Java's inlined methods stand in one line, parted by `->`, the caller first.
 //! - Distributions (`quantize()`) are left out, with a warning, and so are headers and messages.
 //!
-//! What makes it fast: a profile repeats itself. The stacks down to a count are looked up as one block
-//! of bytes among those seen before; if they are new, then each of them; and only then line by line.
+//! What makes it fast: a profile repeats itself. The frames down to a count are looked up as one block
+//! of bytes among those seen before, and only if they are new, line by line.
 
 use std::borrow::Cow;
 
@@ -42,9 +42,6 @@ pub struct Dtrace;
 
 /// Bytes of stacks that are remembered.
 const BLOCKS: usize = 16 << 20;
-/// Bytes of single stacks that are remembered, and how many frames those may have.
-const PARTS: usize = 16 << 20;
-const PART_FRAMES: usize = 4 << 20;
 /// Bytes of frames that are remembered.
 const NAMES: usize = 16 << 20;
 
@@ -113,15 +110,6 @@ fn is_indented(line: &[u8], indent: usize) -> bool {
         && !line[indent].is_ascii_whitespace()
 }
 
-/// The last stack in `text`: where its first frame begins, and where the text before it ends. Blanks
-/// at its ends are no part of it.
-fn last_part(text: &[u8]) -> Option<(usize, usize, usize)> {
-    let end = text.trim_ascii_end().len();
-    let lines = memchr::memmem::rfind(&text[..end], b"\n\n").map_or(0, |at| at + 2);
-    let start = end - text[lines..end].trim_ascii_start().len();
-    (start < end).then_some((start, end, lines))
-}
-
 /// What ends a stack.
 struct Ending<'a> {
     /// What stands before the count.
@@ -176,10 +164,6 @@ struct Parser {
     warnings: LocalWarnings,
     /// The row of each stack that was seen.
     blocks: ByteCache<u32>,
-    /// Where the frames of each stack are in `part_frames`, by the text between two blank lines.
-    parts: ByteCache<(u32, u32)>,
-    /// Root first.
-    part_frames: Vec<FrameId>,
     /// The place in `known` of each frame of a module that was seen, by its text without the offset.
     names: ByteCache<u32>,
     known: Vec<Known>,
@@ -219,8 +203,6 @@ impl Parser {
             out: Collector::new(ValueType::samples()).addresses(options),
             warnings: LocalWarnings::default(),
             blocks: ByteCache::new(BLOCKS),
-            parts: ByteCache::new(PARTS),
-            part_frames: Vec::new(),
             names: ByteCache::new(NAMES),
             known: Vec::new(),
             rows: Vec::new(),
@@ -269,11 +251,6 @@ impl Parser {
         {
             return Some(row);
         }
-        if let Some(()) = self.whole_parts(block).filter(|()| key.is_empty()) {
-            let row = self.end_row(ThreadId::UNKNOWN);
-            self.blocks.insert(hash, block, row);
-            return Some(row);
-        }
         let has_distribution = memchr::memmem::find(block, DISTRIBUTION).is_some();
         if has_distribution {
             let kind = WarningKind::NoStacks("a distribution".to_owned());
@@ -285,65 +262,17 @@ impl Parser {
         }
         self.push_entries(block, chunk, line);
         let thread = self.out.thread_named(&name);
-        let row = self.end_row(thread);
+        let stack = self.out.profile.stacks.intern_path(self.out.frames.drain(..));
+        let (rows, values) = (&mut self.rows, &mut self.values);
+        let row = *self.row_of.entry((stack, thread)).or_insert_with(|| {
+            rows.push((stack, thread));
+            values.push(0);
+            (rows.len() - 1) as u32
+        });
         if key.is_empty() && !has_distribution {
             self.blocks.insert(hash, block, row);
         }
         Some(row)
-    }
-
-    /// The row of the stack that was read, root first.
-    fn end_row(&mut self, thread: ThreadId) -> u32 {
-        let stack = self.out.profile.stacks.intern_path(self.out.frames.drain(..));
-        let (rows, values) = (&mut self.rows, &mut self.values);
-        *self.row_of.entry((stack, thread)).or_insert_with(|| {
-            rows.push((stack, thread));
-            values.push(0);
-            (rows.len() - 1) as u32
-        })
-    }
-
-    /// Adds the frames of a block whose stacks are all known, root first; otherwise none.
-    fn whole_parts(&mut self, block: &[u8]) -> Option<()> {
-        let mut end = block.len();
-        while let Some((start, part_end, next)) = last_part(&block[..end]) {
-            let part = &block[start..part_end];
-            let known = self.parts.get(self.parts.hash(part), part);
-            let Some((first, length)) = known else {
-                self.out.frames.clear();
-                return None;
-            };
-            let frames = first as usize..(first + length) as usize;
-            self.out.frames.extend_from_slice(&self.part_frames[frames]);
-            end = next;
-        }
-        (!self.out.frames.is_empty()).then_some(())
-    }
-
-    /// Remembers the frames that were added last for a stack.
-    fn remember_part(&mut self, block: &[u8], part: &[Entry], frames: usize) {
-        let span = |entry: &Entry| match entry {
-            Entry::Known(_, span) => Some(*span),
-            // Text may be a warning each time.
-            Entry::Text(_) | Entry::Blank => None,
-        };
-        let (Some(first), Some(last)) = (part.first().and_then(span), part.last().and_then(span))
-        else {
-            return;
-        };
-        // All lines from the first on must be frames: nothing between them was left out.
-        let text = &block[first.0..last.1];
-        let lines = memchr::memchr_iter(b'\n', text).count() + 1;
-        let added = &self.out.frames[frames..];
-        let is_plain = lines == part.len() && part.iter().all(|entry| span(entry).is_some());
-        if is_plain
-            && added.len() == part.len()
-            && self.part_frames.len() + added.len() <= PART_FRAMES
-        {
-            let place = (self.part_frames.len() as u32, added.len() as u32);
-            self.part_frames.extend_from_slice(added);
-            self.parts.insert(self.parts.hash(text), text, place);
-        }
     }
 
     /// Finds the entries of a block. Returns the process.
@@ -406,7 +335,6 @@ impl Parser {
                 Entry::Known(known, _) => self.known[*known as usize].is_kernel,
                 Entry::Text(_) | Entry::Blank => false,
             });
-            let first = self.out.depth();
             for entry in part.iter().rev() {
                 let (known, (start, end)) = match *entry {
                     Entry::Known(known, span) => (Some(known as usize), span),
@@ -423,7 +351,6 @@ impl Parser {
                     self.known[known].frames[side] = self.out.frames.last().copied();
                 }
             }
-            self.remember_part(block, part, first);
         }
         self.entries = entries;
     }
