@@ -180,8 +180,7 @@ impl<'a> Reading<'a> {
             }
             self.key.clear();
             let mut fields = pairing.key.iter().map(|key| if end { &key.end } else { &key.begin });
-            let whole =
-                fields.fold(true, |whole, field| whole && write_field(&mut self.key, event, field));
+            let whole = fields.all(|field| write_field(&mut self.key, event, field));
             match (whole, event.time) {
                 (true, Some(time)) if end => self.pairs.end(&self.key, time),
                 (true, Some(time)) => self.pairs.begin(&self.key, time),
@@ -265,7 +264,7 @@ mod tests {
         let key = |begin: &str, end: &str| {
             let name = |text: &str| vec![EventName(text.to_owned())];
             let pairing = Pairing::new(&name(begin), &name(end), &[]);
-            let mut fields = pairing.key.iter().map(|key| format!("{}={}", key.begin, key.end));
+            let fields = pairing.key.iter().map(|key| format!("{}={}", key.begin, key.end));
             (fields.collect::<Vec<_>>().join(","), pairing.cancel)
         };
         let block = key("block:block_rq_issue", "block:block_rq_complete");

@@ -36,6 +36,9 @@ pub(super) fn line_rules(id: &str) -> String {
     rules
 }
 
+/// Levels of a percentile that are no more rows apart than this are joined.
+const JOINED: f64 = 1.5;
+
 /// The dashes of a percentile.
 pub(super) fn dashes(index: usize) -> &'static str {
     DASHES[index.min(DASHES.len() - 1)]
@@ -287,8 +290,8 @@ impl Grid<'_> {
         out.push_str(" of the column");
     }
 
-    /// A level in each column; none where there are no points. Levels are not joined: risers would
-    /// hide the cells behind them where a percentile jumps.
+    /// A level in each column; none where there are no points. Levels are joined where they are
+    /// close, so that dashes are seen; elsewhere risers would hide the cells behind them.
     fn percentile(&self, out: &mut String, index: usize, percentile: &Percentile) {
         let mut path = String::new();
         let place = |value: &f64| {
@@ -298,11 +301,18 @@ impl Grid<'_> {
         };
         let levels: Vec<Option<f64>> =
             percentile.columns.iter().map(|value| value.as_ref().map(place)).collect();
-        let mut column = 0;
+        let (mut column, mut before) = (0, None);
         for run in levels.chunk_by(|a, b| a == b) {
             if let Some(y) = run[0] {
-                path.push_str(&format!("M{column} {y}h{}", run.len()));
+                match before {
+                    Some(before) if f64::abs(y - before) <= JOINED => {
+                        path.push_str(&format!("V{y}"))
+                    }
+                    _ => path.push_str(&format!("M{column} {y}")),
+                }
+                path.push_str(&format!("h{}", run.len()));
             }
+            before = run[0];
             column += run.len();
         }
         // The style says these in pixels; what draws without one scales them with the cells.
