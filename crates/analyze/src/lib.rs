@@ -40,7 +40,6 @@ mod report;
 mod top;
 
 pub use calltree::{CallNode, CallTree, CallTreeOptions, Direction, LeftOut, call_tree};
-pub use chart::GAP;
 pub use diff::{
     Diff, DiffError, DiffFrame, DiffGraph, DiffOptions, Estimate, Family, FunctionChange, Measure,
     Run, SampleBasis, Scale, Side, Span, Verdict, diff, two_columns,
@@ -55,5 +54,6 @@ pub use heatmap::{
 };
 pub use latency::{Latencies, Pairs};
 pub use offsets::{Offsets, TimedGraph, TimedSample, offsets, timed_graph};
+pub use pyrograph_profile::GAP;
 pub use report::{Report, ReportOptions, report};
 pub use top::{TopLine, TopRow, top};

@@ -102,6 +102,9 @@ impl Output {
         let path = self.path.as_deref();
         match self.format {
             Format::Profile(writer) => {
+                if let Some(reason) = writer.refuses(profile) {
+                    bail!("failed to write {self}: {reason}");
+                }
                 let options = WriteOptions { labels: labels.clone(), title: title.to_owned() };
                 write_output(path, |out| writer.write(profile, &options, out))
             }

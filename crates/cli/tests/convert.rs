@@ -16,7 +16,7 @@ fn sample(name: &str) -> PathBuf {
 /// Whether a program is installed. If not, says that a test is skipped.
 fn has(program: &str, test: &str) -> bool {
     let there = Command::new(program)
-        .arg("version")
+        .arg("--version")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
@@ -145,6 +145,45 @@ fn a_format_must_be_named() {
         let expected = format!("pyrograph: failed to convert: {said}");
         assert!(text(&output.stderr).starts_with(&expected), "{}", text(&output.stderr));
     }
+}
+
+/// valgrind's own tool shows the costs of each function that are in the profile.
+#[test]
+fn callgrind_annotate_shows_what_is_written() {
+    if !has("callgrind_annotate", "callgrind_annotate_shows_what_is_written") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("callgrind.out.1");
+    let output = convert(&["-o", out.to_str().expect("UTF-8")], &sample("pprof/go-cpu.pb.gz"));
+    assert!(text(&output.stderr).contains("no place for it: whole stacks"));
+    let shown = run(Command::new("callgrind_annotate")
+        .args(["--threshold=100", "--auto=no", "--tree=calling", "--inclusive=yes"])
+        .arg(&out));
+    let shown = text(&shown.stdout);
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let line_with = |name: &str, mark: &str| {
+        let lines = shown.lines().filter(|line| line.contains(mark));
+        let mut found = lines.filter(|line| line.contains(name)).map(words);
+        found.next().unwrap_or_else(|| panic!("{name}: {shown}"))
+    };
+    let totals = line_with("PROGRAM TOTALS", "PROGRAM");
+    assert_eq!((&*totals[0], &*totals[2]), ("14", "140,000,000"), "{totals:?}");
+    // With what it calls, and what it calls: the first is marked with a star.
+    let scale = line_with(":main.double", " * ");
+    assert_eq!((&*scale[0], &*scale[2]), ("13", "130,000,000"), "{scale:?}");
+    let callee = line_with(":main.scale", " > ");
+    assert_eq!((&*callee[0], &*callee[2]), ("13", "130,000,000"), "{callee:?}");
+
+    // Read again, every function has its own cost, and every stack is as it was: here no function
+    // is called in two ways.
+    let again = convert(&["--to", "folded"], &out);
+    let before = convert(&["--to", "folded"], &sample("pprof/go-cpu.pb.gz"));
+    let without_fib = |output: &Output| {
+        let text = text(&output.stdout);
+        text.lines().filter(|line| !line.contains("fib")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(without_fib(&again), without_fib(&before));
 }
 
 /// Width and height of a PNG file, as its header says.

@@ -5,6 +5,7 @@ mod austin;
 mod bcc;
 mod bpftrace;
 mod call_tree;
+mod callgrind;
 mod calls;
 mod chrome_trace;
 mod cpuprofile;
@@ -135,6 +136,7 @@ pub static READERS: &[&dyn Reader] = &[
     &pprof::Pprof,
     &speedscope::Speedscope,
     &firefox::Firefox,
+    &callgrind::Callgrind,
     // Text of Linux and its kernel.
     &bpftrace::Bpftrace,
     &perf_report::PerfReport,

@@ -1,5 +1,7 @@
 //! Writers: one file a format.
 
+mod callgrind;
+mod chrome_trace;
 mod firefox;
 mod folded;
 mod holds;
@@ -30,6 +32,11 @@ pub trait Writer: Sync {
     /// What such files have room for.
     fn holds(&self) -> Holds;
 
+    /// Why this profile cannot be written at all; `None` if it can.
+    fn refuses(&self, _profile: &Profile) -> Option<&'static str> {
+        None
+    }
+
     /// Writes a profile, as much of it as the format holds: see [`not_held`].
     ///
     /// # Errors
@@ -59,11 +66,21 @@ pub struct WriteOptions {
 }
 
 /// Every format that can be written.
-pub static WRITERS: &[&dyn Writer] =
-    &[&folded::Folded, &pprof::Pprof, &speedscope::Speedscope, &firefox::Firefox];
+pub static WRITERS: &[&dyn Writer] = &[
+    &folded::Folded,
+    &pprof::Pprof,
+    &firefox::Firefox,
+    &speedscope::Speedscope,
+    &callgrind::Callgrind,
+    &chrome_trace::ChromeTrace,
+];
 
 /// The format that a file of this name has, by its ending; the longest ending that fits tells.
 pub fn writer_for(file_name: &str) -> Option<&'static dyn Writer> {
+    // As valgrind calls its files, and KCachegrind looks for them.
+    if file_name.starts_with("callgrind.out") {
+        return writer_named("callgrind");
+    }
     let length = |ending: &&str| {
         let stem = file_name.strip_suffix(*ending)?;
         stem.ends_with('.').then_some(ending.len())
@@ -103,6 +120,10 @@ mod tests {
         assert_eq!(name("out.svg"), None);
         assert_eq!(name("a.b.pb.gz"), Some("pprof"));
         assert_eq!(name("pb.gz"), None);
+        assert_eq!(name("a.json"), Some("firefox"));
+        assert_eq!(name("a.speedscope.json"), Some("speedscope"));
+        assert_eq!(name("a.trace.json"), Some("Chrome trace"));
+        assert_eq!(name("callgrind.out.12"), Some("callgrind"));
     }
 
     #[test]

@@ -253,16 +253,21 @@ fn read_again(reader: &dyn Reader, bytes: &[u8], holds: Holds) -> Profile {
     reading.profile
 }
 
-/// The formats whose stacks come back, with their readers.
+/// The formats whose stacks come back, with their readers. A Chrome trace has spans of time instead of
+/// samples: its writer has tests of its own.
 fn formats() -> impl Iterator<Item = (&'static dyn Writer, &'static dyn Reader)> {
     let both = |writer: &&'static dyn Writer| Some((*writer, reader_named(writer.name())?));
-    WRITERS.iter().filter(|writer| writer.holds().stacks && writer.holds().sources).filter_map(both)
+    let comes_back = |writer: &&&dyn Writer| {
+        let holds = writer.holds();
+        holds.stacks && holds.sources && writer.name() != "Chrome trace"
+    };
+    WRITERS.iter().filter(comes_back).filter_map(both)
 }
 
 #[test]
 fn there_is_something_to_test() {
     let names: Vec<_> = formats().map(|(writer, _)| writer.name()).collect();
-    assert!(names.starts_with(&["pprof", "speedscope", "firefox"]), "{names:?}");
+    assert!(names.starts_with(&["pprof", "firefox", "speedscope"]), "{names:?}");
 }
 
 proptest! {

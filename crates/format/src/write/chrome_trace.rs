@@ -1,0 +1,258 @@
+//! Chrome's trace events, as Perfetto, `chrome://tracing` and speedscope open them.
+//! [`read::chrome_trace`](crate::read) tells the format.
+//!
+//! Each sample is a span of time ([`spans`]); what neighbours have in common goes on. A call begins
+//! (`B`) and ends (`E`); events of a thread are in the order of time, and where one ends as another
+//! begins, the end comes first. Module and source stand in a call's arguments, its sort of code is
+//! its category.
+
+use std::io::{self, Write};
+
+use pyrograph_profile::{
+    Frame, FrameId, FrameKind, LabelOptions, Labels, Profile, Span, ThreadId, spans,
+};
+
+use super::json::{decimal, string};
+use super::{Holds, WriteOptions, Writer};
+
+/// See the module.
+pub(super) struct ChromeTrace;
+
+impl Writer for ChromeTrace {
+    fn name(&self) -> &'static str {
+        "Chrome trace"
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &["trace.json", "trace"]
+    }
+
+    fn opened_by(&self) -> &'static str {
+        "ui.perfetto.dev, chrome://tracing, speedscope.app"
+    }
+
+    fn holds(&self) -> Holds {
+        Holds {
+            columns: false,
+            decimals: false,
+            cpus: false,
+            hosts: false,
+            addresses: false,
+            start: false,
+            comments: false,
+            ..Holds::ALL
+        }
+    }
+
+    fn refuses(&self, profile: &Profile) -> Option<&'static str> {
+        let timed = spans(profile, profile.shown).is_some_and(|threads| !threads.is_empty());
+        (!timed).then_some("a Chrome trace shows time, and not all samples have one")
+    }
+
+    fn write(
+        &self,
+        profile: &Profile,
+        options: &WriteOptions,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        out.write_all(b"{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":")?;
+        string(out, &options.title)?;
+        write!(out, ",\"creator\":\"pyrograph {}\"}},", env!("CARGO_PKG_VERSION"))?;
+        out.write_all(b"\"traceEvents\":[")?;
+        let labels = Labels::new(profile, &LabelOptions::default());
+        let threads = spans(profile, profile.shown).unwrap_or_default();
+        for (index, (thread, spans)) in threads.iter().enumerate() {
+            let mut trace = Trace { profile, labels: &labels, ids: ids(profile, *thread), out };
+            trace.names(*thread, index == 0)?;
+            trace.calls(spans)?;
+        }
+        out.write_all(b"\n]}\n")
+    }
+}
+
+/// Process and thread, of which the format wants numbers. Those that are not known get numbers that
+/// no thread of Linux has.
+fn ids(profile: &Profile, id: ThreadId) -> (i64, i64) {
+    let thread = profile.threads.get(id);
+    const NONE: i64 = 1 << 22;
+    let pid = thread.pid.map_or(NONE + i64::from(thread.process.0), i64::from);
+    let tid = thread.tid.map_or(NONE + i64::from(id.0), i64::from);
+    (pid, tid)
+}
+
+struct Trace<'a> {
+    profile: &'a Profile,
+    labels: &'a Labels,
+    ids: (i64, i64),
+    out: &'a mut dyn Write,
+}
+
+impl Trace<'_> {
+    /// Says what the process and the thread are called.
+    fn names(&mut self, id: ThreadId, first: bool) -> io::Result<()> {
+        let thread = self.profile.threads.get(id);
+        let name = if thread.name.is_empty() { thread.process } else { thread.name };
+        let (pid, tid) = self.ids;
+        let mut comma = if first { "" } else { "," };
+        for (what, name) in [("process_name", thread.process), ("thread_name", name)] {
+            let name = self.profile.strings.get(name);
+            if !name.is_empty() {
+                write!(
+                    self.out,
+                    "{comma}\n{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{tid},\"name\":\"{what}\",\"args\":{{\"name\":"
+                )?;
+                string(self.out, name)?;
+                self.out.write_all(b"}}")?;
+                comma = ",";
+            }
+        }
+        if comma.is_empty() {
+            // So that every event that follows stands behind a comma.
+            write!(
+                self.out,
+                "\n{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{tid},\"name\":\"thread_name\",\"args\":{{\"name\":\"\"}}}}"
+            )?;
+        }
+        Ok(())
+    }
+
+    fn calls(&mut self, spans: &[Span]) -> io::Result<()> {
+        let mut open: Vec<FrameId> = Vec::new();
+        let mut until = 0;
+        for span in spans.iter().filter(|span| span.end > span.start) {
+            let stack = self.profile.samples.get(span.row).stack;
+            let mut path: Vec<FrameId> = self.profile.stacks.leaf_first(stack).collect();
+            path.reverse();
+            let same = match span.start == until {
+                true => open.iter().zip(&path).take_while(|(a, b)| a == b).count(),
+                false => 0,
+            };
+            for _ in same..open.len() {
+                self.end(until)?;
+            }
+            for &frame in &path[same..] {
+                self.begin(span.start, frame)?;
+            }
+            open = path;
+            until = span.end;
+        }
+        for _ in open {
+            self.end(until)?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, phase: char, time: u64) -> io::Result<()> {
+        let (pid, tid) = self.ids;
+        write!(self.out, ",\n{{\"ph\":\"{phase}\",\"pid\":{pid},\"tid\":{tid},\"ts\":")?;
+        // Microseconds.
+        decimal(self.out, time, 3)
+    }
+
+    fn end(&mut self, time: u64) -> io::Result<()> {
+        self.event('E', time)?;
+        self.out.write_all(b"}")
+    }
+
+    fn begin(&mut self, time: u64, id: FrameId) -> io::Result<()> {
+        let frame = self.profile.frames.get(id);
+        self.event('B', time)?;
+        self.out.write_all(b",\"name\":")?;
+        string(self.out, self.labels.names.get(self.labels.frames[id.index()]))?;
+        write!(self.out, ",\"cat\":\"{}\"", category(frame.kind))?;
+        self.arguments(frame)?;
+        self.out.write_all(b"}")
+    }
+
+    fn arguments(&mut self, frame: Frame) -> io::Result<()> {
+        let strings = &self.profile.strings;
+        let mut before = ",\"args\":{";
+        if !frame.module.is_empty() {
+            write!(self.out, "{before}\"module\":")?;
+            string(self.out, strings.get(frame.module))?;
+            before = ",";
+        }
+        if !frame.file.is_empty() {
+            write!(self.out, "{before}\"source\":")?;
+            string(self.out, &format!("{}:{}", strings.get(frame.file), frame.line))?;
+            before = ",";
+        }
+        if before == "," { self.out.write_all(b"}") } else { Ok(()) }
+    }
+}
+
+fn category(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::User => "user",
+        FrameKind::Kernel => "kernel",
+        FrameKind::Inlined => "inlined",
+        FrameKind::Jit => "jit",
+        FrameKind::Interpreted => "interpreted",
+        FrameKind::Marker => "remark",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrograph_profile::{Sample, Thread, ValueType};
+
+    use super::*;
+
+    fn profile(rows: &[(&[&str], u64, u64)]) -> Profile {
+        let mut profile = Profile::new(vec![ValueType::new("cpu", "ns")]);
+        let process = profile.strings.intern("app");
+        let thread = Thread { process, pid: Some(1), tid: Some(2), ..Thread::default() };
+        let thread = profile.threads.intern(thread);
+        for &(path, time, value) in rows {
+            let frames: Vec<FrameId> = path
+                .iter()
+                .map(|name| {
+                    let name = profile.strings.intern(name);
+                    profile.frames.intern(Frame::named(name, FrameKind::User))
+                })
+                .collect();
+            let stack = profile.stacks.intern_path(frames);
+            profile.push(Sample { thread, time: Some(time), ..Sample::new(stack) }, &[value]);
+        }
+        profile
+    }
+
+    fn check(rows: &[(&[&str], u64, u64)], expect: &str) {
+        let mut text = Vec::new();
+        ChromeTrace
+            .write(&profile(rows), &WriteOptions::default(), &mut text)
+            .expect("writing to memory");
+        let json: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        let events = json["traceEvents"].as_array().expect("a list");
+        let shown: Vec<String> = events
+            .iter()
+            .filter(|event| event["ph"] != "M")
+            .map(|event| {
+                let name = event["name"].as_str().unwrap_or("");
+                format!("{}{name}@{}", event["ph"].as_str().unwrap_or("?"), event["ts"])
+            })
+            .collect();
+        assert_eq!(shown.join(" "), expect);
+    }
+
+    #[test]
+    fn what_neighbours_share_goes_on() {
+        check(
+            &[
+                (&["main", "a"], 1000, 1000),
+                (&["main", "b"], 2000, 1000),
+                (&["main", "b"], 3000, 1000),
+                (&["main", "b"], 9000, 1000),
+            ],
+            "Bmain@1 Ba@1 E@2 Bb@2 E@4 E@4 Bmain@9 Bb@9 E@10 E@10",
+        );
+    }
+
+    #[test]
+    fn without_times_there_is_no_trace() {
+        let mut untimed = profile(&[(&["main"], 1, 1)]);
+        assert_eq!(ChromeTrace.refuses(&untimed), None);
+        untimed.push(Sample::default(), &[1]);
+        assert!(ChromeTrace.refuses(&untimed).is_some());
+    }
+}

@@ -1,0 +1,106 @@
+//! Samples as spans of time.
+//!
+//! A sample is a moment; what it stands for is a span that begins there:
+//!
+//! - Of what counts time in spans of different length, as traces do, each lasts as long as it says.
+//! - Of what is sampled regularly, it lasts until the next sample of its thread, if that comes
+//!   within [`GAP`] intervals, and one interval if not. The interval is the value of the samples, if
+//!   it is a time; else the lower quartile of the distances between samples of a thread: of a thread
+//!   that is busy all the time nearly all are the interval, and sleep only makes them longer.
+//! - What was waited for (`off-cpu`) ends at its sample.
+//!
+//! Spans of a thread do not overlap.
+
+use crate::{Profile, ThreadId};
+
+/// Samples that are further apart than this many intervals have a gap between them.
+pub const GAP: u64 = 2;
+
+/// The interval where nothing tells it: a millisecond.
+const UNKNOWN_INTERVAL: u64 = 1_000_000;
+
+/// A sample and the span that it stands for, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The sample's row.
+    pub row: usize,
+    /// When it begins.
+    pub start: u64,
+    /// When it ends: not before it begins.
+    pub end: u64,
+}
+
+/// The spans of each thread, in the order of time; threads in the order of their identifiers.
+/// `None` if a sample has no time. Samples whose value in `column` is 0 have no span.
+pub fn spans(profile: &Profile, column: usize) -> Option<Vec<(ThreadId, Vec<Span>)>> {
+    let values = profile.samples.values(column);
+    let mut moments = Vec::new();
+    for (row, sample) in profile.samples.iter().enumerate() {
+        let time = sample.time?;
+        if values[row] > 0 {
+            let thread = profile.threads.get(sample.thread);
+            moments.push((thread.pid, thread.tid, sample.thread, time, row));
+        }
+    }
+    moments.sort_unstable();
+    let of = &profile.value_types[column];
+    let unit = match of.unit.as_str() {
+        "ns" | "nanoseconds" => Some(1.0),
+        "us" | "µs" | "microseconds" => Some(1e3),
+        "ms" | "milliseconds" => Some(1e6),
+        "s" | "seconds" => Some(1e9),
+        _ => None,
+    };
+    let unit = unit.map(|unit| unit / 10f64.powi(of.decimals.into()));
+    let length = |row: usize| unit.map(|unit| (values[row] as f64 * unit) as u64);
+    let first = moments.first().and_then(|moment| length(moment.4));
+    let regular = moments.iter().all(|moment| length(moment.4) == first);
+    let waits = of.name == "off-cpu";
+    let interval = match first {
+        Some(length) if regular => length,
+        _ => interval(&moments),
+    }
+    .max(1);
+
+    let mut threads: Vec<(ThreadId, Vec<Span>)> = Vec::new();
+    for group in moments.chunk_by(|a, b| a.2 == b.2) {
+        let mut spans = Vec::with_capacity(group.len());
+        let mut ended = 0;
+        for (at, &(_, _, _, time, row)) in group.iter().enumerate() {
+            let next = group.get(at + 1).map(|moment| moment.3);
+            let (start, end) = match length(row) {
+                Some(length) if waits => (time.saturating_sub(length).max(ended), time),
+                Some(length) if !regular => {
+                    let end = time.saturating_add(length);
+                    (time, next.map_or(end, |next| end.min(next)))
+                }
+                _ => {
+                    let end = time.saturating_add(interval);
+                    let reach = time.saturating_add(interval.saturating_mul(GAP));
+                    (time, next.filter(|next| *next <= reach).unwrap_or(end))
+                }
+            };
+            ended = end;
+            spans.push(Span { row, start, end });
+        }
+        threads.push((group[0].2, spans));
+    }
+    Some(threads)
+}
+
+type Moment = (Option<i32>, Option<i32>, ThreadId, u64, usize);
+
+/// The lower quartile of the distances between samples of a thread.
+fn interval(moments: &[Moment]) -> u64 {
+    let mut distances: Vec<u64> = moments
+        .windows(2)
+        .filter(|pair| pair[0].2 == pair[1].2)
+        .map(|pair| pair[1].3 - pair[0].3)
+        .filter(|distance| *distance > 0)
+        .collect();
+    if distances.is_empty() {
+        return UNKNOWN_INTERVAL;
+    }
+    let quartile = distances.len() / 4;
+    *distances.select_nth_unstable(quartile).1
+}
