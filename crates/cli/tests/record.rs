@@ -343,7 +343,7 @@ fn a_program_that_is_deleted_while_it_runs() {
     // Another program takes its name: its symbols must not be used.
     fs::copy("/bin/true", &copy).expect("a copy");
     let output = pyrograph()
-        .args(["record", "-d", "1", "-p", &busy.id().to_string(), "-o"])
+        .args(["record", "-F", "997", "-d", "1", "-p", &busy.id().to_string(), "-o"])
         .arg(case.folded())
         .output()
         .expect("pyrograph runs");
