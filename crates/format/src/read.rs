@@ -336,12 +336,13 @@ pub enum ReadError {
 /// # Errors
 ///
 /// If an input cannot be read at all, is empty or of no known format, or counts something else
-/// than those before it; if the event asked for is nowhere.
+/// than those before it; if the event asked for is nowhere, or nothing fits the format asked for.
 pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings), ReadError> {
     let mut warnings = Warnings::default();
     let mut merged: Option<Profile> = None;
     let mut options = options.clone();
     let wanted = options.event.clone();
+    let names = inputs.iter().map(Input::name).collect::<Vec<_>>().join(", ");
     for input in inputs {
         let name = input.name().to_owned();
         let label = input.label().map(str::to_owned);
@@ -359,6 +360,11 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
         }
     }
     let profile = merged.unwrap_or_default();
+    if let (None, Some(reader), true) = (&wanted, options.from, profile.samples.is_empty()) {
+        // It was not asked whether it is of this format at all.
+        let reason = format!("nothing in it is of the format {}", reader.name());
+        return Err(ReadError::Nothing { name: names, reason });
+    }
     match &wanted {
         Some(wanted) if profile.samples.is_empty() => match other_events(&warnings) {
             found if found.is_empty() => Ok((profile, warnings)),

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use pyrograph_format::{
     Detail, Holds, Input, Options, Reader, ThreadDetail, WRITERS, WriteOptions, Writer, detect,
-    not_held, reader_named,
+    not_held, reader_named, write_folded,
 };
 use pyrograph_profile::{
-    About, Frame, FrameKind, LabelOptions, Labels, Profile, Sample, StackId, Thread, ValueType,
+    About, Frame, FrameKind, LabelOptions, Labels, Profile, Sample, StackId, Thread, Tree,
+    ValueType,
 };
 
 /// A call, and those that were inlined into it.
@@ -323,5 +324,23 @@ fn names_of_frames_without_symbols_are_written_where_there_is_room_for_names_alo
         let after = reader.read(head, &Options::default()).expect("just written").profile;
         let labels = Labels::new(&after, &LabelOptions::default());
         assert_eq!(labels.names.get(labels.frames[0]), "app+0x10", "{}", writer.name());
+    }
+}
+
+/// One sample may be longer than the beginning that tells what a file is.
+#[test]
+fn one_very_deep_stack_is_recognized_in_every_format() {
+    let stack = (0..100_000).map(|n| format!("f{n}")).collect::<Vec<_>>().join(";");
+    let folded = format!("{stack} 7\n");
+    let options = Options::default();
+    let read = |bytes: &[u8]| {
+        pyrograph_format::read(vec![Input::bytes("x", bytes)], &options).expect("a known format").0
+    };
+    let profile = read(folded.as_bytes());
+    for (writer, _) in formats() {
+        let after = read(&write(writer, &profile));
+        let mut lines = Vec::new();
+        write_folded(&Tree::new(&after, &LabelOptions::default()), &mut lines).expect("memory");
+        assert!(lines == folded.as_bytes(), "{}", writer.name());
     }
 }

@@ -91,6 +91,9 @@ fn is_pprof(mut message: Message) -> bool {
     let mut types = false;
     let mut others = false;
     loop {
+        // The tag of a field 2 to 6 that holds bytes. The first sample alone may be longer than
+        // what is looked at.
+        others |= matches!(message.0.first(), Some(0x12 | 0x1a | 0x22 | 0x2a | 0x32));
         match message.next() {
             Ok(Some((1, Value::Bytes(bytes)))) => {
                 // In other formats that begin with a field 1, its content holds text or messages.
@@ -105,8 +108,8 @@ fn is_pprof(mut message: Message) -> bool {
                 }
                 types = true;
             }
-            Ok(Some((2..=6 | 11, Value::Bytes(_)))) => others = true,
-            Ok(Some((7..=10 | 12..=15, Value::Number(_)))) | Ok(Some((13, Value::Bytes(_)))) => {}
+            Ok(Some((2..=6 | 11 | 13, Value::Bytes(_)))) => {}
+            Ok(Some((7..=10 | 12..=15, Value::Number(_)))) => {}
             Ok(Some(_)) => return false,
             // Cut off, as what is looked at is, or at its end.
             Ok(None) | Err(Damaged) => return types && others,

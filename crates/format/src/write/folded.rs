@@ -223,13 +223,14 @@ fn name(tree: &Tree, node: NodeId) -> &str {
 /// A frame's name may hold neither what parts frames nor what parts lines.
 fn push_name(to: &mut Vec<u8>, name: &str) {
     let name = name.as_bytes();
-    if memchr::memchr3(b';', b'\n', b'\r', name).is_none() {
+    if memchr::memchr3(b';', b'\n', b'\r', name).or(memchr::memchr(0, name)).is_none() {
         to.extend_from_slice(name);
         return;
     }
     to.extend(name.iter().map(|byte| match byte {
         b';' => b':',
-        b'\n' | b'\r' => b' ',
+        // With a NUL in it, text is taken for something else.
+        b'\n' | b'\r' | 0 => b' ',
         byte => *byte,
     }));
 }
@@ -299,6 +300,7 @@ mod tests {
     #[test]
     fn names_cannot_break_lines_or_frames() {
         check(&[("a;b|c\nd", 1)], "a:b;c d 1\n");
+        check(&[("a\0b", 1)], "a b 1\n");
         check(&[("a;b|c", 1), ("a:b|c", 1)], "a:b;c 1\na:b;c 1\n");
     }
 
