@@ -282,6 +282,9 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
             Form::Json => write_output(path, |out| table.json(out))?,
         }
     }
+    if args.fail_over.is_some() && (diff.before.total == 0 || diff.after.total == 0) {
+        bail!("failed to compare: a side without samples is no measure of the other");
+    }
     let regressed = args.fail_over.is_some() && !table.is_empty();
     Ok(if regressed { ExitCode::from(REGRESSED) } else { ExitCode::SUCCESS })
 }

@@ -232,6 +232,12 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
     let range = TimeRange { from: moment(from)?, to: moment(to)? };
     match range {
         TimeRange { from: None, to: None } => Err("neither a beginning nor an end".to_owned()),
+        TimeRange { from: Some(Moment::Clock(from)), to: Some(Moment::Clock(to)) }
+        | TimeRange { from: Some(Moment::SinceStart(from)), to: Some(Moment::SinceStart(to)) }
+            if from >= to =>
+        {
+            Err("the end is not after the beginning".to_owned())
+        }
         range => Ok(range),
     }
 }
@@ -277,11 +283,14 @@ mod tests {
         check("..500ms", None, since(500_000_000));
         check("1m..", since(60_000_000_000), None);
         check("0.25..1.5", since(250_000_000), since(1_500_000_000));
-        let (from, to) = (clock(5_312_123_456_789_000), clock(5_313_000_000_000));
-        check("@5312123.456789..@5313", from, to);
+        let (from, to) = (clock(5_312_123_456_789_000), clock(5_312_124_000_000_000));
+        check("@5312123.456789..@5312124", from, to);
         check("1.0000000001..2", since(1_000_000_000), since(2_000_000_000));
         for text in ["10", "..", "a..b", "-1..2", "1d..2d", "1..99999999999999", ".5..1", "@..1"] {
             assert!(time_range(text).is_err(), "{text}");
+        }
+        for text in ["5..1", "2..2", "@7..@3", "1s..900ms"] {
+            assert_eq!(time_range(text), Err("the end is not after the beginning".to_owned()));
         }
     }
 

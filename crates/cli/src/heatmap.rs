@@ -209,8 +209,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// The points of text with two columns.
 fn points(args: &Args) -> anyhow::Result<Drawing> {
     let heads = heads(args)?;
-    let (points, warnings) =
-        read_points(heads, args.unitstime).map_err(|error| anyhow::anyhow!("failed to {error}"))?;
+    let (points, warnings) = read_points(heads, args.unitstime).map_err(|error| {
+        anyhow::anyhow!(
+            "failed to {error}; of a profile --offsets draws when samples were taken, of events \
+             --begin and --end draw latencies"
+        )
+    })?;
     for warning in &warnings {
         say!("{warning}");
     }

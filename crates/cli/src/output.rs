@@ -12,7 +12,7 @@ use pyrograph_format::{
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{Hue, Palette, SvgOptions, svg, svg_message};
 
-use crate::streams::{write_output, write_png};
+use crate::streams::{check_path, write_output, write_png};
 
 /// What is written into a file.
 #[derive(Clone, Copy, Debug)]
@@ -163,33 +163,6 @@ fn endings() -> String {
         Some((last, others)) => format!("{} or {last}", others.join(", ")),
         None => String::new(),
     }
-}
-
-/// Whether a file can be made there.
-fn check_path(path: &Path) -> anyhow::Result<()> {
-    if path.is_dir() {
-        bail!("{} is a folder", path.display());
-    }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        bail!("{}: the folder {} is not there", path.display(), folder.display());
-    }
-    if !path.exists() && !may_write(folder) {
-        bail!("{}: the folder {} may not be written", path.display(), folder.display());
-    }
-    Ok(())
-}
-
-/// Whether this process may make files in a folder.
-fn may_write(folder: &Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-
-    let Ok(folder) = std::ffi::CString::new(folder.as_os_str().as_bytes()) else { return false };
-    // SAFETY: The call reads a C string, which lives through it.
-    unsafe { libc::access(folder.as_ptr(), libc::W_OK) == 0 }
 }
 
 impl fmt::Display for Output {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use pyrograph_format::{Input, write_file};
 use pyrograph_render::png;
 
@@ -26,7 +26,7 @@ fn input(file: &Path) -> anyhow::Result<Input> {
 }
 
 fn open(file: &Path) -> anyhow::Result<Input> {
-    match file.as_os_str() == "-" {
+    match is_standard(file) {
         true => Ok(Input::stdin()),
         false => Input::open(file).with_context(|| format!("failed to open {}", file.display())),
     }
@@ -39,13 +39,53 @@ fn label_of(file: &Path) -> Option<(&str, &Path)> {
     (is_label && !file.exists()).then(|| (label, Path::new(path)))
 }
 
-/// Writes a file, whole or not at all, or standard output.
+/// Whether a name stands for standard input or output.
+fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Checks that a file can be made there. `-` is standard output.
+///
+/// # Errors
+///
+/// If it is a folder; if its own folder is not there, or may not be written.
+pub fn check_path(path: &Path) -> anyhow::Result<()> {
+    if is_standard(path) {
+        return Ok(());
+    }
+    if path.is_dir() {
+        bail!("{} is a folder", path.display());
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        bail!("{}: the folder {} is not there", path.display(), folder.display());
+    }
+    if !path.exists() && !may_write(folder) {
+        bail!("{}: the folder {} may not be written", path.display(), folder.display());
+    }
+    Ok(())
+}
+
+/// Whether this process may make files in a folder.
+fn may_write(folder: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+
+    let Ok(folder) = std::ffi::CString::new(folder.as_os_str().as_bytes()) else { return false };
+    // SAFETY: The call reads a C string, which lives through it.
+    unsafe { libc::access(folder.as_ptr(), libc::W_OK) == 0 }
+}
+
+/// Writes a file, whole or not at all, or standard output, which `-` names, too.
 pub fn write_output(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
-    match path {
+    match path.filter(|path| !is_standard(path)) {
         Some(path) => {
+            check_path(path)?;
             write_file(path, write).with_context(|| format!("failed to write {}", path.display()))
         }
         None => {

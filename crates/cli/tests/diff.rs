@@ -108,6 +108,15 @@ fn continuous_integration_fails_over_a_regression_and_nothing_else() {
         assert_eq!(diff(folder.path(), wrong).code, Some(2), "{wrong:?}");
     }
     assert_eq!(diff(folder.path(), &["a.folded", "missing"]).code, Some(1));
+
+    // A benchmark that recorded nothing does not pass.
+    std::fs::write(folder.path().join("none.folded"), "main;parse 0\n").expect("a file");
+    for sides in [["none.folded", "a.folded"], ["a.folded", "none.folded"]] {
+        let nothing = diff(folder.path(), &[&["--fail-over", "2%"][..], &sides].concat());
+        assert_eq!(nothing.code, Some(2), "{}", nothing.err);
+        assert!(nothing.err.contains("there are no samples"), "{}", nothing.err);
+        assert_eq!(diff(folder.path(), &sides).code, Some(0));
+    }
 }
 
 #[test]

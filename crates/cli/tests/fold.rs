@@ -49,6 +49,43 @@ fn options_of_the_established_collapser() {
 }
 
 #[test]
+fn a_hyphen_is_standard_output_and_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for verb in ["fold", "flamegraph", "report"] {
+        let run = |more: &[&str]| {
+            let mut command = pyrograph();
+            command
+                .arg(verb)
+                .args(more)
+                .arg("../in.folded")
+                .current_dir(folder.path().join("here"));
+            command.output().expect("pyrograph runs")
+        };
+        fs::create_dir_all(folder.path().join("here")).expect("a folder");
+        fs::write(folder.path().join("in.folded"), "a;b 1\n").expect("a file");
+        let (named, plain) = (run(&["-o", "-"]), run(&[]));
+        assert!(named.status.success() && !plain.stdout.is_empty());
+        assert_eq!(named.stdout, plain.stdout, "{verb}");
+        assert_eq!(fs::read_dir(folder.path().join("here")).expect("a folder").count(), 0);
+        let missing = run(&["-o", "not/there"]);
+        assert_eq!(missing.status.code(), Some(1));
+        let said = "pyrograph: not/there: the folder not is not there\n";
+        assert_eq!(String::from_utf8_lossy(&missing.stderr), said, "{verb}");
+    }
+}
+
+#[test]
+fn a_format_that_was_asked_for_but_is_not_there_is_an_error() {
+    for format in ["gdb", "dtrace", "jstack", "perf-script"] {
+        let output = fold(&["--from", format], b"a;b 1\n");
+        assert_eq!(output.status.code(), Some(1), "{format}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("standard input: nothing in it is of the format"), "{said}");
+    }
+    check(&["--from", "folded"], b"a;b 1\n", 0, "a;b 1\n", "");
+}
+
+#[test]
 fn what_was_skipped_is_said_and_strict_makes_it_an_exit_code() {
     let text = format!("{TEXT}app 12 1.5: 1 cycles: \n\tnot a frame\n\t    4b2 main (/bin/app)\n");
     let folded = "app;main 1\napp;read;work 250\n";

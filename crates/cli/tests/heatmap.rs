@@ -106,6 +106,7 @@ fn what_cannot_be_drawn_is_an_error() {
     };
     fails("", &[], 1, "no line begins with a time and a number");
     fails("a;b;c 1\n", &[], 1, "no line begins with a time and a number");
+    fails("a;b;c 1\n", &[], 1, "of a profile --offsets draws");
     fails(&ten(), &["--minlat", "5000"], 1, "none of 10 points");
     fails(&ten(), &["--stepsec", "0.0000001"], 1, "too many");
     fails(&ten(), &["--rows", "5", "--steplat", "1"], 2, "cannot be used with");
