@@ -141,6 +141,12 @@ impl Writer {
         }
     }
 
+    /// A number, also 0: where it is one of several things that a field may be.
+    pub fn explicit_number(&mut self, field: u32, number: u64) {
+        self.key(field, 0);
+        push_varint(&mut self.bytes, number);
+    }
+
     /// A number of fixed size.
     pub fn fixed(&mut self, field: u32, number: u64) {
         if number != 0 {
@@ -167,6 +173,14 @@ impl Writer {
     pub fn packed(&mut self, field: u32, numbers: impl IntoIterator<Item = u64>) {
         let mut packed = Vec::new();
         numbers.into_iter().for_each(|number| push_varint(&mut packed, number));
+        if !packed.is_empty() {
+            self.put(field, &packed);
+        }
+    }
+
+    /// The same for numbers of fixed size.
+    pub fn packed_fixed(&mut self, field: u32, numbers: impl IntoIterator<Item = u64>) {
+        let packed: Vec<u8> = numbers.into_iter().flat_map(u64::to_le_bytes).collect();
         if !packed.is_empty() {
             self.put(field, &packed);
         }

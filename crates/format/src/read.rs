@@ -28,6 +28,7 @@ mod json;
 mod jstack;
 mod lightweight_java;
 mod macos_sample;
+mod otlp;
 mod perf_data;
 mod perf_report;
 mod perf_script;
@@ -137,6 +138,7 @@ pub static READERS: &[&dyn Reader] = &[
     &speedscope::Speedscope,
     &firefox::Firefox,
     &callgrind::Callgrind,
+    &otlp::Otlp,
     // Text of Linux and its kernel.
     &bpftrace::Bpftrace,
     &perf_report::PerfReport,

@@ -6,6 +6,7 @@ mod firefox;
 mod folded;
 mod holds;
 mod json;
+mod otlp;
 mod pprof;
 mod speedscope;
 
@@ -73,6 +74,7 @@ pub static WRITERS: &[&dyn Writer] = &[
     &speedscope::Speedscope,
     &callgrind::Callgrind,
     &chrome_trace::ChromeTrace,
+    &otlp::Otlp,
 ];
 
 /// The format that a file of this name has, by its ending; the longest ending that fits tells.

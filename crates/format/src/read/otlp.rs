@@ -1,0 +1,614 @@
+//! OTLP profiles (`v1development`): a file that holds one `ProfilesData` message, or the
+//! `ExportProfilesServiceRequest` that a collector is sent, which is the same on the wire.
+//!
+//! ```text
+//! resource_profiles { resource { attributes { "host.name": "a" } }
+//!   scope_profiles { profiles { sample_type { "cpu", "nanoseconds" }
+//!     samples { stack_index: 1, attribute_indices: [2], values: [9, 9], timestamps: [5, 8] } } } }
+//! dictionary { stack_table { location_indices: [1, 2] }      leaf first
+//!              location_table { mapping_index: 1, address: 0x4a1, lines { function_index: 3 } }
+//!              function_table { name_strindex: 4, filename_strindex: 5 } …
+//!              attribute_table { key_strindex: 6, value { int_value: 12 } }, string_table: "", … }
+//! ```
+//!
+//! Source: `opentelemetry/proto/profiles/v1development/profiles.proto`, in which row 0 of every
+//! table stands for "none". The version is in development: files of before 2025's end, in which
+//! samples name their locations by a range, are refused.
+//!
+//! - Each profile has one value; those of different types become columns. The first is shown.
+//! - A sample may be many: one for each of its times. Without values each counts 1.
+//! - What a sample's attributes do not say of its thread, those of its resource do.
+//! - `profile.frame.type` tells the sort of code; where it names a language (`cpython`, `v8js` …),
+//!   that is code of an interpreter.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use pyrograph_profile::{
+    About, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ValueType,
+};
+use pyrograph_symbol::demangle;
+
+use super::perf_script::module_kind;
+use super::rows::Rows;
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::protobuf::{Damaged, Message, Value};
+use crate::units::short_unit;
+use crate::warnings::{WarningKind, Warnings};
+
+/// See the module.
+pub struct Otlp;
+
+/// A location in a stack takes a byte at least, and few have more than a handful of inlined calls.
+const FRAMES_A_BYTE: usize = 64;
+
+impl Reader for Otlp {
+    fn name(&self) -> &'static str {
+        "OTLP"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "OpenTelemetry's profilers and collectors; pyrograph convert"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        is_otlp(head)
+    }
+
+    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let (bytes, cut) = input.into_bytes();
+        let mut warnings = Warnings::default();
+        if let Some(cause) = cut {
+            warnings.add(WarningKind::Truncated(cause), 1, []);
+        }
+        let mut file = File::default();
+        let mut message = Message(&bytes);
+        loop {
+            match message.next() {
+                Ok(Some((1, value))) => file.resources.push(value.message()),
+                Ok(Some((2, value))) => file.dictionary(value.message(), &mut warnings),
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(Damaged) => {
+                    let at = bytes.len() - message.0.len();
+                    let cause = format!("no field of an OTLP profile at byte {at}");
+                    warnings.add(WarningKind::Truncated(cause), 1, []);
+                    break;
+                }
+            }
+        }
+        let builder = Builder::new(file, options, bytes.len(), warnings);
+        builder.build().ok_or_else(|| ReadError::Malformed {
+            name,
+            reason: "there is no profile of the present version of OTLP in it".to_owned(),
+        })
+    }
+}
+
+/// Whether the bytes begin with resources that hold profiles that hold samples.
+fn is_otlp(head: &[u8]) -> bool {
+    // What is looked at may end within the first field, of which this is what is there.
+    let Some((1, mut at)) = first_field(head) else { return false };
+    // resource_profiles, scope_profiles (2), profiles (2), sample_type (1).
+    for wanted in [2, 2, 1] {
+        let mut rest = at;
+        at = loop {
+            match first_field(rest) {
+                Some((field, bytes)) if field == wanted => break bytes,
+                // What may come before: a resource, a scope; both hold texts and messages.
+                Some((1, bytes)) => match rest.get(offset(rest, bytes) + bytes.len()..) {
+                    Some(next) => rest = next,
+                    None => return false,
+                },
+                _ => return false,
+            }
+        };
+    }
+    // A type of value is two numbers.
+    let mut value_type = Message(at);
+    let mut fields = 0;
+    while let Ok(Some((field, value))) = value_type.next() {
+        if !matches!((field, value), (1 | 2, Value::Number(_))) {
+            return false;
+        }
+        fields += 1;
+    }
+    fields > 0
+}
+
+/// The number and content of a message's first field, which may be cut off.
+fn first_field(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let mut message = Message(bytes);
+    match message.next() {
+        Ok(Some((field, Value::Bytes(content)))) => Some((field, content)),
+        Ok(_) => None,
+        Err(Damaged) => {
+            // Its length is more than there is.
+            let key = *bytes.first()?;
+            if key & 7 != 2 || key >= 0x80 {
+                return None;
+            }
+            let length = bytes.get(1..)?.iter().take(10).position(|&byte| byte < 0x80)?;
+            Some((u32::from(key >> 3), bytes.get(length + 2..)?))
+        }
+    }
+}
+
+/// Where a part of some bytes begins in them.
+fn offset(whole: &[u8], part: &[u8]) -> usize {
+    (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
+}
+
+/// The file's tables, whose rows are still bytes.
+#[derive(Default)]
+struct File<'a> {
+    resources: Vec<Message<'a>>,
+    mappings: Vec<Message<'a>>,
+    locations: Vec<Message<'a>>,
+    functions: Vec<Message<'a>>,
+    strings: Vec<&'a [u8]>,
+    attributes: Vec<Message<'a>>,
+    stacks: Vec<Message<'a>>,
+}
+
+impl<'a> File<'a> {
+    fn dictionary(&mut self, mut message: Message<'a>, warnings: &mut Warnings) {
+        loop {
+            match message.next() {
+                Ok(Some((field, value))) => match field {
+                    1 => self.mappings.push(value.message()),
+                    2 => self.locations.push(value.message()),
+                    3 => self.functions.push(value.message()),
+                    5 => self.strings.push(value.bytes()),
+                    6 => self.attributes.push(value.message()),
+                    7 => self.stacks.push(value.message()),
+                    _ => {}
+                },
+                Ok(None) => return,
+                Err(Damaged) => {
+                    let cause = "the dictionary is damaged".to_owned();
+                    return warnings.add(WarningKind::Truncated(cause), 1, []);
+                }
+            }
+        }
+    }
+
+    fn text(&self, index: u64) -> Cow<'a, str> {
+        let bytes = usize::try_from(index).ok().and_then(|index| self.strings.get(index));
+        String::from_utf8_lossy(bytes.copied().unwrap_or_default())
+    }
+
+    fn value_type(&self, message: Message) -> Result<ValueType, Damaged> {
+        let [name, unit] = numbers(message)?;
+        Ok(ValueType::new(&self.text(name), short_unit(&self.text(unit))))
+    }
+}
+
+/// The numbers in a message's fields from 1 on.
+fn numbers<const N: usize>(mut message: Message) -> Result<[u64; N], Damaged> {
+    let mut numbers = [0; N];
+    while let Some((field, value)) = message.next()? {
+        if let Some(number) = numbers.get_mut(field as usize - 1) {
+            *number = value.number();
+        }
+    }
+    Ok(numbers)
+}
+
+/// What an attribute says, if it is one that is known.
+#[derive(Clone, Copy)]
+enum Meaning {
+    ProcessId(Option<i32>),
+    ThreadId(Option<i32>),
+    Process(StringId),
+    Thread(StringId),
+    Host(StringId),
+    Cpu(Option<u32>),
+    Kind(Option<FrameKind>),
+    Other,
+}
+
+struct Builder<'a> {
+    file: File<'a>,
+    keep_addresses: bool,
+    profile: Profile,
+    columns: Vec<ValueType>,
+    /// Rows come once all columns are known: sample, column, value.
+    samples: Vec<(Sample, Thread, usize, u64)>,
+    options: Options,
+    warnings: Warnings,
+    texts: Vec<Option<StringId>>,
+    attributes: Vec<Meaning>,
+    other_keys: Vec<u64>,
+    locations: Vec<Option<Range<usize>>>,
+    frames: Vec<FrameId>,
+    stacks: Vec<Option<StackId>>,
+    frames_left: usize,
+    unreadable: u64,
+    negative: u64,
+}
+
+impl<'a> Builder<'a> {
+    fn new(file: File<'a>, options: &Options, size: usize, warnings: Warnings) -> Self {
+        Self {
+            keep_addresses: options.addresses,
+            profile: Profile::default(),
+            columns: Vec::new(),
+            samples: Vec::new(),
+            options: options.clone(),
+            warnings,
+            texts: vec![None; file.strings.len()],
+            attributes: Vec::with_capacity(file.attributes.len()),
+            other_keys: Vec::new(),
+            locations: vec![None; file.locations.len()],
+            frames: Vec::new(),
+            stacks: vec![None; file.stacks.len()],
+            frames_left: size.saturating_mul(FRAMES_A_BYTE),
+            unreadable: 0,
+            negative: 0,
+            file,
+        }
+    }
+
+    fn build(mut self) -> Option<Reading> {
+        for index in 0..self.file.attributes.len() {
+            let meaning = self.attribute(self.file.attributes[index]).unwrap_or(Meaning::Other);
+            self.attributes.push(meaning);
+        }
+        for resource in std::mem::take(&mut self.file.resources) {
+            if self.resource(resource).is_err() {
+                self.unreadable += 1;
+            }
+        }
+        if self.columns.is_empty() {
+            return None;
+        }
+        let mut rows = Rows::new(&self.options, self.columns.len());
+        let about = std::mem::take(&mut self.profile.about);
+        let Profile { strings, frames, stacks, .. } = self.profile;
+        let mut profile =
+            Profile { strings, frames, stacks, about, ..Profile::new(self.columns.clone()) };
+        let mut values = vec![0; self.columns.len()];
+        for (sample, thread, column, value) in self.samples {
+            let thread = rows.thread(&mut profile, thread);
+            values.fill(0);
+            values[column] = value;
+            rows.push(Sample { thread, ..sample }, &values);
+        }
+        rows.finish(&mut profile);
+        for (kind, count) in [
+            (WarningKind::UnreadableRecord, self.unreadable),
+            (WarningKind::NegativeValue, self.negative),
+        ] {
+            if count > 0 {
+                self.warnings.add(kind, count, []);
+            }
+        }
+        if !self.other_keys.is_empty() {
+            let names: Vec<_> = self.other_keys.iter().map(|&key| self.file.text(key)).collect();
+            let said = format!("attributes of samples are left out: {}", names.join(", "));
+            self.warnings.add(WarningKind::NotHeld(said), 1, []);
+        }
+        Some(Reading { profile, warnings: self.warnings, event: None })
+    }
+
+    /// A string of the file, each looked at once: many rows may name one that is long.
+    fn intern(&mut self, index: u64) -> StringId {
+        let Some(known) = self.texts.get_mut(index as usize) else { return StringId::EMPTY };
+        *known.get_or_insert_with(|| self.profile.strings.intern(&self.file.text(index)))
+    }
+
+    /// An entry of the table of attributes.
+    fn attribute(&mut self, mut message: Message<'a>) -> Result<Meaning, Damaged> {
+        let (mut key, mut value) = (0, Message(&[]));
+        while let Some((field, content)) = message.next()? {
+            match field {
+                1 => key = content.number(),
+                2 => value = content.message(),
+                _ => {}
+            }
+        }
+        let name = self.file.text(key);
+        self.meaning(&name, value)
+    }
+
+    /// What a value means under this key.
+    fn meaning(&mut self, key: &str, mut value: Message<'a>) -> Result<Meaning, Damaged> {
+        let (mut text, mut number) = (StringId::EMPTY, 0);
+        while let Some((field, content)) = value.next()? {
+            match field {
+                1 => {
+                    let content = String::from_utf8_lossy(content.bytes());
+                    text = self.profile.strings.intern(&content);
+                }
+                3 => number = content.number(),
+                8 => text = self.intern(content.number()),
+                _ => {}
+            }
+        }
+        let id = i32::try_from(number as i64).ok();
+        Ok(match key {
+            "process.pid" => Meaning::ProcessId(id),
+            "thread.id" => Meaning::ThreadId(id),
+            "process.executable.name" | "process.command" => Meaning::Process(text),
+            "thread.name" => Meaning::Thread(text),
+            "host.name" => Meaning::Host(text),
+            "cpu.logical_number" => Meaning::Cpu(u32::try_from(number).ok()),
+            "profile.frame.type" => Meaning::Kind(frame_kind(self.profile.strings.get(text))),
+            _ => Meaning::Other,
+        })
+    }
+
+    fn resource(&mut self, mut message: Message<'a>) -> Result<(), Damaged> {
+        let mut thread = Thread::default();
+        let mut scopes = Vec::new();
+        while let Some((field, value)) = message.next()? {
+            match field {
+                1 => thread = self.resource_thread(value.message())?,
+                2 => scopes.push(value.message()),
+                _ => {}
+            }
+        }
+        for mut scope in scopes {
+            while let Some((field, value)) = scope.next()? {
+                if field == 2 {
+                    self.one_profile(value.message(), thread)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a resource says of all threads in it.
+    fn resource_thread(&mut self, mut message: Message<'a>) -> Result<Thread, Damaged> {
+        let mut thread = Thread::default();
+        while let Some((field, value)) = message.next()? {
+            if field != 1 {
+                continue;
+            }
+            let (mut key, mut content) = (Cow::Borrowed(""), Message(&[]));
+            let mut pair = value.message();
+            while let Some((field, value)) = pair.next()? {
+                match field {
+                    1 => key = String::from_utf8_lossy(value.bytes()),
+                    2 => content = value.message(),
+                    3 => key = self.file.text(value.number()),
+                    _ => {}
+                }
+            }
+            let meaning = self.meaning(&key, content)?;
+            apply(meaning, &mut thread, &mut Sample::default());
+        }
+        Ok(thread)
+    }
+
+    fn one_profile(&mut self, message: Message<'a>, thread: Thread) -> Result<(), Damaged> {
+        let mut column = None;
+        let mut samples = Vec::new();
+        let mut about = About::default();
+        let (mut period_type, mut period) = (Message(&[]), 0);
+        let mut fields = message;
+        while let Some((field, value)) = fields.next()? {
+            match field {
+                1 => column = Some(self.file.value_type(value.message())?),
+                2 => samples.push(value.message()),
+                3 => about.start = Some(value.number()).filter(|&start| start > 0),
+                4 => about.duration = Some(value.number()).filter(|&duration| duration > 0),
+                5 => period_type = value.message(),
+                6 => period = value.number(),
+                _ => {}
+            }
+        }
+        if period > 0 {
+            about.period = Some((self.file.value_type(period_type)?, period));
+        }
+        let Some(column) = column else { return Err(Damaged) };
+        if self.columns.is_empty() {
+            self.profile.about = about;
+        }
+        let at = self.columns.iter().position(|known| *known == column).unwrap_or_else(|| {
+            self.columns.push(column);
+            self.columns.len() - 1
+        });
+        for sample in samples {
+            if self.sample(sample, thread, at).is_err() {
+                self.unreadable += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(
+        &mut self,
+        mut message: Message<'a>,
+        mut thread: Thread,
+        column: usize,
+    ) -> Result<(), Damaged> {
+        let (mut stack, mut attributes) = (0, Vec::new());
+        let (mut values, mut times) = (Vec::new(), Vec::new());
+        while let Some((field, value)) = message.next()? {
+            match field {
+                1 => stack = value.number(),
+                2 => value.numbers(&mut attributes)?,
+                4 => value.numbers(&mut values)?,
+                5 => value.fixed_numbers(&mut times)?,
+                _ => {}
+            }
+        }
+        let mut sample = Sample::new(self.stack(stack)?);
+        for index in attributes {
+            let meaning = usize::try_from(index).ok().and_then(|at| self.attributes.get(at));
+            match meaning.copied() {
+                Some(Meaning::Other) => self.other(index)?,
+                Some(meaning) => apply(meaning, &mut thread, &mut sample),
+                None => return Err(Damaged),
+            }
+        }
+        if !values.is_empty() && !times.is_empty() && values.len() != times.len() {
+            return Err(Damaged);
+        }
+        for row in 0..values.len().max(times.len()) {
+            let value = values.get(row).copied().unwrap_or(1);
+            if value > i64::MAX as u64 {
+                self.negative += 1;
+                continue;
+            }
+            let time = times.get(row).copied();
+            self.samples.push((Sample { time, ..sample }, thread, column, value));
+        }
+        Ok(())
+    }
+
+    /// Remembers the key of an attribute that nothing in a profile stands for.
+    fn other(&mut self, index: u64) -> Result<(), Damaged> {
+        const MOST: usize = 100;
+        let [key] = numbers(self.file.attributes[index as usize])?;
+        if index > 0 && self.other_keys.len() < MOST && !self.other_keys.contains(&key) {
+            self.other_keys.push(key);
+        }
+        Ok(())
+    }
+
+    fn stack(&mut self, index: u64) -> Result<StackId, Damaged> {
+        let at = usize::try_from(index).map_err(|_| Damaged)?;
+        match self.stacks.get(at) {
+            None => return Err(Damaged),
+            Some(Some(known)) => return Ok(*known),
+            Some(None) => {}
+        }
+        let mut locations = Vec::new();
+        let mut message = self.file.stacks[at];
+        while let Some((field, value)) = message.next()? {
+            if field == 1 {
+                value.numbers(&mut locations)?;
+            }
+        }
+        let mut stack = StackId::ROOT;
+        for location in locations.into_iter().rev() {
+            let range = self.location(location)?;
+            self.frames_left = self.frames_left.checked_sub(range.len()).ok_or(Damaged)?;
+            for at in range {
+                stack = self.profile.stacks.intern(stack, self.frames[at]);
+            }
+        }
+        self.stacks[at] = Some(stack);
+        Ok(stack)
+    }
+
+    /// The frames of a location, outermost first.
+    fn location(&mut self, index: u64) -> Result<Range<usize>, Damaged> {
+        let at = usize::try_from(index).map_err(|_| Damaged)?;
+        match self.locations.get(at) {
+            None => return Err(Damaged),
+            Some(Some(known)) => return Ok(known.clone()),
+            Some(None) => {}
+        }
+        let start = self.frames.len();
+        let (mut mapping, mut address) = (0, 0);
+        let (mut lines, mut attributes) = (Vec::new(), Vec::new());
+        let mut message = self.file.locations[at];
+        while let Some((field, value)) = message.next()? {
+            match field {
+                1 => mapping = value.number(),
+                2 => address = value.number(),
+                3 => {
+                    let [function, line] = numbers(value.message())?;
+                    lines.push((function, line));
+                }
+                4 => value.numbers(&mut attributes)?,
+                _ => {}
+            }
+        }
+        let bare = self.bare_frame(mapping, address, &attributes)?;
+        if lines.is_empty() {
+            self.frames.push(self.profile.frames.intern(bare));
+        }
+        for (depth, (function, line)) in lines.into_iter().rev().enumerate() {
+            let kind = if depth == 0 { bare.kind } else { FrameKind::Inlined };
+            let frame = self.named(Frame { kind, ..bare }, function, line)?;
+            self.frames.push(self.profile.frames.intern(frame));
+        }
+        let range = start..self.frames.len();
+        self.locations[at] = Some(range.clone());
+        Ok(range)
+    }
+
+    /// Where a location is, without its function.
+    fn bare_frame(
+        &mut self,
+        mapping: u64,
+        address: u64,
+        attributes: &[u64],
+    ) -> Result<Frame, Damaged> {
+        let mapping = usize::try_from(mapping).ok().and_then(|at| self.file.mappings.get(at));
+        let [start, limit, offset, file] = match mapping {
+            Some(mapping) => numbers(*mapping)?,
+            None => [0; 4],
+        };
+        let module = self.intern(file);
+        let address = if (start..limit).contains(&address) {
+            (address - start).saturating_add(offset)
+        } else {
+            address
+        };
+        let told = attributes.iter().find_map(|&index| {
+            match self.attributes.get(usize::try_from(index).ok()?) {
+                Some(Meaning::Kind(kind)) => *kind,
+                _ => None,
+            }
+        });
+        let kind = told.unwrap_or_else(|| module_kind(self.profile.strings.get(module)));
+        Ok(Frame { module, address, kind, ..Frame::default() })
+    }
+
+    /// Gives a frame its function, file and line.
+    fn named(&mut self, bare: Frame, function: u64, line: u64) -> Result<Frame, Damaged> {
+        let function = usize::try_from(function).ok().and_then(|at| self.file.functions.get(at));
+        let [name, system_name, file] = match function {
+            Some(function) => numbers(*function)?,
+            None => [0; 3],
+        };
+        let name = self.intern(if name > 0 { name } else { system_name });
+        let text = self.profile.strings.get(name);
+        let name = match demangle(text) {
+            Cow::Borrowed(_) => name,
+            Cow::Owned(text) => self.profile.strings.intern(&text),
+        };
+        Ok(Frame {
+            function: name,
+            file: self.intern(file),
+            line: u32::try_from(line).unwrap_or(0),
+            address: if name.is_empty() || self.keep_addresses { bare.address } else { 0 },
+            ..bare
+        })
+    }
+}
+
+/// Takes what an attribute says of a thread or a sample.
+fn apply(meaning: Meaning, thread: &mut Thread, sample: &mut Sample) {
+    match meaning {
+        Meaning::ProcessId(id) => thread.pid = id,
+        Meaning::ThreadId(id) => thread.tid = id,
+        Meaning::Process(name) => thread.process = name,
+        Meaning::Thread(name) => thread.name = name,
+        Meaning::Host(name) => thread.host = name,
+        Meaning::Cpu(cpu) => sample.cpu = cpu,
+        Meaning::Kind(_) | Meaning::Other => {}
+    }
+}
+
+/// The values of `profile.frame.type`, and those that pyrograph adds.
+fn frame_kind(name: &str) -> Option<FrameKind> {
+    match name {
+        "kernel" => Some(FrameKind::Kernel),
+        "native" | "go" | "rust" | "beam" => Some(FrameKind::User),
+        "jit" => Some(FrameKind::Jit),
+        "interpreted" | "cpython" | "php" | "ruby" | "perl" | "v8js" | "jvm" | "dotnet" | "lua" => {
+            Some(FrameKind::Interpreted)
+        }
+        "remark" | "error" => Some(FrameKind::Marker),
+        _ => None,
+    }
+}

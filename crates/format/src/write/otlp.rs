@@ -1,0 +1,349 @@
+//! OTLP profiles (`v1development`), as a file: one `ProfilesData` message.
+//! [`read::otlp`](crate::read) tells the format.
+//!
+//! - Each value is a profile of its own, as the format has it; the one that is shown comes first.
+//! - Samples of one stack, thread and CPU are one sample with many times and values.
+//! - Attributes are those of OpenTelemetry's semantic conventions: `process.pid`,
+//!   `process.executable.name`, `thread.id`, `thread.name`, `host.name`, `cpu.logical_number`;
+//!   `profile.frame.type` for the sort of code of a frame.
+//! - Times are kept as they are. The format wants them since 1970; where the source counts from
+//!   another zero, they count from that.
+
+use std::io::{self, Write};
+
+use hashbrown::HashMap;
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, ValueType};
+
+use super::{Holds, WriteOptions, Writer};
+use crate::protobuf;
+use crate::units::long_unit;
+
+/// See the module.
+pub(super) struct Otlp;
+
+impl Writer for Otlp {
+    fn name(&self) -> &'static str {
+        "OTLP"
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &["otlp"]
+    }
+
+    fn opened_by(&self) -> &'static str {
+        "OpenTelemetry collectors and their back ends"
+    }
+
+    fn holds(&self) -> Holds {
+        Holds { decimals: false, comments: false, ..Holds::ALL }
+    }
+
+    fn write(
+        &self,
+        profile: &Profile,
+        _options: &WriteOptions,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let mut encoder = Encoder::new(profile);
+        let mut profiles = protobuf::Writer::default();
+        let columns = profile.value_types.len();
+        let shown_first = std::iter::once(profile.shown).chain(0..columns);
+        let mut seen = vec![false; columns];
+        for column in shown_first.filter(|&column| column < columns) {
+            if !std::mem::replace(&mut seen[column], true) {
+                encoder.profile(&mut profiles, column);
+            }
+        }
+        let mut data = protobuf::Writer::default();
+        data.message(1, |resource| {
+            resource.message(2, |scope| {
+                scope.message(1, |about| {
+                    about.put(1, b"pyrograph");
+                    about.put(2, env!("CARGO_PKG_VERSION").as_bytes());
+                });
+                scope.bytes.extend_from_slice(&profiles.bytes);
+            });
+        });
+        data.message(2, |dictionary| encoder.dictionary(dictionary));
+        out.write_all(&data.bytes)
+    }
+}
+
+type Fixed = foldhash::fast::FixedState;
+
+/// What tells samples apart.
+type Identity = (StackId, Vec<u64>);
+
+/// Grows the dictionary while profiles are written. In each table, row 0 stands for "none".
+struct Encoder<'a> {
+    profile: &'a Profile,
+    strings: pyrograph_profile::Strings,
+    mappings: Table<StringId>,
+    functions: Table<(StringId, StringId)>,
+    /// Innermost frame first: all but the last are inlined into it.
+    locations: Table<Vec<FrameId>>,
+    stacks: Table<StackId>,
+    attributes: Table<Attribute>,
+    /// The samples, by what they have in common, in the order in which they first come.
+    groups: Vec<(Identity, Vec<usize>)>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Attribute {
+    Text(&'static str, String),
+    Number(&'static str, i64),
+}
+
+/// Distinct rows, numbered from 1.
+struct Table<T> {
+    rows: Vec<T>,
+    index: HashMap<T, u64, Fixed>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), index: HashMap::default() }
+    }
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Table<T> {
+    fn id(&mut self, row: T) -> u64 {
+        if let Some(&id) = self.index.get(&row) {
+            return id;
+        }
+        self.rows.push(row.clone());
+        let id = self.rows.len() as u64;
+        self.index.insert(row, id);
+        id
+    }
+}
+
+impl<'a> Encoder<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let mut encoder = Self {
+            profile,
+            strings: pyrograph_profile::Strings::default(),
+            mappings: Table::default(),
+            functions: Table::default(),
+            locations: Table::default(),
+            stacks: Table::default(),
+            attributes: Table::default(),
+            groups: Vec::new(),
+        };
+        let mut index: HashMap<Identity, usize, Fixed> = HashMap::default();
+        for (row, sample) in profile.samples.iter().enumerate() {
+            let identity = (sample.stack, encoder.attributes(sample));
+            let at = *index.entry(identity).or_insert_with_key(|identity| {
+                encoder.groups.push((identity.clone(), Vec::new()));
+                encoder.groups.len() - 1
+            });
+            encoder.groups[at].1.push(row);
+        }
+        encoder
+    }
+
+    fn string(&mut self, text: &str) -> u64 {
+        self.strings.intern(text).0.into()
+    }
+
+    fn text(&mut self, id: StringId) -> u64 {
+        let profile = self.profile;
+        self.string(profile.strings.get(id))
+    }
+
+    /// Who ran, and where.
+    fn attributes(&mut self, sample: Sample) -> Vec<u64> {
+        let profile = self.profile;
+        let thread = profile.threads.get(sample.thread);
+        let texts = [
+            ("process.executable.name", thread.process),
+            ("thread.name", thread.name),
+            ("host.name", thread.host),
+        ];
+        let numbers = [
+            ("process.pid", thread.pid.map(i64::from)),
+            ("thread.id", thread.tid.map(i64::from)),
+            ("cpu.logical_number", sample.cpu.map(i64::from)),
+        ];
+        let texts = texts
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(key, text)| Attribute::Text(key, profile.strings.get(text).to_owned()));
+        let numbers =
+            numbers.into_iter().filter_map(|(key, number)| Some(Attribute::Number(key, number?)));
+        let all: Vec<Attribute> = texts.chain(numbers).collect();
+        all.into_iter().map(|attribute| self.attributes.id(attribute)).collect()
+    }
+
+    /// One value of all samples.
+    fn profile(&mut self, out: &mut protobuf::Writer, column: usize) {
+        let profile = self.profile;
+        let of = &profile.value_types[column];
+        let values = profile.samples.values(column);
+        let divisor = 10u64.saturating_pow(of.decimals.into());
+        let ids = self.value_type(of);
+        let period = profile.about.period.clone();
+        let period_ids = period.as_ref().map(|(of, _)| self.value_type(of));
+        let groups = std::mem::take(&mut self.groups);
+        let mut samples = protobuf::Writer::default();
+        for ((stack, attributes), rows) in &groups {
+            let stack = self.stacks.id(*stack);
+            // Those with times, and those without: their lists must be of one length.
+            let time = |row: &&usize| profile.samples.get(**row).time.is_some();
+            let (timed, untimed): (Vec<&usize>, Vec<&usize>) = rows.iter().partition(time);
+            for rows in [timed, untimed] {
+                let rows: Vec<usize> =
+                    rows.into_iter().copied().filter(|&row| values[row] > 0).collect();
+                if rows.is_empty() {
+                    continue;
+                }
+                samples.message(2, |out| {
+                    out.number(1, stack);
+                    out.packed(2, attributes.iter().copied());
+                    out.packed(
+                        4,
+                        rows.iter().map(|&row| (values[row] / divisor).min(i64::MAX as u64)),
+                    );
+                    let times = rows.iter().filter_map(|&row| profile.samples.get(row).time);
+                    out.packed_fixed(5, times);
+                });
+            }
+        }
+        self.groups = groups;
+        out.message(2, |out| {
+            out.message(1, |out| value_type(out, ids));
+            out.bytes.extend_from_slice(&samples.bytes);
+            out.fixed(3, profile.about.start.unwrap_or(0));
+            out.number(4, profile.about.duration.unwrap_or(0));
+            if let (Some((_, period)), Some(ids)) = (&period, period_ids) {
+                out.message(5, |out| value_type(out, ids));
+                out.number(6, *period);
+            }
+        });
+    }
+
+    fn value_type(&mut self, of: &ValueType) -> (u64, u64) {
+        (self.string(&of.name), self.string(long_unit(&of.unit)))
+    }
+
+    /// All tables. Each row may add to those that come after it here, so the order matters.
+    fn dictionary(&mut self, out: &mut protobuf::Writer) {
+        let profile = self.profile;
+        out.message(7, |_| {});
+        let stacks = std::mem::take(&mut self.stacks.rows);
+        for &stack in &stacks {
+            let locations = self.stack(stack);
+            out.message(7, |out| out.packed(1, locations));
+        }
+        out.message(2, |_| {});
+        let locations = std::mem::take(&mut self.locations.rows);
+        for calls in &locations {
+            self.location(out, calls);
+        }
+        out.message(3, |_| {});
+        let functions = std::mem::take(&mut self.functions.rows);
+        for &(name, file) in &functions {
+            let (name, file) = (self.text(name), self.text(file));
+            out.message(3, |out| {
+                out.number(1, name);
+                out.number(3, file);
+            });
+        }
+        out.message(1, |_| {});
+        let mappings = std::mem::take(&mut self.mappings.rows);
+        for &module in &mappings {
+            let highest = profile.frames.iter().filter(|frame| frame.module == module);
+            let highest = highest.map(|frame| frame.address).max().unwrap_or(0);
+            let file = self.text(module);
+            out.message(1, |out| {
+                out.number(2, highest.saturating_add(1));
+                out.number(4, file);
+            });
+        }
+        // No sample is linked to a trace.
+        out.message(4, |_| {});
+        out.message(6, |_| {});
+        let attributes = std::mem::take(&mut self.attributes.rows);
+        for attribute in &attributes {
+            let (Attribute::Text(key, _) | Attribute::Number(key, _)) = attribute;
+            let key = self.string(key);
+            out.message(6, |out| {
+                out.number(1, key);
+                out.message(2, |out| match attribute {
+                    Attribute::Text(_, text) => out.put(1, text.as_bytes()),
+                    // Also a 0 is written: it is what says that this is a number.
+                    Attribute::Number(_, number) => out.explicit_number(3, *number as u64),
+                });
+            });
+        }
+        for text in self.strings.iter() {
+            out.put(5, text.as_bytes());
+        }
+    }
+
+    /// The locations of a stack, leaf first.
+    fn stack(&mut self, stack: StackId) -> Vec<u64> {
+        let profile = self.profile;
+        let mut ids = Vec::new();
+        let mut calls = Vec::new();
+        for frame in profile.stacks.leaf_first(stack) {
+            calls.push(frame);
+            if profile.frames.get(frame).kind != FrameKind::Inlined {
+                ids.push(self.locations.id(std::mem::take(&mut calls)));
+            }
+        }
+        if !calls.is_empty() {
+            ids.push(self.locations.id(calls));
+        }
+        ids
+    }
+
+    fn location(&mut self, out: &mut protobuf::Writer, calls: &[FrameId]) {
+        let profile = self.profile;
+        let Some(&caller) = calls.last() else { return };
+        let caller = profile.frames.get(caller);
+        let mapping = match caller.module {
+            StringId::EMPTY => 0,
+            module => self.mappings.id(module),
+        };
+        let kind = frame_type(caller.kind)
+            .map(|kind| self.attributes.id(Attribute::Text("profile.frame.type", kind.to_owned())));
+        let lines: Vec<(u64, u32)> = calls
+            .iter()
+            .map(|&call| profile.frames.get(call))
+            .filter(|frame: &Frame| {
+                calls.len() > 1 || !frame.function.is_empty() || !frame.file.is_empty()
+            })
+            .map(|frame| (self.functions.id((frame.function, frame.file)), frame.line))
+            .collect();
+        out.message(2, |out| {
+            out.number(1, mapping);
+            out.number(2, caller.address);
+            for (function, line) in lines {
+                out.message(3, |out| {
+                    out.number(1, function);
+                    out.number(2, line.into());
+                });
+            }
+            out.packed(4, kind);
+        });
+    }
+}
+
+/// The conventions have names of languages; for an interpreter of none that is known, and for
+/// remarks, they have none.
+fn frame_type(kind: FrameKind) -> Option<&'static str> {
+    match kind {
+        FrameKind::Kernel => Some("kernel"),
+        FrameKind::User => Some("native"),
+        FrameKind::Jit => Some("jit"),
+        FrameKind::Interpreted => Some("interpreted"),
+        FrameKind::Marker => Some("remark"),
+        FrameKind::Inlined => None,
+    }
+}
+
+fn value_type(out: &mut protobuf::Writer, (name, unit): (u64, u64)) {
+    out.number(1, name);
+    out.number(2, unit);
+}
