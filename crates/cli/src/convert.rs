@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// The format to write [default: by the output's ending]
+    /// The format to write [default: by the output's ending]; `pyrograph formats` lists them
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
 

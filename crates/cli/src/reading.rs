@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use pyrograph_format::{
-    Input, Options, READERS, Reader, SymbolOptions, Warnings, read, read_each_event, reader_named,
+    Input, Options, READERS, Reader, SymbolOptions, WRITERS, Warnings, Writer, read,
+    read_each_event, reader_named,
 };
 use pyrograph_profile::Profile;
 
@@ -130,7 +131,7 @@ fn format(name: &str) -> Result<&'static dyn Reader, String> {
     reader_named(name).ok_or_else(|| "no such format; `pyrograph formats` lists them".to_owned())
 }
 
-/// List the formats that can be read, with the tool that writes each
+/// List the formats that can be read, with the tool that writes each, and those that are written
 #[derive(clap::Args)]
 pub struct FormatsArgs {}
 
@@ -140,11 +141,25 @@ pub struct FormatsArgs {}
 ///
 /// Those of standard output.
 pub fn formats(_: FormatsArgs) -> anyhow::Result<std::process::ExitCode> {
-    let width = READERS.iter().map(|reader| reader.name().len()).max().unwrap_or_default();
-    let lines = READERS
-        .iter()
-        .map(|reader| format!("{:width$}  {}\n", reader.name(), reader.written_by()))
-        .collect::<String>();
+    let written = |writer: &&dyn Writer| {
+        let endings = writer.endings().iter().map(|ending| format!(".{ending}"));
+        let opened_by =
+            format!("{}: for {}", endings.collect::<Vec<_>>().join(" "), writer.opened_by());
+        (writer.name(), opened_by)
+    };
+    let read: Vec<_> =
+        READERS.iter().map(|reader| (reader.name(), reader.written_by().to_owned())).collect();
+    let mut written: Vec<_> = WRITERS.iter().map(written).collect();
+    written.extend(["svg", "png"].map(|name| (name, format!(".{name}: a flame graph"))));
+    let width = read.iter().chain(&written).map(|(name, _)| name.len()).max().unwrap_or_default();
+    let list = |formats: &[(&str, String)]| -> String {
+        formats.iter().map(|(name, what)| format!("  {name:width$}  {what}\n")).collect()
+    };
+    let lines = format!(
+        "Read, and written by:\n{}\nWritten by `pyrograph convert`, by the ending of -o or with --to:\n{}",
+        list(&read),
+        list(&written)
+    );
     crate::streams::write_output(None, |out| out.write_all(lines.as_bytes()))
         .context("failed to list formats")?;
     Ok(std::process::ExitCode::SUCCESS)

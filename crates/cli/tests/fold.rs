@@ -86,6 +86,16 @@ fn a_format_that_was_asked_for_but_is_not_there_is_an_error() {
 }
 
 #[test]
+fn formats_lists_what_is_read_and_what_is_written() {
+    let output = pyrograph().arg("formats").output().expect("pyrograph runs");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let (read, written) = text.split_once("\nWritten by").expect("two lists");
+    assert!(read.contains("\n  perf script ") && read.contains("\n  dtrace "), "{read}");
+    assert!(written.contains("\n  pprof ") && written.contains(" .pb.gz"), "{written}");
+    assert!(!written.contains("dtrace"), "{written}");
+}
+
+#[test]
 fn what_was_skipped_is_said_and_strict_makes_it_an_exit_code() {
     let text = format!("{TEXT}app 12 1.5: 1 cycles: \n\tnot a frame\n\t    4b2 main (/bin/app)\n");
     let folded = "app;main 1\napp;read;work 250\n";
