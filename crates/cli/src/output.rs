@@ -81,7 +81,7 @@ impl Output {
 
     /// Whether the format holds source lines, as all do but pictures and plain text.
     pub fn holds_sources(&self) -> bool {
-        matches!(self.format, Format::Profile(writer) if writer.holds().sources)
+        matches!(self.format, Format::Profile(writer) if writer.holds().files)
     }
 
     /// What of the profile the format has no place for.

@@ -122,8 +122,8 @@ fn what_a_format_has_no_place_for_is_said() {
     assert_eq!(
         text(&output.stderr),
         "pyrograph: labels of samples are left out: request\n\
-         pyrograph: left out, as speedscope has no place for it: modules; which calls were inlined; \
-         when it was recorded\n"
+         pyrograph: left out, as speedscope has no place for it: modules; source lines; \
+         which calls were inlined; when it was recorded\n"
     );
     assert!(output.status.success());
 }

@@ -169,8 +169,10 @@ fn stack(profile: &mut Profile, calls: &[Call], holds: Holds) -> StackId {
             kind,
             ..Frame::default()
         };
-        if holds.sources && !function.is_empty() {
+        if holds.files && !function.is_empty() {
             frame.file = profile.strings.intern("/src/a b.c");
+        }
+        if holds.lines && !function.is_empty() {
             frame.line = call.line;
         }
         if holds.addresses {
@@ -180,7 +182,7 @@ fn stack(profile: &mut Profile, calls: &[Call], holds: Holds) -> StackId {
         stack = profile.stacks.intern(stack, id);
         for (function, line) in &call.inlined {
             let kind = if holds.inlined { FrameKind::Inlined } else { kind };
-            let line = if holds.sources { *line } else { 0 };
+            let line = if holds.lines { *line } else { 0 };
             let function = profile.strings.intern(function);
             let id = profile.frames.intern(Frame { function, line, kind, ..frame });
             stack = profile.stacks.intern(stack, id);
@@ -262,7 +264,7 @@ fn formats() -> impl Iterator<Item = (&'static dyn Writer, &'static dyn Reader)>
     let both = |writer: &&'static dyn Writer| Some((*writer, reader_named(writer.name())?));
     let comes_back = |writer: &&&dyn Writer| {
         let holds = writer.holds();
-        holds.stacks && holds.sources && writer.name() != "Chrome trace"
+        holds.stacks && holds.files && writer.name() != "Chrome trace"
     };
     WRITERS.iter().filter(comes_back).filter_map(both)
 }

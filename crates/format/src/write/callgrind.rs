@@ -31,7 +31,14 @@ impl Writer for Callgrind {
     }
 
     fn holds(&self) -> Holds {
-        Holds { stacks: false, columns: true, modules: true, sources: true, ..Holds::NAMES }
+        Holds {
+            stacks: false,
+            columns: true,
+            modules: true,
+            files: true,
+            lines: true,
+            ..Holds::NAMES
+        }
     }
 
     fn write(

@@ -1,9 +1,10 @@
 //! Chrome's trace events, as Perfetto, `chrome://tracing` and speedscope open them.
 //! [`read::chrome_trace`](crate::read) tells the format.
 //!
-//! Each sample is a span of time ([`spans`]); what neighbours have in common goes on. A call begins
-//! (`B`) and ends (`E`); events of a thread are in the order of time, and where one ends as another
-//! begins, the end comes first. Module and source stand in a call's arguments, its sort of code is
+//! Each sample is a span of time ([`spans`]); what neighbours have in common goes on. A call is one
+//! event, with its begin and how long it takes (`X`): pairs of events leave readers to guess which
+//! belong together where one ends as another begins. Those of a thread are in the order of their
+//! begin, callers before callees. Module and source stand in a call's arguments, its sort of code is
 //! its category.
 
 use std::io::{self, Write};
@@ -80,6 +81,13 @@ fn ids(profile: &Profile, id: ThreadId) -> (i64, i64) {
     (pid, tid)
 }
 
+/// A call and when it was, in nanoseconds.
+struct Call {
+    frame: FrameId,
+    start: u64,
+    end: u64,
+}
+
 struct Trace<'a> {
     profile: &'a Profile,
     labels: &'a Labels,
@@ -117,48 +125,44 @@ impl Trace<'_> {
     }
 
     fn calls(&mut self, spans: &[Span]) -> io::Result<()> {
-        let mut open: Vec<FrameId> = Vec::new();
+        let mut calls: Vec<Call> = Vec::new();
+        // The calls that go on.
+        let mut open: Vec<usize> = Vec::new();
+        let mut path: Vec<FrameId> = Vec::new();
         let mut until = 0;
         for span in spans.iter().filter(|span| span.end > span.start) {
-            let stack = self.profile.samples.get(span.row).stack;
-            let mut path: Vec<FrameId> = self.profile.stacks.leaf_first(stack).collect();
+            path.clear();
+            path.extend(self.profile.stacks.leaf_first(self.profile.samples.get(span.row).stack));
             path.reverse();
             let same = match span.start == until {
-                true => open.iter().zip(&path).take_while(|(a, b)| a == b).count(),
+                true => {
+                    open.iter().zip(&path).take_while(|(at, id)| calls[**at].frame == **id).count()
+                }
                 false => 0,
             };
-            for _ in same..open.len() {
-                self.end(until)?;
-            }
+            open.truncate(same);
             for &frame in &path[same..] {
-                self.begin(span.start, frame)?;
+                open.push(calls.len());
+                calls.push(Call { frame, start: span.start, end: span.end });
             }
-            open = path;
+            for &at in &open[..same] {
+                calls[at].end = span.end;
+            }
             until = span.end;
         }
-        for _ in open {
-            self.end(until)?;
-        }
-        Ok(())
+        calls.into_iter().try_for_each(|call| self.call(call))
     }
 
-    fn event(&mut self, phase: char, time: u64) -> io::Result<()> {
+    fn call(&mut self, call: Call) -> io::Result<()> {
+        let frame = self.profile.frames.get(call.frame);
         let (pid, tid) = self.ids;
-        write!(self.out, ",\n{{\"ph\":\"{phase}\",\"pid\":{pid},\"tid\":{tid},\"ts\":")?;
+        write!(self.out, ",\n{{\"ph\":\"X\",\"pid\":{pid},\"tid\":{tid},\"ts\":")?;
         // Microseconds.
-        decimal(self.out, time, 3)
-    }
-
-    fn end(&mut self, time: u64) -> io::Result<()> {
-        self.event('E', time)?;
-        self.out.write_all(b"}")
-    }
-
-    fn begin(&mut self, time: u64, id: FrameId) -> io::Result<()> {
-        let frame = self.profile.frames.get(id);
-        self.event('B', time)?;
+        decimal(self.out, call.start, 3)?;
+        self.out.write_all(b",\"dur\":")?;
+        decimal(self.out, call.end - call.start, 3)?;
         self.out.write_all(b",\"name\":")?;
-        string(self.out, self.labels.names.get(self.labels.frames[id.index()]))?;
+        string(self.out, self.labels.names.get(self.labels.frames[call.frame.index()]))?;
         write!(self.out, ",\"cat\":\"{}\"", category(frame.kind))?;
         self.arguments(frame)?;
         self.out.write_all(b"}")
@@ -228,8 +232,9 @@ mod tests {
             .iter()
             .filter(|event| event["ph"] != "M")
             .map(|event| {
+                assert_eq!(event["ph"], "X");
                 let name = event["name"].as_str().unwrap_or("");
-                format!("{}{name}@{}", event["ph"].as_str().unwrap_or("?"), event["ts"])
+                format!("{name}@{}+{}", event["ts"], event["dur"])
             })
             .collect();
         assert_eq!(shown.join(" "), expect);
@@ -244,7 +249,7 @@ mod tests {
                 (&["main", "b"], 3000, 1000),
                 (&["main", "b"], 9000, 1000),
             ],
-            "Bmain@1 Ba@1 E@2 Bb@2 E@4 E@4 Bmain@9 Bb@9 E@10 E@10",
+            "main@1+3 a@1+1 b@2+2 main@9+1 b@9+1",
         );
     }
 

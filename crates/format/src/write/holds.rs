@@ -25,8 +25,10 @@ pub struct Holds {
     pub hosts: bool,
     /// Programs and libraries.
     pub modules: bool,
-    /// Source files and lines.
-    pub sources: bool,
+    /// Source files.
+    pub files: bool,
+    /// Lines in them.
+    pub lines: bool,
     /// Addresses within modules.
     pub addresses: bool,
     /// Which calls were inlined.
@@ -53,7 +55,8 @@ impl Holds {
         thread_ids: true,
         hosts: true,
         modules: true,
-        sources: true,
+        files: true,
+        lines: true,
         addresses: true,
         inlined: true,
         kernel: true,
@@ -73,7 +76,8 @@ impl Holds {
         thread_ids: false,
         hosts: false,
         modules: false,
-        sources: false,
+        files: false,
+        lines: false,
         addresses: false,
         inlined: false,
         kernel: false,
@@ -125,7 +129,8 @@ impl Holds {
         // A frame without a name is called by its module and address.
         let named = |frame: Frame| !frame.function.is_empty();
         check(self.modules, any_frame(&|f| named(f) && !f.module.is_empty()), "modules");
-        check(self.sources, any_frame(&|f| !f.file.is_empty() || f.line > 0), "source lines");
+        check(self.files, any_frame(&|f| !f.file.is_empty()), "source files");
+        check(self.lines, any_frame(&|f| f.line > 0), "source lines");
         check(self.addresses, any_frame(&|f| named(f) && f.address > 0), "addresses");
         check(self.inlined, kind(&[FrameKind::Inlined]), "which calls were inlined");
         check(self.kernel, kind(&[FrameKind::Kernel]), "which code is the kernel's");

@@ -1,12 +1,14 @@
 //! speedscope's own file format. [`read::speedscope`](crate::read) tells it.
 //!
 //! Each thread is a profile of its own, and each value, too, for that is how speedscope lets its
-//! users choose: its names are the value's and the thread's. Samples are in the order of their
+//! users choose: its names are the value's and the thread's. speedscope takes frames with equal names
+//! for different functions if they are different rows, so a function has one row, and no line. Samples are in the order of their
 //! times, where they have some; each is as wide as its value.
 
 use std::io::{self, Write};
 
-use pyrograph_profile::{LabelOptions, Labels, Profile, Thread};
+use hashbrown::HashMap;
+use pyrograph_profile::{LabelOptions, Labels, Profile, StringId, Thread};
 
 use super::json::{decimal, string};
 use super::{Holds, WriteOptions, Writer};
@@ -30,7 +32,7 @@ impl Writer for Speedscope {
     }
 
     fn holds(&self) -> Holds {
-        Holds { columns: true, decimals: true, thread_names: true, sources: true, ..Holds::NAMES }
+        Holds { columns: true, decimals: true, thread_names: true, files: true, ..Holds::NAMES }
     }
 
     fn write(
@@ -52,14 +54,16 @@ impl Writer for Speedscope {
             ",\"activeProfileIndex\":{},\n\"shared\":{{\"frames\":[",
             heaviest(profile, &groups)
         )?;
-        frames(profile, out)?;
+        let labels = Labels::new(profile, &LabelOptions::default());
+        let frames = Frames::new(profile, &labels);
+        frames.write(profile, &labels, out)?;
         out.write_all(b"]},\n\"profiles\":[")?;
         let mut comma = "";
         for column in 0..profile.value_types.len() {
             for group in &groups {
                 out.write_all(comma.as_bytes())?;
                 comma = ",";
-                one_profile(profile, group, column, out)?;
+                one_profile(profile, &frames, group, column, out)?;
             }
         }
         out.write_all(b"\n]}\n")
@@ -120,25 +124,43 @@ fn heaviest(profile: &Profile, groups: &[Group]) -> usize {
     profile.shown * groups.len() + best
 }
 
-fn frames(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
-    let labels = Labels::new(profile, &LabelOptions::default());
-    for (index, frame) in profile.frames.iter().enumerate() {
-        out.write_all(if index == 0 { b"\n{\"name\":" } else { b",\n{\"name\":" })?;
-        string(out, labels.names.get(labels.frames[index]))?;
-        if !frame.file.is_empty() {
-            out.write_all(b",\"file\":")?;
-            string(out, profile.strings.get(frame.file))?;
+/// One row for each function, by its name and file: the row of each frame, and what the rows are.
+struct Frames {
+    row_of: Vec<usize>,
+    rows: Vec<(StringId, StringId)>,
+}
+
+impl Frames {
+    fn new(profile: &Profile, labels: &Labels) -> Self {
+        let mut index: HashMap<_, usize, foldhash::fast::FixedState> = HashMap::default();
+        let mut frames = Self { row_of: Vec::new(), rows: Vec::new() };
+        for (at, frame) in profile.frames.iter().enumerate() {
+            let row = (labels.frames[at], frame.file);
+            frames.row_of.push(*index.entry(row).or_insert_with(|| {
+                frames.rows.push(row);
+                frames.rows.len() - 1
+            }));
         }
-        if frame.line > 0 {
-            write!(out, ",\"line\":{}", frame.line)?;
-        }
-        out.write_all(b"}")?;
+        frames
     }
-    Ok(())
+
+    fn write(&self, profile: &Profile, labels: &Labels, out: &mut dyn Write) -> io::Result<()> {
+        for (index, (name, file)) in self.rows.iter().enumerate() {
+            out.write_all(if index == 0 { b"\n{\"name\":" } else { b",\n{\"name\":" })?;
+            string(out, labels.names.get(*name))?;
+            if !file.is_empty() {
+                out.write_all(b",\"file\":")?;
+                string(out, profile.strings.get(*file))?;
+            }
+            out.write_all(b"}")?;
+        }
+        Ok(())
+    }
 }
 
 fn one_profile(
     profile: &Profile,
+    frames: &Frames,
     group: &Group,
     column: usize,
     out: &mut dyn Write,
@@ -167,7 +189,7 @@ fn one_profile(
         path.extend(profile.stacks.leaf_first(profile.samples.get(row).stack));
         out.write_all(if index == 0 { b"[" } else { b",[" })?;
         for (depth, frame) in path.iter().rev().enumerate() {
-            write!(out, "{}{}", if depth == 0 { "" } else { "," }, frame.0)?;
+            write!(out, "{}{}", if depth == 0 { "" } else { "," }, frames.row_of[frame.index()])?;
         }
         out.write_all(b"]")?;
     }
