@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use pyrograph_analyze::{FlameError, FlameOptions, flame};
+use pyrograph_analyze::{FlameError, FlameOptions, flame, top};
 use pyrograph_format::{
     Detail, WRITERS, Warnings, WriteOptions, Writer, not_held, writer_for, writer_named,
 };
-use pyrograph_profile::{LabelOptions, Profile, Tree};
-use pyrograph_render::{Hue, Palette, SvgOptions, svg, svg_message};
+use pyrograph_profile::{LabelOptions, Profile, Tree, ValueType};
+use pyrograph_render::{Hue, Palette, SvgOptions, svg, svg_message, top_csv};
 
 use crate::streams::{check_path, write_output, write_png};
 
@@ -21,6 +21,8 @@ enum Format {
     Svg,
     /// The same as pixels.
     Png,
+    /// The table of functions.
+    Csv,
     /// A profile, to be read again.
     Profile(&'static dyn Writer),
 }
@@ -60,7 +62,7 @@ impl Output {
             None => format_of(&format!("x.{format}")).with_context(|| {
                 let names: Vec<&str> = WRITERS.iter().map(|writer| writer.name()).collect();
                 format!(
-                    "{format}: unknown format; these can be written: {}, svg, png",
+                    "{format}: unknown format; these can be written: {}, svg, png, csv",
                     names.join(", ")
                 )
             })?,
@@ -88,7 +90,7 @@ impl Output {
     pub fn not_held(&self, profile: &Profile) -> Warnings {
         match self.format {
             Format::Profile(writer) => not_held(profile, writer),
-            Format::Svg | Format::Png => Warnings::default(),
+            Format::Svg | Format::Png | Format::Csv => Warnings::default(),
         }
     }
 
@@ -109,6 +111,12 @@ impl Output {
                 write_output(path, |out| writer.write(profile, &options, out))
             }
             Format::Svg => write_output(path, |out| write_svg(profile, labels, title, out)),
+            Format::Csv => {
+                let rows = top(profile, labels, profile.shown);
+                let of = profile.value_types.get(profile.shown).cloned();
+                let of = of.unwrap_or_else(ValueType::samples);
+                write_output(path, |out| top_csv(&rows, &of, out))
+            }
             Format::Png => write_png(path, |out| write_svg(profile, labels, title, out)),
         }
     }
@@ -148,13 +156,14 @@ fn format_of(name: &str) -> Option<Format> {
     match name.rsplit_once('.') {
         Some((_, "svg")) => Some(Format::Svg),
         Some((_, "png")) => Some(Format::Png),
+        Some((_, "csv")) => Some(Format::Csv),
         _ => writer_for(name).map(Format::Profile),
     }
 }
 
 /// The usual ending of each format, for messages.
 fn endings() -> String {
-    let endings: Vec<String> = [".svg", ".png"]
+    let endings: Vec<String> = [".svg", ".png", ".csv"]
         .map(str::to_owned)
         .into_iter()
         .chain(WRITERS.iter().filter_map(|writer| Some(format!(".{}", writer.endings().first()?))))

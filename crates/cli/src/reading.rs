@@ -151,6 +151,7 @@ pub fn formats(_: FormatsArgs) -> anyhow::Result<std::process::ExitCode> {
         READERS.iter().map(|reader| (reader.name(), reader.written_by().to_owned())).collect();
     let mut written: Vec<_> = WRITERS.iter().map(written).collect();
     written.extend(["svg", "png"].map(|name| (name, format!(".{name}: a flame graph"))));
+    written.push(("csv", ".csv: the table of functions".to_owned()));
     let width = read.iter().chain(&written).map(|(name, _)| name.len()).max().unwrap_or_default();
     let list = |formats: &[(&str, String)]| -> String {
         formats.iter().map(|(name, what)| format!("  {name:width$}  {what}\n")).collect()

@@ -129,6 +129,15 @@ fn what_a_format_has_no_place_for_is_said() {
 }
 
 #[test]
+fn the_table_of_functions_is_for_spreadsheets() {
+    let output = convert(&["--to", "csv"], &sample("pprof/go-cpu.pb.gz"));
+    let table = text(&output.stdout);
+    let mut lines = table.split("\r\n");
+    assert_eq!(lines.next(), Some("function,module,kind,self cpu (ns),total cpu (ns)"));
+    assert_eq!(lines.next(), Some("main.scale,/opt/app,inlined,120000000,130000000"));
+}
+
+#[test]
 fn a_format_must_be_named() {
     let cpu = sample("pprof/go-cpu.pb.gz");
     for (arguments, said) in [
@@ -136,7 +145,7 @@ fn a_format_must_be_named() {
         (&["--to", "nonsense"], "nonsense: unknown format; these can be written: folded, pprof"),
         (
             &["-o", "x.nonsense"],
-            "x.nonsense: unknown format; use a name that ends in .svg, .png, .folded",
+            "x.nonsense: unknown format; use a name that ends in .svg, .png, .csv, .folded",
         ),
         (&["-o", "none/x.pb.gz"], "none/x.pb.gz: the folder none is not there"),
     ] {

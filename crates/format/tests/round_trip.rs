@@ -4,6 +4,7 @@
 //! is a fault of the writer, of the reader, or of what the writer says of itself.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use proptest::prelude::*;
 use pyrograph_format::{
@@ -312,6 +313,45 @@ proptest! {
             let (before, after) = (full.samples.total(full.shown), after.samples.total(after.shown));
             let cut = if writer.holds().decimals { 0 } else { rows.len() as u64 };
             prop_assert!((before / unit).abs_diff(after / fine) <= cut, "{}", writer.name());
+        }
+    }
+}
+
+/// Formats with bytes of their own: those of text are tested on samples of text.
+const OF_BYTES: &[&str] = &["pprof", "OTLP", "firefox", "speedscope", "callgrind", "Chrome trace"];
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Bytes that were changed, left out or put in are read somehow, or refused, but never with a
+    /// panic or without end.
+    #[test]
+    fn damaged_files_do_no_harm(
+        (rows, columns, decimals) in any_profile(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..4), 1..6),
+    ) {
+        let full = profile(&rows, columns.into(), decimals, Holds::ALL);
+        for name in OF_BYTES {
+            let writer = pyrograph_format::writer_named(name).expect("a format");
+            let reader = reader_named(name).expect("a format");
+            // Not the compression: what is in it.
+            let mut bytes = Vec::new();
+            Input::bytes("x", write(writer, &full))
+                .begin()
+                .and_then(|head| head.into_stream().read_to_end(&mut bytes))
+                .expect("what was just written");
+            for (at, byte, how) in &damage {
+                let at = at.index(bytes.len());
+                match how {
+                    0 => bytes[at] = *byte,
+                    1 => bytes[at] ^= 1 << (byte % 8),
+                    2 => bytes.insert(at, *byte),
+                    _ => drop(bytes.drain(at..(at + usize::from(*byte)).min(bytes.len() - 1).max(at))),
+                }
+            }
+            let Ok(head) = Input::bytes("x", bytes).begin() else { continue };
+            reader.detect(head.bytes());
+            let _ = reader.read(head, &Options::default());
         }
     }
 }

@@ -12,6 +12,7 @@
 
 mod attributes;
 mod color;
+mod csv;
 mod heatmap;
 mod offsets;
 mod options;
@@ -27,6 +28,7 @@ mod units;
 
 pub use attributes::{NameAttributes, RefusedAttribute};
 pub use color::Rgb;
+pub use csv::top_csv;
 pub use heatmap::{HeatMapLook, heat_map_svg};
 pub use offsets::offsets_html;
 pub use options::{Background, Encoding, MinWidth, OptionError, SvgOptions};

@@ -1,0 +1,86 @@
+//! The table of functions as comma-separated values, for spreadsheets and scripts.
+
+use std::io::{self, Write};
+
+use pyrograph_analyze::TopRow;
+use pyrograph_profile::{FrameKind, ValueType};
+
+/// Writes the functions of a profile with a heading, one a line, as RFC 4180 has it: in
+/// lines that end in CR LF, texts with commas, quotes or line ends quoted. Values are in the unit
+/// that the heading names.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn top_csv(rows: &[TopRow], of: &ValueType, out: &mut dyn Write) -> io::Result<()> {
+    let unit = |what: &str| field(&format!("{what} {} ({})", of.name, of.unit));
+    write!(out, "function,module,kind,{},{}\r\n", unit("self"), unit("total"))?;
+    for row in rows {
+        write!(
+            out,
+            "{},{},{},{},{}\r\n",
+            field(&row.name),
+            field(&row.module),
+            kind(row.kind),
+            decimal(row.self_value, of.decimals),
+            decimal(row.total, of.decimals)
+        )?;
+    }
+    Ok(())
+}
+
+fn field(text: &str) -> String {
+    if text.contains(['"', ',', '\r', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+fn kind(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::User => "user",
+        FrameKind::Kernel => "kernel",
+        FrameKind::Inlined => "inlined",
+        FrameKind::Jit => "jit",
+        FrameKind::Interpreted => "interpreted",
+        FrameKind::Marker => "remark",
+    }
+}
+
+/// A number of 10^-`decimals`, exactly.
+fn decimal(value: u64, decimals: u8) -> String {
+    let width = usize::from(decimals) + 1;
+    let mut text = format!("{value:0width$}");
+    if decimals > 0 {
+        text.insert(text.len() - usize::from(decimals), '.');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted_where_they_must_be() {
+        let row = |name: &str, self_value| TopRow {
+            name: name.to_owned(),
+            module: "/bin/a b".to_owned(),
+            kind: FrameKind::Kernel,
+            self_value,
+            total: 1234,
+            lines: Vec::new(),
+            more_lines: 0,
+        };
+        let of = ValueType { decimals: 2, ..ValueType::new("cpu", "ms") };
+        let mut text = Vec::new();
+        top_csv(&[row("f(int, \"x\")", 5), row("g", 1234)], &of, &mut text).expect("to memory");
+        assert_eq!(
+            String::from_utf8_lossy(&text),
+            "function,module,kind,self cpu (ms),total cpu (ms)\r\n\
+             \"f(int, \"\"x\"\")\",/bin/a b,kernel,0.05,12.34\r\n\
+             g,/bin/a b,kernel,12.34,12.34\r\n"
+        );
+    }
+}
