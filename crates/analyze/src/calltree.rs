@@ -136,7 +136,7 @@ fn grow<C: Calls>(profile: &Profile, calls: &C, options: &CallTreeOptions) -> Ca
 
 #[cfg(test)]
 mod tests {
-    use pyrograph_profile::{Frame, Sample, ValueType};
+    use pyrograph_profile::{Sample, ValueType};
 
     use super::*;
 
@@ -146,14 +146,7 @@ mod tests {
     fn profile(stacks: &[(&str, u64)]) -> Profile {
         let mut profile = Profile::new(vec![ValueType::samples()]);
         for (path, value) in stacks {
-            let frames: Vec<_> = path
-                .split(';')
-                .map(|name| {
-                    let name = profile.strings.intern(name);
-                    profile.frames.intern(Frame::named(name, FrameKind::User))
-                })
-                .collect();
-            let stack = profile.stacks.intern_path(frames);
+            let stack = profile.stack_of_names(path.split(';'));
             profile.push(Sample::new(stack), &[*value]);
         }
         profile

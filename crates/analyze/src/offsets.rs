@@ -108,7 +108,7 @@ pub fn timed_graph(
 
 #[cfg(test)]
 mod tests {
-    use pyrograph_profile::{Frame, FrameKind, StackId, ValueType};
+    use pyrograph_profile::ValueType;
 
     use super::*;
 
@@ -117,12 +117,7 @@ mod tests {
     fn profile(samples: &[(&str, Option<u64>, u64)]) -> Profile {
         let mut profile = Profile::new(vec![ValueType::samples()]);
         for (stack, time, value) in samples {
-            let mut id = StackId::ROOT;
-            for name in stack.split(';') {
-                let name = profile.strings.intern(name);
-                let frame = profile.frames.intern(Frame::named(name, FrameKind::User));
-                id = profile.stacks.intern(id, frame);
-            }
+            let id = profile.stack_of_names(stack.split(';'));
             profile.push(Sample { time: *time, ..Sample::new(id) }, &[*value]);
         }
         profile

@@ -114,19 +114,12 @@ impl std::error::Error for ValueTypesDiffer {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FrameKind, LabelOptions, Tree, ValueType};
+    use crate::{LabelOptions, Tree, ValueType};
 
     fn profile(stacks: &[(&[&str], u64)], decimals: u8) -> Profile {
         let mut profile = Profile::new(vec![ValueType { decimals, ..ValueType::samples() }]);
         for (path, value) in stacks {
-            let frames: Vec<_> = path
-                .iter()
-                .map(|name| {
-                    let name = profile.strings.intern(name);
-                    profile.frames.intern(Frame::named(name, FrameKind::User))
-                })
-                .collect();
-            let stack = profile.stacks.intern_path(frames);
+            let stack = profile.stack_of_names(path.iter().copied());
             profile.push(Sample::new(stack), &[*value]);
         }
         profile

@@ -1,7 +1,8 @@
 //! The profile: all tables together.
 
 use crate::{
-    About, Frames, Sample, Samples, Stacks, Strings, Thread, ThreadId, Threads, ValueType,
+    About, Frame, FrameKind, Frames, Sample, Samples, StackId, Stacks, Strings, Thread, ThreadId,
+    Threads, ValueType,
 };
 
 /// A profile: what every reader makes and every view takes.
@@ -74,6 +75,17 @@ impl Profile {
     /// two counts has them.
     pub fn is_comparison(&self) -> bool {
         matches!(&self.value_types[..], [a, b] if a.name == "before" && b.name == "after")
+    }
+
+    /// The stack of user functions with these names, root first: for sources that know no more.
+    pub fn stack_of_names<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) -> StackId {
+        let mut stack = StackId::ROOT;
+        for name in names {
+            let name = self.strings.intern(name);
+            let frame = self.frames.intern(Frame::named(name, FrameKind::User));
+            stack = self.stacks.intern(stack, frame);
+        }
+        stack
     }
 
     /// Adds a sample with one value for each value type.

@@ -1,4 +1,4 @@
-use pyrograph_profile::{Frame, Sample, StackId};
+use pyrograph_profile::{Sample, StackId};
 
 use super::*;
 
@@ -6,12 +6,7 @@ use super::*;
 fn profile(unit: ValueType, samples: &[(i32, u64, &str, u64)]) -> Profile {
     let mut profile = Profile::new(vec![unit]);
     for &(tid, time, stack, value) in samples {
-        let mut id = StackId::ROOT;
-        for name in stack.split(';') {
-            let name = profile.strings.intern(name);
-            let frame = profile.frames.intern(Frame::named(name, FrameKind::User));
-            id = profile.stacks.intern(id, frame);
-        }
+        let id = profile.stack_of_names(stack.split(';'));
         let name = profile.strings.intern("app");
         let thread = Thread { pid: Some(1), tid: Some(tid), name, ..Thread::default() };
         let thread = profile.threads.intern(thread);

@@ -1,6 +1,6 @@
 //! What is said of made-up profiles whose truth is known.
 
-use pyrograph_profile::{Frame, FrameKind, LabelOptions, Profile, Sample, Tree, ValueType};
+use pyrograph_profile::{LabelOptions, Profile, Sample, Tree, ValueType};
 
 use super::*;
 
@@ -68,14 +68,7 @@ impl Program {
 fn profile<'a>(stacks: impl IntoIterator<Item = (&'a str, u64)>) -> Profile {
     let mut profile = Profile::new(vec![ValueType::samples()]);
     for (stack, count) in stacks {
-        let frames: Vec<_> = stack
-            .split(';')
-            .map(|name| {
-                let name = profile.strings.intern(name);
-                profile.frames.intern(Frame::named(name, FrameKind::User))
-            })
-            .collect();
-        let stack = profile.stacks.intern_path(frames);
+        let stack = profile.stack_of_names(stack.split(';'));
         if count > 0 {
             profile.push(Sample::new(stack), &[count]);
         }

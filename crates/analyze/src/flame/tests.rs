@@ -1,4 +1,4 @@
-use pyrograph_profile::{Frame, Sample};
+use pyrograph_profile::Sample;
 
 use super::*;
 
@@ -12,14 +12,7 @@ fn profile(lines: &str) -> Profile {
         let mut words: Vec<&str> = line.rsplitn(columns + 1, ' ').collect();
         let stack = words.pop().expect("a stack");
         let values: Vec<u64> = words.iter().rev().map(|n| n.parse().expect("a count")).collect();
-        let frames: Vec<_> = stack
-            .split(';')
-            .map(|name| {
-                let name = profile.strings.intern(name);
-                profile.frames.intern(Frame::named(name, FrameKind::User))
-            })
-            .collect();
-        let stack = profile.stacks.intern_path(frames);
+        let stack = profile.stack_of_names(stack.split(';'));
         profile.push(Sample::new(stack), &values);
     }
     profile

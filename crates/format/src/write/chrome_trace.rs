@@ -208,14 +208,7 @@ mod tests {
         let thread = Thread { process, pid: Some(1), tid: Some(2), ..Thread::default() };
         let thread = profile.threads.intern(thread);
         for &(path, time, value) in rows {
-            let frames: Vec<FrameId> = path
-                .iter()
-                .map(|name| {
-                    let name = profile.strings.intern(name);
-                    profile.frames.intern(Frame::named(name, FrameKind::User))
-                })
-                .collect();
-            let stack = profile.stacks.intern_path(frames);
+            let stack = profile.stack_of_names(path.iter().copied());
             profile.push(Sample { thread, time: Some(time), ..Sample::new(stack) }, &[value]);
         }
         profile

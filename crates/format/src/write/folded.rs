@@ -256,21 +256,14 @@ pub(super) fn push_decimal(to: &mut Vec<u8>, value: u64, decimals: u8) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use pyrograph_profile::{Frame, FrameKind, LabelOptions, Profile, Sample, ValueType};
+    use pyrograph_profile::{LabelOptions, Profile, Sample, ValueType};
 
     use super::*;
 
     fn profile(stacks: &[(Vec<&str>, u64)]) -> Profile {
         let mut profile = Profile::new(vec![ValueType::samples()]);
         for (path, value) in stacks {
-            let frames: Vec<_> = path
-                .iter()
-                .map(|name| {
-                    let name = profile.strings.intern(name);
-                    profile.frames.intern(Frame::named(name, FrameKind::User))
-                })
-                .collect();
-            let stack = profile.stacks.intern_path(frames);
+            let stack = profile.stack_of_names(path.iter().copied());
             profile.push(Sample::new(stack), &[*value]);
         }
         profile

@@ -1,9 +1,7 @@
 use std::io::Read;
 
 use pyrograph_analyze::{HeatMapOptions, TimedGraph, heat_map, offsets, timed_graph};
-use pyrograph_profile::{
-    Frame, FrameKind, LabelOptions, Profile, Sample, StackId, StringId, ValueType,
-};
+use pyrograph_profile::{LabelOptions, Profile, Sample, StringId, ValueType};
 
 use super::*;
 
@@ -12,9 +10,7 @@ const NASTY: &str = "</script><img src=x onerror=alert(1)>]]>\u{2028}";
 fn timed() -> (TimedGraph, Profile) {
     let mut profile = Profile::new(vec![ValueType::samples()]);
     for (name, time) in [("main", 5_000_000_000), (NASTY, 5_250_000_000), ("main", 6_000_001_000)] {
-        let name = profile.strings.intern(name);
-        let frame = profile.frames.intern(Frame::named(name, FrameKind::User));
-        let stack = profile.stacks.intern(StackId::ROOT, frame);
+        let stack = profile.stack_of_names([name]);
         profile.push(Sample { time: Some(time), ..Sample::new(stack) }, &[1]);
     }
     let timed = timed_graph(&profile, &LabelOptions::default(), 0).expect("a graph");

@@ -1,7 +1,7 @@
 //! What the tests share: profiles from folded lines, and pictures of them.
 
 use pyrograph_analyze::{FlameGraph, FlameOptions, flame};
-use pyrograph_profile::{Frame, FrameKind, LabelOptions, Profile, Sample, Tree, ValueType};
+use pyrograph_profile::{LabelOptions, Profile, Sample, Tree, ValueType};
 use pyrograph_render::{SvgOptions, svg};
 
 /// Folded lines, one or two counts each, as a profile.
@@ -11,14 +11,7 @@ pub fn profile(lines: &str, columns: usize) -> Profile {
         let mut words: Vec<&str> = line.rsplitn(columns + 1, ' ').collect();
         let stack = words.pop().expect("a stack");
         let values: Vec<u64> = words.iter().rev().map(|n| n.parse().expect("a count")).collect();
-        let frames: Vec<_> = stack
-            .split(';')
-            .map(|name| {
-                let name = profile.strings.intern(name);
-                profile.frames.intern(Frame::named(name, FrameKind::User))
-            })
-            .collect();
-        let stack = profile.stacks.intern_path(frames);
+        let stack = profile.stack_of_names(stack.split(';'));
         profile.push(Sample::new(stack), &values);
     }
     profile
