@@ -9,7 +9,7 @@ use pyrograph_analyze::{FlameError, FlameOptions, flame, top};
 use pyrograph_format::{
     Detail, WRITERS, Warnings, WriteOptions, Writer, not_held, writer_for, writer_named,
 };
-use pyrograph_profile::{LabelOptions, Profile, Tree, ValueType};
+use pyrograph_profile::{LabelOptions, Profile, ThreadDetail, Tree, ValueType};
 use pyrograph_render::{Hue, Palette, SvgOptions, svg, svg_message, top_csv};
 
 use crate::streams::{check_path, write_output, write_png};
@@ -78,6 +78,14 @@ impl Output {
         match self.format {
             Format::Profile(writer) if writer.holds().times => Detail::Samples,
             _ => Detail::Totals,
+        }
+    }
+
+    /// How far the format tells threads apart.
+    pub fn threads(&self) -> ThreadDetail {
+        match self.format {
+            Format::Profile(writer) if writer.holds().thread_ids => ThreadDetail::Thread,
+            _ => ThreadDetail::Name,
         }
     }
 

@@ -207,6 +207,7 @@ impl Plan {
             value_type,
             count_samples: self.count == Count::Samples,
             keep_time: self.outputs.iter().any(|output| output.detail() == Detail::Samples),
+            threads: self.outputs.iter().map(Output::threads).max().unwrap_or_default(),
             user_only: !self.options.kernel,
             addresses: true,
             arch: NATIVE,

@@ -56,6 +56,7 @@ pub use perf_data::{
 };
 pub(crate) use perf_script::{hex_offset_dropped, is_java, module_kind, parse_frame, tidy_name};
 use pyrograph_profile::Profile;
+pub use pyrograph_profile::ThreadDetail;
 use pyrograph_resolve::SymbolOptions;
 pub(crate) use speedscope::SEPARATOR as SPEEDSCOPE_SEPARATOR;
 pub(crate) use text::Lines;
@@ -229,18 +230,6 @@ pub enum Detail {
     Totals,
     /// One row a sample, in the input's order, with CPU and time where they are known.
     Samples,
-}
-
-/// How far threads are told apart; a later one tells more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ThreadDetail {
-    /// By name only.
-    #[default]
-    Name,
-    /// By name and process.
-    Process,
-    /// By name, process and thread.
-    Thread,
 }
 
 /// What a sample counts.

@@ -43,5 +43,5 @@ pub use sample::{Sample, Samples, ValueType};
 pub use spans::{GAP, Span, spans};
 pub use stack::Stacks;
 pub use strings::Strings;
-pub use thread::{Thread, Threads};
+pub use thread::{Thread, ThreadDetail, Threads};
 pub use tree::Tree;

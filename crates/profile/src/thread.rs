@@ -20,6 +20,35 @@ pub struct Thread {
     pub host: StringId,
 }
 
+/// How far threads are told apart; a later one tells more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ThreadDetail {
+    /// By name only.
+    #[default]
+    Name,
+    /// By name and process.
+    Process,
+    /// By name, process and thread.
+    Thread,
+}
+
+impl ThreadDetail {
+    /// Which of the numbers of a process and a thread are kept.
+    pub fn numbers(self, pid: Option<i32>, tid: Option<i32>) -> (Option<i32>, Option<i32>) {
+        match self {
+            Self::Name => (None, None),
+            Self::Process => (pid, None),
+            Self::Thread => (pid, tid),
+        }
+    }
+
+    /// What is kept of a thread.
+    pub fn keep(self, thread: Thread) -> Thread {
+        let (pid, tid) = self.numbers(thread.pid, thread.tid);
+        Thread { pid, tid, ..thread }
+    }
+}
+
 /// Interned threads. [`ThreadId::UNKNOWN`] is a thread of which nothing is known.
 #[derive(Clone, Debug)]
 pub struct Threads {

@@ -130,6 +130,7 @@ impl<F: Files> Resolver<F> {
             _ => (intern(counted.process), intern(counted.thread)),
         };
         let (pid, tid) = (Some(counted.pid), Some(counted.tid));
-        self.profile.threads.intern(Thread { pid, tid, process, name, ..Thread::default() })
+        let thread = Thread { pid, tid, process, name, ..Thread::default() };
+        self.profile.threads.intern(self.options.threads.keep(thread))
     }
 }

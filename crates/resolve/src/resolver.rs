@@ -2,7 +2,7 @@
 
 use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Record, Sample, Task};
 use pyrograph_profile as profile;
-use pyrograph_profile::{Profile, Thread, ThreadId, ValueType};
+use pyrograph_profile::{Profile, Thread, ThreadDetail, ThreadId, ValueType};
 use pyrograph_symbol::Options as SymbolOptions;
 use pyrograph_unwind::{AddressSpace, Arch};
 
@@ -32,6 +32,9 @@ pub struct Options {
     /// Keep each sample with its time and CPU. Otherwise only a total for each stack and thread is
     /// kept, so that a long recording needs no more memory than a short one.
     pub keep_time: bool,
+    /// How far threads are told apart. By name, a long recording of a machine that starts many
+    /// processes needs no more memory than a short one, either.
+    pub threads: ThreadDetail,
     /// Leave the kernel's frames out.
     pub user_only: bool,
     /// Tell functions without a symbol apart by their addresses; otherwise they are named by their
@@ -287,7 +290,7 @@ impl<F: Files> Resolver<F> {
             name: name.unwrap_or(process),
             ..Thread::default()
         };
-        self.profile.threads.intern(thread)
+        self.profile.threads.intern(self.options.threads.keep(thread))
     }
 }
 

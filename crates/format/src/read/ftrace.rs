@@ -182,11 +182,7 @@ impl State {
             Some((event, tid)) if tid == line.tid => event,
             _ => self.event("stack"),
         };
-        let (pid, tid) = match threads {
-            ThreadDetail::Name => (None, None),
-            ThreadDetail::Process => (line.pid, None),
-            ThreadDetail::Thread => (line.pid, Some(line.tid)),
-        };
+        let (pid, tid) = threads.numbers(line.pid, Some(line.tid));
         let thread: ThreadId = self.out.thread(line.comm, pid, tid);
         let sample =
             Sample { thread, cpu: Some(line.cpu), time: line.time, ..Sample::new(StackId::ROOT) };

@@ -30,11 +30,7 @@ impl Rows {
 
     /// The thread, told apart as far as the options ask.
     pub fn thread(&self, profile: &mut Profile, thread: Thread) -> ThreadId {
-        profile.threads.intern(match self.threads {
-            ThreadDetail::Name => Thread { pid: None, tid: None, ..thread },
-            ThreadDetail::Process => Thread { tid: None, ..thread },
-            ThreadDetail::Thread => thread,
-        })
+        profile.threads.intern(self.threads.keep(thread))
     }
 
     /// Adds a sample with as many values as there are columns.

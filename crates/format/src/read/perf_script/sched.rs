@@ -139,11 +139,7 @@ impl State {
                     return;
                 };
                 let comm = text("prev_comm").unwrap_or_else(|| lossy(header.comm).to_owned());
-                let (pid, thread) = match self.threads {
-                    ThreadDetail::Name => (None, None),
-                    ThreadDetail::Process => (header.pid, None),
-                    ThreadDetail::Thread => (header.pid, Some(tid)),
-                };
+                let (pid, thread) = self.threads.numbers(header.pid, Some(tid));
                 let thread = self.out.thread(&comm, pid, thread);
                 let stack = StackId::ROOT;
                 let blocked = Blocked { since: time, cpu: header.cpu, thread, stack };

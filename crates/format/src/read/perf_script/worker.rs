@@ -14,7 +14,7 @@ use super::name;
 use crate::byte_cache::ByteCache;
 use crate::bytes;
 use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
-use crate::read::{Count, Detail, Options, ThreadDetail};
+use crate::read::{Count, Detail, Options};
 use crate::warnings::{LocalWarnings, WarningKind};
 
 /// Bytes of sample blocks that are remembered.
@@ -460,11 +460,7 @@ impl<'a> Worker<'a> {
         let is_whole = matches!(comm, Cow::Borrowed(_));
         // As the established collapser writes it.
         let comm = if comm.contains(' ') { Cow::Owned(comm.replace(' ', "_")) } else { comm };
-        let (pid, tid) = match self.options.threads {
-            ThreadDetail::Name => (None, None),
-            ThreadDetail::Process => (header.pid, None),
-            ThreadDetail::Thread => (header.pid, header.tid),
-        };
+        let (pid, tid) = self.options.threads.numbers(header.pid, header.tid);
         let process = self.part.tables.strings.intern(&comm);
         let thread = Thread { pid, tid, process, ..Thread::default() };
         let thread = self.part.tables.threads.intern(thread);
