@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use crate::layout::{Count, FRAME_SHIFT, Key, MAX_FRAMES, MODULE_END};
-use crate::scheduler::SchedulerText;
+use crate::kernel_text::KernelText;
+use crate::layout::{Count, FRAME_SHIFT, Key, MAX_FRAMES, MODULE_END, WAKER_WORDS};
 
 /// One frame of a user stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,26 @@ pub enum Sort {
     Wait(Wait),
     /// A tracepoint, or a place in a program.
     Probe,
+    /// A system call, by its number.
+    Call(u32),
+    /// A wait for a lock of the kernel; its sort by the `LCB_F_` flags of
+    /// `include/trace/events/lock.h`.
+    KernelLock(u32),
+    /// A socket has sent this.
+    Sent(Socket),
+    /// A socket has received this.
+    Received(Socket),
+    /// The thread was woken: all of its stack is in [`Counted::waker`].
+    Woken,
+}
+
+/// Which sort of socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Socket {
+    /// Its address family (`AF_INET`).
+    pub family: u16,
+    /// Its protocol (`IPPROTO_TCP`).
+    pub protocol: u16,
 }
 
 /// Why a thread does not run.
@@ -53,8 +73,9 @@ pub enum Wait {
 }
 
 impl Sort {
-    /// From `enum sort`.
-    fn new(number: u32) -> Self {
+    /// From `enum sort`, and what stands beside it.
+    fn new(number: u32, detail: u32) -> Self {
+        let socket = Socket { family: (detail >> 16) as u16, protocol: detail as u16 };
         match number {
             1 => Self::Wait(Wait::Sleep),
             2 => Self::Wait(Wait::Lock),
@@ -62,6 +83,11 @@ impl Sort {
             4 => Self::Wait(Wait::Uninterruptible),
             5 => Self::Wait(Wait::Preempted),
             6 => Self::Probe,
+            7 => Self::Call(detail),
+            8 => Self::KernelLock(detail),
+            9 => Self::Sent(socket),
+            10 => Self::Received(socket),
+            11 => Self::Woken,
             _ => Self::Event,
         }
     }
@@ -87,27 +113,47 @@ pub struct Counted<'a> {
     /// The kernel part of the stack, leaf first: the address where it was, then addresses that calls
     /// return to.
     pub kernel: &'a [u64],
-    user: &'a [u64],
+    /// The user part of the stack.
+    pub user: UserStack<'a>,
+    /// Who ended the wait.
+    pub waker: Option<Waker<'a>>,
 }
 
-impl<'a> Counted<'a> {
-    /// The user part of the stack, leaf first.
-    pub fn user(&self) -> impl Iterator<Item = UserFrame> + 'a {
-        let frames = match self.user.split_last() {
+/// Who woke a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Waker<'a> {
+    /// The process's name; `[interrupt]` if it was none.
+    pub process: &'a [u8],
+    /// The thread's name.
+    pub thread: &'a [u8],
+    /// The kernel part of its stack, as in [`Counted::kernel`].
+    pub kernel: &'a [u64],
+    /// The user part of its stack.
+    pub user: UserStack<'a>,
+}
+
+/// The user part of a stack.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UserStack<'a>(&'a [u64]);
+
+impl<'a> UserStack<'a> {
+    /// Its frames, leaf first.
+    pub fn frames(self) -> impl DoubleEndedIterator<Item = UserFrame> + 'a {
+        let frames = match self.0.split_last() {
             Some((last, rest)) if module(*last) == MODULE_END => rest,
-            _ => self.user,
+            _ => self.0,
         };
         frames.iter().map(|&frame| UserFrame { module: module(frame), address: address(frame) })
     }
 
-    /// Whether the thread is one of a program.
-    pub fn has_user(&self) -> bool {
-        !self.user.is_empty()
+    /// Whether there is none: the thread is none of a program, or its part was not asked for.
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
     }
 
-    /// Why the user part ends too early, if it does.
-    pub fn cut(&self) -> Option<Cut> {
-        let last = *self.user.last().filter(|last| module(**last) == MODULE_END)?;
+    /// Why it ends too early, if it does.
+    pub fn cut(self) -> Option<Cut> {
+        let last = *self.0.last().filter(|last| module(**last) == MODULE_END)?;
         // `enum end`
         Some(if matches!(address(last), 1 | 2) { Cut::Truncated } else { Cut::Broken })
     }
@@ -134,16 +180,59 @@ struct Inner {
     places: HashMap<u64, (usize, usize)>,
     /// Events whose stack was never told.
     unknown: u64,
-    scheduler: SchedulerText,
+    text: KernelText,
+}
+
+impl Inner {
+    fn find(&self, hash: u64) -> Option<&[u64]> {
+        if hash == 0 {
+            return Some(&[]);
+        }
+        let (from, len) = *self.places.get(&hash)?;
+        self.frames.get(from..from + len)
+    }
+
+    fn waker(&self, hash: u64) -> Option<Waker<'_>> {
+        let [user, kernel, names @ ..] = self.find(hash)?.first_chunk::<WAKER_WORDS>()?;
+        let (thread, process) = bytemuck::bytes_of(names).split_at(16);
+        Some(Waker {
+            process: name(process),
+            thread: name(thread),
+            kernel: self.text.without_tracing(kernel_part(self.find(*kernel)?)),
+            user: UserStack(self.find(*user)?),
+        })
+    }
+
+    fn counted<'a>(&'a self, key: &'a Key, count: &Count) -> Option<Counted<'a>> {
+        let sort = Sort::new(key.sort, key.detail);
+        let kernel = kernel_part(self.find(key.kernel)?);
+        let waker = match key.waker {
+            0 => None,
+            hash => Some(self.waker(hash)?),
+        };
+        Some(Counted {
+            pid: key.tgid,
+            tid: key.tid,
+            process: name(&key.process),
+            thread: name(&key.thread),
+            sort,
+            events: count.events,
+            value: count.value,
+            kernel: match sort {
+                Sort::Event => kernel,
+                Sort::Wait(_) => self.text.without_scheduler(kernel),
+                _ => self.text.without_tracing(kernel),
+            },
+            user: UserStack(self.find(key.user)?),
+            waker,
+        })
+    }
 }
 
 impl Stacks {
-    /// None yet. `waits`: some will be of threads that wait.
-    pub fn new(waits: bool) -> Self {
-        let scheduler =
-            if waits { SchedulerText::of_this_kernel() } else { SchedulerText::default() };
-        let inner = Inner { scheduler, ..Inner::default() };
-        Self { inner: Rc::new(RefCell::new(inner)) }
+    /// None yet. `text`: where the kernel's functions are.
+    pub fn new(text: KernelText) -> Self {
+        Self { inner: Rc::new(RefCell::new(Inner { text, ..Inner::default() })) }
     }
 
     /// Takes a `struct stack`.
@@ -168,36 +257,13 @@ impl Stacks {
         self.inner.borrow().unknown
     }
 
+    /// Puts together what was counted.
     pub fn counted(&self, key: &Key, count: &Count, out: &mut dyn FnMut(Counted<'_>)) {
         let inner = &mut *self.inner.borrow_mut();
-        let find = |hash: u64| match hash {
-            0 => Some(&[][..]),
-            hash => {
-                let (from, len) = *inner.places.get(&hash)?;
-                inner.frames.get(from..from + len)
-            }
-        };
-        let (Some(user), Some(kernel)) = (find(key.user), find(key.kernel)) else {
-            inner.unknown += count.events;
-            return;
-        };
-        let sort = Sort::new(key.sort);
-        let kernel = kernel_part(kernel);
-        let kernel = match sort {
-            Sort::Event | Sort::Probe => kernel,
-            Sort::Wait(_) => inner.scheduler.strip(kernel),
-        };
-        out(Counted {
-            pid: key.tgid,
-            tid: key.tid,
-            process: name(&key.process),
-            thread: name(&key.thread),
-            sort,
-            events: count.events,
-            value: count.value,
-            kernel,
-            user,
-        });
+        match inner.counted(key, count) {
+            Some(counted) => out(counted),
+            None => inner.unknown += count.events,
+        }
     }
 }
 
@@ -210,6 +276,6 @@ fn kernel_part(kernel: &[u64]) -> &[u64] {
     }
 }
 
-fn name(bytes: &[u8; 16]) -> &[u8] {
+fn name(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }

@@ -1,23 +1,24 @@
 //! The programs, from loading to what they counted.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use hashbrown::HashSet;
 use libbpf_rs::{
     Iter, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer,
-    RingBufferBuilder, TracepointCategory, UprobeOpts, set_print,
+    RingBufferBuilder, set_print,
 };
 use pyrograph_unwind::Mapping as CodeMapping;
 
 use crate::builder::{Builder, TableStats};
 use crate::counted::{Counted, Stacks};
 use crate::error::Error;
-use crate::layout::{self, Blocked, Config, Count, Key, MAX_MODULES, MODULE_UNKNOWN, State};
+use crate::kernel_text::KernelText;
+use crate::layout::{self, Blocked, Config, Count, Key, MAX_MODULES, MODULE_UNKNOWN, Site, State};
 use crate::processes::Processes;
 use crate::shared::Shared;
 use crate::tables::Tables;
+use crate::trigger::Trigger;
 
 /// The compiled programs. libbpf reads them as they are in memory, which asks for their alignment.
 #[repr(align(8))]
@@ -26,61 +27,36 @@ static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile.bpf
 
 const ON_FORK: &str = "on_fork";
 const ON_EXEC: &str = "on_exec";
-const ON_SWITCH: &str = "on_switch";
 const ON_TASK: &str = "on_task";
+/// Maps that take much memory, and are of use only where what is held is counted.
+const LIVE_MAPS: [&str; 3] = ["asked", "held", "sites"];
 
-/// What makes a stack be counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    /// Perf events, which the caller opens.
-    PerfEvents,
-    /// A tracepoint of the kernel.
-    Tracepoint {
-        /// Its category: `sched`.
-        category: String,
-        /// Its name: `sched_switch`.
-        name: String,
-    },
-    /// A function of a program or library.
-    Function {
-        /// Its file.
-        path: PathBuf,
-        /// Its name.
-        name: String,
-        /// How far behind its start.
-        offset: usize,
-    },
-    /// The functions of a C library that give memory: counted are the bytes that they are asked for.
-    Allocations {
-        /// The library's file.
-        path: PathBuf,
-    },
-    /// Nothing: waits alone are counted.
+/// Which waits are counted: the time from when a thread stops to run until it goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Waits {
+    /// None.
+    #[default]
     None,
+    /// Where threads wait.
+    Alone,
+    /// Where they wait, and who wakes them.
+    WithWakers,
+    /// Who wakes them, and not where they wait. A wait ends when it is ended, and not only when the
+    /// thread goes on.
+    Wakers,
 }
 
-impl Trigger {
-    /// The program that is attached.
-    fn program(&self) -> Option<&'static str> {
+impl Waits {
+    /// The programs that are attached, but for that which lists the threads that wait already.
+    fn programs(self) -> &'static [&'static str] {
         match self {
-            Self::PerfEvents => Some("on_event"),
-            Self::Tracepoint { .. } => Some("on_tracepoint"),
-            Self::Function { .. } => Some("on_uprobe"),
-            Self::Allocations { .. } => Some("on_allocation"),
-            Self::None => None,
+            Self::None => &[],
+            Self::Alone => &["on_switch"],
+            Self::WithWakers => &["on_waking", "on_switch"],
+            Self::Wakers => &["on_waking", "on_sleep"],
         }
     }
 }
-
-/// Functions that give memory, and which of their arguments say how much (`enum bytes`).
-const ALLOCATIONS: [(&str, u64); 6] = [
-    ("malloc", 1),
-    ("calloc", 0),
-    ("realloc", 2),
-    ("posix_memalign", 3),
-    ("aligned_alloc", 2),
-    ("memalign", 2),
-];
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -95,8 +71,8 @@ pub struct Options {
     pub kernel: bool,
     /// What makes a stack be counted.
     pub trigger: Trigger,
-    /// Count waits, from when a thread stops to run until it goes on.
-    pub off_cpu: bool,
+    /// Which waits are counted.
+    pub waits: Waits,
     /// The shortest wait that counts.
     pub min_block: Duration,
     /// The most bytes of unwind tables.
@@ -111,7 +87,7 @@ impl Default for Options {
             user: true,
             kernel: true,
             trigger: Trigger::PerfEvents,
-            off_cpu: false,
+            waits: Waits::None,
             min_block: Duration::from_micros(1),
             table_budget: 256 << 20,
         }
@@ -152,9 +128,13 @@ pub struct Engine {
     /// Modules that the builder was told of.
     built: HashSet<(u32, bool)>,
     targets: MapHandle,
-    blocked: MapHandle,
+    /// Waits and calls that have not ended.
+    unfinished: [MapHandle; 2],
+    /// Only where what is held is counted.
+    sites: Option<MapHandle>,
     trigger: Trigger,
-    off_cpu: bool,
+    waits: Waits,
+    lists_waiting: bool,
     min_block: Duration,
     /// When counting was ended, on the monotonic clock.
     stopped: Option<u64>,
@@ -178,24 +158,38 @@ impl Engine {
             .name("pyrograph")
             .and_then(|builder| builder.open_memory(&PROGRAMS.0))
             .map_err(Error::load)?;
+        let needs_text = options.waits != Waits::None || options.trigger.is_traced();
+        let text = if needs_text { KernelText::of_this_kernel() } else { KernelText::default() };
         let config = Config {
             filter: u32::from(!options.processes.is_empty()),
             inherit: options.inherit.into(),
             user: options.user.into(),
             kernel: options.kernel.into(),
             min_block: options.min_block.as_nanos().try_into().unwrap_or(u64::MAX),
+            wakers_alone: u32::from(options.waits == Waits::Wakers),
+            measure: options.trigger.measure() as u32,
+            files: options.trigger.files().into(),
+            futexes: u32::from(options.trigger == Trigger::Locks),
+            calls: options.trigger.calls(),
+            interrupts_start: text.interrupts.start,
+            interrupts_end: text.interrupts.end,
         };
+        let live = matches!(options.trigger, Trigger::Allocations { live: true, .. });
         for mut map in open.maps_mut() {
+            if !live && LIVE_MAPS.iter().any(|name| map.name() == *name) {
+                map.set_autocreate(false).map_err(Error::load)?;
+            }
             if map.name().to_string_lossy().ends_with(".rodata") {
                 map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
             }
         }
+        let programs = [options.trigger.programs(), options.waits.programs()].concat();
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let needed = match &*name {
                 ON_FORK | ON_EXEC => true,
-                ON_SWITCH | ON_TASK => options.off_cpu,
-                name => options.trigger.program() == Some(name),
+                ON_TASK => lists_waiting(options),
+                name => programs.contains(&name),
             };
             program.set_autoload(needed);
         }
@@ -206,7 +200,7 @@ impl Engine {
             &handle(&object, "rules")?,
             options.table_budget,
         )?;
-        let stacks = Stacks::new(options.off_cpu);
+        let stacks = Stacks::new(text);
         let seen = stacks.clone();
         let mut rings = RingBufferBuilder::new();
         let ring = handle(&object, "stacks")?;
@@ -230,9 +224,11 @@ impl Engine {
             builder: Builder::start(tables).map_err(Error::map("tables"))?,
             built: HashSet::new(),
             targets: handle(&object, "targets")?,
-            blocked: handle(&object, "blocked")?,
+            unfinished: [handle(&object, "blocked")?, handle(&object, "pending")?],
+            sites: live.then(|| handle(&object, "sites")).transpose()?,
             trigger: options.trigger.clone(),
-            off_cpu: options.off_cpu,
+            waits: options.waits,
+            lists_waiting: lists_waiting(options),
             min_block: options.min_block,
             stopped: None,
             object,
@@ -256,8 +252,8 @@ impl Engine {
     pub fn follow(&mut self) -> Result<(), Error> {
         self.attach(ON_FORK)?;
         self.attach(ON_EXEC)?;
-        if self.off_cpu {
-            self.attach(ON_SWITCH)?;
+        for name in self.waits.programs() {
+            self.attach(name)?;
         }
         Ok(())
     }
@@ -272,44 +268,7 @@ impl Engine {
         &mut self,
         events: impl Iterator<Item = BorrowedFd<'a>>,
     ) -> Result<(), Error> {
-        let Some(name) = self.trigger.program() else { return Ok(()) };
-        let program = program(&self.object, name)?;
-        let at = |path: &Path, function: &str, offset, cookie| {
-            let func_name = Some(function.to_owned());
-            let options = UprobeOpts { func_name, cookie, ..UprobeOpts::default() };
-            program.attach_uprobe_with_opts(-1, path, offset, options)
-        };
-        match &self.trigger {
-            Trigger::None => {}
-            Trigger::PerfEvents => {
-                for event in events {
-                    let link = program.attach_perf_event(event.as_raw_fd());
-                    self.links.push(link.map_err(Error::attach(name))?);
-                }
-            }
-            Trigger::Tracepoint { category, name: point } => {
-                let category = TracepointCategory::Custom(category.clone());
-                let link = program.attach_tracepoint(category, point);
-                self.links.push(link.map_err(Error::attach(name))?);
-            }
-            Trigger::Function { path, name: function, offset } => {
-                let link = at(path, function, *offset, 0)
-                    .map_err(|error| Error::function(path, function, &error))?;
-                self.links.push(link);
-            }
-            Trigger::Allocations { path } => {
-                for (function, cookie) in ALLOCATIONS {
-                    match at(path, function, 0, cookie) {
-                        Ok(link) => self.links.push(link),
-                        // Without `malloc` it is no C library; the others may be missing.
-                        Err(error) if function == "malloc" => {
-                            return Err(Error::function(path, function, &error));
-                        }
-                        Err(_) => {}
-                    }
-                }
-            }
-        }
+        self.links.extend(self.trigger.attach(&self.object, events)?);
         Ok(())
     }
 
@@ -326,7 +285,7 @@ impl Engine {
     /// If the threads that wait already cannot be listed.
     pub fn start(&mut self) -> Result<(), Error> {
         self.set_on(1);
-        if self.off_cpu {
+        if self.lists_waiting {
             self.list_waiting()?;
         }
         Ok(())
@@ -342,23 +301,47 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes the threads that wait still: what they waited counts, too. Call this once, after
-    /// [`Self::stop`] and the last [`Self::drain`].
+    /// Takes what has not ended, threads that wait still and calls that have not returned: what they took
+    /// until now counts, too. Call this once, after [`Self::stop`] and the last [`Self::drain`].
     ///
     /// # Errors
     ///
     /// If they cannot be read.
-    pub fn still_waiting(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
+    pub fn unfinished(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
+        // Nobody has woken these.
+        if self.waits == Waits::Wakers {
+            return Ok(());
+        }
         let now = self.stopped.unwrap_or_else(monotonic_now);
-        let rows = self
-            .blocked
-            .lookup_batch(4096, MapFlags::ANY, MapFlags::ANY)
-            .map_err(Error::map("blocked"))?;
-        for (_, blocked) in rows {
-            let Blocked { since, key } = bytemuck::pod_read_unaligned(&blocked);
-            let waited = now.saturating_sub(since);
-            if u128::from(waited) >= self.min_block.as_nanos() {
-                self.stacks.counted(&key, &Count { events: 1, value: waited }, out);
+        for map in &self.unfinished {
+            let rows = map
+                .lookup_batch(4096, MapFlags::ANY, MapFlags::ANY)
+                .map_err(Error::map("blocked"))?;
+            for (_, blocked) in rows {
+                let Blocked { since, key } = bytemuck::pod_read_unaligned(&blocked);
+                let waited = now.saturating_sub(since);
+                if u128::from(waited) >= self.min_block.as_nanos() {
+                    self.stacks.counted(&key, &Count { events: 1, value: waited }, out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the memory that was given and not given back: where it was asked for. Call this once, after
+    /// [`Self::stop`] and the last [`Self::drain`].
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn held(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
+        let Some(sites) = &self.sites else { return Ok(()) };
+        let rows =
+            sites.lookup_batch(4096, MapFlags::ANY, MapFlags::ANY).map_err(Error::map("sites"))?;
+        for (_, site) in rows {
+            let Site { key, count } = bytemuck::pod_read_unaligned(&site);
+            if count.events > 0 {
+                self.stacks.counted(&key, &count, out);
             }
         }
         Ok(())
@@ -462,6 +445,11 @@ impl Engine {
     }
 }
 
+/// Whether what waits already when the recording begins is looked for.
+fn lists_waiting(options: &Options) -> bool {
+    options.waits != Waits::None || options.trigger == Trigger::Locks
+}
+
 /// Nanoseconds of the clock that programs read.
 fn monotonic_now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -480,7 +468,10 @@ fn handle(object: &Object, name: &'static str) -> Result<MapHandle, Error> {
     MapHandle::try_from(&map).map_err(Error::map(name))
 }
 
-fn program<'a>(object: &'a Object, name: &'static str) -> Result<libbpf_rs::ProgramMut<'a>, Error> {
+pub(crate) fn program<'a>(
+    object: &'a Object,
+    name: &'static str,
+) -> Result<libbpf_rs::ProgramMut<'a>, Error> {
     object
         .progs_mut()
         .find(|program| program.name() == name)

@@ -59,8 +59,12 @@ pub struct Key {
     pub thread: [u8; 16],
     pub process: [u8; 16],
     pub sort: u32,
-    pub pad: u32,
+    pub detail: u32,
+    pub waker: u64,
 }
+
+/// Words of what is told of a waker: hashes of its user and its kernel stack, and two names.
+pub const WAKER_WORDS: usize = 6;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
@@ -78,12 +82,29 @@ pub struct Blocked {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
+pub struct Site {
+    pub key: Key,
+    pub count: Count,
+}
+
+/// Words of a bit for each system call.
+pub const CALL_WORDS: usize = 8;
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub struct Config {
     pub filter: u32,
     pub inherit: u32,
     pub user: u32,
     pub kernel: u32,
     pub min_block: u64,
+    pub wakers_alone: u32,
+    pub measure: u32,
+    pub files: u32,
+    pub futexes: u32,
+    pub calls: [u64; CALL_WORDS],
+    pub interrupts_start: u64,
+    pub interrupts_end: u64,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

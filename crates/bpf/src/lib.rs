@@ -12,13 +12,15 @@ mod builder;
 mod counted;
 mod engine;
 mod error;
+mod kernel_text;
 mod layout;
 mod processes;
-mod scheduler;
 mod shared;
 mod tables;
+mod trigger;
 
 pub use builder::{TableStats, prefer_this_thread};
-pub use counted::{Counted, Cut, Sort, UserFrame, Wait};
-pub use engine::{Engine, ModuleOf, Options, Stats, Trigger};
+pub use counted::{Counted, Cut, Socket, Sort, UserFrame, UserStack, Wait, Waker};
+pub use engine::{Engine, ModuleOf, Options, Stats, Waits};
 pub use error::Error;
+pub use trigger::{Measure, Place, Trigger};

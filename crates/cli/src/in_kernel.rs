@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 pub use pyrograph_bpf::Engine;
-use pyrograph_bpf::{Counted, Cut, Sort, Trigger, Wait, prefer_this_thread};
+use pyrograph_bpf::{Counted, Cut, Sort, Trigger, Wait, Waits, prefer_this_thread};
 use pyrograph_event::Record;
 use pyrograph_record::{Error as RecordError, Next, Recording, Session, Summary, Target};
 use pyrograph_resolve::{CountedStack, LiveFiles, Resolver};
@@ -65,11 +65,13 @@ pub fn load(
         trigger: match question.probe.clone() {
             Probe::Event => Trigger::PerfEvents,
             Probe::Tracepoint { category, name } => Trigger::Tracepoint { category, name },
-            Probe::Function { path, name, offset } => Trigger::Function { path, name, offset },
-            Probe::Allocations { path } => Trigger::Allocations { path },
+            Probe::Function { path, name, offset } => {
+                Trigger::Function { path, name, offset, returns: false }
+            }
+            Probe::Allocations { path } => Trigger::Allocations { path, live: false },
             Probe::Nothing => Trigger::None,
         },
-        off_cpu: question.min_block.is_some(),
+        waits: if question.min_block.is_some() { Waits::Alone } else { Waits::None },
         min_block: question.min_block.unwrap_or(defaults.min_block),
         ..defaults
     })
@@ -134,7 +136,7 @@ impl InKernel<'_> {
         // Each call takes what was counted before the one before.
         drain(&mut engine, resolver)?;
         drain(&mut engine, resolver)?;
-        engine.still_waiting(&mut |counted| add(resolver, &counted))?;
+        engine.unfinished(&mut |counted| add(resolver, &counted))?;
         Ok(summary(recording, &engine))
     }
 }
@@ -167,14 +169,13 @@ fn add(resolver: &mut Resolver<LiveFiles>, counted: &Counted<'_>) {
         tid: counted.tid,
         thread: counted.thread,
         kernel: counted.kernel,
-        has_user: counted.has_user(),
-        user: counted.user().map(|frame| (frame.module, frame.address)),
-        cut: counted.cut().map(|cut| match cut {
+        has_user: !counted.user.is_empty(),
+        user: counted.user.frames().map(|frame| (frame.module, frame.address)),
+        cut: counted.user.cut().map(|cut| match cut {
             Cut::Truncated => pyrograph_resolve::Cut::Truncated,
             Cut::Broken => pyrograph_resolve::Cut::Broken,
         }),
         wait: match counted.sort {
-            Sort::Event | Sort::Probe => None,
             Sort::Wait(wait) => Some(match wait {
                 Wait::Sleep => pyrograph_resolve::Wait::Sleep,
                 Wait::Lock => pyrograph_resolve::Wait::Lock,
@@ -182,6 +183,7 @@ fn add(resolver: &mut Resolver<LiveFiles>, counted: &Counted<'_>) {
                 Wait::Uninterruptible => pyrograph_resolve::Wait::Uninterruptible,
                 Wait::Preempted => pyrograph_resolve::Wait::Preempted,
             }),
+            _ => None,
         },
         events: counted.events,
         value: counted.value,

@@ -85,6 +85,29 @@ static __always_inline int tell_kernel_stack(struct scratch *s, long bytes)
 	return tell(&s->kernel);
 }
 
+// Whether a thread is one of a program.
+static __always_inline int has_program(struct task_struct *task)
+{
+	return task->mm && !(task->flags & PF_KTHREAD);
+}
+
+static __always_inline int tell_user_stack(struct scratch *s, struct task_struct *task, int is_other)
+{
+	unwind_user(s, task, is_other);
+	s->blocked.key.user = s->user.hash;
+	return tell(&s->user);
+}
+
+static __always_inline void name_thread(struct key *key, struct task_struct *task)
+{
+	key->tgid = task->tgid;
+	key->tid = task->pid;
+	__builtin_memcpy(key->thread, task->comm, 16);
+	__builtin_memcpy(key->process, task->group_leader->comm, 16);
+	key->detail = 0;
+	key->waker = 0;
+}
+
 // Tells the stacks of a thread, the current one or another that does not run, and puts together what
 // they are counted by. `ctx`: the context of the program, if the kernel is at work for the current one.
 static __always_inline int take_stacks(struct scratch *s, void *ctx, struct task_struct *task,
@@ -102,16 +125,9 @@ static __always_inline int take_stacks(struct scratch *s, void *ctx, struct task
 		if (!tell_kernel_stack(s, bytes))
 			return 0;
 	}
-	if (config.user && task->mm && !(task->flags & PF_KTHREAD)) {
-		unwind_user(s, task, is_other);
-		if (!tell(&s->user))
-			return 0;
-		key->user = s->user.hash;
-	}
-	key->tgid = task->tgid;
-	key->tid = task->pid;
-	__builtin_memcpy(key->thread, task->comm, 16);
-	__builtin_memcpy(key->process, task->group_leader->comm, 16);
+	if (config.user && has_program(task) && !tell_user_stack(s, task, is_other))
+		return 0;
+	name_thread(key, task);
 	return 1;
 }
 
@@ -133,6 +149,44 @@ static __always_inline void add(struct key *key, u64 events, u64 value)
 	}
 	__sync_fetch_and_add(&count->events, events);
 	__sync_fetch_and_add(&count->value, value);
+}
+
+// Counts the stack of the current thread; `ctx`: the program's, if the kernel's part is wanted.
+static __always_inline void count_here(void *ctx, u32 sort, u32 detail, u64 value)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct scratch *s;
+
+	if (!is_target(task->tgid))
+		return;
+	s = take_scratch();
+	if (!s)
+		return;
+	s->blocked.key.sort = sort;
+	if (take_stacks(s, ctx, task, 0)) {
+		s->blocked.key.detail = detail;
+		add(&s->blocked.key, 1, value);
+	}
+	give_back(s);
+}
+
+// Notes what has begun, with the stacks that are in `s`.
+static __always_inline void begin(struct scratch *s, u64 what, u64 flags)
+{
+	s->blocked.since = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&pending, &what, &s->blocked, flags) && flags == BPF_ANY)
+		lose(&state.lost_counts);
+}
+
+// Counts the time of what has begun.
+static __always_inline void end(u64 what)
+{
+	struct blocked *begun = bpf_map_lookup_elem(&pending, &what);
+
+	if (!begun)
+		return;
+	add(&begun->key, 1, bpf_ktime_get_ns() - begun->since);
+	bpf_map_delete_elem(&pending, &what);
 }
 
 #endif

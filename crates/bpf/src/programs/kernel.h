@@ -32,6 +32,23 @@ struct pt_regs {
 
 struct mm_struct;
 
+struct inode {
+	unsigned short i_mode;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 struct task_struct {
 	int pid;
 	int tgid;
@@ -40,11 +57,25 @@ struct task_struct {
 	int on_cpu;
 	unsigned int in_iowait : 1;
 	struct mm_struct *mm;
+	struct files_struct *files;
 	struct task_struct *group_leader;
 	char comm[16];
 };
 
 struct linux_binprm;
+
+struct request {
+	unsigned int __data_len;
+};
+
+struct sock_common {
+	unsigned short skc_family;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol;
+};
 
 struct seq_file;
 
@@ -73,7 +104,18 @@ struct event_context {
 #define TASK_RUNNING 0
 #define TASK_UNINTERRUPTIBLE 2
 
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+
+// The code segment of 64-bit programs.
+#define CODE_64 0x33
+
 // System calls of x86-64.
+#define NR_SENDFILE 40
+#define NR_EXIT 60
 #define NR_FUTEX 202
+#define NR_EXIT_GROUP 231
+#define NR_SPLICE 275
+#define NR_COPY_FILE_RANGE 326
 
 #endif

@@ -102,6 +102,66 @@ struct {
 	__type(value, struct blocked);
 } blocked SEC(".maps");
 
+// What has begun and is counted when it ends, by the thread's number, or by what stands for it in the
+// kernel.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct blocked);
+} pending SEC(".maps");
+
+// A call for memory that has not returned.
+struct asked {
+	struct key key;
+	// The stack pointer when it was called: calls inside of it have a lower one.
+	u64 sp;
+	u64 bytes;
+	u32 function;
+	u32 pad;
+	// Where `posix_memalign` is to put the address.
+	u64 to;
+	// What `realloc` was given, and what was known of it.
+	u64 old;
+	u64 old_site;
+	u64 old_bytes;
+};
+
+// By the thread's number.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, struct asked);
+} asked SEC(".maps");
+
+struct place {
+	u64 tgid;
+	u64 address;
+};
+
+struct given {
+	u64 site;
+	u64 bytes;
+};
+
+// Memory that is held. Its rows are made as they are needed.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 20);
+	__type(key, struct place);
+	__type(value, struct given);
+} held SEC(".maps");
+
+// Where it was asked for, by a hash.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__type(key, u64);
+	__type(value, struct site);
+} sites SEC(".maps");
+
 // Where a stack is put together.
 struct scratch {
 	u32 busy;
@@ -117,6 +177,8 @@ struct scratch {
 	struct process process;
 	struct mapping mapping;
 	struct blocked blocked;
+	struct asked asked;
+	struct site site;
 	struct stack user;
 	struct stack kernel;
 };

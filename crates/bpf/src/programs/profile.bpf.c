@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+#include "allocations.h"
+#include "block_io.h"
+#include "calls.h"
 #include "count.h"
+#include "locks.h"
+#include "net.h"
+#include "wakeup.h"
 
 // The programs call helpers that the kernel keeps for those it may link with.
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -27,28 +33,11 @@ int on_event(struct event_context *ctx)
 	return 0;
 }
 
-// Counts the stack of the current thread; `ctx`: the program's, if the kernel's part is wanted.
-static __always_inline void count_here(void *ctx, u64 value)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct scratch *s;
-
-	if (!is_target(task->tgid))
-		return;
-	s = take_scratch();
-	if (!s)
-		return;
-	s->blocked.key.sort = SORT_PROBE;
-	if (take_stacks(s, ctx, task, 0))
-		add(&s->blocked.key, 1, value);
-	give_back(s);
-}
-
 // The kernel has come to one of its tracepoints.
 SEC("tracepoint")
 int on_tracepoint(void *ctx)
 {
-	count_here(ctx, 1);
+	count_here(ctx, SORT_PROBE, 0, 1);
 	// Whoever else listens to this tracepoint gets it, too.
 	return 1;
 }
@@ -57,30 +46,7 @@ int on_tracepoint(void *ctx)
 SEC("uprobe")
 int on_uprobe(struct event_context *ctx)
 {
-	count_here(NULL, 1);
-	return 0;
-}
-
-// A program asks for memory. The cookie says which of the arguments tell how much.
-SEC("uprobe")
-int on_allocation(struct event_context *ctx)
-{
-	u64 bytes;
-
-	switch (bpf_get_attach_cookie(ctx)) {
-	case BYTES_FIRST:
-		bytes = ctx->di;
-		break;
-	case BYTES_SECOND:
-		bytes = ctx->si;
-		break;
-	case BYTES_THIRD:
-		bytes = ctx->dx;
-		break;
-	default:
-		bytes = ctx->di * ctx->si;
-	}
-	count_here(NULL, bytes);
+	count_here(NULL, SORT_PROBE, 0, 1);
 	return 0;
 }
 
@@ -132,7 +98,7 @@ static __always_inline u32 sort_of_wait(struct task_struct *task, u32 task_state
 
 static __always_inline int waits_count(struct task_struct *task)
 {
-	return is_target(task->tgid) && task->mm && !(task->flags & PF_KTHREAD);
+	return is_target(task->tgid) && has_program(task);
 }
 
 // One thread stops to run, another goes on. Stacks are taken when a thread stops, for then its memory is
@@ -186,16 +152,30 @@ int on_task(struct bpf_iter__task *ctx)
 
 	if (!task || !waits_count(task) || task->on_cpu)
 		return 0;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	if (config.futexes &&
+	    (!is_wanted(regs, regs->orig_ax) || !waits_for_futex(regs, regs->orig_ax)))
+		return 0;
 	s = take_scratch();
 	if (!s)
 		return 0;
 	tid = task->pid;
-	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	s->blocked.since = bpf_ktime_get_ns();
+	if (config.futexes) {
+		u64 what = tid;
+
+		s->blocked.key.sort = SORT_LOCK;
+		if (take_stacks(s, NULL, task, 1) &&
+		    bpf_map_update_elem(&pending, &what, &s->blocked, BPF_NOEXIST) == 0 &&
+		    task->on_cpu)
+			// It went on meanwhile.
+			bpf_map_delete_elem(&pending, &what);
+		give_back(s);
+		return 0;
+	}
 	s->blocked.key.sort = sort_of_wait(task, task->__state, regs->orig_ax);
 	if (take_stacks(s, NULL, task, 1) &&
 	    bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_NOEXIST) == 0 && task->on_cpu)
-		// It went on meanwhile.
 		bpf_map_delete_elem(&blocked, &tid);
 	give_back(s);
 	return 0;

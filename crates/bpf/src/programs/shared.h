@@ -127,9 +127,22 @@ struct key {
 	// Names of the thread and of its process.
 	char thread[16];
 	char process[16];
-	// What sort of event: `enum sort`.
+	// What sort of event: `enum sort`. Which of its sort: a system call's number, a lock's flags …
 	u32 sort;
-	u32 pad;
+	u32 detail;
+	// The hash of a `waker`; 0: none.
+	u64 waker;
+};
+
+// Who woke a thread, told as if it were a stack: so many words, in this order.
+enum waker {
+	// Hashes of its stacks.
+	WAKER_USER,
+	WAKER_KERNEL,
+	// Two words each: names of the thread and of its process.
+	WAKER_THREAD,
+	WAKER_PROCESS = WAKER_THREAD + 2,
+	WAKER_WORDS = WAKER_PROCESS + 2,
 };
 
 // Sorts of events. Waits are told apart by what a thread waits for.
@@ -144,14 +157,25 @@ enum sort {
 	SORT_PREEMPTED,
 	// A tracepoint or a place in a program: the kernel's part begins with what took it.
 	SORT_PROBE,
+	// A system call: `detail` is its number.
+	SORT_CALL,
+	// A lock of the kernel: `detail` has the flags of `contention_begin`.
+	SORT_KERNEL_LOCK,
+	// What a socket sent or received: `detail` is its family, and below that 16 bits of protocol.
+	SORT_SENT,
+	SORT_RECEIVED,
+	// The thread was woken; all that is told of stacks is the waker's.
+	SORT_WOKEN,
 };
 
-// Which arguments of a function tell how many bytes it is asked for.
-enum bytes {
-	BYTES_PRODUCT,
-	BYTES_FIRST,
-	BYTES_SECOND,
-	BYTES_THIRD,
+// Functions that give memory.
+enum allocation {
+	ALLOCATION_MALLOC,
+	ALLOCATION_CALLOC,
+	ALLOCATION_REALLOC,
+	ALLOCATION_POSIX_MEMALIGN,
+	// `aligned_alloc`, `memalign`
+	ALLOCATION_ALIGNED,
 };
 
 struct count {
@@ -164,6 +188,14 @@ struct count {
 struct blocked {
 	u64 since;
 	struct key key;
+};
+
+// Where memory that is held was asked for.
+struct site {
+	struct key key;
+	// As often as it was given and not yet given back, and how many bytes of it.
+	u64 events;
+	u64 value;
 };
 
 // A stack that was seen, as it is told once.
@@ -184,6 +216,24 @@ struct config {
 	u32 kernel;
 	// The shortest wait that counts, in nanoseconds.
 	u64 min_block;
+	// Wakers are told in place of what waited, and not beside it.
+	u32 wakers_alone;
+	// What calls and requests are measured by: `enum measure`.
+	u32 measure;
+	// Of calls, only those that read or write regular files; that wait for a lock.
+	u32 files;
+	u32 futexes;
+	// The system calls that are looked at, a bit each.
+	u64 calls[8];
+	// Where interrupts enter the kernel: no part of a thread's stack is above that.
+	u64 interrupts_start;
+	u64 interrupts_end;
+};
+
+enum measure {
+	MEASURE_COUNT,
+	MEASURE_TIME,
+	MEASURE_BYTES,
 };
 
 // What the programs change.

@@ -1,0 +1,149 @@
+//! Where parts of the kernel's code are, so that its stacks begin with what is of interest.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::ops::Range;
+
+/// Addresses of functions, as the running kernel's symbols have them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelText {
+    /// Functions that the kernel keeps together because they belong to the scheduler or wait for it
+    /// (`__sched`).
+    scheduler: Range<u64>,
+    /// Where interrupts enter the kernel.
+    pub interrupts: Range<u64>,
+    /// Functions that lead to programs, sorted.
+    tracing: Vec<Range<u64>>,
+}
+
+impl KernelText {
+    /// As the running kernel's symbols have it; nothing, where they are hidden.
+    pub fn of_this_kernel() -> Self {
+        File::open("/proc/kallsyms").map(Self::parse).unwrap_or_default()
+    }
+
+    /// A line of the symbols: `ffffffff821f84a0 T __sched_text_start`.
+    fn parse(symbols: impl Read) -> Self {
+        let mut text = Self::default();
+        let mut symbols = BufReader::with_capacity(1 << 16, symbols);
+        let mut line = Vec::new();
+        // Where the last function began, if it leads to programs. Symbols of the kernel itself come first
+        // and in the order of their addresses; those of its modules have their name behind a tab.
+        let mut leads = None;
+        loop {
+            line.clear();
+            if symbols.read_until(b'\n', &mut line).is_ok_and(|read| read == 0) {
+                break;
+            }
+            let mut words = line.trim_ascii_end().splitn(3, |byte| *byte == b' ');
+            let address = words.next().and_then(|word| std::str::from_utf8(word).ok());
+            let address = address.and_then(|word| u64::from_str_radix(word, 16).ok());
+            let (Some(address), Some(name)) = (address, words.nth(1)) else { continue };
+            if name.contains(&b'\t') {
+                break;
+            }
+            if let Some(start) = leads.take_if(|start| *start != address) {
+                text.tracing.push(start..address);
+            }
+            match name {
+                b"__sched_text_start" => text.scheduler.start = address,
+                b"__sched_text_end" => text.scheduler.end = address,
+                b"__irqentry_text_end" => text.interrupts.end = address,
+                _ if enters_by_interrupt(name) => {
+                    let first = &mut text.interrupts.start;
+                    *first = if *first == 0 { address } else { address.min(*first) };
+                }
+                _ if leads_to_programs(name) => leads = Some(address),
+                _ => {}
+            }
+        }
+        text.tracing.sort_by_key(|range| range.start);
+        text
+    }
+
+    /// The stack, leaf first, without the frames of the program that took it and of the scheduler. (The
+    /// kernel itself leaves the latter out where it tells the stack of a thread that waits.)
+    pub fn without_scheduler<'a>(&self, stack: &'a [u64]) -> &'a [u64] {
+        let own = stack.iter().take(OWN);
+        let Some(first) = own.clone().position(|frame| self.scheduler.contains(frame)) else {
+            return stack;
+        };
+        let len = stack[first..].iter().take_while(|frame| self.scheduler.contains(frame)).count();
+        &stack[first + len..]
+    }
+
+    /// The stack, leaf first, without the frames of the program that took it and of what called that.
+    pub fn without_tracing<'a>(&self, stack: &'a [u64]) -> &'a [u64] {
+        let last = stack.iter().take(OWN).rposition(|frame| self.is_tracing(*frame));
+        &stack[last.map_or(0, |last| last + 1)..]
+    }
+
+    fn is_tracing(&self, address: u64) -> bool {
+        let at = self.tracing.partition_point(|range| range.start <= address);
+        at > 0 && self.tracing[at - 1].contains(&address)
+    }
+}
+
+/// The most frames of a program and of what calls it.
+const OWN: usize = 5;
+
+/// Entries for devices and timers, and not for what the thread itself has done.
+fn enters_by_interrupt(name: &[u8]) -> bool {
+    name == b"asm_common_interrupt" || name.starts_with(b"asm_sysvec_")
+}
+
+fn leads_to_programs(name: &[u8]) -> bool {
+    const BEGIN: [&[u8]; 4] =
+        [b"bpf_trace_run", b"__bpf_trace_", b"__traceiter_", b"call_trace_sock_"];
+    BEGIN.iter().any(|begin| name.starts_with(begin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_begin_with_what_waits() {
+        let symbols = "10 T _text\n100 T __sched_text_start\n180 T schedule\n200 T __sched_text_end\n300 T x\n";
+        let text = KernelText::parse(symbols.as_bytes());
+        assert_eq!(text.scheduler, 0x100..0x200);
+        // A program, its caller, the scheduler, what waits: also where this calls the like again.
+        let strip = |stack| text.without_scheduler(stack);
+        assert_eq!(strip(&[0x900, 0x20, 0x180, 0x110, 0x30, 0x120]), [0x30, 0x120]);
+        assert_eq!(strip(&[0x30, 0x40]), [0x30, 0x40]);
+        assert_eq!(strip(&[0x180]), [0u64; 0]);
+        let text = KernelText::parse(&b"0 T __sched_text_start\n"[..]);
+        assert_eq!(text.without_scheduler(&[0, 1]), [0, 1]);
+    }
+
+    #[test]
+    fn stacks_begin_with_what_was_traced() {
+        let symbols = "10 T bpf_trace_run1\n10 t bpf_trace_run1.cold\n20 T x\n30 T __traceiter_y\n\
+                       30 T __traceiter_z\n40 T y\n50 T __traceiter_m\t[module]\n";
+        let text = KernelText::parse(symbols.as_bytes());
+        assert_eq!(text.tracing, [0x10..0x20, 0x30..0x40]);
+        assert_eq!(text.without_tracing(&[0x900, 0x18, 0x30, 0x44, 0x20]), [0x44, 0x20]);
+        assert_eq!(text.without_tracing(&[0x44, 0x20]), [0x44, 0x20]);
+        assert_eq!(text.without_tracing(&[]), [0u64; 0]);
+    }
+
+    #[test]
+    fn interrupts_have_entries_of_their_own() {
+        let symbols = "10 T asm_exc_page_fault\n20 T asm_common_interrupt\n30 T asm_sysvec_a\n40 t x\n\
+                       40 T __irqentry_text_end\n50 T asm_exc_nmi\n";
+        assert_eq!(KernelText::parse(symbols.as_bytes()).interrupts, 0x20..0x40);
+    }
+
+    #[test]
+    fn the_running_kernel_tells_where_it_is() {
+        // SAFETY: it takes nothing.
+        if unsafe { libc::geteuid() } != 0 {
+            eprintln!("skipped: only root may see the kernel's addresses");
+            return;
+        }
+        let text = KernelText::of_this_kernel();
+        assert!(text.scheduler.start > 1 << 63 && !text.scheduler.is_empty());
+        assert!(text.interrupts.start > 1 << 63 && !text.interrupts.is_empty());
+        assert!(!text.tracing.is_empty());
+    }
+}

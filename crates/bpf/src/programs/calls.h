@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// System calls: who makes them, how long they take, and how many bytes they read and write.
+
+#ifndef PYROGRAPH_CALLS_H
+#define PYROGRAPH_CALLS_H
+
+#include "count.h"
+
+// Whether a call is one of those that are looked at. 32-bit programs have other numbers.
+static __always_inline int is_wanted(struct pt_regs *regs, u64 number)
+{
+	return number < 64 * 8 && config.calls[number >> 6 & 7] >> (number & 63) & 1 &&
+	       // Read as a whole word, for that is how the verifier wants it.
+	       (*(volatile unsigned long *)&regs->cs & 0xff) == CODE_64;
+}
+
+static __always_inline int is_regular_file(struct task_struct *task, u32 number)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file **files, *file;
+
+	if (!table || number >= BPF_CORE_READ(table, max_fds))
+		return 0;
+	files = BPF_CORE_READ(table, fd);
+	if (bpf_probe_read_kernel(&file, sizeof(file), files + number) || !file)
+		return 0;
+	return (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFREG;
+}
+
+// Whether a call reads or writes a regular file; some have one on either side.
+static __always_inline int is_of_file(struct task_struct *task, struct pt_regs *regs, u64 number)
+{
+	if (is_regular_file(task, regs->di))
+		return 1;
+	if (number == NR_SENDFILE)
+		return is_regular_file(task, regs->si);
+	if (number == NR_SPLICE || number == NR_COPY_FILE_RANGE)
+		return is_regular_file(task, regs->dx);
+	return 0;
+}
+
+// Whether a call waits for a lock, and does not wake those that do (include/uapi/linux/futex.h).
+static __always_inline int waits_for_futex(struct pt_regs *regs, u64 number)
+{
+	enum { WAIT = 0, LOCK_PI = 6, WAIT_BITSET = 9, WAIT_REQUEUE_PI = 11, LOCK_PI2 = 13 };
+	u32 operation = regs->si & 127;
+
+	return number != NR_FUTEX || operation == WAIT || operation == LOCK_PI ||
+	       operation == WAIT_BITSET || operation == WAIT_REQUEUE_PI || operation == LOCK_PI2;
+}
+
+static __always_inline int call_counts(struct task_struct *task, struct pt_regs *regs, u64 number)
+{
+	return is_target(task->tgid) && is_wanted(regs, number) &&
+	       (!config.futexes || waits_for_futex(regs, number)) &&
+	       (!config.files || is_of_file(task, regs, number));
+}
+
+static __always_inline int take_call(struct scratch *s, struct task_struct *task, u64 number)
+{
+	s->blocked.key.sort = config.futexes ? SORT_LOCK : SORT_CALL;
+	// The kernel's part is the same for all.
+	if (!take_stacks(s, NULL, task, 0))
+		return 0;
+	s->blocked.key.detail = number;
+	return 1;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_call, struct pt_regs *regs, long number)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct scratch *s;
+
+	if (!call_counts(task, regs, number))
+		return 0;
+	// These do not return.
+	if (config.measure == MEASURE_TIME && (number == NR_EXIT || number == NR_EXIT_GROUP))
+		return 0;
+	s = take_scratch();
+	if (!s)
+		return 0;
+	if (take_call(s, task, number)) {
+		if (config.measure == MEASURE_TIME)
+			begin(s, task->pid, BPF_ANY);
+		else
+			add(&s->blocked.key, 1, 1);
+	}
+	give_back(s);
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_return, struct pt_regs *regs, long result)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct scratch *s;
+
+	if (!state.on)
+		return 0;
+	if (config.measure == MEASURE_TIME) {
+		end(task->pid);
+		return 0;
+	}
+	if (result <= 0 || !call_counts(task, regs, regs->orig_ax))
+		return 0;
+	s = take_scratch();
+	if (!s)
+		return 0;
+	if (take_call(s, task, regs->orig_ax))
+		add(&s->blocked.key, 1, result);
+	give_back(s);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// Who wakes threads that wait.
+
+#ifndef PYROGRAPH_WAKEUP_H
+#define PYROGRAPH_WAKEUP_H
+
+#include "count.h"
+
+// Whether the kernel is at work for a device or a timer, and not for the thread that was interrupted. Then
+// the thread's part of the stack goes.
+__noinline int cut_to_interrupt(struct stack *stack)
+{
+	if (!stack)
+		return 0;
+	for (int i = 0; i < MAX_KERNEL_FRAMES; i++) {
+		if (i >= stack->len)
+			break;
+		if (stack->frames[i] >= config.interrupts_start &&
+		    stack->frames[i] < config.interrupts_end) {
+			stack->len = i + 1;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+// Tells who is at work on this CPU: its stacks are in `s` then, and its name. Returns the hash by which
+// it is known, or 0.
+static __always_inline u64 tell_waker(struct scratch *s, void *ctx, struct task_struct *waker)
+{
+	long bytes = bpf_get_stack(ctx, s->kernel.frames, MAX_KERNEL_FRAMES * 8, 0);
+	struct key *key = &s->blocked.key;
+	u64 *words = s->user.frames;
+	int interrupt = 0;
+
+	key->user = 0;
+	key->kernel = 0;
+	if (bytes > 0 && bytes <= MAX_KERNEL_FRAMES * 8) {
+		s->kernel.len = (u64)bytes / 8;
+		interrupt = cut_to_interrupt(&s->kernel);
+		if (config.kernel && !tell_kernel_stack(s, 8 * s->kernel.len))
+			return 0;
+	}
+	if (config.user && !interrupt && has_program(waker) && !tell_user_stack(s, waker, 0))
+		return 0;
+	name_thread(key, waker);
+	words[WAKER_USER] = key->user;
+	words[WAKER_KERNEL] = key->kernel;
+	if (interrupt) {
+		__builtin_memcpy(&words[WAKER_THREAD], "[interrupt]\0\0\0\0", 16);
+		__builtin_memcpy(&words[WAKER_PROCESS], "[interrupt]\0\0\0\0", 16);
+	} else {
+		__builtin_memcpy(&words[WAKER_THREAD], key->thread, 16);
+		__builtin_memcpy(&words[WAKER_PROCESS], key->process, 16);
+	}
+	s->user.len = WAKER_WORDS;
+	s->user.hash = HASH_START;
+	for (int i = 0; i < WAKER_WORDS; i++)
+		s->user.hash = mix(s->user.hash, words[i]);
+	return tell(&s->user) ? s->user.hash : 0;
+}
+
+// A thread is woken, by the current one or by an interrupt.
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *woken)
+{
+	u64 now = bpf_ktime_get_ns(), waker;
+	u32 tid = woken->pid;
+	struct blocked *waiting;
+	struct scratch *s;
+
+	if (!state.on)
+		return 0;
+	waiting = bpf_map_lookup_elem(&blocked, &tid);
+	if (!waiting || now - waiting->since < config.min_block)
+		return 0;
+	s = take_scratch();
+	if (!s)
+		return 0;
+	waker = tell_waker(s, ctx, bpf_get_current_task_btf());
+	if (waker && !config.wakers_alone) {
+		waiting->key.waker = waker;
+	} else if (waker) {
+		s->blocked.key = waiting->key;
+		s->blocked.key.user = 0;
+		s->blocked.key.kernel = 0;
+		s->blocked.key.sort = SORT_WOKEN;
+		s->blocked.key.waker = waker;
+		add(&s->blocked.key, 1, now - waiting->since);
+		bpf_map_delete_elem(&blocked, &tid);
+	}
+	give_back(s);
+	return 0;
+}
+
+// Where only wakers are told: a thread begins to wait. Who goes on has been woken, or was not asleep.
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_sleep, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	u32 tid = next->pid;
+	struct scratch *s;
+
+	if (!state.on)
+		return 0;
+	bpf_map_delete_elem(&blocked, &tid);
+	if (preempt || prev_state == TASK_RUNNING || !is_target(prev->tgid) || !has_program(prev))
+		return 0;
+	s = take_scratch();
+	if (!s)
+		return 0;
+	tid = prev->pid;
+	s->blocked.since = bpf_ktime_get_ns();
+	s->blocked.key.user = 0;
+	s->blocked.key.kernel = 0;
+	s->blocked.key.sort = SORT_WOKEN;
+	name_thread(&s->blocked.key, prev);
+	if (bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_ANY))
+		lose(&state.lost_counts);
+	give_back(s);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,252 @@
+//! What makes stacks be counted, and how its programs are attached.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::{Link, Object, TracepointCategory, UprobeOpts};
+
+use crate::engine::program;
+use crate::error::Error;
+use crate::layout::CALL_WORDS;
+
+/// What makes a stack be counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// Perf events, which the caller opens.
+    PerfEvents,
+    /// A tracepoint of the kernel.
+    Tracepoint {
+        /// Its category: `sched`.
+        category: String,
+        /// Its name: `sched_switch`.
+        name: String,
+    },
+    /// A function of a program or library.
+    Function {
+        /// Its file.
+        path: PathBuf,
+        /// Its name.
+        name: String,
+        /// How far behind its start.
+        offset: usize,
+        /// Each time that it returns, not that it is called; then there is no offset.
+        returns: bool,
+    },
+    /// Places in a program or library.
+    Places {
+        /// Their file.
+        path: PathBuf,
+        /// The places.
+        places: Vec<Place>,
+    },
+    /// The functions of a C library that give memory: counted are the bytes that they are asked for.
+    Allocations {
+        /// The library's file.
+        path: PathBuf,
+        /// Only what is not given back until the end: see [`crate::Engine::held`].
+        live: bool,
+    },
+    /// System calls.
+    Calls {
+        /// Their numbers.
+        numbers: Vec<u32>,
+        /// What they are measured by.
+        measure: Measure,
+        /// Only those that read or write regular files.
+        files: bool,
+    },
+    /// Requests to block devices, from when they are made until they are done.
+    BlockRequests {
+        /// What they are measured by.
+        measure: Measure,
+    },
+    /// Waits for locks, of the kernel and of programs, in nanoseconds.
+    Locks,
+    /// What sockets send and receive, in bytes.
+    Sockets,
+    /// Nothing: waits alone are counted.
+    None,
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where it is in the file.
+    pub offset: u64,
+    /// Where the file has a counter that is not 0 while someone listens; 0: nowhere.
+    pub semaphore: u64,
+}
+
+/// What calls and requests are measured by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Measure {
+    /// How many there are.
+    #[default]
+    Count,
+    /// How long they take, in nanoseconds.
+    Time,
+    /// How many bytes they move.
+    Bytes,
+}
+
+/// System calls that wait for locks: `futex`, `futex_waitv`, `futex_wait` of x86-64.
+const FUTEXES: [u32; 3] = [202, 449, 455];
+
+/// Functions that give memory (`enum allocation`).
+const ALLOCATIONS: [(&str, u64); 6] = [
+    ("malloc", 0),
+    ("calloc", 1),
+    ("realloc", 2),
+    ("posix_memalign", 3),
+    ("aligned_alloc", 4),
+    ("memalign", 4),
+];
+
+impl Trigger {
+    /// The programs that are attached.
+    pub(crate) fn programs(&self) -> &'static [&'static str] {
+        use Measure::{Bytes, Count, Time};
+        match self {
+            Self::PerfEvents => &["on_event"],
+            Self::Tracepoint { .. } => &["on_tracepoint"],
+            Self::Function { .. } | Self::Places { .. } => &["on_uprobe"],
+            Self::Allocations { live: false, .. } => &["on_allocation"],
+            Self::Allocations { live: true, .. } => &["on_ask", "on_given", "on_free"],
+            Self::Calls { measure: Count, .. } => &["on_call"],
+            Self::Calls { measure: Bytes, .. } => &["on_return"],
+            // What ends comes first: otherwise an end might be missed.
+            Self::Calls { measure: Time, .. } => &["on_return", "on_call"],
+            Self::BlockRequests { measure: Time } => &["on_request_done", "on_request"],
+            Self::BlockRequests { .. } => &["on_request"],
+            Self::Locks => &["on_return", "on_call", "on_contention_end", "on_contention"],
+            Self::Sockets => &["on_sent", "on_received"],
+            Self::None => &[],
+        }
+    }
+
+    /// The system calls that are looked at, a bit each.
+    pub(crate) fn calls(&self) -> [u64; CALL_WORDS] {
+        let numbers = match self {
+            Self::Calls { numbers, .. } => &numbers[..],
+            Self::Locks => &FUTEXES[..],
+            _ => &[],
+        };
+        let mut bits = [0; CALL_WORDS];
+        for number in numbers {
+            if let Some(word) = bits.get_mut(*number as usize / 64) {
+                *word |= 1 << (number % 64);
+            }
+        }
+        bits
+    }
+
+    /// What it is measured by.
+    pub(crate) fn measure(&self) -> Measure {
+        match self {
+            Self::Calls { measure, .. } | Self::BlockRequests { measure } => *measure,
+            Self::Locks => Measure::Time,
+            _ => Measure::Count,
+        }
+    }
+
+    /// Whether only calls of regular files count.
+    pub(crate) fn files(&self) -> bool {
+        matches!(self, Self::Calls { files: true, .. })
+    }
+
+    /// Whether kernel stacks begin with what calls its programs.
+    pub(crate) fn is_traced(&self) -> bool {
+        matches!(self, Self::BlockRequests { .. } | Self::Locks | Self::Sockets)
+    }
+
+    /// Attaches its programs: `events` are perf events, if these trigger it.
+    pub(crate) fn attach<'a>(
+        &self,
+        object: &Object,
+        events: impl Iterator<Item = BorrowedFd<'a>>,
+    ) -> Result<Vec<Link>, Error> {
+        let mut links = Vec::new();
+        match self {
+            Self::PerfEvents => {
+                let program = program(object, "on_event")?;
+                for event in events {
+                    let link = program.attach_perf_event(event.as_raw_fd());
+                    links.push(link.map_err(Error::attach("on_event"))?);
+                }
+            }
+            Self::Tracepoint { category, name } => {
+                let category = TracepointCategory::Custom(category.clone());
+                let link = program(object, "on_tracepoint")?.attach_tracepoint(category, name);
+                links.push(link.map_err(Error::attach("on_tracepoint"))?);
+            }
+            Self::Function { path, name, offset, returns } => {
+                let func_name = Some(name.clone());
+                let options = UprobeOpts { func_name, retprobe: *returns, ..UprobeOpts::default() };
+                let program = program(object, "on_uprobe")?;
+                let link = program.attach_uprobe_with_opts(-1, path, *offset, options);
+                links.push(link.map_err(|error| Error::function(path, name, &error))?);
+            }
+            Self::Places { path, places } => {
+                let program = program(object, "on_uprobe")?;
+                for place in places {
+                    let ref_ctr_offset = usize::try_from(place.semaphore).unwrap_or(0);
+                    let options = UprobeOpts { ref_ctr_offset, ..UprobeOpts::default() };
+                    let offset = usize::try_from(place.offset).unwrap_or(0);
+                    let link = program.attach_uprobe_with_opts(-1, path, offset, options);
+                    let name = format!("{offset:#x}");
+                    links.push(link.map_err(|error| Error::function(path, &name, &error))?);
+                }
+            }
+            Self::Allocations { path, live: false } => {
+                allocations(object, path, "on_allocation", false, &mut links)?;
+            }
+            Self::Allocations { path, live: true } => {
+                // What is given and not seen to be given back would be held for ever.
+                let link = function(object, path, "on_free", "free", UprobeOpts::default());
+                links.push(link.map_err(|error| Error::function(path, "free", &error))?);
+                allocations(object, path, "on_given", true, &mut links)?;
+                allocations(object, path, "on_ask", false, &mut links)?;
+            }
+            _ => {
+                for name in self.programs() {
+                    let link = program(object, name)?.attach();
+                    links.push(link.map_err(Error::attach(name))?);
+                }
+            }
+        }
+        Ok(links)
+    }
+}
+
+/// Attaches a program to all functions that give memory, or to where they return.
+fn allocations(
+    object: &Object,
+    path: &Path,
+    name: &'static str,
+    retprobe: bool,
+    links: &mut Vec<Link>,
+) -> Result<(), Error> {
+    for (called, cookie) in ALLOCATIONS {
+        let options = UprobeOpts { cookie, retprobe, ..UprobeOpts::default() };
+        match function(object, path, name, called, options) {
+            Ok(link) => links.push(link),
+            // Without `malloc` it is no C library; the others may be missing.
+            Err(error) if called == "malloc" => return Err(Error::function(path, called, &error)),
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn function(
+    object: &Object,
+    path: &Path,
+    name: &'static str,
+    called: &str,
+    options: UprobeOpts,
+) -> Result<Link, libbpf_rs::Error> {
+    let missing = |_| libbpf_rs::Error::from(std::io::Error::from_raw_os_error(libc::EINVAL));
+    let options = UprobeOpts { func_name: Some(called.to_owned()), ..options };
+    program(object, name).map_err(missing)?.attach_uprobe_with_opts(-1, path, 0, options)
+}
