@@ -46,6 +46,8 @@ pub struct FileHeader {
     pub data: Range<u64>,
     /// Each feature's number and where it is.
     pub features: Vec<(u32, Range<u64>)>,
+    /// There were more features, or parts of them, where the file ends now.
+    pub lacks_features: bool,
 }
 
 /// Whether a file that begins so is `perf.data`.
@@ -69,7 +71,8 @@ impl FileHeader {
         let size = from.u64().ok_or("it ends within its header")?;
         let all = bytes.len() as u64;
         if size == PIPE_SIZE {
-            return Ok(Self { order, attrs: Vec::new(), data: size..all, features: Vec::new() });
+            let (attrs, features) = (Vec::new(), Vec::new());
+            return Ok(Self { order, attrs, data: size..all, features, lacks_features: false });
         }
         Self::parse_file(bytes, from, order).ok_or_else(|| "it ends within its header".to_owned())
     }
@@ -81,7 +84,8 @@ impl FileHeader {
         let data = from.section()?;
         from.section()?;
         let words = [from.u64()?, from.u64()?, from.u64()?, from.u64()?];
-        let mut header = Self { order, attrs: Vec::new(), data, features: Vec::new() };
+        let (attrs_read, features) = (Vec::new(), Vec::new());
+        let mut header = Self { order, attrs: attrs_read, data, features, lacks_features: false };
         let attr_size = entry_size.checked_sub(SECTION)?;
         // The IDs of all events together cannot be more than the file has bytes for: sections that
         // overlap would make much of little.
@@ -99,9 +103,12 @@ impl FileHeader {
             return Some(header);
         }
         let numbers = (0..256u32).filter(|bit| words[*bit as usize / 64] >> (bit % 64) & 1 != 0);
+        let count = numbers.clone().count();
         let mut sections = Fields::new(slice(bytes, &(header.data.end..all)), order);
         // Sections beyond the end of a file that was cut off are not there.
         header.features = numbers.map_while(|bit| Some((bit, sections.section()?))).collect();
+        header.lacks_features = header.features.len() < count
+            || header.features.iter().any(|(_, section)| section.end > all);
         Some(header)
     }
 }

@@ -165,6 +165,10 @@ impl Recording {
             let missing = header.data.end - end as u64;
             damage.push(format!("{missing} of {} bytes are missing", header.data.end));
         }
+        if header.lacks_features {
+            let what = "what perf tells at the end about events, programs and machine is missing";
+            damage.push(what.to_owned());
+        }
         Self {
             parts: vec![Part { bytes, start, end }],
             order,
