@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::perf::{agreement, fold, fold_script, has_perf_as_root, run_perf};
+use common::perf::{agreement, fold, fold_script, perf_script, run_perf, with_perf_as_root};
 use common::{Folded, pyrograph, run};
 use pyrograph_format::{Input, events};
 
@@ -55,11 +55,7 @@ fn read(path: &Path) -> Vec<Event> {
 /// The events of a recording. They must be those of the text that `perf script` makes of it, but for
 /// fields that the text does not name.
 fn both(data: &Path) -> Vec<Event> {
-    let text = data.with_extension("txt");
-    let script = run(Command::new("perf").args(["script", "-i"]).arg(data)).stdout;
-    std::fs::write(&text, script).expect("a temporary file");
-
-    let (mut ours, mut theirs) = (read(data), read(&text));
+    let (mut ours, mut theirs) = (read(data), read(&perf_script(data, &[])));
     assert!(!ours.is_empty());
     assert_eq!(ours.len(), theirs.len());
     // Where times are equal, the two may differ in the order.
@@ -100,7 +96,8 @@ fn record(folder: &Path, tool: &[&str], command: &[&str]) -> PathBuf {
 fn record_events(folder: &Path, events: &str, command: &[&str]) -> PathBuf {
     let data = folder.join("perf.data");
     let mut perf = Command::new("perf");
-    perf.args(["record", "-q", "-N", "-a", "-e", events, "-o"]).arg(&data).arg("--");
+    // Buffers for whatever the machine does while perf does not run.
+    perf.args(["record", "-q", "-N", "-a", "-m", "4M", "-e", events, "-o"]).arg(&data).arg("--");
     run_perf(perf.args(command));
     data
 }
@@ -145,76 +142,77 @@ fn by_name_alike(data: &Path) {
 
 #[test]
 fn block_io_and_its_end() {
-    let Some(_alone) = has_perf_as_root("block I/O") else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("written");
-    let write = format!("dd if=/dev/zero of={} bs=64k count=10 conv=fsync", file.display());
-    let command = format!("{write}; {write}; sleep 0.1");
-    let found = both(&record_events(
-        folder.path(),
-        "block:block_rq_issue,block:block_rq_complete",
-        &["sh", "-c", &command],
-    ));
-    let issued = |event: &&Event| event.name == "block:block_rq_issue";
-    // A file system in memory writes to no device.
-    if !found.iter().any(|event| issued(&event)) {
-        eprintln!("skipped: block I/O needs a temporary folder on a disk");
-        return;
-    }
-    let of_file = |event: &&Event| event.field("bytes") == Some("655360");
-    assert!(found.iter().filter(issued).any(|event| of_file(&event)), "{found:?}");
-    assert!(found.iter().filter(issued).all(|event| event.field("bytes").is_some()));
+    with_perf_as_root("block I/O", |folder| {
+        let file = folder.join("written");
+        let write = format!("dd if=/dev/zero of={} bs=64k count=10 conv=fsync", file.display());
+        let command = format!("{write}; {write}; sleep 0.1");
+        let found = both(&record_events(
+            folder,
+            "block:block_rq_issue,block:block_rq_complete",
+            &["sh", "-c", &command],
+        ));
+        let issued = |event: &&Event| event.name == "block:block_rq_issue";
+        // A file system in memory writes to no device.
+        if !found.iter().any(|event| issued(&event)) {
+            eprintln!("skipped: block I/O needs a temporary folder on a disk");
+            return;
+        }
+        let of_file = |event: &&Event| event.field("bytes") == Some("655360");
+        assert!(found.iter().filter(issued).any(|event| of_file(&event)), "{found:?}");
+        assert!(found.iter().filter(issued).all(|event| event.field("bytes").is_some()));
+    });
 }
 
 #[test]
 fn the_scheduler() {
-    let Some(_alone) = has_perf_as_root("the scheduler") else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let found = both(&record_events(
-        folder.path(),
-        "sched:sched_switch,sched:sched_wakeup",
-        &["sh", "-c", "for i in 1 2 3; do sleep 0.02; done"],
-    ));
-    let switches = || found.iter().filter(|event| event.name == "sched:sched_switch");
-    let slept = |event: &&Event| {
-        event.field("prev_comm") == Some("sleep") && event.field("prev_state") == Some("S")
-    };
-    assert!(switches().filter(slept).count() >= 3);
-    // Who leaves is who runs; of what is nearly gone the kernel does not tell the thread.
-    for event in switches().filter(|event| event.tid != Some(-1)) {
-        assert_eq!(event.field("prev_pid"), event.tid.map(|tid| tid.to_string()).as_deref());
-    }
+    with_perf_as_root("the scheduler", |folder| {
+        let found = both(&record_events(
+            folder,
+            "sched:sched_switch,sched:sched_wakeup",
+            &["sh", "-c", "for i in 1 2 3; do sleep 0.02; done"],
+        ));
+        let switches = || found.iter().filter(|event| event.name == "sched:sched_switch");
+        let slept = |event: &&Event| {
+            event.field("prev_comm") == Some("sleep") && event.field("prev_state") == Some("S")
+        };
+        assert!(switches().filter(slept).count() >= 3);
+        // Who leaves is who runs; of what is nearly gone the kernel does not tell the thread.
+        for event in switches().filter(|event| event.tid != Some(-1)) {
+            assert_eq!(event.field("prev_pid"), event.tid.map(|tid| tid.to_string()).as_deref());
+        }
+    });
 }
 
 #[test]
 fn recorded_by_perf_sched() {
-    let Some(_alone) = has_perf_as_root("perf sched") else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let sleep = ["sh", "-c", "for i in 1 2 3; do sleep 0.02; done"];
-    let data = record(folder.path(), &["sched"], &sleep);
-    by_name_alike(&data);
-    let found = read(&data);
-    let runtimes = found.iter().filter(|event| event.name == "sched:sched_stat_runtime");
-    let of_sleep = runtimes.filter(|event| event.field("comm") == Some("sleep"));
-    let sum: u64 =
-        of_sleep.map(|event| event.field("runtime").expect("it").parse::<u64>().expect("ns")).sum();
-    assert!(sum > 10_000, "three programs start in {sum} ns?");
+    with_perf_as_root("perf sched", |folder| {
+        let sleep = ["sh", "-c", "for i in 1 2 3; do sleep 0.02; done"];
+        let data = record(folder, &["sched"], &sleep);
+        by_name_alike(&data);
+        let found = read(&data);
+        let runtimes = found.iter().filter(|event| event.name == "sched:sched_stat_runtime");
+        let of_sleep = runtimes.filter(|event| event.field("comm") == Some("sleep"));
+        let sum: u64 = of_sleep
+            .map(|event| event.field("runtime").expect("it").parse::<u64>().expect("ns"))
+            .sum();
+        assert!(sum > 10_000, "three programs start in {sum} ns?");
+    });
 }
 
 #[test]
 fn recorded_by_perf_trace() {
-    let Some(_alone) = has_perf_as_root("perf trace") else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let data = record(folder.path(), &["trace"], &["ls", "/usr"]);
-    by_name_alike(&data);
-    let found = both(&data);
-    let enters = found.iter().filter(|event| event.name == "raw_syscalls:sys_enter");
-    let write = libc::SYS_write.to_string();
-    let standard_output = |event: &&Event| {
-        let arguments = event.field("args").unwrap_or_default();
-        event.field("id") == Some(&write) && arguments.starts_with("1,")
-    };
-    assert!(enters.filter(standard_output).count() >= 1, "ls prints something");
+    with_perf_as_root("perf trace", |folder| {
+        let data = record(folder, &["trace"], &["ls", "/usr"]);
+        by_name_alike(&data);
+        let found = both(&data);
+        let enters = found.iter().filter(|event| event.name == "raw_syscalls:sys_enter");
+        let write = libc::SYS_write.to_string();
+        let standard_output = |event: &&Event| {
+            let arguments = event.field("args").unwrap_or_default();
+            event.field("id") == Some(&write) && arguments.starts_with("1,")
+        };
+        assert!(enters.filter(standard_output).count() >= 1, "ls prints something");
+    });
 }
 
 /// Probes of a program's functions and of what they return.
@@ -230,42 +228,46 @@ fn probes() {
         }
     }
 
-    let Some(_alone) = has_perf_as_root("probes") else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let flags = ["gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"];
-    let program = common::compile(&flags, "calls.c", folder.path());
-    let group = Probes(format!("pyrograph_{}", std::process::id()));
-    for probe in ["spin=spin n", "spun=spin%return $retval"] {
-        let mut perf = Command::new("perf");
-        perf.args(["probe", "-q", "-x"]).arg(&program).arg(format!("{}:{probe}", group.0));
-        if !perf.status().is_ok_and(|status| status.success()) {
-            eprintln!("skipped: probes need perf with debug information");
-            return;
+    with_perf_as_root("probes", |folder| {
+        let flags = ["gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"];
+        let program = common::compile(&flags, "calls.c", folder);
+        let group = Probes(format!("pyrograph_{}", std::process::id()));
+        for probe in ["spin=spin n", "spun=spin%return $retval"] {
+            let mut perf = Command::new("perf");
+            perf.args(["probe", "-q", "-x"]).arg(&program).arg(format!("{}:{probe}", group.0));
+            if !perf.status().is_ok_and(|status| status.success()) {
+                eprintln!("skipped: probes need perf with debug information");
+                return;
+            }
         }
-    }
-    let data = folder.path().join("perf.data");
-    let mut perf = Command::new("perf");
-    perf.args(["record", "-q", "-N", "-g", "-e", &format!("{}:*", group.0), "-o"]).arg(&data);
-    run_perf(perf.arg("--").arg(&program));
-    drop(group);
+        let data = folder.join("perf.data");
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "-N", "-m", "4M", "-g", "-e", &format!("{}:*", group.0), "-o"])
+            .arg(&data);
+        run_perf(perf.arg("--").arg(&program).arg("8000"));
+        drop(group);
 
-    let names: Vec<String> = {
-        let info = run(pyrograph().args(["info", "--json"]).arg(&data)).stdout;
-        let info: serde_json::Value = serde_json::from_slice(&info).expect("JSON");
-        let events = info["events"].as_array().expect("events").iter();
-        events.map(|event| event["name"].as_str().expect("a name").to_owned()).collect()
-    };
-    assert_eq!(names.len(), 2, "{names:?}");
-    for name in &names {
-        let options = ["--event-filter", name];
-        let (ours, theirs) = (fold(&data, &options), fold_script(&data, &options));
-        assert_eq!((ours.total(), theirs.total()), (16_000.0, 16_000.0), "{name}");
-        let agreement = agreement(&ours, &theirs);
-        assert!(agreement >= 99.0, "{name}: {agreement:.2} %");
-    }
-    let found = both(&data);
-    let with = |value: &str| {
-        found.iter().filter(|event| event.field("n").is_some_and(|it| plain(it) == value)).count()
-    };
-    assert_eq!((with("100000"), with("50000")), (8000, 8000));
+        let names: Vec<String> = {
+            let info = run(pyrograph().args(["info", "--json"]).arg(&data)).stdout;
+            let info: serde_json::Value = serde_json::from_slice(&info).expect("JSON");
+            let events = info["events"].as_array().expect("events").iter();
+            events.map(|event| event["name"].as_str().expect("a name").to_owned()).collect()
+        };
+        assert_eq!(names.len(), 2, "{names:?}");
+        for name in &names {
+            let options = ["--event-filter", name];
+            let (ours, theirs) = (fold(&data, &options), fold_script(&data, &options));
+            assert_eq!((ours.total(), theirs.total()), (16_000.0, 16_000.0), "{name}");
+            let agreement = agreement(&ours, &theirs);
+            assert!(agreement >= 99.0, "{name}: {agreement:.2} %");
+        }
+        let found = both(&data);
+        let with = |value: &str| {
+            found
+                .iter()
+                .filter(|event| event.field("n").is_some_and(|it| plain(it) == value))
+                .count()
+        };
+        assert_eq!((with("100000"), with("50000")), (8000, 8000));
+    });
 }

@@ -9,8 +9,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::perf::{has_perf, run_perf};
-use common::run;
+use common::perf::{perf_script, run_perf, with_perf};
 use pyrograph_format::{Detail, Input, Options, read};
 use pyrograph_profile::FrameKind;
 
@@ -46,37 +45,33 @@ fn holder(stack: &[(String, bool)], at: usize) -> &str {
 
 #[test]
 fn inlined_calls() {
-    let Some(_alone) = has_perf("inlined calls") else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = common::compile(&["g++", "-O2", "-g"], "inlined.cpp", folder.path());
-    let data = folder.path().join("perf.data");
-    let mut perf = Command::new("perf");
-    perf.args(["record", "-q", "-N", "-F", "2999", "-e", "cpu-clock:u"]);
-    perf.args(["--call-graph", "dwarf,16384", "-o"]).arg(&data);
-    run_perf(perf.arg("--").arg(&program));
-    let text = folder.path().join("perf.txt");
-    let script = run(Command::new("perf").args(["script", "-i"]).arg(&data)).stdout;
-    std::fs::write(&text, script).expect("a temporary file");
-
-    let (ours, theirs) = (samples(&data), samples(&text));
-    assert_eq!(ours.len(), theirs.len());
-    let (mut agree, mut same) = (0, 0);
-    // Before `main` there is the dynamic linker, whose functions have several names.
-    let of_main = |stack: &[(String, bool)]| stack.iter().any(|(name, _)| name == "main");
-    let pairs: Vec<_> = ours.iter().zip(&theirs).filter(|(our, _)| of_main(our)).collect();
-    for (our, their) in &pairs {
-        let is_same = |at: usize| our[at].0 == their[at].0;
-        let is_alike = |at: usize| is_same(at) || (our[at].1 && their[at].0 == holder(our, at));
-        let deep = our.len() == their.len();
-        same += usize::from(deep && (0..our.len()).all(is_same));
-        if deep && (0..our.len()).all(is_alike) {
-            agree += 1;
-        } else {
-            eprintln!("ours {our:?}\ntheirs {their:?}");
+    with_perf("inlined calls", |folder| {
+        let program = common::compile(&["g++", "-O2", "-g"], "inlined.cpp", folder);
+        let data = folder.join("perf.data");
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "-N", "-F", "2999", "-e", "cpu-clock:u"]);
+        perf.args(["--call-graph", "dwarf,16384", "-o"]).arg(&data);
+        run_perf(perf.arg("--").arg(&program));
+        let (ours, theirs) = (samples(&data), samples(&perf_script(&data, &[])));
+        assert_eq!(ours.len(), theirs.len());
+        let (mut agree, mut same) = (0, 0);
+        // Before `main` there is the dynamic linker, whose functions have several names.
+        let of_main = |stack: &[(String, bool)]| stack.iter().any(|(name, _)| name == "main");
+        let pairs: Vec<_> = ours.iter().zip(&theirs).filter(|(our, _)| of_main(our)).collect();
+        for (our, their) in &pairs {
+            let is_same = |at: usize| our[at].0 == their[at].0;
+            let is_alike = |at: usize| is_same(at) || (our[at].1 && their[at].0 == holder(our, at));
+            let deep = our.len() == their.len();
+            same += usize::from(deep && (0..our.len()).all(is_same));
+            if deep && (0..our.len()).all(is_alike) {
+                agree += 1;
+            } else {
+                eprintln!("ours {our:?}\ntheirs {their:?}");
+            }
         }
-    }
-    let all = pairs.len();
-    assert!(agree * 100 >= all * 99 && same > 0, "{agree} alike, {same} the same of {all}");
-    let inlined = pairs.iter().filter(|(our, _)| our[0].1).count();
-    assert!(inlined * 2 > all, "most of the time is in inlined calls: {inlined} of {all}");
+        let all = pairs.len();
+        assert!(agree * 100 >= all * 99 && same > 0, "{agree} alike, {same} the same of {all}");
+        let inlined = pairs.iter().filter(|(our, _)| our[0].1).count();
+        assert!(inlined * 2 > all, "most of the time is in inlined calls: {inlined} of {all}");
+    });
 }

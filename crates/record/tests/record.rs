@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pyrograph_event::{Header, Record, kind, misc, regs};
@@ -47,7 +48,7 @@ fn record(options: &Options, mut stop: impl FnMut(&mut Recording) -> bool) -> Op
         (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     let (mut execs, mut user_ips, mut kernel_addresses, mut stacks, mut newest) =
         (Vec::new(), (0, 0), 0, 0, 0);
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         assert!(Instant::now() < deadline, "the recording does not end");
         if stop(&mut recording) {
@@ -147,13 +148,17 @@ fn subject_command(name: &str, out: &Path) -> Options {
     shell(&format!("{script} >/dev/null"))
 }
 
-fn start_subject(name: &str, out: &Path) -> std::process::Child {
+fn start_subject(name: &str, out: &Path) -> Child {
     let mut this = Command::new(std::env::current_exe().unwrap());
     this.args(["--exact", "subject", "--ignored"])
         .env("SUBJECT", name)
         .env("OUT", out)
         .stdout(Stdio::null());
     this.spawn().unwrap()
+}
+
+fn pid(child: &Child) -> i32 {
+    child.id().cast_signed()
 }
 
 fn clock(which: libc::clockid_t) -> u64 {
@@ -176,18 +181,67 @@ fn thread_id() -> i32 {
     unsafe { libc::gettid() }
 }
 
+/// Waits until something is so. How long that takes is the machine's affair.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(120), "not yet so: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The file that a subject makes when it may be attached to.
+fn ready(out: &Path) -> PathBuf {
+    out.with_extension("ready")
+}
+
+/// The file that a test makes when it has attached to its subject.
+fn attached(out: &Path) -> PathBuf {
+    out.with_extension("attached")
+}
+
+/// Records a subject from when it is ready until it ends, and tells it when recording has begun.
+fn attach(subject: &Child, out: &Path) -> Option<Recorded> {
+    wait_until("the subject is ready", || ready(out).exists());
+    let recorded = record(&Options::new(Target::Processes(vec![pid(subject)])), |_| {
+        std::fs::write(attached(out), "").unwrap();
+        false
+    });
+    if recorded.is_none() {
+        std::fs::write(attached(out), "").unwrap();
+    }
+    recorded
+}
+
 #[test]
 #[ignore = "a program for the other tests to record"]
 fn subject() {
     let Ok(name) = std::env::var("SUBJECT") else { return };
-    let out = std::env::var("OUT").unwrap();
+    let out = PathBuf::from(std::env::var("OUT").unwrap());
+    let is_attached = attached(&out);
+    let is_attached = move || is_attached.exists();
     let text = match name.as_str() {
-        "threads" => threads(3, Duration::ZERO, Duration::from_millis(300)),
+        "threads" => join(start_threads(3, LONG, || ())),
+        // They are there before, and are busy all the time.
+        "attached" => {
+            let before = move || {
+                while !is_attached() {
+                    burn(Duration::from_millis(5))
+                }
+            };
+            let threads = start_threads(3, LONG, before);
+            std::fs::write(ready(&out), "").unwrap();
+            join(threads)
+        }
         "many" => {
             // Attaching to these takes its time. Meanwhile there is always one thread that is new.
             let parked: Vec<_> = (0..500).map(|_| std::thread::spawn(std::thread::park)).collect();
-            let told =
-                (0..20).map(|_| threads(1, Duration::ZERO, Duration::from_millis(60))).collect();
+            std::fs::write(ready(&out), "").unwrap();
+            let mut told = String::new();
+            while !is_attached() {
+                told += &join(start_threads(1, SHORT, || ()));
+            }
+            (0..LATER).for_each(|_| told += &join(start_threads(1, SHORT, || ())));
             parked.into_iter().for_each(|thread| {
                 thread.thread().unpark();
                 thread.join().unwrap();
@@ -200,17 +254,30 @@ fn subject() {
     std::fs::write(out, text).unwrap();
 }
 
-/// Starts threads, one after each pause, that each use so much time. Tells `TID NANOSECONDS` of each.
-fn threads(count: usize, pause: Duration, time: Duration) -> String {
-    let threads: Vec<_> = (0..count)
-        .map(|_| {
-            std::thread::sleep(pause);
-            std::thread::spawn(move || {
-                burn(time);
-                format!("{} {}\n", thread_id(), clock(libc::CLOCK_THREAD_CPUTIME_ID))
-            })
-        })
-        .collect();
+/// So many threads the subject `many` starts when it was attached to.
+const LATER: usize = 6;
+
+/// The CPU time that one of a few threads uses, and that one of many uses.
+const LONG: Duration = Duration::from_millis(300);
+const SHORT: Duration = Duration::from_millis(60);
+
+/// Starts threads that each do what is asked for and then use some time, of which they tell `TID
+/// NANOSECONDS`.
+fn start_threads(
+    count: usize,
+    time: Duration,
+    before: impl Fn() + Clone + Send + 'static,
+) -> Vec<JoinHandle<String>> {
+    let each = move || {
+        before();
+        let start = clock(libc::CLOCK_THREAD_CPUTIME_ID);
+        burn(time);
+        format!("{} {}\n", thread_id(), clock(libc::CLOCK_THREAD_CPUTIME_ID) - start)
+    };
+    (0..count).map(|_| std::thread::spawn(each.clone())).collect()
+}
+
+fn join(threads: Vec<JoinHandle<String>>) -> String {
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
@@ -256,9 +323,10 @@ fn a_busy_command_is_sampled_for_all_of_its_time() {
     });
     let used: f64 = own.sum();
     let clock = recorded.periods.values().sum::<u64>() as f64 / 1e9;
+    // As wide as in `check_time`; the shell's clock counts in hundredths of a second.
     if recorded.summary.lost == 0 {
         assert!(
-            (0.8 * used - 0.02..1.2 * used + 0.02).contains(&clock),
+            (0.5 * used - 0.02..1.5 * used + 0.02).contains(&clock),
             "{clock} s sampled of {used} s"
         );
     }
@@ -281,7 +349,7 @@ fn the_threads_of_a_command_are_sampled() {
 }
 
 /// `TID NANOSECONDS` of each thread, as [`subject`] writes it.
-fn read_times(out: &Path) -> BTreeMap<i32, u64> {
+fn read_times(out: &Path) -> Vec<(i32, u64)> {
     let text = std::fs::read_to_string(out).unwrap();
     let words = text.lines().map(|line| line.split_once(' ').unwrap());
     words.map(|(tid, used)| (tid.parse().unwrap(), used.parse().unwrap())).collect()
@@ -298,8 +366,9 @@ fn sampled_time(recorded: &Recorded, tid: i32) -> u64 {
 
 fn check_time(recorded: &Recorded, tid: i32, used: u64) {
     let sampled = sampled_time(recorded, tid);
-    // A sample or two may fall on either side of the clock's reading.
-    let slack = used / 5 + 4_000_000;
+    // A sample or two may fall on either side of the clock's reading; and where a virtual machine is
+    // not run for a while, the clock goes on without samples. To be sampled twice is twice as much.
+    let slack = used / 2 + 4_000_000;
     assert!(sampled <= used + slack, "thread {tid}: {sampled} ns sampled of {used}");
     if recorded.summary.lost == 0 {
         assert!(sampled + slack >= used, "thread {tid}: {sampled} ns sampled of {used}");
@@ -345,18 +414,22 @@ fn an_exec_is_told() {
 fn a_running_process_is_attached_to_until_it_ends() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
-    let mut subject = start_subject("threads", &out);
-    let pid = subject.id().cast_signed();
-    std::thread::sleep(Duration::from_millis(30));
-    let recorded = to_the_end(&Options::new(Target::Processes(vec![pid])));
+    let mut subject = start_subject("attached", &out);
+    let pid = pid(&subject);
+    let recorded = attach(&subject, &out);
     subject.wait().unwrap();
     let Some(recorded) = recorded else { return };
     assert_eq!(recorded.summary.ended, Ended::TargetEnded);
     assert!(recorded.initial.contains(&pid), "{:?}", recorded.initial);
     assert!(recorded.periods.keys().all(|(process, _)| *process == pid));
     let told = read_times(&out);
-    let sampled: u64 = told.keys().map(|tid| sampled_time(&recorded, *tid)).sum();
-    assert!(sampled > 300_000_000, "{sampled} ns of three threads that use 300 ms each");
+    assert_eq!(told.len(), 3);
+    for (tid, used) in told {
+        assert!(recorded.initial.contains(&tid), "{:?}", recorded.initial);
+        let sampled = sampled_time(&recorded, tid);
+        let lost = recorded.summary.lost > 0;
+        assert!(lost || sampled >= used / 2, "thread {tid}: {sampled} ns sampled of {used}");
+    }
     let (all, known) = recorded.user_ips;
     assert!(
         known * 100 >= all * 99,
@@ -370,21 +443,21 @@ fn threads_that_start_meanwhile_are_sampled_once() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
     let mut subject = start_subject("many", &out);
-    std::thread::sleep(Duration::from_millis(100));
-    let recorded = to_the_end(&Options::new(Target::Processes(vec![subject.id().cast_signed()])));
+    let recorded = attach(&subject, &out);
     subject.wait().unwrap();
     let Some(recorded) = recorded else { return };
     let told = read_times(&out);
-    assert_eq!(told.len(), 20);
+    assert!(told.len() > LATER, "some were started before");
     for (tid, used) in &told {
         let sampled = sampled_time(&recorded, *tid);
         assert!(
-            sampled <= used * 6 / 5 + 2_500_000,
+            sampled <= used * 3 / 2 + 4_000_000,
             "thread {tid}: {sampled} ns sampled of {used}"
         );
     }
-    let sampled = told.keys().filter(|tid| sampled_time(&recorded, **tid) > 0).count();
-    assert!(sampled > 5, "only {sampled} threads were sampled");
+    for (tid, used) in &told[told.len() - LATER..] {
+        check_time(&recorded, *tid, *used);
+    }
 }
 
 #[test]
@@ -440,13 +513,17 @@ fn the_kernel_alone() {
 #[test]
 fn the_whole_machine() {
     let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-    let start = Instant::now();
+    // Half a second of its time gives 50 samples, however long it takes the machine.
+    let mut clock_of_child = 0;
+    // SAFETY: the kernel writes a clock's number.
+    unsafe { libc::clock_getcpuclockid(pid(&child), &raw mut clock_of_child) };
+    let start = clock(clock_of_child);
     let recorded =
-        record(&Options::new(Target::System), |_| start.elapsed() > Duration::from_millis(700));
+        record(&Options::new(Target::System), |_| clock(clock_of_child) - start > 500_000_000);
     child.kill().unwrap();
     child.wait().unwrap();
     let Some(recorded) = recorded else { return };
-    let pid = child.id().cast_signed();
+    let pid = pid(&child);
     assert_eq!(recorded.summary.ended, Ended::Stopped);
     assert!(recorded.initial.contains(&pid) && recorded.initial.contains(&1));
     assert!(recorded.periods.contains_key(&(pid, pid)), "{:?}", recorded.periods);
@@ -507,7 +584,7 @@ fn a_command_that_was_never_started_does_nothing() {
 fn a_process_that_does_not_exist() {
     let mut gone = Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
-    let pid = gone.id().cast_signed();
+    let pid = pid(&gone);
     let error = Session::open(&Options::new(Target::Processes(vec![pid]))).unwrap_err();
     assert_eq!(error.to_string(), format!("no process has the PID {pid}"));
 }
@@ -550,8 +627,10 @@ fn a_caller_who_is_busy_for_a_while_loses_nothing() {
         false
     });
     let Some(recorded) = recorded else { return };
-    assert!(recorded.stacks > 300, "{}", recorded.stacks);
-    assert_eq!(recorded.summary.lost, 0);
+    let (stacks, lost) = (recorded.stacks, recorded.summary.lost);
+    assert!(stacks > 300, "{stacks}");
+    // It could be hundreds; those of a pause of the whole machine are no fault of the caller's.
+    assert!(lost * 20 < stacks as u64, "{lost} lost, {stacks} recorded");
 }
 
 /// The largest stack that can be asked for makes the largest record that there can be.

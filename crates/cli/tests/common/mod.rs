@@ -7,6 +7,7 @@ pub mod perf;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 /// The programs that are recorded.
 pub fn program_source(name: &str) -> PathBuf {
@@ -51,6 +52,47 @@ pub fn is_root(test: &str) -> bool {
     root
 }
 
+/// Waits until something is so. How long that takes is the machine's affair: the limit is only there
+/// for what will never be.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(120), "not yet so: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The CPU time that a process has used. The number of samples depends on this alone, however busy
+/// the machine is.
+pub fn cpu_time(pid: u32) -> Duration {
+    let pid = pid.try_into().expect("a process number");
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: The call writes a clock's number to the pointer.
+    assert_eq!(unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) }, 0, "process {pid}");
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: The call writes a time to the pointer.
+    assert_eq!(unsafe { libc::clock_gettime(clock, &raw mut time) }, 0, "process {pid}");
+    let seconds = u64::try_from(time.tv_sec).expect("not before it began");
+    Duration::new(seconds, time.tv_nsec.try_into().expect("below a second"))
+}
+
+/// Records for a second, for two, and so on, until there is enough: what is recorded may get but a
+/// fraction of a busy machine, and what is expected of it needs a number of samples.
+pub fn record_until(
+    enough: impl Fn(&Folded) -> bool,
+    mut record: impl FnMut(&str) -> Folded,
+) -> Folded {
+    let mut last = None;
+    for seconds in ["1", "2", "4", "8", "16", "32"] {
+        let folded = record(seconds);
+        if enough(&folded) {
+            return folded;
+        }
+        last = Some(folded);
+    }
+    panic!("too few samples: {:?}", last.map(|folded| folded.leaves()));
+}
+
 /// Folded text, read back.
 pub struct Folded {
     /// Each stack, root first, with its value.
@@ -85,7 +127,7 @@ impl Folded {
     pub fn share(&self, wanted: impl Fn(&[String]) -> bool) -> f64 {
         let part: f64 =
             self.stacks.iter().filter(|(stack, _)| wanted(stack)).map(|(_, value)| value).sum();
-        part * 100.0 / self.total()
+        if part == 0.0 { 0.0 } else { part * 100.0 / self.total() }
     }
 
     /// The share, in percent, of stacks with `function` anywhere in them.

@@ -3,31 +3,51 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use super::{Folded, pyrograph, run};
 
-/// If `perf` can record here, a lock to hold while it does; otherwise says that the test is skipped.
+/// perf 6.1 has aborted, as it now and then does in its own build-ID code (`assertion failed at
+/// util/build-id.c`): after a recording, or on reading some of those that it made itself. It is no
+/// matter of how it is called, and only another recording helps.
+struct PerfAborted;
+
+/// How often a test begins anew because perf aborted.
+const ATTEMPTS: usize = 10;
+
+/// Runs a test that records with `perf` into a folder of its own, and runs it again, in another
+/// folder, where perf aborts. Where `perf` cannot record, the test is said to be skipped.
 ///
 /// Only one test may record at a time, be the others threads or processes: what records the whole
 /// machine would see their programs, and perf 6.1 aborts if two write its cache of build IDs at
-/// once. The lock ends when the file is closed.
-pub fn has_perf(test: &str) -> Option<File> {
+/// once. The lock ends when its file is closed.
+pub fn with_perf(test: &str, body: impl Fn(&Path)) {
     let alone = lock_file();
     alone.lock().expect("files here can be locked");
     let mut perf = Command::new("perf");
     perf.args(["record", "-q", "-N", "-e", "cpu-clock", "-o", "/dev/null", "true"]);
-    let can = perf.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
-    if !can {
+    if !perf.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
         eprintln!("skipped: {test} needs perf, and the permission to record");
+        return;
     }
-    can.then_some(alone)
+    for _ in 0..ATTEMPTS {
+        let folder = tempfile::tempdir().expect("a folder");
+        match catch_unwind(AssertUnwindSafe(|| body(folder.path()))) {
+            Ok(()) => return,
+            Err(cause) if cause.is::<PerfAborted>() => eprintln!("{test}: perf aborted"),
+            Err(cause) => resume_unwind(cause),
+        }
+    }
+    panic!("perf aborted on each of {ATTEMPTS} recordings");
 }
 
 /// The same for what only root may record.
-pub fn has_perf_as_root(test: &str) -> Option<File> {
-    if super::is_root(test) { has_perf(test) } else { None }
+pub fn with_perf_as_root(test: &str, body: impl Fn(&Path)) {
+    if super::is_root(test) {
+        with_perf(test, body);
+    }
 }
 
 /// A file that all tests which record share, whatever checkout they are of.
@@ -41,19 +61,25 @@ fn lock_file() -> File {
         .expect("a file to lock")
 }
 
-/// Runs perf, which must succeed. perf 6.1 now and then aborts in its own build-ID code, after the
-/// recording: it tries again.
+/// Runs perf, which must succeed. Where it aborts, the test that [`with_perf`] runs begins anew.
 pub fn run_perf(command: &mut Command) -> Output {
-    const ATTEMPTS: usize = 8;
-    for _ in 1..ATTEMPTS {
-        let output = command.output().expect("perf runs");
-        if output.status.success() {
-            return output;
-        }
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.signal() == Some(libc::SIGABRT), "{command:?}: {text}");
+    let output = command.output().expect("perf runs");
+    if output.status.signal() == Some(libc::SIGABRT) {
+        // Unlike a panic, this prints nothing.
+        resume_unwind(Box::new(PerfAborted));
     }
-    run(command)
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);
+    output
+}
+
+/// What `perf script` makes of a recording, in a file beside it.
+pub fn perf_script(data: &Path, options: &[&str]) -> PathBuf {
+    let script = data.with_extension("txt");
+    let text =
+        run_perf(Command::new("perf").arg("script").args(options).arg("-i").arg(data)).stdout;
+    std::fs::write(&script, text).expect("a temporary file");
+    script
 }
 
 /// What `pyrograph fold` makes of a file.
@@ -64,19 +90,17 @@ pub fn fold(input: &Path, options: &[&str]) -> Folded {
 
 /// What it makes of the text that `perf script` makes of the file.
 pub fn fold_script(data: &Path, options: &[&str]) -> Folded {
-    let script = data.with_extension("txt");
-    let text = run(Command::new("perf").args(["script", "--no-inline", "-i"]).arg(data)).stdout;
-    std::fs::write(&script, text).expect("a temporary file");
-    fold(&script, options)
+    fold(&perf_script(data, &["--no-inline"]), options)
 }
 
-/// A stack with what is only another name made equal: glibc has several for one address, of which
-/// perf shows an internal one or one with a version; perf drops what the compiler appends to a C++
+/// A stack with what is only another name made equal: glibc and the kernel have several for one
+/// address, of which perf shows an internal one or one with a version; perf drops what the compiler appends to a C++
 /// function's name; and perf has no marks for stacks that were cut off.
 fn alike(stack: &[String]) -> Vec<String> {
     let marks = ["[truncated]", "[unwinding failed]", "[user stack unreadable]"];
     let alike = |frame: &String| {
-        let frame = frame.trim_start_matches("__GI_").trim_start_matches('_');
+        let frame = frame.trim_start_matches("__GI_").trim_start_matches("__pi_");
+        let frame = frame.trim_start_matches('_');
         let frame = frame.split('@').next().unwrap_or(frame);
         let variant = [".part.", ".constprop.", ".isra."].iter().find_map(|part| frame.find(part));
         let frame = &frame[..variant.unwrap_or(frame.len())];

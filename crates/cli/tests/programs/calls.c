@@ -1,7 +1,8 @@
-/* Two paths of calls with frame pointers, and page faults in one of them. */
+/* Two paths of calls with frame pointers, and page faults in one of them; as often as asked for. */
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 static volatile uint64_t sink;
@@ -35,9 +36,10 @@ __attribute__((noinline)) static uint64_t right(int depth)
     return sum;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    for (int i = 0; i < 8000; i++)
+    int rounds = argc > 1 ? atoi(argv[1]) : 1;
+    for (int i = 0; i < rounds; i++)
         sink += left(3 + i % 3) + right(2 + i % 4);
     return 0;
 }

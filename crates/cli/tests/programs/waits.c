@@ -1,6 +1,7 @@
 /*
  * A program that waits, and knows how long in which function. It starts when it is told to by a byte
- * on standard input, and in the end writes for each function the nanoseconds that passed in it.
+ * on standard input, and in the end writes for each function the nanoseconds that passed in it while
+ * its thread did not run, by whatever cause: the clock's less those of the thread's CPU time.
  *
  * Another thread waits in `forever` all the time.
  */
@@ -13,10 +14,15 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int pipes[2];
 
-static uint64_t now(void) {
+static uint64_t read_clock(clockid_t clock) {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* The time that this thread did not run, of which only differences mean something. */
+static uint64_t not_running(void) {
+    return read_clock(CLOCK_MONOTONIC) - read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static void sleep_ms(long ms) {
@@ -27,21 +33,28 @@ static void sleep_ms(long ms) {
 /* The empty assembly after a call keeps it from becoming a jump. */
 #define NO_TAIL_CALL __asm__ volatile("" ::: "memory")
 
-__attribute__((noinline)) void sleeps(void) {
+/* Each measures itself, so that what it measures is recorded as its own. */
+__attribute__((noinline)) void sleeps(uint64_t *total) {
+    uint64_t start = not_running();
     sleep_ms(30);
+    *total += not_running() - start;
     NO_TAIL_CALL;
 }
 
-__attribute__((noinline)) void reads(void) {
+__attribute__((noinline)) void reads(uint64_t *total) {
+    uint64_t start = not_running();
     char byte;
     if (read(pipes[0], &byte, 1) != 1)
         _exit(1);
+    *total += not_running() - start;
     NO_TAIL_CALL;
 }
 
-__attribute__((noinline)) void locks(void) {
+__attribute__((noinline)) void locks(uint64_t *total) {
+    uint64_t start = not_running();
     pthread_mutex_lock(&mutex);
     pthread_mutex_unlock(&mutex);
+    *total += not_running() - start;
     NO_TAIL_CALL;
 }
 
@@ -66,13 +79,6 @@ __attribute__((noinline)) void *forever(void *unused) {
     return unused;
 }
 
-#define MEASURE(function, total)                                                                   \
-    do {                                                                                           \
-        uint64_t start = now();                                                                    \
-        function();                                                                                \
-        total += now() - start;                                                                    \
-    } while (0)
-
 int main(void) {
     uint64_t slept = 0, locked = 0, read_ = 0;
     pthread_t thread;
@@ -84,11 +90,11 @@ int main(void) {
         return 1;
     pthread_create(&thread, NULL, partner, NULL);
     for (int i = 0; i < 30; i++) {
-        MEASURE(sleeps, slept);
+        sleeps(&slept);
         pthread_barrier_wait(&barrier);
-        MEASURE(locks, locked);
+        locks(&locked);
         pthread_barrier_wait(&barrier);
-        MEASURE(reads, read_);
+        reads(&read_);
     }
     printf("sleeps %lu\nlocks %lu\nreads %lu\n", slept, locked, read_);
     return 0;
