@@ -5,15 +5,19 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
+use crate::files::Aliases;
 use crate::kernel_text::KernelText;
-use crate::layout::{Count, FRAME_SHIFT, Key, MAX_FRAMES, MODULE_END, WAKER_WORDS};
+use crate::layout::{
+    Count, FRAME_SHIFT, Key, MAX_FRAMES, MODULE_ANONYMOUS, MODULE_ASKED, MODULE_END,
+    MODULE_UNKNOWN, WAKER_WORDS,
+};
 
 /// One frame of a user stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserFrame {
-    /// The module's number, as the mapping's tag told it.
-    pub module: u32,
-    /// The place of the code, inside of a call: a file offset, or an address.
+    /// The file's number; none for code that is in no file.
+    pub module: Option<u32>,
+    /// The place of the code, inside of a call: a file offset, or an address in the process.
     pub address: u64,
 }
 
@@ -134,26 +138,41 @@ pub struct Waker<'a> {
 
 /// The user part of a stack.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct UserStack<'a>(&'a [u64]);
+pub struct UserStack<'a> {
+    frames: &'a [u64],
+    /// What the numbers are that the programs gave to files.
+    aliases: Option<&'a HashMap<u32, u32>>,
+}
 
 impl<'a> UserStack<'a> {
     /// Its frames, leaf first.
     pub fn frames(self) -> impl DoubleEndedIterator<Item = UserFrame> + 'a {
-        let frames = match self.0.split_last() {
+        let frames = match self.frames.split_last() {
             Some((last, rest)) if module(*last) == MODULE_END => rest,
-            _ => self.0,
+            _ => self.frames,
         };
-        frames.iter().map(|&frame| UserFrame { module: module(frame), address: address(frame) })
+        let aliases = self.aliases;
+        frames.iter().map(move |&frame| {
+            let module = match module(frame) {
+                MODULE_ANONYMOUS => None,
+                asked @ MODULE_ASKED.. => match aliases.and_then(|known| known.get(&asked)) {
+                    Some(&MODULE_ANONYMOUS) | None => Some(MODULE_UNKNOWN),
+                    known => known.copied(),
+                },
+                known => Some(known),
+            };
+            UserFrame { module, address: address(frame) }
+        })
     }
 
     /// Whether there is none: the thread is none of a program, or its part was not asked for.
     pub fn is_empty(self) -> bool {
-        self.0.is_empty()
+        self.frames.is_empty()
     }
 
     /// Why it ends too early, if it does.
     pub fn cut(self) -> Option<Cut> {
-        let last = *self.0.last().filter(|last| module(**last) == MODULE_END)?;
+        let last = *self.frames.last().filter(|last| module(**last) == MODULE_END)?;
         // `enum end`
         Some(if matches!(address(last), 1 | 2) { Cut::Truncated } else { Cut::Broken })
     }
@@ -173,6 +192,9 @@ pub struct Stacks {
     inner: Rc<RefCell<Inner>>,
 }
 
+/// The modules that stand behind numbers which the programs gave.
+type Numbers<'a> = &'a HashMap<u32, u32>;
+
 #[derive(Debug, Default)]
 struct Inner {
     frames: Vec<u64>,
@@ -181,6 +203,7 @@ struct Inner {
     /// Events whose stack was never told.
     unknown: u64,
     text: KernelText,
+    aliases: Aliases,
 }
 
 impl Inner {
@@ -192,23 +215,28 @@ impl Inner {
         self.frames.get(from..from + len)
     }
 
-    fn waker(&self, hash: u64) -> Option<Waker<'_>> {
+    fn waker<'a>(&'a self, hash: u64, aliases: Numbers<'a>) -> Option<Waker<'a>> {
         let [user, kernel, names @ ..] = self.find(hash)?.first_chunk::<WAKER_WORDS>()?;
         let (thread, process) = bytemuck::bytes_of(names).split_at(16);
         Some(Waker {
             process: name(process),
             thread: name(thread),
             kernel: self.text.without_tracing(kernel_part(self.find(*kernel)?)),
-            user: UserStack(self.find(*user)?),
+            user: UserStack { frames: self.find(*user)?, aliases: Some(aliases) },
         })
     }
 
-    fn counted<'a>(&'a self, key: &'a Key, count: &Count) -> Option<Counted<'a>> {
+    fn counted<'a>(
+        &'a self,
+        key: &'a Key,
+        count: &Count,
+        aliases: Numbers<'a>,
+    ) -> Option<Counted<'a>> {
         let sort = Sort::new(key.sort, key.detail);
         let kernel = kernel_part(self.find(key.kernel)?);
         let waker = match key.waker {
             0 => None,
-            hash => Some(self.waker(hash)?),
+            hash => Some(self.waker(hash, aliases)?),
         };
         Some(Counted {
             pid: key.tgid,
@@ -223,7 +251,7 @@ impl Inner {
                 Sort::Wait(_) => self.text.without_scheduler(kernel),
                 _ => self.text.without_tracing(kernel),
             },
-            user: UserStack(self.find(key.user)?),
+            user: UserStack { frames: self.find(key.user)?, aliases: Some(aliases) },
             waker,
         })
     }
@@ -231,8 +259,8 @@ impl Inner {
 
 impl Stacks {
     /// None yet. `text`: where the kernel's functions are.
-    pub fn new(text: KernelText) -> Self {
-        Self { inner: Rc::new(RefCell::new(Inner { text, ..Inner::default() })) }
+    pub fn new(text: KernelText, aliases: Aliases) -> Self {
+        Self { inner: Rc::new(RefCell::new(Inner { text, aliases, ..Inner::default() })) }
     }
 
     /// Takes a `struct stack`.
@@ -260,7 +288,8 @@ impl Stacks {
     /// Puts together what was counted.
     pub fn counted(&self, key: &Key, count: &Count, out: &mut dyn FnMut(Counted<'_>)) {
         let inner = &mut *self.inner.borrow_mut();
-        match inner.counted(key, count) {
+        let aliases = Rc::clone(&inner.aliases);
+        match inner.counted(key, count, &aliases.borrow()) {
             Some(counted) => out(counted),
             None => inner.unknown += count.events,
         }

@@ -1,6 +1,9 @@
 //! The programs, from loading to what they counted.
 
+use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashSet;
@@ -8,14 +11,14 @@ use libbpf_rs::{
     Iter, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer,
     RingBufferBuilder, set_print,
 };
-use pyrograph_unwind::Mapping as CodeMapping;
+use pyrograph_unwind::UnwindInfo;
 
 use crate::builder::{Builder, TableStats};
 use crate::counted::{Counted, Stacks};
 use crate::error::Error;
+use crate::files::{Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
-use crate::layout::{self, Blocked, Config, Count, Key, MAX_MODULES, MODULE_UNKNOWN, Site, State};
-use crate::processes::Processes;
+use crate::layout::{Blocked, Config, Count, FileKey, Key, Site, State};
 use crate::shared::Shared;
 use crate::tables::Tables;
 use crate::trigger::Trigger;
@@ -26,7 +29,7 @@ struct Aligned<T: ?Sized>(T);
 static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile.bpf.o"));
 
 const ON_FORK: &str = "on_fork";
-const ON_EXEC: &str = "on_exec";
+const LOOK_UP: &str = "look_up";
 const ON_TASK: &str = "on_task";
 /// Maps that take much memory, and are of use only where what is held is counted.
 const LIVE_MAPS: [&str; 3] = ["asked", "held", "sites"];
@@ -94,10 +97,6 @@ impl Default for Options {
     }
 }
 
-/// What a mapping's tag stands for: the module's number, and whether frames in it are told as
-/// offsets in its file.
-pub type ModuleOf = fn(tag: u32) -> (u32, bool);
-
 /// What the programs could not count, and how user stacks ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -121,9 +120,11 @@ pub struct Engine {
     links: Vec<Link>,
     rings: RingBuffer<'static>,
     stacks: Stacks,
+    asking: RingBuffer<'static>,
+    asked: Rc<RefCell<Vec<Question>>>,
     counts: [MapHandle; 2],
     state: Shared<State>,
-    processes: Processes,
+    files: Files,
     builder: Builder,
     /// Modules that the builder was told of.
     built: HashSet<(u32, bool)>,
@@ -187,7 +188,7 @@ impl Engine {
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let needed = match &*name {
-                ON_FORK | ON_EXEC => true,
+                ON_FORK | LOOK_UP => true,
                 ON_TASK => lists_waiting(options),
                 name => programs.contains(&name),
             };
@@ -200,27 +201,25 @@ impl Engine {
             &handle(&object, "rules")?,
             options.table_budget,
         )?;
-        let stacks = Stacks::new(text);
+        Files::check(&program(&object, LOOK_UP)?)?;
+        let aliases = Aliases::default();
+        let stacks = Stacks::new(text, Rc::clone(&aliases));
         let seen = stacks.clone();
-        let mut rings = RingBufferBuilder::new();
-        let ring = handle(&object, "stacks")?;
-        rings
-            .add(&ring, move |bytes| {
-                seen.add(bytes);
-                0
-            })
-            .map_err(Error::map("stacks"))?;
-        let rings = rings.build().map_err(Error::map("stacks"))?;
+        let rings = ring(&object, "stacks", move |bytes| seen.add(bytes))?;
+        let asked = Rc::new(RefCell::new(Vec::new()));
+        let questions = Rc::clone(&asked);
+        let asking = ring(&object, "questions", move |bytes| {
+            questions.borrow_mut().extend(Question::read(bytes));
+        })?;
         let engine = Self {
             links: Vec::new(),
             rings,
             stacks,
+            asking,
+            asked,
             counts: [handle(&object, "counts_0")?, handle(&object, "counts_1")?],
             state: Shared::map(&handle(&object, ".bss")?, "state", 1)?,
-            processes: Processes::new(
-                handle(&object, "processes")?,
-                &handle(&object, "mappings")?,
-            )?,
+            files: Files::new(handle(&object, "files")?, aliases),
             builder: Builder::start(tables).map_err(Error::map("tables"))?,
             built: HashSet::new(),
             targets: handle(&object, "targets")?,
@@ -244,14 +243,13 @@ impl Engine {
         self.targets.update(&pid.to_ne_bytes(), &one, MapFlags::ANY).map_err(Error::map("targets"))
     }
 
-    /// Begins to follow forks and executions, and the scheduler where waits are counted.
+    /// Begins to follow forks, and the scheduler where waits are counted.
     ///
     /// # Errors
     ///
     /// If the programs cannot be attached.
     pub fn follow(&mut self) -> Result<(), Error> {
         self.attach(ON_FORK)?;
-        self.attach(ON_EXEC)?;
         for name in self.waits.programs() {
             self.attach(name)?;
         }
@@ -362,35 +360,46 @@ impl Engine {
         self.state.write_field(std::mem::offset_of!(State, on), on);
     }
 
-    /// Tells a process's executable mappings, as they are now.
-    pub fn set_process(&mut self, pid: i32, mappings: &[CodeMapping], module_of: ModuleOf) {
-        let mut rows = Vec::with_capacity(mappings.len());
-        for mapping in mappings {
-            let (module, is_file) = module_of(mapping.tag);
-            let module = if (module as usize) < MAX_MODULES { module } else { MODULE_UNKNOWN };
-            let (start, end) = (mapping.range.start, mapping.range.end);
-            let to_frame = match is_file && module != MODULE_UNKNOWN {
-                true => mapping.file_offset.wrapping_sub(start),
-                false => 0,
-            };
-            let table_start = mapping.info.as_ref().and_then(|info| info.table_start());
-            let to_table = mapping.svma(0).wrapping_sub(table_start.unwrap_or(0));
-            rows.push(layout::Mapping { start, end, to_frame, to_table, module, pad: 0 });
-            // A file may be found later than it was first seen mapped.
-            if self.built.insert((module, mapping.info.is_some())) {
-                self.builder.add(module, mapping.info.clone());
-            }
+    /// Tells of a file that is mapped somewhere, or may come to be; its table is made.
+    pub fn add_file(&mut self, key: FileKey, module: u32, info: Option<&Arc<UnwindInfo>>) {
+        self.files.add(key, What::Module(module), info.map(AsRef::as_ref));
+        self.build(module, info);
+    }
+
+    fn build(&mut self, module: u32, info: Option<&Arc<UnwindInfo>>) {
+        // A file may be found later than it was first seen mapped.
+        if self.built.insert((module, info.is_some())) {
+            self.builder.add(module, info.cloned());
         }
-        if rows.is_empty() {
-            self.processes.forget(pid);
-        } else {
-            self.processes.set(pid, rows);
+    }
+
+    /// The files that the programs have met and do not know; waits for one at most so long.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot be asked.
+    pub fn questions(&mut self, timeout: Duration) -> Result<Vec<Question>, Error> {
+        match self.asking.poll(timeout) {
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
+            polled => polled.map_err(Error::map("questions"))?,
+        }
+        Ok(self.asked.take())
+    }
+
+    /// Tells what a question's file is; `None` if it could not be found out.
+    pub fn answer(
+        &mut self,
+        question: &Question,
+        answer: Option<(What, Option<&Arc<UnwindInfo>>)>,
+    ) {
+        self.files.answer(question, answer.map(|(what, info)| (what, info.map(AsRef::as_ref))));
+        if let Some((What::Module(module), info)) = answer {
+            self.build(module, info);
         }
     }
 
     /// Forgets a process that is gone.
     pub fn forget_process(&mut self, pid: i32) {
-        self.processes.forget(pid);
         let _ = self.targets.delete(&pid.to_ne_bytes());
     }
 
@@ -456,6 +465,22 @@ fn monotonic_now() -> u64 {
     // SAFETY: `time` is valid, and the clock exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// A ring buffer whose records are handed to `take`.
+fn ring(
+    object: &Object,
+    name: &'static str,
+    take: impl Fn(&[u8]) + 'static,
+) -> Result<RingBuffer<'static>, Error> {
+    let mut rings = RingBufferBuilder::new();
+    let ring = handle(object, name)?;
+    let take = move |bytes: &[u8]| {
+        take(bytes);
+        0
+    };
+    rings.add(&ring, take).map_err(Error::map(name))?;
+    rings.build().map_err(Error::map(name))
 }
 
 fn handle(object: &Object, name: &'static str) -> Result<MapHandle, Error> {

@@ -38,6 +38,11 @@ pub enum Error {
         /// What the kernel or the loader said.
         reason: String,
     },
+    /// The kernel's lists of mappings are not as the programs know them.
+    #[error(
+        "the kernel's lists of mappings cannot be read: the in-kernel engine is for Linux 6.1 or newer"
+    )]
+    Mappings,
     /// The programs know the registers and stacks of x86-64 only.
     #[error("the in-kernel engine is for x86-64")]
     UnsupportedArch,

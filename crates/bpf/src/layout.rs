@@ -9,12 +9,15 @@ pub const BLOCK_WORDS: usize = 1 << 18;
 pub const MAX_BLOCKS: usize = 1024;
 pub const MAX_RULES: usize = 65536;
 pub const MAX_MODULES: usize = 65536;
-pub const MAX_MAPPINGS: usize = 1 << 17;
 
 /// A frame is a module's number and below it so many bits: a file offset or an address.
 pub const FRAME_SHIFT: u32 = 47;
 /// Of what is mapped nowhere.
 pub const MODULE_UNKNOWN: u32 = 1;
+/// Files that were not seen yet have numbers from here on.
+pub const MODULE_ASKED: u32 = 65536;
+/// Code in no file.
+pub const MODULE_ANONYMOUS: u32 = 0x1fffe;
 /// The "module" of the frame that ends a stack whose outer part is missing.
 pub const MODULE_END: u32 = 0x1ffff;
 
@@ -22,22 +25,53 @@ pub const TABLE_READY: u32 = 1;
 pub const TABLE_NONE: u32 = 2;
 pub const TABLE_OMITTED: u32 = 3;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]
+/// What tells a mapped file from all others, also from what it was before it was changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pod, Zeroable)]
 #[repr(C)]
-pub struct Mapping {
+pub struct FileKey {
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    pub(crate) changed: i64,
+    pub(crate) changed_ns: u32,
+    pub(crate) device: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Segment {
     pub start: u64,
     pub end: u64,
-    pub to_frame: u64,
     pub to_table: u64,
+}
+
+pub const SEGMENTS: usize = 2;
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct MappedFile {
     pub module: u32,
-    pub pad: u32,
+    pub count: u32,
+    pub segments: [Segment; SEGMENTS],
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Process {
-    pub first: u32,
-    pub count: u32,
+pub struct Question {
+    pub key: FileKey,
+    pub start: u64,
+    pub end: u64,
+    pub tgid: i32,
+    pub module: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Lookup {
+    pub address: u64,
+    pub start: u64,
+    pub end: u64,
+    pub to_frame: u64,
+    pub key: FileKey,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -116,4 +150,5 @@ pub struct State {
     pub lost_stacks: u64,
     pub lost_busy: u64,
     pub ends: [u64; 16],
+    pub asked: u64,
 }

@@ -2,25 +2,27 @@
 //! kernel, and only totals come out.
 //!
 //! An [`Engine`] loads the programs (compiled from `src/programs`, and part of the binary). It is told
-//! which code each process has mapped ([`Engine::set_process`]), makes the unwind tables of the mapped
-//! files that the programs search, and hands out what was counted ([`Engine::drain`]).
+//! which files are mapped ([`Engine::add_file`]), or asks for them ([`Engine::questions`]), makes their
+//! unwind tables, which the programs search, and hands out what was counted ([`Engine::drain`]).
 //!
-//! It finds no symbols and knows no file names: mappings carry numbers of their modules, frames come out
-//! with them. It follows no processes but through forks and executions: mappings are told by the caller.
+//! It finds no symbols and knows no file names: files have numbers, and frames come out with them. Which
+//! process has mapped what is looked up by the programs, in the kernel's own lists.
 
 mod builder;
 mod counted;
 mod engine;
 mod error;
+mod files;
 mod kernel_text;
 mod layout;
-mod processes;
 mod shared;
 mod tables;
 mod trigger;
 
 pub use builder::{TableStats, prefer_this_thread};
 pub use counted::{Counted, Cut, Socket, Sort, UserFrame, UserStack, Wait, Waker};
-pub use engine::{Engine, ModuleOf, Options, Stats, Waits};
+pub use engine::{Engine, Options, Stats, Waits};
 pub use error::Error;
+pub use files::{Question, What};
+pub use layout::FileKey;
 pub use trigger::{Measure, Place, Trigger};

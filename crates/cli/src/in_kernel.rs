@@ -1,14 +1,17 @@
 //! Recording with the in-kernel engine: programs in the kernel unwind and count, and what is done here
 //! is to tell them what they need to know, and to take what they counted.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 pub use pyrograph_bpf::Engine;
-use pyrograph_bpf::{Counted, Cut, Sort, Trigger, Wait, Waits, prefer_this_thread};
+use pyrograph_bpf::{
+    Counted, Cut, FileKey, Question as FileQuestion, Sort, Trigger, Wait, Waits, What,
+    prefer_this_thread,
+};
 use pyrograph_event::Record;
-use pyrograph_record::{Error as RecordError, Next, Recording, Session, Summary, Target};
-use pyrograph_resolve::{CountedStack, LiveFiles, Resolver};
+use pyrograph_record::{Error as RecordError, Next, Notice, Recording, Session, Summary, Target};
+use pyrograph_resolve::{CountedStack, LiveFiles, Looked, Resolver};
 
 use crate::progress::Progress;
 use crate::question::{Probe, Question};
@@ -21,7 +24,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// How long to wait at most for the unwind tables of what runs already.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long to wait for records before looking at the clock and for signals.
+/// How long to wait for questions of the programs before looking at records, the clock and signals.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Whom and what to record.
@@ -99,18 +102,23 @@ impl InKernel<'_> {
         let opened = Instant::now();
         let mut drained = Instant::now();
         loop {
-            match recording.next(TICK) {
-                Next::End => break,
-                Next::Waiting => {}
-                Next::Batch(batch) => {
-                    for record in batch.iter() {
-                        match layout.decode(record) {
-                            Ok(record) => follower.record(&record, resolver),
-                            Err(_) => resolver.unreadable(),
-                        }
+            // Files that nobody has seen before are looked at as soon as code in them is met.
+            for question in engine.questions(TICK)? {
+                answer(&question, &mut engine, resolver);
+            }
+            let next = recording.next(Duration::ZERO);
+            if let Next::Batch(batch) = &next {
+                for record in batch.iter() {
+                    match layout.decode(record) {
+                        Ok(record) => follower.record(&record, resolver),
+                        Err(_) => resolver.unreadable(),
                     }
-                    follower.tell(&mut engine, resolver);
                 }
+                follower.tell(&mut engine);
+            }
+            tell_files(&mut engine, resolver);
+            if matches!(next, Next::End) {
+                break;
             }
             // The first records are of what ran already: its tables are worth waiting for.
             let (asked, made) = engine.tables();
@@ -143,7 +151,10 @@ impl InKernel<'_> {
 
 fn summary(recording: Recording, engine: &Engine) -> Summary {
     for notice in recording.notices() {
-        say!("{notice}");
+        // Of processes that were just ending: the programs look up mappings themselves.
+        if !matches!(notice, Notice::ProcessesUnreadable { .. }) {
+            say!("{notice}");
+        }
     }
     let mut summary = recording.finish();
     summary.lost = summary.lost.saturating_add(engine.stats().lost);
@@ -190,15 +201,42 @@ fn add(resolver: &mut Resolver<LiveFiles>, counted: &Counted<'_>) {
     });
 }
 
-/// Follows processes: what is mapped where is told to the programs once for each batch of records.
+/// Looks at a file that the programs have met.
+fn answer(question: &FileQuestion, engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
+    let FileQuestion { pid, range, .. } = question;
+    let link = format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end);
+    let looked = match std::fs::read_link(link) {
+        Ok(path) => resolver.look_at(*pid, range.clone(), &path.to_string_lossy()),
+        Err(_) => Looked::Gone,
+    };
+    match looked {
+        Looked::File(file) => {
+            engine.answer(question, Some((What::Module(file.module), file.unwind.as_ref())));
+        }
+        Looked::Anonymous => engine.answer(question, Some((What::Anonymous, None))),
+        Looked::Gone => engine.answer(question, None),
+    }
+}
+
+/// Tells the programs of files that were opened meanwhile.
+fn tell_files(engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
+    for file in resolver.opened_files() {
+        let key = file.key.map_or(FileKey::VDSO, |key| {
+            let device = (libc::major(key.device), libc::minor(key.device));
+            FileKey::new(device, key.inode, key.size, key.changed)
+        });
+        engine.add_file(key, file.module, file.unwind.as_ref());
+    }
+}
+
+/// Follows processes: their names, and the code that they make as they run.
 struct Follower {
     /// The processes that are looked at; none for all.
     targets: Option<HashSet<i32>>,
     /// Those that were asked for and still run.
     asked: Vec<i32>,
     inherit: bool,
-    changed: BTreeSet<i32>,
-    gone: BTreeSet<i32>,
+    gone: Vec<i32>,
 }
 
 impl Follower {
@@ -209,7 +247,7 @@ impl Follower {
         };
         let targets =
             matches!(target, Target::Processes(_)).then(|| asked.iter().copied().collect());
-        Self { targets, asked, inherit, changed: BTreeSet::new(), gone: BTreeSet::new() }
+        Self { targets, asked, inherit, gone: Vec::new() }
     }
 
     fn is_target(&self, pid: i32) -> bool {
@@ -239,35 +277,17 @@ impl Follower {
             return;
         }
         resolver.record(record);
-        match record {
-            Record::Mmap(_) | Record::Mmap2(_) => {
-                self.changed.insert(pid);
-            }
-            Record::Comm(comm) if comm.exec => {
-                self.changed.insert(pid);
-            }
-            Record::Fork(task) if task.pid != task.parent_pid => {
-                self.gone.remove(&pid);
-                self.changed.insert(pid);
-            }
-            Record::Exit(task) if task.tid == task.pid => {
-                self.changed.insert(pid);
-                self.gone.insert(pid);
-            }
-            _ => {}
+        if matches!(record, Record::Exit(_)) && !resolver.runs(pid) {
+            self.gone.push(pid);
         }
     }
 
-    fn tell(&mut self, engine: &mut Engine, resolver: &Resolver<LiveFiles>) {
-        for pid in std::mem::take(&mut self.changed) {
-            let mappings = resolver.space(pid).mappings();
-            // Where its first thread is gone, others may be left.
-            engine.set_process(pid, mappings, Resolver::<LiveFiles>::module_of_tag);
-            if mappings.is_empty() && self.gone.remove(&pid) {
-                engine.forget_process(pid);
-                if let Some(targets) = &mut self.targets {
-                    targets.remove(&pid);
-                }
+    /// Forgets processes that are gone.
+    fn tell(&mut self, engine: &mut Engine) {
+        for pid in self.gone.drain(..) {
+            engine.forget_process(pid);
+            if let Some(targets) = &mut self.targets {
+                targets.remove(&pid);
             }
         }
     }

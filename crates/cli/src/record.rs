@@ -392,7 +392,7 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
     let event = plan.question.event_beside_probe()?;
     let options = pyrograph_record::Options {
         target: Target::System,
-        stack: StackMode::FramePointers,
+        stack: StackMode::Untold,
         rate: plan.options.rate.or_else(|| event.as_ref().map(rate)),
         event,
         ..plan.options.clone()

@@ -91,6 +91,8 @@ impl Rate {
 /// How the user part of a stack is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackMode {
+    /// Not at all, and neither is the kernel part: somebody else takes the stacks.
+    Untold,
     /// The kernel follows frame pointers: cheap, and wrong for code that keeps none.
     FramePointers,
     /// The registers and a copy of the top of the stack, to be unwound with the program's own

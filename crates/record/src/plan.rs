@@ -102,6 +102,9 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
         clockid: libc::CLOCK_MONOTONIC,
         ..Attr::new()
     };
+    if options.stack == StackMode::Untold {
+        attr.sample_type &= !sample_type::CALLCHAIN;
+    }
     event.fill(&mut attr);
     attr.flags |= flag::MMAP
         | flag::MMAP2

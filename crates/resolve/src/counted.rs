@@ -1,12 +1,15 @@
 //! Stacks that were unwound and counted elsewhere: inside of the kernel.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use pyrograph_profile as profile;
 use pyrograph_profile::{Thread, ThreadId};
-use pyrograph_unwind::AddressSpace;
+use pyrograph_unwind::UnwindInfo;
 
 use crate::collect::{Collected, module_of_tag};
-use crate::files::Files;
-use crate::modules::ModuleId;
+use crate::files::{Files, Identity, MappedFile};
+use crate::modules::{FileKey, ModuleId, is_anonymous};
 use crate::resolver::Resolver;
 use crate::stacks::{Marker, RawFrame};
 
@@ -23,8 +26,8 @@ pub struct CountedStack<'a, U> {
     pub thread: &'a [u8],
     /// The kernel part, leaf first: where it was, then addresses that calls return to.
     pub kernel: &'a [u64],
-    /// The program's part, leaf first: a module's number ([`Resolver::module_of_tag`]), and the place
-    /// of the code, inside of a call: a file offset, or the address where the module is no file.
+    /// The program's part, leaf first: a module's number ([`OpenedFile::module`]) and a file offset, or
+    /// without a module an address of the process; in either case inside of a call.
     pub user: U,
     /// Whether there should be a user part.
     pub has_user: bool,
@@ -62,6 +65,28 @@ pub enum Wait {
     Preempted,
 }
 
+/// A file with code that is open.
+#[derive(Clone, Debug)]
+pub struct OpenedFile {
+    /// What tells it from others; none for the vDSO.
+    pub key: Option<FileKey>,
+    /// Its number.
+    pub module: u32,
+    /// Its unwind information.
+    pub unwind: Option<Arc<UnwindInfo>>,
+}
+
+/// What [`Resolver::look_at`] found.
+#[derive(Clone, Debug)]
+pub enum Looked {
+    /// A file.
+    File(OpenedFile),
+    /// Memory without a file, or with one only to be shared.
+    Anonymous,
+    /// Nothing: it cannot be had any more.
+    Gone,
+}
+
 impl Wait {
     fn marker(self) -> Marker {
         match self {
@@ -75,22 +100,47 @@ impl Wait {
 }
 
 impl<F: Files> Resolver<F> {
-    /// The process's executable mappings as they are after all records so far.
-    pub fn space(&self, pid: i32) -> &AddressSpace {
-        self.processes.space(pid)
+    /// The files that were opened since this was last called.
+    pub fn opened_files(&mut self) -> Vec<OpenedFile> {
+        let fresh = self.modules.take_fresh();
+        fresh.into_iter().map(|(key, id)| self.opened_file(key, id)).collect()
     }
 
-    /// What a mapping's tag stands for: its module's number, and whether frames in it are told as file
-    /// offsets.
-    pub fn module_of_tag(tag: u32) -> (u32, bool) {
-        let (module, is_file) = module_of_tag(tag);
-        (module.0, is_file)
+    fn opened_file(&self, key: Option<FileKey>, id: ModuleId) -> OpenedFile {
+        OpenedFile { key, module: id.0, unwind: self.modules.unwind(id).cloned() }
+    }
+
+    /// What a process has mapped at a range, by the path that it sees.
+    pub fn look_at(&mut self, pid: i32, range: Range<u64>, path: &str) -> Looked {
+        if is_anonymous(path) {
+            return Looked::Anonymous;
+        }
+        let mapped = MappedFile { pid, range, path, identity: &Identity::Unknown };
+        match self.modules.file_at(&mut self.files, &mapped) {
+            Some(id) => Looked::File(self.opened_file(None, id)),
+            None => Looked::Gone,
+        }
+    }
+
+    /// Whether a process has threads, after all records so far.
+    pub fn runs(&self, pid: i32) -> bool {
+        self.processes.runs(pid)
+    }
+
+    /// The module of code that a process made at run time.
+    fn made_code(&mut self, pid: i32, address: u64) -> ModuleId {
+        // A forked process runs code that its parent made.
+        let mapping = self.processes.space(pid).lookup(address);
+        match mapping.map(|mapping| module_of_tag(mapping.tag)) {
+            Some((module, false)) => module,
+            _ => self.modules.jit_at_last(&mut self.files, pid),
+        }
     }
 
     /// Adds a stack that was counted elsewhere.
     pub fn counted<U>(&mut self, counted: CountedStack<'_, U>)
     where
-        U: Iterator<Item = (u32, u64)>,
+        U: Iterator<Item = (Option<u32>, u64)>,
     {
         let thread = self.counted_thread(&counted);
         let modules = self.modules.rows().len();
@@ -104,8 +154,11 @@ impl<F: Files> Resolver<F> {
             }));
         }
         for (module, address) in counted.user {
-            let module = ModuleId(module);
-            let module = if module.index() < modules { module } else { ModuleId::UNKNOWN };
+            let module = match module.map(ModuleId) {
+                Some(module) if module.index() < modules => module,
+                Some(_) => ModuleId::UNKNOWN,
+                None => self.made_code(counted.pid, address),
+            };
             self.frames.push(RawFrame { module, address });
         }
         let marker = counted.cut.map(|cut| match cut {

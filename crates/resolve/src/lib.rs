@@ -20,9 +20,10 @@ mod resolver;
 mod stacks;
 
 pub use collect::Extra;
-pub use counted::{CountedStack, Cut, Wait};
+pub use counted::{CountedStack, Cut, Looked, OpenedFile, Wait};
 pub use deferred::{Feed, SampleSource};
 pub use files::{Files, Identity, LiveFiles, MapWriter, MappedFile, open_regular, own_vdso};
+pub use modules::FileKey;
 pub use names::NameStats;
 pub use pyrograph_symbol::{Locator, Options as SymbolOptions, Warning};
 pub use pyrograph_unwind::Arch;

@@ -85,13 +85,17 @@ pub struct DumpFile {
     pub file: File,
 }
 
-/// What stays the same as long as a file's contents do.
+/// What stays the same as long as a file's contents do: what `fstat` tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct FileKey {
-    device: u64,
-    inode: u64,
-    size: u64,
-    changed: (i64, i64),
+pub struct FileKey {
+    /// The device.
+    pub device: u64,
+    /// The inode.
+    pub inode: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Seconds and nanoseconds of the last change of the inode.
+    pub changed: (i64, i64),
 }
 
 impl FileKey {
@@ -122,6 +126,10 @@ pub struct Modules {
     by_file: HashMap<FileKey, ModuleId>,
     /// By process, until it runs another program.
     jit: HashMap<i32, ModuleId>,
+    /// Of processes that are gone, or run another program.
+    jit_before: HashMap<i32, ModuleId>,
+    /// Files since these were last asked for; without a key, the vDSO.
+    fresh: Vec<(Option<FileKey>, ModuleId)>,
     /// Functions that the kernel made, by name and module.
     kernel_code: HashMap<(String, bool), ModuleId>,
     /// Files that could not be opened, or were not the mapped ones.
@@ -147,6 +155,8 @@ impl Modules {
             by_name: HashMap::new(),
             by_file: HashMap::new(),
             jit: HashMap::new(),
+            jit_before: HashMap::new(),
+            fresh: Vec::new(),
             kernel_code: HashMap::new(),
             missing: BTreeSet::new(),
         }
@@ -204,9 +214,7 @@ impl Modules {
                     }
                     None => self.add(path, kind),
                 };
-                if let Some(file) = file {
-                    self.by_file.insert(file, id);
-                }
+                self.opened(file, id);
                 id
             }
             None => {
@@ -221,6 +229,32 @@ impl Modules {
         };
         self.by_name.insert(key, id);
         id
+    }
+
+    /// The module of a file that is known by the process and the range where it is mapped; `None` if it
+    /// cannot be opened any more.
+    pub fn file_at(&mut self, files: &mut dyn Files, mapped: &MappedFile<'_>) -> Option<ModuleId> {
+        match self.open(files, mapped)? {
+            Opened::Known(id) => Some(id),
+            Opened::New(file, kind) => {
+                let path = mapped.path.strip_suffix(" (deleted)").unwrap_or(mapped.path);
+                let id = self.add(path, kind);
+                self.opened(file, id);
+                Some(id)
+            }
+        }
+    }
+
+    fn opened(&mut self, file: Option<FileKey>, id: ModuleId) {
+        if let Some(file) = file {
+            self.by_file.insert(file, id);
+        }
+        self.fresh.push((file, id));
+    }
+
+    /// Files that were opened since the last call; without a key, the vDSO.
+    pub fn take_fresh(&mut self) -> Vec<(Option<FileKey>, ModuleId)> {
+        std::mem::take(&mut self.fresh)
     }
 
     fn add(&mut self, path: &str, kind: ModuleKind) -> ModuleId {
@@ -273,6 +307,14 @@ impl Modules {
         id
     }
 
+    /// The same for a process that may be gone.
+    pub fn jit_at_last(&mut self, files: &mut dyn Files, pid: i32) -> ModuleId {
+        match (self.jit.get(&pid), self.jit_before.get(&pid)) {
+            (Some(&id), _) | (None, Some(&id)) => id,
+            (None, None) => self.jit(files, pid),
+        }
+    }
+
     /// The module of a function that the kernel made as it ran, a BPF program or another.
     pub fn kernel_code(&mut self, name: &str, is_bpf: bool) -> ModuleId {
         let key = (name.to_owned(), is_bpf);
@@ -297,7 +339,7 @@ impl Modules {
     pub fn forget_process(&mut self, files: &mut dyn Files, pid: i32) {
         if self.jit.contains_key(&pid) {
             self.jit(files, pid);
-            self.jit.remove(&pid);
+            self.jit_before.extend(self.jit.remove_entry(&pid));
         }
     }
 
@@ -308,7 +350,7 @@ impl Modules {
 }
 
 /// Whether a mapping's name stands for memory without a file that holds code.
-fn is_anonymous(path: &str) -> bool {
+pub fn is_anonymous(path: &str) -> bool {
     const PREFIXES: [&str; 8] =
         ["//anon", "[anon", "[heap]", "[stack", "/memfd:", "/dev/zero", "/SYSV", "anon_inode:"];
     path.is_empty() || PREFIXES.iter().any(|prefix| path.starts_with(prefix))

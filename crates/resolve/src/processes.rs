@@ -59,6 +59,11 @@ impl Processes {
         self.processes.get(&pid).map_or(&self.nowhere, |process| &process.space)
     }
 
+    /// Whether the process has threads.
+    pub fn runs(&self, pid: i32) -> bool {
+        self.processes.contains_key(&pid)
+    }
+
     /// The process's mappings, to be changed.
     pub fn space_mut(&mut self, pid: i32) -> &mut AddressSpace {
         &mut self.processes.entry(pid).or_default().space

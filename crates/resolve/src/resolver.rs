@@ -85,7 +85,7 @@ pub struct Resolved {
 
 /// Takes records, gives a profile.
 pub struct Resolver<F> {
-    files: F,
+    pub(crate) files: F,
     pub(crate) options: Options,
     pub(crate) modules: Modules,
     pub(crate) processes: Processes,

@@ -189,6 +189,13 @@ impl UnwindInfo {
         self.layout.code.iter().map(|segment| segment.svma).min()
     }
 
+    /// The segments of code: file offsets, and the virtual address of the first byte.
+    pub fn segments(&self) -> impl Iterator<Item = (Range<u64>, u64)> + '_ {
+        self.layout.code.iter().map(|segment| {
+            (segment.offset..segment.offset.saturating_add(segment.size), segment.svma)
+        })
+    }
+
     /// The virtual addresses of the segments of code, in order.
     pub(crate) fn code_ranges(&self) -> Vec<Range<u64>> {
         let range = |segment: &Segment| segment.svma..segment.svma.saturating_add(segment.size);

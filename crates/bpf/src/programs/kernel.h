@@ -30,14 +30,66 @@ struct pt_regs {
 	unsigned long orig_ax, ip, cs, flags, sp, ss;
 };
 
-struct mm_struct;
+struct maple_tree {
+	void *ma_root;
+};
+
+struct maple_metadata {
+	unsigned char end;
+};
+
+struct maple_range_64 {
+	unsigned long pivot[15];
+	void *slot[16];
+	struct maple_metadata meta;
+};
+
+struct maple_arange_64 {
+	unsigned long pivot[9];
+	void *slot[10];
+	struct maple_metadata meta;
+};
+
+struct mm_struct {
+	struct maple_tree mm_mt;
+	struct {
+		void *vdso;
+	} context;
+};
+
+struct super_block {
+	u32 s_dev;
+};
+
+struct timespec64 {
+	s64 tv_sec;
+	long tv_nsec;
+};
 
 struct inode {
 	unsigned short i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	s64 i_size;
+	// Linux 6.11 and newer
+	s64 i_ctime_sec;
+	u32 i_ctime_nsec;
+	// Linux 6.6 to 6.10
+	struct timespec64 __i_ctime;
+	// older
+	struct timespec64 i_ctime;
 };
 
 struct file {
 	struct inode *f_inode;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
 };
 
 struct fdtable {
@@ -98,6 +150,11 @@ struct event_context {
 	u64 sample_period;
 	u64 addr;
 };
+
+// Kinds of nodes of the kernel's trees of mappings.
+enum maple_type { maple_dense, maple_leaf_64, maple_range_64, maple_arange_64 };
+
+#define VM_EXEC 4
 
 #define PF_KTHREAD 0x00200000
 

@@ -9,12 +9,19 @@
 const volatile struct config config = {};
 struct state state = {};
 
+// The files that are mapped, as far as they were seen.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_PROCESSES);
-	__type(key, u32);
-	__type(value, struct process);
-} processes SEC(".maps");
+	__uint(max_entries, MAX_FILES);
+	__type(key, struct file_key);
+	__type(value, struct mapped_file);
+} files SEC(".maps");
+
+// Files that Pyrograph should look at.
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} questions SEC(".maps");
 
 // The processes that are looked at, where these are not all.
 struct {
@@ -23,14 +30,6 @@ struct {
 	__type(key, u32);
 	__type(value, u32);
 } targets SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, MAX_MAPPINGS);
-	__type(key, u32);
-	__type(value, struct mapping);
-} mappings SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -162,6 +161,9 @@ struct {
 	__type(value, struct site);
 } sites SEC(".maps");
 
+// Mappings that are remembered while a stack is unwound.
+#define NEAR 4
+
 // Where a stack is put together.
 struct scratch {
 	u32 busy;
@@ -174,8 +176,16 @@ struct scratch {
 	u64 chained;
 	u64 end;
 	u64 words[8];
-	struct process process;
+	// The process's memory, and the mapping of an address in it.
+	u64 mm;
+	u64 vma;
+	// A node of the tree of mappings.
+	u64 node[32];
 	struct mapping mapping;
+	// Mappings that were met before in this stack.
+	struct mapping near[NEAR];
+	u32 turn;
+	struct question question;
 	struct blocked blocked;
 	struct asked asked;
 	struct site site;

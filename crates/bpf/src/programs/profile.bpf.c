@@ -50,37 +50,15 @@ int on_uprobe(struct event_context *ctx)
 	return 0;
 }
 
-// A new process begins with its parent's mappings; Pyrograph comes to know of it only later.
+// Children of those that are looked at are looked at, too, from their first instruction on.
 SEC("tp_btf/task_newtask")
 int BPF_PROG(on_fork, struct task_struct *child, u64 clone_flags)
 {
 	struct task_struct *parent = bpf_get_current_task_btf();
-	u32 pid = child->tgid, parent_pid = parent->tgid;
-	struct process *process;
+	u32 pid = child->tgid, parent_pid = parent->tgid, one = 1;
 
-	if (pid == parent_pid)
-		return 0;
-	process = bpf_map_lookup_elem(&processes, &parent_pid);
-	if (process) {
-		struct process copy = *process;
-
-		bpf_map_update_elem(&processes, &pid, &copy, BPF_ANY);
-	}
-	if (config.filter && config.inherit && bpf_map_lookup_elem(&targets, &parent_pid)) {
-		u32 one = 1;
-
+	if (pid != parent_pid && config.inherit && bpf_map_lookup_elem(&targets, &parent_pid))
 		bpf_map_update_elem(&targets, &pid, &one, BPF_ANY);
-	}
-	return 0;
-}
-
-// Nothing of the old program is mapped any more.
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)
-{
-	u32 pid = task->tgid;
-
-	bpf_map_delete_elem(&processes, &pid);
 	return 0;
 }
 
@@ -177,6 +155,26 @@ int on_task(struct bpf_iter__task *ctx)
 	if (take_stacks(s, NULL, task, 1) &&
 	    bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_NOEXIST) == 0 && task->on_cpu)
 		bpf_map_delete_elem(&blocked, &tid);
+	give_back(s);
+	return 0;
+}
+
+// Looks up an address of the process that runs this: whether the kernel's lists of mappings are as is
+// thought here is found out before anything relies on it.
+SEC("syscall")
+int look_up(struct lookup *ctx)
+{
+	struct scratch *s = take_scratch();
+
+	if (!s)
+		return 0;
+	enter_process(s, bpf_get_current_task_btf());
+	if (find_mapping(s, ctx->address)) {
+		ctx->start = s->mapping.start;
+		ctx->end = s->mapping.end;
+		ctx->to_frame = s->mapping.to_frame;
+		ctx->key = s->question.key;
+	}
 	give_back(s);
 	return 0;
 }

@@ -17,13 +17,17 @@
 
 #define MAX_RULES 65536
 #define MAX_MODULES 65536
-#define MAX_MAPPINGS (1 << 17)
 #define MAX_PROCESSES 65536
+#define MAX_FILES 32768
 
 // A frame is a module's number and below it 47 bits: a file offset or an address.
 #define FRAME_SHIFT 47
 // Of what is mapped nowhere.
 #define MODULE_UNKNOWN 1
+// Files that Pyrograph has not seen yet have numbers from here on, which the programs give.
+#define MODULE_ASKED MAX_MODULES
+// Code in no file: made at run time. Below it, an address.
+#define MODULE_ANONYMOUS 0x1fffe
 // The "module" of the frame that ends a stack whose outer part is missing; below it, why.
 #define MODULE_END 0x1ffff
 
@@ -39,10 +43,52 @@ struct mapping {
 	u32 pad;
 };
 
-// A process's mappings: `count` rows of `mappings` from `first` on, sorted.
-struct process {
-	u32 first;
+// What tells a mapped file from all others, also from what it was before it was changed. The vDSO has
+// zeros.
+struct file_key {
+	u64 inode;
+	u64 size;
+	// When it was changed, by its inode.
+	s64 changed;
+	u32 changed_ns;
+	// The device as the kernel writes it: the major number above 20 bits.
+	u32 device;
+};
+
+// Code in a file.
+struct segment {
+	u64 start;
+	u64 end;
+	// To be added to a file offset for its distance from where the table begins.
+	u64 to_table;
+};
+
+#define SEGMENTS 2
+
+struct mapped_file {
+	u32 module;
+	// How many there are.
 	u32 count;
+	struct segment segments[SEGMENTS];
+};
+
+// A file that Pyrograph has not seen yet, and where it is mapped.
+struct question {
+	struct file_key key;
+	u64 start;
+	u64 end;
+	u32 tgid;
+	// The number that stands for it.
+	u32 module;
+};
+
+// An address whose mapping is to be found, and what was found.
+struct lookup {
+	u64 address;
+	u64 start;
+	u64 end;
+	u64 to_frame;
+	struct file_key key;
 };
 
 // A module's unwind table.
@@ -249,6 +295,8 @@ struct state {
 	u64 lost_busy;
 	// User stacks by how they ended.
 	u64 ends[16];
+	// How many files Pyrograph was asked for.
+	u64 asked;
 };
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef PYROGRAPH_UNWIND_H
 #define PYROGRAPH_UNWIND_H
 
-#include "maps.h"
+#include "mappings.h"
 
 // DWARF numbers of registers (System V ABI, AMD64 supplement, figure 3.36).
 enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15 };
@@ -22,6 +22,8 @@ static __always_inline u64 mix(u64 hash, u64 value)
 	hash = (hash ^ value) * 0xff51afd7ed558ccdull;
 	return hash ^ hash >> 32;
 }
+
+// Searches are global functions: the verifier looks at them once, and not for each way to get there.
 
 // bpf_loop's context has to be on the stack.
 struct walk {
@@ -48,37 +50,6 @@ static __always_inline void push(struct scratch *s, u64 frame)
 	s->user.frames[at] = frame;
 	s->user.len = at + 1;
 	s->user.hash = mix(s->user.hash, frame);
-}
-
-// Finds the mapping that holds an address. Consecutive frames are often in the same.
-//
-// Searches are global functions: the verifier looks at them once, and not for each way to get there.
-__noinline int find_mapping(struct scratch *s, u64 address)
-{
-	u32 low, high;
-
-	if (!s)
-		return 0;
-	low = s->process.first;
-	high = low + s->process.count;
-	if (address >= s->mapping.start && address < s->mapping.end)
-		return 1;
-	for (int i = 0; i < 14 && low < high; i++) {
-		u32 middle = (low + high) / 2;
-		struct mapping *m = bpf_map_lookup_elem(&mappings, &middle);
-
-		if (!m)
-			return 0;
-		if (address < m->start) {
-			high = middle;
-		} else if (address >= m->end) {
-			low = middle + 1;
-		} else {
-			s->mapping = *m;
-			return 1;
-		}
-	}
-	return 0;
 }
 
 static __always_inline struct block *block_of(u32 place)
@@ -118,6 +89,8 @@ static __always_inline struct rule *find_rule(struct scratch *s, u64 address, u6
 	u32 place, low, high;
 
 	*end = END_PENDING;
+	if (number == MODULE_ANONYMOUS)
+		goto none;
 	if (!module)
 		return NULL;
 	if (module->state == TABLE_OMITTED)
@@ -330,8 +303,6 @@ static __always_inline void unwind_user(struct scratch *s, struct task_struct *t
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct walk walk = { .s = s, .other = is_other ? task : NULL };
-	struct process *process;
-	u32 tgid = task->tgid;
 	u64 *registers = s->registers;
 
 	s->user.len = 0;
@@ -358,13 +329,7 @@ static __always_inline void unwind_user(struct scratch *s, struct task_struct *t
 	// In a system call, the instruction that made it is before the address to return to.
 	s->called = (s64)regs->orig_ax >= 0;
 	s->chained = 0;
-	s->mapping.start = 0;
-	s->mapping.end = 0;
-	process = bpf_map_lookup_elem(&processes, &tgid);
-	if (process)
-		s->process = *process;
-	else
-		s->process.count = 0;
+	enter_process(s, task);
 	// The code segment of 64-bit programs; read as a whole word, for that is how the verifier wants it.
 	if ((*(volatile unsigned long *)&regs->cs & 0xff) != 0x33) {
 		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (s->ip & ((1ull << FRAME_SHIFT) - 1)));

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// From an address to the code that is mapped there: looked up in the kernel's own tree of mappings at the
+// moment when it is needed. So a process that was just forked, a program that was just executed and a
+// library that was just loaded are known at once, and what was unmapped is not.
+//
+// The kernel replaces nodes of its tree and does not change what readers may be at, so that the tree can
+// be read without its lock, from wherever a program runs (`bpf_find_vma` needs the lock: it fails in a
+// process that is changing its mappings, and the second time in an interrupt).
+
+#ifndef PYROGRAPH_MAPPINGS_H
+#define PYROGRAPH_MAPPINGS_H
+
+#include "maps.h"
+
+#define WORDS(type, member) (bpf_core_field_offset(struct type, member) / 8)
+
+// The first of the node's `end` pivots that is not below the address: its number is that of the slot.
+__noinline int find_slot(struct scratch *s, u64 address, u32 first, u32 end)
+{
+	if (!s)
+		return 0;
+	for (u32 i = 0; i < 15; i++)
+		if (i >= end || s->node[(first + i) & 31] >= address)
+			return i;
+	return 15;
+}
+
+// Finds the mapping that holds an address, if one does. A node is 32 words: upper limits of ranges
+// (pivots), and what is in these: another node or, in a leaf, a mapping. A pointer to a node has the
+// node's kind in its lower 8 bits, and bit 2 of these is set. If the last pivot is 0, not all are used, and the metadata tells how many.
+__noinline int find_vma(struct scratch *s, u64 address)
+{
+	struct mm_struct *mm;
+	u64 entry;
+
+	if (!s)
+		return 0;
+	mm = (struct mm_struct *)s->mm;
+	entry = (u64)BPF_CORE_READ(mm, mm_mt.ma_root);
+	for (int depth = 0; depth < 8; depth++) {
+		u32 kind = entry >> 3 & 15, pivots = 15, end, slot;
+		u32 first = WORDS(maple_range_64, pivot), slots = WORDS(maple_range_64, slot);
+		u32 meta = WORDS(maple_range_64, meta);
+
+		if (!(entry & 4) || entry <= 4096)
+			return 0;
+		if (kind == bpf_core_enum_value(enum maple_type, maple_arange_64)) {
+			pivots = 9;
+			first = WORDS(maple_arange_64, pivot);
+			slots = WORDS(maple_arange_64, slot);
+			meta = WORDS(maple_arange_64, meta);
+		}
+		if (bpf_probe_read_kernel(s->node, sizeof(s->node), (void *)(entry & ~0xffull)))
+			return 0;
+		end = s->node[(first + pivots - 1) & 31] ? pivots : s->node[meta & 31] & 0xff;
+		slot = find_slot(s, address, first, end);
+		s->vma = s->node[(slots + slot) & 31];
+		if (kind == bpf_core_enum_value(enum maple_type, maple_leaf_64))
+			return s->vma != 0;
+		entry = s->vma;
+	}
+	return 0;
+}
+
+// When the file was changed; where that stands has moved twice.
+static __always_inline void read_change(struct file_key *key, struct inode *inode)
+{
+	if (bpf_core_field_exists(inode->i_ctime_sec)) {
+		key->changed = BPF_CORE_READ(inode, i_ctime_sec);
+		// The uppermost bit says that somebody has asked for it.
+		key->changed_ns = BPF_CORE_READ(inode, i_ctime_nsec) & 0x7fffffff;
+	} else if (bpf_core_field_exists(inode->__i_ctime)) {
+		key->changed = BPF_CORE_READ(inode, __i_ctime.tv_sec);
+		key->changed_ns = BPF_CORE_READ(inode, __i_ctime.tv_nsec);
+	} else {
+		key->changed = BPF_CORE_READ(inode, i_ctime.tv_sec);
+		key->changed_ns = BPF_CORE_READ(inode, i_ctime.tv_nsec);
+	}
+}
+
+// A file that was not seen before gets a number, under which its frames are told, and Pyrograph is woken
+// to look at it.
+static __always_inline void ask(struct question *question)
+{
+	struct mapped_file file = {};
+
+	question->module = MODULE_ASKED + (u32)__sync_fetch_and_add(&state.asked, 1);
+	if (question->module >= MODULE_ANONYMOUS) {
+		question->module = MODULE_UNKNOWN;
+		return;
+	}
+	file.module = question->module;
+	if (bpf_map_update_elem(&files, &question->key, &file, BPF_NOEXIST)) {
+		// Another CPU was first, or there is no room.
+		struct mapped_file *first = bpf_map_lookup_elem(&files, &question->key);
+
+		question->module = first ? first->module : MODULE_UNKNOWN;
+		return;
+	}
+	if (bpf_ringbuf_output(&questions, question, sizeof(*question), BPF_RB_FORCE_WAKEUP))
+		bpf_map_delete_elem(&files, &question->key);
+}
+
+// What is to know of the mapping `s->vma`, if it holds the address and is of code.
+__noinline int read_mapping(struct scratch *s, u64 address)
+{
+	struct vm_area_struct *vma;
+	struct mm_struct *mm;
+	struct question *question;
+	struct mapped_file *known;
+	struct mapping *m;
+	struct inode *inode;
+	struct file *file;
+	u64 offset;
+
+	if (!s)
+		return 0;
+	vma = (struct vm_area_struct *)s->vma;
+	mm = (struct mm_struct *)s->mm;
+	m = &s->mapping;
+	question = &s->question;
+	m->start = BPF_CORE_READ(vma, vm_start);
+	m->end = BPF_CORE_READ(vma, vm_end);
+	if (address < m->start || address >= m->end ||
+	    !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC)) {
+		m->end = 0;
+		return 0;
+	}
+	m->to_frame = 0;
+	m->to_table = 0;
+	m->module = MODULE_ANONYMOUS;
+	file = BPF_CORE_READ(vma, vm_file);
+	offset = BPF_CORE_READ(vma, vm_pgoff) << 12;
+	__builtin_memset(&question->key, 0, sizeof(question->key));
+	if (file) {
+		inode = BPF_CORE_READ(file, f_inode);
+		question->key.inode = BPF_CORE_READ(inode, i_ino);
+		question->key.size = BPF_CORE_READ(inode, i_size);
+		question->key.device = BPF_CORE_READ(inode, i_sb, s_dev);
+		read_change(&question->key, inode);
+	} else if (m->start == (u64)BPF_CORE_READ(mm, context.vdso)) {
+		offset = 0;
+	} else {
+		return 1;
+	}
+	known = bpf_map_lookup_elem(&files, &question->key);
+	if (!known) {
+		question->start = m->start;
+		question->end = m->end;
+		ask(question);
+		m->module = question->module;
+		m->to_frame = offset - m->start;
+		return 1;
+	}
+	m->module = known->module;
+	if (m->module == MODULE_ANONYMOUS)
+		return 1;
+	m->to_frame = offset - m->start;
+	// Where no segment is, there is no table.
+	m->to_table = -1ull << 48;
+	for (u32 i = 0; i < SEGMENTS; i++) {
+		struct segment *segment = &known->segments[i];
+
+		if (i < known->count && segment->start < offset + (m->end - m->start) &&
+		    offset < segment->end) {
+			m->to_table = m->to_frame + segment->to_table;
+			break;
+		}
+	}
+	return 1;
+}
+
+// Finds the mapping that holds an address. Consecutive frames are often in the same, or in one of a few.
+__noinline int find_mapping(struct scratch *s, u64 address)
+{
+	if (!s)
+		return 0;
+	if (address >= s->mapping.start && address < s->mapping.end)
+		return 1;
+	for (u32 i = 0; i < NEAR; i++) {
+		if (address >= s->near[i].start && address < s->near[i].end) {
+			s->mapping = s->near[i];
+			return 1;
+		}
+	}
+	if (!find_vma(s, address) || !read_mapping(s, address))
+		return 0;
+	s->near[s->turn & (NEAR - 1)] = s->mapping;
+	s->turn++;
+	return 1;
+}
+
+// From now on, addresses are those of this thread's process.
+static __always_inline void enter_process(struct scratch *s, struct task_struct *task)
+{
+	s->mm = (u64)task->mm;
+	s->question.tgid = task->tgid;
+	s->mapping.end = 0;
+	for (u32 i = 0; i < NEAR; i++)
+		s->near[i].end = 0;
+}
+
+#endif
