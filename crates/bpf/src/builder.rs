@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use pyrograph_unwind::UnwindInfo;
 
@@ -23,6 +24,8 @@ pub struct TableStats {
     pub bytes: u64,
     /// Files whose table did not fit in the budget.
     pub omitted: u64,
+    /// How long it took to make them.
+    pub time: Duration,
 }
 
 /// A module's number and its unwind information.
@@ -72,6 +75,7 @@ impl Builder {
         let run = move || {
             prefer_this_thread();
             while let Some((module, info)) = waiting.next(&queue) {
+                let started = Instant::now();
                 let published =
                     tables.publish(module, &info.map(|info| info.table()).unwrap_or_default());
                 let mut told = told.lock().unwrap_or_else(|error| error.into_inner());
@@ -85,6 +89,7 @@ impl Builder {
                     Err(error) => told.1 = Some(error),
                 }
                 told.0.bytes = tables.bytes() as u64;
+                told.0.time += started.elapsed();
                 done.fetch_add(1, Ordering::Release);
             }
         };

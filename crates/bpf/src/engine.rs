@@ -64,8 +64,8 @@ impl Waits {
 /// What to do.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The processes to look at; none for all.
-    pub processes: Vec<i32>,
+    /// The processes to look at, to which [`Engine::add_target`] may add; `None` for all.
+    pub processes: Option<Vec<i32>>,
     /// Look at the processes that they start, too.
     pub inherit: bool,
     /// Take the user part of stacks.
@@ -85,7 +85,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            processes: Vec::new(),
+            processes: None,
             inherit: true,
             user: true,
             kernel: true,
@@ -162,7 +162,7 @@ impl Engine {
         let needs_text = options.waits != Waits::None || options.trigger.is_traced();
         let text = if needs_text { KernelText::of_this_kernel() } else { KernelText::default() };
         let config = Config {
-            filter: u32::from(!options.processes.is_empty()),
+            filter: options.processes.is_some().into(),
             inherit: options.inherit.into(),
             user: options.user.into(),
             kernel: options.kernel.into(),
@@ -232,13 +232,18 @@ impl Engine {
             stopped: None,
             object,
         };
-        for pid in &options.processes {
+        for pid in options.processes.iter().flatten() {
             engine.add_target(*pid)?;
         }
         Ok(engine)
     }
 
-    fn add_target(&self, pid: i32) -> Result<(), Error> {
+    /// Looks at this process, too.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many.
+    pub fn add_target(&self, pid: i32) -> Result<(), Error> {
         let one = 1u32.to_ne_bytes();
         self.targets.update(&pid.to_ne_bytes(), &one, MapFlags::ANY).map_err(Error::map("targets"))
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pyrograph_record::{Session, Summary, Target};
+use pyrograph_record::{Child, Session, Summary, Target, Waiting};
 use pyrograph_resolve::{LiveFiles, Resolver};
 
 use crate::question::Question;
@@ -29,6 +29,13 @@ pub struct InKernel<'a> {
     pub inherit: bool,
     pub duration: Option<Duration>,
     pub interrupted: &'a dyn Fn() -> bool,
+    pub verbose: bool,
+}
+
+/// What a recording leaves besides its profile.
+pub struct Recorded {
+    pub summary: Summary,
+    pub child: Option<Child>,
 }
 
 /// Says that there is none.
@@ -42,8 +49,9 @@ impl InKernel<'_> {
         &self,
         engine: Engine,
         _: Session,
+        _: Option<Waiting>,
         _: &mut Resolver<LiveFiles>,
-    ) -> anyhow::Result<Summary> {
+    ) -> anyhow::Result<Recorded> {
         match engine {}
     }
 }

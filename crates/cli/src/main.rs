@@ -16,6 +16,7 @@ mod in_kernel;
 mod info;
 mod interrupt;
 mod manual;
+mod needed;
 mod output;
 mod progress;
 mod question;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use pyrograph_record::{Event, Target};
 
+use crate::needed;
 use crate::units::parse_duration;
 
 /// The flags.
@@ -182,19 +183,28 @@ fn c_library(target: &Target) -> anyhow::Result<PathBuf> {
         Target::Processes(pids) => {
             pids.first().map_or_else(|| "self".to_owned(), ToString::to_string)
         }
-        Target::System | Target::Command(_) => "self".to_owned(),
+        Target::System => "self".to_owned(),
+        Target::Command(argv) => {
+            let files: Vec<_> =
+                argv.first().into_iter().flat_map(|program| needed::files(program)).collect();
+            let library = files.iter().find(|file| file.to_str().is_some_and(is_c_library));
+            let found = library.or(files.first()).cloned();
+            return found.context("--alloc: there is no such program");
+        }
     };
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps"))
         .with_context(|| format!("the mappings of process {process}"))?;
-    let is_library = |path: &&str| {
-        let name = path.rsplit('/').next().unwrap_or_default();
-        name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl")
-    };
-    let path = maps.lines().filter_map(|line| Some(&line[line.find('/')?..])).find(is_library);
+    let mut paths = maps.lines().filter_map(|line| Some(&line[line.find('/')?..]));
+    let path = paths.find(|path| is_c_library(path));
     Ok(match path {
         Some(path) => format!("/proc/{process}/root{path}").into(),
         None => format!("/proc/{process}/exe").into(),
     })
+}
+
+fn is_c_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl")
 }
 
 #[cfg(test)]

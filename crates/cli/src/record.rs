@@ -10,11 +10,11 @@ use anyhow::bail;
 use pyrograph_format::Detail;
 use pyrograph_profile::{LabelOptions, ValueType};
 use pyrograph_record::{
-    Child, Error, Event, Next, Rate, Session, StackMode, Summary, Target, Unit,
+    Child, Error, Event, Next, Rate, Session, StackMode, Summary, Target, Unit, Waiting,
 };
 use pyrograph_resolve::{LiveFiles, NATIVE, Resolved, Resolver, Stats, SymbolOptions};
 
-use crate::in_kernel::{self, Engine, InKernel};
+use crate::in_kernel::{self, Engine, InKernel, Recorded};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -93,6 +93,10 @@ pub struct Args {
     #[arg(long)]
     annotate: bool,
 
+    /// Say who takes the stacks, and what was made for it
+    #[arg(short, long)]
+    verbose: bool,
+
     /// The graph's title
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
@@ -142,6 +146,7 @@ struct Plan {
     count: Count,
     engine: Option<EngineChoice>,
     question: Question,
+    verbose: bool,
     inlines: bool,
     labels: LabelOptions,
     title: String,
@@ -184,6 +189,7 @@ impl Plan {
                 .or(args.call_graph.map(|_| EngineChoice::Perf))
                 .or(question.in_kernel_only.then_some(EngineChoice::Ebpf)),
             question,
+            verbose: args.verbose,
             inlines: !args.no_inline,
             labels: LabelOptions {
                 mark_kernel: args.annotate,
@@ -269,13 +275,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::from(COMMAND_NOT_RUN))
         }
         sampled => {
-            let Sampled { resolver, summary, event, child, interrupt } = sampled?;
+            let Sampled { resolver, summary, event, child, interrupt, in_kernel } = sampled?;
             let resolved = resolver.finish();
             closing_line(&resolved, &summary, plan.question.name(&event));
             let written = write_all(&plan, &resolved);
             let code = exit_code(child, &interrupt)?;
             written?;
-            too_short(&resolved, &plan);
+            if !in_kernel {
+                too_short(&resolved, &plan);
+            }
             Ok(code)
         }
     }
@@ -339,13 +347,24 @@ struct Sampled {
     event: Event,
     child: Option<Child>,
     interrupt: Interrupt,
+    in_kernel: bool,
 }
 
 /// Records until the target ends, the time is over, or the user has seen enough.
 fn sample(plan: &Plan) -> anyhow::Result<Sampled> {
     match load_engine(plan)? {
-        Some(engine) => sample_in_kernel(plan, engine),
-        None => Ok(sample_by_perf(plan)?),
+        Some(engine) => {
+            if plan.verbose {
+                say!("stacks are taken by the in-kernel engine");
+            }
+            sample_in_kernel(plan, engine)
+        }
+        None => {
+            if plan.verbose {
+                say!("stacks are taken by perf_event_open");
+            }
+            Ok(sample_by_perf(plan)?)
+        }
     }
 }
 
@@ -360,11 +379,6 @@ fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
             )
         }
         Some(EngineChoice::Perf) => Ok(None),
-        Some(EngineChoice::Ebpf) if is_command => {
-            bail!(
-                "the in-kernel engine records running processes (-p) or the machine (-a), no command yet"
-            )
-        }
         Some(EngineChoice::Ebpf) => Ok(Some(load()?)),
         None if is_command => Ok(None),
         None => match load() {
@@ -387,6 +401,11 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
     {
         return Err(Error::NoSuchProcess { pid: *pid }.into());
     }
+    // The child is made before limits are raised, so that it has those of its user.
+    let command = match target {
+        Target::Command(argv) => Some(Waiting::fork(argv)?),
+        Target::Processes(_) | Target::System => None,
+    };
     // The programs choose among all that runs.
     let rate = |event| Rate::default_for(target, event);
     let event = plan.question.event_beside_probe()?;
@@ -411,9 +430,10 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
         inherit: plan.options.inherit,
         duration: plan.duration,
         interrupted: &interrupted,
+        verbose: plan.verbose,
     };
-    let summary = recording.record(engine, session, &mut resolver)?;
-    Ok(Sampled { resolver, summary, event, child: None, interrupt })
+    let Recorded { summary, child } = recording.record(engine, session, command, &mut resolver)?;
+    Ok(Sampled { resolver, summary, event, child, interrupt, in_kernel: true })
 }
 
 /// With the samples that the kernel copies out.
@@ -457,7 +477,7 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
         say!("{notice}");
     }
     let child = recording.take_child();
-    Ok(Sampled { resolver, summary: recording.finish(), event, child, interrupt })
+    Ok(Sampled { resolver, summary: recording.finish(), event, child, interrupt, in_kernel: false })
 }
 
 /// Says what was sampled, and everything that makes the result less than whole.

@@ -85,7 +85,7 @@ impl Child {
 
 /// A child that waits to become the program.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub struct Waiting {
     child: Child,
     program: String,
     /// A byte written here lets it go; closing this ends it.
@@ -96,7 +96,11 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Forks. The child does nothing until [`Waiting::run`].
-    pub(crate) fn fork(argv: &[std::ffi::OsString]) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    ///
+    /// If there is no command, or the kernel makes no process.
+    pub fn fork(argv: &[std::ffi::OsString]) -> Result<Self, Error> {
         let program = argv.first().ok_or(Error::NoCommand)?.to_string_lossy().into_owned();
         let arguments: Result<Vec<CString>, _> =
             argv.iter().map(|word| CString::new(word.as_bytes())).collect();
@@ -122,12 +126,17 @@ impl Waiting {
         }
     }
 
-    pub(crate) fn pid(&self) -> i32 {
+    /// Its process ID.
+    pub fn pid(&self) -> i32 {
         self.child.pid
     }
 
     /// Lets the child become the program. On failure the child has ended.
-    pub(crate) fn run(mut self) -> Result<Child, Error> {
+    ///
+    /// # Errors
+    ///
+    /// If there is no such program, or it may not be executed.
+    pub fn run(mut self) -> Result<Child, Error> {
         if let Some(mut go) = self.go.take() {
             // If the child is gone (someone killed it), reading finds no reason, and its status tells.
             let _ = go.write_all(&[1]);

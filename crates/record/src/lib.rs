@@ -55,7 +55,7 @@ mod session;
 mod sys;
 
 pub use batch::Batch;
-pub use command::Child;
+pub use command::{Child, Waiting};
 pub use error::{Error, Notice};
 pub use event::{Event, EventError, Unit};
 pub use options::{Options, Rate, StackMode, Target};

@@ -127,6 +127,14 @@ impl<F: Files> Resolver<F> {
         self.processes.runs(pid)
     }
 
+    /// Opens a file that will be mapped.
+    pub fn expect_file(&mut self, path: &str) {
+        let pid = i32::try_from(std::process::id()).unwrap_or(0);
+        let mapped = MappedFile { pid, range: 0..0, path, identity: &Identity::Unknown };
+        // If it cannot be opened, that will show when it is mapped.
+        let _ = self.modules.file_at(&mut self.files, &mapped);
+    }
+
     /// The module of code that a process made at run time.
     fn made_code(&mut self, pid: i32, address: u64) -> ModuleId {
         // A forked process runs code that its parent made.

@@ -1,0 +1,169 @@
+//! The files that a program maps when it starts: itself, its interpreter, and the libraries that these
+//! ask for, so that their unwind tables can be made before it runs.
+//!
+//! What is found is a guess and need not be all: a program may load what it likes.
+//!
+//! Sources: ld.so(8) for where libraries are looked for, execve(2) for scripts.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use object::elf;
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+use object::{LittleEndian, ReadCache, ReadRef};
+
+/// More than any program has.
+const MOST_FILES: usize = 512;
+
+/// The files of a program that is named as in a shell, the program first; none if there is no such
+/// program.
+pub fn files(program: &OsStr) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = find_program(program).into_iter().collect();
+    let mut at = 0;
+    while let Some(path) = found.get(at).filter(|_| at < MOST_FILES) {
+        let Ok(file) = File::open(path) else {
+            at += 1;
+            continue;
+        };
+        let more = match interpreter_of_script(&file) {
+            Some(interpreter) => find_program(&interpreter).into_iter().collect(),
+            None => {
+                let asks = asks_for(&ReadCache::new(file)).unwrap_or_default();
+                let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
+                let folders = folders(&asks, &folder);
+                let library = |name: &OsString| find_library(name, &folders);
+                asks.interpreter.into_iter().chain(asks.needed.iter().filter_map(library)).collect()
+            }
+        };
+        let more: Vec<PathBuf> = more;
+        for path in more.into_iter().filter_map(|path| path.canonicalize().ok()) {
+            if !found.contains(&path) {
+                found.push(path);
+            }
+        }
+        at += 1;
+    }
+    found
+}
+
+fn find_program(name: &OsStr) -> Option<PathBuf> {
+    let is_file = |path: &PathBuf| path.is_file();
+    let path = if name.as_bytes().contains(&b'/') {
+        Some(PathBuf::from(name)).filter(is_file)
+    } else {
+        let folders = std::env::var_os("PATH")?;
+        std::env::split_paths(&folders).map(|folder| folder.join(name)).find(is_file)
+    };
+    path?.canonicalize().ok()
+}
+
+/// A script begins with `#!/usr/bin/env python3`.
+fn interpreter_of_script(mut file: &File) -> Option<OsString> {
+    // The kernel reads no more of the line.
+    let mut start = [0; 256];
+    let len = file.read(&mut start).ok()?;
+    let line = start[..len].strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let interpreter = words.next()?;
+    let named = match interpreter.ends_with(b"/env") {
+        true => words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?,
+        false => interpreter,
+    };
+    Some(OsString::from_vec(named.to_vec()))
+}
+
+/// What a program or library asks the dynamic linker for.
+#[derive(Debug, Default)]
+struct Asks {
+    interpreter: Option<PathBuf>,
+    needed: Vec<OsString>,
+    /// Where to look first, with `:` between.
+    run_path: Option<OsString>,
+}
+
+fn asks_for<'a>(data: impl ReadRef<'a>) -> Option<Asks> {
+    let endian = LittleEndian;
+    let header = elf::FileHeader64::<LittleEndian>::parse(data).ok()?;
+    let mut asks = Asks::default();
+    for segment in header.program_headers(endian, data).ok()? {
+        if let Ok(Some(path)) = segment.interpreter(endian, data) {
+            asks.interpreter = Some(OsStr::from_bytes(path).into());
+        }
+    }
+    let sections = header.sections(endian, data).ok()?;
+    let Some((entries, strings)) = sections.dynamic(endian, data).ok()? else {
+        return Some(asks);
+    };
+    let strings = sections.strings(endian, data, strings).ok()?;
+    for entry in entries {
+        let text = || Some(OsStr::from_bytes(entry.string(endian, strings).ok()?).to_owned());
+        match entry.d_tag(endian) {
+            elf::DT_NEEDED => asks.needed.extend(text()),
+            elf::DT_RUNPATH | elf::DT_RPATH => asks.run_path = text(),
+            _ => {}
+        }
+    }
+    Some(asks)
+}
+
+/// Where the libraries of a file in `origin` are looked for.
+fn folders(asks: &Asks, origin: &Path) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for folder in asks.run_path.iter().flat_map(std::env::split_paths) {
+        let rest = ["$ORIGIN", "${ORIGIN}"].iter().find_map(|mark| folder.strip_prefix(mark).ok());
+        folders.push(rest.map_or_else(|| folder.clone(), |rest| origin.join(rest)));
+    }
+    folders.extend(std::env::var_os("LD_LIBRARY_PATH").iter().flat_map(std::env::split_paths));
+    let more = std::fs::read_dir("/etc/ld.so.conf.d").into_iter().flatten().flatten();
+    let configured = more.map(|entry| entry.path()).chain([PathBuf::from("/etc/ld.so.conf")]);
+    for file in configured {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        folders.extend(text.lines().filter(|line| line.starts_with('/')).map(PathBuf::from));
+    }
+    folders.extend(["/lib64", "/usr/lib64", "/lib", "/usr/lib"].map(PathBuf::from));
+    folders
+}
+
+fn find_library(name: &OsString, folders: &[PathBuf]) -> Option<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return Some(name.into());
+    }
+    folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(program: &str) -> Vec<String> {
+        let name = |path: PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
+        files(OsStr::new(program)).into_iter().filter_map(name).collect()
+    }
+
+    #[test]
+    fn a_program_brings_its_linker_and_libraries() {
+        let own = std::env::current_exe().expect("this test");
+        let names = names(own.to_str().expect("a plain path"));
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("own mappings");
+        let mapped = maps.lines().filter(|line| line.contains(" r-xp "));
+        for path in mapped.filter_map(|line| Some(&line[line.find('/')?..])) {
+            let name = path.rsplit('/').next().expect("a name");
+            assert!(names.iter().any(|found| found == name), "{name} is not in {names:?}");
+        }
+    }
+
+    #[test]
+    fn a_script_brings_its_interpreter() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for line in ["#!/bin/sh -e\n", "#! /usr/bin/env sh\n", "#!/usr/bin/env -S A=1 sh"] {
+            let path = folder.path().join("script");
+            std::fs::write(&path, line).expect("a file");
+            let names = names(path.to_str().expect("a plain path"));
+            assert!(names.len() > 2 && names[0] == "script", "{line}: {names:?}");
+        }
+        assert!(names("no-such-program").is_empty());
+    }
+}
