@@ -29,6 +29,7 @@ struct Aligned<T: ?Sized>(T);
 static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile.bpf.o"));
 
 const ON_FORK: &str = "on_fork";
+const ON_EXEC: &str = "on_exec";
 const LOOK_UP: &str = "look_up";
 const ON_TASK: &str = "on_task";
 /// Maps that take much memory, and are of use only where what is held is counted.
@@ -188,7 +189,7 @@ impl Engine {
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let needed = match &*name {
-                ON_FORK | LOOK_UP => true,
+                ON_FORK | ON_EXEC | LOOK_UP => true,
                 ON_TASK => lists_waiting(options),
                 name => programs.contains(&name),
             };
@@ -248,13 +249,14 @@ impl Engine {
         self.targets.update(&pid.to_ne_bytes(), &one, MapFlags::ANY).map_err(Error::map("targets"))
     }
 
-    /// Begins to follow forks, and the scheduler where waits are counted.
+    /// Begins to follow forks and executions, and the scheduler where waits are counted.
     ///
     /// # Errors
     ///
     /// If the programs cannot be attached.
     pub fn follow(&mut self) -> Result<(), Error> {
         self.attach(ON_FORK)?;
+        self.attach(ON_EXEC)?;
         for name in self.waits.programs() {
             self.attach(name)?;
         }

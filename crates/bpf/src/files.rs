@@ -41,7 +41,7 @@ pub struct Question {
     pub key: FileKey,
     /// A process that has it mapped.
     pub pid: i32,
-    /// The addresses of that mapping.
+    /// The addresses of that mapping; none where the process is just starting as this program.
     pub range: Range<u64>,
     /// The number that stands for it until it is known.
     number: u32,
@@ -73,6 +73,7 @@ pub type Aliases = Rc<RefCell<HashMap<u32, u32>>>;
 pub struct Files {
     map: MapHandle,
     aliases: Aliases,
+    known: HashMap<FileKey, u32>,
     /// Of files that are not known yet: the numbers that the programs gave them.
     open: HashMap<FileKey, Vec<u32>>,
     /// Files for which there was no room.
@@ -81,7 +82,7 @@ pub struct Files {
 
 impl Files {
     pub fn new(map: MapHandle, aliases: Aliases) -> Self {
-        Self { map, aliases, open: HashMap::new(), omitted: 0 }
+        Self { map, aliases, known: HashMap::new(), open: HashMap::new(), omitted: 0 }
     }
 
     /// The programs find the file from now on.
@@ -102,6 +103,7 @@ impl Files {
         let written =
             self.map.update(bytemuck::bytes_of(&key), bytemuck::bytes_of(&file), MapFlags::ANY);
         self.omitted += u64::from(written.is_err());
+        self.known.insert(key, module);
         // What was asked for meant this file.
         for number in self.open.remove(&key).unwrap_or_default() {
             self.aliases.borrow_mut().insert(number, module);
@@ -111,11 +113,15 @@ impl Files {
     /// A question's file was looked at; `None` if it could not be: then it is asked for once more when it
     /// is met in another process.
     pub fn answer(&mut self, question: &Question, answer: Option<(What, Option<&UnwindInfo>)>) {
+        if let Some(&module) = self.known.get(&question.key) {
+            self.aliases.borrow_mut().insert(question.number, module);
+            return;
+        }
         self.open.entry(question.key).or_default().push(question.number);
         match answer {
             Some((what, info)) => self.add(question.key, what, info),
             None => {
-                // It may be known under this key since.
+                // It is no error if it is gone.
                 let _ = self.map.delete(bytemuck::bytes_of(&question.key));
             }
         }

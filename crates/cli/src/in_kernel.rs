@@ -105,12 +105,13 @@ impl InKernel<'_> {
         mut command: Option<Waiting>,
         resolver: &mut Resolver<LiveFiles>,
     ) -> Result<Recorded, Error> {
+        resolver.expect_file("[vdso]");
         if let Target::Command(argv) = self.target {
             for path in argv.first().into_iter().flat_map(|program| needed::files(program)) {
                 resolver.expect_file(&path.to_string_lossy());
             }
-            tell_files(&mut engine, resolver);
         }
+        tell_files(&mut engine, resolver);
         engine.trigger(session.events())?;
         engine.follow()?;
         prefer_this_thread();
@@ -272,7 +273,10 @@ fn add(resolver: &mut Resolver<LiveFiles>, counted: &Counted<'_>) {
 /// Looks at a file that the programs have met.
 fn answer(question: &FileQuestion, engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
     let FileQuestion { pid, range, .. } = question;
-    let link = format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end);
+    let link = match range.is_empty() {
+        true => format!("/proc/{pid}/exe"),
+        false => format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end),
+    };
     let looked = match std::fs::read_link(link) {
         Ok(path) => resolver.look_at(*pid, range.clone(), &path.to_string_lossy()),
         Err(_) => Looked::Gone,

@@ -118,7 +118,9 @@ fn folders(asks: &Asks, origin: &Path) -> Vec<PathBuf> {
     }
     folders.extend(std::env::var_os("LD_LIBRARY_PATH").iter().flat_map(std::env::split_paths));
     let more = std::fs::read_dir("/etc/ld.so.conf.d").into_iter().flatten().flatten();
-    let configured = more.map(|entry| entry.path()).chain([PathBuf::from("/etc/ld.so.conf")]);
+    let mut configured: Vec<_> = more.map(|entry| entry.path()).collect();
+    configured.sort_unstable();
+    configured.push("/etc/ld.so.conf".into());
     for file in configured {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         folders.extend(text.lines().filter(|line| line.starts_with('/')).map(PathBuf::from));
@@ -131,7 +133,14 @@ fn find_library(name: &OsString, folders: &[PathBuf]) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(name.into());
     }
-    folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+    folders.iter().map(|folder| folder.join(name)).find(|path| is_for_64_bit(path))
+}
+
+/// Folders of libraries for 32-bit programs are in the same list.
+fn is_for_64_bit(path: &Path) -> bool {
+    let mut start = [0; 5];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == *b"\x7fELF\x02"
 }
 
 #[cfg(test)]

@@ -114,7 +114,9 @@ struct task_struct {
 	char comm[16];
 };
 
-struct linux_binprm;
+struct linux_binprm {
+	struct file *file;
+};
 
 struct request {
 	unsigned int __data_len;

@@ -79,6 +79,16 @@ static __always_inline void read_change(struct file_key *key, struct inode *inod
 	}
 }
 
+static __always_inline void read_key(struct file_key *key, struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	key->inode = BPF_CORE_READ(inode, i_ino);
+	key->size = BPF_CORE_READ(inode, i_size);
+	key->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	read_change(key, inode);
+}
+
 // A file that was not seen before gets a number, under which its frames are told, and Pyrograph is woken
 // to look at it.
 static __always_inline void ask(struct question *question)
@@ -110,7 +120,6 @@ __noinline int read_mapping(struct scratch *s, u64 address)
 	struct question *question;
 	struct mapped_file *known;
 	struct mapping *m;
-	struct inode *inode;
 	struct file *file;
 	u64 offset;
 
@@ -134,11 +143,7 @@ __noinline int read_mapping(struct scratch *s, u64 address)
 	offset = BPF_CORE_READ(vma, vm_pgoff) << 12;
 	__builtin_memset(&question->key, 0, sizeof(question->key));
 	if (file) {
-		inode = BPF_CORE_READ(file, f_inode);
-		question->key.inode = BPF_CORE_READ(inode, i_ino);
-		question->key.size = BPF_CORE_READ(inode, i_size);
-		question->key.device = BPF_CORE_READ(inode, i_sb, s_dev);
-		read_change(&question->key, inode);
+		read_key(&question->key, file);
 	} else if (m->start == (u64)BPF_CORE_READ(mm, context.vdso)) {
 		offset = 0;
 	} else {

@@ -62,6 +62,20 @@ int BPF_PROG(on_fork, struct task_struct *child, u64 clone_flags)
 	return 0;
 }
 
+// A program that nobody has seen before is told of before it runs.
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)
+{
+	struct question question = { .tgid = task->tgid };
+
+	if (config.filter && !bpf_map_lookup_elem(&targets, &question.tgid))
+		return 0;
+	read_key(&question.key, binary->file);
+	if (!bpf_map_lookup_elem(&files, &question.key))
+		ask(&question);
+	return 0;
+}
+
 // What a thread that does not run waits for. `in_call`: the number of the system call that it is in.
 static __always_inline u32 sort_of_wait(struct task_struct *task, u32 task_state, s64 in_call)
 {

@@ -72,7 +72,8 @@ struct mapped_file {
 	struct segment segments[SEGMENTS];
 };
 
-// A file that Pyrograph has not seen yet, and where it is mapped.
+// A file that Pyrograph has not seen yet, and where it is mapped; 0 and 0 for a program that is just
+// starting.
 struct question {
 	struct file_key key;
 	u64 start;

@@ -95,10 +95,12 @@ static __always_inline struct rule *find_rule(struct scratch *s, u64 address, u6
 		return NULL;
 	if (module->state == TABLE_OMITTED)
 		*end = END_OMITTED;
-	if (module->state == TABLE_NONE || distance >> 16 >= module->pages)
+	if (module->state == TABLE_NONE)
 		goto none;
 	if (module->state != TABLE_READY)
 		return NULL;
+	if (distance >> 16 >= module->pages)
+		goto none;
 
 	place = module->index + 2 * (u32)(distance >> 16);
 	block = block_of(place);
