@@ -166,6 +166,71 @@ fn each_event_is_counted_where_it_happens() {
     assert_eq!(value_of(&folded, "touch"), 2.0, "{:?}", folded.leaves());
 }
 
+/// Records a program from its start to its end, with a byte on its standard input; what it wrote, too.
+fn record_command(program: &Path, flags: &[&str]) -> (Folded, String) {
+    let out = program.with_extension("folded");
+    let mut recording = Running(
+        pyrograph()
+            .args(["record", "-o"])
+            .arg(&out)
+            .args(flags)
+            .arg("--")
+            .arg(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("pyrograph runs"),
+    );
+    recording.0.stdin.take().expect("a pipe").write_all(b"x").expect("it waits for this");
+    let mut text = String::new();
+    recording.0.stdout.take().expect("a pipe").read_to_string(&mut text).expect("what it wrote");
+    assert!(recording.0.wait().expect("it ends with its target").success());
+    (Folded::read(&out), text)
+}
+
+#[test]
+fn commands_are_recorded_from_their_first_instruction() {
+    if !is_root("commands_are_recorded_from_their_first_instruction") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "asks.c", folder.path());
+    let probe = format!("uprobe:{}:ask", program.display());
+    let (folded, _) = record_command(&program, &["-e", &probe]);
+    assert_eq!((folded.total(), value_of(&folded, "ask")), (1000.0, 1000.0));
+    // Its tables were made before it ran.
+    assert_eq!(value_of(&folded, "_start"), 1000.0, "{:?}", folded.stacks);
+    let (folded, _) = record_command(&program, &["--alloc"]);
+    assert_eq!(value_of(&folded, "ask"), 1_000_000.0, "{:?}", folded.stacks);
+    let (folded, _) = record_command(&program, &["--page-faults", "--engine", "ebpf"]);
+    assert_eq!(value_of(&folded, "touch"), 500.0, "{:?}", folded.leaves());
+
+    let program = compile(C, "waits.c", folder.path());
+    let (folded, text) = record_command(&program, &["--off-cpu"]);
+    agrees_with_what_it_measured(&folded, &text);
+}
+
+#[test]
+fn children_are_recorded_and_exit_codes_handed_on() {
+    if !is_root("children_are_recorded_and_exit_codes_handed_on") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "asks.c", folder.path());
+    let out = folder.path().join("out.folded");
+    let script = format!("(echo x | {0}) && echo x | {0}; exit 7", program.display());
+    let status = pyrograph()
+        .args(["record", "-e", &format!("uprobe:{}:ask", program.display()), "-o"])
+        .arg(&out)
+        .args(["--", "sh", "-c", &script])
+        .status()
+        .expect("pyrograph runs");
+    assert_eq!(status.code(), Some(7));
+    // Before its table is made, stacks of a new program may end early, and yet have their names.
+    let folded = Folded::read(&out);
+    assert_eq!(value_of(&folded, "ask"), 2000.0, "{:?}", folded.stacks);
+}
+
 #[test]
 fn a_function_that_is_not_there_is_an_error() {
     if !is_root("a_function_that_is_not_there_is_an_error") {
@@ -185,6 +250,19 @@ fn a_function_that_is_not_there_is_an_error() {
     assert!(!out.exists());
 }
 
+/// `waits.c` tells how long each of its functions took.
+fn agrees_with_what_it_measured(folded: &Folded, text: &str) {
+    assert!(text.lines().count() > 2, "{text}");
+    for line in text.lines() {
+        let (function, measured) = line.split_once(' ').expect("a name and a number");
+        let measured: f64 = measured.parse().expect("nanoseconds");
+        let share = value_of(folded, function) / measured;
+        // Between the clocks that the program reads and those of the recording lie some microseconds
+        // for each of its 30 waits of tens of milliseconds.
+        assert!((0.98..=1.02).contains(&share), "{function}: {share} of {measured} ns");
+    }
+}
+
 #[test]
 fn waits_are_accounted_to_what_waits() {
     if !is_root("waits_are_accounted_to_what_waits") {
@@ -194,14 +272,7 @@ fn waits_are_accounted_to_what_waits() {
     let program = compile(C, "waits.c", folder.path());
     let (folded, text) = record_to_the_end(&program, &["--off-cpu"]);
     let recorded = |function| value_of(&folded, function);
-    for line in text.lines() {
-        let (function, measured) = line.split_once(' ').expect("a name and a number");
-        let measured: f64 = measured.parse().expect("nanoseconds");
-        let share = recorded(function) / measured;
-        // Between the clocks that the program reads and those of the recording lie some microseconds
-        // for each of its 30 waits of tens of milliseconds.
-        assert!((0.98..=1.02).contains(&share), "{function}: {share} of {measured} ns");
-    }
+    agrees_with_what_it_measured(&folded, &text);
     let total_of_main: f64 =
         text.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum();
     assert!(recorded("forever") >= total_of_main, "it waited before the recording, and all along");
