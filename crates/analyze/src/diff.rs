@@ -101,17 +101,25 @@ pub enum DiffError {
     /// There is no run on one side.
     #[error("there is nothing to compare with")]
     NoRuns,
-    /// They count different things.
+    /// They count different things, such as bytes and time.
     #[error("one counts {0}, another {1}: only what counts the same can be compared")]
     DifferentValues(String, String),
+    /// Only their shares can be compared: one counts samples, another time.
+    #[error("one counts {0}, another {1}: of these only shares can be compared")]
+    OnlyShares(String, String),
+    /// Runs of one side count different things.
+    #[error("of the runs on one side one counts {0}, another {1}: they do not add up")]
+    DifferentRuns(String, String),
     /// All values are 0.
     #[error("there is nothing to compare: the {0} of both sides add up to 0")]
     Empty(String),
 }
 
 /// One side of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Side {
+    /// What it counts; the other side may count something else, as [`Side::unlike`] says.
+    pub value_type: ValueType,
     /// How many runs.
     pub runs: usize,
     /// What they counted, together, before any filter.
@@ -122,13 +130,22 @@ pub struct Side {
     pub basis: SampleBasis,
 }
 
+impl Side {
+    /// What there is to say where the sides count different things.
+    pub fn unlike(&self, after: &Self) -> Option<String> {
+        let (old, new) = (&self.value_type, &after.value_type);
+        let words = union::words;
+        (!union::is_same(old, new)).then(|| {
+            format!("before counts {}, after {}: shares are compared", words(old), words(new))
+        })
+    }
+}
+
 /// A comparison.
 #[derive(Clone, Debug)]
 pub struct Diff {
     /// How it was made.
     pub options: DiffOptions,
-    /// What was compared.
-    pub value_type: ValueType,
     /// The side before.
     pub before: Side,
     /// The side after.
@@ -163,34 +180,36 @@ pub fn diff(
         return Err(DiffError::NoRuns);
     }
     let runs = [before, after].concat();
-    let value_type = union::common_value_type(&runs)?;
-    let types = vec![value_type.clone(); runs.len()];
+    let [old, new] = union::value_types(before, after, options.scale)?;
+    let types = runs.iter().enumerate().map(|(run, _)| if run < before.len() { &old } else { &new });
+    let types = types.cloned().collect();
     let profile = union::unite(&runs, types, |run| run, options.strip_addresses);
     let labels = LabelOptions { process: ProcessLabel::None, ..LabelOptions::default() };
     let tree = Tree::new(&profile, &labels);
 
     let scaled = |run: &Run<'_>| {
         let (value, basis) = sample_value(run.profile, run.column, options.sample);
-        let decimals = value_type.decimals - run.value_type().decimals;
+        let decimals = new.decimals - run.value_type().decimals;
         (value * 10f64.powi(decimals.into()), basis)
     };
     let samples: Vec<(f64, SampleBasis)> = runs.iter().map(scaled).collect();
     if (0..runs.len()).all(|run| tree.total(run) == 0) {
-        return Err(DiffError::Empty(value_type.name));
+        return Err(DiffError::Empty(new.name));
     }
     // What filters left is still a share of the whole.
     let whole = |run: &Run<'_>| {
-        let decimals = value_type.decimals - run.value_type().decimals;
+        let decimals = new.decimals - run.value_type().decimals;
         run.profile.whole(run.column).saturating_mul(10u64.saturating_pow(decimals.into()))
     };
     let totals: Vec<u64> = runs.iter().map(whole).collect();
-    let side = |range: std::ops::Range<usize>| Side {
+    let side = |value_type: ValueType, range: std::ops::Range<usize>| Side {
+        value_type,
         runs: range.len(),
         total: totals[range.clone()].iter().fold(0, |sum, &total| sum.saturating_add(total)),
         samples: range.clone().map(|run| totals[run] as f64 / samples[run].0).sum(),
         basis: samples[range].iter().map(|&(_, basis)| basis).max().unwrap_or(SampleBasis::Given),
     };
-    let sides = (side(0..before.len()), side(before.len()..runs.len()));
+    let sides = (side(old, 0..before.len()), side(new, before.len()..runs.len()));
     let sampled: Vec<(u64, f64)> =
         totals.iter().zip(&samples).map(|(&total, &(sample, _))| (total, sample)).collect();
     let sampling = Sampling::new(&sampled, before.len(), options.scale);
@@ -202,7 +221,6 @@ pub fn diff(
     let frames = judge.family;
     Ok(Diff {
         options: *options,
-        value_type,
         before: sides.0,
         after: sides.1,
         profile,
@@ -270,7 +288,8 @@ fn rows(tree: &Tree, measure: Measure) -> Rows {
 ///
 /// # Errors
 ///
-/// As [`diff`]; nothing but that the sides count the same is needed.
+/// As [`diff`]; nothing is needed but that the sides count the same, or with `normalize` what can be
+/// compared as shares.
 pub fn two_columns(
     before: &[Run<'_>],
     after: &[Run<'_>],
@@ -278,7 +297,9 @@ pub fn two_columns(
     strip_addresses: bool,
 ) -> Result<Profile, DiffError> {
     let runs = [before, after].concat();
-    let of = union::common_value_type(&runs)?;
+    let scale = if normalize { Scale::Shares } else { Scale::Values };
+    // What is brought to the total after is in its unit.
+    let [_, of] = union::value_types(before, after, scale)?;
     let named = |name: &str| ValueType { name: name.to_owned(), ..of.clone() };
     let types = vec![named("before"), named("after")];
     let column = |run| usize::from(run >= before.len());

@@ -256,7 +256,8 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     let sides = Sides::read(args)?;
     let (before, after) = sides.runs();
     for (path, _) in outputs.iter().filter(|(_, form)| is_folded(form)) {
-        let profile = two_columns(&before, &after, args.normalize, args.strip_hex)?;
+        let profile = two_columns(&before, &after, args.normalize, args.strip_hex)
+            .map_err(|error| way_out(error, "--normalize"))?;
         let tree = Tree::new(&profile, &LabelOptions::default());
         write_output(path.as_deref(), |out| write_folded(&tree, out))?;
     }
@@ -269,6 +270,9 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     };
     for (name, side) in [("before", &diff.before), ("after", &diff.after)] {
         say_samples(name, side);
+    }
+    if let Some(unlike) = diff.before.unlike(&diff.after) {
+        say!("{unlike}");
     }
     let names = sides.names();
     let table = Table::new(&diff, &names, args.fail_over, args.limit);
@@ -463,7 +467,17 @@ fn refuse(
             }
         }
     }
-    anyhow::Error::new(error).context("failed to compare")
+    way_out(error, "no --absolute")
+}
+
+/// The error, and what could be done about it. `shares` is how shares are compared.
+fn way_out(error: DiffError, shares: &str) -> anyhow::Error {
+    let way = match error {
+        DiffError::OnlyShares(..) => format!("; with {shares} they are"),
+        DiffError::DifferentValues(..) => "; --value or --event-filter chooses what of them".into(),
+        _ => String::new(),
+    };
+    anyhow::anyhow!("failed to compare: {error}{way}")
 }
 
 /// `2%`, `2`, `0.5 %`: as a share.

@@ -169,23 +169,64 @@ fn several_runs_a_side_are_compared_by_how_much_they_differ() {
     assert!(!several.out.contains("  part\n"), "{}", several.out);
 }
 
+/// Two samples of a clock of 10 ms.
+const CLOCK: &str = "\
+app 1 1.00: 10000000 cpu-clock: \n\t    401000 main+0x1 (/bin/app)\n
+app 1 1.01: 10000000 cpu-clock: \n\t    401000 main+0x1 (/bin/app)\n
+";
+
+#[test]
+fn shares_of_folded_text_are_compared_with_those_of_times() {
+    let folder = folder(&[("clock", CLOCK), ("its-own.folded", "app;main 20000000\n")]);
+    let done = diff(folder.path(), &["clock", "its-own.folded"]);
+    let unlike = "before counts cpu-clock (ns), after samples: shares are compared";
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.err.contains(unlike), "{}", done.err);
+    assert!(done.out.contains(unlike), "{}", done.out);
+    assert!(done.out.contains("nothing changed beyond noise"), "{}", done.out);
+    let picture = diff(folder.path(), &["--svg", "clock", "its-own.folded"]).out;
+    assert!(picture.contains(&format!("widths: after; {unlike}; ")), "{picture}");
+    // Each side in its own unit, and no difference of the two.
+    assert!(
+        picture.contains(
+            "<title>main\nafter 20,000,000 samples, 100.00%\nbefore 20.0 ms, 100.00%\n+0.00 points"
+        ),
+        "{picture}"
+    );
+    let json = diff(folder.path(), &["--json", "clock", "its-own.folded"]).out;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["before"]["value"]["unit"], "ns");
+    assert_eq!(json["after"]["value"]["unit"], "count");
+    let two = diff(folder.path(), &["--folded", "-n", "clock", "its-own.folded"]);
+    assert_eq!((two.code, two.out.as_str()), (Some(0), "app;main 20000000 20000000\n"));
+}
+
 #[test]
 fn what_cannot_be_compared_is_said() {
     let folder = folder(&[
         ("a", "main 1\n"),
         ("two", "main 1 2\n"),
         ("none", "# nothing\nmain 0\n"),
-        (
-            "cycles",
-            "app 1 1.0:  250000 cycles:\n\t    401000 main+0x1 (/bin/app)\n\n\
-             app 1 1.1:  250000 cycles:\n\t    401000 main+0x1 (/bin/app)\n\n",
-        ),
+        ("clock", CLOCK),
+        ("bytes.json", r#"{"$schema":"https://www.speedscope.app/file-format-schema.json",
+            "shared":{"frames":[{"name":"main"}]},"profiles":[{"type":"sampled","name":"heap",
+            "unit":"bytes","startValue":0,"endValue":64,"samples":[[0]],"weights":[64]}]}"#),
     ]);
     let run = |arguments: &[&str]| diff(folder.path(), arguments);
     for (arguments, expect) in [
         (&["a"][..], "a has one count a stack: name a profile to compare it with"),
         (&["a", "two"], "two has two counts a stack: it is a comparison already"),
-        (&["a", "cycles"], "one counts samples (count), another cycles (count)"),
+        (
+            &["--absolute", "a", "clock"],
+            "one counts samples, another cpu-clock (ns): of these only shares can be compared; \
+             with no --absolute they are",
+        ),
+        (&["--folded", "clock", "a"], "with --normalize they are"),
+        (&["clock", "bytes.json"], "only what counts the same can be compared; --value or"),
+        (
+            &["--before", "a", "clock", "--after", "a"],
+            "of the runs on one side one counts samples, another cpu-clock (ns)",
+        ),
         (&["none", "none"], "the samples of both sides add up to 0"),
         (&["-n", "a", "a"], "--normalize is for folded output"),
         (&["a", "a", "-o", "x.doc"], "unknown format"),

@@ -1,6 +1,6 @@
 //! The layout of a comparison: where each frame stands before, and where after.
 
-use pyrograph_profile::{FrameKind, NodeId, StringId, Strings, ValueType};
+use pyrograph_profile::{FrameKind, NodeId, StringId, Strings};
 
 use super::{Diff, DiffOptions, Estimate, Family, Scale, Side, Verdict};
 use crate::flame::{Families, Order};
@@ -10,8 +10,6 @@ use crate::flame::{Families, Order};
 pub struct DiffGraph {
     /// The texts that frames refer to.
     pub names: Strings,
-    /// What the widths count.
-    pub value_type: ValueType,
     /// How it was compared.
     pub options: DiffOptions,
     /// The side before.
@@ -88,10 +86,9 @@ impl Diff {
 
         let mut graph = DiffGraph {
             names: Strings::default(),
-            value_type: self.value_type.clone(),
             options: self.options,
-            before: self.before,
-            after: self.after,
+            before: self.before.clone(),
+            after: self.after.clone(),
             family: self.frames,
             frames: Vec::with_capacity(kept.len()),
             widths: (widths[0], widths[1]),

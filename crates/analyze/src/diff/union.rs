@@ -4,7 +4,7 @@ use pyrograph_profile::{
     Frame, FrameId, NodeId, Profile, Sample, StackId, StringId, Tree, ValueType,
 };
 
-use super::{DiffError, Run};
+use super::{DiffError, Run, Scale};
 
 /// Brings runs into one profile whose frames are the labels of their trees. Run `i` goes into the
 /// column that `column_of` names, of `value_types`.
@@ -64,18 +64,51 @@ fn label(union: &mut Profile, run: &Run<'_>, node: NodeId, name: StringId) -> Fr
     union.frames.intern(Frame { module, ..Frame::named(name, kind) })
 }
 
-/// The value type that all runs have, with the finest decimals among them.
-pub(super) fn common_value_type(runs: &[Run<'_>]) -> Result<ValueType, DiffError> {
-    let mut common = runs.first().ok_or(DiffError::NoRuns)?.value_type().clone();
-    for run in runs {
-        let of = run.value_type();
-        if (&of.name, &of.unit) != (&common.name, &common.unit) {
-            let words = |of: &ValueType| format!("{} ({})", of.name, of.unit);
-            return Err(DiffError::DifferentValues(words(&common), words(of)));
+/// The value types before and after, with the finest decimals among all runs.
+pub(super) fn value_types(
+    before: &[Run<'_>],
+    after: &[Run<'_>],
+    scale: Scale,
+) -> Result<[ValueType; 2], DiffError> {
+    let of_side = |side: &[Run<'_>]| {
+        let first = side.first().ok_or(DiffError::NoRuns)?.value_type();
+        match side.iter().map(Run::value_type).find(|of| !is_same(of, first)) {
+            Some(other) => Err(DiffError::DifferentRuns(words(first), words(other))),
+            None => Ok(first.clone()),
         }
-        common.decimals = common.decimals.max(of.decimals);
+    };
+    let [mut old, mut new] = [of_side(before)?, of_side(after)?];
+    if !is_same(&old, &new) {
+        if !shares_fit(&old.unit, &new.unit) {
+            return Err(DiffError::DifferentValues(words(&old), words(&new)));
+        }
+        if scale == Scale::Values {
+            return Err(DiffError::OnlyShares(words(&old), words(&new)));
+        }
     }
-    Ok(common)
+    let decimals = before.iter().chain(after).map(|run| run.value_type().decimals).max();
+    old.decimals = decimals.unwrap_or_default();
+    new.decimals = old.decimals;
+    Ok([old, new])
+}
+
+pub(super) fn is_same(a: &ValueType, b: &ValueType) -> bool {
+    (&a.name, &a.unit) == (&b.name, &b.unit)
+}
+
+/// Whether shares of the one say the same as shares of the other. Folded text tells no unit: it is
+/// read as a count, whatever it was written from.
+fn shares_fit(a: &str, b: &str) -> bool {
+    let is_time = |unit| matches!(unit, "ns" | "us" | "µs" | "ms" | "s");
+    a == b || [a, b].contains(&"count") || (is_time(a) && is_time(b))
+}
+
+/// `samples`, `cpu-clock (ns)`.
+pub(super) fn words(of: &ValueType) -> String {
+    match of.unit.as_str() {
+        "count" => of.name.clone(),
+        unit => format!("{} ({unit})", of.name),
+    }
 }
 
 /// The names of a tree, in the union's table.

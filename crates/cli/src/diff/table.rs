@@ -96,13 +96,13 @@ impl<'a> Table<'a> {
             json!({
                 "name": name, "runs": side.runs, "samples": side.samples,
                 "total": units(diff, side.total as f64),
+                "value": { "name": side.value_type.name, "unit": side.value_type.unit },
             })
         };
         let family = &diff.functions_family;
         let value = json!({
             "before": side(&diff.before, &self.names.0),
             "after": side(&diff.after, &self.names.1),
-            "value": { "name": diff.value_type.name, "unit": diff.value_type.unit },
             "compared": {
                 "change": match diff.options.measure {
                     Measure::Total => "total",
@@ -169,11 +169,13 @@ impl<'a> Table<'a> {
                 100.0 * limit
             ),
         };
-        vec![
+        let mut head = vec![
             format!("before: {}, {}", self.names.0, side(&diff.before)),
             format!("after: {}, {}", self.names.1, side(&diff.after)),
-            format!("{result} (by {of}; {what}; {confidence} %)"),
-        ]
+        ];
+        head.extend(diff.before.unlike(&diff.after));
+        head.push(format!("{result} (by {of}; {what}; {confidence} %)"));
+        head
     }
 
     /// The heads of the columns, and the rows below them.
@@ -246,16 +248,16 @@ fn name(row: &FunctionChange) -> &str {
 
 /// In units, not in the fixed-point numbers that columns hold.
 fn units(diff: &Diff, value: f64) -> f64 {
-    value / 10f64.powi(diff.value_type.decimals.into())
+    value / 10f64.powi(diff.after.value_type.decimals.into())
 }
 
 /// `1,234`, `12.3 ms`.
 fn value(diff: &Diff, value: f64) -> String {
     let units = units(diff, value);
-    match diff.value_type.unit.as_str() {
+    match diff.after.value_type.unit.as_str() {
         "ns" if units >= 1e9 => format!("{:.2} s", units / 1e9),
         "ns" => format!("{:.1} ms", units / 1e6),
-        _ if diff.value_type.decimals > 0 => format!("{units:.2}"),
+        _ if diff.after.value_type.decimals > 0 => format!("{units:.2}"),
         _ => grouped(units.round() as u64),
     }
 }

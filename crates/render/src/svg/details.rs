@@ -16,7 +16,10 @@ use crate::units::{Values, write_percent};
 /// ```
 pub(super) struct Details<'a> {
     graph: &'a DiffGraph,
-    values: Values,
+    /// Before, and after.
+    values: [Values; 2],
+    /// Whether both sides count the same, so that there is a difference of values.
+    alike: bool,
     /// ` a run`, where there are several.
     each: &'static str,
 }
@@ -27,13 +30,15 @@ impl<'a> Details<'a> {
         let several = graph.before.runs > 1 || graph.after.runs > 1;
         Self {
             graph,
-            values: Values::new(&graph.value_type, count_name, options.factor),
+            values: [&graph.before, &graph.after]
+                .map(|side| Values::new(&side.value_type, count_name, options.factor)),
+            alike: graph.before.unlike(&graph.after).is_none(),
             each: if several { " a run" } else { "" },
         }
     }
 
     pub(super) fn write(&self, out: &mut String, frame: &DiffFrame) {
-        let (before, after) = (&self.graph.before, &self.graph.after);
+        let (before, after) = (0, 1);
         out.push_str("\nafter ");
         self.value(out, frame.after.value, after);
         out.push_str("\nbefore ");
@@ -63,14 +68,17 @@ impl<'a> Details<'a> {
         let runs = (graph.before.runs.max(1) as f64, graph.after.runs.max(1) as f64);
         let (before, after) = frame.compared;
         out.push('\n');
-        self.signed(out, after as f64 / runs.1 - before as f64 / runs.0);
-        out.push_str(self.each);
+        if self.alike {
+            self.signed(out, after as f64 / runs.1 - before as f64 / runs.0);
+            out.push_str(self.each);
+            out.push_str(", ");
+        }
         let share = |value: u64, side: &Side| match side.total {
             0 => 0.0,
             total => value as f64 / total as f64,
         };
         let points = share(after, &graph.after) - share(before, &graph.before);
-        out.push_str(&format!(", {} points", signed(100.0 * points)));
+        out.push_str(&format!("{} points", signed(100.0 * points)));
         let estimate = &frame.estimate;
         if !(estimate.low.is_finite() && estimate.high.is_finite()) {
             return;
@@ -93,15 +101,18 @@ impl<'a> Details<'a> {
             out.push_str(&format!("{} confidence", percent(graph.options.confidence)));
         } else if by_values(graph) {
             out.push_str("full colour ±");
-            self.values.write(out, graph.largest.round() as u64);
+            self.values[1].write(out, graph.largest.round() as u64);
         } else {
             out.push_str(&format!("full colour ±{:.2} points", 100.0 * graph.largest));
         }
     }
 
-    fn value(&self, out: &mut String, sum: u64, side: &Side) {
+    /// A sum of the runs of a side, 0 for before.
+    fn value(&self, out: &mut String, sum: u64, side: usize) {
+        let values = &self.values[side];
+        let side = [&self.graph.before, &self.graph.after][side];
         let runs = side.runs.max(1) as u64;
-        self.values.write(out, (sum + runs / 2) / runs);
+        values.write(out, (sum + runs / 2) / runs);
         out.push_str(self.each);
         out.push_str(", ");
         write_percent(out, sum, side.total.max(1));
@@ -109,7 +120,7 @@ impl<'a> Details<'a> {
 
     fn signed(&self, out: &mut String, value: f64) {
         out.push(if value < 0.0 { '-' } else { '+' });
-        self.values.write(out, value.abs().round() as u64);
+        self.values[1].write(out, value.abs().round() as u64);
     }
 }
 

@@ -173,6 +173,10 @@ impl<'a> Picture<'a> {
             Measure::OwnSelf => " by self",
         };
         let mut text = format!("widths: {}; ", self.style.view.name());
+        if let Some(unlike) = graph.before.unlike(&graph.after) {
+            escape(&mut text, &unlike);
+            text.push_str("; ");
+        }
         write_integer(&mut text, graph.family.changed as u64);
         text.push_str(&format!(" frames changed{of}; "));
         self.details.largest(&mut text);
