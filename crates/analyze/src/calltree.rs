@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use pyrograph_profile::{FrameKind, LabelOptions, Profile, Tree};
+use pyrograph_profile::{FrameKind, LabelOptions, NodeId, Profile, Tree};
 
-use crate::calls::{self, Calls};
+use crate::calls::Calls;
 
 /// Which way a call tree grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,12 +79,12 @@ pub struct LeftOut {
 pub fn call_tree(profile: &Profile, labels: &LabelOptions, options: &CallTreeOptions) -> CallTree {
     let tree = Tree::new(profile, labels);
     match options.direction {
-        Direction::Callees => grow(profile, &tree, options),
-        Direction::Callers => grow(profile, &calls::reversed(&tree), options),
+        Direction::Callees => callees(profile, &tree, options),
+        Direction::Callers => Callers::new(profile, &tree, options).grow(),
     }
 }
 
-fn grow<C: Calls>(profile: &Profile, calls: &C, options: &CallTreeOptions) -> CallTree {
+fn callees<C: Calls>(profile: &Profile, calls: &C, options: &CallTreeOptions) -> CallTree {
     let totals = calls.total_values(options.column);
     let own = calls.self_values(options.column);
     let least = options.min_share.max(0.0) * profile.whole(options.column) as f64;
@@ -132,6 +132,114 @@ fn grow<C: Calls>(profile: &Profile, calls: &C, options: &CallTreeOptions) -> Ca
         });
     }
     grown
+}
+
+/// The tree of callers, of which only what is kept is ever made: with the light and the deep it would
+/// have a node for nearly every frame of every stack.
+///
+/// The samples of a node are a run of `ends`. What calls it is found by taking each to its caller and
+/// sorting the run by name; its parts are the nodes below.
+struct Callers<'a> {
+    profile: &'a Profile,
+    tree: &'a Tree,
+    options: &'a CallTreeOptions,
+    least: f64,
+    ends: Vec<End>,
+}
+
+/// Samples that end in one node of the tree from the root.
+#[derive(Clone, Copy)]
+struct End {
+    /// That node.
+    leaf: u32,
+    /// The node among its callers that has been reached; 0 beyond the outermost.
+    at: u32,
+    value: u64,
+}
+
+/// A node to be grown: the run of its samples, whose `at` is the function that it stands for.
+struct Branch {
+    first: usize,
+    end: usize,
+    depth: u32,
+    total: u64,
+}
+
+impl<'a> Callers<'a> {
+    fn new(profile: &'a Profile, tree: &'a Tree, options: &'a CallTreeOptions) -> Self {
+        let own = tree.self_values(options.column);
+        let end = |leaf: NodeId| End { leaf: leaf.0, at: leaf.0, value: own[leaf.index()] };
+        let ends = tree.nodes().map(end).filter(|end| end.value > 0).collect();
+        let least = options.min_share.max(0.0) * profile.whole(options.column) as f64;
+        Self { profile, tree, options, least, ends }
+    }
+
+    fn grow(mut self) -> CallTree {
+        let direction = Direction::Callers;
+        let mut grown = CallTree { direction, ..CallTree::default() };
+        let mut branches = Vec::new();
+        (_, grown.left_out) = self.branch(0, self.ends.len(), 0, &mut branches);
+        while let Some(Branch { first, end, depth, total }) = branches.pop() {
+            // The function as it was seen first.
+            let seen = self.ends[first..end].iter().min_by_key(|end| end.leaf);
+            let function = seen.map_or(NodeId::ROOT, |end| NodeId(end.at));
+            let mut outermost = first;
+            let mut self_value = 0u64;
+            for at in first..end {
+                let caller = self.tree.parent(NodeId(self.ends[at].at));
+                self.ends[at].at = caller.0;
+                if caller == NodeId::ROOT {
+                    self_value = self_value.saturating_add(self.ends[at].value);
+                    self.ends.swap(at, outermost);
+                    outermost += 1;
+                }
+            }
+            let (children, left_out) = self.branch(outermost, end, depth + 1, &mut branches);
+            let module = self.tree.frame(function).map(|id| self.profile.frames.get(id).module);
+            grown.nodes.push(CallNode {
+                name: self.tree.name(function).to_owned(),
+                module: module.map_or("", |id| self.profile.strings.get(id)).to_owned(),
+                kind: self.tree.kind(function),
+                depth,
+                self_value,
+                total,
+                children,
+                left_out,
+            });
+        }
+        grown
+    }
+
+    /// Sorts a run by where its samples are, and adds its parts to the branches, the heaviest last:
+    /// those that are kept. How many they are, and what was left out.
+    fn branch(
+        &mut self,
+        first: usize,
+        end: usize,
+        depth: u32,
+        branches: &mut Vec<Branch>,
+    ) -> (u32, LeftOut) {
+        let tree = self.tree;
+        let name = |end: &End| tree.name_id(NodeId(end.at));
+        self.ends[first..end].sort_unstable_by_key(|end| (name(end), end.leaf));
+        let deepest = self.options.depth.unwrap_or(u32::MAX);
+        let (mut at, kept_from) = (first, branches.len());
+        let mut left_out = LeftOut::default();
+        for part in self.ends[first..end].chunk_by(|a, b| name(a) == name(b)) {
+            let total = part.iter().fold(0u64, |sum, end| sum.saturating_add(end.value));
+            if depth < deepest && total as f64 >= self.least {
+                branches.push(Branch { first: at, end: at + part.len(), depth, total });
+            } else {
+                left_out.count += 1;
+                left_out.value = left_out.value.saturating_add(total);
+            }
+            at += part.len();
+        }
+        let ends = &self.ends;
+        let kept = &mut branches[kept_from..];
+        kept.sort_by_key(|of| (of.total, Reverse(tree.name(NodeId(ends[of.first].at)))));
+        (kept.len() as u32, left_out)
+    }
 }
 
 #[cfg(test)]
@@ -203,6 +311,53 @@ mod tests {
             "  main 1 1",
         ];
         check(&options, &expect);
+    }
+
+    #[test]
+    fn what_calls_is_left_out_where_it_is_light_or_deep() {
+        let callers = CallTreeOptions { direction: Direction::Callers, ..Default::default() };
+        check(
+            &CallTreeOptions { min_share: 0.2, ..callers },
+            &["idle 10 10", "c 8 0 … 1 3", "  a 5 0", "    main 5 5"],
+        );
+        let lines = ["idle 10 10", "c 8 0", "  a 5 0 … 1 5", "  b 3 0 … 1 3"];
+        let all = [&lines[..], &["b 1 0", "  main 1 1", "d 1 0", "  main 1 1"]].concat();
+        check(&CallTreeOptions { depth: Some(2), ..callers }, &all);
+        let tree = call_tree(
+            &profile(STACKS),
+            &LabelOptions::default(),
+            &CallTreeOptions { min_share: 0.2, ..callers },
+        );
+        assert_eq!(tree.left_out, LeftOut { count: 2, value: 2 });
+    }
+
+    /// It is the tree of the reversed stacks, which flame graphs draw, without what is left out.
+    #[test]
+    fn callers_are_those_of_the_reversed_stacks() {
+        let mut random = 1u64;
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % below
+        };
+        for _ in 0..50 {
+            let stacks: Vec<(String, u64)> = (0..next(40) + 1)
+                .map(|_| {
+                    let names = (0..next(8) + 1).map(|_| format!("f{}", next(4)));
+                    (names.collect::<Vec<_>>().join(";"), next(20))
+                })
+                .collect();
+            let stacks: Vec<(&str, u64)> = stacks.iter().map(|(s, v)| (&s[..], *v)).collect();
+            let profile = profile(&stacks);
+            let tree = Tree::new(&profile, &LabelOptions::default());
+            for (min_share, depth) in [(0.0, None), (0.03, None), (0.0, Some(2)), (0.1, Some(3))] {
+                let direction = Direction::Callers;
+                let options = CallTreeOptions { direction, min_share, depth, column: 0 };
+                let whole = callees(&profile, &crate::calls::reversed(&tree), &options);
+                let pruned = Callers::new(&profile, &tree, &options).grow();
+                assert_eq!(pruned.nodes, whole.nodes, "{stacks:?}");
+                assert_eq!(pruned.left_out, whole.left_out);
+            }
+        }
     }
 
     #[test]
