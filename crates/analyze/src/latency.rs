@@ -21,8 +21,16 @@ use hashbrown::HashMap;
 /// ```
 #[derive(Debug, Default)]
 pub struct Pairs {
-    open: HashMap<String, u64, FixedState>,
+    open: HashMap<String, Begun, FixedState>,
     done: Latencies,
+}
+
+/// What has begun and not ended.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    time: u64,
+    /// Whether it is to be in a pair.
+    wanted: bool,
 }
 
 /// How long things took.
@@ -42,20 +50,36 @@ pub struct Latencies {
     pub never_begun: u64,
     /// Ends before their begin: times went back.
     pub backwards: u64,
+    /// Pairs of a begin or an end that was not wanted.
+    pub unwanted: u64,
 }
 
 impl Pairs {
     /// Something begins.
     pub fn begin(&mut self, key: &str, time: u64) {
+        self.begin_any(key, Begun { time, wanted: true });
+    }
+
+    /// Something begins that is not wanted: nothing of it is counted but the pair.
+    pub fn begin_unwanted(&mut self, key: &str, time: u64) {
+        self.begin_any(key, Begun { time, wanted: false });
+    }
+
+    fn begin_any(&mut self, key: &str, begun: Begun) {
         match self.open.get_mut(key) {
-            Some(begun) => {
-                *begun = time;
-                self.done.begun_again += 1;
+            Some(before) => {
+                self.done.begun_again += u64::from(before.wanted);
+                *before = begun;
             }
             None => {
-                self.open.insert(key.to_owned(), time);
+                self.open.insert(key.to_owned(), begun);
             }
         }
+    }
+
+    /// Something ends whose end is not wanted.
+    pub fn end_unwanted(&mut self, key: &str) {
+        self.done.unwanted += u64::from(self.open.remove(key).is_some());
     }
 
     /// Something ends.
@@ -64,7 +88,11 @@ impl Pairs {
             self.done.never_begun += 1;
             return;
         };
-        match time.checked_sub(begun) {
+        if !begun.wanted {
+            self.done.unwanted += 1;
+            return;
+        }
+        match time.checked_sub(begun.time) {
             Some(took) => {
                 self.done.times.push(time);
                 self.done.values.push(took);
@@ -75,12 +103,12 @@ impl Pairs {
 
     /// What has begun will not end: a thread that was to run runs already.
     pub fn cancel(&mut self, key: &str) {
-        self.done.cancelled += u64::from(self.open.remove(key).is_some());
+        self.done.cancelled += u64::from(self.open.remove(key).is_some_and(|begun| begun.wanted));
     }
 
     /// All pairs.
     pub fn finish(mut self) -> Latencies {
-        self.done.never_ended = self.open.len() as u64;
+        self.done.never_ended = self.open.values().filter(|begun| begun.wanted).count() as u64;
         self.done
     }
 }
@@ -125,6 +153,25 @@ mod tests {
         assert_eq!((&latencies.times[..], &latencies.values[..]), (&[15][..], &[3][..]));
         assert_eq!(latencies.unmatched().len(), 5);
         assert!(latencies.unmatched().iter().all(|(count, _)| *count == 1));
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_in_no_pair() {
+        let mut pairs = Pairs::default();
+        pairs.begin_unwanted("a", 1);
+        pairs.end("a", 2);
+        pairs.begin("b", 3);
+        pairs.end_unwanted("b");
+        pairs.end_unwanted("b");
+        pairs.begin_unwanted("c", 4);
+        pairs.begin("c", 5);
+        pairs.end("c", 7);
+        pairs.begin_unwanted("d", 8);
+        pairs.begin_unwanted("e", 8);
+        pairs.cancel("e");
+        let expect =
+            Latencies { times: vec![7], values: vec![2], unwanted: 2, ..Latencies::default() };
+        assert_eq!(pairs.finish(), expect);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use anyhow::bail;
 use pyrograph_analyze::{Filter, Level, Moment, Pattern, TimeRange};
 use pyrograph_format::{Detail, Options, ThreadDetail};
 use pyrograph_profile::Profile;
@@ -167,6 +168,35 @@ impl FilterArgs {
             by: self.levels(profile),
             rescale: self.rescale,
         }
+    }
+
+    /// What of them chooses by thread, CPU and time, for what is no profile.
+    ///
+    /// # Errors
+    ///
+    /// When they ask for what only stacks have.
+    pub fn of_events(&self) -> anyhow::Result<Filter> {
+        let patterns = [&self.focus, &self.ignore, &self.hide, &self.from_frame, &self.skip_after];
+        if patterns.iter().any(|patterns| !patterns.is_empty())
+            || self.fold_recursion
+            || self.shorten_packages
+            || !self.by.is_empty()
+            || self.merge
+            || self.rescale
+        {
+            bail!("events have no stacks: only --pid, --tid, --comm, --cpu and --time choose them");
+        }
+        if [&self.pid, &self.tid].iter().any(|numbers| numbers.contains(&Numbers::Apart)) {
+            bail!("--pid and --tid need numbers here: there are no frames to tell apart");
+        }
+        Ok(Filter {
+            pids: only(&self.pid),
+            tids: only(&self.tid),
+            comms: self.comm.clone(),
+            cpus: self.cpu.clone(),
+            time: self.time,
+            ..Filter::default()
+        })
     }
 
     fn levels(&self, profile: &Profile) -> Vec<Level> {

@@ -230,7 +230,8 @@ fn points(args: &Args) -> anyhow::Result<Drawing> {
 
 /// The points of pairs of events.
 fn latencies(args: &Args) -> anyhow::Result<Drawing> {
-    let pairing = Pairing::new(&args.begin, &args.end, &args.key);
+    let filter = args.reading.0.of_events()?;
+    let pairing = Pairing::new(&args.begin, &args.end, &args.key).wanted(filter);
     let (latencies, subtitle) = pairing.read(heads(args)?)?;
     // Values are in the unit that the options speak of.
     let unit = args.unitslabel.as_deref().unwrap_or("us");

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use pyrograph_analyze::Filter;
 use pyrograph_format::{
     Input, Options, READERS, Reader, SymbolOptions, WRITERS, Warnings, Writer, read,
     read_each_event, reader_named,
@@ -36,6 +37,18 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
+    /// What chooses events by thread, CPU and time, where no profile is read.
+    ///
+    /// # Errors
+    ///
+    /// When there are options that are for profiles.
+    pub fn of_events(&self) -> anyhow::Result<Filter> {
+        if self.from.is_some() || self.event_filter.is_some() || self.value.is_some() {
+            bail!("--from, --event-filter and --value are for profiles, not for pairs of events");
+        }
+        self.filters.of_events()
+    }
+
     /// Reads all inputs into one profile, and keeps of it what the filters say; says what could not
     /// be read. [`Profile::shown`] is the column to show, [`Profile::whole`] what percentages are of.
     ///

@@ -208,9 +208,12 @@ fn what_cannot_be_compared_is_said() {
         ("two", "main 1 2\n"),
         ("none", "# nothing\nmain 0\n"),
         ("clock", CLOCK),
-        ("bytes.json", r#"{"$schema":"https://www.speedscope.app/file-format-schema.json",
+        (
+            "bytes.json",
+            r#"{"$schema":"https://www.speedscope.app/file-format-schema.json",
             "shared":{"frames":[{"name":"main"}]},"profiles":[{"type":"sampled","name":"heap",
-            "unit":"bytes","startValue":0,"endValue":64,"samples":[[0]],"weights":[64]}]}"#),
+            "unit":"bytes","startValue":0,"endValue":64,"samples":[[0]],"weights":[64]}]}"#,
+        ),
     ]);
     let run = |arguments: &[&str]| diff(folder.path(), arguments);
     for (arguments, expect) in [

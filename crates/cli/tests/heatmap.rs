@@ -152,6 +152,54 @@ fn block_io_is_paired_by_device_and_sector() {
 }
 
 #[test]
+fn latencies_are_chosen_by_who_begins_them_and_when_they_end() {
+    let pair = ["--begin", "block_rq_issue", "--end", "block_rq_complete", "--embed"];
+    let of = |more: &[&str]| {
+        let text = BLOCK.replace("200 + 8 [dd]", "200 + 8 [cp]");
+        heatmap(&text, &[&pair[..], &["--steplat", "100", "--stepsec", "1"], more].concat())
+    };
+    let said = "2 ends without a begin";
+    for (filter, expect) in [
+        ("--comm=dd", "0–1 s, 500–600 µs\n1 event, 100.00% of the column"),
+        ("--comm=cp,mv", "0–1 s, 2.0–2.1 ms\n1 event, 100.00% of the column"),
+        ("--time=..2ms", "0–1 s, 500–600 µs\n1 event, 100.00% of the column"),
+        ("--time=@10.002..", "0–1 s, 2.0–2.1 ms\n1 event, 100.00% of the column"),
+    ] {
+        let done = of(&[filter]);
+        assert_eq!(done.code, Some(0), "{filter}: {}", done.err);
+        assert_eq!(tooltips(&done.out), [expect], "{filter}");
+        assert!(done.out.contains("by dev, sector: 1 pair of 2"), "{filter}");
+        assert!(!done.err.contains(said), "{filter}: {}", done.err);
+    }
+    assert_eq!(tooltips(&of(&["--tid=7", "--cpu=0"]).out).len(), 2, "those that begin");
+    let none = of(&["--tid=1"]);
+    assert_eq!(none.code, Some(1));
+    assert!(none.err.contains("the filters want none of 2 pairs"), "{}", none.err);
+    let apart = of(&["--tid"]);
+    assert!(apart.err.contains("--pid and --tid need numbers here"), "{}", apart.err);
+    for wrong in [&["--focus", "x"][..], &["--by=thread"], &["--from", "folded"]] {
+        let done = of(wrong);
+        assert_eq!((done.code, &done.out[..]), (Some(1), ""), "{wrong:?}: {}", done.err);
+    }
+}
+
+#[test]
+fn the_thread_that_is_woken_is_chosen() {
+    let text = "\
+x 1 [000] 1.000000: sched:sched_wakeup: comm=a pid=7 prio=120 target_cpu=000
+x 1 [000] 1.000001: sched:sched_wakeup: comm=b pid=8 prio=120 target_cpu=000
+x 1 [000] 1.000050: sched:sched_switch: prev_comm=x prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=a next_pid=7 next_prio=120
+a 7 [000] 1.000095: sched:sched_switch: prev_comm=a prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=b next_pid=8 next_prio=120
+";
+    let pair = ["--begin", "sched_wakeup", "--end", "sched_switch", "--steplat", "10", "--embed"];
+    for filter in ["--comm=b", "--tid=8"] {
+        let done = heatmap(text, &[&pair[..], &[filter]].concat());
+        assert_eq!(tooltips(&done.out).len(), 1, "{}", done.err);
+        assert!(tooltips(&done.out)[0].contains("90–100 µs"));
+    }
+}
+
+#[test]
 fn system_calls_are_paired_by_thread() {
     let text = "\
 a 7 [000] 1.000000: syscalls:sys_enter_read: fd: 0x00000003, buf: 0x7ffe, count: 0x00000010

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use anyhow::{anyhow, bail};
-use pyrograph_analyze::{Latencies, Pairs};
-use pyrograph_format::{Head, TraceEvent, events};
+use pyrograph_analyze::{Filter, Latencies, Moment, Pairs};
+use pyrograph_format::{FieldValue, Head, TraceEvent, events};
 
 use crate::say::say;
 use crate::units::{counted, grouped};
@@ -71,6 +71,8 @@ pub struct Pairing {
     key: Vec<KeyField>,
     /// The field of an end whose thread does not wait any more: see [`Pairing::new`].
     cancel: Option<&'static str>,
+    /// Whose latencies are wanted: see [`Pairing::wants_begin`].
+    filter: Filter,
 }
 
 impl Pairing {
@@ -92,7 +94,49 @@ impl Pairing {
         };
         let switched = key.len() == 1 && key[0].end == "next_pid";
         let cancel = (switch && switched).then_some("prev_pid");
-        Self { begin: begin.to_vec(), end: end.to_vec(), key, cancel }
+        let filter = Filter::default();
+        Self { begin: begin.to_vec(), end: end.to_vec(), key, cancel, filter }
+    }
+
+    /// Of what this filter wants. Only what [`crate::filters::FilterArgs::of_events`] fills counts.
+    pub fn wanted(self, filter: Filter) -> Self {
+        Self { filter, ..self }
+    }
+
+    /// A latency is its begin's: a request is completed in the idle task, whoever asked for it. Where
+    /// an event has fields of these names they tell: `sched_wakeup` says who is woken.
+    fn wants_begin(&self, event: &TraceEvent<'_>) -> bool {
+        let filter = &self.filter;
+        let number = |names: &[&str], own: Option<i32>| -> Option<i64> {
+            let field = names.iter().find_map(|name| event.field(name));
+            field.map_or(own.map(i64::from), FieldValue::as_i64)
+        };
+        let is_one = |wanted: &[i32], number: Option<i64>| {
+            wanted.is_empty()
+                || number.is_some_and(|number| wanted.iter().any(|&of| i64::from(of) == number))
+        };
+        let plain = |name: &str| name.replace(' ', "_");
+        let is_named = |wanted: &[String]| {
+            let comm = event.field("comm").map(FieldValue::to_string);
+            let comm = plain(comm.as_deref().unwrap_or(event.comm));
+            wanted.is_empty() || wanted.iter().any(|of| plain(of) == comm)
+        };
+        let is_on = |cpu: u32| filter.cpus.iter().any(|cpus| cpus.contains(&cpu));
+        is_one(&filter.pids, number(&["pid"], event.pid))
+            && is_one(&filter.tids, number(&["tid", "pid"], event.tid))
+            && is_named(&filter.comms)
+            && (filter.cpus.is_empty() || event.cpu.is_some_and(is_on))
+    }
+
+    /// A latency stands at its end. `start` is the time of the first event.
+    fn wants_end(&self, time: u64, start: u64) -> bool {
+        let Some(range) = self.filter.time else { return true };
+        let clock = |moment| match moment {
+            Moment::SinceStart(after) => start.saturating_add(after),
+            Moment::Clock(time) => time,
+        };
+        range.from.is_none_or(|from| clock(from) <= time)
+            && range.to.is_none_or(|to| time < clock(to))
     }
 
     /// The latencies in all inputs, and a line that says what they are.
@@ -126,6 +170,8 @@ struct Reading<'a> {
     pairing: &'a Pairing,
     pairs: Pairs,
     key: String,
+    /// When the first event was.
+    start: Option<u64>,
     begins: u64,
     ends: u64,
     /// Events without time or one of the fields.
@@ -145,6 +191,7 @@ impl<'a> Reading<'a> {
             pairing,
             pairs: Pairs::default(),
             key: String::new(),
+            start: None,
             begins: 0,
             ends: 0,
             unusable: 0,
@@ -155,6 +202,7 @@ impl<'a> Reading<'a> {
 
     fn take(&mut self, event: &TraceEvent<'_>) {
         let pairing = self.pairing;
+        self.start = self.start.or(event.time);
         let begins = pairing.begin.iter().any(|name| name.is(event.name));
         let ends = pairing.end.iter().any(|name| name.is(event.name));
         if !begins && !ends {
@@ -182,8 +230,17 @@ impl<'a> Reading<'a> {
             let mut fields = pairing.key.iter().map(|key| if end { &key.end } else { &key.begin });
             let whole = fields.all(|field| write_field(&mut self.key, event, field));
             match (whole, event.time) {
-                (true, Some(time)) if end => self.pairs.end(&self.key, time),
-                (true, Some(time)) => self.pairs.begin(&self.key, time),
+                (true, Some(time)) if end => {
+                    if pairing.wants_end(time, self.start.unwrap_or(time)) {
+                        self.pairs.end(&self.key, time);
+                    } else {
+                        self.pairs.end_unwanted(&self.key);
+                    }
+                }
+                (true, Some(time)) if pairing.wants_begin(event) => {
+                    self.pairs.begin(&self.key, time);
+                }
+                (true, Some(time)) => self.pairs.begin_unwanted(&self.key, time),
                 _ => {
                     if self.unusable == 0 {
                         self.fields = event.fields.iter().map(|of| of.name.to_owned()).collect();
@@ -211,7 +268,17 @@ impl<'a> Reading<'a> {
             say!("{events} left out, for want of a key or a time; the first has {fields}");
         }
         let latencies = self.pairs.finish();
+        if latencies.times.is_empty() && latencies.unwanted > 0 {
+            let pairs = counted(latencies.unwanted, "pair");
+            bail!("nothing is left to draw: the filters want none of {pairs} ({what})");
+        }
         let mut line = format!("{what}: {}", counted(latencies.times.len() as u64, "pair"));
+        if latencies.unwanted > 0 {
+            line.push_str(&format!(
+                " of {}",
+                grouped(latencies.unwanted + latencies.times.len() as u64)
+            ));
+        }
         let unmatched = latencies.unmatched();
         if !unmatched.is_empty() {
             let parts: Vec<String> = unmatched
