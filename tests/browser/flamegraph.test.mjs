@@ -473,6 +473,27 @@ test("a comparison shows both sides: widths by key, button and address; what is 
   await close(linked);
 });
 
+test("in a narrow window the line below a comparison is broken, and names keep off the boxes", async () => {
+  for (const colorScheme of ["light", "dark"]) {
+    const tab = await open("/diff.svg", { viewport: { width: 300, height: 500 }, colorScheme });
+    const line = await tab.locator(".notice").evaluate((notice) => {
+      const box = notice.getBBox();
+      return { left: box.x, right: box.x + box.width, lines: notice.children.length,
+        below: document.documentElement.viewBox.baseVal.height - box.y - box.height };
+    });
+    assert.ok(line.lines > 1 && line.left >= 0 && line.right <= 300 && line.below > 0, JSON.stringify(line));
+    const free = await tab.evaluate(() => {
+      const boxes = [...document.querySelector(".absent").getAttribute("d").matchAll(/M([\d.]+) ([\d.]+)h6/g)];
+      const names = [...document.querySelectorAll(".text text")].map((text) => text.getBBox());
+      return boxes.every(([, x, y]) => names.every((name) =>
+        name.x >= Number(x) + 6 || name.x + name.width <= Number(x)
+          || name.y > Number(y) + 18 || name.y + name.height < Number(y)));
+    });
+    assert.ok(free);
+    await close(tab);
+  }
+});
+
 test("a comparison with nothing on one side opens, and turns to it", async () => {
   const tab = await open("/one-sided.svg");
   await tab.keyboard.press("b");

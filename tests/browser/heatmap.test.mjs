@@ -133,8 +133,11 @@ test("a drag zooms, Escape shows everything", async () => {
   assert.equal(await view(), "0 6 2 3");
   const labels = await tab.locator(".axes text").allTextContents();
   assert.ok(labels.includes("30 ms") && !labels.includes("40 ms"), labels.join(", "));
+  const cellSize = () => tab.locator("svg > text.sub").textContent();
+  assert.equal(await cellSize(), "a cell: 1 s by 10 ms");
   await tab.keyboard.press("Escape");
   assert.equal(await view(), "0 0 3 9");
+  assert.equal(await cellSize(), "");
   await close(tab);
 });
 
@@ -187,6 +190,68 @@ test("a span of time that is chosen shows its flame graph, from a file", async (
   assert.equal(await tab.locator("img").count(), 0, "a name is no markup");
   assert.deepEqual(tab.asked.filter((url) => !url.startsWith("file:")), [], "no other resource");
   await close(tab);
+});
+
+const opened = (tab) =>
+  tab.waitForFunction(() => document.getElementById("span").textContent.startsWith("All"));
+
+test("the flame graph stands beside the heat map where there is room, else below", async () => {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const width of [1200, 500]) {
+      const tab = await open(`file://${page}`, { viewport: { width, height: 700 }, colorScheme });
+      await opened(tab);
+      const map = await tab.locator("#map").boundingBox();
+      const flame = await tab.locator("canvas").boundingBox();
+      if (width > 1000) {
+        assert.ok(flame.x >= map.x + map.width && flame.y < map.y + map.height, JSON.stringify([map, flame]));
+      } else {
+        assert.ok(flame.y >= map.y + map.height, JSON.stringify([map, flame]));
+      }
+      // Three seconds fill what is theirs.
+      const box = await cells(tab);
+      assert.ok(box.width > 200 && box.x + box.width <= map.x + map.width, JSON.stringify(box));
+      assert.ok(await tab.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+      assert.equal(await tab.locator("#legend span").count(), 0, "one colour says nothing");
+      await close(tab);
+    }
+  }
+});
+
+test("arrow keys walk the frames of a span, Enter zooms", async () => {
+  const tab = await open(`file://${page}`);
+  await opened(tab);
+  const said = () => tab.locator("#details").innerText();
+  await tab.locator("canvas").focus();
+  await tab.keyboard.press("ArrowDown");
+  assert.match(await said(), /^all\n/);
+  for (const name of ["app", "main"]) {
+    await tab.keyboard.press("ArrowDown");
+    assert.ok((await said()).startsWith(`${name}\n`), await said());
+  }
+  await tab.keyboard.press("ArrowDown");
+  const first = await said();
+  await tab.keyboard.press("ArrowRight");
+  await tab.keyboard.press("ArrowLeft");
+  assert.match(await said(), /50\.00% of the chosen span/);
+  await tab.keyboard.press("Enter");
+  assert.ok(await tab.locator("#out").isVisible());
+  await tab.keyboard.press("ArrowUp");
+  assert.match(await said(), /^main\n/, first);
+  await tab.keyboard.press("Escape");
+  assert.ok(await tab.locator("#out").isHidden());
+  await tab.keyboard.press("/");
+  assert.equal(await tab.evaluate(() => document.activeElement.id), "search");
+  await close(tab);
+});
+
+test("the last time of a chart is whole", async () => {
+  for (const [width, colorScheme] of [[1200, "light"], [500, "dark"], [333, "light"]]) {
+    const tab = await open("/chart.svg", { viewport: { width, height: 600 }, colorScheme });
+    const rights = await tab.locator(".text text").evaluateAll((texts) =>
+      texts.map((text) => text.getBoundingClientRect().right));
+    assert.ok(rights.length > 2 && Math.max(...rights) <= width - 10, `${rights}`);
+    await close(tab);
+  }
 });
 
 test("a chart has true time, and rows for each thread", async () => {

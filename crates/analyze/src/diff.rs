@@ -181,7 +181,8 @@ pub fn diff(
     }
     let runs = [before, after].concat();
     let [old, new] = union::value_types(before, after, options.scale)?;
-    let types = runs.iter().enumerate().map(|(run, _)| if run < before.len() { &old } else { &new });
+    let types =
+        runs.iter().enumerate().map(|(run, _)| if run < before.len() { &old } else { &new });
     let types = types.cloned().collect();
     let profile = union::unite(&runs, types, |run| run, options.strip_addresses);
     let labels = LabelOptions { process: ProcessLabel::None, ..LabelOptions::default() };

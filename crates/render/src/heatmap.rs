@@ -116,6 +116,12 @@ pub(crate) fn draw(map: &HeatMap, look: &HeatMapLook, form: Form) -> String {
     text
 }
 
+/// How wide a picture has to be, in pixels, for its cells to be as large as they get.
+pub(crate) fn natural_width(map: &HeatMap, look: &HeatMapLook) -> f64 {
+    let Layout { left, across, .. } = Picture::new(map, look, Form::Choosing, "").layout;
+    left + across + GAP + SIDE + MARGIN
+}
+
 /// A class for this picture and no other, so that several fit on one page.
 fn id(map: &HeatMap, look: &HeatMapLook) -> String {
     let mut sum = hash(format!("{look:?}{:?}", map.edges).as_bytes());
@@ -148,7 +154,7 @@ const MARGIN: f64 = 10.0;
 /// The width of a picture that is drawn for no window.
 const WIDTH: f64 = 1200.0;
 /// Cells by default are at most this large, and all of them together at least `LEAST`.
-const LARGEST: (f64, f64) = (48.0, 32.0);
+const LARGEST: (f64, f64) = (96.0, 32.0);
 const LEAST: (f64, f64) = (240.0, 120.0);
 const HEIGHT: f64 = 400.0;
 
@@ -288,8 +294,8 @@ impl<'a> Picture<'a> {
         out.push_str("<style>\n");
         for rule in [
             "{font-variant-numeric:tabular-nums}",
-            " text{cursor:default;-webkit-user-select:none;user-select:none}",
-            " .cells{cursor:crosshair;touch-action:none}",
+            " text{cursor:default}",
+            " .cells{cursor:crosshair;touch-action:none;-webkit-user-select:none;user-select:none}",
             " .cells:focus{outline:none}",
         ] {
             out.push_str(&format!(".{id}{rule}\n"));

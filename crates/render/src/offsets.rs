@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pyrograph_analyze::{HeatMap, TimedGraph};
 
-use crate::heatmap::{Form, HeatMapLook, draw};
+use crate::heatmap::{Form, HeatMapLook, draw, natural_width};
 use crate::palette::{Paint, Painter, Role, without_mark};
 use crate::svg::{BACKGROUND, FONT, MUTED, TEXT};
 use crate::text::escape;
@@ -40,7 +40,7 @@ pub fn offsets_html(
     start: u64,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let (light, dark, paint_of) = paints(timed);
+    let Paints { light, dark, paint_of, legend } = paints(timed);
     let packed = pack(timed, &paint_of, start)?;
     let mut title = String::new();
     escape(&mut title, &look.title);
@@ -69,8 +69,16 @@ pub fn offsets_html(
     )?;
     out.write_all(STYLE.as_bytes())?;
     writeln!(out, "</style>\n</head>\n<body>\n<main>")?;
+    writeln!(out, "<div id=\"map\" style=\"--wide:{:.0}px\">", natural_width(map, look))?;
     out.write_all(draw(map, look, Form::Choosing).as_bytes())?;
+    writeln!(out, "</div>")?;
     out.write_all(include_bytes!("offsets/page.html"))?;
+    writeln!(out, "<div id=\"legend\">")?;
+    for (paint, label) in legend {
+        let Paint { light, dark, .. } = paint;
+        writeln!(out, "<span><i style=\"--light:{light};--dark:{dark}\"></i>{label}</span>")?;
+    }
+    writeln!(out, "</div>\n</section>")?;
     writeln!(
         out,
         "<script type=\"text/plain\" id=\"samples\" data-light=\"{light}\" data-dark=\"{dark}\" \
@@ -83,8 +91,18 @@ pub fn offsets_html(
     writeln!(out, "</script>\n</main>\n</body>\n</html>")
 }
 
-/// The colours on light and on dark pages, and which of them each frame has.
-fn paints(timed: &TimedGraph) -> (String, String, Vec<u64>) {
+/// The colours of frames.
+struct Paints {
+    /// On light and on dark pages, with blanks between them.
+    light: String,
+    dark: String,
+    /// Which of them each frame has.
+    paint_of: Vec<u64>,
+    /// What they mean, where they mean more than one thing.
+    legend: Vec<(Paint, &'static str)>,
+}
+
+fn paints(timed: &TimedGraph) -> Paints {
     let graph = &timed.graph;
     let painter =
         Painter { palette: Palette::default(), tone: Tone::default(), negate: false, graph };
@@ -99,7 +117,16 @@ fn paints(timed: &TimedGraph) -> (String, String, Vec<u64>) {
         dark.push(paint.dark.to_string());
     }
     let paint_of = chosen.iter().map(|paint| index[paint]).collect();
-    (light.join(" "), dark.join(" "), paint_of)
+    let mut first: BTreeMap<Role, Paint> = BTreeMap::new();
+    for (&role, &paint) in roles.iter().zip(&chosen) {
+        first.entry(role).or_insert(paint);
+    }
+    let label = |(role, paint): (Role, Paint)| role.label().map(|label| (paint, label));
+    let mut legend: Vec<_> = first.into_iter().filter_map(label).collect();
+    if legend.len() < 2 {
+        legend.clear();
+    }
+    Paints { light: light.join(" "), dark: dark.join(" "), paint_of, legend }
 }
 
 /// All of it: names; of each frame how far its caller is from the caller of the one before it, its

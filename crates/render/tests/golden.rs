@@ -8,10 +8,11 @@ mod common;
 
 use std::path::Path;
 
+use pyrograph_analyze::{DiffOptions, Run, diff};
 use pyrograph_profile::{
     Frame, FrameKind, LabelOptions, Profile, Sample, StringId, Thread, Tree, ValueType,
 };
-use pyrograph_render::{Palette, SvgOptions, svg_message};
+use pyrograph_render::{ChangeColors, DiffStyle, Palette, SvgOptions, View, diff_svg, svg_message};
 
 const LINES: &str = "\
 app;main;std::vec::Vec::push 4
@@ -71,6 +72,35 @@ fn a_comparison() {
     let lines = "main;a 10 5\nmain;b 5 20\nmain;c 7 7\nmain;gone 3 0";
     let options = SvgOptions { embed: true, ..Default::default() };
     check("comparison.svg", &common::picture(&common::graph(lines, 2, &options), &options));
+}
+
+/// The sides of one comparison: what is new on the one is a box on the other.
+#[test]
+fn a_differential_flame_graph_of_both_sides() {
+    let runs = [
+        "main;parse;lex 2200\nmain;parse;read 4000\nmain;old_cache;lookup 900\nmain;render 5900",
+        "main;parse;lex 2250\nmain;parse;read 5500\nmain;new_index 700\nmain;render 5920",
+    ];
+    let profiles = runs.map(|lines| common::profile(lines, 1));
+    let trees = profiles.each_ref().map(|of| Tree::new(of, &LabelOptions::default()));
+    let run = |side: usize| [Run { profile: &profiles[side], tree: &trees[side], column: 0 }];
+    let diff = diff(&run(0), &run(1), &DiffOptions::default()).expect("they can be compared");
+    for (name, view, colors, width) in [
+        ("difference.svg", View::After, ChangeColors::default(), None),
+        ("difference-before.svg", View::Before, ChangeColors::OrangeBlue, Some(420.0)),
+    ] {
+        let options = SvgOptions {
+            title: "Parsing".into(),
+            subtitle: "before: a, after: b".into(),
+            embed: true,
+            width,
+            ..Default::default()
+        };
+        let mut out = Vec::new();
+        diff_svg(&diff.graph(0.0), &options, DiffStyle { colors, view }, &mut out)
+            .expect("writing to memory does not fail");
+        check(name, &String::from_utf8(out).expect("pictures are UTF-8"));
+    }
 }
 
 #[test]

@@ -357,13 +357,28 @@ fn nothing_on_one_side_is_no_change_and_nothing_on_both_an_error() {
 
 #[test]
 fn what_counts_something_else_is_not_compared() {
-    let mut cycles = profile([("main", 1)]);
-    cycles.value_types = vec![ValueType::new("cycles", "count")];
-    let error = try_compare(&[profile([("main", 1)])], &[cycles], &DiffOptions::default());
+    let of = |name: &str, unit: &str| {
+        let mut made = profile([("main", 1)]);
+        made.value_types = vec![ValueType::new(name, unit)];
+        [made]
+    };
+    let compare = |before: (&str, &str), after: (&str, &str), scale| {
+        let options = DiffOptions { scale, ..DiffOptions::default() };
+        let diff = try_compare(&of(before.0, before.1), &of(after.0, after.1), &options);
+        diff.map(|diff| diff.before.unlike(&diff.after)).map_err(|error| error.to_string())
+    };
+    let (samples, clock) = (("samples", "count"), ("cpu-clock", "ns"));
+    let error = compare(clock, ("alloc_space", "bytes"), Scale::Shares).expect_err("they differ");
     assert_eq!(
-        error.expect_err("they differ").to_string(),
-        "one counts samples (count), another cycles (count): only what counts the same can be compared"
+        error,
+        "one counts cpu-clock (ns), another alloc_space (bytes): only what counts the same can be \
+         compared"
     );
+    let error = compare(samples, clock, Scale::Values).expect_err("values differ");
+    assert!(error.ends_with("of these only shares can be compared"), "{error}");
+    let unlike = "before counts samples, after cpu-clock (ns): shares are compared";
+    assert_eq!(compare(samples, clock, Scale::Shares), Ok(Some(unlike.to_owned())));
+    assert_eq!(compare(clock, clock, Scale::Values), Ok(None));
 }
 
 #[test]

@@ -121,6 +121,55 @@
       });
     });
     context.globalAlpha = 1;
+    var at = ring ? boxOf(current) : null;
+    if (at) {
+      context.strokeStyle = dark.matches ? "#fff" : "#000";
+      context.lineWidth = 2;
+      context.strokeRect(at.x + 1, at.y, Math.max(2, at.width - 2), ROW - 2);
+    }
+  }
+  // Where a frame is on the canvas; nothing if it is not in view.
+  function boxOf(i) {
+    var shown = view();
+    var per = canvas.clientWidth / shown.width;
+    var from = Math.max(starts[i], shown.start);
+    var to = Math.min(starts[i] + totals[i], shown.start + shown.width);
+    if (from >= to) { return null; }
+    return { x: (from - shown.start) * per, y: depths[i] * ROW + 1, width: (to - from) * per };
+  }
+  // With the keyboard: the root is at the top, so that what is called is below.
+  var current = 0;
+  var ring = false;
+  function move(key) {
+    var to = -1;
+    if (!ring || !boxOf(current)) {
+      to = zoomed;
+    } else if (key === "ArrowUp") {
+      to = parents[current];
+    } else {
+      var row = (rows[depths[current] + (key === "ArrowDown" ? 1 : 0)] || []).filter(boxOf);
+      if (key === "ArrowDown") {
+        row.forEach(function (i) {
+          if (parents[i] !== current) { return; }
+          if (to < 0 || totals[i] > totals[to]) { to = i; }
+        });
+      } else {
+        row.sort(function (a, b) { return starts[a] - starts[b]; });
+        to = row[row.indexOf(current) + (key === "ArrowLeft" ? -1 : 1)];
+      }
+    }
+    if (to === undefined || to < 0) { to = current; }
+    pointAt(to);
+  }
+  function pointAt(i) {
+    current = i;
+    ring = true;
+    draw();
+    var at = boxOf(i);
+    var box = canvas.getBoundingClientRect();
+    if (at) {
+      showDetails(i, { clientX: box.left + at.x + at.width / 2, clientY: box.top + at.y + ROW / 2 });
+    }
   }
 
   function frameUnder(event) {

@@ -11,6 +11,7 @@
     }
     lay(first, end);
     if (totals[zoomed] === 0) { zoomed = 0; }
+    if (totals[current] === 0) { current = zoomed; }
     findRows();
     var all = times.length;
     var samples = grouped(samplesIn) + (samplesIn === 1 ? " sample" : " samples");
@@ -47,10 +48,33 @@
     canvas.addEventListener("pointerleave", function () { details.hidden = true; });
     canvas.addEventListener("click", function (event) {
       var i = frameUnder(event);
-      if (i >= 0) { zoomTo(i); }
+      ring = false;
+      if (i >= 0) { current = i; zoomTo(i); }
+    });
+    canvas.addEventListener("blur", function () {
+      ring = false;
+      details.hidden = true;
+      draw();
     });
     canvas.addEventListener("keydown", function (event) {
-      if (event.key === "Escape" || event.key === "Home") { zoomTo(0); }
+      if (event.ctrlKey || event.metaKey || event.altKey) { return; }
+      if (event.key.startsWith("Arrow")) {
+        move(event.key);
+      } else if (event.key === "Enter" || event.key === " ") {
+        zoomTo(current);
+        pointAt(current);
+      } else if (event.key === "Escape" || event.key === "Home") {
+        zoomTo(0);
+      } else {
+        return;
+      }
+      event.preventDefault();
+    });
+    document.addEventListener("keydown", function (event) {
+      var input = document.getElementById("search");
+      if (event.key !== "/" || event.target === input) { return; }
+      input.focus();
+      event.preventDefault();
     });
     dark.addEventListener("change", draw);
     var width = 0;

@@ -347,17 +347,25 @@ impl<'a> Picture<'a> {
             }
         }
         out.push_str("\"/>\n");
-        self.absent(out, pixels);
+        let boxes = self.absent(out, pixels);
         let baseline = height / 2.0 + 0.36 * self.options.font_size;
         let dark_ink = self.paints.iter().any(|paint| paint.light.ink() != paint.dark.ink());
         for (index, frame) in self.graph.frames.iter().enumerate() {
             let (here, _) = self.sides(frame);
             let width = here.value as f64 * scale;
-            let Some(text) = page.metrics().fit(self.name(frame), width - 2.0 * PADDING) else {
+            if width < 2.0 * PADDING {
+                continue;
+            }
+            let x = here.start as f64 * scale;
+            // A name begins behind the boxes that stand where it does.
+            let before = boxes[frame.depth as usize].iter().filter(|&&at| at <= x + PADDING);
+            let covered = before.map(|at| at + ABSENT_WIDTH - x).fold(0.0, f64::max);
+            let room = width - 2.0 * PADDING - covered;
+            let Some(text) = page.metrics().fit(self.name(frame), room) else {
                 continue;
             };
             out.push_str("<text x=\"");
-            number(out, here.start as f64 * scale + PADDING);
+            number(out, x + covered + PADDING);
             out.push_str("\" y=\"");
             number(out, self.row_top(frame.depth) + baseline);
             out.push('"');
@@ -373,8 +381,9 @@ impl<'a> Picture<'a> {
     }
 
     /// A narrow dashed box where a stack stood that is not on this side. The script has the same
-    /// rule.
-    fn absent(&self, out: &mut String, pixels: f64) {
+    /// rule. Returns the left edges of each row's.
+    fn absent(&self, out: &mut String, pixels: f64) -> Vec<Vec<f64>> {
+        let mut boxes = vec![Vec::new(); self.graph.rows as usize];
         let widths = self.widths();
         out.push_str(
             "<path class=\"absent\" stroke=\"#55555c\" fill=\"#fff\" fill-opacity=\".55\" \
@@ -389,8 +398,10 @@ impl<'a> Picture<'a> {
                 continue;
             }
             let x = here.start as f64 * pixels / widths.0 as f64 - ABSENT_WIDTH / 2.0;
+            let x = x.clamp(0.5, (pixels - ABSENT_WIDTH - 0.5).max(0.5));
+            boxes[frame.depth as usize].push(x);
             out.push('M');
-            number(out, x.clamp(0.5, pixels - ABSENT_WIDTH - 0.5));
+            number(out, x);
             out.push(' ');
             number(out, self.row_top(frame.depth) + 0.5);
             out.push_str(&format!("h{ABSENT_WIDTH}v"));
@@ -398,6 +409,7 @@ impl<'a> Picture<'a> {
             out.push_str(&format!("h-{ABSENT_WIDTH}z"));
         }
         out.push_str("\"/>\n");
+        boxes
     }
 }
 

@@ -8,7 +8,7 @@ use super::number;
 use super::page::Page;
 use crate::attributes::Attributes;
 use crate::palette::{Paint, Painter, Role, without_mark};
-use crate::text::escape;
+use crate::text::{Metrics, escape};
 use crate::units::{Values, write_integer, write_percent};
 use crate::{MinWidth, Palette, Rgb, SvgOptions};
 
@@ -380,13 +380,13 @@ impl<'a> Frames<'a> {
             out.push_str("</text>\n");
         }
         if !self.graph.threads.is_empty() {
-            self.time_ticks(out, baseline);
+            self.time_ticks(out, baseline, page.metrics());
         }
         out.push_str("</g>\n");
     }
 
     /// The times of a chart, in the row of the whole. `svg/script/chart.js` draws them after a zoom.
-    fn time_ticks(&self, out: &mut String, baseline: f64) {
+    fn time_ticks(&self, out: &mut String, baseline: f64, metrics: Metrics) {
         let time = crate::scale::Scale::time();
         let total = self.graph.total as f64;
         let y = self.row_top(0);
@@ -402,12 +402,17 @@ impl<'a> Frames<'a> {
                 out.push_str(name);
                 number(out, value);
             }
+            let label = time.text(tick, total, step);
+            // At the right edge there is room on the left of the tick alone.
+            let fits = x + 2.0 * PADDING + metrics.width(&label) <= self.options.frames_width();
+            let (at, anchor) =
+                if fits { (x + PADDING, "") } else { (x - PADDING, " text-anchor=\"end\"") };
             out.push_str("v5\" stroke=\"#77777f\"/><text x=\"");
-            number(out, x + PADDING);
+            number(out, at);
             out.push_str("\" y=\"");
             number(out, y + baseline);
-            out.push_str("\">");
-            escape(out, &time.text(tick, total, step));
+            out.push_str(&format!("\"{anchor}>"));
+            escape(out, &label);
             out.push_str("</text>\n");
         }
         out.push_str("</g>\n");

@@ -30,9 +30,10 @@ pub(super) struct Page<'a> {
 /// The footer's text.
 pub(super) struct Footer<'a> {
     legend: &'a [(Paint, &'a str)],
-    notice: &'a str,
-    /// Where the notice stands on a line of its own.
-    two_lines: bool,
+    /// The notice in lines.
+    notice: Vec<&'a str>,
+    /// Whether it stands below the legend.
+    below: bool,
     pub(super) height: f64,
 }
 
@@ -77,16 +78,32 @@ impl<'a> Page<'a> {
 
     pub(super) fn footer<'f>(&self, legend: &'f [(Paint, &'f str)], notice: &'f str) -> Footer<'f> {
         let legend_width: f64 = legend.iter().map(|(_, label)| self.entry_width(label)).sum();
-        let room = self.width - 2.0 * SvgOptions::MARGIN - legend_width;
-        let two_lines =
-            !legend.is_empty() && !notice.is_empty() && self.metrics.width(notice) > room;
-        let lines = match (legend.is_empty(), notice.is_empty()) {
-            (true, true) => 0.0,
-            _ if two_lines => 2.0,
-            _ => 1.0,
-        };
-        let height = SvgOptions::MARGIN + lines * (self.options.font_size + 8.0);
-        Footer { legend, notice, two_lines, height }
+        let room = self.width - 2.0 * SvgOptions::MARGIN;
+        let below = !legend.is_empty() && self.metrics.width(notice) > room - legend_width;
+        let whole = legend.is_empty() || below;
+        let notice = self.wrap(notice, if whole { room } else { f64::INFINITY });
+        let lines = notice.len() + usize::from(below);
+        let lines = lines.max(usize::from(!legend.is_empty()));
+        let height = SvgOptions::MARGIN + lines as f64 * (self.options.font_size + 8.0);
+        Footer { legend, notice, below, height }
+    }
+
+    /// Lines that fit, each with the blank that it was broken at. `2-view.js` has the same rule.
+    fn wrap<'f>(&self, text: &'f str, room: f64) -> Vec<&'f str> {
+        let mut lines = Vec::new();
+        let (mut start, mut end) = (0, 0);
+        for word in text.split_inclusive(' ') {
+            let line = text[start..end + word.len()].trim_end();
+            if end > start && self.metrics.width(line) > room {
+                lines.push(&text[start..end]);
+                start = end;
+            }
+            end += word.len();
+        }
+        if end > start {
+            lines.push(&text[start..end]);
+        }
+        lines
     }
 
     /// The root element and what stands before it. `summary` is markup, `below` the height of
@@ -324,15 +341,25 @@ impl<'a> Page<'a> {
             }
             out.push_str("</g>\n");
         }
-        if !footer.notice.is_empty() {
-            let y = if footer.two_lines { baseline + line } else { baseline };
-            let right = !footer.legend.is_empty() && !footer.two_lines;
+        if let Some((first, more)) = footer.notice.split_first() {
+            let y = if footer.below { baseline + line } else { baseline };
+            let right = !footer.legend.is_empty() && !footer.below;
+            let x = if right { self.width - SvgOptions::MARGIN } else { SvgOptions::MARGIN };
             out.push_str("<text class=\"notice\" y=\"");
             number(out, y);
             out.push_str("\" x=\"");
-            number(out, if right { self.width - SvgOptions::MARGIN } else { SvgOptions::MARGIN });
+            number(out, x);
             out.push_str(if right { "\" text-anchor=\"end\">" } else { "\">" });
-            escape(out, footer.notice);
+            escape(out, first);
+            for more in more {
+                out.push_str("<tspan x=\"");
+                number(out, x);
+                out.push_str("\" dy=\"");
+                number(out, line);
+                out.push_str("\">");
+                escape(out, more);
+                out.push_str("</tspan>");
+            }
             out.push_str("</text>\n");
         }
         out.push_str("</g>\n");

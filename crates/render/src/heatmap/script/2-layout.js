@@ -99,7 +99,8 @@
       var beside = 560 > width ? 0 : SIDE + GAP;
       side.setAttribute("display", beside ? "" : "none");
       across = Math.max(60, width - left - MARGIN - beside);
-      across = Math.min(across, Math.max(240, 48 * columns));
+      // A page of ours keeps the width within bounds itself.
+      if (!selecting) { across = Math.min(across, Math.max(240, 96 * columns)); }
       set(picture, { width: across });
       set(over, { width: across });
       set(side, { x: left + across + GAP });
@@ -136,7 +137,10 @@
   }
   var heading = [];
   function fitHead() {
+    resolution.setAttribute("x", width - MARGIN - 64);
     var room = width - 2 * MARGIN - 60;
+    var beside = resolution.getComputedTextLength();
+    if (beside > 0) { room -= beside + 16; }
     heading.forEach(function (entry) {
       var text = entry.full;
       entry.element.textContent = text;

@@ -4,6 +4,7 @@
   var reset;
   var ring;
   var band;
+  var resolution;
   function html(tag, attributes, text) {
     var element = document.createElementNS(XHTML, tag);
     set(element, attributes);
@@ -49,6 +50,9 @@
       "@media(prefers-color-scheme:dark){div{background:#f4f4f6;color:#17171b}" +
       "span{color:#46464d}button{background:#26262b;border-color:#77777f;color:#dcdce0}" +
       "button:hover{background:#34343a}}");
+    resolution = svgElement("text", {
+      "class": "sub", fill: "#5c5c63", "text-anchor": "end", y: 6 + fontSize + 9
+    });
     tip = made.holder;
     tipBox = html("div", { role: "status", "aria-live": "polite", hidden: "" });
     reset = html("button", { type: "button", title: "Show everything (Escape)", hidden: "" }, "Reset");
@@ -124,5 +128,10 @@
     view = { x0: x0, x1: x1, y0: y0, y1: y1 };
     var all = x1 - x0 === columns ? y1 - y0 === rows : false;
     if (all) { reset.setAttribute("hidden", ""); } else { reset.removeAttribute("hidden"); }
+    // A zoom makes cells larger and shows no more of them: so it is said how fine they are.
+    resolution.textContent = all ? "" : "a cell: " + time.text(columnStep, columnStep, columnStep) +
+      " by " + (log ? "a ratio of " + numberText(edges[y1] / edges[y1 - 1], 0.01)
+        : scale.text(edges[y1] - edges[y1 - 1], edges[y1] - edges[y1 - 1], edges[y1] - edges[y1 - 1]));
+    fitHead();
     draw();
   }

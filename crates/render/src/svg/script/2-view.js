@@ -91,10 +91,11 @@
         var x = (left - viewStart) * per;
         if (x > 0) { gaps += "M" + x.toFixed(1) + " " + y + "v" + (rowHeight - 1); }
         if (least > w) { continue; }
-        var shown = fit(nameOf(i), w - 2 * PADDING);
+        var indent = PADDING + hiddenUnder(depth, x);
+        var shown = fit(nameOf(i), w - PADDING - indent);
         if (!shown) { continue; }
         var text = document.createElementNS(SVG, "text");
-        text.setAttribute("x", (x + PADDING).toFixed(1));
+        text.setAttribute("x", (x + indent).toFixed(1));
         text.setAttribute("y", (y + middle).toFixed(1));
         if (inkIsWhite(i)) { text.setAttribute("fill", "#fff"); }
         if (depths[zoomed] > depth) { text.setAttribute("class", "up"); }
@@ -105,6 +106,8 @@
     gap.setAttribute("d", gaps);
     textLayer.replaceChildren.apply(textLayer, texts);
   }
+  // How much of what stands at a place of a row is covered: in a comparison, by a box.
+  var hiddenUnder = function () { return 0; };
   function inkIsWhite(i) {
     var group = elements[i].closest("g");
     return group ? group.classList.contains("white") : false;
@@ -131,9 +134,9 @@
   // A zoom shows more of what is in the file, and nothing of what is not.
   function showNotice() {
     if (!notice) { return; }
-    notice.textContent = zoomed === 0 ? noticeText
+    noticeShown = zoomed === 0 ? noticeText
       : noticeText.replace("not drawn", "at full width are not in this file");
-    placeFoot();
+    fitHeight();
   }
 
   // Layout for the width that is there.
@@ -144,10 +147,7 @@
     }
     var narrow = 640 > width;
     top = designTop + (narrow ? 32 : 0);
-    var notes = placeFoot();
-    height = top + rowsHeight + notes;
-    root.setAttribute("viewBox", "0 0 " + width + " " + height);
-    root.setAttribute("height", height);
+    fitHeight();
     // An <object> may be higher than the picture.
     root.setAttribute("preserveAspectRatio", "xMidYMin");
     picture.setAttribute("width", framesWidth());
@@ -158,10 +158,15 @@
     barTop = narrow ? designTop - 6 : 6;
     floatBar();
     bar.setAttribute("width", narrow ? framesWidth() : Math.min(560, framesWidth()));
-    tip.setAttribute("width", width);
-    tip.setAttribute("height", height);
     fitHead(narrow ? width - 2 * MARGIN : width - 600);
     showZoom();
+  }
+  function fitHeight() {
+    height = top + rowsHeight + placeFoot();
+    root.setAttribute("viewBox", "0 0 " + width + " " + height);
+    root.setAttribute("height", height);
+    tip.setAttribute("width", width);
+    tip.setAttribute("height", height);
   }
   // In a window of its own the controls stay in view.
   function floatBar() {
@@ -169,16 +174,44 @@
     bar.setAttribute("y", Math.max(barTop, scrolled + 6));
     controls.line.classList.toggle("floats", scrolled + 6 > barTop);
   }
+  // The legend, made smaller where it is too wide, and the notice beside it or in lines below.
+  var noticeShown = noticeText;
   function placeFoot() {
     var line = fontSize + 8;
+    var room = framesWidth();
+    if (legend) {
+      var box = legend.getBBox();
+      var shrink = Math.min(1, (width - 2 * MARGIN) / box.width);
+      legend.setAttribute("transform", "translate(" + MARGIN * (1 - shrink) + " " +
+        (1 - shrink) * line / 2 + ") scale(" + shrink + ")");
+      room -= box.width + 24;
+    }
     if (!notice) { return MARGIN + (legend ? line : 0); }
-    if (!legend) { return MARGIN + line; }
-    var room = framesWidth() - legend.getBBox().width - 24;
-    var two = notice.getComputedTextLength() > room;
-    notice.setAttribute("x", two ? MARGIN : width - MARGIN);
-    notice.setAttribute("y", fontSize + 8 + (two ? line : 0));
-    notice.setAttribute("text-anchor", two ? "start" : "end");
-    return MARGIN + (two ? 2 : 1) * line;
+    var beside = legend ? room >= textWidth(noticeShown) : false;
+    var lines = beside ? [noticeShown] : wrap(noticeShown, framesWidth());
+    var before = legend ? (beside ? 0 : 1) : 0;
+    notice.setAttribute("text-anchor", beside ? "end" : "start");
+    notice.replaceChildren.apply(notice, lines.map(function (text, k) {
+      var part = document.createElementNS(SVG, "tspan");
+      part.setAttribute("x", beside ? width - MARGIN : MARGIN);
+      part.setAttribute("y", (before + k + 1) * line);
+      part.textContent = text;
+      return part;
+    }));
+    return MARGIN + (before + lines.length) * line;
+  }
+  // Lines end with the blank that they were broken at.
+  function wrap(text, room) {
+    var lines = [""];
+    (text.match(/\S+\s*/g) || []).forEach(function (word) {
+      var last = lines.length - 1;
+      if (lines[last] === "" || room >= textWidth((lines[last] + word).trimEnd())) {
+        lines[last] += word;
+      } else {
+        lines.push(word);
+      }
+    });
+    return lines;
   }
   var heading = [];
   function fitHead(room) {

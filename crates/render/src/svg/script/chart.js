@@ -19,9 +19,12 @@
       mark.setAttribute("d", "M" + x.toFixed(1) + " " + y + "v5");
       mark.setAttribute("stroke", "#77777f");
       var text = document.createElementNS(SVG, "text");
-      text.setAttribute("x", (x + PADDING).toFixed(1));
-      text.setAttribute("y", (y + (rowHeight - 1) / 2 + 0.36 * fontSize).toFixed(1));
       text.textContent = time.text(tick, to, found.step);
+      // At the right edge there is room on the left of the tick alone.
+      var fits = framesWidth() >= x + 2 * PADDING + textWidth(text.textContent);
+      text.setAttribute("x", (fits ? x + PADDING : x - PADDING).toFixed(1));
+      if (!fits) { text.setAttribute("text-anchor", "end"); }
+      text.setAttribute("y", (y + (rowHeight - 1) / 2 + 0.36 * fontSize).toFixed(1));
       textLayer.append(mark, text);
     });
   };

@@ -122,12 +122,18 @@
 
   // Dashed boxes where a stack stands that is not on this side, by the rule of diff.rs.
   var absent = [];
+  var boxesOf = [];
   var boxes = root.querySelector(".absent");
   var drawFrames = drawText;
   drawText = function () {
+    placeBoxes();
     drawFrames();
+    textLayer.insertBefore(boxes, textLayer.children[1] || null);
+  };
+  function placeBoxes() {
     var d = "";
     absent = [];
+    boxesOf = [];
     var there = views[other(view)];
     for (var i = 0; elements.length > i; i++) {
       if (widths[i] > 0) { continue; }
@@ -138,10 +144,18 @@
       var x = (starts[i] - viewStart) * scale() - 3;
       x = Math.min(Math.max(x, 0.5), framesWidth() - 6.5);
       d += "M" + x.toFixed(1) + " " + (rowTop(depths[i]) + 0.5) + "h6v" + (rowHeight - 2) + "h-6z";
-      absent.push({ frame: i, x: x });
+      var box = { frame: i, x: x };
+      absent.push(box);
+      (boxesOf[depths[i]] = boxesOf[depths[i]] || []).push(box);
     }
     boxes.setAttribute("d", d);
-    textLayer.insertBefore(boxes, textLayer.children[1] || null);
+  }
+  hiddenUnder = function (depth, x) {
+    var most = 0;
+    (boxesOf[depth] || []).forEach(function (box) {
+      if (x + PADDING >= box.x) { most = Math.max(most, box.x + 6 - x); }
+    });
+    return most;
   };
   var pointedFrame = pointed;
   pointed = function (event) {
