@@ -126,6 +126,8 @@ pub struct Counted<'a> {
 /// Who woke a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Waker<'a> {
+    /// The process; 0 if it was none.
+    pub pid: i32,
     /// The process's name; `[interrupt]` if it was none.
     pub process: &'a [u8],
     /// The thread's name.
@@ -216,9 +218,10 @@ impl Inner {
     }
 
     fn waker<'a>(&'a self, hash: u64, aliases: Numbers<'a>) -> Option<Waker<'a>> {
-        let [user, kernel, names @ ..] = self.find(hash)?.first_chunk::<WAKER_WORDS>()?;
+        let [user, kernel, pid, names @ ..] = self.find(hash)?.first_chunk::<WAKER_WORDS>()?;
         let (thread, process) = bytemuck::bytes_of(names).split_at(16);
         Some(Waker {
+            pid: i32::try_from(*pid).unwrap_or(0),
             process: name(process),
             thread: name(thread),
             kernel: self.text.without_tracing(kernel_part(self.find(*kernel)?)),

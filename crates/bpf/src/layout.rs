@@ -97,8 +97,8 @@ pub struct Key {
     pub waker: u64,
 }
 
-/// Words of what is told of a waker: hashes of its user and its kernel stack, and two names.
-pub const WAKER_WORDS: usize = 6;
+/// Words of what is told of a waker: hashes of its user and its kernel stack, its process, and two names.
+pub const WAKER_WORDS: usize = 7;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]

@@ -138,7 +138,7 @@ pub struct Args {
     factor: f64,
 
     /// The palette: default (one hue a meaning), hot, mem, io, red, green, blue, yellow, purple,
-    /// aqua, orange, wakeup, chain, java, js, perl, python, rust
+    /// aqua, orange, wakeup, chain, wall, java, js, perl, python, rust
     #[arg(long, value_name = "PALETTE", default_value = "default", help_heading = "Colours")]
     colors: Palette,
 

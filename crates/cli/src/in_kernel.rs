@@ -6,18 +6,19 @@ use std::time::{Duration, Instant};
 
 pub use pyrograph_bpf::Engine;
 use pyrograph_bpf::{
-    Counted, Cut, FileKey, Question as FileQuestion, Sort, Stats, TableStats, Trigger, Wait, Waits,
+    Counted, Cut, FileKey, Question as FileQuestion, Sort, Stats, TableStats, UserStack, Wait,
     What, prefer_this_thread,
 };
 use pyrograph_event::Record;
 use pyrograph_record::{
     Child, Error as RecordError, Next, Notice, Recording, Session, Summary, Target, Waiting,
 };
-use pyrograph_resolve::{CountedStack, LiveFiles, Looked, Resolver};
+use pyrograph_resolve::{CountedStack, CountedWaker, LiveFiles, Looked, Resolver};
 
+use crate::answers;
 use crate::needed;
 use crate::progress::Progress;
-use crate::question::{Probe, Question};
+use crate::question::Question;
 use crate::say::say;
 use crate::units::{counted, grouped};
 
@@ -44,6 +45,8 @@ pub struct InKernel<'a> {
     pub interrupted: &'a dyn Fn() -> bool,
     /// Say more.
     pub verbose: bool,
+    /// The function whose returns are counted, if that was asked for.
+    pub returned: Option<&'a str>,
 }
 
 /// What a recording leaves besides its profile.
@@ -81,22 +84,18 @@ pub fn load(
         inherit: options.inherit,
         user: options.user,
         kernel: options.kernel,
-        trigger: match question.probe.clone() {
-            Probe::Event => Trigger::PerfEvents,
-            Probe::Tracepoint { category, name } => Trigger::Tracepoint { category, name },
-            Probe::Function { path, name, offset } => {
-                Trigger::Function { path, name, offset, returns: false }
-            }
-            Probe::Allocations { path } => Trigger::Allocations { path, live: false },
-            Probe::Nothing => Trigger::None,
-        },
-        waits: if question.min_block.is_some() { Waits::Alone } else { Waits::None },
-        min_block: question.min_block.unwrap_or(defaults.min_block),
+        trigger: answers::trigger(question),
+        waits: answers::waits(question),
+        min_block: question.waits.map_or(Duration::ZERO, |(_, min_block)| min_block),
         ..defaults
     })
 }
 
 impl InKernel<'_> {
+    fn adder<'a>(&'a self, resolver: &'a mut Resolver<LiveFiles>) -> Adder<'a> {
+        Adder { resolver, returned: self.returned }
+    }
+
     /// Records until the target ends, the time is over, or the user has seen enough.
     pub fn record(
         &self,
@@ -170,7 +169,7 @@ impl InKernel<'_> {
                 stopper.stop();
             }
             if drained.elapsed() >= DRAIN {
-                drain(&mut engine, resolver)?;
+                engine.drain(&mut |counted| self.adder(resolver).add(&counted))?;
                 drained = Instant::now();
             }
             let samples = counted(resolver.stats().samples, "sample");
@@ -179,9 +178,11 @@ impl InKernel<'_> {
         progress.end();
         engine.stop();
         // Each call takes what was counted before the one before.
-        drain(&mut engine, resolver)?;
-        drain(&mut engine, resolver)?;
-        engine.unfinished(&mut |counted| add(resolver, &counted))?;
+        let mut add = |counted: Counted<'_>| self.adder(resolver).add(&counted);
+        engine.drain(&mut add)?;
+        engine.drain(&mut add)?;
+        engine.unfinished(&mut add)?;
+        engine.held(&mut add)?;
         if self.verbose {
             say!("{}; {}", tables(&engine), stacks(&engine.stats()));
         }
@@ -237,37 +238,61 @@ fn summary(recording: Recording, engine: &Engine) -> Summary {
     summary
 }
 
-/// Takes what was counted, and adds it to the profile.
-fn drain(engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
-    Ok(engine.drain(&mut |counted| add(resolver, &counted))?)
+/// Adds what was counted to the profile.
+struct Adder<'a> {
+    resolver: &'a mut Resolver<LiveFiles>,
+    /// The function whose returns are counted.
+    returned: Option<&'a str>,
 }
 
-fn add(resolver: &mut Resolver<LiveFiles>, counted: &Counted<'_>) {
-    resolver.counted(CountedStack {
-        pid: counted.pid,
-        process: counted.process,
-        tid: counted.tid,
-        thread: counted.thread,
-        kernel: counted.kernel,
-        has_user: !counted.user.is_empty(),
-        user: counted.user.frames().map(|frame| (frame.module, frame.address)),
-        cut: counted.user.cut().map(|cut| match cut {
-            Cut::Truncated => pyrograph_resolve::Cut::Truncated,
-            Cut::Broken => pyrograph_resolve::Cut::Broken,
-        }),
-        wait: match counted.sort {
-            Sort::Wait(wait) => Some(match wait {
-                Wait::Sleep => pyrograph_resolve::Wait::Sleep,
-                Wait::Lock => pyrograph_resolve::Wait::Lock,
-                Wait::Io => pyrograph_resolve::Wait::Io,
-                Wait::Uninterruptible => pyrograph_resolve::Wait::Uninterruptible,
-                Wait::Preempted => pyrograph_resolve::Wait::Preempted,
-            }),
-            _ => None,
-        },
-        events: counted.events,
-        value: counted.value,
-    });
+impl Adder<'_> {
+    fn add(&mut self, counted: &Counted<'_>) {
+        let waker = counted.waker.map(|waker| CountedWaker {
+            pid: waker.pid,
+            process: waker.process,
+            kernel: waker.kernel,
+            user: frames(waker.user),
+            cut: cut(waker.user),
+            alone: counted.sort == Sort::Woken,
+        });
+        self.resolver.counted(CountedStack {
+            pid: counted.pid,
+            process: counted.process,
+            tid: counted.tid,
+            thread: counted.thread,
+            kernel: counted.kernel,
+            has_user: !counted.user.is_empty(),
+            user: frames(counted.user),
+            cut: cut(counted.user),
+            wait: wait(counted.sort),
+            labels: &answers::labels(counted.sort, self.returned),
+            waker,
+            events: counted.events,
+            value: counted.value,
+        });
+    }
+}
+
+fn frames<'a>(stack: UserStack<'a>) -> impl Iterator<Item = (Option<u32>, u64)> + use<'a> {
+    stack.frames().map(|frame| (frame.module, frame.address))
+}
+
+fn cut(stack: UserStack<'_>) -> Option<pyrograph_resolve::Cut> {
+    Some(match stack.cut()? {
+        Cut::Truncated => pyrograph_resolve::Cut::Truncated,
+        Cut::Broken => pyrograph_resolve::Cut::Broken,
+    })
+}
+
+fn wait(sort: Sort) -> Option<pyrograph_resolve::Wait> {
+    let Sort::Wait(wait) = sort else { return None };
+    Some(match wait {
+        Wait::Sleep => pyrograph_resolve::Wait::Sleep,
+        Wait::Lock => pyrograph_resolve::Wait::Lock,
+        Wait::Io => pyrograph_resolve::Wait::Io,
+        Wait::Uninterruptible => pyrograph_resolve::Wait::Uninterruptible,
+        Wait::Preempted => pyrograph_resolve::Wait::Preempted,
+    })
 }
 
 /// Looks at a file that the programs have met.

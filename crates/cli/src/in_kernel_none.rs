@@ -30,6 +30,7 @@ pub struct InKernel<'a> {
     pub duration: Option<Duration>,
     pub interrupted: &'a dyn Fn() -> bool,
     pub verbose: bool,
+    pub returned: Option<&'a str>,
 }
 
 /// What a recording leaves besides its profile.

@@ -5,6 +5,8 @@
 // `eprintln!` panics where standard error is full or closed: `say!` does not.
 #![deny(clippy::print_stderr)]
 
+#[cfg(feature = "bpf")]
+mod answers;
 mod convert;
 mod diff;
 mod filters;

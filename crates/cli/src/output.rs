@@ -130,10 +130,17 @@ impl Output {
     }
 }
 
-/// Blue for waits, so that nobody takes the graph for one of what ran.
+/// The colours that the field expects for what is not CPU time, so that nobody takes the graph for one
+/// of what ran.
 fn palette(profile: &Profile) -> Palette {
-    match profile.value_types.first() {
-        Some(value) if value.name == "off-cpu" => Palette::Hue(Hue::Blue),
+    match profile.value_types.first().map_or("", |value| &value.name) {
+        "off-cpu" => Palette::Hue(Hue::Blue),
+        "wall" => Palette::Wall,
+        "wakeup" => Palette::Wakeup,
+        "off-wake" => Palette::Chain,
+        "file-io" | "block-io" | "net" => Palette::Hue(Hue::Io),
+        "alloc" | "live" | "page-faults" => Palette::Hue(Hue::Mem),
+        "locks" => Palette::Hue(Hue::Purple),
         _ => Palette::default(),
     }
 }

@@ -1,15 +1,23 @@
 //! What a recording is to answer: flags, and what they come to.
 
+mod calls;
+mod places;
+
+#[cfg(feature = "bpf")]
+pub use calls::call_name;
+pub use places::NotThere;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use pyrograph_record::{Event, Target};
+use pyrograph_symbol::StaticProbe;
 
 use crate::needed;
 use crate::units::parse_duration;
 
-/// The flags.
+/// The flags. At most one question is asked; some can be measured in several ways.
 #[derive(clap::Args)]
 #[group(multiple = true)]
 pub struct QuestionArgs {
@@ -17,37 +25,72 @@ pub struct QuestionArgs {
     ///
     /// cycles, cpu-clock, task-clock, page-faults, context-switches, cpu-migrations, any hardware
     /// event name the kernel knows, or a tracepoint (sched:sched_switch). Modifiers as :u and :k.
-    /// uprobe:FILE:FUNCTION counts each time that a function of a program or library is called.
-    #[arg(short, long, value_name = "EVENT")]
+    /// uprobe:FILE:FUNCTION counts each time that a function of a program or library is called,
+    /// uretprobe:FILE:FUNCTION each time that it returns, usdt:FILE:PROVIDER:NAME each time that a
+    /// program comes to a probe that its authors put into it.
+    #[arg(short, long, value_name = "EVENT", group = "asked")]
     event: Option<String>,
 
     /// Where threads wait: the time from when one stops to run until it goes on (needs root)
-    #[arg(long, conflicts_with_all = ["event", "frequency", "call_graph"])]
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
     off_cpu: bool,
 
     /// Where time passes: waits, and samples of the CPU clock for what runs (needs root)
-    #[arg(long, conflicts_with_all = ["event", "off_cpu", "call_graph"])]
+    #[arg(long, group = "asked")]
     wall: bool,
+
+    /// Who wakes threads: stacks of the wakers, by the time that was waited (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    wakeup: bool,
+
+    /// Where threads wait and, behind a --, who wakes them (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    off_wake: bool,
 
     /// The shortest wait that counts
     #[arg(long, value_name = "TIME", default_value = "1us", value_parser = parse_duration)]
     min_block: Duration,
 
-    /// What asks for memory: the bytes that malloc and its like are called for (needs root)
-    #[arg(long, conflicts_with_all = ["event", "off_cpu", "wall", "frequency", "call_graph"])]
-    alloc: bool,
+    /// What waits for locks: the time until it has them, in the kernel and in programs (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    locks: bool,
 
-    /// What touches new memory: each page fault. The same as -e page-faults
-    #[arg(long, conflicts_with_all = ["event", "off_cpu", "wall", "alloc"])]
-    page_faults: bool,
+    /// What reads and writes files: the time that it takes, --bytes or --count (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    file_io: bool,
 
-    /// What makes disks work: each request to one. The same as -e block:block_rq_issue
-    #[arg(long, conflicts_with_all = ["event", "off_cpu", "wall", "alloc", "page_faults"])]
+    /// What makes disks work: the time that its requests take, --bytes or --count (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
     block_io: bool,
 
-    /// What calls the kernel: each system call. The same as -e raw_syscalls:sys_enter
-    #[arg(long, conflicts_with_all = ["event", "off_cpu", "wall", "alloc", "page_faults", "block_io"])]
-    syscalls: bool,
+    /// What sends and receives through sockets: the bytes (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    net: bool,
+
+    /// What calls the kernel: each system call, or only those that are named; --time for how long
+    #[arg(long, value_name = "NAMES", group = "asked", conflicts_with = "frequency",
+        num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    syscalls: Option<String>,
+
+    /// What asks for memory: the bytes that malloc and its like are called for (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    alloc: bool,
+
+    /// With --alloc: only what is not given back until the recording ends
+    #[arg(long, requires = "alloc")]
+    live: bool,
+
+    /// What touches new memory: each page fault. The same as -e page-faults
+    #[arg(long, group = "asked")]
+    page_faults: bool,
+
+    /// Measure --file-io, --block-io or --syscalls by the time that passes
+    #[arg(long, conflicts_with = "bytes")]
+    time: bool,
+
+    /// Measure --file-io or --block-io by the bytes that are moved
+    #[arg(long)]
+    bytes: bool,
 }
 
 /// What makes the in-kernel engine count a stack.
@@ -57,12 +100,44 @@ pub enum Probe {
     Event,
     /// A tracepoint.
     Tracepoint { category: String, name: String },
-    /// A function of a file, and how far behind its start.
-    Function { path: PathBuf, name: String, offset: usize },
-    /// The functions of a C library that give memory.
-    Allocations { path: PathBuf },
+    /// A function of a file, and how far behind its start; or that it returns.
+    Function { path: PathBuf, name: String, offset: usize, returns: bool },
+    /// The probes of this name that stand in a file.
+    Places { path: PathBuf, places: Vec<StaticProbe> },
+    /// The functions of a C library that give memory; `live`: only what is not given back.
+    Allocations { path: PathBuf, live: bool },
+    /// System calls by their numbers; `files`: only those that read or write regular files.
+    Calls { numbers: Vec<u32>, measure: Measure, files: bool },
+    /// Requests to block devices.
+    BlockRequests { measure: Measure },
+    /// Waits for locks.
+    Locks,
+    /// What sockets send and receive.
+    Sockets,
     /// Nothing but waits.
     Nothing,
+}
+
+/// What calls and requests are measured by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// How many there are.
+    Count,
+    /// How long they take.
+    Time,
+    /// How many bytes they move.
+    Bytes,
+}
+
+/// Which waits are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// Where threads wait.
+    Alone,
+    /// Where they wait, and who wakes them.
+    WithWakers,
+    /// Who wakes them.
+    Wakers,
 }
 
 /// What the flags come to.
@@ -73,58 +148,120 @@ pub struct Question {
     /// What the in-kernel engine is to look at.
     pub probe: Probe,
     /// Waits count, if they are as long as this.
-    pub min_block: Option<Duration>,
+    pub waits: Option<(Waits, Duration)>,
     /// Nothing but the in-kernel engine can answer.
     pub in_kernel_only: bool,
     /// What is counted and its unit, where it is not the event.
     shown: Option<(String, &'static str)>,
+    /// What happens, one of them.
+    noun: &'static str,
 }
 
 impl Question {
-    /// Reads the flags.
+    /// Reads the flags; `count`: how often things happen is asked for.
     ///
     /// # Errors
     ///
     /// If what is named is not there.
-    pub fn new(args: &QuestionArgs, target: &Target) -> anyhow::Result<Self> {
-        let mut question = Self {
-            event: None,
-            probe: Probe::Event,
-            min_block: None,
-            in_kernel_only: false,
-            shown: None,
+    pub fn new(args: &QuestionArgs, count: bool, target: &Target) -> anyhow::Result<Self> {
+        let measured = args.file_io || args.block_io || args.syscalls.is_some();
+        if (args.time || args.bytes) && !measured {
+            bail!("--time and --bytes say how to measure --file-io, --block-io or --syscalls");
+        }
+        let measure = |default| match args {
+            _ if args.bytes => Measure::Bytes,
+            _ if args.time => Measure::Time,
+            _ if count => Measure::Count,
+            _ => default,
         };
-        if args.off_cpu || args.wall {
-            question.min_block = Some(args.min_block);
-            question.in_kernel_only = true;
-            question.shown = Some((if args.wall { "wall" } else { "off-cpu" }.to_owned(), "ns"));
+        if let Some((waits, name)) = args.waits() {
+            let mut question = Self::of(name, "ns", "wait", Probe::Nothing);
+            question.waits = Some((waits, args.min_block));
             if args.wall {
                 question.event = Some(Event::parse("cpu-clock")?);
-            } else {
-                question.probe = Probe::Nothing;
+                question.probe = Probe::Event;
+                question.noun = "sample";
             }
             return Ok(question);
         }
         if args.alloc {
-            question.in_kernel_only = true;
-            question.shown = Some(("alloc".to_owned(), "bytes"));
-            question.probe = Probe::Allocations { path: c_library(target)? };
-            return Ok(question);
+            let (live, name) = (args.live, if args.live { "live" } else { "alloc" });
+            let probe = Probe::Allocations { path: c_library(target)?, live };
+            return Ok(Self::of(name, "bytes", "allocation", probe));
         }
-        let named = match args {
-            QuestionArgs { page_faults: true, .. } => Some("page-faults"),
-            QuestionArgs { block_io: true, .. } => Some("block:block_rq_issue"),
-            QuestionArgs { syscalls: true, .. } => Some("raw_syscalls:sys_enter"),
-            _ => args.event.as_deref(),
-        };
-        let Some(named) = named else { return Ok(question) };
-        if let Some(place) = named.strip_prefix("uprobe:") {
-            question.in_kernel_only = true;
-            question.shown = Some((named.to_owned(), "count"));
-            question.probe = function(place)?;
-            return Ok(question);
+        if args.locks {
+            return Ok(Self::of("locks", "ns", "wait", Probe::Locks));
+        }
+        if args.net {
+            return Ok(Self::of("net", "bytes", "transfer", Probe::Sockets));
+        }
+        if args.file_io {
+            let measure = measure(Measure::Time);
+            let numbers = calls::of_files();
+            let probe = Probe::Calls { numbers, measure, files: true };
+            return Ok(Self::of("file-io", measure.unit("calls"), "call", probe));
+        }
+        if args.block_io {
+            let measure = measure(Measure::Time);
+            let probe = Probe::BlockRequests { measure };
+            return Ok(Self::of("block-io", measure.unit("requests"), "request", probe));
+        }
+        if let Some(names) = &args.syscalls {
+            return Self::calls(names, measure(Measure::Count));
+        }
+        match args.event.as_deref() {
+            _ if args.page_faults => Self::event("page-faults"),
+            Some(named) => Self::event(named),
+            None => Ok(Self { in_kernel_only: false, ..Self::unnamed() }),
+        }
+    }
+
+    fn unnamed() -> Self {
+        Self {
+            event: None,
+            probe: Probe::Event,
+            waits: None,
+            in_kernel_only: false,
+            shown: None,
+            noun: "sample",
+        }
+    }
+
+    /// One that only the in-kernel engine can answer.
+    fn of(name: &str, unit: &'static str, noun: &'static str, probe: Probe) -> Self {
+        let shown = Some((name.to_owned(), unit));
+        Self { probe, in_kernel_only: true, shown, noun, ..Self::unnamed() }
+    }
+
+    fn calls(names: &str, measure: Measure) -> anyhow::Result<Self> {
+        if measure == Measure::Bytes {
+            bail!(
+                "system calls are counted, or measured with --time; bytes are for --file-io and --net"
+            );
+        }
+        let numbers = calls::numbers(names)?;
+        let probe = Probe::Calls { numbers, measure, files: false };
+        let mut question = Self::of("syscalls", measure.unit("calls"), "call", probe);
+        // Where it is only to be counted, perf_event can do it, too, but does not tell which calls.
+        if measure == Measure::Count && names.is_empty() {
+            question.in_kernel_only = false;
+            question.event = Event::parse("raw_syscalls:sys_enter").ok();
+        }
+        Ok(question)
+    }
+
+    /// The event of this name, or a place in a program.
+    fn event(named: &str) -> anyhow::Result<Self> {
+        for (prefix, returns) in [("uprobe:", false), ("uretprobe:", true)] {
+            if let Some(place) = named.strip_prefix(prefix) {
+                return Ok(Self::of(named, "count", "hit", places::function(place, returns)?));
+            }
+        }
+        if let Some(place) = named.strip_prefix("usdt:") {
+            return Ok(Self::of(named, "count", "hit", places::static_probe(place)?));
         }
         let event = Event::parse(named)?;
+        let mut question = Self::unnamed();
         if let Some((category, name)) =
             event.name().split_once(':').filter(|_| event.is_tracepoint())
         {
@@ -154,22 +291,43 @@ impl Question {
     pub fn unit(&self) -> Option<&'static str> {
         self.shown.as_ref().map(|(_, unit)| *unit)
     }
+
+    /// The function whose returns are counted, if that was asked for.
+    pub fn returned(&self) -> Option<&str> {
+        match &self.probe {
+            Probe::Function { name, returns: true, .. } => Some(name),
+            _ => None,
+        }
+    }
+
+    /// What happens, one of them: a sample, a wait, a call.
+    pub fn noun(&self) -> &'static str {
+        self.noun
+    }
 }
 
-/// `FILE:FUNCTION` or `FILE:FUNCTION+OFFSET`.
-fn function(place: &str) -> anyhow::Result<Probe> {
-    let Some((path, name)) =
-        place.rsplit_once(':').filter(|(path, name)| !path.is_empty() && !name.is_empty())
-    else {
-        bail!("uprobe:{place}: use uprobe:FILE:FUNCTION, for example uprobe:/bin/bash:readline")
-    };
-    let (name, offset) = name.rsplit_once('+').unwrap_or((name, "0"));
-    let number = match offset.strip_prefix("0x") {
-        Some(digits) => usize::from_str_radix(digits, 16),
-        None => offset.parse(),
-    };
-    let offset = number.with_context(|| format!("uprobe:{place}: '{offset}' is no offset"))?;
-    Ok(Probe::Function { path: path.into(), name: name.to_owned(), offset })
+impl QuestionArgs {
+    /// Which waits are asked for, and what they are called.
+    fn waits(&self) -> Option<(Waits, &'static str)> {
+        match self {
+            Self { off_cpu: true, .. } => Some((Waits::Alone, "off-cpu")),
+            Self { wall: true, .. } => Some((Waits::Alone, "wall")),
+            Self { wakeup: true, .. } => Some((Waits::Wakers, "wakeup")),
+            Self { off_wake: true, .. } => Some((Waits::WithWakers, "off-wake")),
+            _ => None,
+        }
+    }
+}
+
+impl Measure {
+    /// In what it is measured, where `things` are counted.
+    fn unit(self, things: &'static str) -> &'static str {
+        match self {
+            Self::Count => things,
+            Self::Time => "ns",
+            Self::Bytes => "bytes",
+        }
+    }
 }
 
 /// The C library of the process, or this machine's; the program itself if it has none.
@@ -187,43 +345,33 @@ fn c_library(target: &Target) -> anyhow::Result<PathBuf> {
         Target::Command(argv) => {
             let files: Vec<_> =
                 argv.first().into_iter().flat_map(|program| needed::files(program)).collect();
-            let library = files.iter().find(|file| file.to_str().is_some_and(is_c_library));
-            let found = library.or(files.first()).cloned();
-            return found.context("--alloc: there is no such program");
+            let library = allocator(&files).or(files.first());
+            return library.cloned().context("--alloc: there is no such program");
         }
     };
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps"))
         .with_context(|| format!("the mappings of process {process}"))?;
-    let mut paths = maps.lines().filter_map(|line| Some(&line[line.find('/')?..]));
-    let path = paths.find(|path| is_c_library(path));
-    Ok(match path {
-        Some(path) => format!("/proc/{process}/root{path}").into(),
+    let paths: Vec<PathBuf> =
+        maps.lines().filter_map(|line| Some(line[line.find('/')?..].into())).collect();
+    Ok(match allocator(&paths) {
+        Some(path) => format!("/proc/{process}/root{}", path.display()).into(),
         None => format!("/proc/{process}/exe").into(),
     })
 }
 
-fn is_c_library(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl")
+/// The library among these whose `malloc` is called: one that was put before the C library, or that.
+fn allocator(paths: &[PathBuf]) -> Option<&PathBuf> {
+    const LIBRARIES: [&str; 6] =
+        ["libjemalloc.so", "libtcmalloc", "libmimalloc.so", "libc.so", "libc-", "ld-musl"];
+    let is_named = |path: &PathBuf, library: &str| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(library))
+    };
+    LIBRARIES.iter().find_map(|library| paths.iter().find(|path| is_named(path, library)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn places_in_programs() {
-        let place = |name: &str, offset| {
-            let name = name.to_owned();
-            Some(Probe::Function { path: "/bin/a:b".into(), name, offset })
-        };
-        assert_eq!(function("/bin/a:b:main").ok(), place("main", 0));
-        assert_eq!(function("/bin/a:b:main+0x10").ok(), place("main", 16));
-        assert_eq!(function("/bin/a:b:main+7").ok(), place("main", 7));
-        for bad in ["", "main", ":main", "/bin/a:", "/bin/a:main+x"] {
-            assert!(function(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn every_process_has_a_c_library() {

@@ -18,7 +18,7 @@ use crate::in_kernel::{self, Engine, InKernel, Recorded};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::question::{Question, QuestionArgs};
+use crate::question::{NotThere, Question, QuestionArgs};
 use crate::say::say;
 use crate::units::{counted, grouped, parse_duration, percent};
 
@@ -85,8 +85,10 @@ pub struct Args {
     #[arg(long)]
     no_inline: bool,
 
-    /// What a stack's value counts: samples, or the event itself (time, for a clock)
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Count::Period)]
+    /// What a stack's value counts: samples, or the event itself (time, for a clock). Alone: samples,
+    /// which are calls or requests where these are looked at
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Count::Period,
+        num_args = 0..=1, default_missing_value = "samples")]
     count: Count,
 
     /// Mark the kernel's frames with _[k], inlined ones with _[i], those made at run time with _[j]
@@ -166,7 +168,8 @@ impl Plan {
                 "nothing to record: give a command after --, processes with -p, or the machine with -a"
             );
         };
-        let question = Question::new(&args.question, &target)?;
+        let counts = args.count == Count::Samples;
+        let question = Question::new(&args.question, counts, &target)?;
         Ok(Self {
             title: args.title.unwrap_or_else(|| title(&target)),
             options: pyrograph_record::Options {
@@ -206,7 +209,11 @@ impl Plan {
             Unit::Count => "count",
         });
         let value_type = match self.count {
-            Count::Samples => ValueType::samples(),
+            Count::Samples if self.question.unit().is_none() => ValueType::samples(),
+            Count::Samples => {
+                let noun = format!("{}s", self.question.noun());
+                ValueType::new(self.question.name(event), &noun)
+            }
             Count::Period => ValueType::new(self.question.name(event), unit),
         };
         pyrograph_resolve::Options {
@@ -266,7 +273,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Ok(plan) => plan,
         Err(error) => {
             say!("{error:#}");
-            return Ok(ExitCode::from(2));
+            return Ok(ExitCode::from(if error.is::<NotThere>() { 1 } else { 2 }));
         }
     };
     match sample(&plan) {
@@ -277,7 +284,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         sampled => {
             let Sampled { resolver, summary, event, child, interrupt, in_kernel } = sampled?;
             let resolved = resolver.finish();
-            closing_line(&resolved, &summary, plan.question.name(&event));
+            closing_line(&resolved, &summary, plan.question.name(&event), plan.question.noun());
             let written = write_all(&plan, &resolved);
             let code = exit_code(child, &interrupt)?;
             written?;
@@ -431,6 +438,7 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
         duration: plan.duration,
         interrupted: &interrupted,
         verbose: plan.verbose,
+        returned: plan.question.returned(),
     };
     let Recorded { summary, child } = recording.record(engine, session, command, &mut resolver)?;
     Ok(Sampled { resolver, summary, event, child, interrupt, in_kernel: true })
@@ -481,14 +489,13 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
 }
 
 /// Says what was sampled, and everything that makes the result less than whole.
-fn closing_line(resolved: &Resolved, summary: &Summary, event: &str) {
+fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &str) {
     let Stats { samples, user_stacks, truncated, completed, broken, .. } = resolved.stats;
     let mut parts = Vec::new();
     if samples == 0 {
-        parts.push(format!("no samples of {event}: the target used too little of it"));
+        parts.push(format!("no {noun}s of {event}: the target used too little of it"));
     } else {
-        let thing = if event == "off-cpu" { "wait" } else { "sample" };
-        parts.push(format!("{} of {event}", counted(samples, thing)));
+        parts.push(format!("{} of {event}", counted(samples, noun)));
     }
     parts.push(format!("{} lost", grouped(summary.lost)));
     let mut say = |count: u64, text: String| {

@@ -57,7 +57,7 @@ mod sys;
 pub use batch::Batch;
 pub use command::{Child, Waiting};
 pub use error::{Error, Notice};
-pub use event::{Event, EventError, Unit};
+pub use event::{Event, EventError, Unit, nearest};
 pub use options::{Options, Rate, StackMode, Target};
 pub use permission::{Cause, NotPermitted, Wanted};
 pub use reader::{Ended, Stopper};

@@ -24,6 +24,8 @@ pub enum Palette {
     Chain,
     /// All aqua.
     Wakeup,
+    /// Hot for what ran, blue for what waited.
+    Wall,
     /// By the marks and names of Java stacks.
     Java,
     /// By the marks and names of JavaScript stacks.
@@ -65,7 +67,7 @@ pub enum Hue {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no palette has the name `{0}`: there are default, hot, mem, io, red, green, blue, yellow, \
-     purple, aqua, orange, wakeup, chain, java, js, perl, python, and rust"
+     purple, aqua, orange, wakeup, chain, wall, java, js, perl, python, and rust"
 )]
 pub struct UnknownPalette(String);
 
@@ -87,6 +89,7 @@ impl FromStr for Palette {
             "orange" => Self::Hue(Hue::Orange),
             "wakeup" => Self::Wakeup,
             "chain" => Self::Chain,
+            "wall" => Self::Wall,
             "java" => Self::Java,
             "js" => Self::Js,
             "perl" => Self::Perl,
@@ -118,6 +121,8 @@ pub(crate) enum Role {
     Jit,
     Interpreted,
     Waker,
+    /// More than half of it waited and did not run.
+    Waiting,
     /// The whole graph, or a thread in a chart.
     Whole,
     /// No symbol is known.
@@ -140,13 +145,15 @@ impl Role {
             Self::Jit => "JIT",
             Self::Interpreted => "interpreted",
             Self::Waker => "waker",
+            Self::Waiting => "waiting",
             Self::Unknown => "no symbol",
             Self::Marker => "incomplete",
             Self::Whole | Self::Separator | Self::WideSeparator => return None,
         })
     }
 
-    /// The role of each frame of a graph. Frames above a `--` belong to wakers.
+    /// The role of each frame of a graph. Frames above a `--` belong to wakers, and who waited for these
+    /// stands below it: only where there is none, waits are told apart.
     pub(crate) fn of_frames(graph: &FlameGraph) -> Vec<Self> {
         let mut roles: Vec<Self> = Vec::with_capacity(graph.frames.len());
         // Parents come first.
@@ -160,9 +167,29 @@ impl Role {
                 woken[index] = woken[parent] || roles[parent] == Self::WideSeparator;
                 Self::of(graph.names.get(frame.name), frame.kind)
             };
-            roles.push(if woken[index] && role == Self::User { Self::Waker } else { role });
+            let is_code = matches!(role, Self::User | Self::Kernel | Self::Inlined | Self::Jit);
+            roles.push(if woken[index] && is_code { Self::Waker } else { role });
+        }
+        if !roles.contains(&Self::WideSeparator) {
+            Self::mark_waits(graph, &mut roles);
         }
         roles
+    }
+
+    fn mark_waits(graph: &FlameGraph, roles: &mut [Self]) {
+        let mut waited = vec![0u64; graph.frames.len()];
+        // Children come last, and hand what they waited on to their parents.
+        for (index, frame) in graph.frames.iter().enumerate().skip(1).rev() {
+            if is_wait(graph.names.get(frame.name)) {
+                waited[index] = frame.value;
+            }
+            let share = waited[index];
+            waited[frame.parent as usize] = waited[frame.parent as usize].saturating_add(share);
+            let tells = !matches!(roles[index], Self::Whole | Self::Marker | Self::Separator);
+            if tells && share > frame.value / 2 {
+                roles[index] = Self::Waiting;
+            }
+        }
     }
 
     fn of(name: &str, kind: FrameKind) -> Self {
@@ -185,6 +212,12 @@ impl Role {
             _ => Self::User,
         }
     }
+}
+
+/// Whether a frame stands at the leaf of a stack that did not run, and says why.
+fn is_wait(name: &str) -> bool {
+    let name = without_mark(name);
+    name.starts_with("[waiting ") || matches!(name, "[sleeping]" | "[preempted]")
 }
 
 /// The letter of a mark at the end of a name: `_[k]` kernel, `_[i]` inlined, `_[j]` compiled at
@@ -257,6 +290,7 @@ impl Painter<'_> {
             return meaning(role, tone);
         }
         match role {
+            Role::Whole if self.palette == Palette::Wall => return meaning(role, tone),
             Role::Separator => return Paint::same(Rgb(200, 200, 200)),
             Role::WideSeparator => return Paint::same(Rgb(160, 160, 160)),
             _ => {}
@@ -286,6 +320,7 @@ fn meaning(role: Role, tone: f64) -> Paint {
         Role::Jit => (150.0, 24.0, 0.11, 0.10, 0.83),
         Role::Interpreted => (200.0, 26.0, 0.085, 0.085, 0.83),
         Role::Waker => (318.0, 24.0, 0.09, 0.11, 0.81),
+        Role::Waiting => (240.0, 20.0, 0.10, 0.115, 0.79),
         Role::Whole => (75.0, 0.0, 0.012, 0.008, 0.90),
         Role::Unknown => (75.0, 0.0, 0.02, 0.015, 0.84),
         Role::Marker | Role::Separator | Role::WideSeparator => (75.0, 0.0, 0.005, 0.005, 0.86),
@@ -309,6 +344,8 @@ fn hue_of(palette: Palette, name: &str, role: Role) -> Hue {
         Palette::Wakeup => Hue::Aqua,
         Palette::Chain if role == Role::Waker => Hue::Aqua,
         Palette::Chain => Hue::Blue,
+        Palette::Wall if role == Role::Waiting => Hue::Blue,
+        Palette::Wall => Hue::Hot,
         Palette::Java => match role {
             Role::Jit => Hue::Green,
             Role::Inlined => Hue::Aqua,
@@ -412,6 +449,7 @@ mod tests {
             Role::Jit,
             Role::Interpreted,
             Role::Waker,
+            Role::Waiting,
             Role::Whole,
             Role::Unknown,
             Role::Marker,

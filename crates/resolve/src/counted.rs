@@ -35,10 +35,41 @@ pub struct CountedStack<'a, U> {
     pub cut: Option<Cut>,
     /// What the thread waited for, if it did not run.
     pub wait: Option<Wait>,
+    /// Frames that stand for no code, at the leaf, leaf first.
+    pub labels: &'a [Label],
+    /// Who ended the wait.
+    pub waker: Option<CountedWaker<'a, U>>,
     /// How often.
     pub events: u64,
     /// What these events stand for.
     pub value: u64,
+}
+
+/// Who woke a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedWaker<'a, U> {
+    /// Its process, and that process's name.
+    pub pid: i32,
+    /// The name of its process.
+    pub process: &'a [u8],
+    /// The kernel part of its stack, as in [`CountedStack::kernel`].
+    pub kernel: &'a [u64],
+    /// The user part of its stack, as in [`CountedStack::user`].
+    pub user: U,
+    /// Why the outer part of that is missing.
+    pub cut: Option<Cut>,
+    /// Whether its stack is all that is to be shown. If not, it stands behind that of what waited, turned
+    /// round.
+    pub alone: bool,
+}
+
+/// A frame that stands for no code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Its text.
+    pub text: String,
+    /// It is the kernel that does what it says.
+    pub in_kernel: bool,
 }
 
 /// Why the outer part of a stack is missing.
@@ -85,6 +116,15 @@ pub enum Looked {
     Anonymous,
     /// Nothing: it cannot be had any more.
     Gone,
+}
+
+impl Cut {
+    fn marker(self) -> Marker {
+        match self {
+            Self::Truncated => Marker::Truncated,
+            Self::Broken => Marker::Broken,
+        }
+    }
 }
 
 impl Wait {
@@ -151,35 +191,65 @@ impl<F: Files> Resolver<F> {
         U: Iterator<Item = (Option<u32>, u64)>,
     {
         let thread = self.counted_thread(&counted);
-        let modules = self.modules.rows().len();
         self.frames.clear();
+        let stands_alone = counted.waker.as_ref().is_some_and(|waker| waker.alone);
+        if let Some(waker) = counted.waker {
+            self.push_waker(waker);
+        }
+        for label in counted.labels {
+            let text = self.profile.strings.intern(&label.text);
+            self.frames.push(RawFrame::label(text, label.in_kernel));
+        }
         self.frames.extend(counted.wait.map(|wait| RawFrame::marker(wait.marker())));
-        if !self.options.user_only {
-            let callers = counted.kernel.iter().enumerate();
-            self.frames.extend(callers.map(|(depth, &address)| RawFrame {
-                module: ModuleId::KERNEL,
-                address: address.wrapping_sub(u64::from(depth > 0)),
-            }));
+        let marker = counted.cut.map(Cut::marker);
+        if !stands_alone {
+            self.push_code(counted.pid, counted.kernel, counted.user, marker);
         }
-        for (module, address) in counted.user {
-            let module = match module.map(ModuleId) {
-                Some(module) if module.index() < modules => module,
-                Some(_) => ModuleId::UNKNOWN,
-                None => self.made_code(counted.pid, address),
-            };
-            self.frames.push(RawFrame { module, address });
-        }
-        let marker = counted.cut.map(|cut| match cut {
-            Cut::Truncated => Marker::Truncated,
-            Cut::Broken => Marker::Broken,
-        });
-        self.frames.extend(marker.map(RawFrame::marker));
         let stack = self.raw.intern(&self.frames);
         let collected = Collected { user: counted.has_user, marker, completed: false };
         self.stats.samples += counted.events;
         self.stats.count_stacks(collected, counted.events);
         let value = if self.options.count_samples { counted.events } else { counted.value };
         self.raw.add(profile::Sample { thread, ..profile::Sample::new(stack) }, value);
+    }
+
+    /// Adds the frames of a stack, leaf first.
+    fn push_code<U>(&mut self, pid: i32, kernel: &[u64], user: U, marker: Option<Marker>)
+    where
+        U: Iterator<Item = (Option<u32>, u64)>,
+    {
+        let modules = self.modules.rows().len();
+        if !self.options.user_only {
+            let callers = kernel.iter().enumerate();
+            self.frames.extend(callers.map(|(depth, &address)| RawFrame {
+                module: ModuleId::KERNEL,
+                address: address.wrapping_sub(u64::from(depth > 0)),
+            }));
+        }
+        for (module, address) in user {
+            let module = match module.map(ModuleId) {
+                Some(module) if module.index() < modules => module,
+                Some(_) => ModuleId::UNKNOWN,
+                None => self.made_code(pid, address),
+            };
+            self.frames.push(RawFrame { module, address });
+        }
+        self.frames.extend(marker.map(RawFrame::marker));
+    }
+
+    /// Adds the stack of a waker, and its process's name as its root.
+    fn push_waker<U>(&mut self, waker: CountedWaker<'_, U>)
+    where
+        U: Iterator<Item = (Option<u32>, u64)>,
+    {
+        let CountedWaker { pid, process, kernel, user, cut, alone } = waker;
+        self.push_code(pid, kernel, user, cut.map(Cut::marker));
+        let process = self.profile.strings.intern(&String::from_utf8_lossy(process));
+        self.frames.push(RawFrame::label(process, false));
+        if !alone {
+            self.frames.reverse();
+            self.frames.push(RawFrame::marker(Marker::Waker));
+        }
     }
 
     fn counted_thread<U>(&mut self, counted: &CountedStack<'_, U>) -> ThreadId {

@@ -20,7 +20,7 @@ mod resolver;
 mod stacks;
 
 pub use collect::Extra;
-pub use counted::{CountedStack, Cut, Looked, OpenedFile, Wait};
+pub use counted::{CountedStack, CountedWaker, Cut, Label, Looked, OpenedFile, Wait};
 pub use deferred::{Feed, SampleSource};
 pub use files::{Files, Identity, LiveFiles, MapWriter, MappedFile, open_regular, own_vdso};
 pub use modules::FileKey;

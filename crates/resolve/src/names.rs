@@ -10,7 +10,7 @@ use pyrograph_symbol::{Kallsyms, Symbolized, Warning, inlined_names};
 
 use crate::jit::{JitName, name_jit};
 use crate::modules::{Module, ModuleId, ModuleKind};
-use crate::stacks::{RawFrame, RawStacks};
+use crate::stacks::{Marker, RawFrame, RawStacks};
 
 /// How frames get their names.
 #[derive(Clone, Copy, Debug)]
@@ -56,12 +56,19 @@ pub fn name_stacks(
         .collect();
 
     let mut stacks = vec![StackId::ROOT; raw.stacks.len()];
+    // Which ones end in the stack of a waker, which is turned round: callees stand below their callers.
+    let mut turned = vec![false; raw.stacks.len()];
     for index in 1..raw.stacks.len() {
         if let Some((parent, frame)) = raw.stacks.get(StackId::from_index(index)) {
-            let parent = stacks[parent.index()];
-            stacks[index] = frames[frame.index()]
-                .iter()
-                .fold(parent, |stack, &frame| profile.stacks.intern(stack, frame));
+            let rows = frames[frame.index()].iter();
+            let mut intern = |stack, &frame: &FrameId| profile.stacks.intern(stack, frame);
+            let begin = stacks[parent.index()];
+            stacks[index] = match turned[parent.index()] {
+                true => rows.rev().fold(begin, &mut intern),
+                false => rows.fold(begin, &mut intern),
+            };
+            let turns = raw.frames()[frame.index()].as_marker() == Some(Marker::Waker);
+            turned[index] = turned[parent.index()] || turns;
         }
     }
     for row in &raw.samples {
@@ -91,7 +98,7 @@ fn name_addresses(
     stats: &mut NameStats,
 ) -> (Named, bool) {
     let mut by_module: HashMap<ModuleId, Vec<u64>> = HashMap::new();
-    for frame in frames.iter().filter(|frame| frame.as_marker().is_none()) {
+    for frame in frames.iter().filter(|frame| frame.is_code()) {
         stats.addresses += 1;
         by_module.entry(frame.module).or_default().push(frame.address);
     }
@@ -221,6 +228,9 @@ fn frame_rows(
     if let Some(marker) = raw.as_marker() {
         let function = profile.strings.intern(marker.label());
         return vec![profile.frames.intern(Frame::named(function, FrameKind::Marker))];
+    }
+    if let Some((text, kind)) = raw.as_label() {
+        return vec![profile.frames.intern(Frame::named(text, kind))];
     }
     let module = &modules[raw.module.index()];
     let path = profile.strings.intern(&module.path);

@@ -1,7 +1,7 @@
 //! Stacks before symbols: addresses in modules, each distinct one once.
 
 use hashbrown::HashMap;
-use pyrograph_profile::{FrameId, Sample, StackId, Stacks, ThreadId};
+use pyrograph_profile::{FrameId, FrameKind, Sample, StackId, Stacks, StringId, ThreadId};
 
 use crate::modules::ModuleId;
 
@@ -21,6 +21,24 @@ impl RawFrame {
         Self { module: ModuleId(u32::MAX), address: marker as u64 }
     }
 
+    /// Stands for no code of its own, and has this text: the name of who acts, or what was asked of the
+    /// kernel.
+    pub fn label(text: StringId, in_kernel: bool) -> Self {
+        Self { module: LABEL, address: u64::from(text.0) << 1 | u64::from(in_kernel) }
+    }
+
+    /// Its text, if it is a label.
+    pub fn as_label(self) -> Option<(StringId, FrameKind)> {
+        let kind = if self.address & 1 == 1 { FrameKind::Kernel } else { FrameKind::User };
+        let text = StringId(u32::try_from(self.address >> 1).ok()?);
+        (self.module == LABEL).then_some((text, kind))
+    }
+
+    /// Whether it is a place in code.
+    pub fn is_code(self) -> bool {
+        self.as_marker().is_none() && self.as_label().is_none()
+    }
+
     /// What it stands for, if it is a marker.
     pub fn as_marker(self) -> Option<Marker> {
         (self.module.0 == u32::MAX).then(|| {
@@ -31,6 +49,9 @@ impl RawFrame {
         })
     }
 }
+
+/// The "module" of labels.
+const LABEL: ModuleId = ModuleId(u32::MAX - 1);
 
 /// Frames that stand for no code: why the outer part of a stack is missing, and what a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +73,12 @@ pub enum Marker {
     Uninterruptible,
     /// It could have run, but another did.
     Preempted,
+    /// Between a stack that waits and, turned round, the stack of who ended that.
+    Waker,
 }
 
 impl Marker {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Truncated,
         Self::Broken,
         Self::Unreadable,
@@ -64,6 +87,7 @@ impl Marker {
         Self::Io,
         Self::Uninterruptible,
         Self::Preempted,
+        Self::Waker,
     ];
 
     /// The text in the frame.
@@ -77,6 +101,7 @@ impl Marker {
             Self::Io => "[waiting for I/O]",
             Self::Uninterruptible => "[waiting in the kernel]",
             Self::Preempted => "[preempted]",
+            Self::Waker => "--",
         }
     }
 }

@@ -186,6 +186,7 @@ enum waker {
 	// Hashes of its stacks.
 	WAKER_USER,
 	WAKER_KERNEL,
+	WAKER_PID,
 	// Two words each: names of the thread and of its process.
 	WAKER_THREAD,
 	WAKER_PROCESS = WAKER_THREAD + 2,

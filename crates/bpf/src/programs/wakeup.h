@@ -47,6 +47,7 @@ static __always_inline u64 tell_waker(struct scratch *s, void *ctx, struct task_
 	name_thread(key, waker);
 	words[WAKER_USER] = key->user;
 	words[WAKER_KERNEL] = key->kernel;
+	words[WAKER_PID] = interrupt ? 0 : key->tgid;
 	if (interrupt) {
 		__builtin_memcpy(&words[WAKER_THREAD], "[interrupt]\0\0\0\0", 16);
 		__builtin_memcpy(&words[WAKER_PROCESS], "[interrupt]\0\0\0\0", 16);

@@ -2,6 +2,7 @@
 
 #![expect(dead_code, reason = "each test uses a part of it")]
 
+pub mod in_kernel;
 pub mod perf;
 
 use std::collections::HashMap;

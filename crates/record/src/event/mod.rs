@@ -5,6 +5,7 @@ mod pmu;
 
 use std::path::PathBuf;
 
+pub use names::nearest;
 use pyrograph_event::{Attr, software, type_id};
 
 /// What is counted, by its name.
@@ -146,7 +147,7 @@ impl Event {
             return Ok(Self { modifiers: Modifiers::parse(&name, modifiers)?, code, name });
         }
         let known = names::all().into_iter().chain(sources.event_names());
-        Err(EventError::Unknown { name: text.to_owned(), near: names::nearest(name, known) })
+        Err(EventError::Unknown { name: text.to_owned(), near: nearest(name, known) })
     }
 
     /// The names of all events that are known on this machine, but for tracepoints. Not each is

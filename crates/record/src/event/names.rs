@@ -100,7 +100,7 @@ pub(super) fn all() -> Vec<String> {
 }
 
 /// Those of `known` that are spelled most like `name`, nearest first, at most five.
-pub(super) fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Vec<String> {
+pub fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Vec<String> {
     const MOST: usize = 5;
     // A third of the letters may differ: more makes for odd proposals.
     let allowed = (name.len() / 3).clamp(1, 4);
@@ -122,16 +122,23 @@ pub(super) fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Ve
         .collect()
 }
 
-/// How many letters have to be added, left out or replaced to make `b` of `a` (Levenshtein).
+/// How many letters have to be added, left out, replaced or exchanged with their neighbour to make `b` of
+/// `a` (the "optimal string alignment" distance).
 fn edit_distance(a: &[u8], b: &[u8]) -> usize {
+    let mut before = vec![0; b.len() + 1];
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (index, left) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        let mut next = vec![index + 1; b.len() + 1];
         for (column, right) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(left != right);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+            let replaced = row[column] + usize::from(left != right);
+            let mut best = replaced.min(row[column + 1] + 1).min(next[column] + 1);
+            let exchanged = index > 0 && column > 0 && a[index - 1] == *right;
+            if exchanged && *left == b[column - 1] {
+                best = best.min(before[column - 1] + 1);
+            }
+            next[column + 1] = best;
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[b.len()]
 }
@@ -148,7 +155,11 @@ mod tests {
         check("", "abc", 3);
         check("kitten", "sitting", 3);
         check("cycles", "cycles", 0);
-        check("cycels", "cycles", 2);
+        check("cycles", "cyclse", 1);
+        check("ab", "ba", 1);
+        check("ca", "abc", 3);
+        check("cycels", "cycles", 1);
+        check("cycells", "cycles", 2);
     }
 
     #[test]

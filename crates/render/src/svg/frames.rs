@@ -122,20 +122,34 @@ impl<'a> Frames<'a> {
         if self.graph.comparison.is_some() {
             return self.comparison_legend();
         }
-        if self.options.palette != Palette::Meaning || self.options.palette_map.is_some() {
-            return Vec::new();
-        }
+        let label: fn(Role) -> Option<&'static str> = match self.options.palette {
+            _ if self.options.palette_map.is_some() => return Vec::new(),
+            Palette::Meaning => Role::label,
+            Palette::Wall => |role| match role {
+                Role::Whole => None,
+                Role::Waiting => Some("waiting"),
+                _ => Some("running"),
+            },
+            Palette::Chain => |role| match role {
+                Role::Whole | Role::Separator | Role::WideSeparator => None,
+                Role::Waker => Some("waker"),
+                _ => Some("waiting"),
+            },
+            _ => return Vec::new(),
+        };
         // The middle tone, by a name that has it.
         let mut roles: BTreeMap<Role, usize> = BTreeMap::new();
         for (index, &role) in self.roles.iter().enumerate() {
             roles.entry(role).or_insert(index);
         }
-        let entries: Vec<_> = roles
-            .into_iter()
-            .filter_map(|(role, index)| {
-                role.label().map(|label| (self.paints[self.paint_of[index] as usize], label))
-            })
-            .collect();
+        let mut entries: Vec<(Paint, &'static str)> = Vec::new();
+        for (role, index) in roles {
+            if let Some(label) = label(role)
+                && entries.iter().all(|(_, known)| *known != label)
+            {
+                entries.push((self.paints[self.paint_of[index] as usize], label));
+            }
+        }
         if entries.len() < 2 { Vec::new() } else { entries }
     }
 

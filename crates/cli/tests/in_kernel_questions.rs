@@ -1,0 +1,236 @@
+//! The questions that only the in-kernel engine can answer: what is recorded of programs that know the
+//! truth about themselves.
+
+#![cfg(all(feature = "bpf", target_arch = "x86_64"))]
+
+mod common;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use common::in_kernel::{C, record_command, value_of};
+use common::{Folded, compile, is_root, pyrograph};
+
+/// A folder and a program in it; `None`, which is said, if it cannot be recorded.
+fn program(test: &str, source: &str) -> Option<(tempfile::TempDir, PathBuf)> {
+    is_root(test).then(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = compile(C, source, folder.path());
+        (folder, program)
+    })
+}
+
+/// The sum of the values of stacks in which these frames stand in this order, others between them.
+fn value_of_chain(folded: &Folded, chain: &[&str]) -> f64 {
+    let has = |stack: &[String]| {
+        let mut frames = stack.iter();
+        chain.iter().all(|wanted| frames.any(|frame| frame == wanted))
+    };
+    folded.stacks.iter().filter(|(stack, _)| has(stack)).map(|(_, value)| value).sum()
+}
+
+/// What a program wrote of itself: `function 1234`.
+fn measured(text: &str, function: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(function)?.strip_prefix(' '));
+    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{function}: {text}"))
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the path is text")
+}
+
+#[test]
+fn files_are_read_and_written_by_who_does_so() {
+    let Some((folder, program)) = program("files_are_read_and_written_by_who_does_so", "moves.c")
+    else {
+        return;
+    };
+    let file = folder.path().join("data");
+    let record = |flags: &[&str]| record_command(&program, &[text(&file)], flags).0;
+
+    let bytes = record(&["--file-io", "--bytes"]);
+    assert_eq!(value_of_chain(&bytes, &["main", "writes", "sys_write"]), 819_200.0);
+    assert_eq!(value_of_chain(&bytes, &["main", "reads", "sys_pread64"]), 819_200.0);
+    assert_eq!(value_of(&bytes, "pipes"), 0.0, "{:?}", bytes.stacks);
+    let calls = record(&["--file-io", "--count"]);
+    assert_eq!((value_of(&calls, "writes"), value_of(&calls, "reads")), (200.0, 200.0));
+    assert_eq!(value_of(&calls, "pipes"), 0.0, "{:?}", calls.stacks);
+    let time = record(&["--file-io"]);
+    // Each takes at least some hundred nanoseconds.
+    assert!(value_of(&time, "writes") > 20_000.0, "{:?}", time.stacks);
+    assert!(value_of(&time, "writes") < 60e9 && value_of(&time, "pipes") == 0.0);
+}
+
+#[test]
+fn system_calls_have_names() {
+    let Some((folder, program)) = program("system_calls_have_names", "moves.c") else { return };
+    let file = folder.path().join("data");
+    let record = |flags: &[&str]| record_command(&program, &[text(&file)], flags).0;
+
+    let all = record(&["--syscalls", "--engine", "ebpf"]);
+    assert_eq!(value_of_chain(&all, &["main", "pipes", "sys_write"]), 100.0);
+    assert_eq!(value_of_chain(&all, &["main", "reads", "sys_pread64"]), 200.0);
+    let some = record(&["--syscalls=write,pread64"]);
+    assert_eq!(value_of_chain(&some, &["main", "pipes", "sys_write"]), 100.0);
+    let is_other = |stack: &[String]| {
+        stack.last().is_none_or(|leaf| leaf != "sys_write" && leaf != "sys_pread64")
+    };
+    assert_eq!(some.share(is_other), 0.0, "{:?}", some.stacks);
+    let time = record(&["--syscalls=write", "--time"]);
+    assert!(value_of(&time, "sys_write") > 20_000.0, "{:?}", time.stacks);
+}
+
+#[test]
+fn sockets_send_and_receive() {
+    let Some((folder, program)) = program("sockets_send_and_receive", "moves.c") else { return };
+    let file = folder.path().join("data");
+    let (folded, _) = record_command(&program, &[text(&file)], &["--net"]);
+    let moved = |function, what| value_of_chain(&folded, &["main", function, "[Unix]", what]);
+    assert_eq!(moved("sends", "[sent]"), 300_000.0, "{:?}", folded.stacks);
+    assert_eq!(moved("receives", "[received]"), 300_000.0, "{:?}", folded.stacks);
+    assert_eq!(folded.total(), 600_000.0, "{:?}", folded.stacks);
+    // Nothing of what took the stacks is in them.
+    let is_own = |frame: &String| frame.contains("bpf_") || frame.contains("trace");
+    assert_eq!(folded.share(|stack| stack.iter().any(is_own)), 0.0, "{:?}", folded.stacks);
+}
+
+#[test]
+fn disks_are_written_by_who_does_so() {
+    let Some((folder, program)) = program("disks_are_written_by_who_does_so", "direct.c") else {
+        return;
+    };
+    // File systems without a device have the major number 0.
+    let device = folder.path().metadata().expect("a folder").dev();
+    if libc::major(device) == 0 {
+        eprintln!("skipped: the folder for temporary files is on no block device");
+        return;
+    }
+    let file = folder.path().join("data");
+    let fill = || {
+        std::fs::write(&file, vec![1; 50 * 65536]).expect("a file");
+        std::fs::File::open(&file).and_then(|file| file.sync_all()).expect("it is on the disk");
+    };
+    fill();
+    let record = |flags: &[&str]| record_command(&program, &[text(&file)], flags).0;
+    let bytes = record(&["--block-io", "--bytes"]);
+    assert_eq!(value_of(&bytes, "writes_to_disk"), 50.0 * 65536.0, "{:?}", bytes.stacks);
+    let requests = record(&["--block-io", "--count"]);
+    assert!(value_of(&requests, "writes_to_disk") >= 50.0, "{:?}", requests.stacks);
+    let time = record(&["--block-io"]);
+    // A disk takes at least a microsecond for each.
+    assert!(value_of(&time, "writes_to_disk") > 50_000.0, "{:?}", time.stacks);
+}
+
+#[test]
+fn waits_for_locks_are_accounted_to_who_waits() {
+    let Some((_folder, program)) = program("waits_for_locks_are_accounted_to_who_waits", "waits.c")
+    else {
+        return;
+    };
+    let (folded, text) = record_command(&program, &[], &["--locks"]);
+    let share = value_of(&folded, "locks") / measured(&text, "locks");
+    // It is in the system call nearly all of the time, but may have to wait for a CPU outside of it.
+    assert!((0.8..=1.001).contains(&share), "{share}: {:?}", folded.stacks);
+    let slept = value_of_chain(&folded, &["sleeps", "[waiting for a lock]"]);
+    assert_eq!(slept, 0.0, "{:?}", folded.stacks);
+}
+
+#[test]
+fn locks_of_the_kernel_have_their_sort() {
+    let Some((_folder, program)) = program("locks_of_the_kernel_have_their_sort", "contends.c")
+    else {
+        return;
+    };
+    let (folded, _) = record_command(&program, &[], &["--locks"]);
+    let waited = value_of_chain(&folded, &["maps", "[rwsem: write]"]);
+    assert!(waited > 1e6 && waited < 600e9, "{waited}: {:?}", folded.leaves());
+    let is_own = |frame: &String| frame.contains("bpf_") || frame.contains("trace_contention");
+    assert_eq!(folded.share(|stack| stack.iter().any(is_own)), 0.0, "{:?}", folded.stacks);
+}
+
+#[test]
+fn memory_that_is_held_is_told() {
+    let Some((_folder, program)) = program("memory_that_is_held_is_told", "holds.c") else {
+        return;
+    };
+    let (folded, _) = record_command(&program, &[], &["--alloc", "--live"]);
+    let held = |function| value_of(&folded, function);
+    assert_eq!(held("keeps"), 100_000.0, "{:?}", folded.stacks);
+    assert_eq!(held("gives_back"), 0.0, "{:?}", folded.stacks);
+    assert_eq!(held("aligns"), 40_960.0, "{:?}", folded.stacks);
+    assert_eq!(held("grows"), 50_000.0, "{:?}", folded.stacks);
+    assert_eq!(value_of(&folded, "_start"), folded.total(), "{:?}", folded.stacks);
+}
+
+#[test]
+fn wakers_are_told() {
+    let Some((_folder, program)) = program("wakers_are_told", "wakes.c") else { return };
+    let (folded, text) = record_command(&program, &[], &["--wakeup"]);
+    // The partner slept for 20 ms before each; what came between waking and running is not counted.
+    let woken = value_of(&folded, "wakes_partner");
+    assert!(woken >= 0.98 * 40.0 * 20e6, "{woken}: {:?}", folded.stacks);
+    assert!(woken <= 1.001 * measured(&text, "waits_for_partner"), "{woken}: {text}");
+    // Each sleep is ended by an interrupt, which no program has part in.
+    let clock = value_of(&folded, "[interrupt]");
+    assert!(clock >= 0.98 * 40.0 * 30e6, "{clock}: {:?}", folded.stacks);
+    assert_eq!(value_of_chain(&folded, &["[interrupt]", "main"]), 0.0, "{:?}", folded.stacks);
+}
+
+#[test]
+fn wakers_stand_behind_what_waits() {
+    let Some((_folder, program)) = program("wakers_stand_behind_what_waits", "wakes.c") else {
+        return;
+    };
+    let (folded, text) = record_command(&program, &[], &["--off-wake"]);
+    let waited = |function| value_of_chain(&folded, &["main", function]);
+    for function in ["waits_for_partner", "waits_for_clock"] {
+        let share = waited(function) / measured(&text, function);
+        assert!((0.95..=1.001).contains(&share), "{function}: {share}: {:?}", folded.stacks);
+    }
+    // Nobody ends the wait of who could run: on a busy machine that is a part of it, too.
+    let chain = ["main", "waits_for_partner", "--", "wakes_partner", "partner"];
+    let by_partner = value_of_chain(&folded, &chain);
+    assert!(by_partner >= 0.98 * 40.0 * 20e6, "{by_partner}: {:?}", folded.stacks);
+    let by_clock = value_of_chain(&folded, &["main", "waits_for_clock", "--", "[interrupt]"]);
+    assert!(by_clock >= 0.98 * 40.0 * 10e6, "{by_clock}: {:?}", folded.stacks);
+}
+
+#[test]
+fn probes_in_programs_are_counted() {
+    let Some((_folder, program)) = program("probes_in_programs_are_counted", "probes.c") else {
+        return;
+    };
+    let probe = |name| format!("usdt:{}:test:{name}", program.display());
+    let (folded, _) = record_command(&program, &[], &["-e", &probe("step")]);
+    // The program skips it while nobody listens.
+    assert_eq!(value_of_chain(&folded, &["main", "steps"]), 500.0, "{:?}", folded.stacks);
+    let (folded, _) = record_command(&program, &[], &["-e", &probe("begun")]);
+    assert_eq!(value_of_chain(&folded, &["main", "begins"]), 1.0, "{:?}", folded.stacks);
+    let returns = format!("uretprobe:{}:steps", program.display());
+    let (folded, _) = record_command(&program, &[], &["-e", &returns]);
+    assert_eq!(value_of_chain(&folded, &["main", "steps"]), 500.0, "{:?}", folded.stacks);
+}
+
+#[test]
+fn places_that_are_not_there_are_named() {
+    let Some((folder, program)) = program("places_that_are_not_there_are_named", "probes.c") else {
+        return;
+    };
+    let program = text(&program);
+    let cases = [
+        (format!("uprobe:{program}:setps"), "steps"),
+        (format!("uretprobe:{program}:begns"), "begins"),
+        (format!("usdt:{program}:test:stpe"), "test:step"),
+        (format!("usdt:{program}:tset:begun"), "test:begun"),
+    ];
+    let out = folder.path().join("out.svg");
+    for (probe, near) in cases {
+        let mut command = pyrograph();
+        command.args(["record", "-a", "-d", "1", "-e", &probe, "-o"]).arg(&out);
+        let output = command.output().expect("pyrograph runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{probe}: {said}");
+        assert!(said.contains(&format!("did you mean {near}")), "{probe}: {said}");
+        assert!(!out.exists(), "{probe}");
+    }
+}
