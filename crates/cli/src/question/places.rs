@@ -46,7 +46,7 @@ fn check_function(path: &Path, name: &str) -> Result<(), NotThere> {
     }
     let path = path.display();
     Err(NotThere(match known.is_empty() {
-        true => format!("{path} has no symbol table: it has been stripped"),
+        true => format!("no function '{name}' in {path}: its symbol tables name none at all"),
         false => format!("no function '{name}' in {path}{}", similar(plain, known.into_iter())),
     }))
 }
