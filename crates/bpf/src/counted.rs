@@ -108,6 +108,8 @@ pub struct Counted<'a> {
     pub process: &'a [u8],
     /// The thread's name at that moment.
     pub thread: &'a [u8],
+    /// The CPU that it was on, where these are told apart.
+    pub cpu: Option<u32>,
     /// What sort of event it was.
     pub sort: Sort,
     /// How often it happened.
@@ -244,6 +246,7 @@ impl Inner {
         Some(Counted {
             pid: key.tgid,
             tid: key.tid,
+            cpu: key.cpu.checked_sub(1),
             process: name(&key.process),
             thread: name(&key.thread),
             sort,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hashbrown::HashSet;
 use libbpf_rs::{
     Iter, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer,
-    RingBufferBuilder, set_print,
+    RingBufferBuilder, libbpf_sys, set_print,
 };
 use pyrograph_unwind::UnwindInfo;
 
@@ -32,6 +32,7 @@ const ON_FORK: &str = "on_fork";
 const ON_EXEC: &str = "on_exec";
 const LOOK_UP: &str = "look_up";
 const ON_TASK: &str = "on_task";
+const ON_ABSENT: &str = "on_absent";
 /// Maps that take much memory, and are of use only where what is held is counted.
 const LIVE_MAPS: [&str; 3] = ["asked", "held", "sites"];
 
@@ -51,10 +52,12 @@ pub enum Waits {
 }
 
 impl Waits {
-    /// The programs that are attached, but for that which lists the threads that wait already.
-    fn programs(self) -> &'static [&'static str] {
+    /// The programs that are attached, but for that which lists the threads that wait already. `resumes`:
+    /// the kernel tells when a thread goes on.
+    fn programs(self, resumes: bool) -> &'static [&'static str] {
         match self {
             Self::None => &[],
+            Self::Alone if resumes => &["on_resume", "on_leave"],
             Self::Alone => &["on_switch"],
             Self::WithWakers => &["on_waking", "on_switch"],
             Self::Wakers => &["on_waking", "on_sleep"],
@@ -79,6 +82,13 @@ pub struct Options {
     pub waits: Waits,
     /// The shortest wait that counts.
     pub min_block: Duration,
+    /// Only threads of these names, or of processes of these names; none for all.
+    pub names: Vec<String>,
+    /// Only threads in the control group with this ID, or in one inside of it: the inode of its folder
+    /// in the file system of type `cgroup2`.
+    pub group: Option<u64>,
+    /// Tell apart on which CPU it was.
+    pub by_cpu: bool,
     /// The most bytes of unwind tables.
     pub table_budget: usize,
 }
@@ -93,6 +103,9 @@ impl Default for Options {
             trigger: Trigger::PerfEvents,
             waits: Waits::None,
             min_block: Duration::from_micros(1),
+            names: Vec::new(),
+            group: None,
+            by_cpu: false,
             table_budget: 256 << 20,
         }
     }
@@ -136,7 +149,10 @@ pub struct Engine {
     sites: Option<MapHandle>,
     trigger: Trigger,
     waits: Waits,
-    lists_waiting: bool,
+    /// The program that lists threads that wait.
+    list_waiting: Option<&'static str>,
+    /// The kernel tells when a thread goes on.
+    resumes: bool,
     min_block: Duration,
     /// When counting was ended, on the monotonic clock.
     stopped: Option<u64>,
@@ -175,6 +191,15 @@ impl Engine {
             calls: options.trigger.calls(),
             interrupts_start: text.interrupts.start,
             interrupts_end: text.interrupts.end,
+            group: options.group.unwrap_or(0),
+            names: u32::from(!options.names.is_empty()),
+            by_cpu: options.by_cpu.into(),
+        };
+        let resumes = options.waits == Waits::Alone && tells_when_threads_go_on();
+        let list_waiting = match lists_waiting(options) {
+            true if resumes => Some(ON_ABSENT),
+            true => Some(ON_TASK),
+            false => None,
         };
         let live = matches!(options.trigger, Trigger::Allocations { live: true, .. });
         for mut map in open.maps_mut() {
@@ -185,12 +210,12 @@ impl Engine {
                 map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
             }
         }
-        let programs = [options.trigger.programs(), options.waits.programs()].concat();
+        let programs = [options.trigger.programs(), options.waits.programs(resumes)].concat();
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let needed = match &*name {
                 ON_FORK | ON_EXEC | LOOK_UP => true,
-                ON_TASK => lists_waiting(options),
+                ON_TASK | ON_ABSENT => list_waiting == Some(&*name),
                 name => programs.contains(&name),
             };
             program.set_autoload(needed);
@@ -228,13 +253,22 @@ impl Engine {
             sites: live.then(|| handle(&object, "sites")).transpose()?,
             trigger: options.trigger.clone(),
             waits: options.waits,
-            lists_waiting: lists_waiting(options),
+            list_waiting,
+            resumes,
             min_block: options.min_block,
             stopped: None,
             object,
         };
         for pid in options.processes.iter().flatten() {
             engine.add_target(*pid)?;
+        }
+        let names = handle(&engine.object, "names")?;
+        for name in &options.names {
+            // The kernel keeps 15 bytes of a name.
+            let mut key = [0; 16];
+            let len = name.len().min(15);
+            key[..len].copy_from_slice(&name.as_bytes()[..len]);
+            names.update(&key, &1u32.to_ne_bytes(), MapFlags::ANY).map_err(Error::map("names"))?;
         }
         Ok(engine)
     }
@@ -257,7 +291,7 @@ impl Engine {
     pub fn follow(&mut self) -> Result<(), Error> {
         self.attach(ON_FORK)?;
         self.attach(ON_EXEC)?;
-        for name in self.waits.programs() {
+        for name in self.waits.programs(self.resumes) {
             self.attach(name)?;
         }
         Ok(())
@@ -290,17 +324,15 @@ impl Engine {
     /// If the threads that wait already cannot be listed.
     pub fn start(&mut self) -> Result<(), Error> {
         self.set_on(1);
-        if self.lists_waiting {
-            self.list_waiting()?;
-        }
-        Ok(())
+        self.list_waiting()
     }
 
-    /// Notes all threads that do not run.
+    /// Notes all threads that do not run, where waits count; at the end it counts them.
     fn list_waiting(&self) -> Result<(), Error> {
-        let link = program(&self.object, ON_TASK)?.attach().map_err(Error::attach(ON_TASK))?;
-        let failed = |error| Error::Attach { program: ON_TASK, reason: format!("{error}") };
-        let mut threads = Iter::new(&link).map_err(Error::attach(ON_TASK))?;
+        let Some(name) = self.list_waiting else { return Ok(()) };
+        let link = program(&self.object, name)?.attach().map_err(Error::attach(name))?;
+        let failed = |error| Error::Attach { program: name, reason: format!("{error}") };
+        let mut threads = Iter::new(&link).map_err(Error::attach(name))?;
         // It writes nothing: reading it makes it run.
         std::io::copy(&mut threads, &mut std::io::sink()).map_err(failed)?;
         Ok(())
@@ -352,15 +384,25 @@ impl Engine {
         Ok(())
     }
 
-    /// From now on nothing is counted any more.
-    pub fn stop(&mut self) {
+    /// From now on nothing is counted any more, but for threads that wait at this moment.
+    ///
+    /// # Errors
+    ///
+    /// If these cannot be listed.
+    pub fn stop(&mut self) -> Result<(), Error> {
         if self.stopped.is_some() {
-            return;
+            return Ok(());
         }
         self.set_on(0);
-        self.stopped = Some(monotonic_now());
+        let now = monotonic_now();
+        self.stopped = Some(now);
         // What is being counted at this moment is done in microseconds.
         std::thread::sleep(Duration::from_millis(2));
+        if self.resumes {
+            self.state.write_field(std::mem::offset_of!(State, stopped), now);
+            self.list_waiting()?;
+        }
+        Ok(())
     }
 
     fn set_on(&mut self, on: u32) {
@@ -408,6 +450,14 @@ impl Engine {
     /// Forgets a process that is gone.
     pub fn forget_process(&mut self, pid: i32) {
         let _ = self.targets.delete(&pid.to_ne_bytes());
+    }
+
+    /// What the kernel lacks, and what that costs.
+    pub fn lacks(&self) -> Vec<&'static str> {
+        let waits = self.waits == Waits::Alone && !self.resumes;
+        let told = "it does not tell when threads go on (Linux 6.16 does): the stack of each wait is \
+                    taken, however many there are";
+        waits.then_some(told).into_iter().collect()
     }
 
     /// How many unwind tables were asked for by what is mapped, and how many of these are made. Until one
@@ -464,6 +514,18 @@ impl Engine {
 /// Whether what waits already when the recording begins is looked for.
 fn lists_waiting(options: &Options) -> bool {
     options.waits != Waits::None || options.trigger == Trigger::Locks
+}
+
+/// Whether the kernel has the tracepoint `sched_exit`.
+fn tells_when_threads_go_on() -> bool {
+    // SAFETY: the name ends with a zero; the kernel's types are only searched.
+    let id = unsafe {
+        libbpf_sys::libbpf_find_vmlinux_btf_id(
+            c"sched_exit_tp".as_ptr(),
+            libbpf_sys::BPF_TRACE_RAW_TP,
+        )
+    };
+    id > 0
 }
 
 /// Nanoseconds of the clock that programs read.

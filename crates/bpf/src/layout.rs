@@ -95,6 +95,8 @@ pub struct Key {
     pub sort: u32,
     pub detail: u32,
     pub waker: u64,
+    pub cpu: u32,
+    pub pad: u32,
 }
 
 /// Words of what is told of a waker: hashes of its user and its kernel stack, its process, and two names.
@@ -139,6 +141,9 @@ pub struct Config {
     pub calls: [u64; CALL_WORDS],
     pub interrupts_start: u64,
     pub interrupts_end: u64,
+    pub group: u64,
+    pub names: u32,
+    pub by_cpu: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -151,4 +156,5 @@ pub struct State {
     pub lost_busy: u64,
     pub ends: [u64; 16],
     pub asked: u64,
+    pub stopped: u64,
 }

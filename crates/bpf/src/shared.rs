@@ -45,11 +45,12 @@ impl<T: Pod> Shared<T> {
     }
 
     /// Writes one field of the first value, which the programs may be changing elsewhere.
-    pub fn write_field(&mut self, offset: usize, value: u32) {
-        assert!(offset.is_multiple_of(4) && offset + 4 <= size_of::<T>());
+    pub fn write_field<V: Pod>(&mut self, offset: usize, value: V) {
+        let size = size_of::<V>();
+        assert!(offset.is_multiple_of(size) && offset + size <= size_of::<T>());
         fence(Ordering::Release);
         // SAFETY: as in `write`; the field is inside of the value and aligned.
-        unsafe { self.map.as_mut_ptr().add(offset).cast::<u32>().write_volatile(value) }
+        unsafe { self.map.as_mut_ptr().add(offset).cast::<V>().write_volatile(value) }
     }
 
     /// Writes values in a row.

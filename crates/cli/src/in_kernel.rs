@@ -21,6 +21,7 @@ use crate::progress::Progress;
 use crate::question::Question;
 use crate::say::say;
 use crate::units::{counted, grouped};
+use crate::whom::Whom;
 
 /// How often counts are taken out of the kernel.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -72,6 +73,7 @@ pub enum Error {
 pub fn load(
     options: &pyrograph_record::Options,
     question: &Question,
+    whom: &Whom,
 ) -> Result<Engine, pyrograph_bpf::Error> {
     let defaults = pyrograph_bpf::Options::default();
     let processes = match &options.target {
@@ -87,6 +89,9 @@ pub fn load(
         trigger: answers::trigger(question),
         waits: answers::waits(question),
         min_block: question.waits.map_or(Duration::ZERO, |(_, min_block)| min_block),
+        names: whom.names.clone(),
+        group: whom.group,
+        by_cpu: whom.by_cpu(),
         ..defaults
     })
 }
@@ -159,13 +164,16 @@ impl InKernel<'_> {
                 engine.start()?;
                 begun = Some(Instant::now());
                 if self.verbose {
+                    for lacking in engine.lacks() {
+                        say!("the kernel: {lacking}");
+                    }
                     say!("recording; {}", tables(&engine));
                 }
                 child = command.take().map(Waiting::run).transpose()?;
             }
             let over = self.duration.zip(begun).is_some_and(|(limit, at)| at.elapsed() >= limit);
             if over || (self.interrupted)() || follower.all_gone() || has_ended(&mut child) {
-                engine.stop();
+                engine.stop()?;
                 stopper.stop();
             }
             if drained.elapsed() >= DRAIN {
@@ -176,7 +184,7 @@ impl InKernel<'_> {
             progress.say(format!("{samples}, {} lost", grouped(engine.stats().lost)));
         }
         progress.end();
-        engine.stop();
+        engine.stop()?;
         // Each call takes what was counted before the one before.
         let mut add = |counted: Counted<'_>| self.adder(resolver).add(&counted);
         engine.drain(&mut add)?;
@@ -259,6 +267,7 @@ impl Adder<'_> {
             pid: counted.pid,
             process: counted.process,
             tid: counted.tid,
+            cpu: counted.cpu,
             thread: counted.thread,
             kernel: counted.kernel,
             has_user: !counted.user.is_empty(),

@@ -30,6 +30,7 @@ mod spelling;
 mod streams;
 mod symbols;
 mod units;
+mod whom;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

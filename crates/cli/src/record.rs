@@ -21,6 +21,7 @@ use crate::progress::Progress;
 use crate::question::{NotThere, Question, QuestionArgs};
 use crate::say::say;
 use crate::units::{counted, grouped, parse_duration, percent};
+use crate::whom::{Whom, WhomArgs};
 
 /// Sample a command, running processes or the whole machine, and draw a flame graph
 ///
@@ -58,6 +59,9 @@ pub struct Args {
 
     #[command(flatten)]
     question: QuestionArgs,
+
+    #[command(flatten)]
+    whom: WhomArgs,
 
     /// The program's part only, without the kernel's
     #[arg(short, long, conflicts_with = "kernel_only")]
@@ -148,6 +152,7 @@ struct Plan {
     count: Count,
     engine: Option<EngineChoice>,
     question: Question,
+    whom: Whom,
     verbose: bool,
     inlines: bool,
     labels: LabelOptions,
@@ -170,6 +175,7 @@ impl Plan {
         };
         let counts = args.count == Count::Samples;
         let question = Question::new(&args.question, counts, &target)?;
+        let whom = Whom::new(args.whom)?;
         Ok(Self {
             title: args.title.unwrap_or_else(|| title(&target)),
             options: pyrograph_record::Options {
@@ -190,8 +196,9 @@ impl Plan {
             engine: args
                 .engine
                 .or(args.call_graph.map(|_| EngineChoice::Perf))
-                .or(question.in_kernel_only.then_some(EngineChoice::Ebpf)),
+                .or((question.in_kernel_only || !whom.is_all()).then_some(EngineChoice::Ebpf)),
             question,
+            whom,
             verbose: args.verbose,
             inlines: !args.no_inline,
             labels: LabelOptions {
@@ -220,7 +227,13 @@ impl Plan {
             value_type,
             count_samples: self.count == Count::Samples,
             keep_time: self.outputs.iter().any(|output| output.detail() == Detail::Samples),
-            threads: self.outputs.iter().map(Output::threads).max().unwrap_or_default(),
+            threads: self
+                .outputs
+                .iter()
+                .map(Output::threads)
+                .chain([self.whom.threads()])
+                .max()
+                .unwrap_or_default(),
             user_only: !self.options.kernel,
             addresses: true,
             arch: NATIVE,
@@ -283,7 +296,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         sampled => {
             let Sampled { resolver, summary, event, child, interrupt, in_kernel } = sampled?;
-            let resolved = resolver.finish();
+            let mut resolved = resolver.finish();
+            resolved.profile = plan.whom.put_levels(resolved.profile)?;
             closing_line(&resolved, &summary, plan.question.name(&event), plan.question.noun());
             let written = write_all(&plan, &resolved);
             let code = exit_code(child, &interrupt)?;
@@ -378,9 +392,9 @@ fn sample(plan: &Plan) -> anyhow::Result<Sampled> {
 /// The in-kernel engine, if it is to serve.
 fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
     let is_command = matches!(plan.options.target, Target::Command(_));
-    let load = || in_kernel::load(&plan.options, &plan.question);
+    let load = || in_kernel::load(&plan.options, &plan.question, &plan.whom);
     match plan.engine {
-        Some(EngineChoice::Perf) if plan.question.in_kernel_only => {
+        Some(EngineChoice::Perf) if plan.question.in_kernel_only || !plan.whom.is_all() => {
             bail!(
                 "only the in-kernel engine can tell this: leave out --engine perf and --call-graph"
             )

@@ -5,6 +5,7 @@
 mod common;
 
 use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -78,9 +79,16 @@ fn map_of(pid: u32, is_it: impl Fn(&str) -> bool) -> Option<MapHandle> {
 
 /// Waits until each thread of a process, all of which wait, is known to do so.
 fn wait_for_waits(pyrograph: &Running, program: u32) {
-    let blocked = map_of(pyrograph.0.id(), |name| name == "blocked").expect("it counts waits");
+    let absences = map_of(pyrograph.0.id(), |name| name == "absences").expect("it counts waits");
     let is_known = |tid: u32| {
-        let found = blocked.lookup(&tid.to_ne_bytes(), MapFlags::ANY);
+        /// The descriptor is of a thread.
+        const PIDFD_THREAD: i32 = libc::O_EXCL;
+        // SAFETY: it takes numbers, and gives a descriptor that is ours alone.
+        let thread = unsafe {
+            let fd = libc::syscall(libc::SYS_pidfd_open, tid, PIDFD_THREAD);
+            OwnedFd::from_raw_fd(i32::try_from(fd).ok().filter(|fd| *fd >= 0).expect("it runs"))
+        };
+        let found = absences.lookup(&thread.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
         found.is_ok_and(|row| row.is_some())
     };
     wait_until("all waits are known", || {
@@ -229,6 +237,59 @@ fn children_are_recorded_and_exit_codes_handed_on() {
     // Before its table is made, stacks of a new program may end early, and yet have their names.
     let folded = Folded::read(&out);
     assert_eq!(value_of(&folded, "ask"), 2000.0, "{:?}", folded.stacks);
+}
+
+#[test]
+fn only_what_is_asked_for_is_counted() {
+    if !is_root("only_what_is_asked_for_is_counted") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "asks.c", folder.path());
+    let probe = format!("uprobe:{}:ask", program.display());
+    let calls = |flags: &[&str]| record_command(&program, &[&["-e", &probe], flags].concat()).0;
+    assert_eq!(calls(&["--comm", "asks_c"]).total(), 1000.0);
+    assert_eq!(calls(&["--comm", "other"]).total(), 0.0);
+    let by = calls(&["--by", "cpu,process"]);
+    assert_eq!(by.total(), 1000.0);
+    for (stack, _) in &by.stacks {
+        assert!(stack[0].starts_with("cpu") || stack[0].starts_with("CPU"), "{stack:?}");
+        assert!(stack[1].starts_with("asks_c-"), "{stack:?}");
+    }
+}
+
+#[test]
+fn control_groups_are_told_apart() {
+    if !is_root("control_groups_are_told_apart") {
+        return;
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+    let root = mounts.lines().find_map(|line| line.strip_prefix("cgroup2 ")?.split(' ').next());
+    let Some(root) = root else {
+        eprintln!("skipped: there are no control groups of version 2");
+        return;
+    };
+    let group = Path::new(root).join(format!("pyrograph-test-{}", std::process::id()));
+    if std::fs::create_dir(&group).is_err() {
+        eprintln!("skipped: no control group can be made in {root}");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "asks.c", folder.path());
+    let out = folder.path().join("out.folded");
+    let inside = format!("echo $BASHPID > {}/cgroup.procs", group.display());
+    let script = format!("echo x | {0}; ({inside}; echo x | {0})", program.display());
+    let status = pyrograph()
+        .args(["record", "-e", &format!("uprobe:{}:ask", program.display()), "-o"])
+        .arg(&out)
+        .arg("--cgroup")
+        .arg(&group)
+        .args(["--", "bash", "-c", &script])
+        .status();
+    // What was in it has ended, or the group could not be removed.
+    std::fs::remove_dir(&group).expect("an empty group");
+    assert!(status.expect("pyrograph runs").success());
+    assert_eq!(value_of(&Folded::read(&out), "ask"), 1000.0);
 }
 
 #[test]

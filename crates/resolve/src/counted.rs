@@ -24,6 +24,8 @@ pub struct CountedStack<'a, U> {
     pub tid: i32,
     /// The name of the thread.
     pub thread: &'a [u8],
+    /// The CPU, where these are told apart.
+    pub cpu: Option<u32>,
     /// The kernel part, leaf first: where it was, then addresses that calls return to.
     pub kernel: &'a [u64],
     /// The program's part, leaf first: a module's number ([`OpenedFile::module`]) and a file offset, or
@@ -210,7 +212,8 @@ impl<F: Files> Resolver<F> {
         self.stats.samples += counted.events;
         self.stats.count_stacks(collected, counted.events);
         let value = if self.options.count_samples { counted.events } else { counted.value };
-        self.raw.add(profile::Sample { thread, ..profile::Sample::new(stack) }, value);
+        let row = profile::Sample { thread, cpu: counted.cpu, ..profile::Sample::new(stack) };
+        self.raw.add_on_cpu(row, value);
     }
 
     /// Adds the frames of a stack, leaf first.

@@ -125,7 +125,7 @@ pub struct RawStacks {
     /// All samples, or, if times are not kept, one for each stack and thread.
     pub samples: Vec<RawSample>,
     /// Where the sample of a stack and thread is, if times are not kept.
-    totals: HashMap<(StackId, ThreadId), usize, foldhash::fast::FixedState>,
+    totals: HashMap<(StackId, ThreadId, Option<u32>), usize, foldhash::fast::FixedState>,
 }
 
 impl RawStacks {
@@ -179,10 +179,16 @@ impl RawStacks {
 
     /// Adds a sample's value to that of its stack and thread; time and CPU are not kept.
     pub fn add(&mut self, sample: Sample, value: u64) {
+        self.add_on_cpu(Sample { cpu: None, ..sample }, value);
+    }
+
+    /// The same, and CPUs are told apart.
+    pub fn add_on_cpu(&mut self, sample: Sample, value: u64) {
         let next = self.samples.len();
-        let row = *self.totals.entry((sample.stack, sample.thread)).or_insert(next);
+        let key = (sample.stack, sample.thread, sample.cpu);
+        let row = *self.totals.entry(key).or_insert(next);
         if row == next {
-            let sample = Sample { cpu: None, time: None, ..sample };
+            let sample = Sample { time: None, ..sample };
             self.samples.push(RawSample { sample, value });
         } else {
             let sum = &mut self.samples[row].value;

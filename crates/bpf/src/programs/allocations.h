@@ -92,7 +92,7 @@ int on_ask(struct event_context *ctx)
 	struct asked *outer;
 	struct scratch *s;
 
-	if (!is_target(tgid))
+	if (!is_target(task))
 		return 0;
 	// One function may call another: what the program called counts.
 	outer = bpf_map_lookup_elem(&asked, &tid);
@@ -165,7 +165,7 @@ int on_free(struct event_context *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (ctx->di && is_target(task->tgid))
+	if (ctx->di && is_target(task))
 		forget(task->tgid, ctx->di, NULL);
 	return 0;
 }

@@ -19,7 +19,7 @@ int BPF_PROG(on_request, struct request *request)
 			   config.measure == MEASURE_BYTES ? request->__data_len : 1);
 		return 0;
 	}
-	if (!is_target(task->tgid))
+	if (!is_target(task))
 		return 0;
 	s = take_scratch();
 	if (!s)

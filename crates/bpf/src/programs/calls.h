@@ -52,7 +52,7 @@ static __always_inline int waits_for_futex(struct pt_regs *regs, u64 number)
 
 static __always_inline int call_counts(struct task_struct *task, struct pt_regs *regs, u64 number)
 {
-	return is_target(task->tgid) && is_wanted(regs, number) &&
+	return is_target(task) && is_wanted(regs, number) &&
 	       (!config.futexes || waits_for_futex(regs, number)) &&
 	       (!config.files || is_of_file(task, regs, number));
 }

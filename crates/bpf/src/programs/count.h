@@ -7,9 +7,49 @@
 
 #include "unwind.h"
 
-static __always_inline int is_target(u32 tgid)
+// Whether a thread, or its process, has one of the names that are looked at.
+static __always_inline int has_name(struct task_struct *task)
 {
-	return state.on && (!config.filter || bpf_map_lookup_elem(&targets, &tgid));
+	struct thread_name name;
+
+	__builtin_memcpy(name.text, task->comm, 16);
+	if (bpf_map_lookup_elem(&names, &name))
+		return 1;
+	__builtin_memcpy(name.text, task->group_leader->comm, 16);
+	return bpf_map_lookup_elem(&names, &name) != NULL;
+}
+
+// Whether a thread is in the control group that is looked at, or in one inside of it: that is then one of
+// the group's ancestors, which are kept from the root on.
+static __always_inline int is_in_group(struct task_struct *task)
+{
+	struct cgroup *group = BPF_CORE_READ(task, cgroups, dfl_cgrp), *ancestor;
+	int level = BPF_CORE_READ(group, level);
+	u64 ancestors = (u64)group + bpf_core_field_offset(struct cgroup, ancestors);
+
+	for (int i = 0; i < 16 && i <= level; i++) {
+		if (bpf_probe_read_kernel(&ancestor, 8, (void *)(ancestors + 8 * i)))
+			return 0;
+		if (BPF_CORE_READ(ancestor, kn, id) == config.group)
+			return 1;
+	}
+	return 0;
+}
+
+static __always_inline int is_wanted_thread(struct task_struct *task)
+{
+	u32 tgid = task->tgid;
+
+	if (config.filter && !bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	if (config.names && !has_name(task))
+		return 0;
+	return !config.group || is_in_group(task);
+}
+
+static __always_inline int is_target(struct task_struct *task)
+{
+	return state.on && is_wanted_thread(task);
 }
 
 static __always_inline void lose(u64 *what)
@@ -106,6 +146,7 @@ static __always_inline void name_thread(struct key *key, struct task_struct *tas
 	__builtin_memcpy(key->process, task->group_leader->comm, 16);
 	key->detail = 0;
 	key->waker = 0;
+	key->cpu = config.by_cpu ? bpf_get_smp_processor_id() + 1 : 0;
 }
 
 // Tells the stacks of a thread, the current one or another that does not run, and puts together what
@@ -157,7 +198,7 @@ static __always_inline void count_here(void *ctx, u32 sort, u32 detail, u64 valu
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *s;
 
-	if (!is_target(task->tgid))
+	if (!is_target(task))
 		return;
 	s = take_scratch();
 	if (!s)

@@ -101,7 +101,22 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	int level;
+	struct kernfs_node *kn;
+	struct cgroup *ancestors[1];
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
+	struct css_set *cgroups;
 	int pid;
 	int tgid;
 	unsigned int flags;

@@ -23,7 +23,7 @@ int BPF_PROG(on_contention, void *lock, unsigned int flags)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *s;
 
-	if (!is_target(task->tgid))
+	if (!is_target(task))
 		return 0;
 	s = take_scratch();
 	if (!s)

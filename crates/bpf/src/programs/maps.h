@@ -31,6 +31,18 @@ struct {
 	__type(value, u32);
 } targets SEC(".maps");
 
+struct thread_name {
+	char text[16];
+};
+
+// The names of threads and processes that are looked at, where these are not all.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, struct thread_name);
+	__type(value, u32);
+} names SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

@@ -6,6 +6,7 @@
 #include "count.h"
 #include "locks.h"
 #include "net.h"
+#include "waits.h"
 #include "wakeup.h"
 
 // The programs call helpers that the kernel keeps for those it may link with.
@@ -20,7 +21,7 @@ int on_event(struct event_context *ctx)
 	int in_kernel = !(ctx->cs & 3);
 	struct scratch *s;
 
-	if (!is_target(task->tgid))
+	if (!is_target(task))
 		return 0;
 	s = take_scratch();
 	if (!s)
@@ -74,23 +75,6 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	if (!bpf_map_lookup_elem(&files, &question.key))
 		ask(&question);
 	return 0;
-}
-
-// What a thread that does not run waits for. `in_call`: the number of the system call that it is in.
-static __always_inline u32 sort_of_wait(struct task_struct *task, u32 task_state, s64 in_call)
-{
-	if (task_state == TASK_RUNNING)
-		return SORT_PREEMPTED;
-	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
-		return SORT_IO;
-	if (in_call == NR_FUTEX)
-		return SORT_LOCK;
-	return task_state & TASK_UNINTERRUPTIBLE ? SORT_UNINTERRUPTIBLE : SORT_SLEEP;
-}
-
-static __always_inline int waits_count(struct task_struct *task)
-{
-	return is_target(task->tgid) && has_program(task);
 }
 
 // One thread stops to run, another goes on. Stacks are taken when a thread stops, for then its memory is

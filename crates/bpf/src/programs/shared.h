@@ -179,6 +179,9 @@ struct key {
 	u32 detail;
 	// The hash of a `waker`; 0: none.
 	u64 waker;
+	// The CPU's number and 1, where CPUs are told apart.
+	u32 cpu;
+	u32 pad;
 };
 
 // Who woke a thread, told as if it were a stack: so many words, in this order.
@@ -276,6 +279,12 @@ struct config {
 	// Where interrupts enter the kernel: no part of a thread's stack is above that.
 	u64 interrupts_start;
 	u64 interrupts_end;
+	// Only threads in this control group; 0: in any.
+	u64 group;
+	// Only threads that have one of `names`, or whose processes have.
+	u32 names;
+	// Tell CPUs apart.
+	u32 by_cpu;
 };
 
 enum measure {
@@ -299,6 +308,8 @@ struct state {
 	u64 ends[16];
 	// How many files Pyrograph was asked for.
 	u64 asked;
+	// When counting was ended; 0: it was not.
+	u64 stopped;
 };
 
 #endif

@@ -106,7 +106,7 @@ int BPF_PROG(on_sleep, bool preempt, struct task_struct *prev, struct task_struc
 	if (!state.on)
 		return 0;
 	bpf_map_delete_elem(&blocked, &tid);
-	if (preempt || prev_state == TASK_RUNNING || !is_target(prev->tgid) || !has_program(prev))
+	if (preempt || prev_state == TASK_RUNNING || !is_target(prev) || !has_program(prev))
 		return 0;
 	s = take_scratch();
 	if (!s)

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// Waits, where the kernel tells when a thread goes on (`sched_exit`, Linux 6.16): then it is known how long
+// it waited, and its stack is what it was. So the stacks of short waits need not all be taken.
+
+#ifndef PYROGRAPH_WAITS_H
+#define PYROGRAPH_WAITS_H
+
+#include "count.h"
+
+// What a thread that does not run waits for. `in_call`: the number of the system call that it is in.
+static __always_inline u32 sort_of_wait(struct task_struct *task, u32 task_state, s64 in_call)
+{
+	if (task_state == TASK_RUNNING)
+		return SORT_PREEMPTED;
+	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+		return SORT_IO;
+	if (in_call == NR_FUTEX)
+		return SORT_LOCK;
+	return task_state & TASK_UNINTERRUPTIBLE ? SORT_UNINTERRUPTIBLE : SORT_SLEEP;
+}
+
+static __always_inline int waits_count(struct task_struct *task)
+{
+	return is_target(task) && has_program(task);
+}
+
+// Since when a thread does not run; 0: it does, or is not looked at.
+struct absence {
+	u64 since;
+	u32 sort;
+	u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct absence);
+} absences SEC(".maps");
+
+static __always_inline void note_absence(struct task_struct *task, u64 since, u32 sort)
+{
+	struct absence *absence =
+		bpf_task_storage_get(&absences, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!absence) {
+		lose(&state.lost_counts);
+		return;
+	}
+	absence->since = since;
+	absence->sort = sort;
+}
+
+// A thread stops to run.
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_leave, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	struct pt_regs *regs;
+
+	if (!waits_count(prev))
+		return 0;
+	regs = (struct pt_regs *)bpf_task_pt_regs(prev);
+	note_absence(prev, bpf_ktime_get_ns(),
+		     sort_of_wait(prev, preempt ? TASK_RUNNING : prev_state, regs->orig_ax));
+	return 0;
+}
+
+// How many stacks of waits a CPU takes in a window of time before it begins to choose: a hundredth of its
+// time.
+#define WINDOW_NS 100000000ull
+#define WINDOW_STACKS 200
+#define SHORTEST_NS 16000
+#define LONGEST_NS (1 << 26)
+
+// How a CPU chooses among waits.
+struct pace {
+	// When its window began, and how many stacks were taken in it.
+	u64 since;
+	u32 taken;
+	// Waits as long as this all count. A shorter one counts with a probability in proportion to its
+	// length, and then for this: sums are right on average, whatever is chosen.
+	u32 least;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct pace);
+} paces SEC(".maps");
+
+static __always_inline void keep_pace(struct pace *pace, u64 now)
+{
+	if (pace->taken >= WINDOW_STACKS) {
+		if (pace->least < LONGEST_NS)
+			pace->least = pace->least ? 2 * pace->least : SHORTEST_NS;
+	} else if (now - pace->since < WINDOW_NS) {
+		return;
+	} else if (pace->taken < WINDOW_STACKS / 4) {
+		pace->least = pace->least > SHORTEST_NS ? pace->least / 2 : 0;
+	}
+	pace->since = now;
+	pace->taken = 0;
+}
+
+// Whether a wait is to be counted, and for how many of how many nanoseconds.
+static __always_inline int choose(u64 waited, u64 now, struct count *count)
+{
+	u32 zero = 0;
+	struct pace *pace = bpf_map_lookup_elem(&paces, &zero);
+	u64 least;
+
+	count->events = 1;
+	count->value = waited;
+	if (!pace)
+		return 1;
+	keep_pace(pace, now);
+	least = pace->least;
+	if (waited < least) {
+		if ((bpf_get_prandom_u32() * least) >> 32 >= waited)
+			return 0;
+		count->value = least;
+		// Whole ones, and one more with the probability of what is left over.
+		count->events = least / waited;
+		if (bpf_get_prandom_u32() % waited < least % waited)
+			count->events++;
+	}
+	pace->taken++;
+	return 1;
+}
+
+// The current thread goes on.
+SEC("tp_btf/sched_exit_tp")
+int BPF_PROG(on_resume, bool is_switch)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct absence *absence;
+	struct count count;
+	struct scratch *s;
+	u64 now, waited;
+
+	// At the end, those that wait are counted as they are then.
+	if (!state.on)
+		return 0;
+	absence = bpf_task_storage_get(&absences, task, NULL, 0);
+	if (!absence || !absence->since)
+		return 0;
+	now = bpf_ktime_get_ns();
+	waited = now - absence->since;
+	absence->since = 0;
+	if (waited < config.min_block || !waited || !choose(waited, now, &count))
+		return 0;
+	s = take_scratch();
+	if (!s)
+		return 0;
+	s->blocked.key.sort = absence->sort;
+	if (take_stacks(s, ctx, task, 0))
+		add(&s->blocked.key, count.events, count.value);
+	give_back(s);
+	return 0;
+}
+
+// Threads that wait already when the recording begins: nothing tells of them until they go on. And those
+// that wait still when it ends, at `state.stopped`: what they waited until then counts.
+SEC("iter.s/task")
+int on_absent(struct bpf_iter__task *ctx)
+{
+	// A copy, or the verifier does not see that it is checked.
+	struct task_struct *task = ctx->task;
+	struct absence *absence;
+	struct pt_regs *regs;
+	struct scratch *s;
+	u64 waited;
+
+	if (!task || !is_wanted_thread(task) || !has_program(task) || task->on_cpu)
+		return 0;
+	if (!state.stopped) {
+		u64 now = bpf_ktime_get_ns();
+
+		absence = bpf_task_storage_get(&absences, task, NULL,
+					       BPF_LOCAL_STORAGE_GET_F_CREATE);
+		// It has gone and come meanwhile, and is noted better.
+		if (!absence || absence->since)
+			return 0;
+		regs = (struct pt_regs *)bpf_task_pt_regs(task);
+		absence->sort = sort_of_wait(task, task->__state, regs->orig_ax);
+		absence->since = now;
+		if (task->on_cpu)
+			// It went on meanwhile.
+			absence->since = 0;
+		return 0;
+	}
+	absence = bpf_task_storage_get(&absences, task, NULL, 0);
+	if (!absence || !absence->since || absence->since >= state.stopped)
+		return 0;
+	waited = state.stopped - absence->since;
+	if (waited < config.min_block)
+		return 0;
+	s = take_scratch();
+	if (!s)
+		return 0;
+	s->blocked.key.sort = absence->sort;
+	if (take_stacks(s, NULL, task, 1))
+		add(&s->blocked.key, 1, waited);
+	give_back(s);
+	return 0;
+}
+
+#endif
