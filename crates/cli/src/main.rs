@@ -49,7 +49,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    Record(record::Args),
+    Record(Box<record::Args>),
     Fold(Box<fold::Args>),
     Flamegraph(Box<flamegraph::Args>),
     Report(Box<report::Args>),
@@ -65,7 +65,7 @@ enum Verb {
 fn main() -> ExitCode {
     let arguments = parse(std::env::args_os().collect());
     let done = match arguments.verb {
-        Verb::Record(args) => record::run(args),
+        Verb::Record(args) => record::run(*args),
         Verb::Fold(args) => fold::run(*args),
         Verb::Flamegraph(args) => flamegraph::run(*args),
         Verb::Report(args) => report::run(*args),

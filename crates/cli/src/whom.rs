@@ -69,6 +69,7 @@ impl Whom {
     }
 
     /// Whether CPUs are to be told apart.
+    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "without an engine nobody asks"))]
     pub fn by_cpu(&self) -> bool {
         self.by.contains(&By::Cpu)
     }
