@@ -134,7 +134,14 @@ test("a drag zooms, Escape shows everything", async () => {
   const labels = await tab.locator(".axes text").allTextContents();
   assert.ok(labels.includes("30 ms") && !labels.includes("40 ms"), labels.join(", "));
   const cellSize = () => tab.locator("svg > text.sub").textContent();
-  assert.equal(await cellSize(), "a cell: 1 s by 10 ms");
+  // It shows finer cells: 16 of each, in both directions.
+  assert.equal(await cellSize(), "a cell: 62.5 ms by 625 \u00b5s");
+  const fine = await cell(tab, 8, 1, 32, 48);
+  await tab.mouse.move(fine.x, fine.y);
+  assert.match(await tip(tab).innerText(),
+    /^1 event, 100\.00% of the 1 drawn in the column\s+0\.625\u20131\.250 ms\s+500\.0\u2013562\.5 ms from/);
+  await tab.keyboard.press("ArrowUp");
+  assert.match(await tip(tab).innerText(), /^0 events/);
   await tab.keyboard.press("Escape");
   assert.equal(await view(), "0 0 3 9");
   assert.equal(await cellSize(), "");

@@ -4,7 +4,10 @@
 //! time, in whatever order the points come; the last holds the latest. The highest row holds the
 //! highest value, its upper edge included.
 
+mod fine;
 mod rows;
+
+pub use fine::FineCells;
 
 use rows::Rows;
 
@@ -27,6 +30,8 @@ pub struct HeatMapOptions {
     pub log: bool,
     /// Which percentiles to follow over time, as 99.0.
     pub percentiles: Vec<f64>,
+    /// How many finer cells to count beside the map's own at most; 0 for none.
+    pub most_fine: usize,
 }
 
 /// Why there is no heat map.
@@ -64,6 +69,8 @@ pub struct HeatMap {
     pub log: bool,
     /// The cells that hold anything, by column, then by row.
     pub cells: Vec<HeatCell>,
+    /// The same points in finer cells.
+    pub fine: FineCells,
     /// How many points are in each row.
     pub rows: Vec<u64>,
     /// The percentiles that were asked for.
@@ -149,6 +156,7 @@ pub fn heat_map(
         rows: vec![0; rows.len()],
         log: options.log,
         cells: Vec::new(),
+        fine: FineCells::default(),
         percentiles: Vec::new(),
         points: values.len() as u64,
         below: 0,
@@ -158,6 +166,7 @@ pub fn heat_map(
         edges: Vec::new(),
     };
     let mut counts = vec![0u64; columns * rows.len()];
+    let mut fine = fine::Counter::new(options.most_fine);
     for (&time, &value) in times.iter().zip(values) {
         let at = column_of(time);
         let Some(column) = map.columns.get_mut(at) else {
@@ -170,6 +179,8 @@ pub fn heat_map(
             map.below += 1;
         } else if let Some(row) = rows.row(value) {
             counts[at * rows.len() + row] += 1;
+            let right = (time - first) / column_step - at as f64;
+            fine.add((at, row), (right, rows.share(row, value, options.log)));
             map.rows[row] += 1;
         } else {
             map.above += 1;
@@ -185,6 +196,7 @@ pub fn heat_map(
     }
     map.percentiles = percentiles(times, values, &map.columns, &column_of, &options.percentiles);
     map.edges = rows.edges;
+    map.fine = fine.finish();
     Ok(map)
 }
 

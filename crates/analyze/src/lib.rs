@@ -50,7 +50,7 @@ pub use flame::{
     flame_reversed,
 };
 pub use heatmap::{
-    HeatCell, HeatColumn, HeatMap, HeatMapError, HeatMapOptions, Percentile, heat_map,
+    FineCells, HeatCell, HeatColumn, HeatMap, HeatMapError, HeatMapOptions, Percentile, heat_map,
 };
 pub use latency::{Latencies, Pairs};
 pub use offsets::{Offsets, TimedGraph, TimedSample, offsets, timed_graph};

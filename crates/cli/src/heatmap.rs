@@ -174,6 +174,9 @@ pub struct Args {
     reading: ProfileArgs,
 }
 
+/// More cells for a zoom would make the file larger than the picture is worth: up to 80 KB.
+const FINE_CELLS: usize = 20_000;
+
 /// What to draw.
 struct Drawing {
     times: Vec<f64>,
@@ -314,6 +317,8 @@ fn map_options(args: &Args) -> HeatMapOptions {
         high: args.maxlat,
         log: args.log,
         percentiles: args.percentiles.0.clone(),
+        // A still picture has no zoom.
+        most_fine: if args.embed { 0 } else { FINE_CELLS },
     }
 }
 

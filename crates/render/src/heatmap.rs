@@ -6,7 +6,8 @@
 //!   g.head                  title and subtitle
 //!   g.axes                  grid, ticks and their numbers
 //!   svg.over                how many points are in each column; coordinates are columns
-//!   svg.cells               coordinates are columns and rows: its viewBox is the zoom
+//!   svg.cells               coordinates are columns and rows: its viewBox is the zoom; data-fine has
+//!                           the cells that a zoom shows
 //!     path.cN               the cells of one colour: a line for each run of neighbours
 //!     path.pN               a percentile over time
 //!   svg.side                how many points are in each row; coordinates are rows
@@ -39,8 +40,9 @@ const SCRIPT: &str = concat!(
     include_str!("heatmap/script/1-cells.js"),
     include_str!("script/scale.js"),
     include_str!("heatmap/script/2-layout.js"),
-    include_str!("heatmap/script/3-pointing.js"),
-    include_str!("heatmap/script/4-start.js"),
+    include_str!("heatmap/script/3-fine.js"),
+    include_str!("heatmap/script/4-pointing.js"),
+    include_str!("heatmap/script/5-start.js"),
 );
 
 /// How to draw a heat map.

@@ -45,6 +45,17 @@ impl Rows {
         self.edges.len() - 1
     }
 
+    /// How far up in its row a value is, from 0 to 1.
+    pub(super) fn share(&self, row: usize, value: f64, log: bool) -> f64 {
+        let (low, high) = (self.edges[row], self.edges[row + 1]);
+        let share = match log {
+            true => (value / low).ln() / (high / low).ln(),
+            // Halved, so that no difference is beyond a float's range.
+            false => (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0),
+        };
+        share.clamp(0.0, 1.0)
+    }
+
     pub(super) fn is_below(&self, value: f64) -> bool {
         value < self.edges[0]
     }

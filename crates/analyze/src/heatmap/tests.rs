@@ -30,6 +30,28 @@ fn by_second() -> HeatMapOptions {
 }
 
 #[test]
+fn finer_cells_hold_the_same_points_and_are_as_fine_as_there_may_be() {
+    let points: Vec<(f64, f64)> = (0..64).map(|n| (f64::from(n), f64::from(n % 8))).collect();
+    let options = HeatMapOptions {
+        column_step: Some(32e9),
+        rows: Some(2),
+        high: Some(8.0),
+        ..HeatMapOptions::default()
+    };
+    assert_eq!(map(&points, &options).fine, FineCells { factor: 1, cells: Vec::new() });
+    for (most, factor, cells) in [(1000, 16, 64), (40, 2, 16), (16, 2, 16), (10, 1, 0)] {
+        let fine = map(&points, &HeatMapOptions { most_fine: most, ..options.clone() }).fine;
+        assert_eq!((fine.factor, fine.cells.len()), (factor, cells), "{most}");
+        let counted: u64 = fine.cells.iter().map(|cell| cell.count).sum();
+        assert!(counted == 64 || cells == 0);
+        assert!(fine.cells.is_sorted_by_key(|cell| (cell.column, cell.row)));
+        // Two columns of 32 s, two rows of 4.
+        let at = |cell: &HeatCell| (cell.column / fine.factor, cell.row / fine.factor);
+        assert!(fine.cells.iter().all(|cell| at(cell).0 < 2 && at(cell).1 < 2));
+    }
+}
+
+#[test]
 fn the_first_and_last_column_and_the_highest_row_are_there() {
     let points = [(10.0, 0.0), (10.9, 100.0), (12.0, 50.0), (13.0, 100.0)];
     let options = HeatMapOptions { rows: Some(10), ..by_second() };

@@ -163,7 +163,7 @@ impl Grid<'_> {
             number(out, value);
         }
         out.push_str(&format!(
-            "\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\">\n",
+            "\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\"",
             view[0], view[1]
         ));
     }
@@ -173,6 +173,7 @@ impl Grid<'_> {
         let layout = self.picture.layout;
         let place = (layout.left, layout.top - GAP - OVER);
         self.open(out, "over", place, (layout.across, OVER), [self.columns(), 1000]);
+        out.push_str(">\n");
         let most = self.map().columns.iter().map(|column| column.points).max().unwrap_or(1).max(1);
         out.push_str(&format!("<path class=\"bars\" fill=\"{}\" d=\"", BARS.0));
         for (at, column) in self.map().columns.iter().enumerate() {
@@ -189,6 +190,7 @@ impl Grid<'_> {
         let layout = self.picture.layout;
         let place = (layout.left + layout.across + GAP, layout.top);
         self.open(out, "side", place, (SIDE, layout.down), [1000, self.rows()]);
+        out.push_str(">\n");
         let most = self.map().rows.iter().copied().max().unwrap_or(1).max(1);
         out.push_str(&format!("<path class=\"bars\" fill=\"{}\" d=\"", BARS.0));
         for (row, &count) in self.map().rows.iter().enumerate() {
@@ -207,6 +209,10 @@ impl Grid<'_> {
         let place = (layout.left, layout.top);
         let view = [self.columns(), self.rows()];
         self.open(out, "cells", place, (layout.across, layout.down), view);
+        if self.picture.form == Form::Alone && self.map().fine.factor > 1 {
+            self.fine(out);
+        }
+        out.push_str(">\n");
         // A line through the middle of a row is as thick as the row, however it is stretched.
         out.push_str("<g class=\"grid\" stroke-width=\"1\" fill=\"none\" shape-rendering=\"crispEdges\" transform=\"translate(0 .5)\">\n");
         let colours = self.picture.ramp.colours();
@@ -240,6 +246,28 @@ impl Grid<'_> {
             self.percentile(out, index, percentile);
         }
         out.push_str("</svg>\n");
+    }
+
+    /// The finer cells, and from which count on each colour is for the script: into how many parts
+    /// cells are parted, then how far each cell is from the one before, column by column from the
+    /// bottom, and its count behind a colon where it is not 1; to base 36.
+    fn fine(&self, out: &mut String) {
+        let from: Vec<String> = self.picture.ramp.from.iter().map(u64::to_string).collect();
+        let fine = &self.map().fine;
+        out.push_str(&format!(" data-from=\"{}\" data-fine=\"{}", from.join(" "), fine.factor));
+        let rows = self.rows() as u64 * u64::from(fine.factor);
+        let mut before = 0;
+        for cell in &fine.cells {
+            let at = u64::from(cell.column) * rows + u64::from(cell.row);
+            out.push(' ');
+            base36(out, at - before);
+            before = at;
+            if cell.count != 1 {
+                out.push(':');
+                base36(out, cell.count);
+            }
+        }
+        out.push('"');
     }
 
     /// The cells of a colour: a line for each run of neighbours, and their counts.
@@ -338,4 +366,19 @@ impl Grid<'_> {
             out.push_str(&format!(" d=\"{path}\"/>\n"));
         }
     }
+}
+
+/// A number in the digits 0 to 9 and a to z.
+fn base36(out: &mut String, mut number: u64) {
+    let mut digits = [0; 13];
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = b"0123456789abcdefghijklmnopqrstuvwxyz"[(number % 36) as usize];
+        number /= 36;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend(digits[first..].iter().copied().map(char::from));
 }

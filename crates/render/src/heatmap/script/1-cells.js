@@ -46,7 +46,7 @@
 
   // How many points each cell has, by column, then by row from the bottom.
   var counts = new Map();
-  function cellKey(column, row) { return column * rows + row; }
+  function cellKey(column, row) { return column * rows * level.y + row; }
   function readCells() {
     picture.querySelectorAll("[data-n]").forEach(function (path) {
       var each = numbers(path.getAttribute("data-n"));
@@ -61,5 +61,5 @@
       });
     });
   }
-  function countOf(column, row) { return counts.get(cellKey(column, row)) || 0; }
+  function countOf(column, row) { return shownCells.get(cellKey(column, row)) || 0; }
 

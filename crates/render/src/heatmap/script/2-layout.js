@@ -35,6 +35,7 @@
     for (var name in attributes) { element.setAttribute(name, attributes[name]); }
   }
   function draw() {
+    chooseLevel();
     var w = view.x1 - view.x0;
     var h = view.y1 - view.y0;
     var y = rows - view.y1;

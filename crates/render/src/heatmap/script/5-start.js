@@ -30,8 +30,10 @@
   }
   function spanned(at) {
     var span = {
-      x0: Math.min(from.column, at.column), x1: Math.max(from.column, at.column) + 1,
-      y0: Math.min(from.row, at.row), y1: Math.max(from.row, at.row) + 1
+      x0: Math.min(from.column, at.column) / level.x,
+      x1: (Math.max(from.column, at.column) + 1) / level.x,
+      y0: Math.min(from.row, at.row) / level.y,
+      y1: (Math.max(from.row, at.row) + 1) / level.y
     };
     if (8 > Math.abs(at.x - from.x)) { span.x0 = view.x0; span.x1 = view.x1; }
     if (8 > Math.abs(at.y - from.y)) { span.y0 = view.y0; span.y1 = view.y1; }
@@ -43,8 +45,8 @@
   function showBand(at) {
     if (!isDrag(at)) { band.setAttribute("visibility", "hidden"); return; }
     var span = spanned(at);
-    var low = cellBox(span.x0, span.y1 - 1);
-    var high = cellBox(span.x1, span.y0 - 1);
+    var low = cellBox(span.x0 * level.x, span.y1 * level.y - 1);
+    var high = cellBox(span.x1 * level.x, span.y0 * level.y - 1);
     set(band, {
       x: low.x, y: low.y, width: high.x - low.x, height: high.y - low.y, visibility: "visible"
     });
@@ -95,10 +97,9 @@
       ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]
     }[event.key];
     if (move) {
-      var column = Math.min(view.x1 - 1, Math.max(view.x0, current.column + (shown ? move[0] : 0)));
-      var row = Math.min(view.y1 - 1, Math.max(view.y0, current.row + (shown ? move[1] : 0)));
-      var box = cellBox(column, row);
-      showTip(column, row, box.x + box.w / 2, box.y + box.h / 2);
+      var to = within(current.column + (shown ? move[0] : 0), current.row + (shown ? move[1] : 0));
+      var box = cellBox(to.column, to.row);
+      showTip(to.column, to.row, box.x + box.w / 2, box.y + box.h / 2);
     } else if (event.key === "Escape" || event.key === "Home") {
       showAll();
     } else if (event.key === "Enter") {

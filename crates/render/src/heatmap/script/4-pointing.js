@@ -68,13 +68,16 @@
   }
   function describe(column, row) {
     var count = countOf(column, row);
+    var whole = columnOf(column);
+    var step = columnStep / level.x;
     var lines = [
       grouped(count) + " " + (count === 1 ? noun.replace(/s$/, "") : noun) + ", " +
-        percent(count, points[column]) + " of the column's " + grouped(points[column]),
-      scale.range(edges[row], edges[row + 1]),
-      time.range(column * columnStep, (column + 1) * columnStep) + " from the start"
+        percent(count, whole.points) + whole.text,
+      scale.range(valueAt(row / level.y), valueAt((row + 1) / level.y)),
+      time.range(column * step, (column + 1) * step) + " from the start"
     ];
     if (below) {
+      if (level.x * level.y > 1) { return lines; }
       var sum = below[column];
       for (var k = 0; row >= k; k++) { sum += countOf(column, k); }
       lines.push("up to here " + grouped(sum) + ", " + percent(sum, points[column]));
@@ -82,9 +85,12 @@
     return lines;
   }
   function cellBox(column, row) {
-    var w = across / (view.x1 - view.x0);
-    var h = down / (view.y1 - view.y0);
-    return { x: left + (column - view.x0) * w, y: top + (view.y1 - row - 1) * h, w: w, h: h };
+    var w = across / (view.x1 - view.x0) / level.x;
+    var h = down / (view.y1 - view.y0) / level.y;
+    return {
+      x: left + (column - view.x0 * level.x) * w, y: top + (view.y1 * level.y - row - 1) * h,
+      w: w, h: h
+    };
   }
   var shown = "";
   var current = { column: 0, row: 0 };
@@ -118,20 +124,30 @@
     var place = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
     var column = view.x0 + (place.x - left) / across * (view.x1 - view.x0);
     var row = view.y1 - (place.y - top) / down * (view.y1 - view.y0);
+    var cell = within(Math.floor(column * level.x), Math.floor(row * level.y));
+    return { x: place.x, y: place.y, column: cell.column, row: cell.row };
+  }
+  // The nearest cell of the shown level that is in view.
+  function within(column, row) {
+    function nearest(at, from, to, parts) {
+      return Math.min(Math.ceil(to * parts) - 1, Math.max(Math.floor(from * parts), at));
+    }
     return {
-      x: place.x, y: place.y,
-      column: Math.min(view.x1 - 1, Math.max(view.x0, Math.floor(column))),
-      row: Math.min(view.y1 - 1, Math.max(view.y0, Math.floor(row)))
+      column: nearest(column, view.x0, view.x1, level.x),
+      row: nearest(row, view.y0, view.y1, level.y)
     };
   }
   function zoom(x0, x1, y0, y1) {
     view = { x0: x0, x1: x1, y0: y0, y1: y1 };
     var all = x1 - x0 === columns ? y1 - y0 === rows : false;
     if (all) { reset.setAttribute("hidden", ""); } else { reset.removeAttribute("hidden"); }
-    // A zoom makes cells larger and shows no more of them: so it is said how fine they are.
-    resolution.textContent = all ? "" : "a cell: " + time.text(columnStep, columnStep, columnStep) +
-      " by " + (log ? "a ratio of " + numberText(edges[y1] / edges[y1 - 1], 0.01)
-        : scale.text(edges[y1] - edges[y1 - 1], edges[y1] - edges[y1 - 1], edges[y1] - edges[y1 - 1]));
-    fitHead();
     draw();
+    // Cells are only so fine: so it is said how fine they are.
+    var step = columnStep / level.x;
+    var high = valueAt(y1);
+    var low = valueAt(y1 - 1 / level.y);
+    resolution.textContent = all ? "" : "a cell: " + time.text(step, step, step) + " by " +
+      (log ? "a ratio of " + numberText(high / low, 0.01)
+        : scale.text(high - low, high - low, high - low));
+    fitHead();
   }
