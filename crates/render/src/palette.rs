@@ -152,6 +152,14 @@ impl Role {
         })
     }
 
+    /// The same, where code is told apart by nothing but whether it ran.
+    pub(crate) fn running_or_not(self) -> Self {
+        match self {
+            Self::Kernel | Self::Inlined | Self::Jit | Self::Interpreted | Self::Waker => Self::User,
+            other => other,
+        }
+    }
+
     /// The role of each frame of a graph. Frames above a `--` belong to wakers, and who waited for these
     /// stands below it: only where there is none, waits are told apart.
     pub(crate) fn of_frames(graph: &FlameGraph) -> Vec<Self> {
@@ -180,13 +188,14 @@ impl Role {
         let mut waited = vec![0u64; graph.frames.len()];
         // Children come last, and hand what they waited on to their parents.
         for (index, frame) in graph.frames.iter().enumerate().skip(1).rev() {
-            if is_wait(graph.names.get(frame.name)) {
+            let waits = is_wait(graph.names.get(frame.name));
+            if waits {
                 waited[index] = frame.value;
             }
             let share = waited[index];
             waited[frame.parent as usize] = waited[frame.parent as usize].saturating_add(share);
             let tells = !matches!(roles[index], Self::Whole | Self::Marker | Self::Separator);
-            if tells && share > frame.value / 2 {
+            if waits || tells && share > frame.value / 2 {
                 roles[index] = Self::Waiting;
             }
         }
@@ -286,11 +295,12 @@ impl Painter<'_> {
             Tone::Prefix => prefix_tone(name),
             Tone::Place => unit(hash(&(index as u64).to_le_bytes())),
         };
-        if self.palette == Palette::Meaning {
-            return meaning(role, tone);
+        match self.palette {
+            Palette::Meaning => return meaning(role, tone),
+            Palette::Wall => return meaning(role.running_or_not(), tone),
+            _ => {}
         }
         match role {
-            Role::Whole if self.palette == Palette::Wall => return meaning(role, tone),
             Role::Separator => return Paint::same(Rgb(200, 200, 200)),
             Role::WideSeparator => return Paint::same(Rgb(160, 160, 160)),
             _ => {}
@@ -339,13 +349,11 @@ fn meaning(role: Role, tone: f64) -> Paint {
 fn hue_of(palette: Palette, name: &str, role: Role) -> Hue {
     let cpp = name.contains("::");
     match palette {
-        Palette::Meaning => Hue::Hot,
+        Palette::Meaning | Palette::Wall => Hue::Hot,
         Palette::Hue(hue) => hue,
         Palette::Wakeup => Hue::Aqua,
         Palette::Chain if role == Role::Waker => Hue::Aqua,
         Palette::Chain => Hue::Blue,
-        Palette::Wall if role == Role::Waiting => Hue::Blue,
-        Palette::Wall => Hue::Hot,
         Palette::Java => match role {
             Role::Jit => Hue::Green,
             Role::Inlined => Hue::Aqua,

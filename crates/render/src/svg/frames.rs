@@ -125,10 +125,9 @@ impl<'a> Frames<'a> {
         let label: fn(Role) -> Option<&'static str> = match self.options.palette {
             _ if self.options.palette_map.is_some() => return Vec::new(),
             Palette::Meaning => Role::label,
-            Palette::Wall => |role| match role {
-                Role::Whole => None,
-                Role::Waiting => Some("waiting"),
-                _ => Some("running"),
+            Palette::Wall => |role| match role.running_or_not() {
+                Role::User => Some("running"),
+                other => other.label(),
             },
             Palette::Chain => |role| match role {
                 Role::Whole | Role::Separator | Role::WideSeparator => None,
