@@ -90,6 +90,9 @@ pub fn svg(graph: &FlameGraph, options: &SvgOptions, out: &mut dyn Write) -> io:
     write_encoded(&text, options, out)
 }
 
+/// The width of a message at most, in pixels.
+const MESSAGE_WIDTH: f64 = 480.0;
+
 /// Writes a picture that shows a message in place of frames: why there are none.
 ///
 /// # Errors
@@ -97,7 +100,9 @@ pub fn svg(graph: &FlameGraph, options: &SvgOptions, out: &mut dyn Write) -> io:
 /// Those of `out`.
 pub fn svg_message(message: &str, options: &SvgOptions, out: &mut dyn Write) -> io::Result<()> {
     let id = format!("p{:08x}", hash(message.as_bytes()) >> 32);
-    let page = Page::new(options, &id);
+    let mut page = Page::new(options, &id);
+    // Nothing lays it out anew: in a narrow window it shrinks, and words should stay readable.
+    page.width = page.width.min(MESSAGE_WIDTH);
     let mut text = String::new();
     let footer = page.footer(&[], message);
     let mut summary = String::new();
