@@ -292,6 +292,11 @@ impl Question {
         self.shown.as_ref().map(|(_, unit)| *unit)
     }
 
+    /// Whether the in-kernel engine tells more where others can answer, too: the names of calls.
+    pub fn tells_more_in_kernel(&self) -> bool {
+        matches!(self.probe, Probe::Calls { .. })
+    }
+
     /// The function whose returns are counted, if that was asked for.
     pub fn returned(&self) -> Option<&str> {
         match &self.probe {

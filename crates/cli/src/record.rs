@@ -323,9 +323,6 @@ fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
                         .for_each(|lost| say!("{output}: {lost}"));
                 }
                 say!("wrote {output}");
-                if let Some(which) = output.which() {
-                    say!("{which}");
-                }
             }
             Err(error) if result.is_ok() => result = Err(error),
             Err(error) => say!("{error:#}"),
@@ -404,7 +401,7 @@ fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
         }
         Some(EngineChoice::Perf) => Ok(None),
         Some(EngineChoice::Ebpf) => Ok(Some(load()?)),
-        None if is_command => Ok(None),
+        None if is_command && !plan.question.tells_more_in_kernel() => Ok(None),
         None => match load() {
             Ok(engine) => Ok(Some(engine)),
             // Then it needs no word: perf_event says what it may not.

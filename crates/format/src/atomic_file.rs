@@ -2,11 +2,18 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Writes a file: `write` gets a buffered writer to a temporary file beside it, which takes its
-/// place only when all is written. An existing file keeps its permissions, and a symbolic link
+use rustix::fs::{AtFlags, CWD, OFlags, linkat};
+
+/// The most that anybody may do with a new file; the process's umask is taken off.
+const MODE: u32 = 0o666;
+
+/// Writes a file: `write` gets a buffered writer to a temporary file, which takes its place only when
+/// all is written. Until then it has no name, where the file system can do so: whoever is killed leaves
+/// nothing. An existing file keeps its permissions, and a symbolic link
 /// stays one. What is no regular file, such as `/dev/stdout` or a named pipe, is written directly.
 ///
 /// # Errors
@@ -28,16 +35,41 @@ pub fn write_file(
         Some(folder) if folder != Path::new("") => folder.to_owned(),
         _ => PathBuf::from("."),
     };
-    // The process's umask is taken off, as for any new file.
-    let mode = Permissions::from_mode(0o666);
-    let temporary =
-        tempfile::Builder::new().prefix(".pyrograph-").permissions(mode).tempfile_in(folder)?;
-    let (file, temporary) = temporary.into_parts();
+    let mut named = tempfile::Builder::new();
+    named.prefix(".pyrograph-");
+    let (file, temporary) = match without_name(&folder) {
+        Some(file) => (file, None),
+        None => {
+            let temporary = named.permissions(Permissions::from_mode(MODE)).tempfile_in(&folder)?;
+            let (file, path) = temporary.into_parts();
+            (file, Some(path))
+        }
+    };
     let file = finish(file, write)?;
     if let Some(existing) = existing {
         file.set_permissions(existing.permissions())?;
     }
+    let temporary = match temporary {
+        Some(path) => path,
+        None => named.make_in(folder, |path| give_name(&file, path))?.into_temp_path(),
+    };
     temporary.persist(&target).map_err(|failed| failed.error)
+}
+
+/// A new file that is gone when it is closed; nothing where that cannot be had (`O_TMPFILE`), or could
+/// not be given a name afterwards.
+fn without_name(folder: &Path) -> Option<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(MODE).custom_flags(OFlags::TMPFILE.bits().cast_signed());
+    options.open(folder).ok().filter(|file| descriptor(file).exists())
+}
+
+fn give_name(file: &File, path: &Path) -> io::Result<()> {
+    Ok(linkat(CWD, descriptor(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+fn descriptor(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
 fn finish(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<File> {
@@ -68,6 +100,28 @@ mod tests {
         assert_eq!(fs::read(&path).expect("there"), b"new");
         let mode = fs::metadata(&path).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
+    }
+
+    #[test]
+    fn who_is_killed_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out");
+        let names = || fs::read_dir(folder.path()).expect("a folder").count();
+        let can = without_name(folder.path()).is_some();
+        write_file(&path, |out| {
+            out.write_all(&[1; 100_000])?;
+            out.flush()?;
+            // Whatever happens now.
+            assert_eq!(names(), usize::from(!can));
+            Ok(())
+        })
+        .expect("a new file");
+        assert_eq!(fs::read(&path).expect("there").len(), 100_000);
+        assert_eq!(names(), 1);
+        let fresh = fs::metadata(&path).expect("there").permissions().mode() & 0o777;
+        fs::write(folder.path().join("plain"), "x").expect("a file");
+        let plain = fs::metadata(folder.path().join("plain")).expect("there").permissions();
+        assert_eq!(fresh, plain.mode() & 0o777);
     }
 
     #[test]

@@ -155,9 +155,7 @@ impl Role {
     /// The same, where code is told apart by nothing but whether it ran.
     pub(crate) fn running_or_not(self) -> Self {
         match self {
-            Self::Kernel | Self::Inlined | Self::Jit | Self::Interpreted | Self::Waker => {
-                Self::User
-            }
+            Self::Kernel | Self::Inlined | Self::Jit | Self::Interpreted | Self::Waker => Self::User,
             other => other,
         }
     }
@@ -209,6 +207,7 @@ impl Role {
             "--" => return Self::WideSeparator,
             "[unknown]" => return Self::Unknown,
             "[truncated]" => return Self::Marker,
+            _ if is_wait(name) => return Self::Waiting,
             _ => {}
         }
         match (mark(name), kind) {
@@ -488,6 +487,8 @@ mod tests {
             ("app.pyx", FrameKind::User, Role::User),
             ("[unknown]", FrameKind::User, Role::Unknown),
             ("cut off here", FrameKind::Marker, Role::Marker),
+            ("[sleeping]", FrameKind::Marker, Role::Waiting),
+            ("[waiting for a lock]", FrameKind::User, Role::Waiting),
             ("--", FrameKind::User, Role::WideSeparator),
         ];
         for (name, kind, role) in cases {

@@ -74,17 +74,17 @@ impl Reader for ChromeTrace {
 
 #[derive(Deserialize)]
 struct Event {
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     ph: String,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     name: String,
     #[serde(default)]
     pid: Id,
     #[serde(default)]
     tid: Id,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     ts: f64,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     dur: f64,
     #[serde(default)]
     args: Option<Args>,

@@ -59,9 +59,9 @@ impl Reader for Speedscope {
 struct File {
     shared: Shared,
     profiles: Vec<OneProfile>,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     active_profile_index: usize,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     exporter: String,
 }
 
@@ -81,19 +81,19 @@ struct SharedFrame {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OneProfile {
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     name: String,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     unit: String,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     start_value: f64,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     end_value: f64,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     samples: Vec<Vec<usize>>,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     weights: Vec<f64>,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     events: Vec<Event>,
 }
 

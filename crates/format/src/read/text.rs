@@ -291,8 +291,7 @@ impl Collector {
         self.sample(stack, thread, value);
     }
 
-    /// Adds a sample of `value`.
-    pub fn sample(&mut self, stack: StackId, thread: ThreadId, value: u64) {
+    fn sample(&mut self, stack: StackId, thread: ThreadId, value: u64) {
         self.profile.push(Sample { thread, ..Sample::new(stack) }, &[value]);
     }
 
