@@ -57,6 +57,7 @@ pub fn numbers(names: &str) -> anyhow::Result<Vec<u32>> {
 }
 
 /// The name of a call, as the kernel calls its function.
+#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "without an engine nobody asks"))]
 pub fn call_name(number: u32) -> String {
     match Sysno::new(number as usize) {
         Some(call) => format!("sys_{}", call.name()),
