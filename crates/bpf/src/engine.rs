@@ -68,7 +68,8 @@ impl Waits {
 /// What to do.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The processes to look at, to which [`Engine::add_target`] may add; `None` for all.
+    /// The processes to look at, to which [`Engine::expect_command`] may add one; `None` for
+    /// all.
     pub processes: Option<Vec<i32>>,
     /// Look at the processes that they start, too.
     pub inherit: bool,
@@ -273,14 +274,14 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Looks at this process, too.
-    ///
-    /// # Errors
-    ///
-    /// If there are too many.
-    pub fn add_target(&self, pid: i32) -> Result<(), Error> {
+    fn add_target(&self, pid: i32) -> Result<(), Error> {
         let one = 1u32.to_ne_bytes();
         self.targets.update(&pid.to_ne_bytes(), &one, MapFlags::ANY).map_err(Error::map("targets"))
+    }
+
+    /// Looks at this process, too, from when it executes a program on.
+    pub fn expect_command(&mut self, pid: i32) {
+        self.state.write_field(std::mem::offset_of!(State, command), pid.cast_unsigned());
     }
 
     /// Begins to follow forks and executions, and the scheduler where waits are counted.

@@ -157,4 +157,6 @@ pub struct State {
     pub ends: [u64; 16],
     pub asked: u64,
     pub stopped: u64,
+    pub command: u32,
+    pub pad: u32,
 }

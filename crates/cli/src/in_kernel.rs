@@ -158,7 +158,7 @@ impl InKernel<'_> {
             let first = *first.get_or_insert(asked);
             if begun.is_none() && (made >= first || opened.elapsed() > patience) {
                 if let Some(command) = &command {
-                    engine.add_target(command.pid())?;
+                    engine.expect_command(command.pid());
                     follower.add_target(command.pid());
                 }
                 engine.start()?;

@@ -216,6 +216,8 @@ fn commands_are_recorded_from_their_first_instruction() {
     let program = compile(C, "waits.c", folder.path());
     let (folded, text) = record_command(&program, &["--off-cpu"]);
     agrees_with_what_it_measured(&folded, &text);
+    // How it waited to be let go is no part of it.
+    assert_eq!(value_of(&folded, "pyrograph::main"), 0.0, "{:?}", folded.stacks);
 }
 
 #[test]

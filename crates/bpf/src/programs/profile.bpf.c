@@ -68,7 +68,10 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)
 {
 	struct question question = { .tgid = task->tgid };
+	u32 one = 1;
 
+	if (state.command && question.tgid == state.command)
+		bpf_map_update_elem(&targets, &question.tgid, &one, BPF_ANY);
 	if (config.filter && !bpf_map_lookup_elem(&targets, &question.tgid))
 		return 0;
 	read_key(&question.key, binary->file);

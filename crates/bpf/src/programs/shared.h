@@ -310,6 +310,9 @@ struct state {
 	u64 asked;
 	// When counting was ended; 0: it was not.
 	u64 stopped;
+	// The process that becomes a target when it executes a program; 0: none.
+	u32 command;
+	u32 pad;
 };
 
 #endif
