@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn mapped(processes: &Processes, pid: i32) -> usize {
-        processes.space(pid).mappings().len()
+        processes.space(pid).len()
     }
 
     #[test]

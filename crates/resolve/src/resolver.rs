@@ -187,7 +187,7 @@ impl<F: Files> Resolver<F> {
     fn kernel_symbol(&mut self, symbol: &Ksymbol<'_>) {
         let Some(end) = symbol.start.checked_add(symbol.len.into()) else { return };
         self.kernel.unmap(symbol.start..end);
-        if !symbol.unregister && self.kernel.mappings().len() < MOST_KERNEL_SYMBOLS {
+        if !symbol.unregister && self.kernel.len() < MOST_KERNEL_SYMBOLS {
             let name = String::from_utf8_lossy(symbol.name);
             let module = self.modules.kernel_code(&name, symbol.symbol_type == KSYMBOL_BPF);
             self.kernel.map(symbol.start..end, 0, None, module.0);

@@ -6,7 +6,7 @@ use crate::fallback::{Fallback, Found, is_return_address};
 use crate::info::{Context, UnwindInfo};
 use crate::registers::{Arch, Memory, Registers, StackCopy};
 use crate::rule::{Compiled, Row, Rule};
-use crate::space::{AddressSpace, Mapping};
+use crate::space::{AddressSpace, Mapping, Place};
 
 /// One frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -150,7 +150,7 @@ impl Unwinder {
             stack: &stack,
             registers: *registers,
             sp: start,
-            guess: 0,
+            guess: (0, 0),
             without_table: 0,
             beyond_copy: 0,
             chained: false,
@@ -199,7 +199,7 @@ struct Walk<'a> {
     registers: Registers,
     /// Everything below has been left.
     sp: u64,
-    guess: usize,
+    guess: Place,
     without_table: u32,
     beyond_copy: u32,
     /// The last frame was left by its frame pointer.
