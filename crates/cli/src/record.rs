@@ -234,6 +234,8 @@ impl Plan {
                 .chain([self.whom.threads()])
                 .max()
                 .unwrap_or_default(),
+            // What the kernel has counted has no times.
+            monotonic_time: false,
             user_only: !self.options.kernel,
             addresses: true,
             arch: NATIVE,
@@ -466,7 +468,9 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
     }
     let event = session.event().clone();
     let layout = session.layout();
-    let mut resolver = Resolver::new(LiveFiles, plan.resolve_options(&event));
+    let monotonic_time = session.has_monotonic_time();
+    let options = pyrograph_resolve::Options { monotonic_time, ..plan.resolve_options(&event) };
+    let mut resolver = Resolver::new(LiveFiles, options);
     let interrupt = Interrupt::catch()
         .map_err(|source| Error::System { doing: "catching signals".to_owned(), source })?;
     let mut recording = session.start()?;

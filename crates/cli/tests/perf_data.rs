@@ -409,3 +409,20 @@ fn programs_that_are_elsewhere() {
         assert!(folded(&nowhere, &symfs).total_share("spin") > 20.0, "a copy of the file system");
     });
 }
+
+/// By the times of the samples and those in the jitdump file, for which both need the same clock.
+#[test]
+fn code_that_takes_the_place_of_other_code() {
+    with_perf("code that takes the place of other code", |folder| {
+        let program = common::compile(&["gcc", "-O1", "-g"], "jit.c", folder);
+        let data = folder.join("perf.data");
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "-N", "-k", "mono", "-F", "2999", "-e", "cpu-clock:u", "-g"]);
+        run_perf(perf.arg("-o").arg(&data).arg("--").arg(&program).current_dir(folder));
+        let folded = fold(&data, &[]);
+        let (first, second) = (folded.total_share("first"), folded.total_share("second"));
+        assert!(first + second > 90.0, "{:?}", folded.leaves());
+        let share = 100.0 * first / (first + second);
+        assert!((share - 75.0).abs() < 5.0, "{share}: {:?}", folded.leaves());
+    });
+}

@@ -558,3 +558,21 @@ fn code_made_at_run_time_has_names_and_lines_of_its_jitdump_file() {
     let burn = folded.share(|stack| stack.iter().any(|frame| frame.contains("JS:*burn")));
     assert!(burn > 50.0, "{burn}: {:?}", folded.leaves());
 }
+
+#[test]
+fn code_that_takes_the_place_of_other_code_has_its_name_from_then_on() {
+    let case = Case::new();
+    let program = compile(&["gcc", "-O1", "-g"], "jit.c", case.folder.path());
+    run(pyrograph()
+        .args(["record", "-u", "-F", "2999", "-o"])
+        .arg(case.folded())
+        .arg("--")
+        .arg(&program)
+        .current_dir(case.folder.path()));
+    let folded = Folded::read(&case.folded());
+    let (first, second) = (folded.total_share("first"), folded.total_share("second"));
+    // Some thousand samples: one standard deviation is a point at most.
+    assert!(first + second > 90.0, "{:?}", folded.leaves());
+    let share = 100.0 * first / (first + second);
+    assert!((share - 75.0).abs() < 5.0, "{share}: {:?}", folded.leaves());
+}

@@ -83,6 +83,11 @@ impl Session {
         self.plan.layout
     }
 
+    /// Whether times are those of `CLOCK_MONOTONIC`; else, of the scheduler's clock.
+    pub fn has_monotonic_time(&self) -> bool {
+        self.plan.clock() == Some(libc::CLOCK_MONOTONIC)
+    }
+
     /// How often it is sampled. With [`Rate::Every`] a sample that tells no period stands for this
     /// many.
     pub fn rate(&self) -> Rate {

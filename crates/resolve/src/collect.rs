@@ -274,14 +274,14 @@ impl Chain<'_> {
             Context::Hypervisor => ModuleId::HYPERVISOR,
             _ => return,
         };
-        self.frames.push(RawFrame { module, address });
+        self.frames.push(RawFrame::new(module, address));
     }
 
     fn kernel(&mut self, address: u64) {
         let frame = match self.spaces.kernel.lookup(address) {
             // One function, whatever the address.
-            Some(made) => RawFrame { module: ModuleId(made.tag), address: made.range.start },
-            None => RawFrame { module: ModuleId::KERNEL, address },
+            Some(made) => RawFrame::new(ModuleId(made.tag), made.range.start),
+            None => RawFrame::new(ModuleId::KERNEL, address),
         };
         self.frames.push(frame);
     }
@@ -292,9 +292,9 @@ impl Chain<'_> {
                 let module = ModuleId(mapping.tag & !FILE_TAG);
                 let offset = (address - mapping.range.start).wrapping_add(mapping.file_offset);
                 let address = if mapping.tag & FILE_TAG != 0 { offset } else { address };
-                RawFrame { module, address }
+                RawFrame::new(module, address)
             }
-            None => RawFrame { module: ModuleId::UNKNOWN, address },
+            None => RawFrame::new(ModuleId::UNKNOWN, address),
         };
         self.frames.push(frame);
     }

@@ -224,9 +224,8 @@ impl<F: Files> Resolver<F> {
         let modules = self.modules.rows().len();
         if !self.options.user_only {
             let callers = kernel.iter().enumerate();
-            self.frames.extend(callers.map(|(depth, &address)| RawFrame {
-                module: ModuleId::KERNEL,
-                address: address.wrapping_sub(u64::from(depth > 0)),
+            self.frames.extend(callers.map(|(depth, &address)| {
+                RawFrame::new(ModuleId::KERNEL, address.wrapping_sub(u64::from(depth > 0)))
             }));
         }
         for (module, address) in user {
@@ -235,7 +234,7 @@ impl<F: Files> Resolver<F> {
                 Some(_) => ModuleId::UNKNOWN,
                 None => self.made_code(pid, address),
             };
-            self.frames.push(RawFrame { module, address });
+            self.frames.push(RawFrame::new(module, address));
         }
         self.frames.extend(marker.map(RawFrame::marker));
     }

@@ -12,11 +12,11 @@ use std::sync::{Mutex, PoisonError};
 use hashbrown::HashMap;
 use pyrograph_event::{Record, Sample};
 use pyrograph_profile::{self as profile, StackId, ThreadId};
-use pyrograph_unwind::{AddressSpace, Arch};
+use pyrograph_unwind::Arch;
 
 use crate::collect::{Collector, Extra, Spaces};
 use crate::files::Files;
-use crate::resolver::{Resolved, Resolver, Stats};
+use crate::resolver::{Present, Resolved, Resolver, Stats};
 use crate::stacks::{RawSample, RawStacks};
 
 /// Samples handed on at once: enough that the channel costs nothing, few enough that no thread is
@@ -51,15 +51,15 @@ struct Batch {
     /// The number of its first sample.
     first: u64,
     items: Vec<Item>,
-    /// Of processes, each with that of the kernel at the time.
-    spaces: Vec<(AddressSpace, AddressSpace)>,
+    /// Processes as they were.
+    processes: Vec<Present>,
 }
 
 struct Item {
     place: u64,
     value: u64,
     thread: ThreadId,
-    space: u32,
+    process: u32,
 }
 
 impl<F: Files> Feed<'_, F> {
@@ -82,11 +82,11 @@ impl<F: Files> Feed<'_, F> {
 
     /// Takes a sample: whose it is, where its source has it, and what it counts for.
     pub fn sample(&mut self, pid: i32, tid: i32, place: u64, value: u64) {
-        let (thread, space) = match self.last {
+        let (thread, process) = match self.last {
             Some((last, found)) if last == (pid, tid) => found,
             _ => self.look_up(pid, tid),
         };
-        self.batch.items.push(Item { place, value, thread, space });
+        self.batch.items.push(Item { place, value, thread, process });
         self.count += 1;
         if self.batch.items.len() == BATCH {
             self.send();
@@ -102,9 +102,9 @@ impl<F: Files> Feed<'_, F> {
         let found = match self.known.get(&(pid, tid)) {
             Some(&found) => found,
             None => {
-                let (thread, process, kernel) = self.resolver.at_present(pid, tid);
-                self.batch.spaces.push((process, kernel));
-                let found = (thread, (self.batch.spaces.len() - 1) as u32);
+                let (thread, present) = self.resolver.at_present(pid, tid);
+                self.batch.processes.push(present);
+                let found = (thread, (self.batch.processes.len() - 1) as u32);
                 self.known.insert((pid, tid), found);
                 found
             }
@@ -135,7 +135,7 @@ impl<F: Files> Resolver<F> {
         let (sender, receiver) = sync_channel(4 * workers.max(1));
         let receiver = Mutex::new(receiver);
         let (parts, fed) = std::thread::scope(|scope| {
-            let work = || Worker::new(arch, user_only, keep_time).run(source, &receiver);
+            let work = || Worker::new(arch, user_only).run(source, &receiver);
             let threads: Vec<_> = (0..workers.max(1)).map(|_| scope.spawn(work)).collect();
             let mut feeder = Feed {
                 resolver: &mut self,
@@ -169,7 +169,6 @@ impl<F: Files> Resolver<F> {
 /// One thread's tables.
 struct Worker {
     collector: Collector,
-    keep_time: bool,
     stats: Stats,
     raw: RawStacks,
     /// The distinct stacks of samples, each with the number of the first sample that has it.
@@ -181,10 +180,9 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(arch: Arch, user_only: bool, keep_time: bool) -> Self {
+    fn new(arch: Arch, user_only: bool) -> Self {
         Self {
             collector: Collector::new(arch, user_only),
-            keep_time,
             stats: Stats::default(),
             raw: RawStacks::default(),
             firsts: Vec::new(),
@@ -198,24 +196,18 @@ impl Worker {
             let batch = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = batch else { return self };
             for (number, item) in (batch.first..).zip(&batch.items) {
-                let (process, kernel) = &batch.spaces[item.space as usize];
-                self.sample(source, number, item, Spaces { process, kernel });
+                self.sample(source, number, item, &batch.processes[item.process as usize]);
             }
         }
     }
 
-    fn sample<S: SampleSource>(
-        &mut self,
-        source: &S,
-        number: u64,
-        item: &Item,
-        spaces: Spaces<'_>,
-    ) {
+    fn sample<S: SampleSource>(&mut self, source: &S, number: u64, item: &Item, present: &Present) {
         let Some((sample, extra)) = source.sample(item.place) else {
             self.stats.unreadable += 1;
             return;
         };
         self.stats.samples += 1;
+        let spaces = Spaces { process: &present.process, kernel: &present.kernel };
         let collected = self.collector.collect(&sample, spaces, extra, None);
         self.stats.count_stack(collected);
         let stack = self.raw.intern(self.collector.frames());
@@ -227,7 +219,7 @@ impl Worker {
         }
         let (cpu, time) = (sample.id.cpu, sample.id.time);
         let row = profile::Sample { stack, thread: item.thread, cpu, time };
-        if self.keep_time {
+        if present.keep_time {
             self.raw.push(row, item.value);
         } else {
             self.raw.add(row, item.value);
@@ -267,7 +259,8 @@ fn join(mut parts: Vec<Worker>, keep_time: bool) -> (RawStacks, Stats) {
     for (_, index, row) in rows {
         let stack = moved[index][row.sample.stack.index()].unwrap_or_default();
         let sample = profile::Sample { stack, ..row.sample };
-        if keep_time {
+        // A sample that was kept alone, or the total of several.
+        if keep_time || sample.time.is_some() {
             raw.push(sample, row.value);
         } else {
             raw.add(sample, row.value);

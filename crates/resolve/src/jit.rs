@@ -24,28 +24,33 @@ pub struct JitName {
 /// The names of one process's run-time code.
 #[derive(Debug, Default)]
 pub struct JitNames {
-    /// Addresses with their names; without those that have none.
-    pub names: Vec<(u64, JitName)>,
+    /// Addresses and versions with their names; without those that have none.
+    pub names: Vec<((u64, u32), JitName)>,
     /// That names may be missing because the jitdump file is damaged, if some are missing.
     pub warning: Option<Warning>,
 }
 
-/// Names addresses. Of two functions that were at the same address one after the other, the last
-/// one is named.
-pub fn name_jit(map: Option<&File>, dump: Option<&DumpFile>, addresses: &[u64]) -> JitNames {
+/// Names addresses, each with its version. Of functions that were at the same address one after the
+/// other, version 0 is the last one.
+pub fn name_jit(map: Option<&File>, dump: Option<&DumpFile>, addresses: &[(u64, u32)]) -> JitNames {
     let mut named = JitNames::default();
     let mut missing = Vec::new();
     let mut damage = None;
     match dump.map(|dump| (dump, JitDump::open(&dump.file))) {
         Some((dump, Ok(mut functions))) => {
             damage = functions.damage().map(|damage| (dump, damage.to_string()));
-            for &address in addresses {
-                match functions.lookup(address, None) {
+            for &(address, version) in addresses {
+                let found = match version.checked_sub(1) {
+                    Some(number) => functions.function(number, address),
+                    None => functions.lookup(address, None),
+                };
+                match found {
                     Some(found) => {
                         let (function, file, line) = (found.name, found.file, found.line);
-                        named.names.push((address, JitName { function, file, line }));
+                        let name = JitName { function, file, line };
+                        named.names.push(((address, version), name));
                     }
-                    None => missing.push(address),
+                    None => missing.push((address, version)),
                 }
             }
         }
@@ -58,10 +63,10 @@ pub fn name_jit(map: Option<&File>, dump: Option<&DumpFile>, addresses: &[u64]) 
     if let Some(map) = map.filter(|_| !missing.is_empty())
         && let Ok(map) = PerfMap::parse(BufReader::new(map.take(MAP_LIMIT)))
     {
-        missing.retain(|&address| {
-            let Some((function, _)) = map.lookup(address) else { return true };
+        missing.retain(|&place| {
+            let Some((function, _)) = map.lookup(place.0) else { return true };
             let name = JitName { function: function.to_string(), file: None, line: 0 };
-            named.names.push((address, name));
+            named.names.push((place, name));
             false
         });
     }
@@ -94,8 +99,9 @@ mod tests {
     /// `function file:line` of each address that has a name, and the warning.
     fn name(map: &[u8], dump: &DumpFile, addresses: &[u64]) -> (Vec<String>, Option<String>) {
         let map = file(map);
-        let named = name_jit(Some(&map), Some(dump), addresses);
-        let text = |(_, name): &(u64, JitName)| {
+        let addresses: Vec<_> = addresses.iter().map(|&address| (address, 0)).collect();
+        let named = name_jit(Some(&map), Some(dump), &addresses);
+        let text = |(_, name): &((u64, u32), JitName)| {
             format!("{} {}:{}", name.function, name.file.as_deref().unwrap_or("?"), name.line)
         };
         let warning = named.warning.map(|warning| warning.to_string());

@@ -18,6 +18,7 @@ mod names;
 mod processes;
 mod resolver;
 mod stacks;
+mod versions;
 
 pub use collect::Extra;
 pub use counted::{CountedStack, CountedWaker, Cut, Label, Looked, OpenedFile, Wait};

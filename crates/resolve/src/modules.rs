@@ -130,6 +130,8 @@ pub struct Modules {
     jit_before: HashMap<i32, ModuleId>,
     /// Files since these were last asked for; without a key, the vDSO.
     fresh: Vec<(Option<FileKey>, ModuleId)>,
+    /// Whether there is any jitdump file.
+    has_dumps: bool,
     /// Functions that the kernel made, by name and module.
     kernel_code: HashMap<(String, bool), ModuleId>,
     /// Files that could not be opened, or were not the mapped ones.
@@ -157,6 +159,7 @@ impl Modules {
             jit: HashMap::new(),
             jit_before: HashMap::new(),
             fresh: Vec::new(),
+            has_dumps: false,
             kernel_code: HashMap::new(),
             missing: BTreeSet::new(),
         }
@@ -192,6 +195,7 @@ impl Modules {
             let id = self.jit(files, mapped.pid);
             if let ModuleKind::Jit { dump, .. } = &mut self.rows[id.index()].kind {
                 *dump = Some(DumpFile { path: path.to_owned(), file });
+                self.has_dumps = true;
             }
             return id;
         }
@@ -313,6 +317,17 @@ impl Modules {
             (Some(&id), _) | (None, Some(&id)) => id,
             (None, None) => self.jit(files, pid),
         }
+    }
+
+    /// Whether any process writes a jitdump file.
+    pub fn has_dumps(&self) -> bool {
+        self.has_dumps
+    }
+
+    /// Whether the process writes a jitdump file.
+    pub fn has_dump(&self, pid: i32) -> bool {
+        let kind = || self.jit.get(&pid).map(|id| &self.rows[id.index()].kind);
+        self.has_dumps && matches!(kind(), Some(ModuleKind::Jit { dump: Some(_), .. }))
     }
 
     /// The module of a function that the kernel made as it ran, a BPF program or another.

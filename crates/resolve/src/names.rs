@@ -97,12 +97,12 @@ fn name_addresses(
     options: &Naming<'_>,
     stats: &mut NameStats,
 ) -> (Named, bool) {
-    let mut by_module: HashMap<ModuleId, Vec<u64>> = HashMap::new();
+    let mut by_module: HashMap<ModuleId, Vec<(u64, u32)>> = HashMap::new();
     for frame in frames.iter().filter(|frame| frame.is_code()) {
         stats.addresses += 1;
-        by_module.entry(frame.module).or_default().push(frame.address);
+        by_module.entry(frame.module).or_default().push((frame.address, frame.version));
     }
-    let mut work: Vec<(ModuleId, Vec<u64>)> = by_module.into_iter().collect();
+    let mut work: Vec<(ModuleId, Vec<(u64, u32)>)> = by_module.into_iter().collect();
     // The largest first, so that no thread is left with one at the end; the number settles ties.
     work.sort_by_key(|(module, addresses)| (std::cmp::Reverse(addresses.len()), *module));
 
@@ -131,8 +131,8 @@ fn name_addresses(
     for (module, result) in results {
         kernel_hidden |= result.kernel_hidden;
         stats.warnings.extend(result.warnings);
-        for (address, name) in result.names {
-            named.insert(RawFrame { module, address }, name);
+        for ((address, version), name) in result.names {
+            named.insert(RawFrame { module, address, version }, name);
         }
     }
     (named, kernel_hidden)
@@ -141,7 +141,8 @@ fn name_addresses(
 /// What one module's pass gave.
 #[derive(Default)]
 struct ModuleNames {
-    names: Vec<(u64, Name)>,
+    /// By address and version.
+    names: Vec<((u64, u32), Name)>,
     warnings: Vec<Warning>,
     kernel_hidden: bool,
 }
@@ -149,19 +150,24 @@ struct ModuleNames {
 fn name_module(
     id: ModuleId,
     module: &Module,
-    addresses: &[u64],
+    places: &[(u64, u32)],
     options: &Naming<'_>,
 ) -> ModuleNames {
+    // Only code that was made at run time has versions.
+    let addresses: Vec<u64> = match &module.kind {
+        ModuleKind::Jit { .. } => Vec::new(),
+        _ => places.iter().map(|(address, _)| *address).collect(),
+    };
     match &module.kind {
         ModuleKind::Kernel => {
-            options.kallsyms.map_or_else(ModuleNames::default, |path| name_kernel(path, addresses))
+            options.kallsyms.map_or_else(ModuleNames::default, |path| name_kernel(path, &addresses))
         }
         ModuleKind::KernelCode { name } => {
-            let name = |&address: &u64| (address, Name::Kernel(name.clone(), None));
+            let name = |&address: &u64| ((address, 0), Name::Kernel(name.clone(), None));
             ModuleNames { names: addresses.iter().map(name).collect(), ..Default::default() }
         }
         ModuleKind::Jit { map, dump } => {
-            let named = name_jit(map.as_ref(), dump.as_ref(), addresses);
+            let named = name_jit(map.as_ref(), dump.as_ref(), places);
             let names = named.names.into_iter().map(|(at, name)| (at, Name::Jit(name))).collect();
             ModuleNames {
                 names,
@@ -170,7 +176,7 @@ fn name_module(
             }
         }
         ModuleKind::Elf { symbols: Some(symbols), .. } => {
-            name_elf(symbols, addresses, options.symbols)
+            name_elf(symbols, &addresses, options.symbols)
         }
         ModuleKind::Elf { symbols: None, .. } | ModuleKind::Unknown | ModuleKind::OtherKernel => {
             debug_assert_ne!(id, ModuleId::KERNEL);
@@ -196,7 +202,7 @@ fn name_elf(
         .iter()
         .zip(result.addresses)
         .filter(|(_, name)| !name.frames.is_empty())
-        .map(|(&(_, offset), name)| (offset, Name::Elf(name)))
+        .map(|(&(_, offset), name)| ((offset, 0), Name::Elf(name)))
         .collect();
     ModuleNames { names, warnings: result.warnings, kernel_hidden: false }
 }
@@ -211,7 +217,7 @@ fn name_kernel(path: &Path, addresses: &[u64]) -> ModuleNames {
     let name = |&address: &u64| {
         let symbol = symbols.lookup(address)?;
         let module = symbol.module.map(str::to_owned);
-        Some((address, Name::Kernel(symbol.name.to_owned(), module)))
+        Some(((address, 0), Name::Kernel(symbol.name.to_owned(), module)))
     };
     ModuleNames { names: addresses.iter().filter_map(name).collect(), ..Default::default() }
 }
@@ -329,7 +335,7 @@ mod tests {
             .expect("it can be written");
         let kind = ModuleKind::Jit { map: Some(map), dump: None };
         let modules = [Module { path: String::new(), kind }];
-        let frame = |address| RawFrame { module: ModuleId(0), address };
+        let frame = |address| RawFrame::new(ModuleId(0), address);
         let mut raw = RawStacks::default();
         let stack = raw.intern(&[frame(0x2004), frame(0x1008)]);
         raw.push(Sample { thread: ThreadId(0), ..Sample::new(stack) }, 1);

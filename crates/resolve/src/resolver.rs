@@ -12,6 +12,7 @@ use crate::modules::Modules;
 use crate::names::{NameStats, Naming, name_stacks};
 use crate::processes::Processes;
 use crate::stacks::{Marker, RawFrame, RawStacks};
+use crate::versions::tell_apart;
 
 /// The executable bit of a mapping's protection (`PROT_EXEC`).
 const PROT_EXEC: u32 = 4;
@@ -32,6 +33,8 @@ pub struct Options {
     /// Keep each sample with its time and CPU. Otherwise only a total for each stack and thread is
     /// kept, so that a long recording needs no more memory than a short one.
     pub keep_time: bool,
+    /// Times are those of `CLOCK_MONOTONIC`, by which processes tell when they made code.
+    pub monotonic_time: bool,
     /// How far threads are told apart. By name, a long recording of a machine that starts many
     /// processes needs no more memory than a short one, either.
     pub threads: ThreadDetail,
@@ -81,6 +84,16 @@ pub struct Resolved {
     pub profile: Profile,
     /// The counts.
     pub stats: Stats,
+}
+
+/// What stacks of a process are to be collected with, as things are at present.
+pub(crate) struct Present {
+    /// Its mappings.
+    pub process: AddressSpace,
+    /// The kernel's own code.
+    pub kernel: AddressSpace,
+    /// Each sample is kept with its time.
+    pub keep_time: bool,
 }
 
 /// Takes records, gives a profile.
@@ -149,6 +162,12 @@ impl<F: Files> Resolver<F> {
     /// Names all addresses and makes the profile.
     pub fn finish(mut self) -> Resolved {
         self.modules.refresh_all_jit(&mut self.files);
+        if self.options.monotonic_time && self.modules.has_dumps() {
+            self.raw = tell_apart(self.raw, self.modules.rows());
+            if !self.options.keep_time {
+                self.raw.forget_times();
+            }
+        }
         self.stats.missing_files = self.modules.missing();
         let kallsyms = self.files.kallsyms();
         let naming = Naming {
@@ -173,13 +192,21 @@ impl<F: Files> Resolver<F> {
         (self.options.arch, self.options.user_only, self.options.keep_time)
     }
 
-    /// The thread as it is now, its process's mappings, and the kernel's own code.
-    pub(crate) fn at_present(
-        &mut self,
-        pid: i32,
-        tid: i32,
-    ) -> (ThreadId, AddressSpace, AddressSpace) {
-        (self.thread(pid, tid), self.processes.space(pid).clone(), self.kernel.clone())
+    /// The thread as it is now, and what there is to know about its process.
+    pub(crate) fn at_present(&mut self, pid: i32, tid: i32) -> (ThreadId, Present) {
+        let present = Present {
+            process: self.processes.space(pid).clone(),
+            kernel: self.kernel.clone(),
+            keep_time: self.keeps_time(pid),
+        };
+        (self.thread(pid, tid), present)
+    }
+
+    /// Whether times of the process's samples are kept, if only to the end: which function was at an
+    /// address may depend on them.
+    fn keeps_time(&self, pid: i32) -> bool {
+        let Options { keep_time, monotonic_time, .. } = self.options;
+        keep_time || monotonic_time && self.modules.has_dump(pid)
     }
 
     /// A BPF program or a trampoline came or went. What comes later at its address is another: the
@@ -269,7 +296,7 @@ impl<F: Files> Resolver<F> {
         let value = if self.options.count_samples { 1 } else { sample.period.unwrap_or(1) };
         let thread = self.thread(pid, tid);
         let row = profile::Sample { stack, thread, cpu: sample.id.cpu, time: sample.id.time };
-        if self.options.keep_time {
+        if self.keeps_time(pid) {
             self.raw.push(row, value);
         } else {
             self.raw.add(row, value);

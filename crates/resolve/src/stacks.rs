@@ -13,18 +13,25 @@ pub struct RawFrame {
     /// A file offset, or the address itself where the module is no file. Of a caller this is the
     /// last byte of the call, not the address to return to, which may belong to another function.
     pub address: u64,
+    /// Which of the functions that were there one after the other: 0, or see [`crate::versions`].
+    pub version: u32,
 }
 
 impl RawFrame {
+    /// An address in a module.
+    pub const fn new(module: ModuleId, address: u64) -> Self {
+        Self { module, address, version: 0 }
+    }
+
     /// Stands at the root of a stack whose outer part is not there, or at the leaf of one that waits.
     pub const fn marker(marker: Marker) -> Self {
-        Self { module: ModuleId(u32::MAX), address: marker as u64 }
+        Self::new(ModuleId(u32::MAX), marker as u64)
     }
 
     /// Stands for no code of its own, and has this text: the name of who acts, or what was asked of the
     /// kernel.
     pub fn label(text: StringId, in_kernel: bool) -> Self {
-        Self { module: LABEL, address: u64::from(text.0) << 1 | u64::from(in_kernel) }
+        Self::new(LABEL, u64::from(text.0) << 1 | u64::from(in_kernel))
     }
 
     /// Its text, if it is a label.
@@ -170,6 +177,19 @@ impl RawStacks {
             self.frames.push(frame);
             FrameId::from_index(self.frames.len() - 1)
         })
+    }
+
+    /// The stack's frames, leaf first.
+    pub fn leaf_first(&self, stack: StackId) -> impl Iterator<Item = RawFrame> {
+        self.stacks.leaf_first(stack).map(|frame| self.frames[frame.index()])
+    }
+
+    /// Keeps no times any more: a total for each stack and thread.
+    pub fn forget_times(&mut self) {
+        self.totals.clear();
+        for row in std::mem::take(&mut self.samples) {
+            self.add(row.sample, row.value);
+        }
     }
 
     /// Adds a sample with its time.

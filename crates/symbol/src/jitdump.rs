@@ -186,8 +186,15 @@ impl<R: Read + Seek> JitDump<R> {
     ///
     /// `None` as well if the file cannot be read any more.
     pub fn lookup(&mut self, address: u64, time: Option<u64>) -> Option<JitFunction> {
-        let index = self.timeline.get(address, time)?;
-        let function = *self.functions.get(index as usize)?;
+        let number = self.timeline.get(address, time)?;
+        self.function(number, address)
+    }
+
+    /// The function with a number that [`nearest`](Self::nearest) gave, at one of its addresses.
+    ///
+    /// `None` as well if the file cannot be read any more.
+    pub fn function(&mut self, number: u32, address: u64) -> Option<JitFunction> {
+        let function = *self.functions.get(number as usize)?;
         let bytes = self.read(function.name, MAX_NAME).ok()?;
         let name = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
         let name = String::from_utf8_lossy(name).into_owned();
@@ -219,6 +226,13 @@ impl<R> JitDump<R> {
     /// Whether more than one function has been at an address: the time matters.
     pub fn changes(&self, address: u64) -> bool {
         self.timeline.changes(address)
+    }
+
+    /// The number of the function that was at an address at a time. Writers may tell of a function
+    /// when it runs already, so where none was there, it is the next one; where none follows, the
+    /// last.
+    pub fn nearest(&self, address: u64, time: u64) -> Option<u32> {
+        self.timeline.nearest(address, time)
     }
 
     /// The process that wrote it, by the number that it has in its own PID namespace.

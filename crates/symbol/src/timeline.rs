@@ -67,6 +67,20 @@ impl Timeline {
         (row.item != NONE).then_some(row.item)
     }
 
+    /// What was at an address at a time, or where nothing was there, what came next, or else what was
+    /// there before.
+    pub fn nearest(&self, address: u64, time: u64) -> Option<u32> {
+        let mut later = None;
+        for row in self.history(address).filter(|row| row.item != NONE) {
+            if row.since <= time {
+                let is_over = self.get(address, Some(time)) != Some(row.item);
+                return if is_over { later.or(Some(row.item)) } else { Some(row.item) };
+            }
+            later = Some(row.item);
+        }
+        later
+    }
+
     /// Whether there was more than one thing at an address.
     pub fn changes(&self, address: u64) -> bool {
         self.history(address).nth(1).is_some()
@@ -98,6 +112,10 @@ mod tests {
         assert_eq!((get(165, 15), get(165, 25), get(165, 30)), (Some(0), Some(1), None));
         assert_eq!((get(170, 30), get(249, 30), get(250, 30)), (Some(1), Some(1), None));
         assert_eq!((timeline.get(199, None), timeline.get(165, None)), (Some(1), Some(1)));
+        let nearest = |address, time| timeline.nearest(address, time);
+        assert_eq!((nearest(99, 50), nearest(100, 9), nearest(160, 9)), (None, Some(0), Some(0)));
+        assert_eq!((nearest(160, 19), nearest(160, 20)), (Some(0), Some(1)));
+        assert_eq!((nearest(165, 30), nearest(170, 30)), (Some(1), Some(1)));
         assert_eq!((timeline.changes(149), timeline.changes(150)), (false, true));
         assert!(!timeline.changes(250));
     }

@@ -97,6 +97,12 @@ impl Event {
         self.attr.has(flag::INHERIT)
     }
 
+    /// Whether times are those of `CLOCK_MONOTONIC`, as `perf record -k mono` asks for.
+    pub fn has_monotonic_time(&self) -> bool {
+        const CLOCK_MONOTONIC: i32 = 1;
+        self.attr.has(flag::USE_CLOCKID) && self.attr.clockid == CLOCK_MONOTONIC
+    }
+
     /// Whether a record is a sample.
     #[inline]
     pub fn is_sample(&self, record: &[u8]) -> bool {
