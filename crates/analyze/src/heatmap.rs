@@ -41,13 +41,13 @@ pub enum HeatMapError {
     #[error("there is nothing to draw: no points")]
     Empty,
     /// All points lie outside of the range.
-    #[error("there is nothing to draw: none of {0} points has a value in the range")]
+    #[error("there is nothing to draw: none of {0} point{s} has a value in the range", s = if *.0 == 1 { "" } else { "s" })]
     NoneInRange(u64),
     /// The range is empty.
     #[error("the lowest value {0} is not below the highest {1}")]
     EmptyRange(f64, f64),
     /// More columns or rows than can be drawn.
-    #[error("{columns} columns of {rows} rows are too many: take larger steps")]
+    #[error("{columns} by {rows} cells are too many: take larger steps")]
     TooManyCells {
         /// How many columns there would be.
         columns: f64,

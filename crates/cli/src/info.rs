@@ -9,6 +9,7 @@ use anyhow::Context;
 use pyrograph_format::{EventInfo, Input, ProcessInfo, RecordingInfo, SampleRate, recording_info};
 use serde_json::{Value, json};
 
+use crate::terminal::standard_output;
 use crate::units::{counted, grouped, percent};
 
 /// Show what a perf.data file says about itself: host, command, events, time, processes
@@ -39,7 +40,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .with_context(|| format!("failed to open {}", args.file.display()))?,
     };
     let info = recording_info(input).context("failed to show")?;
-    let mut out = io::stdout().lock();
+    let mut out = standard_output();
     if args.json {
         writeln!(out, "{:#}", as_json(&info))?;
     } else {

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use pyrograph_analyze::Filter;
 use pyrograph_format::{
-    Input, Options, READERS, Reader, SymbolOptions, WRITERS, Warnings, Writer, read,
+    Input, Options, READERS, Reader, SymbolOptions, WRITERS, WarningKind, Warnings, Writer, read,
     read_each_event, reader_named,
 };
 use pyrograph_profile::Profile;
@@ -90,7 +90,10 @@ impl ReadArgs {
             false => read(inputs, &options)?,
         };
         for warning in &warnings {
-            say!("{warning}");
+            match warning.kind {
+                WarningKind::OnlyEvent(_) => say!("{warning}; --event-filter chooses another"),
+                _ => say!("{warning}"),
+            }
         }
         if let Some(name) = &self.value {
             let Some(column) = profile.column(name) else {

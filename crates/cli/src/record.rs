@@ -522,10 +522,11 @@ fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &str)
         }
     };
     say(summary.throttled, format!("throttled {}", counted(summary.throttled, "time")));
-    let of_stacks = |count: u64| format!("{} ({})", grouped(count), percent(count, user_stacks));
-    say(truncated, format!("{} stacks truncated", of_stacks(truncated)));
-    say(completed, format!("{} stacks completed from the running process", of_stacks(completed)));
-    say(broken, format!("{} stacks not unwound to their end", of_stacks(broken)));
+    let stacks =
+        |count: u64| format!("{} ({})", counted(count, "stack"), percent(count, user_stacks));
+    say(truncated, format!("{} truncated", stacks(truncated)));
+    say(completed, format!("{} completed from the running process", stacks(completed)));
+    say(broken, format!("{} not unwound to the end", stacks(broken)));
     let gone = resolved.stats.unreadable_stacks;
     say(gone, format!("{} gone with an exec or paged out", counted(gone, "user stack")));
     let names = &resolved.stats.names;

@@ -8,6 +8,7 @@ use pyrograph_format::{Input, write_file};
 use pyrograph_render::png;
 
 use crate::say::say;
+use crate::terminal::standard_output;
 
 /// The inputs that `files` name; `-`, or no file, is standard input. `LABEL=FILE` is a file with a
 /// label, unless there is a file of that very name.
@@ -89,8 +90,8 @@ pub fn write_output(
             write_file(path, write).with_context(|| format!("failed to write {}", path.display()))
         }
         None => {
-            let mut out = io::stdout().lock();
-            write(&mut out).and_then(|()| out.flush()).context("failed to write standard output")
+            let mut out = standard_output();
+            write(&mut *out).and_then(|()| out.flush()).context("failed to write standard output")
         }
     }
 }

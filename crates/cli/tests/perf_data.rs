@@ -72,9 +72,24 @@ fn each_of_several_events() {
     let events = ["-e", "cpu-clock,page-faults", "-g"];
     check("the first event", &events, &["--event-filter", "cpu-clock"]);
     check("the second event", &events, &["--event-filter", "page-faults"]);
-    // Unasked, both count the event of the first sample.
-    check("either event", &["-e", "page-faults,cpu-clock", "-g"], &[]);
-    check("either event", &events, &[]);
+}
+
+/// Unasked, the first of them is counted, though the first sample may be of another; and that is said.
+#[test]
+fn several_events_unasked() {
+    with_perf("several events unasked", |folder| {
+        for events in [["cpu-clock", "page-faults"], ["page-faults", "cpu-clock"]] {
+            let data = record(folder, &["-e", &events.join(","), "-g"]);
+            let output = run(pyrograph().args(["fold", "--no-inline"]).arg(&data));
+            let first = fold(&data, &["--event-filter", events[0]]);
+            let unasked = Folded::parse(&String::from_utf8(output.stdout).expect("text"));
+            assert_eq!(unasked.stacks, first.stacks);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let counted = format!("event {} is counted; --event-filter chooses", events[0]);
+            assert!(said.contains(&counted), "{said}");
+            assert!(said.contains(&format!("of event {} were not", events[1])), "{said}");
+        }
+    });
 }
 
 #[test]
@@ -82,7 +97,6 @@ fn each_event_of_a_group() {
     let events = ["-e", "{cpu-clock,page-faults}:S", "-g"];
     check("the leader", &events, &["--event-filter", "cpu-clock"]);
     check("a member", &events, &["--event-filter", "page-faults"]);
-    check("unasked", &events, &[]);
 }
 
 #[test]
@@ -140,7 +154,8 @@ fn from_a_pipe() {
             let data = folder.join("piped");
             std::fs::write(&data, piped).expect("a temporary file");
             let input = File::open(&data).expect("just written");
-            // Without being asked for one, both take the event of the first sample, which may be either.
+            // Without being asked for one, the text's reader takes the event of the first sample, which
+            // may be either.
             let cpu = ["fold", "--no-inline", "--event-filter", "cpu-clock"];
             let output = run(pyrograph().args(cpu).stdin(input));
             let ours = Folded::parse(&String::from_utf8(output.stdout).expect("text"));
@@ -242,6 +257,46 @@ fn nothing_to_show() {
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8_lossy(&output.stderr).contains("no sample"));
     });
+}
+
+/// Without its end a recording has neither names nor fields of tracepoints.
+#[test]
+fn tracepoints_of_a_file_that_is_cut_off() {
+    with_perf_as_root("tracepoints of a file that is cut off", |folder| {
+        let data = folder.join("perf.data");
+        let mut perf = Command::new("perf");
+        perf.args([
+            "record",
+            "-q",
+            "-N",
+            "-e",
+            "sched:sched_process_exec,sched:sched_process_exit",
+        ]);
+        run_perf(perf.arg("-o").arg(&data).args(["--", "sh", "-c", "true & sleep 0.01"]));
+        let bytes = std::fs::read(&data).expect("just written");
+        let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        let end = (word(40) + word(48)) as usize;
+        std::fs::write(&data, &bytes[..end]).expect("a temporary file");
+        let pair = ["--begin", "sched:sched_process_exec", "--end", "sched:sched_process_exit"];
+        let output = pyrograph().arg("heatmap").args(pair).arg(&data).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("names and fields of tracepoints are missing"), "{said}");
+        assert!(said.contains("the input has tracepoint "), "{said}");
+    });
+}
+
+#[test]
+fn what_is_no_recording_has_no_information() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text, says) in [("empty", "", "it is empty"), ("text", "a;b 1\n", "not perf.data")] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).expect("own folder");
+        let output = pyrograph().arg("info").arg(&file).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(says), "{said}");
+    }
 }
 
 /// A file that was replaced since is not used, and that is said.

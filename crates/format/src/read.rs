@@ -351,6 +351,10 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
         }
     }
     let profile = merged.unwrap_or_default();
+    if let (None, Some(chosen), false) = (&wanted, options.event, other_events(&warnings).is_empty())
+    {
+        warnings.add(WarningKind::OnlyEvent(chosen), 1, []);
+    }
     if let (None, Some(reader), true) = (&wanted, options.from, profile.samples.is_empty()) {
         // It was not asked whether it is of this format at all.
         let reason = format!("nothing in it is of the format {}", reader.name());

@@ -29,6 +29,8 @@ pub enum WarningKind {
     UnmatchedEnd,
     /// A thread that waited was left out, as profiles of running code leave it out.
     IdleThread,
+    /// There are several events, and this one is counted, as none was asked for.
+    OnlyEvent(String),
     /// Samples of an event (this one) that was not chosen. They were read, but are not counted.
     OtherEvent(String),
     /// A part of the input (this one) that holds values but no stacks was left out.
@@ -129,6 +131,7 @@ impl fmt::Display for Warning {
                 write!(f, "{n} end{s} of calls that begin nowhere {was} skipped")
             }
             WarningKind::IdleThread => write!(f, "{n} idle thread{s} {was} left out"),
+            WarningKind::OnlyEvent(event) => write!(f, "event {event} is counted"),
             WarningKind::OtherEvent(event) => {
                 write!(f, "{n} sample{s} of event {event} {was} not counted")
             }

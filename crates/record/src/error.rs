@@ -178,6 +178,9 @@ impl fmt::Display for Notice {
                     "threads that start later are not sampled: this needs Linux 5.13, or children to be followed"
                 )
             }
+            Self::ProcessesUnreadable { count: 1 } => {
+                f.write_str("the mappings of 1 process could not be read: its frames have no names")
+            }
             Self::ProcessesUnreadable { count } => {
                 write!(
                     f,

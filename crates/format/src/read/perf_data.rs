@@ -66,8 +66,7 @@ impl Reader for PerfData {
         let mut recording = Recording::open(input)
             .map_err(|source| ReadError::Io { name: name.clone(), source })?;
         let mut warnings = damage(&recording, &name);
-        let first = recording.first_sample();
-        let chosen = recording.events.choose(options.event.as_deref(), first);
+        let chosen = recording.events.choose(options.event.as_deref());
         for (number, event) in recording.events.list.iter().enumerate() {
             if Some(number) != chosen && event.samples > 0 {
                 let kind = WarningKind::OtherEvent(event.name.clone());

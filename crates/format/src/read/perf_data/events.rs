@@ -5,6 +5,7 @@ use pyrograph_event::{Attr, ByteOrder, Header, Layout, branch_sample, flag, kind
 use pyrograph_event::{read_format, type_id};
 
 use super::features::{EventDescription, default_name};
+use super::tracepoint::Tracepoint;
 
 /// The branches of a sample are the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
 const CALL_STACK: u64 = 1 << 11;
@@ -162,6 +163,26 @@ impl Events {
         }
     }
 
+    /// Gives tracepoints that have no name those of their formats; whether all have one now.
+    pub fn name_tracepoints(&mut self, tracepoints: impl FnOnce() -> Vec<Tracepoint>) -> bool {
+        let is_nameless = |event: &&mut Event| {
+            event.attr.type_ == type_id::TRACEPOINT && event.name == default_name(&event.attr)
+        };
+        let mut nameless = self.list.iter_mut().filter(is_nameless).peekable();
+        if nameless.peek().is_none() {
+            return true;
+        }
+        let tracepoints = tracepoints();
+        let mut all = true;
+        for event in nameless {
+            match tracepoints.iter().find(|tracepoint| tracepoint.id == event.attr.config) {
+                Some(tracepoint) => event.name.clone_from(&tracepoint.name),
+                None => all = false,
+            }
+        }
+        all
+    }
+
     /// The event with this ID.
     pub fn index(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied().map(usize::from)
@@ -185,13 +206,13 @@ impl Events {
         self.of(record).or_else(|| (!self.list.is_empty()).then_some(0))
     }
 
-    /// The event to count: the one that is called `wanted`, or else that of the `first` sample. It
-    /// has samples.
-    pub fn choose(&self, wanted: Option<&str>, first: Option<usize>) -> Option<usize> {
-        let Some(wanted) = wanted else { return first };
+    /// The event to count: the one that is called `wanted`, or else the first in the file's order,
+    /// which is that in which they were asked for. It has samples.
+    pub fn choose(&self, wanted: Option<&str>) -> Option<usize> {
         let position = |found: &dyn Fn(&Event) -> bool| {
             self.list.iter().position(|event| event.samples > 0 && found(event))
         };
+        let Some(wanted) = wanted else { return position(&|_| true) };
         position(&|event| event.name == wanted)
             .or_else(|| position(&|event| event.is_called(wanted)))
     }

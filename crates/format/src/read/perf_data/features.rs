@@ -199,6 +199,7 @@ pub fn default_name(attr: &Attr) -> String {
     match known {
         Some(name) => (*name).to_owned(),
         None if attr.type_ == type_id::RAW => format!("raw 0x{:x}", attr.config),
+        None if attr.type_ == type_id::TRACEPOINT => format!("tracepoint {}", attr.config),
         None => format!("event type {} config 0x{:x}", attr.type_, attr.config),
     }
 }

@@ -106,6 +106,9 @@ pub fn recording_info(input: Input) -> Result<RecordingInfo, ReadError> {
     let name = input.name().to_owned();
     let error = |source| ReadError::Io { name: name.clone(), source };
     let head = input.begin().map_err(error)?;
+    if head.bytes().is_empty() {
+        return Err(ReadError::Empty { name });
+    }
     if detect(head.bytes()).is_none_or(|reader| reader.name() != super::NAME) {
         return Err(ReadError::OtherFormat { name, wanted: super::NAME });
     }

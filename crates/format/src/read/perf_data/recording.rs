@@ -14,6 +14,7 @@ use super::features::{EventDescription, Features, number};
 use super::fields::{Fields, slice, text};
 use super::header::{FileHeader, words_of};
 use super::records::{self, RawRecord, Records};
+use super::tracing;
 use super::unpack;
 use crate::Head;
 
@@ -139,6 +140,12 @@ impl Recording {
             recording.open_others(path.as_deref());
         }
         recording.order_records()?;
+        let formats = || tracing::parse(&recording.tracing_data, recording.order);
+        if !recording.events.name_tracepoints(formats) {
+            let what =
+                "names and fields of tracepoints are missing, which perf writes when it ends";
+            recording.damage.push(what.to_owned());
+        }
         Ok(recording)
     }
 
@@ -329,14 +336,6 @@ impl Recording {
     /// The byte order of everything in it.
     pub fn order(&self) -> ByteOrder {
         self.order
-    }
-
-    /// The event of the first sample.
-    pub fn first_sample(&self) -> Option<usize> {
-        let places = self.index.iter().map(|&(_, place)| Place::from_number(place));
-        let is_sample =
-            |place: &Place| self.events.list[place.event()].is_sample(self.record_at(*place));
-        places.into_iter().find(is_sample).map(Place::event)
     }
 
     /// The record at a place.
