@@ -63,6 +63,8 @@ after(async () => {
 /** Opens a path of the server, or a file; what the console says is an error. */
 async function open(path, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1000, height: 700 }, ...options });
+  // A busy machine takes longer than the default of 30 s now and then.
+  context.setDefaultTimeout(120_000);
   const tab = await context.newPage();
   tab.said = [];
   tab.on("console", (message) => tab.said.push(message.text()));

@@ -83,6 +83,7 @@ function cost(text) {
 /** Opens a file in speedscope and reads its table of functions; fails on any error of its own. */
 async function opened(name) {
   const page = await browser.newPage();
+  page.setDefaultTimeout(120_000);
   const said = [];
   page.on("console", (message) => { if (message.type() === "error") said.push(message.text()); });
   page.on("pageerror", (error) => said.push(String(error)));
@@ -93,7 +94,7 @@ async function opened(name) {
     const rows = [...document.querySelectorAll("tr")].map((row) => [...row.cells].map((cell) => cell.innerText));
     const found = rows.filter((cells) => cells.length === 3 && cells.slice(0, 2).every((cell) => /^\s*[\d.,]+(\s|[a-zµ(])/.test(cell)));
     return found.length > 0 && found;
-  }, undefined, { timeout: 20_000 });
+  }, undefined, { timeout: 120_000 });
   const table = {};
   for (const [total, self, name] of await rows.jsonValue()) {
     // Of a trace's event, it shows the arguments, too.

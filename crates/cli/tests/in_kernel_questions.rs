@@ -129,8 +129,9 @@ fn waits_for_locks_are_accounted_to_who_waits() {
     };
     let (folded, text) = record_command(&program, &[], &["--locks"]);
     let share = value_of(&folded, "locks") / measured(&text, "locks");
-    // It is in the system call nearly all of the time, but may have to wait for a CPU outside of it.
-    assert!((0.8..=1.001).contains(&share), "{share}: {:?}", folded.stacks);
+    // It is in the system call nearly all of the time that it does not run, but may have to wait for a
+    // CPU outside of it; and the call takes some time in which it runs.
+    assert!((0.8..=1.05).contains(&share), "{share}: {:?}", folded.stacks);
     let slept = value_of_chain(&folded, &["sleeps", "[waiting for a lock]"]);
     assert_eq!(slept, 0.0, "{:?}", folded.stacks);
 }
@@ -166,13 +167,14 @@ fn memory_that_is_held_is_told() {
 fn wakers_are_told() {
     let Some((_folder, program)) = program("wakers_are_told", "wakes.c") else { return };
     let (folded, text) = record_command(&program, &[], &["--wakeup"]);
-    // The partner slept for 20 ms before each; what came between waking and running is not counted.
+    // The partner slept for 20 ms before each; what came between waking and running is not counted, nor
+    // what came between asking and waiting: on a busy machine others may run there.
     let woken = value_of(&folded, "wakes_partner");
-    assert!(woken >= 0.98 * 40.0 * 20e6, "{woken}: {:?}", folded.stacks);
-    assert!(woken <= 1.001 * measured(&text, "waits_for_partner"), "{woken}: {text}");
+    assert!(woken >= 0.5 * 40.0 * 20e6, "{woken}: {:?}", folded.stacks);
+    assert!(woken <= 1.02 * measured(&text, "waits_for_partner"), "{woken}: {text}");
     // Each sleep is ended by an interrupt, which no program has part in.
     let clock = value_of(&folded, "[interrupt]");
-    assert!(clock >= 0.98 * 40.0 * 30e6, "{clock}: {:?}", folded.stacks);
+    assert!(clock >= 0.5 * 40.0 * 30e6, "{clock}: {:?}", folded.stacks);
     assert_eq!(value_of_chain(&folded, &["[interrupt]", "main"]), 0.0, "{:?}", folded.stacks);
 }
 
@@ -185,14 +187,14 @@ fn wakers_stand_behind_what_waits() {
     let waited = |function| value_of_chain(&folded, &["main", function]);
     for function in ["waits_for_partner", "waits_for_clock"] {
         let share = waited(function) / measured(&text, function);
-        assert!((0.95..=1.001).contains(&share), "{function}: {share}: {:?}", folded.stacks);
+        assert!((0.95..=1.02).contains(&share), "{function}: {share}: {:?}", folded.stacks);
     }
     // Nobody ends the wait of who could run: on a busy machine that is a part of it, too.
     let chain = ["main", "waits_for_partner", "--", "wakes_partner", "partner"];
     let by_partner = value_of_chain(&folded, &chain);
-    assert!(by_partner >= 0.98 * 40.0 * 20e6, "{by_partner}: {:?}", folded.stacks);
+    assert!(by_partner >= 0.5 * 40.0 * 20e6, "{by_partner}: {:?}", folded.stacks);
     let by_clock = value_of_chain(&folded, &["main", "waits_for_clock", "--", "[interrupt]"]);
-    assert!(by_clock >= 0.98 * 40.0 * 10e6, "{by_clock}: {:?}", folded.stacks);
+    assert!(by_clock >= 0.5 * 40.0 * 10e6, "{by_clock}: {:?}", folded.stacks);
 }
 
 #[test]

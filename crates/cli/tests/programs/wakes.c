@@ -1,7 +1,7 @@
 /*
  * One thread waits and another wakes it, 40 times, once it is told to by a byte on standard input. In the
- * end it writes how many nanoseconds it waited for that in `waits_for_partner`, and how many for a clock
- * in `waits_for_clock`.
+ * end it writes how many nanoseconds it did not run in `waits_for_partner`, where it waits for that, and in
+ * `waits_for_clock`.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -11,10 +11,15 @@
 
 static int there[2], back[2];
 
-static uint64_t now(void) {
+static uint64_t read_clock(clockid_t clock) {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* The time that this thread did not run, of which only differences mean something. */
+static uint64_t not_running(void) {
+    return read_clock(CLOCK_MONOTONIC) - read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 #define NO_TAIL_CALL __asm__ volatile("" ::: "memory")
@@ -40,15 +45,20 @@ __attribute__((noinline)) void *partner(void *unused) {
     return unused;
 }
 
-__attribute__((noinline)) void waits_for_partner(void) {
+/* Each measures itself, so that what it measures is recorded as its own. */
+__attribute__((noinline)) void waits_for_partner(uint64_t *total) {
+    uint64_t start = not_running();
     char byte;
     if (write(there[1], "x", 1) != 1 || read(back[0], &byte, 1) != 1)
         _exit(1);
+    *total += not_running() - start;
     NO_TAIL_CALL;
 }
 
-__attribute__((noinline)) void waits_for_clock(void) {
+__attribute__((noinline)) void waits_for_clock(uint64_t *total) {
+    uint64_t start = not_running();
     sleep_ms(10);
+    *total += not_running() - start;
     NO_TAIL_CALL;
 }
 
@@ -61,12 +71,8 @@ int main(void) {
         return 1;
     pthread_create(&thread, NULL, partner, NULL);
     for (int i = 0; i < 40; i++) {
-        uint64_t start = now(), middle;
-        waits_for_partner();
-        middle = now();
-        waits_for_clock();
-        for_partner += middle - start;
-        for_clock += now() - middle;
+        waits_for_partner(&for_partner);
+        waits_for_clock(&for_clock);
     }
     printf("waits_for_partner %lu\nwaits_for_clock %lu\n", for_partner, for_clock);
     return 0;
