@@ -351,7 +351,8 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
         }
     }
     let profile = merged.unwrap_or_default();
-    if let (None, Some(chosen), false) = (&wanted, options.event, other_events(&warnings).is_empty())
+    if let (None, Some(chosen), false) =
+        (&wanted, options.event, other_events(&warnings).is_empty())
     {
         warnings.add(WarningKind::OnlyEvent(chosen), 1, []);
     }

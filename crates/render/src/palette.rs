@@ -155,7 +155,9 @@ impl Role {
     /// The same, where code is told apart by nothing but whether it ran.
     pub(crate) fn running_or_not(self) -> Self {
         match self {
-            Self::Kernel | Self::Inlined | Self::Jit | Self::Interpreted | Self::Waker => Self::User,
+            Self::Kernel | Self::Inlined | Self::Jit | Self::Interpreted | Self::Waker => {
+                Self::User
+            }
             other => other,
         }
     }
