@@ -13,7 +13,7 @@ pub struct RawFrame {
     /// A file offset, or the address itself where the module is no file. Of a caller this is the
     /// last byte of the call, not the address to return to, which may belong to another function.
     pub address: u64,
-    /// Which of the functions that were there one after the other: 0, or see [`crate::versions`].
+    /// Which of the functions that were there one after the other: 0, or as `versions.rs` gives it.
     pub version: u32,
 }
 
