@@ -68,6 +68,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         say!("{warning}");
     }
     output.write(&profile, &LabelOptions::default(), &title)?;
+    if let Some(which) = output.which() {
+        say!("{which}");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -33,6 +33,8 @@ pub struct Output {
     /// Standard output if there is none.
     path: Option<PathBuf>,
     format: Format,
+    /// Whether a flag says which format it is, and not the ending.
+    named: bool,
 }
 
 impl Output {
@@ -48,7 +50,7 @@ impl Output {
             bail!("{}: unknown format; use a name that ends in {}", path.display(), endings());
         };
         check_path(path)?;
-        Ok(Self { path: Some(path.to_owned()), format })
+        Ok(Self { path: Some(path.to_owned()), format, named: false })
     }
 
     /// A file, or standard output, of the format that is called so.
@@ -70,7 +72,7 @@ impl Output {
         if let Some(path) = path {
             check_path(path)?;
         }
-        Ok(Self { path: path.map(Path::to_owned), format })
+        Ok(Self { path: path.map(Path::to_owned), format, named: true })
     }
 
     /// How much of a profile the format has room for: single samples if it holds their times.
@@ -100,6 +102,34 @@ impl Output {
             Format::Profile(writer) => not_held(profile, writer),
             Format::Svg | Format::Png | Format::Csv => Warnings::default(),
         }
+    }
+
+    /// Says which format was written if the ending is one that several have, as `.json`, and how to
+    /// get the others.
+    pub fn which(&self) -> Option<String> {
+        let (Format::Profile(chosen), Some(path), false) = (self.format, &self.path, self.named)
+        else {
+            return None;
+        };
+        let name = path.file_name()?.to_str()?;
+        let (_, last) = name.rsplit_once('.')?;
+        let longest =
+            chosen.endings().iter().filter(|e| name.ends_with(*e)).max_by_key(|e| e.len())?;
+        if *longest != last {
+            return None;
+        }
+        let others = WRITERS.iter().filter(|writer| writer.name() != chosen.name());
+        let others: Vec<String> = others
+            .filter_map(|writer| {
+                let longer = |ending: &&&str| ending.ends_with(&format!(".{last}"));
+                let ending = writer.endings().iter().find(longer)?;
+                Some(format!(".{ending} for {}", writer.name()))
+            })
+            .collect();
+        (!others.is_empty()).then(|| {
+            let others = others.join(", ");
+            format!("{self} is in the {} format; end its name in {others}", chosen.name())
+        })
     }
 
     /// Writes the profile, whole or not at all.

@@ -325,6 +325,9 @@ fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
                         .for_each(|lost| say!("{output}: {lost}"));
                 }
                 say!("wrote {output}");
+                if let Some(which) = output.which() {
+                    say!("{which}");
+                }
             }
             Err(error) if result.is_ok() => result = Err(error),
             Err(error) => say!("{error:#}"),

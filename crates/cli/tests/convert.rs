@@ -138,6 +138,21 @@ fn the_table_of_functions_is_for_spreadsheets() {
 }
 
 #[test]
+fn which_json_was_written_is_said_unless_it_was_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let cpu = sample("pprof/go-cpu.pb.gz");
+    let said = |arguments: &[&str]| text(&convert(arguments, &cpu).stderr);
+    let note = "is in the firefox format; end its name in .speedscope.json for speedscope, \
+                .trace.json for Chrome trace\n";
+    let plain = path("x.json");
+    assert!(said(&["-o", &plain]).ends_with(&format!("pyrograph: {plain} {note}")));
+    assert!(!said(&["-o", &plain, "--to", "gecko"]).contains(".trace.json"));
+    assert!(!said(&["-o", &path("x.speedscope.json")]).contains(".trace.json"));
+    assert!(!said(&["-o", &path("x.firefox.json")]).contains(".trace.json"));
+}
+
+#[test]
 fn a_format_must_be_named() {
     let cpu = sample("pprof/go-cpu.pb.gz");
     for (arguments, said) in [

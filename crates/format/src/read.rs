@@ -24,6 +24,7 @@ mod instruments;
 mod java;
 mod java_exceptions;
 mod javacore;
+mod jfr;
 mod json;
 mod jstack;
 mod lightweight_java;
@@ -140,6 +141,7 @@ pub static READERS: &[&dyn Reader] = &[
     &firefox::Firefox,
     &callgrind::Callgrind,
     &otlp::Otlp,
+    &jfr::Jfr,
     // Text of Linux and its kernel.
     &bpftrace::Bpftrace,
     &perf_report::PerfReport,
@@ -269,11 +271,14 @@ pub enum ReadError {
     },
     /// No reader knows it.
     #[error(
-        "read {name}: not a known format (`pyrograph formats` lists them). It begins: {beginning}"
+        "read {name}: it is of none of the {tried} formats that are tried (`pyrograph formats` lists them, \
+         --from forces one). It begins: {beginning}"
     )]
     UnknownFormat {
         /// The input.
         name: String,
+        /// How many readers looked at it.
+        tried: usize,
         /// Its first lines, cut to a few dozen characters each.
         beginning: String,
     },
@@ -393,7 +398,11 @@ fn unknown_format(name: &str, head: &[u8]) -> ReadError {
             .collect();
         format!("\n  {text}")
     });
-    ReadError::UnknownFormat { name: name.to_owned(), beginning: shown.collect() }
+    ReadError::UnknownFormat {
+        name: name.to_owned(),
+        tried: READERS.len(),
+        beginning: shown.collect(),
+    }
 }
 
 /// Adds a profile to those before it. One that is empty, as that of a file which has nothing of

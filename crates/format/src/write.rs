@@ -14,6 +14,7 @@ use std::io::{self, Write};
 
 use pyrograph_profile::{LabelOptions, Profile};
 
+use crate::read::same_name;
 use crate::warnings::{WarningKind, Warnings};
 
 pub use folded::write_folded;
@@ -30,8 +31,21 @@ pub trait Writer: Sync {
     /// Which programs open such files, for a list of formats.
     fn opened_by(&self) -> &'static str;
 
+    /// What else people call the format, mostly by the program that opens it.
+    fn also_called(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// What such files have room for.
     fn holds(&self) -> Holds;
+
+    /// How the values that are written differ from those of this profile, beyond what [`holds`]
+    /// tells; `None` if they do not.
+    ///
+    /// [`holds`]: Writer::holds
+    fn changes(&self, _profile: &Profile) -> Option<String> {
+        None
+    }
 
     /// Why this profile cannot be written at all; `None` if it can.
     fn refuses(&self, _profile: &Profile) -> Option<&'static str> {
@@ -93,12 +107,18 @@ pub fn writer_for(file_name: &str) -> Option<&'static dyn Writer> {
     WRITERS.iter().filter_map(fits).max_by_key(|(length, _)| *length).map(|(_, writer)| writer)
 }
 
-/// The writer of the format that is called `name`. Case, blanks and punctuation do not matter.
+/// The writer of the format that is called `name`, by its own name or one of those that it is also
+/// called. Case, blanks and punctuation do not matter.
 pub fn writer_named(name: &str) -> Option<&'static dyn Writer> {
-    WRITERS.iter().copied().find(|writer| crate::read::same_name(writer.name(), name))
+    WRITERS.iter().copied().find(|writer| names(*writer).any(|of| same_name(of, name)))
 }
 
-/// What of a profile a format has no place for, one warning for all; none if it holds everything.
+fn names(writer: &dyn Writer) -> impl Iterator<Item = &'static str> {
+    std::iter::once(writer.name()).chain(writer.also_called().iter().copied())
+}
+
+/// What of a profile a format has no place for, in one warning, and how it changes the values, in
+/// another; none if it holds everything.
 pub fn not_held(profile: &Profile, writer: &dyn Writer) -> Warnings {
     let mut warnings = Warnings::default();
     let missing = writer.holds().missing(profile);
@@ -106,6 +126,9 @@ pub fn not_held(profile: &Profile, writer: &dyn Writer) -> Warnings {
         let said =
             format!("left out, as {} has no place for it: {}", writer.name(), missing.join("; "));
         warnings.add(WarningKind::NotHeld(said), 1, []);
+    }
+    if let Some(changes) = writer.changes(profile) {
+        warnings.add(WarningKind::NotHeld(changes), 1, []);
     }
     warnings
 }
@@ -129,8 +152,21 @@ mod tests {
     }
 
     #[test]
+    fn names_that_people_use() {
+        let name = |name| writer_named(name).map(Writer::name);
+        assert_eq!(name("chrome-trace"), Some("Chrome trace"));
+        assert_eq!(name("chrome"), Some("Chrome trace"));
+        assert_eq!(name("Perfetto"), Some("Chrome trace"));
+        assert_eq!(name("firefox-profiler"), Some("firefox"));
+        assert_eq!(name("collapsed"), Some("folded"));
+        assert_eq!(name("KCachegrind"), Some("callgrind"));
+        assert_eq!(name("opentelemetry"), Some("OTLP"));
+        assert_eq!(name("jfr"), None);
+    }
+
+    #[test]
     fn no_two_formats_share_a_name_or_an_ending() {
-        let mut names: Vec<&str> = WRITERS.iter().map(|writer| writer.name()).collect();
+        let mut names: Vec<&str> = WRITERS.iter().flat_map(|writer| names(*writer)).collect();
         let mut endings: Vec<&str> =
             WRITERS.iter().flat_map(|writer| writer.endings().iter().copied()).collect();
         for list in [&mut names, &mut endings] {

@@ -1,6 +1,6 @@
 //! Printed call trees, whose entries show what is below them by indentation, to samples.
 
-use pyrograph_profile::{FrameId, ThreadId};
+use pyrograph_profile::{FrameId, StackId, ThreadId};
 
 use super::text::Collector;
 
@@ -27,6 +27,8 @@ struct Entry {
     indent: usize,
     /// `None` for an entry that is no function, as a thread.
     frame: Option<FrameId>,
+    /// Its stack, if it is that of its callers and itself.
+    stack: StackId,
     /// Its value without those below it.
     left: u64,
 }
@@ -51,11 +53,16 @@ impl CallTree {
         value: u64,
     ) {
         self.close(collector, thread, indent);
+        let mut stack = StackId::ROOT;
         if let Some(parent) = self.open.last_mut() {
             // Rounded numbers may add up to more than their sum.
             parent.left = parent.left.saturating_sub(value);
+            stack = parent.stack;
         }
-        self.open.push(Entry { indent, frame, left: value });
+        if let (Direction::Callees, Some(frame)) = (self.direction, frame) {
+            stack = collector.profile.stacks.intern(stack, frame);
+        }
+        self.open.push(Entry { indent, frame, stack, left: value });
     }
 
     /// Ends the tree.
@@ -66,13 +73,14 @@ impl CallTree {
     /// Ends all entries that are indented as far as `indent`, or further.
     fn close(&mut self, collector: &mut Collector, thread: ThreadId, indent: usize) {
         while let Some(last) = self.open.last().filter(|entry| entry.indent >= indent) {
-            let left = last.left;
-            if left > 0 {
-                collector.frames.clear();
-                collector.frames.extend(self.open.iter().filter_map(|entry| entry.frame));
-                match self.direction {
-                    Direction::Callees => collector.end_root_first(thread, left),
-                    Direction::Callers => collector.end_leaf_first(thread, left),
+            let (stack, left) = (last.stack, last.left);
+            match self.direction {
+                _ if left == 0 => {}
+                Direction::Callees => collector.sample(stack, thread, left),
+                Direction::Callers => {
+                    collector.frames.clear();
+                    collector.frames.extend(self.open.iter().filter_map(|entry| entry.frame));
+                    collector.end_leaf_first(thread, left);
                 }
             }
             self.open.pop();

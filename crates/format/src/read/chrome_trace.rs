@@ -74,17 +74,17 @@ impl Reader for ChromeTrace {
 
 #[derive(Deserialize)]
 struct Event {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     ph: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     name: String,
     #[serde(default)]
     pid: Id,
     #[serde(default)]
     tid: Id,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     ts: f64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     dur: f64,
     #[serde(default)]
     args: Option<Args>,

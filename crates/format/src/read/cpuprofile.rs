@@ -57,13 +57,13 @@ impl Reader for CpuProfile {
 #[serde(rename_all = "camelCase")]
 struct File {
     nodes: Vec<Node>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     start_time: f64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     end_time: f64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     samples: Vec<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     time_deltas: Vec<f64>,
 }
 
@@ -72,9 +72,9 @@ struct File {
 struct Node {
     id: u64,
     call_frame: CallFrame,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     hit_count: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     children: Vec<u64>,
     parent: Option<u64>,
 }
@@ -83,10 +83,10 @@ struct Node {
 #[serde(rename_all = "camelCase")]
 struct CallFrame {
     function_name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     url: String,
     /// From 0; −1 where there is none.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     line_number: f64,
 }
 

@@ -2,7 +2,10 @@
 
 use std::io::Read;
 
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile};
+
 use crate::Head;
+use crate::byte_cache::ByteCache;
 use crate::warnings::{Place, WarningKind, Warnings};
 
 /// The rows of a table below its heading.
@@ -72,6 +75,35 @@ impl Table {
     }
 }
 
+/// Frames by the function and the module in their cells.
+pub(crate) struct Frames {
+    known: ByteCache<FrameId>,
+    text: Vec<u8>,
+}
+
+impl Frames {
+    pub fn new() -> Self {
+        Self { known: ByteCache::new(16 << 20), text: Vec::new() }
+    }
+
+    /// The frame of a function in a module (`""`: not known).
+    pub fn get(&mut self, profile: &mut Profile, function: &str, module: &str) -> FrameId {
+        self.text.clear();
+        self.text.extend_from_slice(module.as_bytes());
+        self.text.push(0);
+        self.text.extend_from_slice(function.as_bytes());
+        let hash = self.known.hash(&self.text);
+        self.known.get(hash, &self.text).unwrap_or_else(|| {
+            let module = profile.strings.intern(module);
+            let function = profile.strings.intern(function);
+            let frame = Frame { module, ..Frame::named(function, FrameKind::User) };
+            let frame = profile.frames.intern(frame);
+            self.known.insert(hash, &self.text, frame);
+            frame
+        })
+    }
+}
+
 /// Without blanks and a byte order mark.
 fn clean(cell: &str) -> String {
     cell.trim_start_matches('\u{feff}').trim().to_owned()
@@ -82,6 +114,12 @@ fn clean(cell: &str) -> String {
 /// A single comma or point with three digits behind it is taken to part thousands, if it is a comma.
 pub(crate) fn number(text: &str) -> Option<f64> {
     let text = text.trim().trim_end_matches('%');
+    // As most of them are written.
+    if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        && let Ok(number) = text.parse::<f64>()
+    {
+        return Some(number);
+    }
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let (comma, point) = (text.rfind(','), text.rfind('.'));
     let plain = match (comma, point) {

@@ -22,7 +22,9 @@
 //! - Distributions (`quantize()`) are left out, with a warning, and so are headers and messages.
 //!
 //! What makes it fast: a profile repeats itself. The frames down to a count are looked up as one block
-//! of bytes among those seen before, and only if they are new, line by line.
+//! of bytes among those seen before. Blocks that are new mostly differ in offsets alone: a line is
+//! compared with the one that came after the line before the last time, and the functions of the
+//! block are looked up as one sequence.
 
 use std::borrow::Cow;
 
@@ -42,6 +44,8 @@ pub struct Dtrace;
 
 /// Bytes of stacks that are remembered.
 const BLOCKS: usize = 16 << 20;
+/// Bytes of sequences of functions that are remembered, four for each function.
+const SEQUENCES: usize = 16 << 20;
 /// Bytes of frames that are remembered.
 const NAMES: usize = 16 << 20;
 
@@ -103,11 +107,31 @@ fn module(frame: &[u8]) -> Option<&[u8]> {
     (at > 0 && at + 1 < frame.len() && module.iter().all(is_name)).then_some(module)
 }
 
-/// Whether a line, which is longer, begins with so many blanks and no more.
+/// Whether a line begins with so many blanks and no more.
+#[inline]
 fn is_indented(line: &[u8], indent: usize) -> bool {
-    const BLANKS: &[u8] = &[b' '; 32];
-    BLANKS.get(..indent).is_some_and(|blanks| line.starts_with(blanks))
-        && !line[indent].is_ascii_whitespace()
+    let Some(after) = line.get(indent) else { return false };
+    // As DTrace prints them, by 14, all in one word.
+    let is_blank = match line.first_chunk::<16>() {
+        Some(first) if (1..=16).contains(&indent) => {
+            let differences = u128::from_le_bytes(*first) ^ u128::from_le_bytes([b' '; 16]);
+            differences << (128 - 8 * indent) == 0
+        }
+        _ => line[..indent].iter().all(|&byte| byte == b' '),
+    };
+    is_blank && !after.is_ascii_whitespace()
+}
+
+/// Whether two texts of one length are equal. They are short, so that a call costs as much as the rest.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let (Some((_, last)), Some((_, other_last))) =
+        (one.split_last_chunk::<16>(), other.split_last_chunk::<16>())
+    else {
+        return one == other;
+    };
+    last == other_last
+        && one.as_chunks::<16>().0.iter().zip(other.as_chunks::<16>().0).all(|(a, b)| a == b)
 }
 
 /// What ends a stack.
@@ -164,14 +188,23 @@ struct Parser {
     warnings: LocalWarnings,
     /// The row of each stack that was seen.
     blocks: ByteCache<u32>,
+    /// Whether it is worth while to remember them.
+    benefit: Benefit,
+    /// The row of each sequence of functions, as places in `known`, with its thread as a tag.
+    sequences: ByteCache<u32>,
+    /// The sequence of the block that is being read.
+    sequence: Vec<u8>,
     /// The place in `known` of each frame of a module that was seen, by its text without the offset.
     names: ByteCache<u32>,
     known: Vec<Known>,
+    /// The texts of those in `known`.
+    texts: Vec<u8>,
     rows: Vec<(StackId, ThreadId)>,
     values: Vec<u64>,
     row_of: HashMap<(StackId, ThreadId), u32, FixedState>,
     /// The lines of the stack that is being read, leaf first.
     entries: Vec<Entry>,
+    block: Block,
 }
 
 /// A function in a module.
@@ -181,6 +214,58 @@ struct Known {
     frames: [Option<FrameId>; 2],
     /// Whether the module is the kernel itself.
     is_kernel: bool,
+    /// Its text, without an offset, in `texts`.
+    text: Span,
+    /// The places of the functions in the line after it the last two times.
+    nexts: [u32; 2],
+}
+
+/// What was met of a stack so far, besides its entries.
+struct Block {
+    /// The process, if a line before the stack told it.
+    name: Option<String>,
+    has_distribution: bool,
+    /// How far frames are indented.
+    indent: usize,
+    /// The place in `known` of the line before, if it is a function.
+    before: u32,
+}
+
+impl Block {
+    fn new(indent: usize) -> Self {
+        Self { name: None, has_distribution: false, indent, before: NO_PLACE }
+    }
+}
+
+/// A piece of the input, and how many lines of it stand before where something was met.
+type Place<'a> = (u64, &'a dyn Fn() -> u64);
+
+/// Whether blocks are met again. Where none ever is, looking for them and remembering them costs more
+/// than the rest.
+#[derive(Default)]
+struct Benefit {
+    found: u32,
+    missed: u32,
+    /// Blocks since one was looked up.
+    skipped: u32,
+}
+
+impl Benefit {
+    fn count(&mut self, found: bool) {
+        *(if found { &mut self.found } else { &mut self.missed }) += 1;
+        if self.found + self.missed >= 1 << 16 {
+            self.found /= 2;
+            self.missed /= 2;
+        }
+    }
+
+    /// Whether to look for the next block among those before, and to remember it: for each, or, if
+    /// hardly any is met again, for a few, to notice when that changes.
+    fn is_expected(&mut self) -> bool {
+        const MANY: u32 = 1 << 14;
+        self.skipped = (self.skipped + 1) % 16;
+        self.missed < MANY || self.found >= self.missed / 64 || self.skipped == 0
+    }
 }
 
 /// A line of a stack.
@@ -194,8 +279,11 @@ enum Entry {
     Blank,
 }
 
-/// From where to where in a block.
+/// From where to where in a text.
 type Span = (usize, usize);
+
+/// No place in `known`.
+const NO_PLACE: u32 = u32::MAX;
 
 impl Parser {
     fn new(options: &Options) -> Self {
@@ -203,26 +291,40 @@ impl Parser {
             out: Collector::new(ValueType::samples()).addresses(options),
             warnings: LocalWarnings::default(),
             blocks: ByteCache::new(BLOCKS),
+            benefit: Benefit::default(),
+            sequences: ByteCache::new(SEQUENCES),
+            sequence: Vec::new(),
             names: ByteCache::new(NAMES),
             known: Vec::new(),
+            texts: Vec::new(),
             rows: Vec::new(),
             values: Vec::new(),
             row_of: HashMap::default(),
             entries: Vec::new(),
+            block: Block::new(0),
         }
     }
 
     fn chunk(&mut self, text: &[u8], chunk: u64) {
         let mut begin = 0;
         let mut at = 0;
+        self.begin_block();
+        let mut remembers = self.benefit.is_expected();
         while at < text.len() {
+            if !remembers && let Some(next) = self.expected_line(text, at) {
+                at = next;
+                continue;
+            }
             let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
             if let Some(ending) = end_of_block(&text[at..end]) {
                 let lines_before = || memchr::memchr_iter(b'\n', &text[..at]).count() as u64;
-                let block = &text[begin..at];
+                let place = (chunk, &lines_before as &dyn Fn() -> u64);
                 match parse_count(ending.count) {
                     Some(count) => {
-                        let row = self.row(block, ending.key, chunk, &lines_before);
+                        let row = match remembers {
+                            true => self.remembered_row(text, (begin, at), ending.key, place),
+                            false => self.row(text, ending.key, place),
+                        };
                         let sum = row.and_then(|row| self.values.get_mut(row as usize));
                         if let Some(sum) = sum {
                             *sum = sum.saturating_add(count);
@@ -231,6 +333,10 @@ impl Parser {
                     None => self.warnings.add(WarningKind::CountOutOfRange, chunk, lines_before),
                 }
                 begin = end + 1;
+                self.begin_block();
+                remembers = self.benefit.is_expected();
+            } else if !remembers {
+                self.line(text, at, end);
             }
             at = end + 1;
         }
@@ -242,26 +348,64 @@ impl Parser {
     }
 
     /// The row of a stack, as printed before its count; none if there is nothing of the kind.
-    fn row(&mut self, block: &[u8], key: &[u8], chunk: u64, line: &dyn Fn() -> u64) -> Option<u32> {
+    fn remembered_row(
+        &mut self,
+        text: &[u8],
+        (begin, end): Span,
+        key: &[u8],
+        place: Place<'_>,
+    ) -> Option<u32> {
+        let block = &text[begin..end];
+        let hash = self.blocks.hash(block);
         // A key after the stack is rare; such blocks are parsed each time, and so are those with
         // something to warn of.
-        let hash = self.blocks.hash(block);
-        if key.is_empty()
-            && let Some(row) = self.blocks.get(hash, block)
-        {
-            return Some(row);
+        if key.is_empty() {
+            let row = self.blocks.get(hash, block);
+            self.benefit.count(row.is_some());
+            if row.is_some() {
+                return row;
+            }
         }
-        let has_distribution = memchr::memmem::find(block, DISTRIBUTION).is_some();
-        if has_distribution {
+        let mut at = begin;
+        while at < end {
+            at = self.expected_line(text, at).unwrap_or_else(|| {
+                let end = memchr::memchr(b'\n', &text[at..end]).map_or(end, |length| at + length);
+                self.line(text, at, end);
+                end + 1
+            });
+        }
+        let row = self.row(text, key, place)?;
+        if key.is_empty() && !self.block.has_distribution {
+            self.blocks.insert(hash, block, row);
+        }
+        Some(row)
+    }
+
+    /// The row of the stack whose lines were met since the last one.
+    fn row(&mut self, text: &[u8], key: &[u8], place: Place<'_>) -> Option<u32> {
+        if self.block.has_distribution {
             let kind = WarningKind::NoStacks("a distribution".to_owned());
-            self.warnings.add(kind, chunk, line);
+            self.warnings.add(kind, place.0, place.1);
         }
-        let name = self.find_entries(block, key);
-        if self.entries.is_empty() {
+        if self.entries.iter().all(|entry| matches!(entry, Entry::Blank)) {
             return None;
         }
-        self.push_entries(block, chunk, line);
-        let thread = self.out.thread_named(&name);
+        let thread = match self.block.name.take() {
+            None if key.is_empty() => ThreadId::UNKNOWN,
+            name => self.out.thread_named(&name.unwrap_or_else(|| words(key))),
+        };
+        Some(self.row_of_entries(text, thread, place))
+    }
+
+    /// The row of the stack that the entries make.
+    fn row_of_entries(&mut self, text: &[u8], thread: ThreadId, place: Place<'_>) -> u32 {
+        let is_sequence = self.encode_sequence();
+        let hash = self.sequences.hash_tagged(thread.0, &self.sequence);
+        if is_sequence && let Some(row) = self.sequences.get_tagged(hash, thread.0, &self.sequence)
+        {
+            return row;
+        }
+        self.push_entries(text, place);
         let stack = self.out.profile.stacks.intern_path(self.out.frames.drain(..));
         let (rows, values) = (&mut self.rows, &mut self.values);
         let row = *self.row_of.entry((stack, thread)).or_insert_with(|| {
@@ -269,47 +413,91 @@ impl Parser {
             values.push(0);
             (rows.len() - 1) as u32
         });
-        if key.is_empty() && !has_distribution {
-            self.blocks.insert(hash, block, row);
+        if is_sequence {
+            self.sequences.insert_tagged(hash, thread.0, &self.sequence, row);
         }
-        Some(row)
+        row
     }
 
-    /// Finds the entries of a block. Returns the process.
-    fn find_entries(&mut self, block: &[u8], key: &[u8]) -> String {
-        let mut name = words(key);
+    /// Puts the places in `known` of all entries into `sequence`; `false` if some are not known.
+    fn encode_sequence(&mut self) -> bool {
+        self.sequence.clear();
+        for entry in &self.entries {
+            let place = match entry {
+                Entry::Known(known, _) => *known,
+                Entry::Blank => NO_PLACE,
+                Entry::Text(_) => return false,
+            };
+            self.sequence.extend_from_slice(&place.to_le_bytes());
+        }
+        true
+    }
+
+    fn begin_block(&mut self) {
         self.entries.clear();
-        let mut at = 0;
-        let mut indent = 0;
-        while at < block.len() {
-            let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |length| at + length);
-            let line = &block[at..end];
-            // Frames are indented alike.
-            if line.len() <= indent || !is_indented(line, indent) {
-                indent = line.len() - line.trim_ascii_start().len();
-            }
-            let text = line[indent..].trim_ascii_end();
-            let span = (at + indent, at + indent + text.len());
-            at = end + 1;
-            if text.is_empty() {
-                self.entries.push(Entry::Blank);
-            } else if let Some(known) = self.known(text) {
-                self.entries.push(Entry::Known(known, span));
-            } else if memchr::memmem::find(text, DISTRIBUTION).is_some() {
-                // All above was its key.
-                self.entries.clear();
-                name = words(key);
-            } else if is_header(text) || is_bar(text) {
-            } else if indent <= KEY_INDENT && indent > 0 {
-                name = words(text);
-            } else {
-                self.entries.push(Entry::Text(span));
-            }
+        self.block = Block::new(self.block.indent);
+    }
+
+    /// Adds the line at `at` if it is a frame of a function that came after the one before it the last
+    /// time, and returns where the next line begins.
+    #[inline]
+    fn expected_line(&mut self, text: &[u8], at: usize) -> Option<usize> {
+        let begin = at + self.block.indent;
+        if !is_indented(&text[at..], self.block.indent) {
+            return None;
         }
-        if self.entries.iter().all(|entry| matches!(entry, Entry::Blank)) {
+        let [first, second] = self.known.get(self.block.before as usize)?.nexts;
+        let is_next = |next: u32| {
+            let name = self.known.get(next as usize)?.text;
+            let name = &self.texts[name.0..name.1];
+            let (frame, rest) = text[begin..].split_at_checked(name.len())?;
+            // Most others are longer or shorter.
+            (rest.first() == Some(&b'+') && is_same(frame, name)).then_some((next, rest))
+        };
+        let (next, rest) = is_next(first).or_else(|| is_next(second))?;
+        let digits = rest.strip_prefix(b"+0x")?;
+        let count = digits.iter().position(|byte| !byte.is_ascii_hexdigit())?;
+        if count == 0 || digits[count] != b'\n' {
+            return None;
+        }
+        let end = text.len() - digits.len() + count;
+        self.entries.push(Entry::Known(next, (begin, end)));
+        self.block.before = next;
+        Some(end + 1)
+    }
+
+    /// Adds the line from `at` to `end`.
+    fn line(&mut self, all: &[u8], at: usize, end: usize) {
+        let line = &all[at..end];
+        let before = std::mem::replace(&mut self.block.before, NO_PLACE);
+        if line.trim_ascii_start().is_empty() {
+            self.entries.push(Entry::Blank);
+            return;
+        }
+        // Frames are indented alike.
+        if !is_indented(line, self.block.indent) {
+            self.block.indent = line.len() - line.trim_ascii_start().len();
+        }
+        let indent = self.block.indent;
+        let text = line[indent..].trim_ascii_end();
+        let span = (at + indent, at + indent + text.len());
+        if let Some(known) = self.known(text) {
+            self.entries.push(Entry::Known(known, span));
+            if let Some(before) = self.known.get_mut(before as usize) {
+                before.nexts = [known, before.nexts[0]];
+            }
+            self.block.before = known;
+        } else if memchr::memmem::find(text, DISTRIBUTION).is_some() {
+            // All above was its key.
             self.entries.clear();
+            self.block.has_distribution = true;
+            self.block.name = None;
+        } else if is_header(text) || is_bar(text) {
+        } else if indent <= KEY_INDENT && indent > 0 {
+            self.block.name = Some(words(text));
+        } else {
+            self.entries.push(Entry::Text(span));
         }
-        name
     }
 
     /// The function of a frame with a module, as a place in `known`.
@@ -321,13 +509,20 @@ impl Parser {
         }
         let module = module(name)?;
         let place = self.known.len() as u32;
-        self.known.push(Known { frames: [None; 2], is_kernel: is_kernel_module(module) });
+        let start = self.texts.len();
+        self.texts.extend_from_slice(name);
+        self.known.push(Known {
+            frames: [None; 2],
+            is_kernel: is_kernel_module(module),
+            text: (start, self.texts.len()),
+            nexts: [NO_PLACE; 2],
+        });
         self.names.insert(hash, name, place);
         Some(place)
     }
 
     /// Adds the frames of the entries, root first.
-    fn push_entries(&mut self, block: &[u8], chunk: u64, line: &dyn Fn() -> u64) {
+    fn push_entries(&mut self, text: &[u8], place: Place<'_>) {
         let entries = std::mem::take(&mut self.entries);
         // The stacks of the program come after those of the kernel.
         for part in entries.rsplit(|entry| matches!(entry, Entry::Blank)) {
@@ -346,7 +541,7 @@ impl Parser {
                     self.out.frames.push(frame);
                     continue;
                 }
-                self.push_text(&block[start..end], is_kernel, chunk, line);
+                self.push_text(&text[start..end], is_kernel, place);
                 if let Some(known) = known {
                     self.known[known].frames[side] = self.out.frames.last().copied();
                 }
@@ -355,10 +550,10 @@ impl Parser {
         self.entries = entries;
     }
 
-    fn push_text(&mut self, line: &[u8], kernel: bool, chunk: u64, number: &dyn Fn() -> u64) {
+    fn push_text(&mut self, line: &[u8], kernel: bool, place: Place<'_>) {
         let text = String::from_utf8_lossy(line);
         if matches!(text, Cow::Owned(_)) {
-            self.warnings.add(WarningKind::InvalidUtf8, chunk, number);
+            self.warnings.add(WarningKind::InvalidUtf8, place.0, place.1);
         }
         self.push(&text, kernel);
     }

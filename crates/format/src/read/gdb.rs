@@ -11,8 +11,8 @@
 //! #5  0x000055b14286f1c0 in ?? ()
 //! ```
 //!
-//! - Each backtrace is a sample of one. It ends before one that begins again with `#0`, or at any other
-//!   line.
+//! - Each backtrace is a sample of one. It ends at a blank line, and before a frame that has not the
+//!   next number. With `bt full`, variables stand between the frames.
 //! - A frame without an address, other than `#0`, has the address of the one above: that one was
 //!   inlined into it.
 //! - The thread's name stands in quotation marks; versions before 8.1 print none.
@@ -57,17 +57,21 @@ impl Reader for Gdb {
         let mut line = String::new();
         while lines.next(&mut line) {
             if let Some(frame) = Frame::parse(&line) {
-                if frame.number == 0 {
+                let next = stack.last().map_or(frame.number, |last| last.number.saturating_add(1));
+                if frame.number != next {
                     end(&mut out, &mut stack, &who);
                 }
                 stack.push(frame);
                 continue;
             }
-            end(&mut out, &mut stack, &who);
             if let Some((name, lwp)) = thread(&line) {
+                end(&mut out, &mut stack, &who);
                 who = (name.to_owned(), lwp);
             } else if line.starts_with('#') {
+                end(&mut out, &mut stack, &who);
                 lines.warn(WarningKind::UnreadableLine);
+            } else if line.is_empty() {
+                end(&mut out, &mut stack, &who);
             }
         }
         end(&mut out, &mut stack, &who);

@@ -18,11 +18,12 @@
 //!   totals, which have one decimal: parts below 0.05 % are lost.
 //! - The report leaves out what costs nothing, unless `-pa` asks for all.
 
-use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ValueType};
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, ValueType};
 
 use super::text::Lines;
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
+use crate::byte_cache::ByteCache;
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -117,6 +118,8 @@ struct Table {
     has_source: bool,
     /// The stack at each depth so far.
     stacks: Vec<StackId>,
+    /// Frames by the text before the numbers.
+    known: ByteCache<FrameId>,
 }
 
 impl Table {
@@ -133,7 +136,23 @@ impl Table {
             },
             has_source: header.contains(" SRC "),
             stacks: Vec::new(),
+            known: ByteCache::new(16 << 20),
         }
+    }
+
+    /// The frame of a cost centre: its name, module and source.
+    fn frame(&mut self, names: &str) -> Option<FrameId> {
+        let mut words = names.split_ascii_whitespace();
+        let (centre, module) = (words.next()?, words.next()?);
+        let source =
+            if self.has_source { words.collect::<Vec<_>>().join(" ") } else { String::new() };
+        let strings = &mut self.profile.strings;
+        let frame = Frame {
+            module: strings.intern(module),
+            file: strings.intern(&source),
+            ..Frame::named(strings.intern(&format!("{module}.{centre}")), FrameKind::User)
+        };
+        Some(self.profile.frames.intern(frame))
     }
 
     fn row(&mut self, line: &str) -> Option<()> {
@@ -141,29 +160,35 @@ impl Table {
         if depth > self.stacks.len() {
             return None;
         }
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let names = words.len().checked_sub(self.numbers)?;
-        let (names, numbers) = words.split_at(names);
-        let [centre, module, source @ ..] = names else { return None };
-        let numbers: Vec<f64> =
-            numbers.iter().map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        // The numbers are the last words; what stands before them is the cost centre.
+        let mut names = line.trim_ascii();
+        let mut numbers = [""; 8];
+        for number in numbers[..self.numbers].iter_mut().rev() {
+            let (rest, word) = names.rsplit_once(|c: char| c.is_ascii_whitespace())?;
+            let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+            *number = Some(word).filter(|word| word.bytes().all(is_digit))?;
+            names = rest.trim_ascii_end();
+        }
         // Exact ones come last; percentages of the cost centre itself come third.
         let at = if self.numbers == 8 { 6 } else { 2 };
-        let value = |column: usize| (numbers[at + column] * self.units[column]).round() as u64;
-
-        let strings = &mut self.profile.strings;
-        let source = if self.has_source { source.join(" ") } else { String::new() };
-        let frame = Frame {
-            module: strings.intern(module),
-            file: strings.intern(&source),
-            ..Frame::named(strings.intern(&format!("{module}.{centre}")), FrameKind::User)
+        let value = |column: usize| {
+            let number: f64 = numbers[at + column].parse().ok()?;
+            Some((number * self.units[column]).round() as u64)
         };
-        let frame = self.profile.frames.intern(frame);
+        let values = [value(0)?, value(1)?];
+        let hash = self.known.hash(names.as_bytes());
+        let frame = match self.known.get(hash, names.as_bytes()) {
+            Some(frame) => frame,
+            None => {
+                let frame = self.frame(names)?;
+                self.known.insert(hash, names.as_bytes(), frame);
+                frame
+            }
+        };
         self.stacks.truncate(depth);
         let caller = self.stacks.last().copied().unwrap_or(StackId::ROOT);
         let stack = self.profile.stacks.intern(caller, frame);
         self.stacks.push(stack);
-        let values = [value(0), value(1)];
         if values != [0, 0] {
             self.profile.push(Sample::new(stack), &values);
         }

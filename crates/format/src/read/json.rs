@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use serde::de::DeserializeOwned;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
 use super::ReadError;
 use crate::Head;
@@ -47,4 +47,13 @@ pub(crate) fn text(input: Head) -> Result<Vec<u8>, ReadError> {
         text.drain(..3);
     }
     Ok(text)
+}
+
+/// A field that is `null` as one that is missing: py-spy writes all that it does not know so.
+pub(crate) fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Default + Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -17,16 +17,20 @@
 //! - Values are samples. The threads' own lines are the threads.
 //! - `???` is a function without a symbol: its module is shown.
 
-use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
+use pyrograph_profile::{Frame, FrameId, FrameKind, ThreadId, ValueType};
 
 use super::call_tree::{CallTree, Direction};
 use super::text::{Collector, Lines};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
+use crate::byte_cache::ByteCache;
 use crate::warnings::WarningKind;
 
 /// See the module.
 pub struct MacosSample;
+
+/// Bytes of calls that are remembered.
+const KNOWN: usize = 16 << 20;
 
 impl Reader for MacosSample {
     fn name(&self) -> &'static str {
@@ -50,6 +54,7 @@ impl Reader for MacosSample {
         let mut tree = CallTree::new(Direction::Callees);
         let mut thread = ThreadId::UNKNOWN;
         let mut within = false;
+        let mut known: ByteCache<FrameId> = ByteCache::new(KNOWN);
         let mut line = String::new();
         while lines.next(&mut line) {
             if line.starts_with("Call graph:") {
@@ -72,8 +77,13 @@ impl Reader for MacosSample {
                 tree.enter(&mut collector, thread, indent, None, count);
                 continue;
             }
-            let frame = frame(&mut collector, call);
-            let frame = collector.profile.frames.intern(frame);
+            let hash = known.hash(call.as_bytes());
+            let frame = known.get(hash, call.as_bytes()).unwrap_or_else(|| {
+                let frame = frame(&mut collector, call);
+                let frame = collector.profile.frames.intern(frame);
+                known.insert(hash, call.as_bytes(), frame);
+                frame
+            });
             tree.enter(&mut collector, thread, indent, Some(frame), count);
         }
         tree.finish(&mut collector, thread);

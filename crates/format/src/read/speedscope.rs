@@ -59,9 +59,9 @@ impl Reader for Speedscope {
 struct File {
     shared: Shared,
     profiles: Vec<OneProfile>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     active_profile_index: usize,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     exporter: String,
 }
 
@@ -81,19 +81,19 @@ struct SharedFrame {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OneProfile {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     unit: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     start_value: f64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     end_value: f64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     samples: Vec<Vec<usize>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     weights: Vec<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     events: Vec<Event>,
 }
 

@@ -291,7 +291,8 @@ impl Collector {
         self.sample(stack, thread, value);
     }
 
-    fn sample(&mut self, stack: StackId, thread: ThreadId, value: u64) {
+    /// Adds a sample of `value`.
+    pub fn sample(&mut self, stack: StackId, thread: ThreadId, value: u64) {
         self.profile.push(Sample { thread, ..Sample::new(stack) }, &[value]);
     }
 

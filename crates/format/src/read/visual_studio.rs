@@ -11,9 +11,9 @@
 //!   of calls.
 //! - Numbers are as the machine's country writes them.
 
-use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ValueType};
+use pyrograph_profile::{Profile, Sample, StackId, ValueType};
 
-use super::csv_table::{Table, number};
+use super::csv_table::{Frames, Table, number};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
 use crate::warnings::WarningKind;
@@ -75,8 +75,12 @@ impl Reader for VisualStudio {
         };
         let mut profile = Profile::new(vec![value_type]);
         let mut path: Vec<StackId> = Vec::new();
+        // 0 is the whole program; a table may begin further down.
+        let mut highest = None;
+        let mut frames = Frames::new();
         while table.next() {
             let depth = table.cell(level).trim().parse::<usize>().ok();
+            let depth = depth.and_then(|depth| depth.checked_sub(*highest.get_or_insert(depth)));
             let value = number(table.cell(column));
             let (Some(depth), Some(value)) = (depth.filter(|&depth| depth <= path.len()), value)
             else {
@@ -84,10 +88,8 @@ impl Reader for VisualStudio {
                 continue;
             };
             path.truncate(depth);
-            let module = profile.strings.intern(module.map_or("", |at| table.cell(at).trim()));
-            let function = profile.strings.intern(table.cell(function).trim());
-            let frame = Frame { module, ..Frame::named(function, FrameKind::User) };
-            let frame = profile.frames.intern(frame);
+            let module = module.map_or("", |at| table.cell(at).trim());
+            let frame = frames.get(&mut profile, table.cell(function).trim(), module);
             let caller = path.last().copied().unwrap_or(StackId::ROOT);
             let stack = profile.stacks.intern(caller, frame);
             path.push(stack);

@@ -15,9 +15,9 @@
 //! - Messages of the tool may stand above the heading.
 //! - `Total` at the root is no function.
 
-use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ValueType};
+use pyrograph_profile::{Profile, Sample, StackId, ValueType};
 
-use super::csv_table::{Table, number};
+use super::csv_table::{Frames, Table, number};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
 use crate::warnings::WarningKind;
@@ -64,6 +64,8 @@ impl Reader for Vtune {
         let mut profile = Profile::new(types.iter().map(|(of, _)| of.clone()).collect());
         // Indent and stack of the entries above the present one.
         let mut path: Vec<(usize, StackId)> = Vec::new();
+        let mut frames = Frames::new();
+        let mut values = Vec::new();
         while table.next() {
             let cell = table.cell(0);
             let function = cell.trim();
@@ -71,17 +73,17 @@ impl Reader for Vtune {
                 continue;
             }
             let indent = cell.len() - cell.trim_start().len();
-            let cells = columns.iter().zip(&types);
-            let values: Option<Vec<u64>> = cells
-                .map(|(&column, (_, factor))| match table.cell(column).trim() {
+            values.clear();
+            values.extend(columns.iter().zip(&types).map_while(|(&column, (_, factor))| {
+                match table.cell(column).trim() {
                     "" => Some(0),
                     text => number(text).map(|number| (number.max(0.0) * factor).round() as u64),
-                })
-                .collect();
-            let Some(values) = values else {
+                }
+            }));
+            if values.len() < columns.len() {
                 table.warn(WarningKind::UnreadableLine);
                 continue;
-            };
+            }
             while path.last().is_some_and(|&(above, _)| above >= indent) {
                 path.pop();
             }
@@ -89,11 +91,8 @@ impl Reader for Vtune {
             let stack = match (path.is_empty(), function) {
                 (true, "Total") => StackId::ROOT,
                 _ => {
-                    let module =
-                        profile.strings.intern(module.map_or("", |at| table.cell(at).trim()));
-                    let function = profile.strings.intern(function);
-                    let frame = Frame { module, ..Frame::named(function, FrameKind::User) };
-                    let frame = profile.frames.intern(frame);
+                    let module = module.map_or("", |at| table.cell(at).trim());
+                    let frame = frames.get(&mut profile, function, module);
                     profile.stacks.intern(caller, frame)
                 }
             };

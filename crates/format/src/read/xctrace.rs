@@ -57,10 +57,13 @@ impl Reader for Xctrace {
             bytes.clear();
             match xml.read_event_into(&mut bytes) {
                 Ok(Event::Start(tag)) => table.start(&tag),
-                Ok(Event::Empty(tag)) => {
-                    table.start(&tag);
-                    table.end();
-                }
+                Ok(Event::Empty(tag)) => match plain_reference(&tag) {
+                    Some((tag, reference)) => table.reference(tag, reference),
+                    None => {
+                        table.start(&tag);
+                        table.end();
+                    }
+                },
                 Ok(Event::End(_)) => table.end(),
                 Ok(Event::Text(text)) => table.text(&String::from_utf8_lossy(&text)),
                 Ok(Event::Eof) => break,
@@ -84,10 +87,58 @@ impl Reader for Xctrace {
 /// Deeper than this nothing of the format is.
 const DEEPEST: usize = 64;
 
+/// The elements that mean something here.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Tag {
+    Row,
+    SampleTime,
+    Weight,
+    Core,
+    Tid,
+    Pid,
+    Process,
+    Thread,
+    Binary,
+    Frame,
+    Backtrace,
+    #[default]
+    Other,
+}
+
+impl Tag {
+    fn named(name: &[u8]) -> Self {
+        match name {
+            b"frame" => Self::Frame,
+            b"row" => Self::Row,
+            b"sample-time" => Self::SampleTime,
+            b"weight" => Self::Weight,
+            b"core" => Self::Core,
+            b"tid" => Self::Tid,
+            b"pid" => Self::Pid,
+            b"process" => Self::Process,
+            b"thread" => Self::Thread,
+            b"binary" => Self::Binary,
+            b"backtrace" => Self::Backtrace,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Reads `frame ref="7"`, as most elements are: names and references alone.
+fn plain_reference(tag: &[u8]) -> Option<(Tag, u64)> {
+    let at = memchr::memchr(b' ', tag)?;
+    let digits = tag[at..].strip_prefix(b" ref=\"")?.strip_suffix(b"\"")?;
+    let reference = digits.iter().try_fold(0u64, |number, &digit| {
+        let value = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(value)
+    })?;
+    Some((Tag::named(&tag[..at]), reference))
+}
+
 /// An element that has begun.
 #[derive(Default)]
 struct Element {
-    tag: Vec<u8>,
+    tag: Tag,
     id: Option<u64>,
     /// What it refers to, where it only does that.
     reference: Option<u64>,
@@ -149,14 +200,16 @@ impl Table {
     }
 
     fn start(&mut self, tag: &BytesStart) {
-        let mut element = Element { tag: tag.name().as_ref().to_vec(), ..Element::default() };
+        let mut element = Element { tag: Tag::named(tag.name().as_ref()), ..Element::default() };
         for attribute in tag.attributes().flatten() {
             let value = attribute.unescape_value().unwrap_or_default();
             match attribute.key.as_ref() {
                 b"id" => element.id = value.parse().ok(),
                 b"ref" => element.reference = value.parse().ok(),
                 b"name" => element.name = value.into_owned(),
-                b"fmt" if element.name.is_empty() => element.name = value.into_owned(),
+                b"fmt" if element.name.is_empty() && element.tag != Tag::SampleTime => {
+                    element.name = value.into_owned();
+                }
                 b"addr" => {
                     let digits = value.strip_prefix("0x").unwrap_or_default();
                     element.address = u64::from_str_radix(digits, 16).unwrap_or(0);
@@ -164,17 +217,37 @@ impl Table {
                 _ => {}
             }
         }
-        match element.tag.as_slice() {
-            b"row" => self.row = Row::default(),
-            b"thread" => self.thread = Thread::default(),
-            b"backtrace" => self.frames.clear(),
-            b"frame" => self.binary = StringId::EMPTY,
-            _ => {}
-        }
+        self.begin(element.tag);
         match self.open.len() < DEEPEST {
             true => self.open.push(element),
             false => self.too_deep += 1,
         }
+    }
+
+    /// Forgets what was there of an element that begins anew.
+    fn begin(&mut self, tag: Tag) {
+        match tag {
+            Tag::Row => self.row = Row::default(),
+            Tag::Thread => self.thread = Thread::default(),
+            Tag::Backtrace => self.frames.clear(),
+            Tag::Frame => self.binary = StringId::EMPTY,
+            _ => {}
+        }
+    }
+
+    /// An element that is nothing but a reference.
+    fn reference(&mut self, tag: Tag, reference: u64) {
+        if self.too_deep > 0 {
+            return;
+        }
+        if tag == Tag::Frame
+            && let Some(&frame) = self.known_frames.get(&reference)
+        {
+            self.frames.push(frame);
+            return;
+        }
+        self.begin(tag);
+        self.finish(&Element { tag, reference: Some(reference), ..Element::default() });
     }
 
     fn text(&mut self, text: &str) {
@@ -188,30 +261,35 @@ impl Table {
             self.too_deep -= 1;
             return;
         }
-        let Some(element) = self.open.pop() else { return };
-        match element.tag.as_slice() {
-            b"row" => self.finish_row(),
-            b"sample-time" => self.row.time = self.number(&element),
-            b"weight" => self.row.weight = self.number(&element),
-            b"core" => self.row.cpu = self.number(&element).and_then(|cpu| cpu.try_into().ok()),
-            b"tid" => {
-                self.thread.tid = self.number(&element).and_then(|tid| tid.try_into().ok());
+        if let Some(element) = self.open.pop() {
+            self.finish(&element);
+        }
+    }
+
+    fn finish(&mut self, element: &Element) {
+        match element.tag {
+            Tag::Row => self.finish_row(),
+            Tag::SampleTime => self.row.time = self.number(element),
+            Tag::Weight => self.row.weight = self.number(element),
+            Tag::Core => self.row.cpu = self.number(element).and_then(|cpu| cpu.try_into().ok()),
+            Tag::Tid => {
+                self.thread.tid = self.number(element).and_then(|tid| tid.try_into().ok());
             }
-            b"pid" => {
-                self.thread.pid = self.number(&element).and_then(|pid| pid.try_into().ok());
+            Tag::Pid => {
+                self.thread.pid = self.number(element).and_then(|pid| pid.try_into().ok());
             }
-            b"process" => self.finish_process(&element),
-            b"thread" => self.finish_thread(&element),
-            b"binary" => {
+            Tag::Process => self.finish_process(element),
+            Tag::Thread => self.finish_thread(element),
+            Tag::Binary => {
                 let name = self.profile.strings.intern(&element.name);
-                self.binary = defined(&mut self.names, &element, name);
+                self.binary = defined(&mut self.names, element, name);
             }
-            b"frame" => self.finish_frame(&element),
-            b"backtrace" => {
+            Tag::Frame => self.finish_frame(element),
+            Tag::Backtrace => {
                 let stack = self.profile.stacks.intern_path(self.frames.drain(..).rev());
-                self.row.stack = Some(defined(&mut self.stacks, &element, stack));
+                self.row.stack = Some(defined(&mut self.stacks, element, stack));
             }
-            _ => {}
+            Tag::Other => {}
         }
     }
 

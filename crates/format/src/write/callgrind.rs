@@ -30,6 +30,10 @@ impl Writer for Callgrind {
         "kcachegrind, qcachegrind, callgrind_annotate"
     }
 
+    fn also_called(&self) -> &'static [&'static str] {
+        &["kcachegrind"]
+    }
+
     fn holds(&self) -> Holds {
         Holds {
             stacks: false,

@@ -15,6 +15,7 @@ use pyrograph_profile::{
 
 use super::json::{decimal, string};
 use super::{Holds, WriteOptions, Writer};
+use crate::units::nanoseconds_of;
 
 /// See the module.
 pub(super) struct ChromeTrace;
@@ -30,6 +31,35 @@ impl Writer for ChromeTrace {
 
     fn opened_by(&self) -> &'static str {
         "ui.perfetto.dev, chrome://tracing, speedscope.app"
+    }
+
+    fn also_called(&self) -> &'static [&'static str] {
+        &["chrome", "perfetto", "trace events"]
+    }
+
+    fn changes(&self, profile: &Profile) -> Option<String> {
+        let of = profile.value_types.get(profile.shown)?;
+        let Some(unit) = nanoseconds_of(&of.unit) else {
+            return Some(format!(
+                "calls are as long as their time; how many {} ({}) they had is not told",
+                of.name, of.unit
+            ));
+        };
+        let threads = spans(profile, profile.shown)?;
+        let lengths = threads.iter().flat_map(|(_, spans)| spans).map(|span| span.end - span.start);
+        let written = lengths.map(u128::from).sum::<u128>() as f64;
+        let divisor = 10f64.powi(of.decimals.into());
+        let there = profile.samples.total(profile.shown) as f64 * unit as f64 / divisor;
+        // A trace counts nanoseconds.
+        ((written - there).abs() >= 1.0).then(|| {
+            format!(
+                "samples last until the next one of their thread, so that calls add up to {:.6} s in \
+                 place of {:.6} s ({:+.2} %)",
+                written / 1e9,
+                there / 1e9,
+                100.0 * (written - there) / there
+            )
+        })
     }
 
     fn holds(&self) -> Holds {
@@ -244,6 +274,20 @@ mod tests {
             ],
             "main@1+3 a@1+1 b@2+2 main@9+1 b@9+1",
         );
+    }
+
+    #[test]
+    fn totals_that_change_are_said() {
+        let exact = profile(&[(&["main"], 1000, 1000), (&["main"], 2000, 1000)]);
+        assert_eq!(ChromeTrace.changes(&exact), None);
+        let early = profile(&[(&["main"], 1000, 1000), (&["main"], 1900, 1000)]);
+        let said = "samples last until the next one of their thread, so that calls add up to \
+                    0.000002 s in place of 0.000002 s (-5.00 %)";
+        assert_eq!(ChromeTrace.changes(&early).as_deref(), Some(said));
+        let mut counts = exact;
+        counts.value_types[0] = ValueType::new("cycles", "cycles");
+        let said = "calls are as long as their time; how many cycles (cycles) they had is not told";
+        assert_eq!(ChromeTrace.changes(&counts).as_deref(), Some(said));
     }
 
     #[test]

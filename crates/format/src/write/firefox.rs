@@ -39,6 +39,10 @@ impl Writer for Firefox {
         "profiler.firefox.com, samply load"
     }
 
+    fn also_called(&self) -> &'static [&'static str] {
+        &["firefox profiler", "gecko", "samply"]
+    }
+
     fn holds(&self) -> Holds {
         Holds { columns: false, cpus: false, hosts: false, comments: false, ..Holds::ALL }
     }

@@ -26,6 +26,10 @@ impl Writer for Folded {
         "grep, sed, awk; flamegraph.pl, speedscope"
     }
 
+    fn also_called(&self) -> &'static [&'static str] {
+        &["collapsed"]
+    }
+
     fn holds(&self) -> Holds {
         Holds { columns: true, decimals: true, thread_names: true, ..Holds::NAMES }
     }

@@ -1,6 +1,6 @@
 //! What a format has room for, so that what it has not can be said.
 
-use pyrograph_profile::{Frame, FrameKind, Profile, Thread};
+use pyrograph_profile::{Frame, FrameKind, Profile, Thread, ValueType};
 
 use crate::read::module_kind;
 
@@ -149,4 +149,17 @@ impl Holds {
         }
         missing
     }
+}
+
+/// What of the values is cut because a format has signed numbers of 64 bits, in words.
+pub(super) fn above_i64(profile: &Profile) -> Option<String> {
+    let columns = profile.value_types.iter().enumerate();
+    let above = |(column, of): (usize, &ValueType)| {
+        let divisor = 10u64.saturating_pow(of.decimals.into());
+        let values = profile.samples.values(column).iter();
+        values.filter(|value| *value / divisor > i64::MAX as u64).count()
+    };
+    let count: usize = columns.map(above).sum();
+    (count > 0)
+        .then(|| format!("{count} of the values are larger than {0}; written as {0}", i64::MAX))
 }

@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, ValueType};
 
+use super::holds::above_i64;
 use super::{Holds, WriteOptions, Writer};
 use crate::protobuf;
 use crate::units::long_unit;
@@ -32,6 +33,14 @@ impl Writer for Otlp {
 
     fn opened_by(&self) -> &'static str {
         "OpenTelemetry collectors and their back ends"
+    }
+
+    fn also_called(&self) -> &'static [&'static str] {
+        &["opentelemetry"]
+    }
+
+    fn changes(&self, profile: &Profile) -> Option<String> {
+        above_i64(profile)
     }
 
     fn holds(&self) -> Holds {

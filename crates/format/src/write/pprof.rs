@@ -11,6 +11,7 @@ use flate2::write::GzEncoder;
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, ValueType};
 
+use super::holds::above_i64;
 use super::{Holds, WriteOptions, Writer};
 use crate::protobuf;
 use crate::units::long_unit;
@@ -32,6 +33,10 @@ impl Writer for Pprof {
 
     fn opened_by(&self) -> &'static str {
         "go tool pprof, speedscope, continuous profilers"
+    }
+
+    fn changes(&self, profile: &Profile) -> Option<String> {
+        above_i64(profile)
     }
 
     fn holds(&self) -> Holds {

@@ -1,0 +1,437 @@
+//! Java's flight recordings: what `java -XX:StartFlightRecording`, `jcmd PID JFR.dump` and
+//! async-profiler (`-o jfr`) write.
+//!
+//! ```text
+//! FLR\0 2.1 …                        the header of a chunk; chunks follow one another
+//! jdk.ExecutionSample { startTime: 12345, sampledThread: → 7, stackTrace: → 9, state: → 3 }
+//! StackTrace 9 { truncated: false, frames: [{ method: → 4, lineNumber: 6, type: → 2 }] }   leaf first
+//! Method 4 { type: → 5, name: → 6 }, Class 5 { name: → 8 }, Symbol 8 { string: "java/lang/Thread" }
+//! ```
+//!
+//! Source: the files of OpenJDK 17, which name all their types and fields themselves ([`chunk`]); the
+//! encoding of numbers and texts is that of `jdk.jfr.internal.consumer`, as tests of it show.
+//!
+//! - Events of one type are read: `jdk.ExecutionSample`, which sees threads that run Java code, or the
+//!   first of [`EVENTS`] that is there, or the one that was asked for. Any that has a stack can be.
+//! - Allocations count bytes, waits nanoseconds, all else events.
+//! - A frame tells whether it was interpreted, compiled or inlined.
+//! - A stack that was longer than the recorder takes (64 frames, `stackdepth`) begins with `[truncated]`.
+//! - Methods that Java hides from its own stack traces, as those of lambdas, are left out, as `jfr print`
+//!   does: their names hold an address.
+//! - The thread's name is Java's, or that of the operating system.
+
+mod chunk;
+
+use hashbrown::HashMap;
+use pyrograph_profile::{
+    Frame, FrameId, FrameKind, Profile, Sample, StackId, Thread, ThreadId, ValueType,
+};
+
+use self::chunk::{Chunk, Cursor, Damaged, Value, begins_chunk};
+use super::rows::Rows;
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::warnings::{WarningKind, Warnings};
+
+/// See the module.
+pub struct Jfr;
+
+/// What events with stacks count: a field, or nothing where each counts one. Those that are not named
+/// here count one, too. The first of these that is there is read.
+const EVENTS: &[(&str, &str, &str, &str)] = &[
+    ("jdk.ExecutionSample", "", "samples", "count"),
+    ("jdk.CPUTimeSample", "", "samples", "count"),
+    ("profiler.WallClockSample", "samples", "samples", "count"),
+    ("jdk.NativeMethodSample", "", "samples", "count"),
+    ("jdk.ObjectAllocationSample", "weight", "alloc", "bytes"),
+    ("jdk.ObjectAllocationInNewTLAB", "tlabSize", "alloc", "bytes"),
+    ("jdk.ObjectAllocationOutsideTLAB", "allocationSize", "alloc", "bytes"),
+    ("jdk.JavaMonitorEnter", DURATION, "wait", "ns"),
+    ("jdk.JavaMonitorWait", DURATION, "wait", "ns"),
+    ("jdk.ThreadPark", DURATION, "wait", "ns"),
+    ("jdk.ThreadSleep", DURATION, "wait", "ns"),
+];
+
+/// The field that counts ticks of the recorder's clock.
+const DURATION: &str = "duration";
+
+impl Reader for Jfr {
+    fn name(&self) -> &'static str {
+        "jfr"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "java -XX:StartFlightRecording, jcmd PID JFR.dump, asprof -o jfr"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        begins_chunk(head)
+    }
+
+    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let (bytes, cut) = input.into_bytes();
+        let mut warnings = Warnings::default();
+        if let Some(cause) = cut {
+            warnings.add(WarningKind::Truncated(cause), 1, []);
+        }
+        let mut chunks: Vec<Chunk<'_>> = Vec::new();
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            match Chunk::parse(rest) {
+                Ok((chunk, after)) => {
+                    chunks.push(chunk);
+                    rest = after;
+                }
+                Err(Damaged) => {
+                    let cause = "a chunk that is not finished, or damaged".to_owned();
+                    warnings.add(WarningKind::Truncated(cause), 1, []);
+                    break;
+                }
+            }
+        }
+        if chunks.is_empty() {
+            let reason = "no chunk of the recording is whole".to_owned();
+            return Err(ReadError::Malformed { name, reason });
+        }
+        let counts = counts(&chunks);
+        let event = chosen(&counts, options.event.as_deref());
+        for (other, _, _, _) in EVENTS.iter().filter(|of| Some(of.0) != event.as_deref()) {
+            if let Some(&count) = counts.get(*other) {
+                warnings.add(WarningKind::OtherEvent((*other).to_owned()), count, []);
+            }
+        }
+        let mut builder = Builder::new(event.as_deref().unwrap_or_default(), options);
+        for chunk in &chunks {
+            builder.chunk(chunk);
+        }
+        if builder.damaged > 0 {
+            warnings.add(WarningKind::UnreadableRecord, builder.damaged, []);
+        }
+        Ok(Reading { profile: builder.finish(&chunks), warnings, event })
+    }
+}
+
+/// How many events with stacks there are of each type.
+fn counts(chunks: &[Chunk<'_>]) -> HashMap<String, u64> {
+    let mut counts = HashMap::new();
+    for chunk in chunks {
+        let mut of_chunk: HashMap<i64, u64> = HashMap::new();
+        for (id, _) in chunk.events() {
+            *of_chunk.entry(id).or_default() += 1;
+        }
+        for (id, count) in of_chunk {
+            if let Some(of) = chunk.types.get(&id).filter(|of| of.has("stackTrace")) {
+                *counts.entry(of.name.clone()).or_default() += count;
+            }
+        }
+    }
+    counts
+}
+
+/// The event to read: what was asked for, with or without its `jdk.`, or the first of those known.
+fn chosen(counts: &HashMap<String, u64>, wanted: Option<&str>) -> Option<String> {
+    let there = |name: &str| counts.contains_key(name).then(|| name.to_owned());
+    match wanted {
+        Some(wanted) => there(wanted).or_else(|| there(&format!("jdk.{wanted}"))),
+        None => EVENTS.iter().find_map(|of| there(of.0)),
+    }
+}
+
+struct Builder<'o> {
+    profile: Profile,
+    rows: Rows,
+    event: &'o str,
+    /// The field that is counted; nothing if events are.
+    field: &'static str,
+    damaged: u64,
+}
+
+/// What was looked up in a chunk before.
+#[derive(Default)]
+struct Known {
+    stacks: HashMap<i64, StackId>,
+    /// The frame of each method and sort of code; none if the method is hidden.
+    frames: HashMap<(i64, i64), Result<Option<FrameId>, Damaged>>,
+    threads: HashMap<i64, ThreadId>,
+}
+
+impl<'o> Builder<'o> {
+    fn new(event: &'o str, options: &Options) -> Self {
+        let known = EVENTS.iter().find(|of| of.0 == event);
+        let &(_, field, name, unit) = known.unwrap_or(&("", "", "events", "count"));
+        let profile = Profile::new(vec![ValueType::new(name, unit)]);
+        Self { profile, rows: Rows::new(options, 1), event, field, damaged: 0 }
+    }
+
+    fn chunk(&mut self, chunk: &Chunk<'_>) {
+        let of_event = chunk.types.iter().find(|(_, of)| of.name == self.event);
+        let Some((&of_event, _)) = of_event else { return };
+        let mut known = Known::default();
+        for (_, cursor) in chunk.events().filter(|(id, _)| *id == of_event) {
+            if self.sample(chunk, of_event, cursor, &mut known).is_err() {
+                self.damaged += 1;
+            }
+        }
+    }
+
+    fn sample<'a>(
+        &mut self,
+        chunk: &Chunk<'a>,
+        of: i64,
+        mut cursor: Cursor<'a>,
+        known: &mut Known,
+    ) -> Result<(), Damaged> {
+        let (mut time, mut value) = (0, 1);
+        let (mut stack, mut thread) = (None, None);
+        chunk.fields(of, &mut cursor, &mut |field, held| match (field.name.as_str(), held) {
+            ("startTime", Value::Number(ticks)) => time = ticks,
+            ("stackTrace", Value::Constant(key)) => stack = Some((field.type_id, key)),
+            ("sampledThread" | "eventThread", Value::Constant(key)) => {
+                thread = Some((field.type_id, key));
+            }
+            (name, Value::Number(number)) if name == self.field => value = number,
+            _ => {}
+        })?;
+        let value = match self.field {
+            DURATION => chunk.clock().nanoseconds(value),
+            _ => u64::try_from(value).map_err(|_| Damaged)?,
+        };
+        let thread = match thread {
+            Some((of, key)) => self.thread(chunk, of, key, known)?,
+            None => ThreadId::UNKNOWN,
+        };
+        let stack = match stack {
+            // Threads that ended, and compiler threads, have none.
+            None | Some((_, 0)) => StackId::ROOT,
+            Some((of, key)) => self.stack(chunk, of, key, known)?,
+        };
+        let sample = Sample { thread, time: Some(chunk.clock().time(time)), ..Sample::new(stack) };
+        self.rows.push(sample, &[value]);
+        Ok(())
+    }
+
+    fn stack<'a>(
+        &mut self,
+        chunk: &Chunk<'a>,
+        of: i64,
+        key: i64,
+        known: &mut Known,
+    ) -> Result<StackId, Damaged> {
+        if let Some(&stack) = known.stacks.get(&key) {
+            return Ok(stack);
+        }
+        let mut cursor = chunk.constant(of, key).ok_or(Damaged)?;
+        let (mut is_truncated, mut frames) = (false, None);
+        chunk.fields(of, &mut cursor, &mut |field, held| match (field.name.as_str(), held) {
+            ("truncated", Value::Number(truncated)) => is_truncated = truncated != 0,
+            ("frames", Value::Array(array)) => frames = Some((field.type_id, array)),
+            _ => {}
+        })?;
+        let (of, array) = frames.ok_or(Damaged)?;
+        // The method and the sort of code of each frame, with their types.
+        let mut parts: Vec<[(i64, i64); 2]> = Vec::new();
+        chunk.elements(of, array, &mut |index, field, held| {
+            if parts.len() <= index {
+                parts.push([(0, 0); 2]);
+            }
+            match (field.name.as_str(), held) {
+                ("method", Value::Constant(key)) => parts[index][0] = (field.type_id, key),
+                ("type", Value::Constant(key)) => parts[index][1] = (field.type_id, key),
+                _ => {}
+            }
+        })?;
+        let mut path = Vec::with_capacity(parts.len() + 1);
+        if is_truncated {
+            path.push(self.frame("[truncated]", FrameKind::Marker));
+        }
+        for [method, sort] in parts.into_iter().rev() {
+            let place = (method.1, sort.1);
+            let frame =
+                *known.frames.entry(place).or_insert_with(|| self.method(chunk, method, sort));
+            path.extend(frame?);
+        }
+        let stack = self.profile.stacks.intern_path(path);
+        known.stacks.insert(key, stack);
+        Ok(stack)
+    }
+
+    fn frame(&mut self, name: &str, kind: FrameKind) -> FrameId {
+        let function = self.profile.strings.intern(name);
+        self.profile.frames.intern(Frame::named(function, kind))
+    }
+
+    /// `java.lang.Thread.run`.
+    fn method(
+        &mut self,
+        chunk: &Chunk<'_>,
+        method: (i64, i64),
+        sort: (i64, i64),
+    ) -> Result<Option<FrameId>, Damaged> {
+        let mut cursor = chunk.constant(method.0, method.1).ok_or(Damaged)?;
+        let mut is_hidden = false;
+        chunk.fields(method.0, &mut cursor, &mut |field, held| {
+            if let ("hidden", Value::Number(hidden)) = (field.name.as_str(), held) {
+                is_hidden = hidden != 0;
+            }
+        })?;
+        if is_hidden {
+            return Ok(None);
+        }
+        let [class, name] = texts(chunk, method, ["type", "name"]).ok_or(Damaged)?;
+        let name = match &*class {
+            "" => name,
+            class => format!("{}.{name}", class.replace('/', ".")),
+        };
+        let [sort] = texts(chunk, sort, ["description"]).ok_or(Damaged)?;
+        let kind = match &*sort {
+            "Interpreted" => FrameKind::Interpreted,
+            "Inlined" => FrameKind::Inlined,
+            "Native" | "C++" => FrameKind::User,
+            "Kernel" => FrameKind::Kernel,
+            // `JIT compiled`, `C1 compiled`.
+            _ => FrameKind::Jit,
+        };
+        Ok(Some(self.frame(&name, kind)))
+    }
+
+    fn thread(
+        &mut self,
+        chunk: &Chunk<'_>,
+        of: i64,
+        key: i64,
+        known: &mut Known,
+    ) -> Result<ThreadId, Damaged> {
+        if let Some(&thread) = known.threads.get(&key) {
+            return Ok(thread);
+        }
+        let Some(mut cursor) = chunk.constant(of, key) else { return Ok(ThreadId::UNKNOWN) };
+        let (mut java, mut system, mut tid) = (String::new(), String::new(), None);
+        chunk.fields(of, &mut cursor, &mut |field, held| match (field.name.as_str(), held) {
+            ("javaName", Value::Text(name)) => java = name,
+            ("osName", Value::Text(name)) => system = name,
+            ("osThreadId", Value::Number(number)) => tid = i32::try_from(number).ok(),
+            _ => {}
+        })?;
+        let process = self.profile.strings.intern(if java.is_empty() { &system } else { &java });
+        let thread = Thread { process, tid, ..Thread::default() };
+        let thread = self.rows.thread(&mut self.profile, thread);
+        known.threads.insert(key, thread);
+        Ok(thread)
+    }
+
+    fn finish(mut self, chunks: &[Chunk<'_>]) -> Profile {
+        self.rows.finish(&mut self.profile);
+        let start = chunks.iter().map(|chunk| chunk.clock().start).min();
+        let end = chunks.iter().map(|chunk| {
+            let clock = chunk.clock();
+            clock.start.saturating_add(clock.duration)
+        });
+        self.profile.about.start = start;
+        self.profile.about.duration =
+            end.max().zip(start).map(|(end, start)| end.saturating_sub(start));
+        self.profile
+    }
+}
+
+/// The texts in fields of a constant: those that stand there, and those in the constants that it refers
+/// to, whose own text is called `name` or `string`.
+fn texts<const COUNT: usize>(
+    chunk: &Chunk<'_>,
+    (of, key): (i64, i64),
+    names: [&str; COUNT],
+) -> Option<[String; COUNT]> {
+    let mut found = [const { String::new() }; COUNT];
+    let mut constants = [None; COUNT];
+    chunk
+        .fields(of, &mut chunk.constant(of, key)?, &mut |field, held| {
+            let Some(index) = names.iter().position(|name| *name == field.name) else { return };
+            match held {
+                Value::Text(text) => found[index] = text,
+                Value::Constant(key) => constants[index] = Some((field.type_id, key)),
+                _ => {}
+            }
+        })
+        .ok()?;
+    for (text, constant) in found.iter_mut().zip(constants) {
+        // A class has a name, which is a symbol, which has a string.
+        let mut next = constant;
+        for _ in 0..3 {
+            let Some((of, key)) = next.take().filter(|(_, key)| *key != 0) else { break };
+            let Some(mut cursor) = chunk.constant(of, key) else { break };
+            let on_field = &mut |field: &chunk::Field, held| match (field.name.as_str(), held) {
+                ("string", Value::Text(string)) => *text = string,
+                ("name", Value::Constant(key)) => next = Some((field.type_id, key)),
+                _ => {}
+            };
+            chunk.fields(of, &mut cursor, on_field).ok()?;
+        }
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Input, write_folded};
+    use pyrograph_profile::{LabelOptions, Tree};
+
+    const RECORDED: &[u8] = include_bytes!("../../tests/formats/jfr/spin.jfr.zst");
+
+    /// As the JDK wrote it, decompressed.
+    fn recorded() -> Vec<u8> {
+        Input::bytes("x", RECORDED).begin().expect("bytes in memory").into_bytes().0
+    }
+
+    fn read(bytes: &[u8], event: Option<&str>) -> Result<Reading, ReadError> {
+        let options = Options { event: event.map(str::to_owned), ..Options::default() };
+        Jfr.read(Input::bytes("x", bytes).begin().expect("bytes in memory"), &options)
+    }
+
+    #[test]
+    fn any_event_with_a_stack_can_be_asked_for() {
+        let reading = read(&recorded(), Some("ObjectAllocationSample")).expect("a recording");
+        assert_eq!(reading.event.as_deref(), Some("jdk.ObjectAllocationSample"));
+        assert_eq!(reading.profile.value_types[0], ValueType::new("alloc", "bytes"));
+        let mut folded = Vec::new();
+        let tree = Tree::new(&reading.profile, &LabelOptions::default());
+        write_folded(&tree, &mut folded).expect("writing to memory");
+        let folded = String::from_utf8_lossy(&folded);
+        assert!(folded.contains("main;Spin.main "), "{folded}");
+    }
+
+    #[test]
+    fn chunks_follow_one_another_and_the_last_may_be_cut() {
+        let once = recorded();
+        let samples = |bytes: &[u8]| {
+            let reading = read(bytes, None).expect("a recording");
+            (reading.profile.samples.total(0), reading.warnings.any_loss())
+        };
+        assert_eq!(samples(&once), (138, false));
+        let twice = [once.clone(), once.clone()].concat();
+        assert_eq!(samples(&twice), (276, false));
+        assert_eq!(samples(&twice[..twice.len() - 1]), (138, true));
+        assert!(read(&once[..1000], None).is_err());
+    }
+
+    #[test]
+    fn damage_is_survived() {
+        let whole = recorded();
+        // SplitMix64, so that a failure can be repeated.
+        let mut state = 7u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((mixed ^ (mixed >> 31)) % below as u64) as usize
+        };
+        for _ in 0..200 {
+            let mut bytes = whole.clone();
+            for _ in 0..1 + random(20) {
+                let at = random(bytes.len());
+                bytes[at] = random(256) as u8;
+            }
+            let _ = read(&bytes, None);
+        }
+    }
+}
