@@ -9,13 +9,14 @@ use std::time::Duration;
 use hashbrown::HashSet;
 use libbpf_rs::{
     Iter, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer,
-    RingBufferBuilder, libbpf_sys, set_print,
+    RingBufferBuilder, set_print,
 };
 use pyrograph_unwind::UnwindInfo;
 
 use crate::builder::{Builder, TableStats};
 use crate::counted::{Counted, Stacks};
 use crate::error::Error;
+use crate::features;
 use crate::files::{Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
 use crate::layout::{Blocked, Config, Count, FileKey, Key, Site, State};
@@ -196,7 +197,7 @@ impl Engine {
             names: u32::from(!options.names.is_empty()),
             by_cpu: options.by_cpu.into(),
         };
-        let resumes = options.waits == Waits::Alone && tells_when_threads_go_on();
+        let resumes = options.waits == Waits::Alone && features::tells_when_threads_go_on();
         let list_waiting = match lists_waiting(options) {
             true if resumes => Some(ON_ABSENT),
             true => Some(ON_TASK),
@@ -515,18 +516,6 @@ impl Engine {
 /// Whether what waits already when the recording begins is looked for.
 fn lists_waiting(options: &Options) -> bool {
     options.waits != Waits::None || options.trigger == Trigger::Locks
-}
-
-/// Whether the kernel has the tracepoint `sched_exit`.
-fn tells_when_threads_go_on() -> bool {
-    // SAFETY: the name ends with a zero; the kernel's types are only searched.
-    let id = unsafe {
-        libbpf_sys::libbpf_find_vmlinux_btf_id(
-            c"sched_exit_tp".as_ptr(),
-            libbpf_sys::BPF_TRACE_RAW_TP,
-        )
-    };
-    id > 0
 }
 
 /// Nanoseconds of the clock that programs read.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::features;
+
 /// Why the in-kernel engine cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -62,7 +64,13 @@ impl Error {
     pub(crate) fn load(error: libbpf_rs::Error) -> Self {
         match error.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => Self::NotPermitted,
-            _ => Self::Load { reason: chain(&error) },
+            _ => {
+                let missing = features::missing();
+                match missing.is_empty() {
+                    true => Self::Load { reason: chain(&error) },
+                    false => Self::Load { reason: format!("it lacks {}", missing.join(", ")) },
+                }
+            }
         }
     }
 

@@ -12,6 +12,7 @@ mod builder;
 mod counted;
 mod engine;
 mod error;
+mod features;
 mod files;
 mod kernel_text;
 mod layout;

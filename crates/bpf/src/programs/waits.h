@@ -67,10 +67,10 @@ int BPF_PROG(on_leave, bool preempt, struct task_struct *prev, struct task_struc
 	return 0;
 }
 
-// How many stacks of waits a CPU takes in a window of time before it begins to choose: a hundredth of its
-// time.
+// How many stacks of waits a CPU takes in a window of time before it begins to choose: some half of a
+// hundredth of its time.
 #define WINDOW_NS 100000000ull
-#define WINDOW_STACKS 200
+#define WINDOW_STACKS 64
 #define SHORTEST_NS 16000
 #define LONGEST_NS (1 << 26)
 
