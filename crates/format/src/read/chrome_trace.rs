@@ -82,9 +82,9 @@ struct Event {
     pid: Id,
     #[serde(default)]
     tid: Id,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "json::number")]
     ts: f64,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "json::number")]
     dur: f64,
     #[serde(default)]
     args: Option<Args>,
@@ -288,4 +288,20 @@ fn intern_thread(
         name: thread,
         ..Thread::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Input;
+
+    #[test]
+    fn times_in_quotation_marks_and_nothing_for_a_number() {
+        let text = r#"{"traceEvents":[{"ph":"X","name":"a","ts":"10","dur":"5.5","pid":"p","tid":1},
+            {"ph":"X","name":"b","ts":20,"dur":2,"pid":null,"tid":null,"args":null},
+            {"ph":"i","name":"c","ts":null}]}"#;
+        let input = Input::bytes("x", text.as_bytes()).begin().expect("bytes in memory");
+        let reading = ChromeTrace.read(input, &Options::default()).expect("a trace");
+        assert_eq!(reading.profile.samples.total(0), 7500);
+    }
 }

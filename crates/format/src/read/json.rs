@@ -1,8 +1,9 @@
 //! What readers of JSON have in common.
 
+use std::fmt;
 use std::io::Read;
 
-use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, Visitor};
 
 use super::ReadError;
 use crate::Head;
@@ -47,6 +48,33 @@ pub(crate) fn text(input: Head) -> Result<Vec<u8>, ReadError> {
         text.drain(..3);
     }
     Ok(text)
+}
+
+/// A number, which some writers put into quotation marks.
+pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    struct Number;
+    impl Visitor<'_> for Number {
+        type Value = f64;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number")
+        }
+        fn visit_f64<E>(self, number: f64) -> Result<f64, E> {
+            Ok(number)
+        }
+        fn visit_u64<E>(self, number: u64) -> Result<f64, E> {
+            Ok(number as f64)
+        }
+        fn visit_i64<E>(self, number: i64) -> Result<f64, E> {
+            Ok(number as f64)
+        }
+        fn visit_unit<E>(self) -> Result<f64, E> {
+            Ok(0.0)
+        }
+        fn visit_str<E: Error>(self, text: &str) -> Result<f64, E> {
+            text.trim().parse().map_err(E::custom)
+        }
+    }
+    deserializer.deserialize_any(Number)
 }
 
 /// A field that is `null` as one that is missing: py-spy writes all that it does not know so.

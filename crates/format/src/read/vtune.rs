@@ -77,7 +77,7 @@ impl Reader for Vtune {
             values.extend(columns.iter().zip(&types).map_while(|(&column, (_, factor))| {
                 match table.cell(column).trim() {
                     "" => Some(0),
-                    text => number(text).map(|number| (number.max(0.0) * factor).round() as u64),
+                    text => quantity(text, *factor),
                 }
             }));
             if values.len() < columns.len() {
@@ -105,6 +105,14 @@ impl Reader for Vtune {
     }
 }
 
+/// A value as a whole number; seconds may have a unit, as in what is copied from the window.
+fn quantity(text: &str, factor: f64) -> Option<u64> {
+    const UNITS: [(&str, f64); 3] = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0)];
+    let unit = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+    let (digits, scale) = unit.unwrap_or((text, &1.0));
+    number(digits).map(|number| (number.max(0.0) * scale * factor).round() as u64)
+}
+
 /// What `-csv-delimiter` was: whatever stands before the first value's name.
 fn delimiter(heading: &[u8]) -> u8 {
     let mut found = heading.iter().copied().filter(|byte| b",;\t|".contains(byte));
@@ -118,5 +126,19 @@ fn value_type(heading: &str) -> (ValueType, f64) {
         _ if name.ends_with("Time") => (ValueType::new(&name.to_lowercase(), "ns"), 1e9),
         _ if name.ends_with("Size") => (ValueType::new(&name.to_lowercase(), "bytes"), 1.0),
         _ => (ValueType::new(&name.to_lowercase(), "count"), 1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_may_have_a_unit() {
+        assert_eq!(quantity("1.5", 1e9), Some(1_500_000_000));
+        assert_eq!(quantity("1.5s", 1e9), Some(1_500_000_000));
+        assert_eq!(quantity("12ms", 1e9), Some(12_000_000));
+        assert_eq!(quantity("4,096", 1.0), Some(4096));
+        assert_eq!(quantity("some", 1e9), None);
     }
 }

@@ -20,8 +20,6 @@
 //! - Frames are leaf first. A frame without a name has its address for one, and is shown as its binary.
 //! - Newer versions wrap the backtrace into `tagged-backtrace`.
 
-use std::io::BufReader;
-
 use hashbrown::HashMap;
 use pyrograph_profile::{
     Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId, ValueType,
@@ -50,12 +48,15 @@ impl Reader for Xctrace {
 
     fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
-        let mut xml = quick_xml::Reader::from_reader(BufReader::new(input.into_stream()));
+        let (bytes, cut) = input.into_bytes();
+        let mut xml = quick_xml::Reader::from_reader(bytes.as_slice());
+        xml.config_mut().check_end_names = false;
         let mut table = Table::new();
-        let mut bytes = Vec::new();
+        if let Some(cause) = cut {
+            table.warnings.add(WarningKind::Truncated(cause), 1, []);
+        }
         loop {
-            bytes.clear();
-            match xml.read_event_into(&mut bytes) {
+            match xml.read_event() {
                 Ok(Event::Start(tag)) => table.start(&tag),
                 Ok(Event::Empty(tag)) => match plain_reference(&tag) {
                     Some((tag, reference)) => table.reference(tag, reference),
