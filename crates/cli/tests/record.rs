@@ -300,13 +300,18 @@ fn signal_handlers_hang_from_what_they_interrupt() {
     let source = case.path("signal.c");
     fs::write(
         &source,
-        "#include <signal.h>\n#include <sys/time.h>\nstatic volatile long sink;\n\
-         __attribute__((noinline)) static void spin(long n) { while (n--) sink++; }\n\
-         static void handler(int s) { (void)s; spin(3000000); }\n\
+        // The work is measured by the clock, for how long it takes differs between machines.
+        "#include <signal.h>\n#include <sys/time.h>\n#include <time.h>\n\
+         static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t);\n\
+         return t.tv_sec * 1e3 + t.tv_nsec / 1e6; }\n\
+         __attribute__((noinline)) static void spin(double ms) {\n\
+         for (double end = now() + ms; now() < end;) { } }\n\
+         static volatile sig_atomic_t handled;\n\
+         static void handler(int s) { (void)s; spin(3); handled++; }\n\
          int main(void) { signal(SIGALRM, handler);\n\
          for (int i = 0; i < 100; i++) {\n\
          struct itimerval once = {{0, 0}, {0, 1000}}; setitimer(ITIMER_REAL, &once, 0);\n\
-         spin(3000000); } return 0; }\n",
+         while (handled == i) spin(0.1); spin(3); } return 0; }\n",
     )
     .expect("own folder");
     let program = case.path("signal");
@@ -522,7 +527,7 @@ fn code_made_at_run_time_has_the_names_of_its_map() {
     }
     let case = Case::new();
     let script = "function burn(n) { let s = 0; for (let i = 0; i < n; i++) s = (s * 31 + i) % 9973; return s; } \
-                  for (let i = 0; i < 60; i++) burn(4e6);";
+                  while (process.cpuUsage().user < 1.5e6) burn(1e6);";
     run(pyrograph()
         .args(["record", "-o"])
         .arg(case.folded())
@@ -545,7 +550,7 @@ fn code_made_at_run_time_has_names_and_lines_of_its_jitdump_file() {
     let case = Case::new();
     let script = case.path("burn.js");
     let text = "function burn(n) {\n  let s = 0;\n  for (let i = 0; i < n; i++)\n    s = (s * 31 + i) % 9973;\n  return s;\n}\n\
-                for (let i = 0; i < 60; i++) burn(4e6);\n";
+                while (process.cpuUsage().user < 1.5e6) burn(1e6);\n";
     fs::write(&script, text).expect("a script");
     run(pyrograph()
         .args(["record", "-o"])
