@@ -11,23 +11,11 @@
 SEC("tp_btf/block_io_start")
 int BPF_PROG(on_request, struct request *request)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct scratch *s;
-
-	if (config.measure != MEASURE_TIME) {
+	if (config.measure == MEASURE_TIME)
+		begin_here(ctx, SORT_PROBE, 0, (u64)request, BPF_ANY);
+	else
 		count_here(ctx, SORT_PROBE, 0,
 			   config.measure == MEASURE_BYTES ? request->__data_len : 1);
-		return 0;
-	}
-	if (!is_target(task))
-		return 0;
-	s = take_scratch();
-	if (!s)
-		return 0;
-	s->blocked.key.sort = SORT_PROBE;
-	if (take_stacks(s, ctx, task, 0))
-		begin(s, (u64)request, BPF_ANY);
-	give_back(s);
 	return 0;
 }
 

@@ -192,22 +192,35 @@ static __always_inline void add(struct key *key, u64 events, u64 value)
 	__sync_fetch_and_add(&count->value, value);
 }
 
-// Counts the stack of the current thread; `ctx`: the program's, if the kernel's part is wanted.
-static __always_inline void count_here(void *ctx, u32 sort, u32 detail, u64 value)
+// Tells the stacks of the current thread, if it is looked at. `ctx`: the program's, if the kernel's part is
+// wanted. What is returned, if it is anything, is to be given back.
+static __always_inline struct scratch *take_here(void *ctx, u32 sort, u32 detail)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *s;
 
 	if (!is_target(task))
-		return;
+		return NULL;
 	s = take_scratch();
 	if (!s)
-		return;
+		return NULL;
 	s->blocked.key.sort = sort;
-	if (take_stacks(s, ctx, task, 0)) {
-		s->blocked.key.detail = detail;
-		add(&s->blocked.key, 1, value);
+	if (!take_stacks(s, ctx, task, 0)) {
+		give_back(s);
+		return NULL;
 	}
+	s->blocked.key.detail = detail;
+	return s;
+}
+
+// Counts the stack of the current thread.
+static __always_inline void count_here(void *ctx, u32 sort, u32 detail, u64 value)
+{
+	struct scratch *s = take_here(ctx, sort, detail);
+
+	if (!s)
+		return;
+	add(&s->blocked.key, 1, value);
 	give_back(s);
 }
 
@@ -217,6 +230,17 @@ static __always_inline void begin(struct scratch *s, u64 what, u64 flags)
 	s->blocked.since = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&pending, &what, &s->blocked, flags) && flags == BPF_ANY)
 		lose(&state.lost_counts);
+}
+
+// Notes what the current thread begins.
+static __always_inline void begin_here(void *ctx, u32 sort, u32 detail, u64 what, u64 flags)
+{
+	struct scratch *s = take_here(ctx, sort, detail);
+
+	if (!s)
+		return;
+	begin(s, what, flags);
+	give_back(s);
 }
 
 // Counts the time of what has begun.

@@ -20,21 +20,9 @@ static __always_inline u64 contention(struct task_struct *task, void *lock)
 SEC("tp_btf/contention_begin")
 int BPF_PROG(on_contention, void *lock, unsigned int flags)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct scratch *s;
-
-	if (!is_target(task))
-		return 0;
-	s = take_scratch();
-	if (!s)
-		return 0;
-	s->blocked.key.sort = SORT_KERNEL_LOCK;
-	if (take_stacks(s, ctx, task, 0)) {
-		s->blocked.key.detail = flags;
-		// If the thread first spins and then sleeps, this comes twice.
-		begin(s, contention(task, lock), BPF_NOEXIST);
-	}
-	give_back(s);
+	// If the thread first spins and then sleeps, this comes twice.
+	begin_here(ctx, SORT_KERNEL_LOCK, flags, contention(bpf_get_current_task_btf(), lock),
+		   BPF_NOEXIST);
 	return 0;
 }
 

@@ -16,20 +16,10 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 SEC("perf_event")
 int on_event(struct event_context *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	// In whose mode the CPU was.
 	int in_kernel = !(ctx->cs & 3);
-	struct scratch *s;
 
-	if (!is_target(task))
-		return 0;
-	s = take_scratch();
-	if (!s)
-		return 0;
-	s->blocked.key.sort = SORT_EVENT;
-	if (take_stacks(s, in_kernel ? ctx : NULL, task, 0))
-		add(&s->blocked.key, 1, ctx->sample_period);
-	give_back(s);
+	count_here(in_kernel ? ctx : NULL, SORT_EVENT, 0, ctx->sample_period);
 	// Nothing goes to the event's buffer.
 	return 0;
 }
