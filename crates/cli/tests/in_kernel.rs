@@ -7,22 +7,11 @@ mod common;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use common::in_kernel::{C, Running, record_command, value_of};
 use common::{Folded, compile, is_root, pyrograph, record_until, run, wait_until};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-
-const C: &[&str] = &["gcc", "-O2", "-g", "-fomit-frame-pointer", "-pthread"];
-
-/// A program that is killed when the test is over, however it ends.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn record(pid: u32, out: &Path, flags: &[&str]) -> Folded {
     run(pyrograph().args(["record", "-p", &pid.to_string(), "-o"]).arg(out).args(flags));
@@ -147,13 +136,6 @@ fn record_to_the_end(program: &Path, flags: &[&str]) -> (Folded, String) {
     (Folded::read(&out), text)
 }
 
-/// The sum of the values of stacks with this function in them.
-fn value_of(folded: &Folded, function: &str) -> f64 {
-    let stacks = folded.stacks.iter();
-    let of = |(stack, _): &&(Vec<String>, f64)| stack.iter().any(|frame| frame == function);
-    stacks.filter(of).map(|(_, value)| value).sum()
-}
-
 #[test]
 fn each_event_is_counted_where_it_happens() {
     if !is_root("each_event_is_counted_where_it_happens") {
@@ -174,28 +156,6 @@ fn each_event_is_counted_where_it_happens() {
     assert_eq!(value_of(&folded, "touch"), 2.0, "{:?}", folded.leaves());
 }
 
-/// Records a program from its start to its end, with a byte on its standard input; what it wrote, too.
-fn record_command(program: &Path, flags: &[&str]) -> (Folded, String) {
-    let out = program.with_extension("folded");
-    let mut recording = Running(
-        pyrograph()
-            .args(["record", "-o"])
-            .arg(&out)
-            .args(flags)
-            .arg("--")
-            .arg(program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("pyrograph runs"),
-    );
-    recording.0.stdin.take().expect("a pipe").write_all(b"x").expect("it waits for this");
-    let mut text = String::new();
-    recording.0.stdout.take().expect("a pipe").read_to_string(&mut text).expect("what it wrote");
-    assert!(recording.0.wait().expect("it ends with its target").success());
-    (Folded::read(&out), text)
-}
-
 #[test]
 fn commands_are_recorded_from_their_first_instruction() {
     if !is_root("commands_are_recorded_from_their_first_instruction") {
@@ -204,17 +164,17 @@ fn commands_are_recorded_from_their_first_instruction() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compile(C, "asks.c", folder.path());
     let probe = format!("uprobe:{}:ask", program.display());
-    let (folded, _) = record_command(&program, &["-e", &probe]);
+    let (folded, _) = record_command(&program, &[], &["-e", &probe]);
     assert_eq!((folded.total(), value_of(&folded, "ask")), (1000.0, 1000.0));
     // Its tables were made before it ran.
     assert_eq!(value_of(&folded, "_start"), 1000.0, "{:?}", folded.stacks);
-    let (folded, _) = record_command(&program, &["--alloc"]);
+    let (folded, _) = record_command(&program, &[], &["--alloc"]);
     assert_eq!(value_of(&folded, "ask"), 1_000_000.0, "{:?}", folded.stacks);
-    let (folded, _) = record_command(&program, &["--page-faults", "--engine", "ebpf"]);
+    let (folded, _) = record_command(&program, &[], &["--page-faults", "--engine", "ebpf"]);
     assert_eq!(value_of(&folded, "touch"), 500.0, "{:?}", folded.leaves());
 
     let program = compile(C, "waits.c", folder.path());
-    let (folded, text) = record_command(&program, &["--off-cpu"]);
+    let (folded, text) = record_command(&program, &[], &["--off-cpu"]);
     agrees_with_what_it_measured(&folded, &text);
     // How it waited to be let go is no part of it.
     assert_eq!(value_of(&folded, "pyrograph::main"), 0.0, "{:?}", folded.stacks);
@@ -249,7 +209,8 @@ fn only_what_is_asked_for_is_counted() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compile(C, "asks.c", folder.path());
     let probe = format!("uprobe:{}:ask", program.display());
-    let calls = |flags: &[&str]| record_command(&program, &[&["-e", &probe], flags].concat()).0;
+    let calls =
+        |flags: &[&str]| record_command(&program, &[], &[&["-e", &probe], flags].concat()).0;
     assert_eq!(calls(&["--comm", "asks_c"]).total(), 1000.0);
     assert_eq!(calls(&["--comm", "other"]).total(), 0.0);
     let by = calls(&["--by", "cpu,process"]);

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use crate::warnings::{WarningKind, Warnings};
+
 /// How much of an input is looked at to tell its format.
 const HEAD: usize = 64 << 10;
 
@@ -216,12 +218,13 @@ impl Head {
         self.file.as_deref()
     }
 
-    /// All bytes, decompressed, and why they end early if they do. For formats that can only be
+    /// All bytes, decompressed, and a warning if they end early. For formats that can only be
     /// read as a whole: a compressed file may hold any number of bytes, so there is a limit.
-    pub(crate) fn into_bytes(self) -> (Vec<u8>, Option<String>) {
+    pub(crate) fn into_bytes(self) -> (Vec<u8>, Warnings) {
         let mut bytes = self.head;
+        let mut warnings = Warnings::default();
         if self.complete {
-            return (bytes, None);
+            return (bytes, warnings);
         }
         let room = MOST_WHOLE.saturating_sub(bytes.len() as u64);
         let cause = match self.rest.take(room + 1).read_to_end(&mut bytes) {
@@ -232,7 +235,10 @@ impl Head {
             }
             Ok(_) => None,
         };
-        (bytes, cause)
+        if let Some(cause) = cause {
+            warnings.add(WarningKind::Truncated(cause), 1, []);
+        }
+        (bytes, warnings)
     }
 
     /// All bytes from the first one on, decompressed.

@@ -25,6 +25,20 @@ pub enum FrameKind {
     Marker,
 }
 
+impl FrameKind {
+    /// What tables and traces call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Kernel => "kernel",
+            Self::Inlined => "inlined",
+            Self::Jit => "jit",
+            Self::Interpreted => "interpreted",
+            Self::Marker => "remark",
+        }
+    }
+}
+
 /// One frame. Text that is not known is [`StringId::EMPTY`], numbers that are not known are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Frame {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use pyrograph_analyze::TopRow;
-use pyrograph_profile::{FrameKind, ValueType};
+use pyrograph_profile::ValueType;
 
 /// Writes the functions of a profile with a heading, one a line, as RFC 4180 has it: in
 /// lines that end in CR LF, texts with commas, quotes or line ends quoted. Values are in the unit
@@ -21,7 +21,7 @@ pub fn top_csv(rows: &[TopRow], of: &ValueType, out: &mut dyn Write) -> io::Resu
             "{},{},{},{},{}\r\n",
             field(&row.name),
             field(&row.module),
-            kind(row.kind),
+            row.kind.name(),
             decimal(row.self_value, of.decimals),
             decimal(row.total, of.decimals)
         )?;
@@ -37,17 +37,6 @@ fn field(text: &str) -> String {
     }
 }
 
-fn kind(kind: FrameKind) -> &'static str {
-    match kind {
-        FrameKind::User => "user",
-        FrameKind::Kernel => "kernel",
-        FrameKind::Inlined => "inlined",
-        FrameKind::Jit => "jit",
-        FrameKind::Interpreted => "interpreted",
-        FrameKind::Marker => "remark",
-    }
-}
-
 /// A number of 10^-`decimals`, exactly.
 fn decimal(value: u64, decimals: u8) -> String {
     let width = usize::from(decimals) + 1;
@@ -60,6 +49,8 @@ fn decimal(value: u64, decimals: u8) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pyrograph_profile::FrameKind;
+
     use super::*;
 
     #[test]

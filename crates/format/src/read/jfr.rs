@@ -31,7 +31,7 @@ use self::chunk::{Chunk, Cursor, Damaged, Value, begins_chunk};
 use super::rows::Rows;
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
-use crate::warnings::{WarningKind, Warnings};
+use crate::warnings::WarningKind;
 
 /// See the module.
 pub struct Jfr;
@@ -70,11 +70,7 @@ impl Reader for Jfr {
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
-        let (bytes, cut) = input.into_bytes();
-        let mut warnings = Warnings::default();
-        if let Some(cause) = cut {
-            warnings.add(WarningKind::Truncated(cause), 1, []);
-        }
+        let (bytes, mut warnings) = input.into_bytes();
         let mut chunks: Vec<Chunk<'_>> = Vec::new();
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {

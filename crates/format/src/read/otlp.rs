@@ -58,11 +58,7 @@ impl Reader for Otlp {
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
-        let (bytes, cut) = input.into_bytes();
-        let mut warnings = Warnings::default();
-        if let Some(cause) = cut {
-            warnings.add(WarningKind::Truncated(cause), 1, []);
-        }
+        let (bytes, mut warnings) = input.into_bytes();
         let mut file = File::default();
         let mut message = Message(&bytes);
         loop {

@@ -69,11 +69,7 @@ impl Reader for Pprof {
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
-        let (bytes, cut) = input.into_bytes();
-        let mut warnings = Warnings::default();
-        if let Some(cause) = cut {
-            warnings.add(WarningKind::Truncated(cause), 1, []);
-        }
+        let (bytes, mut warnings) = input.into_bytes();
         let tables = Tables::collect(&bytes, &mut warnings);
         if tables.value_types.is_empty() {
             let reason = "the pprof profile does not say what it counts (sample_type)".to_owned();

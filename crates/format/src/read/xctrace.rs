@@ -48,13 +48,10 @@ impl Reader for Xctrace {
 
     fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
-        let (bytes, cut) = input.into_bytes();
+        let (bytes, warnings) = input.into_bytes();
         let mut xml = quick_xml::Reader::from_reader(bytes.as_slice());
         xml.config_mut().check_end_names = false;
-        let mut table = Table::new();
-        if let Some(cause) = cut {
-            table.warnings.add(WarningKind::Truncated(cause), 1, []);
-        }
+        let mut table = Table { warnings, ..Table::new() };
         loop {
             match xml.read_event() {
                 Ok(Event::Start(tag)) => table.start(&tag),

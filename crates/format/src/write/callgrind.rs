@@ -157,15 +157,21 @@ impl Graph {
     }
 
     fn write(&self, profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
-        let mut names = Names::default();
-        for ((module, file, name), costs) in &self.functions {
+        let (mut objects, mut files, mut functions) =
+            (Names::default(), Names::default(), Names::default());
+        let strings = &profile.strings;
+        let mut name = |out: &mut dyn Write, keys: [&str; 3], of: Function| {
+            let (module, file, function) = of;
+            objects.write(out, keys[0], module, strings.get(module))?;
+            files.write(out, keys[1], file, strings.get(file))?;
+            functions.write(out, keys[2], function, self.labels.names.get(function))
+        };
+        for (function, costs) in &self.functions {
             if costs.own.is_empty() && costs.calls.is_empty() {
                 continue;
             }
             writeln!(out)?;
-            names.object(out, "ob", profile, *module)?;
-            names.file(out, "fl", profile, *file)?;
-            names.function(out, "fn", &self.labels, *name)?;
+            name(out, ["ob", "fl", "fn"], *function)?;
             let mut lines: Vec<_> = costs.own.iter().collect();
             lines.sort_unstable_by_key(|(line, _)| **line);
             for (line, values) in lines {
@@ -174,10 +180,7 @@ impl Graph {
             let mut calls: Vec<_> = costs.calls.iter().collect();
             calls.sort_unstable_by_key(|(key, _)| **key);
             for ((line, callee), (count, values)) in calls {
-                let (module, file, name) = self.functions[*callee].0;
-                names.object(out, "cob", profile, module)?;
-                names.file(out, "cfi", profile, file)?;
-                names.function(out, "cfn", &self.labels, name)?;
+                name(out, ["cob", "cfi", "cfn"], self.functions[*callee].0)?;
                 writeln!(out, "calls={count} 0")?;
                 cost(out, profile, *line, values)?;
             }
@@ -219,59 +222,25 @@ fn cost(out: &mut dyn Write, profile: &Profile, line: u32, values: &[u64]) -> io
 
 /// Names are written once, with a number, and then the number alone.
 #[derive(Default)]
-struct Names {
-    objects: HashMap<StringId, usize, Fixed>,
-    files: HashMap<StringId, usize, Fixed>,
-    functions: HashMap<StringId, usize, Fixed>,
-}
+struct Names(HashMap<StringId, usize, Fixed>);
 
 impl Names {
-    fn object(
+    fn write(
         &mut self,
         out: &mut dyn Write,
         key: &str,
-        profile: &Profile,
         id: StringId,
+        text: &str,
     ) -> io::Result<()> {
-        line(&mut self.objects, out, key, id, profile.strings.get(id))
-    }
-
-    fn file(
-        &mut self,
-        out: &mut dyn Write,
-        key: &str,
-        profile: &Profile,
-        id: StringId,
-    ) -> io::Result<()> {
-        line(&mut self.files, out, key, id, profile.strings.get(id))
-    }
-
-    fn function(
-        &mut self,
-        out: &mut dyn Write,
-        key: &str,
-        labels: &Labels,
-        id: StringId,
-    ) -> io::Result<()> {
-        line(&mut self.functions, out, key, id, labels.names.get(id))
-    }
-}
-
-fn line(
-    known: &mut HashMap<StringId, usize, Fixed>,
-    out: &mut dyn Write,
-    key: &str,
-    id: StringId,
-    text: &str,
-) -> io::Result<()> {
-    let next = known.len() + 1;
-    match known.get(&id) {
-        Some(number) => writeln!(out, "{key}=({number})"),
-        None => {
-            known.insert(id, next);
-            // What callgrind itself writes where it knows nothing.
-            let text = if text.is_empty() { "???" } else { text };
-            writeln!(out, "{key}=({next}) {}", one_line(text))
+        let next = self.0.len() + 1;
+        match self.0.get(&id) {
+            Some(number) => writeln!(out, "{key}=({number})"),
+            None => {
+                self.0.insert(id, next);
+                // What callgrind itself writes where it knows nothing.
+                let text = if text.is_empty() { "???" } else { text };
+                writeln!(out, "{key}=({next}) {}", one_line(text))
+            }
         }
     }
 }

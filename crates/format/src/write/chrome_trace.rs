@@ -9,9 +9,7 @@
 
 use std::io::{self, Write};
 
-use pyrograph_profile::{
-    Frame, FrameId, FrameKind, LabelOptions, Labels, Profile, Span, ThreadId, spans,
-};
+use pyrograph_profile::{Frame, FrameId, LabelOptions, Labels, Profile, Span, ThreadId, spans};
 
 use super::json::{decimal, string};
 use super::{Holds, WriteOptions, Writer};
@@ -193,7 +191,7 @@ impl Trace<'_> {
         decimal(self.out, call.end - call.start, 3)?;
         self.out.write_all(b",\"name\":")?;
         string(self.out, self.labels.names.get(self.labels.frames[call.frame.index()]))?;
-        write!(self.out, ",\"cat\":\"{}\"", category(frame.kind))?;
+        write!(self.out, ",\"cat\":\"{}\"", frame.kind.name())?;
         self.arguments(frame)?;
         self.out.write_all(b"}")
     }
@@ -212,17 +210,6 @@ impl Trace<'_> {
             before = ",";
         }
         if before == "," { self.out.write_all(b"}") } else { Ok(()) }
-    }
-}
-
-fn category(kind: FrameKind) -> &'static str {
-    match kind {
-        FrameKind::User => "user",
-        FrameKind::Kernel => "kernel",
-        FrameKind::Inlined => "inlined",
-        FrameKind::Jit => "jit",
-        FrameKind::Interpreted => "interpreted",
-        FrameKind::Marker => "remark",
     }
 }
 

@@ -87,11 +87,7 @@ fn number(value: u64, decimals: u8) -> Value {
 
 fn kind(kind: FrameKind) -> &'static str {
     match kind {
-        FrameKind::User => "user",
-        FrameKind::Kernel => "kernel",
-        FrameKind::Inlined => "inlined",
-        FrameKind::Jit => "jit",
-        FrameKind::Interpreted => "interpreted",
         FrameKind::Marker => "marker",
+        kind => kind.name(),
     }
 }
