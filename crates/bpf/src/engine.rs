@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use hashbrown::HashSet;
 use libbpf_rs::{
-    Iter, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer,
-    RingBufferBuilder, set_print,
+    Iter, Link, MapCore, MapFlags, MapHandle, Object, PrintLevel, RingBuffer, RingBufferBuilder,
+    set_print,
 };
 use pyrograph_unwind::UnwindInfo;
 
@@ -19,23 +19,18 @@ use crate::error::Error;
 use crate::features;
 use crate::files::{Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
-use crate::layout::{Blocked, Config, Count, FileKey, Key, Site, State};
+use crate::layout::{Blocked, Count, FileKey, Key, Site, State};
+use crate::load::{self, Loaded};
+use crate::memory::TableBackend;
 use crate::shared::Shared;
 use crate::tables::Tables;
 use crate::trigger::Trigger;
-
-/// The compiled programs. libbpf reads them as they are in memory, which asks for their alignment.
-#[repr(align(8))]
-struct Aligned<T: ?Sized>(T);
-static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile.bpf.o"));
 
 const ON_FORK: &str = "on_fork";
 const ON_EXEC: &str = "on_exec";
 const LOOK_UP: &str = "look_up";
 const ON_TASK: &str = "on_task";
 const ON_ABSENT: &str = "on_absent";
-/// Maps that take much memory, and are of use only where what is held is counted.
-const LIVE_MAPS: [&str; 3] = ["asked", "held", "sites"];
 
 /// Which waits are counted: the time from when a thread stops to run until it goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +50,7 @@ pub enum Waits {
 impl Waits {
     /// The programs that are attached, but for that which lists the threads that wait already. `resumes`:
     /// the kernel tells when a thread goes on.
-    fn programs(self, resumes: bool) -> &'static [&'static str] {
+    pub(crate) fn programs(self, resumes: bool) -> &'static [&'static str] {
         match self {
             Self::None => &[],
             Self::Alone if resumes => &["on_resume", "on_leave"],
@@ -93,6 +88,8 @@ pub struct Options {
     pub by_cpu: bool,
     /// The most bytes of unwind tables.
     pub table_budget: usize,
+    /// What they are in; `None` for an arena if the kernel has arenas, else arrays.
+    pub table_backend: Option<TableBackend>,
 }
 
 impl Default for Options {
@@ -109,6 +106,7 @@ impl Default for Options {
             group: None,
             by_cpu: false,
             table_budget: 256 << 20,
+            table_backend: None,
         }
     }
 }
@@ -158,6 +156,7 @@ pub struct Engine {
     min_block: Duration,
     /// When counting was ended, on the monotonic clock.
     stopped: Option<u64>,
+    table_backend: TableBackend,
     object: Object,
 }
 
@@ -173,30 +172,8 @@ impl Engine {
         }
         // What it would print is in the errors.
         set_print(None::<(PrintLevel, fn(PrintLevel, String))>);
-        let mut builder = ObjectBuilder::default();
-        let mut open = builder
-            .name("pyrograph")
-            .and_then(|builder| builder.open_memory(&PROGRAMS.0))
-            .map_err(Error::load)?;
         let needs_text = options.waits != Waits::None || options.trigger.is_traced();
         let text = if needs_text { KernelText::of_this_kernel() } else { KernelText::default() };
-        let config = Config {
-            filter: options.processes.is_some().into(),
-            inherit: options.inherit.into(),
-            user: options.user.into(),
-            kernel: options.kernel.into(),
-            min_block: options.min_block.as_nanos().try_into().unwrap_or(u64::MAX),
-            wakers_alone: u32::from(options.waits == Waits::Wakers),
-            measure: options.trigger.measure() as u32,
-            files: options.trigger.files().into(),
-            futexes: u32::from(options.trigger == Trigger::Locks),
-            calls: options.trigger.calls(),
-            interrupts_start: text.interrupts.start,
-            interrupts_end: text.interrupts.end,
-            group: options.group.unwrap_or(0),
-            names: u32::from(!options.names.is_empty()),
-            by_cpu: options.by_cpu.into(),
-        };
         let resumes = options.waits == Waits::Alone && features::tells_when_threads_go_on();
         let list_waiting = match lists_waiting(options) {
             true if resumes => Some(ON_ABSENT),
@@ -204,31 +181,14 @@ impl Engine {
             false => None,
         };
         let live = matches!(options.trigger, Trigger::Allocations { live: true, .. });
-        for mut map in open.maps_mut() {
-            if !live && LIVE_MAPS.iter().any(|name| map.name() == *name) {
-                map.set_autocreate(false).map_err(Error::load)?;
-            }
-            if map.name().to_string_lossy().ends_with(".rodata") {
-                map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
-            }
-        }
         let programs = [options.trigger.programs(), options.waits.programs(resumes)].concat();
-        for mut program in open.progs_mut() {
-            let name = program.name().to_string_lossy().into_owned();
-            let needed = match &*name {
-                ON_FORK | ON_EXEC | LOOK_UP => true,
-                ON_TASK | ON_ABSENT => list_waiting == Some(&*name),
-                name => programs.contains(&name),
-            };
-            program.set_autoload(needed);
-        }
-        let object = open.load().map_err(Error::load)?;
-        let tables = Tables::new(
-            handle(&object, "blocks")?,
-            &handle(&object, "modules")?,
-            &handle(&object, "rules")?,
-            options.table_budget,
-        )?;
+        let needed = |name: &str| match name {
+            ON_FORK | ON_EXEC | LOOK_UP => true,
+            ON_TASK | ON_ABSENT => list_waiting == Some(name),
+            name => programs.contains(&name),
+        };
+        let Loaded { object, memory } = load::load(options, &text, live, &needed)?;
+        let table_backend = memory.backend();
         Files::check(&program(&object, LOOK_UP)?)?;
         let aliases = Aliases::default();
         let stacks = Stacks::new(text, Rc::clone(&aliases));
@@ -248,7 +208,7 @@ impl Engine {
             counts: [handle(&object, "counts_0")?, handle(&object, "counts_1")?],
             state: Shared::map(&handle(&object, ".bss")?, "state", 1)?,
             files: Files::new(handle(&object, "files")?, aliases),
-            builder: Builder::start(tables).map_err(Error::map("tables"))?,
+            builder: Builder::start(Tables::new(memory)).map_err(Error::map("tables"))?,
             built: HashSet::new(),
             targets: handle(&object, "targets")?,
             unfinished: [handle(&object, "blocked")?, handle(&object, "pending")?],
@@ -259,6 +219,7 @@ impl Engine {
             resumes,
             min_block: options.min_block,
             stopped: None,
+            table_backend,
             object,
         };
         for pid in options.processes.iter().flatten() {
@@ -468,6 +429,11 @@ impl Engine {
         self.builder.progress()
     }
 
+    /// What they are in.
+    pub fn table_backend(&self) -> TableBackend {
+        self.table_backend
+    }
+
     /// The tables so far.
     pub fn table_stats(&self) -> TableStats {
         self.builder.stats()
@@ -542,7 +508,7 @@ fn ring(
     rings.build().map_err(Error::map(name))
 }
 
-fn handle(object: &Object, name: &'static str) -> Result<MapHandle, Error> {
+pub(crate) fn handle(object: &Object, name: &'static str) -> Result<MapHandle, Error> {
     let map = object.maps().find(|map| {
         let found = map.name().to_string_lossy();
         // The kernel cuts names to 15 bytes, and libbpf puts the object's before `.bss`.

@@ -7,6 +7,10 @@ pub const MAX_FRAMES: usize = 512;
 /// Words in a block of table rows.
 pub const BLOCK_WORDS: usize = 1 << 18;
 pub const MAX_BLOCKS: usize = 1024;
+/// Offsets in an arena: of all modules, of all rules, of the words of tables.
+pub const ARENA_MODULES: usize = 0;
+pub const ARENA_RULES: usize = 1 << 20;
+pub const ARENA_WORDS: usize = 2 << 20;
 pub const MAX_RULES: usize = 65536;
 pub const MAX_MODULES: usize = 65536;
 
@@ -74,7 +78,7 @@ pub struct Lookup {
     pub key: FileKey,
 }
 
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct Module {
     pub index: u32,
@@ -144,6 +148,7 @@ pub struct Config {
     pub group: u64,
     pub names: u32,
     pub by_cpu: u32,
+    pub arena: u64,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

@@ -1,7 +1,8 @@
-//! Arrays that the programs read, mapped into this process.
+//! Memory that the programs read, mapped into this process.
 
 use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use bytemuck::Pod;
@@ -13,7 +14,9 @@ use crate::error::Error;
 /// An array of `T` that is shared with the programs.
 #[derive(Debug)]
 pub struct Shared<T> {
-    map: MmapRaw,
+    map: Arc<MmapRaw>,
+    /// Where it begins in that, in bytes.
+    start: usize,
     len: usize,
     of: PhantomData<T>,
 }
@@ -28,7 +31,18 @@ impl<T: Pod> Shared<T> {
             .len(bytes)
             .map_raw(array.as_fd().as_raw_fd())
             .map_err(Error::map(name))?;
-        Ok(Self { map, len, of: PhantomData })
+        Ok(Self::part(&Arc::new(map), 0, len))
+    }
+
+    /// So many values in memory that is mapped, from a byte on.
+    pub fn part(map: &Arc<MmapRaw>, start: usize, len: usize) -> Self {
+        assert!(start.is_multiple_of(4096) && size_of::<T>() * len <= map.len() - start);
+        Self { map: Arc::clone(map), start, len, of: PhantomData }
+    }
+
+    fn first(&self) -> *mut T {
+        // SAFETY: it is inside of the mapping, as was asserted.
+        unsafe { self.map.as_mut_ptr().add(self.start).cast() }
     }
 
     pub fn len(&self) -> usize {
@@ -41,7 +55,7 @@ impl<T: Pod> Shared<T> {
         fence(Ordering::Release);
         // SAFETY: the mapping holds `len` values and is aligned to pages; only programs of the kernel
         // read it, which cope with any value.
-        unsafe { self.map.as_mut_ptr().cast::<T>().add(index).write_volatile(value) }
+        unsafe { self.first().add(index).write_volatile(value) }
     }
 
     /// Writes one field of the first value, which the programs may be changing elsewhere.
@@ -50,7 +64,7 @@ impl<T: Pod> Shared<T> {
         assert!(offset.is_multiple_of(size) && offset + size <= size_of::<T>());
         fence(Ordering::Release);
         // SAFETY: as in `write`; the field is inside of the value and aligned.
-        unsafe { self.map.as_mut_ptr().add(offset).cast::<V>().write_volatile(value) }
+        unsafe { self.first().cast::<u8>().add(offset).cast::<V>().write_volatile(value) }
     }
 
     /// Writes values in a row.
@@ -58,7 +72,7 @@ impl<T: Pod> Shared<T> {
         assert!(index <= self.len && values.len() <= self.len - index);
         // SAFETY: as in `write`; the values are not in the mapping.
         unsafe {
-            let to = self.map.as_mut_ptr().cast::<T>().add(index);
+            let to = self.first().add(index);
             std::ptr::copy_nonoverlapping(values.as_ptr(), to, values.len());
         }
     }
@@ -66,6 +80,6 @@ impl<T: Pod> Shared<T> {
     pub fn read(&self, index: usize) -> T {
         assert!(index < self.len);
         // SAFETY: as in `write`; any bytes are a `T`.
-        unsafe { self.map.as_ptr().cast::<T>().add(index).read_volatile() }
+        unsafe { self.first().add(index).read_volatile() }
     }
 }

@@ -1,14 +1,11 @@
 //! Unwind tables as the programs search them: one row a word, in blocks that are made as needed.
 
 use hashbrown::HashMap;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
 use pyrograph_unwind::{Table, TableRule};
 
 use crate::error::Error;
-use crate::layout::{
-    BLOCK_WORDS, MAX_BLOCKS, MAX_MODULES, MAX_RULES, Module, TABLE_NONE, TABLE_OMITTED, TABLE_READY,
-};
-use crate::shared::Shared;
+use crate::layout::{BLOCK_WORDS, Module, TABLE_NONE, TABLE_OMITTED, TABLE_READY};
+use crate::memory::Memory;
 
 /// Rows are counted from the start of a page of this size.
 const PAGE_BITS: u32 = 16;
@@ -16,14 +13,9 @@ const PAGE_BITS: u32 = 16;
 /// Writes tables into memory that the programs read.
 #[derive(Debug)]
 pub struct Tables {
-    outer: MapHandle,
-    blocks: Vec<Shared<u32>>,
+    memory: Memory,
     /// Words used of the last block.
     used: usize,
-    /// The most blocks.
-    budget: usize,
-    modules: Shared<Module>,
-    rules: Shared<[u64; 2]>,
     numbers: HashMap<TableRule, u16>,
 }
 
@@ -39,41 +31,28 @@ pub enum Published {
 }
 
 impl Tables {
-    /// With a budget of memory in bytes.
-    pub fn new(
-        outer: MapHandle,
-        modules: &MapHandle,
-        rules: &MapHandle,
-        budget: usize,
-    ) -> Result<Self, Error> {
-        let mut tables = Self {
-            outer,
-            blocks: Vec::new(),
-            used: BLOCK_WORDS,
-            budget: (budget / (BLOCK_WORDS * 4)).clamp(1, MAX_BLOCKS),
-            modules: Shared::map(modules, "modules", MAX_MODULES)?,
-            rules: Shared::map(rules, "rules", MAX_RULES)?,
-            numbers: HashMap::new(),
-        };
+    /// In memory that nothing is in yet.
+    pub fn new(memory: Memory) -> Self {
+        let mut tables = Self { memory, used: BLOCK_WORDS, numbers: HashMap::new() };
         // The programs take it for code without a table.
         tables.rule(TableRule::default());
-        Ok(tables)
+        tables
     }
 
     /// Bytes of tables.
     pub fn bytes(&self) -> usize {
-        self.blocks.len() * BLOCK_WORDS * 4
+        self.memory.blocks() * BLOCK_WORDS * 4
     }
 
     /// Makes a module's table known to the programs.
     pub fn publish(&mut self, number: u32, table: &Table) -> Result<Published, Error> {
         let number = number as usize;
-        if number >= self.modules.len() {
+        if number >= self.memory.modules.len() {
             return Ok(Published::Omitted);
         }
         if table.rows.is_empty() {
             let none = Module { index: 0, pages: 0, state: TABLE_NONE, pad: 0 };
-            self.modules.write(number, none);
+            self.memory.modules.write(number, none);
             return Ok(Published::None);
         }
         let (module, published) = match self.rows(table)? {
@@ -86,7 +65,7 @@ impl Tables {
                 (module, Published::Omitted)
             }
         };
-        self.modules.write(number, module);
+        self.memory.modules.write(number, module);
         Ok(published)
     }
 
@@ -113,8 +92,8 @@ impl Tables {
                 before = Some(rule);
             }
             let Some(place) = self.allocate(words.len())? else { return Ok(None) };
-            self.write(place, &words);
-            self.write(index + 2 * page as u32, &[place, words.len() as u32]);
+            self.memory.write(place, &words);
+            self.memory.write(index + 2 * page as u32, &[place, words.len() as u32]);
         }
         Ok(Some((index, pages as u32)))
     }
@@ -124,7 +103,7 @@ impl Tables {
         let next = u16::try_from(self.numbers.len());
         *self.numbers.entry(rule).or_insert_with(|| {
             let Ok(next) = next else { return 0 };
-            self.rules.write(next.into(), words(&rule));
+            self.memory.rules.write(next.into(), words(&rule));
             next
         })
     }
@@ -135,38 +114,14 @@ impl Tables {
             return Ok(None);
         }
         if self.used + words > BLOCK_WORDS {
-            if self.blocks.len() == self.budget {
+            if !self.memory.add_block()? {
                 return Ok(None);
             }
-            self.add_block()?;
+            self.used = 0;
         }
-        let place = (self.blocks.len() - 1) * BLOCK_WORDS + self.used;
+        let place = (self.memory.blocks() - 1) * BLOCK_WORDS + self.used;
         self.used += words;
         Ok(u32::try_from(place).ok())
-    }
-
-    fn add_block(&mut self) -> Result<(), Error> {
-        let options = libbpf_sys::bpf_map_create_opts {
-            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-            map_flags: libbpf_sys::BPF_F_MMAPABLE,
-            ..Default::default()
-        };
-        let size = (BLOCK_WORDS * 4) as u32;
-        let block = MapHandle::create(MapType::Array, Some("rows"), 4, size, 1, &options)
-            .map_err(Error::map("rows"))?;
-        let number = self.blocks.len() as u32;
-        self.blocks.push(Shared::map(&block, "rows", BLOCK_WORDS)?);
-        self.used = 0;
-        use std::os::fd::{AsFd, AsRawFd};
-        let fd = block.as_fd().as_raw_fd();
-        self.outer
-            .update(&number.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
-            .map_err(Error::map("blocks"))
-    }
-
-    fn write(&mut self, place: u32, words: &[u32]) {
-        let place = place as usize;
-        self.blocks[place / BLOCK_WORDS].write_all(place % BLOCK_WORDS, words);
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 pub use pyrograph_bpf::Engine;
 use pyrograph_bpf::{
-    Counted, Cut, FileKey, Question as FileQuestion, Sort, Stats, TableStats, UserStack, Wait,
-    What, prefer_this_thread,
+    Counted, Cut, FileKey, Question as FileQuestion, Sort, Stats, TableBackend, TableStats,
+    UserStack, Wait, What, prefer_this_thread,
 };
 use pyrograph_event::Record;
 use pyrograph_record::{
@@ -20,6 +20,7 @@ use crate::needed;
 use crate::progress::Progress;
 use crate::question::Question;
 use crate::say::say;
+use crate::tables::{self, TableArgs};
 use crate::units::{counted, grouped};
 use crate::whom::Whom;
 
@@ -74,8 +75,8 @@ pub fn load(
     options: &pyrograph_record::Options,
     question: &Question,
     whom: &Whom,
+    tables: TableArgs,
 ) -> Result<Engine, pyrograph_bpf::Error> {
-    let defaults = pyrograph_bpf::Options::default();
     let processes = match &options.target {
         Target::Processes(pids) => Some(pids.clone()),
         Target::Command(_) => Some(Vec::new()),
@@ -92,7 +93,11 @@ pub fn load(
         names: whom.names.clone(),
         group: whom.group,
         by_cpu: whom.by_cpu(),
-        ..defaults
+        table_budget: tables.table_memory,
+        table_backend: tables.tables.map(|backend| match backend {
+            tables::TableBackend::Arena => TableBackend::Arena,
+            tables::TableBackend::Arrays => TableBackend::Arrays,
+        }),
     })
 }
 
@@ -203,14 +208,18 @@ fn has_ended(child: &mut Option<Child>) -> bool {
     child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)))
 }
 
-/// `412 unwind tables, 3,114,212 rows in 21 MiB of arrays, made in 812 ms`.
+/// `412 unwind tables of 3,114,212 rows in 21 MiB of an arena, made in 812 ms`.
 fn tables(engine: &Engine) -> String {
     let TableStats { tables, rows, bytes, time, .. } = engine.table_stats();
     format!(
-        "{} of {} rows in {} MiB of arrays, made in {} ms",
+        "{} of {} rows in {} MiB of {}, made in {} ms",
         counted(tables, "unwind table"),
         grouped(rows),
         bytes >> 20,
+        match engine.table_backend() {
+            TableBackend::Arena => "an arena",
+            TableBackend::Arrays => "arrays",
+        },
         time.as_millis()
     )
 }

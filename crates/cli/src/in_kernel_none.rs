@@ -6,6 +6,7 @@ use pyrograph_record::{Child, Session, Summary, Target, Waiting};
 use pyrograph_resolve::{LiveFiles, Resolver};
 
 use crate::question::Question;
+use crate::tables::TableArgs;
 use crate::whom::Whom;
 
 /// There is none.
@@ -41,7 +42,12 @@ pub struct Recorded {
 }
 
 /// Says that there is none.
-pub fn load(_: &pyrograph_record::Options, _: &Question, _: &Whom) -> Result<Engine, NotBuilt> {
+pub fn load(
+    _: &pyrograph_record::Options,
+    _: &Question,
+    _: &Whom,
+    _: TableArgs,
+) -> Result<Engine, NotBuilt> {
     Err(NotBuilt)
 }
 

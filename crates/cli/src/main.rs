@@ -29,6 +29,7 @@ mod say;
 mod spelling;
 mod streams;
 mod symbols;
+mod tables;
 mod terminal;
 mod units;
 mod whom;

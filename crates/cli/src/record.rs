@@ -20,6 +20,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::question::{NotThere, Question, QuestionArgs};
 use crate::say::say;
+use crate::tables::TableArgs;
 use crate::units::{counted, grouped, parse_duration, percent};
 use crate::whom::{Whom, WhomArgs};
 
@@ -84,6 +85,9 @@ pub struct Args {
     /// [default: ebpf with -a and -p where it is permitted, else perf]
     #[arg(long, value_name = "WHICH", value_enum)]
     engine: Option<EngineChoice>,
+
+    #[command(flatten)]
+    tables: TableArgs,
 
     /// Leave out the calls that the compiler inlined
     #[arg(long)]
@@ -153,6 +157,7 @@ struct Plan {
     engine: Option<EngineChoice>,
     question: Question,
     whom: Whom,
+    tables: TableArgs,
     verbose: bool,
     inlines: bool,
     labels: LabelOptions,
@@ -199,6 +204,7 @@ impl Plan {
                 .or((question.in_kernel_only || !whom.is_all()).then_some(EngineChoice::Ebpf)),
             question,
             whom,
+            tables: args.tables,
             verbose: args.verbose,
             inlines: !args.no_inline,
             labels: LabelOptions {
@@ -397,7 +403,7 @@ fn sample(plan: &Plan) -> anyhow::Result<Sampled> {
 /// The in-kernel engine, if it is to serve.
 fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
     let is_command = matches!(plan.options.target, Target::Command(_));
-    let load = || in_kernel::load(&plan.options, &plan.question, &plan.whom);
+    let load = || in_kernel::load(&plan.options, &plan.question, &plan.whom, plan.tables);
     match plan.engine {
         Some(EngineChoice::Perf) if plan.question.in_kernel_only || !plan.whom.is_all() => {
             bail!(

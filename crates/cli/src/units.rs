@@ -23,6 +23,23 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads a size: bytes (`4096`), or with a unit (`64K`, `256M`, `1G`; powers of 1024).
+pub fn parse_size(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match &text[digits.len()..] {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" | "m" => 20,
+        "G" | "g" => 30,
+        unit => return Err(format!("unknown unit '{unit}': use K, M or G")),
+    };
+    let count: usize = digits.parse().map_err(|_| format!("'{digits}' is not a whole number"))?;
+    match count.checked_mul(1 << shift) {
+        Some(0) => Err("must be more than 0".to_owned()),
+        size => size.ok_or_else(|| "is too large".to_owned()),
+    }
+}
+
 /// `count` things: `1 sample`, `2,000 samples`.
 pub fn counted(count: u64, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
@@ -58,6 +75,16 @@ mod tests {
         }
         for text in ["", "ten", "0", "-1", "5d", "inf", "nan", "1e30h"] {
             assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [("4096", 4096), ("64K", 65536), ("3M", 3 << 20), ("1g", 1 << 30)] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "0", "-1", "1.5M", "5T", "99999999999999999999", "99999999999G"] {
+            assert!(parse_size(text).is_err(), "{text}");
         }
     }
 

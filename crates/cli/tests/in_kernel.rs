@@ -43,6 +43,40 @@ fn agrees_with_the_perf_event_engine() {
     assert!(ours.total_share("_start") > 99.0, "{:?}", ours.leaves());
 }
 
+#[test]
+fn stacks_are_whole_with_each_kind_of_tables() {
+    if !is_root("stacks_are_whole_with_each_kind_of_tables") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "split.c", folder.path());
+    let busy = Running(Command::new(&program).arg("1000000").spawn().expect("the program runs"));
+    let record = |tables: &str, seconds: &str| {
+        let out = folder.path().join(tables).with_extension("folded");
+        let output = pyrograph()
+            .args(["record", "-v", "-p", &busy.0.id().to_string(), "--engine", "ebpf", "-o"])
+            .arg(&out)
+            .args(["--tables", tables, "-F", "4999", "--count", "samples", "-d", seconds])
+            .output()
+            .expect("pyrograph runs");
+        (out, output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (tables, name) in [("arrays", "MiB of arrays"), ("arena", "MiB of an arena")] {
+        let (_, success, said) = record(tables, "0.1");
+        if tables == "arena" && said.contains("the memory 'arena' cannot be shared") {
+            eprintln!("skipped: this kernel has no arenas");
+            continue;
+        }
+        assert!(success && said.contains(name), "{said}");
+        let folded = record_until(
+            |folded| folded.total() >= 4000.0,
+            |seconds| Folded::read(&record(tables, seconds).0),
+        );
+        let whole = folded.total_share("_start");
+        assert!(whole >= 99.5, "{tables}: {whole} %, {:?}", folded.leaves());
+    }
+}
+
 /// Waits until a recording counts; the numbers of its programs.
 fn wait_for_programs(pyrograph: &Running) -> Vec<u32> {
     let pid = pyrograph.0.id();

@@ -43,42 +43,6 @@ struct {
 	__type(value, u32);
 } names SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, MAX_MODULES);
-	__type(key, u32);
-	__type(value, struct module);
-} modules SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, MAX_RULES);
-	__type(key, u32);
-	__type(value, struct rule);
-} rules SEC(".maps");
-
-struct block {
-	u32 words[BLOCK_WORDS];
-};
-
-// Blocks are made when they are needed. A row of a table is one word: the lower 16 bits of its first
-// address above the number of its rule.
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, MAX_BLOCKS);
-	__type(key, u32);
-	__array(
-		values, struct {
-			__uint(type, BPF_MAP_TYPE_ARRAY);
-			__uint(map_flags, BPF_F_MMAPABLE);
-			__uint(max_entries, 1);
-			__type(key, u32);
-			__uint(value_size, sizeof(struct block));
-		});
-} blocks SEC(".maps");
-
 // Stacks, each told once (or again, when another took its place in `told`).
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

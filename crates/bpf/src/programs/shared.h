@@ -15,6 +15,11 @@
 #define BLOCK_WORDS (1 << BLOCK_BITS)
 #define MAX_BLOCKS 1024
 
+// Offsets in an arena of tables: of all modules, of all rules, of the words of tables.
+#define ARENA_MODULES 0
+#define ARENA_RULES (1 << 20)
+#define ARENA_WORDS (2 << 20)
+
 #define MAX_RULES 65536
 #define MAX_MODULES 65536
 #define MAX_PROCESSES 65536
@@ -94,8 +99,7 @@ struct lookup {
 
 // A module's unwind table.
 struct module {
-	// Where its index is in the blocks: two words for each 64 KiB of code, the place of the page's
-	// first row and how many there are.
+	// Where its index is, and for how many pages of code.
 	u32 index;
 	u32 pages;
 	u32 state;
@@ -285,6 +289,8 @@ struct config {
 	u32 names;
 	// Tell CPUs apart.
 	u32 by_cpu;
+	// Where the arena of tables begins: the lower 32 bits of its address in Pyrograph.
+	u64 arena;
 };
 
 enum measure {

@@ -7,6 +7,7 @@
 #define PYROGRAPH_UNWIND_H
 
 #include "mappings.h"
+#include "tables.h"
 
 // DWARF numbers of registers (System V ABI, AMD64 supplement, figure 3.36).
 enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15 };
@@ -22,8 +23,6 @@ static __always_inline u64 mix(u64 hash, u64 value)
 	hash = (hash ^ value) * 0xff51afd7ed558ccdull;
 	return hash ^ hash >> 32;
 }
-
-// Searches are global functions: the verifier looks at them once, and not for each way to get there.
 
 // bpf_loop's context has to be on the stack.
 struct walk {
@@ -50,71 +49,6 @@ static __always_inline void push(struct scratch *s, u64 frame)
 	s->user.frames[at] = frame;
 	s->user.len = at + 1;
 	s->user.hash = mix(s->user.hash, frame);
-}
-
-static __always_inline struct block *block_of(u32 place)
-{
-	u32 number = place >> BLOCK_BITS, first = 0;
-	void *block = bpf_map_lookup_elem(&blocks, &number);
-
-	return block ? bpf_map_lookup_elem(block, &first) : NULL;
-}
-
-// The rule of the last row of a page that begins at or below an offset in it; the first begins with the
-// page.
-__noinline int find_row(u32 low, u32 high, u32 offset)
-{
-	struct block *block = block_of(low);
-
-	if (!block)
-		return RULE_NONE;
-	for (int i = 0; i < 17 && high - low > 1; i++) {
-		u32 middle = (low + high) / 2;
-
-		if (block->words[middle & (BLOCK_WORDS - 1)] >> 16 <= offset)
-			low = middle;
-		else
-			high = middle;
-	}
-	return block->words[low & (BLOCK_WORDS - 1)] & 0xffff;
-}
-
-// Finds the rule for an address; none if the table is not there, and `*end` says why.
-static __always_inline struct rule *find_rule(struct scratch *s, u64 address, u64 *end)
-{
-	u32 number = s->mapping.module;
-	struct module *module = bpf_map_lookup_elem(&modules, &number);
-	u64 distance = address + s->mapping.to_table;
-	struct block *block;
-	u32 place, low, high;
-
-	*end = END_PENDING;
-	if (number == MODULE_ANONYMOUS)
-		goto none;
-	if (!module)
-		return NULL;
-	if (module->state == TABLE_OMITTED)
-		*end = END_OMITTED;
-	if (module->state == TABLE_NONE)
-		goto none;
-	if (module->state != TABLE_READY)
-		return NULL;
-	if (distance >> 16 >= module->pages)
-		goto none;
-
-	place = module->index + 2 * (u32)(distance >> 16);
-	block = block_of(place);
-	if (!block)
-		return NULL;
-	low = block->words[place & (BLOCK_WORDS - 1)];
-	high = low + block->words[(place + 1) & (BLOCK_WORDS - 1)];
-	if (low == high)
-		goto none;
-	number = find_row(low, high, distance & 0xffff);
-	return bpf_map_lookup_elem(&rules, &number);
-none:
-	number = RULE_NONE;
-	return bpf_map_lookup_elem(&rules, &number);
 }
 
 static __always_inline int stop(struct scratch *s, u64 end)
@@ -197,7 +131,8 @@ static __always_inline void restore(struct scratch *s, struct task_struct *other
 		s->registers[reg] = s->words[7];
 }
 
-static __always_inline int apply(struct scratch *s, struct task_struct *other, struct rule *rule)
+static __always_inline int apply(struct scratch *s, struct task_struct *other,
+				 struct rule TABLE_MEMORY *rule)
 {
 	u64 sp = s->registers[RSP], cfa, base, return_address;
 	u8 reg = rule->base & 15;
@@ -236,7 +171,7 @@ static __always_inline int apply(struct scratch *s, struct task_struct *other, s
 	return_address = s->words[6];
 	// The six registers that a function preserves are most often right below the return address. One
 	// read of all costs what one word costs.
-	if (*(u64 *)rule->saved & 0xffffffffffffull) {
+	if (*(u64 TABLE_MEMORY *)rule->saved & 0xffffffffffffull) {
 		if (read_user(other, s->words, 56, base - 56)) {
 			// A page without memory is just below.
 			for (int i = 0; i < 7; i++)
@@ -264,7 +199,7 @@ static __always_inline int apply(struct scratch *s, struct task_struct *other, s
 static __always_inline int step(struct scratch *s, struct task_struct *other)
 {
 	u64 address = s->ip - s->called, end = END_NO_MAPPING;
-	struct rule *rule;
+	struct rule TABLE_MEMORY *rule;
 
 	if (s->user.len >= MAX_FRAMES)
 		return stop(s, END_TOO_MANY);
@@ -307,6 +242,7 @@ static __always_inline void unwind_user(struct scratch *s, struct task_struct *t
 	struct walk walk = { .s = s, .other = is_other ? task : NULL };
 	u64 *registers = s->registers;
 
+	use_tables();
 	s->user.len = 0;
 	s->user.hash = HASH_START;
 	s->end = END_NO_MAPPING;

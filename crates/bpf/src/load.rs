@@ -1,0 +1,121 @@
+//! Loads the programs, with an arena for unwind tables where the kernel has arenas, else with arrays.
+
+use libbpf_rs::{Object, ObjectBuilder};
+
+use crate::engine::{Options, Waits, handle};
+use crate::error::Error;
+use crate::kernel_text::KernelText;
+use crate::layout::Config;
+use crate::memory::{self, Arena, Memory, TableBackend};
+use crate::trigger::Trigger;
+
+/// Compiled programs. libbpf reads them as they are in memory, which asks for their alignment.
+#[repr(align(8))]
+struct Aligned<T: ?Sized>(T);
+static WITH_ARRAYS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile.bpf.o"));
+static WITH_ARENA: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile_arena.bpf.o"));
+
+/// Maps that take much memory, and are of use only where what is held is counted.
+const LIVE_MAPS: [&str; 3] = ["asked", "held", "sites"];
+
+/// What was loaded.
+pub struct Loaded {
+    pub object: Object,
+    pub memory: Memory,
+}
+
+/// Loads the programs that are needed, with the kind of memory that is wanted. `live`: what is held is
+/// counted.
+pub fn load(
+    options: &Options,
+    text: &KernelText,
+    live: bool,
+    needed: &dyn Fn(&str) -> bool,
+) -> Result<Loaded, Error> {
+    let mut config = config(options, text);
+    let blocks = memory::blocks(options.table_budget);
+    if options.table_backend != Some(TableBackend::Arrays) {
+        // Whatever the reason is why this does not work, arrays may.
+        match with_arena(&mut config, blocks, live, needed) {
+            Err(error) if options.table_backend.is_some() => return Err(error),
+            Err(_) => config.arena = 0,
+            loaded => return loaded,
+        }
+    }
+    let object = open_and_load(&WITH_ARRAYS.0, &config, None, live, needed)?;
+    let memory = Memory::arrays(
+        handle(&object, "blocks")?,
+        &handle(&object, "modules")?,
+        &handle(&object, "rules")?,
+        blocks,
+    )?;
+    Ok(Loaded { object, memory })
+}
+
+fn with_arena(
+    config: &mut Config,
+    blocks: usize,
+    live: bool,
+    needed: &dyn Fn(&str) -> bool,
+) -> Result<Loaded, Error> {
+    let arena = Arena::new(blocks)?;
+    config.arena = arena.address();
+    let object = open_and_load(&WITH_ARENA.0, config, Some(&arena), live, needed)?;
+    Ok(Loaded { object, memory: Memory::arena(&arena) })
+}
+
+fn open_and_load(
+    programs: &[u8],
+    config: &Config,
+    arena: Option<&Arena>,
+    live: bool,
+    needed: &dyn Fn(&str) -> bool,
+) -> Result<Object, Error> {
+    use std::os::fd::AsFd;
+
+    let mut builder = ObjectBuilder::default();
+    let mut open = builder
+        .name("pyrograph")
+        .and_then(|builder| builder.open_memory(programs))
+        .map_err(Error::load)?;
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if !live && LIVE_MAPS.contains(&&*name) {
+            map.set_autocreate(false).map_err(Error::load)?;
+        }
+        if name.ends_with(".rodata") {
+            map.set_initial_value(bytemuck::bytes_of(config)).map_err(Error::load)?;
+        }
+        if let Some(arena) = arena
+            && name == "arena"
+        {
+            map.reuse_fd(arena.map.as_fd()).map_err(Error::load)?;
+        }
+    }
+    for mut program in open.progs_mut() {
+        let needed = needed(&program.name().to_string_lossy());
+        program.set_autoload(needed);
+    }
+    open.load().map_err(Error::load)
+}
+
+fn config(options: &Options, text: &KernelText) -> Config {
+    Config {
+        filter: options.processes.is_some().into(),
+        inherit: options.inherit.into(),
+        user: options.user.into(),
+        kernel: options.kernel.into(),
+        min_block: options.min_block.as_nanos().try_into().unwrap_or(u64::MAX),
+        wakers_alone: u32::from(options.waits == Waits::Wakers),
+        measure: options.trigger.measure() as u32,
+        files: options.trigger.files().into(),
+        futexes: u32::from(options.trigger == Trigger::Locks),
+        calls: options.trigger.calls(),
+        interrupts_start: text.interrupts.start,
+        interrupts_end: text.interrupts.end,
+        group: options.group.unwrap_or(0),
+        names: u32::from(!options.names.is_empty()),
+        by_cpu: options.by_cpu.into(),
+        arena: 0,
+    }
+}

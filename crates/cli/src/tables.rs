@@ -1,0 +1,24 @@
+//! The memory for unwind tables of the in-kernel engine.
+
+use crate::units::parse_size;
+
+/// The flags.
+#[derive(clap::Args, Clone, Copy)]
+pub struct TableArgs {
+    /// The most memory for unwind tables in the kernel; what is used least is left out
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
+    pub table_memory: usize,
+
+    /// What they are in [default: an arena if the kernel has arenas (Linux 6.9), else arrays]
+    #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
+    pub tables: Option<TableBackend>,
+}
+
+/// What unwind tables are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum TableBackend {
+    /// Memory that programs read with plain loads
+    Arena,
+    /// Arrays of the kernel
+    Arrays,
+}
