@@ -375,7 +375,14 @@ impl Engine {
     /// Tells of a file that is mapped somewhere, or may come to be; its table is made.
     pub fn add_file(&mut self, key: FileKey, module: u32, info: Option<&Arc<UnwindInfo>>) {
         self.files.add(key, What::Module(module), info.map(AsRef::as_ref));
+        self.files_changed();
         self.build(module, info);
+    }
+
+    /// Makes the programs forget what they found out of files.
+    fn files_changed(&mut self) {
+        let files = self.state.read(0).files.wrapping_add(1);
+        self.state.write_field(std::mem::offset_of!(State, files), files);
     }
 
     fn build(&mut self, module: u32, info: Option<&Arc<UnwindInfo>>) {
@@ -405,6 +412,7 @@ impl Engine {
         answer: Option<(What, Option<&Arc<UnwindInfo>>)>,
     ) {
         self.files.answer(question, answer.map(|(what, info)| (what, info.map(AsRef::as_ref))));
+        self.files_changed();
         if let Some((What::Module(module), info)) = answer {
             self.build(module, info);
         }

@@ -163,5 +163,5 @@ pub struct State {
     pub asked: u64,
     pub stopped: u64,
     pub command: u32,
-    pub pad: u32,
+    pub files: u32,
 }

@@ -50,8 +50,14 @@ struct maple_arange_64 {
 	struct maple_metadata meta;
 };
 
+struct seqcount {
+	unsigned int sequence;
+};
+
 struct mm_struct {
 	struct maple_tree mm_mt;
+	// Linux 6.13 and newer: odd while mappings are being changed.
+	struct seqcount mm_lock_seq;
 	struct {
 		void *vdso;
 	} context;
@@ -124,6 +130,8 @@ struct task_struct {
 	int on_cpu;
 	unsigned int in_iowait : 1;
 	struct mm_struct *mm;
+	// How often it has executed a program.
+	u64 self_exec_id;
 	struct files_struct *files;
 	struct task_struct *group_leader;
 	char comm[16];

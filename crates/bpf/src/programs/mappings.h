@@ -196,14 +196,35 @@ __noinline int find_mapping(struct scratch *s, u64 address)
 	return 1;
 }
 
-// From now on, addresses are those of this thread's process.
-static __always_inline void enter_process(struct scratch *s, struct task_struct *task)
+static __always_inline void forget_mappings(struct scratch *s)
 {
-	s->mm = (u64)task->mm;
-	s->question.tgid = task->tgid;
 	s->mapping.end = 0;
 	for (u32 i = 0; i < NEAR; i++)
 		s->near[i].end = 0;
+}
+
+// From now on, addresses are those of this thread's process. What is remembered of the last one's is of
+// use if it was of the same process, and neither its mappings have changed meanwhile nor what is known of
+// files.
+static __always_inline void enter_process(struct scratch *s, struct task_struct *task)
+{
+	struct mm_struct *mm = task->mm;
+	struct near_of *of = &s->near_of;
+	u32 changes = 1;
+
+	s->mm = (u64)mm;
+	s->question.tgid = task->tgid;
+	if (bpf_core_field_exists(mm->mm_lock_seq))
+		changes = mm->mm_lock_seq.sequence;
+	if (!(changes & 1) && of->mm == s->mm && of->exec_id == task->self_exec_id &&
+	    of->tgid == task->tgid && of->changes == changes && of->files == state.files)
+		return;
+	forget_mappings(s);
+	of->mm = changes & 1 ? 0 : s->mm;
+	of->exec_id = task->self_exec_id;
+	of->tgid = task->tgid;
+	of->changes = changes;
+	of->files = state.files;
 }
 
 #endif

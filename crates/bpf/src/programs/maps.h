@@ -137,8 +137,23 @@ struct {
 	__type(value, struct site);
 } sites SEC(".maps");
 
-// Mappings that are remembered while a stack is unwound.
-#define NEAR 4
+// Mappings that are remembered.
+#define NEAR 8
+
+// Whose mappings they are, and as of when.
+struct near_of {
+	u64 mm;
+	u64 exec_id;
+	u32 tgid;
+	u32 changes;
+	u32 files;
+	u32 pad;
+};
+
+// Rules that are remembered, each by where it was found: the number of the module above 32 bits of the
+// distance from where its table begins, above 16 bits of the rule's number.
+#define SEEN_BITS 10
+#define HASH_FACTOR 0xff51afd7ed558ccdull
 
 // Where a stack is put together.
 struct scratch {
@@ -158,9 +173,11 @@ struct scratch {
 	// A node of the tree of mappings.
 	u64 node[32];
 	struct mapping mapping;
-	// Mappings that were met before in this stack.
+	// Mappings that were met before.
+	struct near_of near_of;
 	struct mapping near[NEAR];
 	u32 turn;
+	u64 seen[1 << SEEN_BITS];
 	struct question question;
 	struct blocked blocked;
 	struct asked asked;

@@ -160,6 +160,7 @@ int look_up(struct lookup *ctx)
 	if (!s)
 		return 0;
 	enter_process(s, bpf_get_current_task_btf());
+	forget_mappings(s);
 	if (find_mapping(s, ctx->address)) {
 		ctx->start = s->mapping.start;
 		ctx->end = s->mapping.end;

@@ -318,7 +318,8 @@ struct state {
 	u64 stopped;
 	// The process that becomes a target when it executes a program; 0: none.
 	u32 command;
-	u32 pad;
+	// How often something was made known of files.
+	u32 files;
 };
 
 #endif

@@ -42,6 +42,7 @@ static __always_inline struct rule TABLE_MEMORY *find_rule(struct scratch *s, u6
 	u64 distance = address + s->mapping.to_table;
 	u32 TABLE_MEMORY *words;
 	u32 place, low, high;
+	u64 where, *seen;
 
 	*end = END_PENDING;
 	if (number == MODULE_ANONYMOUS)
@@ -58,6 +59,12 @@ static __always_inline struct rule TABLE_MEMORY *find_rule(struct scratch *s, u6
 	if (distance >> 16 >= module->pages)
 		return rule_at(RULE_NONE);
 
+	// Most addresses were met before, in this stack or another: what an address comes to never changes.
+	where = (u64)number << 32 | (u32)distance;
+	seen = &s->seen[where * HASH_FACTOR >> (64 - SEEN_BITS)];
+	if (*seen >> 16 == where)
+		return rule_at(*seen & 0xffff);
+
 	place = module->index + 2 * (u32)(distance >> 16);
 	words = words_at(place);
 	if (!words)
@@ -66,7 +73,9 @@ static __always_inline struct rule TABLE_MEMORY *find_rule(struct scratch *s, u6
 	high = low + word(words, place + 1);
 	if (low == high)
 		return rule_at(RULE_NONE);
-	return rule_at(find_row(low, high, distance & 0xffff));
+	number = find_row(low, high, distance & 0xffff) & 0xffff;
+	*seen = where << 16 | number;
+	return rule_at(number);
 }
 
 #endif

@@ -20,7 +20,7 @@ enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, 
 
 static __always_inline u64 mix(u64 hash, u64 value)
 {
-	hash = (hash ^ value) * 0xff51afd7ed558ccdull;
+	hash = (hash ^ value) * HASH_FACTOR;
 	return hash ^ hash >> 32;
 }
 
@@ -136,6 +136,7 @@ static __always_inline int apply(struct scratch *s, struct task_struct *other,
 {
 	u64 sp = s->registers[RSP], cfa, base, return_address;
 	u8 reg = rule->base & 15;
+	int saves, whole;
 
 	switch (rule->kind) {
 	case RULE_NONE:
@@ -165,14 +166,16 @@ static __always_inline int apply(struct scratch *s, struct task_struct *other,
 	if (cfa <= sp || cfa & 7)
 		return stop(s, END_BAD_RULE);
 
-	base = rule->below_fp ? s->registers[RBP] + 8 : cfa;
-	if (read_user(other, &s->words[6], 8, cfa - 8))
-		return stop(s, END_UNREADABLE);
-	return_address = s->words[6];
 	// The six registers that a function preserves are most often right below the return address. One
 	// read of all costs what one word costs.
-	if (*(u64 TABLE_MEMORY *)rule->saved & 0xffffffffffffull) {
-		if (read_user(other, s->words, 56, base - 56)) {
+	saves = (*(u64 TABLE_MEMORY *)rule->saved & 0xffffffffffffull) != 0;
+	base = rule->below_fp ? s->registers[RBP] + 8 : cfa;
+	whole = saves && base == cfa && !read_user(other, s->words, 56, cfa - 56);
+	if (!whole && read_user(other, &s->words[6], 8, cfa - 8))
+		return stop(s, END_UNREADABLE);
+	return_address = s->words[6];
+	if (saves) {
+		if (!whole && read_user(other, s->words, 56, base - 56)) {
 			// A page without memory is just below.
 			for (int i = 0; i < 7; i++)
 				if (read_user(other, &s->words[i], 8, base - 56 + 8 * i))
