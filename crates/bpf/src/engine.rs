@@ -7,10 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashSet;
-use libbpf_rs::{
-    Iter, Link, MapCore, MapFlags, MapHandle, Object, PrintLevel, RingBuffer, RingBufferBuilder,
-    set_print,
-};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 use pyrograph_unwind::UnwindInfo;
 
 use crate::builder::{Builder, TableStats};
@@ -22,6 +19,7 @@ use crate::kernel_text::KernelText;
 use crate::layout::{Blocked, Count, FileKey, Key, Site, State};
 use crate::load::{self, Loaded};
 use crate::memory::TableBackend;
+use crate::said;
 use crate::shared::Shared;
 use crate::tables::Tables;
 use crate::trigger::Trigger;
@@ -170,8 +168,10 @@ impl Engine {
         if !cfg!(target_arch = "x86_64") {
             return Err(Error::UnsupportedArch);
         }
-        // What it would print is in the errors.
-        set_print(None::<(PrintLevel, fn(PrintLevel, String))>);
+        said::listen();
+        if let Some(what) = options.trigger.missing() {
+            return Err(Error::Lacks { what });
+        }
         let needs_text = options.waits != Waits::None || options.trigger.is_traced();
         let text = if needs_text { KernelText::of_this_kernel() } else { KernelText::default() };
         let resumes = options.waits == Waits::Alone && features::tells_when_threads_go_on();
@@ -522,7 +522,7 @@ pub(crate) fn handle(object: &Object, name: &'static str) -> Result<MapHandle, E
         // The kernel cuts names to 15 bytes, and libbpf puts the object's before `.bss`.
         found == name || (name.starts_with('.') && found.ends_with(name))
     });
-    let map = map.ok_or_else(|| Error::Load { reason: format!("no map '{name}'") })?;
+    let map = map.ok_or_else(|| Error::missing("map", name))?;
     MapHandle::try_from(&map).map_err(Error::map(name))
 }
 
@@ -533,5 +533,5 @@ pub(crate) fn program<'a>(
     object
         .progs_mut()
         .find(|program| program.name() == name)
-        .ok_or_else(|| Error::Load { reason: format!("no program '{name}'") })
+        .ok_or_else(|| Error::missing("program", name))
 }

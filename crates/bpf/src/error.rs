@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::features;
+use crate::said;
 
 /// Why the in-kernel engine cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,14 @@ pub enum Error {
     Load {
         /// What the kernel or the loader said.
         reason: String,
+        /// The end of what they said in detail, in many lines.
+        details: String,
+    },
+    /// The kernel does not tell what is asked for.
+    #[error("the kernel lacks {what}")]
+    Lacks {
+        /// What it lacks.
+        what: &'static str,
     },
     /// A program could not be attached.
     #[error("the program '{program}' cannot be attached ({reason})")]
@@ -61,17 +70,31 @@ impl Error {
         matches!(self, Self::NotPermitted)
     }
 
-    pub(crate) fn load(error: libbpf_rs::Error) -> Self {
-        match error.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => Self::NotPermitted,
-            _ => {
-                let missing = features::missing();
-                match missing.is_empty() {
-                    true => Self::Load { reason: chain(&error) },
-                    false => Self::Load { reason: format!("it lacks {}", missing.join(", ")) },
-                }
-            }
+    /// What the loader and the verifier said in detail, in many lines.
+    pub fn details(&self) -> Option<&str> {
+        match self {
+            Self::Load { details, .. } => Some(details),
+            _ => None,
         }
+    }
+
+    pub(crate) fn load(error: libbpf_rs::Error) -> Self {
+        let details = said::heard();
+        // Also a program that is not right may be "not permitted".
+        if error.kind() == libbpf_rs::ErrorKind::PermissionDenied && !may_load() {
+            return Self::NotPermitted;
+        }
+        let missing = features::missing();
+        let reason = match missing.is_empty() {
+            true => chain(&error),
+            false => format!("it lacks {}", missing.join(", ")),
+        };
+        Self::Load { reason, details }
+    }
+
+    /// The compiled object has no such part.
+    pub(crate) fn missing(what: &str, name: &str) -> Self {
+        Self::Load { reason: format!("no {what} '{name}'"), details: String::new() }
     }
 
     pub(crate) fn attach(program: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Self {
@@ -92,6 +115,19 @@ impl Error {
     pub(crate) fn map<E: std::error::Error>(map: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self::Map { map, reason: chain(&error) }
     }
+}
+
+/// Whether this process has the capabilities that loading asks for (include/uapi/linux/capability.h).
+fn may_load() -> bool {
+    const CAP_SYS_ADMIN: u64 = 1 << 21;
+    const CAP_PERFMON: u64 = 1 << 38;
+    const CAP_BPF: u64 = 1 << 39;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let has = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok())
+        .unwrap_or(0);
+    has & CAP_SYS_ADMIN != 0 || has & (CAP_BPF | CAP_PERFMON) == CAP_BPF | CAP_PERFMON
 }
 
 /// The error with its causes, in one line.

@@ -1,6 +1,8 @@
 //! What the kernel has and lacks, found by trying.
 
+use std::ffi::CStr;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use libbpf_rs::libbpf_sys::{self, bpf_func_id, bpf_prog_type};
 
@@ -42,14 +44,26 @@ fn lacks(kind: bpf_prog_type, helper: bpf_func_id) -> bool {
     unsafe { libbpf_sys::libbpf_probe_bpf_helper(kind, helper, std::ptr::null()) == 0 }
 }
 
-/// Whether the kernel has the tracepoint `sched_exit`.
+/// Whether the kernel tells when a thread goes on: by the tracepoint `sched_exit` (Linux 6.16).
 pub fn tells_when_threads_go_on() -> bool {
+    has_tracepoint(c"sched_exit_tp")
+}
+
+/// Whether the kernel tells of requests to block devices when they are made (Linux 6.5).
+pub fn tells_of_requests() -> bool {
+    static TELLS: OnceLock<bool> = OnceLock::new();
+    *TELLS.get_or_init(|| has_tracepoint(c"block_io_start"))
+}
+
+/// Whether the kernel tells what sockets send and receive (Linux 6.3).
+pub fn tells_of_sockets() -> bool {
+    has_tracepoint(c"sock_send_length")
+}
+
+fn has_tracepoint(name: &CStr) -> bool {
     // SAFETY: the name ends with a zero; the kernel's types are only searched.
     let id = unsafe {
-        libbpf_sys::libbpf_find_vmlinux_btf_id(
-            c"sched_exit_tp".as_ptr(),
-            libbpf_sys::BPF_TRACE_RAW_TP,
-        )
+        libbpf_sys::libbpf_find_vmlinux_btf_id(name.as_ptr(), libbpf_sys::BPF_TRACE_RAW_TP)
     };
     id > 0
 }

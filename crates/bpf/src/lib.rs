@@ -18,6 +18,7 @@ mod kernel_text;
 mod layout;
 mod load;
 mod memory;
+mod said;
 mod shared;
 mod tables;
 mod trigger;

@@ -7,6 +7,7 @@ use libbpf_rs::{Link, Object, TracepointCategory, UprobeOpts};
 
 use crate::engine::program;
 use crate::error::Error;
+use crate::features;
 use crate::layout::CALL_WORDS;
 
 /// What makes a stack be counted.
@@ -117,12 +118,25 @@ impl Trigger {
             Self::Calls { measure: Bytes, .. } => &["on_return"],
             // What ends comes first: otherwise an end might be missed.
             Self::Calls { measure: Time, .. } => &["on_return", "on_call"],
-            Self::BlockRequests { measure: Time } => &["on_request_done", "on_request"],
-            Self::BlockRequests { .. } => &["on_request"],
+            Self::BlockRequests { measure } => match (measure, features::tells_of_requests()) {
+                (Time, true) => &["on_request_done", "on_request"],
+                (_, true) => &["on_request"],
+                (Time, false) => &["on_complete", "on_issue"],
+                (_, false) => &["on_issue"],
+            },
             Self::Locks => &["on_return", "on_call", "on_contention_end", "on_contention"],
             Self::Sockets => &["on_sent", "on_received"],
             Self::None => &[],
         }
+    }
+
+    /// What the kernel must tell of, and does not.
+    pub(crate) fn missing(&self) -> Option<&'static str> {
+        let tells = match self {
+            Self::Sockets => features::tells_of_sockets(),
+            _ => true,
+        };
+        (!tells).then_some("the tracepoint sock_send_length (Linux 6.3)")
     }
 
     /// The system calls that are looked at, a bit each.

@@ -403,7 +403,13 @@ fn sample(plan: &Plan) -> anyhow::Result<Sampled> {
 /// The in-kernel engine, if it is to serve.
 fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
     let is_command = matches!(plan.options.target, Target::Command(_));
-    let load = || in_kernel::load(&plan.options, &plan.question, &plan.whom, plan.tables);
+    let load = || {
+        let engine = in_kernel::load(&plan.options, &plan.question, &plan.whom, plan.tables);
+        engine.inspect_err(|error| {
+            let details = error.details().filter(|_| plan.verbose).unwrap_or_default();
+            details.lines().for_each(|line| say!("{line}"));
+        })
+    };
     match plan.engine {
         Some(EngineChoice::Perf) if plan.question.in_kernel_only || !plan.whom.is_all() => {
             bail!(

@@ -7,20 +7,42 @@
 
 #include "count.h"
 
-// A request is made, most often by who needs it; only its driver comes to it later, in any thread.
-SEC("tp_btf/block_io_start")
-int BPF_PROG(on_request, struct request *request)
+static __always_inline void requested(void *ctx, struct request *request)
 {
 	if (config.measure == MEASURE_TIME)
 		begin_here(ctx, SORT_PROBE, 0, (u64)request, BPF_ANY);
 	else
 		count_here(ctx, SORT_PROBE, 0,
 			   config.measure == MEASURE_BYTES ? request->__data_len : 1);
+}
+
+// A request is made, most often by who needs it; only its driver comes to it later, in any thread.
+SEC("tp_btf/block_io_start")
+int BPF_PROG(on_request, struct request *request)
+{
+	requested(ctx, request);
 	return 0;
 }
 
 SEC("tp_btf/block_io_done")
 int BPF_PROG(on_request_done, struct request *request)
+{
+	if (state.on)
+		end((u64)request);
+	return 0;
+}
+
+// Before Linux 6.5 only this tells of requests: that one is given to the driver, most often still by who
+// needs it, and that it is done.
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(on_issue, struct request *request)
+{
+	requested(ctx, request);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(on_complete, struct request *request)
 {
 	if (state.on)
 		end((u64)request);

@@ -81,7 +81,7 @@ static __always_inline void give_back(struct scratch *s)
 // Tells a stack, if it was not told before. Returns whether it is known to the other side.
 static __always_inline int tell(struct stack *stack)
 {
-	u64 hash = stack->hash, len = stack->len;
+	u64 hash = stack->hash, size = 16 + 8 * stack->len;
 	u32 slot = hash & (TOLD_SLOTS - 1);
 	u64 *told_hash = bpf_map_lookup_elem(&told, &slot);
 
@@ -89,9 +89,11 @@ static __always_inline int tell(struct stack *stack)
 		return 0;
 	if (*told_hash == hash)
 		return 1;
-	if (len > MAX_FRAMES)
+	// What is compared is what is given: older kernels see no connection otherwise.
+	asm volatile("" : "+r"(size));
+	if (size > sizeof(*stack))
 		return 0;
-	if (bpf_ringbuf_output(&stacks, stack, 16 + 8 * len, BPF_RB_NO_WAKEUP)) {
+	if (bpf_ringbuf_output(&stacks, stack, size, BPF_RB_NO_WAKEUP)) {
 		lose(&state.lost_stacks);
 		return 0;
 	}

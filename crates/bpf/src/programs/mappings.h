@@ -93,6 +93,8 @@ static __always_inline void read_key(struct file_key *key, struct file *file)
 // to look at it.
 static __always_inline void ask(struct question *question)
 {
+	// On the stack, for older kernels take no key from the memory that a function is given.
+	struct file_key key = question->key;
 	struct mapped_file file = {};
 
 	question->module = MODULE_ASKED + (u32)__sync_fetch_and_add(&state.asked, 1);
@@ -101,15 +103,15 @@ static __always_inline void ask(struct question *question)
 		return;
 	}
 	file.module = question->module;
-	if (bpf_map_update_elem(&files, &question->key, &file, BPF_NOEXIST)) {
+	if (bpf_map_update_elem(&files, &key, &file, BPF_NOEXIST)) {
 		// Another CPU was first, or there is no room.
-		struct mapped_file *first = bpf_map_lookup_elem(&files, &question->key);
+		struct mapped_file *first = bpf_map_lookup_elem(&files, &key);
 
 		question->module = first ? first->module : MODULE_UNKNOWN;
 		return;
 	}
 	if (bpf_ringbuf_output(&questions, question, sizeof(*question), BPF_RB_FORCE_WAKEUP))
-		bpf_map_delete_elem(&files, &question->key);
+		bpf_map_delete_elem(&files, &key);
 }
 
 // What is to know of the mapping `s->vma`, if it holds the address and is of code.
@@ -119,6 +121,7 @@ __noinline int read_mapping(struct scratch *s, u64 address)
 	struct mm_struct *mm;
 	struct question *question;
 	struct mapped_file *known;
+	struct file_key key = {};
 	struct mapping *m;
 	struct file *file;
 	u64 offset;
@@ -141,15 +144,15 @@ __noinline int read_mapping(struct scratch *s, u64 address)
 	m->module = MODULE_ANONYMOUS;
 	file = BPF_CORE_READ(vma, vm_file);
 	offset = BPF_CORE_READ(vma, vm_pgoff) << 12;
-	__builtin_memset(&question->key, 0, sizeof(question->key));
 	if (file) {
-		read_key(&question->key, file);
+		read_key(&key, file);
 	} else if (m->start == (u64)BPF_CORE_READ(mm, context.vdso)) {
 		offset = 0;
 	} else {
 		return 1;
 	}
-	known = bpf_map_lookup_elem(&files, &question->key);
+	question->key = key;
+	known = bpf_map_lookup_elem(&files, &key);
 	if (!known) {
 		question->start = m->start;
 		question->end = m->end;
