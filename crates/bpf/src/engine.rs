@@ -14,7 +14,7 @@ use crate::builder::{Builder, TableStats};
 use crate::counted::{Counted, Stacks};
 use crate::error::Error;
 use crate::features;
-use crate::files::{Aliases, Files, Question, What};
+use crate::files::{self, Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
 use crate::layout::{Blocked, Count, FileKey, Key, Site, State};
 use crate::load::{self, Loaded};
@@ -374,6 +374,9 @@ impl Engine {
 
     /// Tells of a file that is mapped somewhere, or may come to be; its table is made.
     pub fn add_file(&mut self, key: FileKey, module: u32, info: Option<&Arc<UnwindInfo>>) {
+        let mapped = info.zip(program(&self.object, LOOK_UP).ok());
+        let known = mapped.and_then(|(info, look_up)| files::key_of_mapped(&look_up, info.bytes()));
+        let key = known.unwrap_or(key);
         self.files.add(key, What::Module(module), info.map(AsRef::as_ref));
         self.files_changed();
         self.build(module, info);

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use hashbrown::HashMap;
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, ProgramInput, ProgramMut};
 use pyrograph_unwind::UnwindInfo;
 
 use crate::error::Error;
@@ -128,20 +128,33 @@ impl Files {
     }
 
     /// Whether the programs can read the kernel's lists of mappings: they look up this very function.
-    pub fn check(look_up: &libbpf_rs::ProgramMut<'_>) -> Result<(), Error> {
+    pub fn check(look_up: &ProgramMut<'_>) -> Result<(), Error> {
         let address = Self::check as *const () as u64;
-        let mut context = layout::Lookup { address, ..layout::Lookup::default() };
-        let input = libbpf_rs::ProgramInput {
-            context_in: Some(bytemuck::bytes_of_mut(&mut context)),
-            ..libbpf_rs::ProgramInput::default()
-        };
-        look_up.test_run(input).map_err(Error::map("mappings"))?;
+        let found = ask(look_up, address)?;
         let maps = std::fs::read_to_string("/proc/self/maps").map_err(Error::map("mappings"))?;
-        let range = format!("{:08x}-{:08x} ", context.start, context.end);
-        let found = (context.start..context.end).contains(&address);
-        match found && maps.lines().any(|line| line.starts_with(&range)) {
+        let range = format!("{:08x}-{:08x} ", found.start, found.end);
+        let holds = (found.start..found.end).contains(&address);
+        match holds && maps.lines().any(|line| line.starts_with(&range)) {
             true => Ok(()),
             false => Err(Error::Mappings),
         }
     }
+}
+
+/// How the programs tell a file that is mapped here: where one file system lies over another, as in
+/// containers, or has parts with devices of their own, that differs from what `fstat` tells.
+pub fn key_of_mapped(look_up: &ProgramMut<'_>, bytes: &[u8]) -> Option<FileKey> {
+    let key = ask(look_up, bytes.as_ptr() as u64).ok()?.key;
+    (key.inode != 0).then_some(key)
+}
+
+/// What is mapped at an address of this process.
+fn ask(look_up: &ProgramMut<'_>, address: u64) -> Result<layout::Lookup, Error> {
+    let mut context = layout::Lookup { address, ..layout::Lookup::default() };
+    let input = ProgramInput {
+        context_in: Some(bytemuck::bytes_of_mut(&mut context)),
+        ..ProgramInput::default()
+    };
+    look_up.test_run(input).map_err(Error::map("mappings"))?;
+    Ok(context)
 }

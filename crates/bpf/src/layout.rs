@@ -74,7 +74,6 @@ pub struct Lookup {
     pub address: u64,
     pub start: u64,
     pub end: u64,
-    pub to_frame: u64,
     pub key: FileKey,
 }
 

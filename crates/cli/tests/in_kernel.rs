@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
@@ -77,6 +78,42 @@ fn stacks_are_whole_with_each_kind_of_tables() {
     }
 }
 
+// In containers one file system lies over another, and files have other numbers than the kernel gives them.
+#[test]
+fn files_in_layers_are_known_from_the_first_stack_on() {
+    if !is_root("files_in_layers_are_known_from_the_first_stack_on") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for layer in ["lower", "upper", "merged"] {
+        fs::create_dir(folder.path().join(layer)).expect("own folder");
+    }
+    compile(C, "split.c", &folder.path().join("lower"));
+    let script =
+        "mount -t overlay overlay -o lowerdir=lower:upper merged && exec merged/split_c 1000000";
+    let busy =
+        Command::new("unshare").args(["-m", "sh", "-c", script]).current_dir(folder.path()).spawn();
+    let mut busy = Running(busy.expect("unshare runs"));
+    let name = format!("/proc/{}/comm", busy.0.id());
+    wait_until("the program runs", || {
+        let failed = busy.0.try_wait().expect("its state").is_some();
+        failed || fs::read_to_string(&name).is_ok_and(|name| name == "split_c\n")
+    });
+    if busy.0.try_wait().expect("its state").is_some() {
+        eprintln!("skipped: this machine cannot lay file systems over one another");
+        return;
+    }
+    let output = pyrograph()
+        .args(["record", "-v", "-p", &busy.0.id().to_string(), "-F", "999", "-d", "1", "-o"])
+        .arg(folder.path().join("out.folded"))
+        .output()
+        .expect("pyrograph runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(", 0 in files that were not known yet,"), "{said}");
+    let folded = Folded::read(&folder.path().join("out.folded"));
+    assert!(folded.total_share("main") > 90.0, "{said}");
+}
+
 /// Waits until a recording counts; the numbers of its programs.
 fn wait_for_programs(pyrograph: &Running) -> Vec<u32> {
     let pid = pyrograph.0.id();
@@ -115,8 +152,7 @@ fn wait_for_waits(pyrograph: &Running, program: u32) {
         found.is_ok_and(|row| row.is_some())
     };
     wait_until("all waits are known", || {
-        let threads =
-            std::fs::read_dir(format!("/proc/{program}/task")).expect("it runs").flatten();
+        let threads = fs::read_dir(format!("/proc/{program}/task")).expect("it runs").flatten();
         let mut tids = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
         tids.all(is_known)
     });
@@ -124,8 +160,8 @@ fn wait_for_waits(pyrograph: &Running, program: u32) {
 
 /// What `/proc/PID/fdinfo` tells of its file descriptors.
 fn descriptors(pid: u32) -> Vec<String> {
-    let entries = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| std::fs::read_to_string(entry.path()).ok()).collect()
+    let entries = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect()
 }
 
 /// The numbers of the programs that a process holds: `prog_id:` and `42`.
@@ -260,14 +296,14 @@ fn control_groups_are_told_apart() {
     if !is_root("control_groups_are_told_apart") {
         return;
     }
-    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+    let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
     let root = mounts.lines().find_map(|line| line.strip_prefix("cgroup2 ")?.split(' ').next());
     let Some(root) = root else {
         eprintln!("skipped: there are no control groups of version 2");
         return;
     };
     let group = Path::new(root).join(format!("pyrograph-test-{}", std::process::id()));
-    if std::fs::create_dir(&group).is_err() {
+    if fs::create_dir(&group).is_err() {
         eprintln!("skipped: no control group can be made in {root}");
         return;
     }
@@ -284,7 +320,7 @@ fn control_groups_are_told_apart() {
         .args(["--", "bash", "-c", &script])
         .status();
     // What was in it has ended, or the group could not be removed.
-    std::fs::remove_dir(&group).expect("an empty group");
+    fs::remove_dir(&group).expect("an empty group");
     assert!(status.expect("pyrograph runs").success());
     assert_eq!(value_of(&Folded::read(&out), "ask"), 1000.0);
 }
@@ -363,5 +399,5 @@ fn killed_it_leaves_no_program_in_the_kernel() {
     recording.0.kill().expect("it runs");
     recording.0.wait().expect("it ends");
     wait_until("no program is left in the kernel", || !programs.iter().any(is_there));
-    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0);
+    assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 0);
 }

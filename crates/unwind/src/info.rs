@@ -125,6 +125,11 @@ impl UnwindInfo {
         })
     }
 
+    /// The file, where it is in memory.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref().as_ref()
+    }
+
     /// The processor that the code is for.
     pub fn arch(&self) -> Arch {
         self.layout.arch

@@ -151,21 +151,25 @@ int on_task(struct bpf_iter__task *ctx)
 }
 
 // Looks up an address of the process that runs this: whether the kernel's lists of mappings are as is
-// thought here is found out before anything relies on it.
+// thought here is found out before anything relies on it. And what the kernel tells of a file is not what
+// `stat` tells, where one file system lies over another.
 SEC("syscall")
 int look_up(struct lookup *ctx)
 {
 	struct scratch *s = take_scratch();
+	struct vm_area_struct *vma;
+	struct file *file;
 
 	if (!s)
 		return 0;
 	enter_process(s, bpf_get_current_task_btf());
-	forget_mappings(s);
-	if (find_mapping(s, ctx->address)) {
-		ctx->start = s->mapping.start;
-		ctx->end = s->mapping.end;
-		ctx->to_frame = s->mapping.to_frame;
-		ctx->key = s->question.key;
+	if (find_vma(s, ctx->address)) {
+		vma = (struct vm_area_struct *)s->vma;
+		ctx->start = BPF_CORE_READ(vma, vm_start);
+		ctx->end = BPF_CORE_READ(vma, vm_end);
+		file = BPF_CORE_READ(vma, vm_file);
+		if (file)
+			read_key(&ctx->key, file);
 	}
 	give_back(s);
 	return 0;

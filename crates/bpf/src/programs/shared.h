@@ -93,7 +93,6 @@ struct lookup {
 	u64 address;
 	u64 start;
 	u64 end;
-	u64 to_frame;
 	struct file_key key;
 };
 
