@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pyrograph_unwind::UnwindInfo;
+use pyrograph_unwind::{Table, UnwindInfo};
 
+use crate::cache::Cache;
 use crate::error::Error;
 use crate::tables::{Published, Tables};
 
@@ -24,7 +25,9 @@ pub struct TableStats {
     pub bytes: u64,
     /// Files whose table did not fit in the budget.
     pub omitted: u64,
-    /// How long it took to make them.
+    /// Those of them that had been made before.
+    pub cached: u64,
+    /// How long it took to make them, or to read them back.
     pub time: Duration,
 }
 
@@ -66,7 +69,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    pub fn start(mut tables: Tables) -> std::io::Result<Self> {
+    /// `cache`: where tables are that were made before.
+    pub fn start(mut tables: Tables, mut cache: Option<Cache>) -> std::io::Result<Self> {
         let (work, queue) = mpsc::channel::<Work>();
         let made = Arc::new(AtomicUsize::new(0));
         let stats = Arc::new(Mutex::new((TableStats::default(), None)));
@@ -76,13 +80,14 @@ impl Builder {
             prefer_this_thread();
             while let Some((module, info)) = waiting.next(&queue) {
                 let started = Instant::now();
-                let published =
-                    tables.publish(module, &info.map(|info| info.table()).unwrap_or_default());
+                let (table, cached) = table(info.as_deref(), cache.as_mut());
+                let published = tables.publish(module, &table);
                 let mut told = told.lock().unwrap_or_else(|error| error.into_inner());
                 match published {
                     Ok(Published::Ready(rows)) => {
                         told.0.tables += 1;
                         told.0.rows += rows as u64;
+                        told.0.cached += u64::from(cached);
                     }
                     Ok(Published::None) => {}
                     Ok(Published::Omitted) => told.0.omitted += 1,
@@ -92,6 +97,8 @@ impl Builder {
                 told.0.time += started.elapsed();
                 done.fetch_add(1, Ordering::Release);
             }
+            // There will be no more: the recording is over.
+            cache.map(Cache::write);
         };
         let thread = std::thread::Builder::new().name("tables".to_owned()).spawn(run)?;
         let asked = Cell::new(0);
@@ -113,6 +120,22 @@ impl Builder {
     /// What was made so far.
     pub fn stats(&self) -> TableStats {
         self.stats.lock().unwrap_or_else(|error| error.into_inner()).0
+    }
+}
+
+/// The table of a file, and whether it had been made before.
+fn table(info: Option<&UnwindInfo>, cache: Option<&mut Cache>) -> (Table, bool) {
+    let Some(info) = info else { return (Table::default(), false) };
+    let Some(cache) = cache else { return (info.table(), false) };
+    match cache.read(info) {
+        (_, Some(table)) => (table, true),
+        (key, None) => {
+            let table = info.table();
+            if let Some(key) = key {
+                cache.keep(key, &table);
+            }
+            (table, false)
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, Ri
 use pyrograph_unwind::UnwindInfo;
 
 use crate::builder::{Builder, TableStats};
+use crate::cache::Cache;
 use crate::counted::{Counted, Stacks};
 use crate::error::Error;
 use crate::features;
@@ -88,6 +90,9 @@ pub struct Options {
     pub table_budget: usize,
     /// What they are in; `None` for an arena if the kernel has arenas, else arrays.
     pub table_backend: Option<TableBackend>,
+    /// Below which folder (such as `~/.cache`) tables that were made are kept for the next recording; none:
+    /// they are not.
+    pub cache: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -105,6 +110,7 @@ impl Default for Options {
             by_cpu: false,
             table_budget: 256 << 20,
             table_backend: None,
+            cache: None,
         }
     }
 }
@@ -208,7 +214,11 @@ impl Engine {
             counts: [handle(&object, "counts_0")?, handle(&object, "counts_1")?],
             state: Shared::map(&handle(&object, ".bss")?, "state", 1)?,
             files: Files::new(handle(&object, "files")?, aliases),
-            builder: Builder::start(Tables::new(memory)).map_err(Error::map("tables"))?,
+            builder: Builder::start(
+                Tables::new(memory),
+                options.cache.as_deref().and_then(Cache::open),
+            )
+            .map_err(Error::map("tables"))?,
             built: HashSet::new(),
             targets: handle(&object, "targets")?,
             unfinished: [handle(&object, "blocked")?, handle(&object, "pending")?],
@@ -395,16 +405,19 @@ impl Engine {
         }
     }
 
-    /// The files that the programs have met and do not know; waits for one at most so long.
+    /// What can be read when there are [`Self::questions`].
+    pub fn questions_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the buffer owns it, and lives as long as what is returned.
+        unsafe { BorrowedFd::borrow_raw(self.asking.epoll_fd()) }
+    }
+
+    /// The files that the programs have met and do not know.
     ///
     /// # Errors
     ///
     /// If the kernel cannot be asked.
-    pub fn questions(&mut self, timeout: Duration) -> Result<Vec<Question>, Error> {
-        match self.asking.poll(timeout) {
-            Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
-            polled => polled.map_err(Error::map("questions"))?,
-        }
+    pub fn questions(&mut self) -> Result<Vec<Question>, Error> {
+        self.asking.consume().map_err(Error::map("questions"))?;
         Ok(self.asked.take())
     }
 

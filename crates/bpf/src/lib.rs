@@ -9,6 +9,7 @@
 //! process has mapped what is looked up by the programs, in the kernel's own lists.
 
 mod builder;
+mod cache;
 mod counted;
 mod engine;
 mod error;

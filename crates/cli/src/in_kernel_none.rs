@@ -24,6 +24,9 @@ impl NotBuilt {
     }
 }
 
+/// As long as ever.
+pub const PATIENCE_WITH_RECORDS: Duration = Duration::from_millis(10);
+
 /// Whom and what to record.
 #[expect(dead_code, reason = "without an engine nobody asks")]
 pub struct InKernel<'a> {
@@ -39,6 +42,7 @@ pub struct InKernel<'a> {
 pub struct Recorded {
     pub summary: Summary,
     pub child: Option<Child>,
+    pub cpu_time: (Duration, Duration),
 }
 
 /// Says that there is none.

@@ -8,6 +8,7 @@
 #[cfg(feature = "bpf")]
 mod answers;
 mod convert;
+mod cpu_time;
 mod diff;
 mod filters;
 mod flamegraph;

@@ -21,9 +21,11 @@ impl Progress {
         Self(bar)
     }
 
-    /// Shows a message beside the time.
-    pub fn say(&self, message: String) {
-        self.0.set_message(message);
+    /// Shows a message beside the time; where nobody sees it, it is not made.
+    pub fn say(&self, message: impl FnOnce() -> String) {
+        if !self.0.is_hidden() {
+            self.0.set_message(message());
+        }
     }
 
     /// Takes the spinner away.

@@ -14,6 +14,7 @@ use pyrograph_record::{
 };
 use pyrograph_resolve::{LiveFiles, NATIVE, Resolved, Resolver, Stats, SymbolOptions};
 
+use crate::cpu_time::{children_cpu_time, cpu_time};
 use crate::in_kernel::{self, Engine, InKernel, Recorded};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -103,7 +104,7 @@ pub struct Args {
     #[arg(long)]
     annotate: bool,
 
-    /// Say who takes the stacks, and what was made for it
+    /// Say who takes the stacks, what was made for it, and what it cost
     #[arg(short, long)]
     verbose: bool,
 
@@ -303,11 +304,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::from(COMMAND_NOT_RUN))
         }
         sampled => {
-            let Sampled { resolver, summary, event, child, interrupt, in_kernel } = sampled?;
+            let Sampled { resolver, summary, event, child, interrupt, in_kernel, cpu_time } =
+                sampled?;
             let mut resolved = resolver.finish();
             resolved.profile = plan.whom.put_levels(resolved.profile)?;
             closing_line(&resolved, &summary, plan.question.name(&event), plan.question.noun());
             let written = write_all(&plan, &resolved);
+            if plan.verbose {
+                say!("{}", cost(cpu_time));
+            }
             let code = exit_code(child, &interrupt)?;
             written?;
             if !in_kernel {
@@ -316,6 +321,18 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             Ok(code)
         }
     }
+}
+
+/// What the recording cost beside what the kernel did: `own CPU time: 0.09 s to prepare, 0.01 s while it
+/// recorded, 0.12 s for names and writing`. The arguments are those of [`Sampled::cpu_time`].
+fn cost((begun, ended): (Duration, Duration)) -> String {
+    let seconds = |from: Duration, to: Duration| to.saturating_sub(from).as_secs_f64();
+    format!(
+        "own CPU time: {:.2} s to prepare, {:.2} s while it recorded, {:.2} s for names and writing",
+        seconds(Duration::ZERO, begun),
+        seconds(begun, ended),
+        seconds(ended, cpu_time())
+    )
 }
 
 /// Writes every output, whatever becomes of the others; the first error is returned.
@@ -351,25 +368,13 @@ fn too_short(resolved: &Resolved, plan: &Plan) {
         return;
     }
     let sampled = resolved.profile.samples.total(0) as f64 / 1e9;
-    let used = children_cpu_time();
+    let used = children_cpu_time().as_secs_f64();
     if plan.duration.is_none() && used > 0.1 && sampled < 0.7 * used {
         say!(
             "{sampled:.2} s of the command's {used:.2} s of CPU time were sampled: its processes are too \
              short for this rate; -F raises it, and -a samples whatever runs"
         );
     }
-}
-
-/// CPU seconds of the command and of all its children that were waited for.
-fn children_cpu_time() -> f64 {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: The call writes a `rusage` to the pointer; all zeros are one, too.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
 /// What a recording leaves.
@@ -380,6 +385,8 @@ struct Sampled {
     child: Option<Child>,
     interrupt: Interrupt,
     in_kernel: bool,
+    /// CPU time of this process when the recording began, and when it ended.
+    cpu_time: (Duration, Duration),
 }
 
 /// Records until the target ends, the time is over, or the user has seen enough.
@@ -452,6 +459,7 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
         stack: StackMode::Untold,
         rate: plan.options.rate.or_else(|| event.as_ref().map(rate)),
         event,
+        patience: in_kernel::PATIENCE_WITH_RECORDS,
         ..plan.options.clone()
     };
     let session = Session::open(&options)?;
@@ -471,8 +479,9 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
         verbose: plan.verbose,
         returned: plan.question.returned(),
     };
-    let Recorded { summary, child } = recording.record(engine, session, command, &mut resolver)?;
-    Ok(Sampled { resolver, summary, event, child, interrupt, in_kernel: true })
+    let Recorded { summary, child, cpu_time } =
+        recording.record(engine, session, command, &mut resolver)?;
+    Ok(Sampled { resolver, summary, event, child, interrupt, in_kernel: true, cpu_time })
 }
 
 /// With the samples that the kernel copies out.
@@ -490,7 +499,7 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
         .map_err(|source| Error::System { doing: "catching signals".to_owned(), source })?;
     let mut recording = session.start()?;
 
-    let start = Instant::now();
+    let (start, begun) = (Instant::now(), cpu_time());
     let stopper = recording.stopper();
     let progress = Progress::start();
     loop {
@@ -509,8 +518,10 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
         if interrupt.asked() || plan.duration.is_some_and(|limit| start.elapsed() >= limit) {
             stopper.stop();
         }
-        let samples = counted(resolver.stats().samples, "sample");
-        progress.say(format!("{samples}, {} lost", grouped(recording.lost())));
+        progress.say(|| {
+            let samples = counted(resolver.stats().samples, "sample");
+            format!("{samples}, {} lost", grouped(recording.lost()))
+        });
     }
     progress.end();
 
@@ -518,7 +529,8 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
         say!("{notice}");
     }
     let child = recording.take_child();
-    Ok(Sampled { resolver, summary: recording.finish(), event, child, interrupt, in_kernel: false })
+    let (summary, cpu_time) = (recording.finish(), (begun, cpu_time()));
+    Ok(Sampled { resolver, summary, event, child, interrupt, in_kernel: false, cpu_time })
 }
 
 /// Says what was sampled, and everything that makes the result less than whole.

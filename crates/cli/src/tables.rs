@@ -12,6 +12,10 @@ pub struct TableArgs {
     /// What they are in [default: an arena if the kernel has arenas (Linux 6.9), else arrays]
     #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
     pub tables: Option<TableBackend>,
+
+    /// Make all unwind tables anew, and keep none in ~/.cache/pyrograph for the next recording
+    #[arg(long)]
+    pub no_cache: bool,
 }
 
 /// What unwind tables are in.

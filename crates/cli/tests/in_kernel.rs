@@ -381,6 +381,50 @@ fn waits_are_accounted_to_what_waits() {
 }
 
 #[test]
+fn tables_are_kept_for_the_next_recording() {
+    if !is_root("tables_are_kept_for_the_next_recording") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "waits.c", folder.path());
+    let cache = folder.path().join("cache");
+    // It waits until it is killed; the C library's table is one of the larger ones.
+    let waiting = Running(
+        Command::new(program).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it runs"),
+    );
+    let tables = || std::fs::read_dir(cache.join("pyrograph/tables")).into_iter().flatten().count();
+    let record = |flags: &[&str]| {
+        let mut recording = Running(
+            pyrograph()
+                .args(["record", "-v", "--off-cpu", "-p", &waiting.0.id().to_string(), "-o"])
+                .arg(folder.path().join("out.folded"))
+                .args(flags)
+                .env("XDG_CACHE_HOME", &cache)
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("pyrograph runs"),
+        );
+        wait_for_programs(&recording);
+        let meanwhile = tables();
+        let pid = recording.0.id().cast_signed();
+        // SAFETY: it is a child that was not waited for.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+        let mut said = String::new();
+        recording.0.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+        assert!(recording.0.wait().expect("it ends").success(), "{said}");
+        let (before, _) = said.split_once(" of them from the cache").expect("it says so");
+        let read = before.rsplit(' ').next().and_then(|word| word.parse::<usize>().ok());
+        (meanwhile, tables(), read.expect("a number"))
+    };
+    assert_eq!(record(&["--no-cache"]), (0, 0, 0));
+    let (meanwhile, kept, read) = record(&[]);
+    assert_eq!((meanwhile, read), (0, 0), "it writes when the recording is over");
+    assert!(kept > 0);
+    assert_eq!(record(&[]), (kept, kept, kept));
+    assert_eq!(record(&["--no-cache"]).2, 0);
+}
+
+#[test]
 fn killed_it_leaves_no_program_in_the_kernel() {
     if !is_root("killed_it_leaves_no_program_in_the_kernel") {
         return;

@@ -1,6 +1,7 @@
 //! What to record.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use crate::event::Event;
 
@@ -27,6 +28,9 @@ pub struct Options {
     /// Size of each CPU's buffer in bytes, rounded up to a power of two of pages; `None` for what
     /// suits the stack mode and the user's limits.
     pub buffer: Option<usize>,
+    /// How old records may get that wait in a buffer. Short, since what a record tells of (a process, a
+    /// file, the outer part of a stack) should still be there.
+    pub patience: Duration,
 }
 
 impl Options {
@@ -43,6 +47,7 @@ impl Options {
             inherit: true,
             idle: false,
             buffer: None,
+            patience: Duration::from_millis(10),
         }
     }
 }

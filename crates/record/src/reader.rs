@@ -11,10 +11,6 @@ use crate::error::Error;
 use crate::ring::Ring;
 use crate::sys;
 
-/// How long the reader sleeps at most: so old may the records get that wait in a buffer. Short, since
-/// what a record tells of (a process, a file, the outer part of a stack) should still be there.
-const PATIENCE: Duration = Duration::from_millis(10);
-
 /// How many bytes of records may wait to be taken. Beyond that they stay in the rings, and when
 /// these are full, the kernel tells how many it lost.
 const MOST_WAITING: usize = 256 << 20;
@@ -132,6 +128,8 @@ pub(crate) struct Reader {
     pub copier: Copier,
     /// What was copied out of each ring before the thread started.
     pub early: Vec<Vec<u8>>,
+    /// How long to sleep at most.
+    pub patience: Duration,
     /// Whether the events count what they lost.
     pub counts_lost: bool,
 }
@@ -156,7 +154,7 @@ impl Reader {
                 self.round(&pool);
             } else {
                 // A ring above its watermark lets no poll sleep.
-                std::thread::sleep(PATIENCE);
+                std::thread::sleep(self.patience);
             }
         }
     }
@@ -170,12 +168,12 @@ impl Reader {
                 .map(|watched| sys::readable(watched.pidfd.as_ref().map(AsFd::as_fd))),
         );
         fds.extend(self.rings.iter().map(|ring| sys::readable(Some(ring.fd().as_fd()))));
-        sys::poll(&mut fds, PATIENCE);
+        sys::poll(&mut fds, self.patience);
         // A ring's event belongs to the thread that opened the session. If that has ended, its
         // rings never wake us, but return at once.
         let rings = &fds[1 + self.watched.len()..];
         if rings.iter().any(|ring| ring.revents & libc::POLLHUP != 0) {
-            sys::poll(&mut fds[..=self.watched.len()], PATIENCE);
+            sys::poll(&mut fds[..=self.watched.len()], self.patience);
         }
         let mut revents = fds[1..].iter().map(|fd| fd.revents);
         self.watched.retain(|watched| {

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyrograph_event::{Layout, flag, read_format};
 
@@ -37,6 +37,7 @@ pub struct Session {
     early: Vec<Vec<u8>>,
     command: Option<Waiting>,
     stopper: Stopper,
+    patience: Duration,
 }
 
 impl Session {
@@ -70,7 +71,8 @@ impl Session {
         }
         let Attached { events, early, .. } = attached;
         let (target, stopper) = (options.target.clone(), Stopper::new()?);
-        Ok(Self { target, plan, rings, copier, events, early, command, stopper })
+        let patience = options.patience;
+        Ok(Self { target, plan, rings, copier, events, early, command, stopper, patience })
     }
 
     /// The event that is sampled.
@@ -154,6 +156,7 @@ impl Session {
             rounds: sender,
             copier: self.copier,
             early: self.early,
+            patience: self.patience,
             counts_lost: self.plan.attr.read_format == read_format::LOST,
         };
         let thread = std::thread::Builder::new().name("reader".to_owned());
@@ -232,16 +235,21 @@ impl Recording {
             return Next::Batch(initial);
         }
         let Some(rounds) = &self.rounds else { return Next::End };
-        let batch = match rounds.recv_timeout(timeout) {
-            Ok(round) => self.sorter.add(round),
-            Err(RecvTimeoutError::Timeout) => return Next::Waiting,
-            Err(RecvTimeoutError::Disconnected) if self.flushed => return Next::End,
-            Err(RecvTimeoutError::Disconnected) => {
-                self.flushed = true;
-                self.sorter.finish()
+        let until = Instant::now() + timeout;
+        loop {
+            let batch = match rounds.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(round) => self.sorter.add(round),
+                Err(RecvTimeoutError::Timeout) => return Next::Waiting,
+                Err(RecvTimeoutError::Disconnected) if self.flushed => return Next::End,
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.flushed = true;
+                    self.sorter.finish()
+                }
+            };
+            if !batch.is_empty() {
+                return Next::Batch(batch);
             }
-        };
-        if batch.is_empty() { Next::Waiting } else { Next::Batch(batch) }
+        }
     }
 
     /// Ends the recording: what has been sampled until now is still handed out.

@@ -14,7 +14,7 @@ use crate::registers::Arch;
 type Header = elf::FileHeader64<LittleEndian>;
 
 /// A loadable segment with code.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Segment {
     pub offset: u64,
     pub size: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Segment {
 }
 
 /// A section that is mapped with the code.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Mapped {
     /// Place in the file.
     pub range: Range<usize>,
@@ -31,21 +31,21 @@ pub(crate) struct Mapped {
 }
 
 /// Where a section's contents are in the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) enum Contents {
     Plain(Range<usize>),
     Compressed(Compressed),
 }
 
 /// A compressed section.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Compressed {
     range: Range<usize>,
     format: Format,
     size: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 enum Format {
     Zlib,
     Zstd,
@@ -69,8 +69,9 @@ impl Compressed {
 }
 
 /// Where in an ELF file things are.
-#[derive(Debug)]
+#[derive(Debug, Hash)]
 pub(crate) struct Layout {
+    pub build_id: Option<Vec<u8>>,
     pub arch: Arch,
     /// Virtual address of the file's first instruction; 0 for none.
     pub entry: u64,
@@ -99,6 +100,7 @@ impl Layout {
             _ => return Err(Error::UnsupportedArch),
         };
         let mut layout = Self {
+            build_id: None,
             arch,
             entry: header.e_entry(endian),
             code: Vec::new(),
@@ -133,6 +135,9 @@ impl Layout {
                 elf::PT_GNU_EH_FRAME => {
                     self.eh_frame_hdr =
                         file_range(file, offset, size).map(|range| Mapped { range, svma });
+                }
+                elf::PT_NOTE if self.build_id.is_none() => {
+                    self.build_id = build_id(segment, file).map(<[u8]>::to_vec);
                 }
                 _ => {}
             }
@@ -186,6 +191,17 @@ impl Layout {
             Some(Mapped { range, svma })
         })
     }
+}
+
+/// The build ID, if it is among these notes.
+fn build_id<'a>(segment: &elf::ProgramHeader64<LittleEndian>, file: &'a [u8]) -> Option<&'a [u8]> {
+    let mut notes = segment.notes(LittleEndian, file).ok()??;
+    while let Ok(Some(note)) = notes.next() {
+        if note.name() == elf::ELF_NOTE_GNU && note.n_type(LittleEndian) == elf::NT_GNU_BUILD_ID {
+            return Some(note.desc());
+        }
+    }
+    None
 }
 
 fn is_stubs(name: &[u8]) -> bool {

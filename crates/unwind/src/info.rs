@@ -1,6 +1,7 @@
 //! The unwind information of one ELF file.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -166,6 +167,18 @@ impl UnwindInfo {
     /// The virtual address at which a program starts; `None` for most libraries.
     pub fn entry(&self) -> Option<u64> {
         (self.layout.entry != 0).then_some(self.layout.entry)
+    }
+
+    /// The build ID in the file's notes.
+    pub(crate) fn build_id(&self) -> Option<&[u8]> {
+        self.layout.build_id.as_deref()
+    }
+
+    /// What the table is made of, and where that lies.
+    pub(crate) fn hash_shape(&self, to: &mut impl Hasher) {
+        self.layout.hash(to);
+        (*self.bytes).as_ref().len().hash(to);
+        self.debug_frames[1].as_ref().map(|section| &section.contents).hash(to);
     }
 
     /// Distinguishes this from all other unwind information in the process.

@@ -39,11 +39,13 @@ mod info;
 mod registers;
 mod rule;
 mod space;
+mod stored;
 mod table;
 mod unwinder;
 
 pub use info::{Error, UnwindInfo};
 pub use registers::{Arch, Registers, StackCopy};
 pub use space::{AddressSpace, Mapping};
+pub use stored::TableKey;
 pub use table::{Table, TableRow, TableRule, TableRuleKind};
 pub use unwinder::{Frame, StackEnd, Unwinder, Unwound};

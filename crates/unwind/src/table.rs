@@ -2,7 +2,9 @@
 //! unwinder inside of the kernel.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 
+use foldhash::fast::FixedState;
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, Operation, RegisterRule, UnwindExpression, UnwindOffset,
     UnwindSection,
@@ -35,9 +37,14 @@ pub enum TableRuleKind {
     Bad = 6,
 }
 
+impl TableRuleKind {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::None, Self::Offset, Self::Deref, Self::Plt, Self::Root, Self::Signal, Self::Bad];
+}
+
 /// How to get from a frame to its caller, in 16 bytes. The return address is the word below the
 /// canonical frame address (CFA), which is the caller's stack pointer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct TableRule {
     /// How the CFA is found.
@@ -55,6 +62,15 @@ pub struct TableRule {
     pub below_fp: u8,
     /// Always 0.
     pub pad: u8,
+}
+
+impl Hash for TableRule {
+    // A rule is looked up for every row: two words take a tenth of what all fields one by one do.
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        let bytes = u128::from_le_bytes(self.to_bytes());
+        to.write_u64(bytes as u64);
+        to.write_u64((bytes >> 64) as u64);
+    }
 }
 
 impl TableRule {
@@ -141,7 +157,7 @@ struct Builder<'a> {
     info: &'a UnwindInfo,
     /// gimli's scratch memory; none while it is in use.
     context: Option<Box<Context>>,
-    numbers: HashMap<TableRule, u16>,
+    numbers: HashMap<TableRule, u16, FixedState>,
     rules: Vec<TableRule>,
     rows: Vec<(u64, u16)>,
     spans: Vec<Span>,
@@ -152,7 +168,7 @@ impl<'a> Builder<'a> {
         Self {
             info,
             context: None,
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             rules: Vec::new(),
             rows: Vec::new(),
             spans: Vec::new(),

@@ -38,9 +38,11 @@ pub fn run(command: &mut Command) -> Output {
     output
 }
 
-/// `pyrograph` as it was built for this test.
+/// `pyrograph` as it was built for this test. What it keeps stays below the build's own folder.
 pub fn pyrograph() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_pyrograph"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pyrograph"));
+    command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    command
 }
 
 /// Whether this runs as root. If not, says that a test is skipped.

@@ -1,0 +1,111 @@
+//! Who runs, as far as it has to be known beside what the programs find out.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use pyrograph_bpf::Engine;
+use pyrograph_event::Record;
+use pyrograph_record::Target;
+use pyrograph_resolve::{LiveFiles, Resolver};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::is_running;
+
+/// Follows processes: their names, and the code that they make as they run.
+pub struct Follower {
+    /// The processes that are looked at; none for all.
+    targets: Option<HashSet<i32>>,
+    /// Those that were asked for and still run, and what tells when they do no more (Linux 5.3).
+    asked: Vec<(i32, Option<OwnedFd>)>,
+    /// A command was asked for: its parent knows better when it ends.
+    command: bool,
+    inherit: bool,
+    gone: Vec<i32>,
+}
+
+impl Follower {
+    pub fn new(target: &Target, inherit: bool) -> Self {
+        let pids = match target {
+            Target::Processes(pids) => &pids[..],
+            Target::System | Target::Command(_) => &[],
+        };
+        let asked = pids.iter().map(|pid| (*pid, pidfd(*pid))).collect();
+        let targets = (*target != Target::System).then(|| pids.iter().copied().collect());
+        let command = matches!(target, Target::Command(_));
+        Self { targets, asked, command, inherit, gone: Vec::new() }
+    }
+
+    /// The command runs, and is looked at.
+    pub fn add_command(&mut self, pid: i32) {
+        self.targets.get_or_insert_default().insert(pid);
+        self.asked.push((pid, pidfd(pid)));
+    }
+
+    /// What can be read once one of those that were asked for has ended.
+    pub fn ends(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.asked.iter().filter_map(|(_, pidfd)| pidfd.as_ref().map(AsFd::as_fd))
+    }
+
+    fn is_target(&self, pid: i32) -> bool {
+        self.targets.as_ref().is_none_or(|targets| targets.contains(&pid))
+    }
+
+    /// Takes what the kernel has told.
+    pub fn record(&mut self, record: &Record<'_>, resolver: &mut Resolver<LiveFiles>) {
+        let pid = match record {
+            Record::Mmap(mapping) => mapping.pid,
+            Record::Mmap2(mapping) => mapping.pid,
+            Record::Comm(comm) => comm.pid,
+            Record::Exit(task) => task.pid,
+            Record::Fork(task) => {
+                if self.inherit
+                    && let Some(targets) = &mut self.targets
+                    && targets.contains(&task.parent_pid)
+                {
+                    targets.insert(task.pid);
+                }
+                task.pid
+            }
+            // Its samples are none of ours: the programs have them.
+            Record::Sample(_) => return,
+            _ => return resolver.record(record),
+        };
+        if !self.is_target(pid) {
+            return;
+        }
+        resolver.record(record);
+        if matches!(record, Record::Exit(_)) && !resolver.runs(pid) {
+            self.gone.push(pid);
+        }
+    }
+
+    /// Forgets processes that are gone.
+    pub fn tell(&mut self, engine: &mut Engine) {
+        for pid in self.gone.drain(..) {
+            engine.forget_process(pid);
+            if let Some(targets) = &mut self.targets {
+                targets.remove(&pid);
+            }
+        }
+    }
+
+    /// Whether all processes that were asked for have ended.
+    pub fn all_gone(&mut self) -> bool {
+        self.asked.retain(|(pid, pidfd)| match pidfd {
+            Some(pidfd) => !has_ended(pidfd),
+            None => is_running(*pid),
+        });
+        self.targets.is_some() && !self.command && self.asked.is_empty()
+    }
+}
+
+fn has_ended(pidfd: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+/// What can be read once the process has ended.
+fn pidfd(pid: i32) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
+}

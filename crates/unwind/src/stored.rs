@@ -1,0 +1,247 @@
+//! Tables as bytes, to be kept in files: making the table of a large file takes hundreds of times as long
+//! as reading it.
+//!
+//! ```text
+//! magic   8 bytes   "pyrotab" and the version of all this
+//! check   4 bytes   CRC-32 of what follows
+//! rules   4 bytes   how many
+//! rows    8 bytes   how many
+//! start   8 bytes   `Table::start`
+//! rules             16 bytes each, as in `TableRule`
+//! offsets           4 bytes each, growing
+//! numbers           2 bytes each: the rows' rules
+//! ```
+//!
+//! All numbers are little-endian. Bytes may come from anywhere: a table that is accepted is one that can be
+//! searched, though not one that is right.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use crate::info::UnwindInfo;
+use crate::table::{Table, TableRow, TableRule, TableRuleKind};
+
+/// Raise the last byte whenever [`UnwindInfo::table`] makes anything else of the same file, or these bytes
+/// mean something else.
+const MAGIC: [u8; 8] = *b"pyrotab\x01";
+const HEADER: usize = 32;
+const RULE: usize = size_of::<TableRule>();
+
+/// What tells a file's table from those of all other files. Its text is a file name.
+///
+/// A file and its stripped twin have the same build ID and can have different tables: so what the table is
+/// made of, and where it lies, is part of the key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TableKey {
+    build_id: Vec<u8>,
+    shape: u64,
+}
+
+impl fmt::Display for TableKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.build_id.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        write!(f, "-{:016x}", self.shape)
+    }
+}
+
+impl UnwindInfo {
+    /// What [`Self::table`] can be kept under; none for a file without a build ID.
+    pub fn table_key(&self) -> Option<TableKey> {
+        // Linkers make 8 to 20 bytes; a file name has no room for any number.
+        let build_id = self.build_id().filter(|id| (4..=64).contains(&id.len()))?.to_vec();
+        // The same in every run of the same program, which is all that is asked of it.
+        let mut shape = DefaultHasher::new();
+        self.hash_shape(&mut shape);
+        Some(TableKey { build_id, shape: shape.finish() })
+    }
+}
+
+impl Table {
+    /// The table as bytes, for [`Self::from_bytes`].
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let len = HEADER + RULE * self.rules.len() + 6 * self.rows.len();
+        let mut bytes = Vec::with_capacity(len);
+        bytes.extend(MAGIC);
+        bytes.extend([0; 4]);
+        bytes.extend((self.rules.len() as u32).to_le_bytes());
+        bytes.extend((self.rows.len() as u64).to_le_bytes());
+        bytes.extend(self.start.to_le_bytes());
+        self.rules.iter().for_each(|rule| bytes.extend(rule.to_bytes()));
+        self.rows.iter().for_each(|row| bytes.extend(row.offset.to_le_bytes()));
+        self.rows.iter().for_each(|row| bytes.extend(row.rule.to_le_bytes()));
+        let check = checksum(&bytes[12..]);
+        bytes[8..12].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+
+    /// What [`Self::to_bytes`] has made; `None` for anything else, and for what was damaged since.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (header, rest) = bytes.split_at_checked(HEADER)?;
+        let (magic, header) = header.split_first_chunk()?;
+        let (check, header) = header.split_first_chunk()?;
+        let (rules, header) = header.split_first_chunk()?;
+        let (rows, start) = header.split_first_chunk()?;
+        let (rules, rows) = (u32::from_le_bytes(*rules), u64::from_le_bytes(*rows));
+        let (rules, rows) = (usize::try_from(rules).ok()?, usize::try_from(rows).ok()?);
+        let rules_len = rules.checked_mul(RULE)?;
+        let len = rows.checked_mul(6)?.checked_add(rules_len)?;
+        if *magic != MAGIC
+            || rest.len() != len
+            || u32::from_le_bytes(*check) != checksum(&bytes[12..])
+        {
+            return None;
+        }
+        let start = u64::from_le_bytes(start.try_into().ok()?);
+        let (rule_bytes, rest) = rest.split_at_checked(rules_len)?;
+        let (offsets, numbers) = rest.split_at_checked(4 * rows)?;
+        let rules: Vec<TableRule> =
+            rule_bytes.as_chunks().0.iter().map(TableRule::from_bytes).collect::<Option<_>>()?;
+        let offsets = offsets.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+        let numbers = numbers.as_chunks().0.iter().map(|bytes| u16::from_le_bytes(*bytes));
+        let rows: Vec<TableRow> =
+            offsets.zip(numbers).map(|(offset, rule)| TableRow { offset, rule }).collect();
+        let grows = rows.is_sorted_by(|a, b| a.offset < b.offset);
+        let known = rows.iter().all(|row| usize::from(row.rule) < rules.len());
+        (grows && known).then_some(Self { start, rows, rules })
+    }
+}
+
+/// Finds damage, and no intent: who may write the file may write its checksum.
+fn checksum(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
+
+impl TableRule {
+    pub(crate) fn to_bytes(self) -> [u8; RULE] {
+        let Self { kind, base, add, offset, saved, below_fp, pad } = self;
+        let ([add_0, add_1], [o0, o1, o2, o3]) = (add.to_le_bytes(), offset.to_le_bytes());
+        let [s0, s1, s2, s3, s4, s5] = saved;
+        [kind as u8, base, add_0, add_1, o0, o1, o2, o3, s0, s1, s2, s3, s4, s5, below_fp, pad]
+    }
+
+    fn from_bytes(bytes: &[u8; RULE]) -> Option<Self> {
+        let [kind, base, a0, a1, o0, o1, o2, o3, s0, s1, s2, s3, s4, s5, below_fp, pad] = *bytes;
+        Some(Self {
+            kind: TableRuleKind::ALL.into_iter().find(|known| *known as u8 == kind)?,
+            base,
+            add: i16::from_le_bytes([a0, a1]),
+            offset: i32::from_le_bytes([o0, o1, o2, o3]),
+            saved: [s0, s1, s2, s3, s4, s5],
+            below_fp,
+            pad,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own_info() -> UnwindInfo {
+        let own = std::env::current_exe().and_then(std::fs::read).expect("this test");
+        UnwindInfo::from_elf(own, None::<&[u8]>).expect("an ELF file")
+    }
+
+    fn small() -> Table {
+        let rule = |kind, offset| TableRule {
+            base: 7,
+            add: -8,
+            offset,
+            saved: [2, 0, 3, 4, 5, 6],
+            ..TableRule { kind, ..TableRule::default() }
+        };
+        let rows = [(0, 1), (7, 0), (70_000, 1)].map(|(offset, rule)| TableRow { offset, rule });
+        let rules = vec![rule(TableRuleKind::Deref, -16), rule(TableRuleKind::Bad, 1 << 30)];
+        Table { start: 0x40_0000, rows: rows.to_vec(), rules }
+    }
+
+    #[test]
+    fn what_was_kept_comes_back() {
+        for table in [Table::default(), small(), own_info().table()] {
+            let bytes = table.to_bytes();
+            let back = Table::from_bytes(&bytes).expect("what was made");
+            assert_eq!(
+                (back.start, &back.rows, &back.rules),
+                (table.start, &table.rows, &table.rules)
+            );
+        }
+        assert!(own_info().table().rows.len() > 1000);
+    }
+
+    /// The checksum put right, so that what is behind it is tried.
+    fn checked(mut bytes: Vec<u8>) -> Vec<u8> {
+        let check = checksum(&bytes[12..]);
+        bytes[8..12].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn damage_is_found() {
+        let whole = small().to_bytes();
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut bytes = whole.clone();
+                bytes[at] ^= 1 << bit;
+                assert!(Table::from_bytes(&bytes).is_none(), "byte {at}, bit {bit}");
+            }
+            assert!(Table::from_bytes(&whole[..at]).is_none(), "cut at {at}");
+        }
+        assert!(Table::from_bytes(&[&whole[..], b"x"].concat()).is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_searched_is_not_taken() {
+        let whole = small().to_bytes();
+        let rows = HEADER + 2 * RULE;
+        let with = |at: usize, byte| {
+            let mut bytes = whole.clone();
+            bytes[at] = byte;
+            Table::from_bytes(&checked(bytes))
+        };
+        assert!(with(rows, 7).is_none(), "offsets that do not grow");
+        assert!(with(rows + 12, 2).is_none(), "a rule that is not there");
+        assert!(with(HEADER, 7).is_none(), "a kind of rule that is not known");
+        assert!(with(7, 0).is_none(), "another version");
+        // Counts that are not those of the bytes, also where their product is beyond all numbers.
+        for count in [1, 3, 0x7f, 0xff] {
+            assert!(with(12, count).is_none() && with(16, count ^ 4).is_none());
+            assert!(with(23, count).is_none(), "{count}");
+        }
+        assert!(with(rows + 4, 8).is_some(), "another table, but one");
+    }
+
+    #[test]
+    fn a_file_and_its_stripped_twin_have_different_keys() {
+        let own = own_info();
+        let key = own.table_key();
+        assert_eq!(key, own_info().table_key());
+        let folder = std::env::temp_dir().join(format!("pyrograph-stored-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let [source, full, stripped, none] =
+            ["a.c", "full", "stripped", "none"].map(|name| folder.join(name));
+        std::fs::write(&source, "int main(void) { return 0; }").expect("a file");
+        let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
+            let status = std::process::Command::new(program).args(arguments).status();
+            assert!(status.expect("it is installed").success());
+        };
+        let build_id = std::ffi::OsStr::new("-Wl,--build-id=sha1");
+        let frames = ["-g", "-fno-asynchronous-unwind-tables"].map(std::ffi::OsStr::new);
+        let out = std::ffi::OsStr::new("-o");
+        run("gcc", &[frames[0], frames[1], build_id, out, full.as_ref(), source.as_ref()]);
+        run("strip", &["-g".as_ref(), out, stripped.as_ref(), full.as_ref()]);
+        run("gcc", &["-Wl,--build-id=none".as_ref(), out, none.as_ref(), source.as_ref()]);
+        let key = |path| {
+            let bytes = std::fs::read(path).expect("it was made");
+            UnwindInfo::from_elf(bytes, None::<&[u8]>).expect("an ELF file").table_key()
+        };
+        let (full, stripped) = (key(&full).expect("one"), key(&stripped).expect("one"));
+        assert_eq!(full.build_id, stripped.build_id);
+        assert_ne!(full, stripped, "only one of them has a .debug_frame");
+        assert_eq!(full.to_string().len(), 40 + 1 + 16);
+        assert_eq!(key(&none), None);
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+}
