@@ -3,33 +3,38 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use hashbrown::HashMap;
 use pyrograph_unwind::{Table, UnwindInfo};
 
 use crate::cache::Cache;
 use crate::error::Error;
-use crate::tables::{Published, Tables};
+use crate::tables::{Count, Tables};
 
 /// What was made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TableStats {
-    /// Files that have a table.
+    /// Files that have a table, which is there.
     pub tables: u64,
     /// Their rows.
     pub rows: u64,
     /// Bytes that these take.
     pub bytes: u64,
-    /// Files whose table did not fit in the budget.
+    /// Files whose table is left out: there is no room for it.
     pub omitted: u64,
-    /// Those of them that had been made before.
+    /// Files whose table had been made before.
     pub cached: u64,
     /// How long it took to make them, or to read them back.
     pub time: Duration,
 }
+
+/// How often it is looked whether other tables are of more use, if there is no room for all. What that
+/// takes is a small part of the time.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// A module's number and its unwind information.
 type Work = (u32, Option<Arc<UnwindInfo>>);
@@ -42,14 +47,21 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// The next one; waits for it. None at the end.
-    fn next(&mut self, queue: &Receiver<Work>) -> Option<Work> {
+    /// The next one; waits for it, at most so long if that is said.
+    fn next(
+        &mut self,
+        queue: &Receiver<Work>,
+        patience: Option<Duration>,
+    ) -> Result<Work, RecvTimeoutError> {
         if self.by_size.is_empty() {
-            self.add(queue.recv().ok()?);
+            self.add(match patience {
+                Some(patience) => queue.recv_timeout(patience)?,
+                None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected)?,
+            });
         }
         queue.try_iter().for_each(|work| self.add(work));
-        let ((_, module), info) = self.by_size.pop_first()?;
-        Some((module, info))
+        let next = self.by_size.pop_first();
+        next.map(|((_, module), info)| (module, info)).ok_or(RecvTimeoutError::Timeout)
     }
 
     fn add(&mut self, (module, info): Work) {
@@ -78,24 +90,40 @@ impl Builder {
         let mut waiting = Waiting::default();
         let run = move || {
             prefer_this_thread();
-            while let Some((module, info)) = waiting.next(&queue) {
-                let started = Instant::now();
-                let (table, cached) = table(info.as_deref(), cache.as_mut());
-                let published = tables.publish(module, &table);
-                let mut told = told.lock().unwrap_or_else(|error| error.into_inner());
-                match published {
-                    Ok(Published::Ready(rows)) => {
-                        told.0.tables += 1;
-                        told.0.rows += rows as u64;
-                        told.0.cached += u64::from(cached);
+            // For tables that are left out, and may come back.
+            let mut infos = HashMap::new();
+            let mut pause = PAUSE;
+            loop {
+                let patience = tables.lacks_some().then_some(pause);
+                let (module, is_new) = match waiting.next(&queue, patience) {
+                    Ok((module, info)) => {
+                        infos.insert(module, info);
+                        (module, true)
                     }
-                    Ok(Published::None) => {}
-                    Ok(Published::Omitted) => told.0.omitted += 1,
-                    Err(error) => told.1 = Some(error),
-                }
-                told.0.bytes = tables.bytes() as u64;
-                told.0.time += started.elapsed();
-                done.fetch_add(1, Ordering::Release);
+                    Err(RecvTimeoutError::Timeout) => match tables.wanted() {
+                        Some(module) => (module, false),
+                        None => continue,
+                    },
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
+                let started = Instant::now();
+                let info = infos.get(&module).and_then(Option::as_deref);
+                let (table, was_made) = table(info, cache.as_mut(), is_new);
+                let published = tables.publish(module, &table);
+                let took = started.elapsed();
+                pause = PAUSE.max(10 * took);
+                let Count { tables: count, rows, omitted } = tables.count();
+                let mut told = told.lock().unwrap_or_else(|error| error.into_inner());
+                told.1 = published.err().or(told.1.take());
+                told.0 = TableStats {
+                    tables: count as u64,
+                    rows: rows as u64,
+                    bytes: tables.bytes() as u64,
+                    omitted: omitted as u64,
+                    cached: told.0.cached + u64::from(was_made && is_new),
+                    time: told.0.time + took,
+                };
+                done.fetch_add(usize::from(is_new), Ordering::Release);
             }
             // There will be no more: the recording is over.
             cache.map(Cache::write);
@@ -123,15 +151,15 @@ impl Builder {
     }
 }
 
-/// The table of a file, and whether it had been made before.
-fn table(info: Option<&UnwindInfo>, cache: Option<&mut Cache>) -> (Table, bool) {
+/// The table of a file, and whether it had been made before. `keep`: the cache is to have it if not.
+fn table(info: Option<&UnwindInfo>, cache: Option<&mut Cache>, keep: bool) -> (Table, bool) {
     let Some(info) = info else { return (Table::default(), false) };
     let Some(cache) = cache else { return (info.table(), false) };
     match cache.read(info) {
         (_, Some(table)) => (table, true),
         (key, None) => {
             let table = info.table();
-            if let Some(key) = key {
+            if let Some(key) = key.filter(|_| keep) {
                 cache.keep(key, &table);
             }
             (table, false)

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use crate::files::Aliases;
 use crate::kernel_text::KernelText;
 use crate::layout::{
-    Count, FRAME_SHIFT, Key, MAX_FRAMES, MODULE_ANONYMOUS, MODULE_ASKED, MODULE_END,
+    Count, END_OMITTED, FRAME_SHIFT, Key, MAX_FRAMES, MODULE_ANONYMOUS, MODULE_ASKED, MODULE_END,
     MODULE_UNKNOWN, WAKER_WORDS,
 };
 
@@ -180,6 +180,13 @@ impl<'a> UserStack<'a> {
         // `enum end`
         Some(if matches!(address(last), 1 | 2) { Cut::Truncated } else { Cut::Broken })
     }
+
+    /// The module in which it ends because its table was left out, if it does.
+    fn left_out(self) -> Option<u32> {
+        let last = *self.frames.last().filter(|last| module(**last) == MODULE_END)?;
+        let outermost = self.frames().next_back().filter(|_| address(last) == END_OMITTED)?;
+        outermost.module
+    }
 }
 
 fn module(frame: u64) -> u32 {
@@ -206,6 +213,8 @@ struct Inner {
     places: HashMap<u64, (usize, usize)>,
     /// Events whose stack was never told.
     unknown: u64,
+    /// Events whose user stack ends in a module because its table was left out.
+    left_out: HashMap<u32, u64>,
     text: KernelText,
     aliases: Aliases,
 }
@@ -295,10 +304,30 @@ impl Stacks {
     pub fn counted(&self, key: &Key, count: &Count, out: &mut dyn FnMut(Counted<'_>)) {
         let inner = &mut *self.inner.borrow_mut();
         let aliases = Rc::clone(&inner.aliases);
-        match inner.counted(key, count, &aliases.borrow()) {
-            Some(counted) => out(counted),
-            None => inner.unknown += count.events,
+        let aliases = aliases.borrow();
+        let Some(counted) = inner.counted(key, count, &aliases) else {
+            inner.unknown += count.events;
+            return;
+        };
+        let left_out = counted.user.left_out();
+        out(counted);
+        if let Some(module) = left_out {
+            *inner.left_out.entry(module).or_default() += count.events;
         }
+    }
+
+    /// The modules in which user stacks end because their tables were left out, and how many events
+    /// have such stacks; most first.
+    pub fn left_out(&self) -> Vec<(u32, u64)> {
+        let mut rows: Vec<_> = self
+            .inner
+            .borrow()
+            .left_out
+            .iter()
+            .map(|(module, events)| (*module, *events))
+            .collect();
+        rows.sort_unstable_by_key(|(module, events)| (std::cmp::Reverse(*events), *module));
+        rows
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hashbrown::HashSet;
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::features;
 use crate::files::{self, Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
-use crate::layout::{Blocked, Count, FileKey, Key, Site, State};
+use crate::layout::{Blocked, Count, END_OMITTED, FileKey, Key, Site, State};
 use crate::load::{self, Loaded};
 use crate::memory::TableBackend;
 use crate::said;
@@ -128,6 +128,8 @@ pub struct Stats {
     pub truncated: u64,
     /// User stacks that end where nothing was known to be mapped, or no table was there yet.
     pub unknown: u64,
+    /// User stacks that end where a table was left out.
+    pub left_out: u64,
     /// User stacks that no table and no frame pointer led on.
     pub broken: u64,
 }
@@ -161,6 +163,8 @@ pub struct Engine {
     /// When counting was ended, on the monotonic clock.
     stopped: Option<u64>,
     table_backend: TableBackend,
+    /// Held while programs run that may sleep: tables stay where they are.
+    readers: Arc<Mutex<()>>,
     object: Object,
 }
 
@@ -197,6 +201,7 @@ impl Engine {
         let table_backend = memory.backend();
         Files::check(&program(&object, LOOK_UP)?)?;
         let aliases = Aliases::default();
+        let readers = Arc::default();
         let stacks = Stacks::new(text, Rc::clone(&aliases));
         let seen = stacks.clone();
         let rings = ring(&object, "stacks", move |bytes| seen.add(bytes))?;
@@ -205,7 +210,7 @@ impl Engine {
         let asking = ring(&object, "questions", move |bytes| {
             questions.borrow_mut().extend(Question::read(bytes));
         })?;
-        let engine = Self {
+        let mut engine = Self {
             links: Vec::new(),
             rings,
             stacks,
@@ -215,7 +220,7 @@ impl Engine {
             state: Shared::map(&handle(&object, ".bss")?, "state", 1)?,
             files: Files::new(handle(&object, "files")?, aliases),
             builder: Builder::start(
-                Tables::new(memory),
+                Tables::new(memory, Arc::clone(&readers)),
                 options.cache.as_deref().and_then(Cache::open),
             )
             .map_err(Error::map("tables"))?,
@@ -230,8 +235,10 @@ impl Engine {
             min_block: options.min_block,
             stopped: None,
             table_backend,
+            readers,
             object,
         };
+        engine.forget_questions()?;
         for pid in options.processes.iter().flatten() {
             engine.add_target(*pid)?;
         }
@@ -244,6 +251,16 @@ impl Engine {
             names.update(&key, &1u32.to_ne_bytes(), MapFlags::ANY).map_err(Error::map("names"))?;
         }
         Ok(engine)
+    }
+
+    /// Forgets what was asked for until now: the check has met this program, which is none that is recorded
+    /// or will be met again.
+    fn forget_questions(&mut self) -> Result<(), Error> {
+        self.asking.consume().map_err(Error::map("questions"))?;
+        for question in self.asked.take() {
+            self.files.answer(&question, None);
+        }
+        Ok(())
     }
 
     fn add_target(&self, pid: i32) -> Result<(), Error> {
@@ -305,6 +322,7 @@ impl Engine {
         let Some(name) = self.list_waiting else { return Ok(()) };
         let link = program(&self.object, name)?.attach().map_err(Error::attach(name))?;
         let failed = |error| Error::Attach { program: name, reason: format!("{error}") };
+        let _reading = self.readers.lock().unwrap_or_else(|error| error.into_inner());
         let mut threads = Iter::new(&link).map_err(Error::attach(name))?;
         // It writes nothing: reading it makes it run.
         std::io::copy(&mut threads, &mut std::io::sink()).map_err(failed)?;
@@ -463,6 +481,12 @@ impl Engine {
         self.builder.stats()
     }
 
+    /// The modules in which user stacks end because there was no room for their tables, and how many
+    /// events with such stacks were taken; most first.
+    pub fn left_out(&self) -> Vec<(u32, u64)> {
+        self.stacks.left_out()
+    }
+
     /// Takes what was counted until the last call before this; at the end, after [`Self::stop`], call it
     /// twice.
     ///
@@ -497,7 +521,8 @@ impl Engine {
             user_stacks: ends.iter().sum(),
             whole: ends[0],
             truncated: ends[1] + ends[2],
-            unknown: ends[3] + ends[4] + ends[5],
+            unknown: ends[3] + ends[4],
+            left_out: ends[END_OMITTED as usize],
             broken: ends[6] + ends[7] + ends[8],
         }
     }

@@ -24,7 +24,11 @@ pub const MODULE_ASKED: u32 = 65536;
 pub const MODULE_ANONYMOUS: u32 = 0x1fffe;
 /// The "module" of the frame that ends a stack whose outer part is missing.
 pub const MODULE_END: u32 = 0x1ffff;
+/// Why a stack ends: the table of its last module was left out.
+pub const END_OMITTED: u64 = 5;
 
+#[cfg(test)]
+pub const TABLE_PENDING: u32 = 0;
 pub const TABLE_READY: u32 = 1;
 pub const TABLE_NONE: u32 = 2;
 pub const TABLE_OMITTED: u32 = 3;
@@ -83,7 +87,7 @@ pub struct Module {
     pub index: u32,
     pub pages: u32,
     pub state: u32,
-    pub pad: u32,
+    pub met: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]

@@ -19,6 +19,7 @@ mod kernel_text;
 mod layout;
 mod load;
 mod memory;
+mod room;
 mod said;
 mod shared;
 mod tables;

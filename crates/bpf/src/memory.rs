@@ -91,7 +91,11 @@ impl Memory {
     }
 
     pub fn arena(arena: &Arena) -> Self {
-        let Arena { memory, blocks, .. } = arena;
+        Self::over(&arena.memory, arena.blocks)
+    }
+
+    /// Memory that is laid out as an arena.
+    pub fn over(memory: &Arc<MmapRaw>, blocks: usize) -> Self {
         let mut modules = Shared::part(memory, ARENA_MODULES, MAX_MODULES);
         // The programs may look up any of these: a page that is not there would cost them a fault.
         modules.write_all(0, &vec![Module::default(); MAX_MODULES]);
@@ -99,7 +103,7 @@ impl Memory {
             modules,
             rules: Shared::part(memory, ARENA_RULES, MAX_RULES),
             words: Words::Arena(Shared::part(memory, ARENA_WORDS, blocks * BLOCK_WORDS), 0),
-            limit: *blocks,
+            limit: blocks,
         }
     }
 
@@ -108,6 +112,11 @@ impl Memory {
             Words::Arrays(..) => TableBackend::Arrays,
             Words::Arena(..) => TableBackend::Arena,
         }
+    }
+
+    /// The most blocks.
+    pub fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Blocks in use.
@@ -149,6 +158,19 @@ impl Memory {
                 blocks[place / BLOCK_WORDS].write_all(place % BLOCK_WORDS, words);
             }
             Words::Arena(all, _) => all.write_all(place, words),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Memory {
+    /// A word, as the programs read it.
+    pub fn word(&self, place: u32) -> u32 {
+        match &self.words {
+            Words::Arrays(_, blocks) => {
+                blocks[place as usize / BLOCK_WORDS].read(place as usize % BLOCK_WORDS)
+            }
+            Words::Arena(all, _) => all.read(place as usize),
         }
     }
 }

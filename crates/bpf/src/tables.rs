@@ -1,4 +1,10 @@
 //! Unwind tables as the programs search them: one row a word, in blocks that are made as needed.
+//!
+//! The memory is limited. The programs count how often each module is met; a table for which there is no
+//! room takes that of tables which are met less, and a table that had to go can come back in that way.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hashbrown::HashMap;
 use pyrograph_unwind::{Table, TableRule};
@@ -6,34 +12,61 @@ use pyrograph_unwind::{Table, TableRule};
 use crate::error::Error;
 use crate::layout::{BLOCK_WORDS, Module, TABLE_NONE, TABLE_OMITTED, TABLE_READY};
 use crate::memory::Memory;
+use crate::room::Room;
 
 /// Rows are counted from the start of a page of this size.
 const PAGE_BITS: u32 = 16;
+
+/// A table comes in the place of others if it is met so many times as often as they together.
+const BETTER: u64 = 2;
 
 /// Writes tables into memory that the programs read.
 #[derive(Debug)]
 pub struct Tables {
     memory: Memory,
-    /// Words used of the last block.
-    used: usize,
+    room: Room,
     numbers: HashMap<TableRule, u16>,
+    known: HashMap<u32, Known>,
+    /// Held by whoever lets programs run that may sleep, and so may read for long.
+    readers: Arc<Mutex<()>>,
 }
 
-/// What became of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Published {
-    /// It is there, with so many rows.
-    Ready(usize),
-    /// There is none.
-    None,
-    /// There is no room for it.
-    Omitted,
+/// A module that has a table.
+#[derive(Debug, Default)]
+struct Known {
+    rows: usize,
+    /// Where it is, in pieces: place and words. None if it was left out.
+    pieces: Vec<(u32, u32)>,
+    /// How many words it takes.
+    words: usize,
+    /// How often it had been met when that was last looked at.
+    met: u32,
+    /// How often it was met lately: what was longer ago counts for less.
+    lately: u64,
+}
+
+impl Known {
+    fn is_there(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+}
+
+/// How many there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Tables that are there.
+    pub tables: usize,
+    /// Their rows.
+    pub rows: usize,
+    /// Tables that were left out.
+    pub omitted: usize,
 }
 
 impl Tables {
-    /// In memory that nothing is in yet.
-    pub fn new(memory: Memory) -> Self {
-        let mut tables = Self { memory, used: BLOCK_WORDS, numbers: HashMap::new() };
+    /// In memory that nothing is in yet. `readers`: a lock that is held while programs run that may sleep.
+    pub fn new(memory: Memory, readers: Arc<Mutex<()>>) -> Self {
+        let (room, numbers, known) = Default::default();
+        let mut tables = Self { memory, room, numbers, known, readers };
         // The programs take it for code without a table.
         tables.rule(TableRule::default());
         tables
@@ -44,58 +77,79 @@ impl Tables {
         self.memory.blocks() * BLOCK_WORDS * 4
     }
 
-    /// Makes a module's table known to the programs.
-    pub fn publish(&mut self, number: u32, table: &Table) -> Result<Published, Error> {
-        let number = number as usize;
-        if number >= self.memory.modules.len() {
-            return Ok(Published::Omitted);
-        }
-        if table.rows.is_empty() {
-            let none = Module { index: 0, pages: 0, state: TABLE_NONE, pad: 0 };
-            self.memory.modules.write(number, none);
-            return Ok(Published::None);
-        }
-        let (module, published) = match self.rows(table)? {
-            Some((index, pages)) => {
-                let module = Module { index, pages, state: TABLE_READY, pad: 0 };
-                (module, Published::Ready(table.rows.len()))
+    /// How many there are now.
+    pub fn count(&self) -> Count {
+        let mut count = Count::default();
+        for known in self.known.values() {
+            match known.is_there() {
+                true => {
+                    count.tables += 1;
+                    count.rows += known.rows;
+                }
+                false => count.omitted += 1,
             }
-            None => {
-                let module = Module { index: 0, pages: u32::MAX, state: TABLE_OMITTED, pad: 0 };
-                (module, Published::Omitted)
-            }
-        };
-        self.memory.modules.write(number, module);
-        Ok(published)
+        }
+        count
     }
 
-    /// Writes the rows and their index; the place of the index, and how many pages it has.
-    fn rows(&mut self, table: &Table) -> Result<Option<(u32, u32)>, Error> {
+    /// Makes a module's table known to the programs, if there is room for it.
+    pub fn publish(&mut self, number: u32, table: &Table) -> Result<(), Error> {
+        if number as usize >= self.memory.modules.len() {
+            return Ok(());
+        }
+        self.withdraw(&[number]);
+        if table.rows.is_empty() {
+            self.known.remove(&number);
+            self.tell(number, 0, 0, TABLE_NONE);
+            return Ok(());
+        }
+        let (words, ends) = self.words(table);
+        let needed = words.len() + 2 * ends.len();
+        let known = self.known.entry(number).or_default();
+        (known.rows, known.words) = (table.rows.len(), needed);
+        let Some(pieces) = self.place_or_make_room(number, &ends)? else {
+            // Pieces that are free may be too small: this is not tried again before there are more.
+            let free = self.room.words();
+            self.known.entry(number).or_default().words = needed.max(free + 1);
+            self.tell(number, 0, 0, TABLE_OMITTED);
+            return Ok(());
+        };
+        let (index, rows) =
+            pieces.split_first().map_or((0, &[][..]), |(index, rows)| (index.0, rows));
+        let mut from = 0;
+        for (page, (&(place, len), &end)) in rows.iter().zip(&ends).enumerate() {
+            self.memory.write(place, &words[from..end]);
+            self.memory.write(index + 2 * page as u32, &[place, len]);
+            from = end;
+        }
+        self.tell(number, index, ends.len() as u32, TABLE_READY);
+        self.known.entry(number).or_default().pieces = pieces;
+        Ok(())
+    }
+
+    /// The rows as words, and where in these each page ends.
+    fn words(&mut self, table: &Table) -> (Vec<u32>, Vec<usize>) {
         let rules: Vec<u16> = table.rules.iter().map(|rule| self.rule(*rule)).collect();
         let pages = table.rows.last().map_or(0, |row| (row.offset >> PAGE_BITS) as usize + 1);
-        let Some(index) = self.allocate(2 * pages)? else { return Ok(None) };
         let mut rest = &table.rows[..];
-        let mut before = None;
-        let mut words = Vec::new();
+        let mut before = 0;
+        let mut words = Vec::with_capacity(table.rows.len() + pages);
+        let mut ends = Vec::with_capacity(pages);
         for page in 0..pages {
             let in_page = rest.partition_point(|row| (row.offset >> PAGE_BITS) as usize <= page);
             let (here, after) = rest.split_at(in_page);
             rest = after;
-            words.clear();
             // Whatever the address, there is a row at or below it in the page.
             if here.first().is_none_or(|row| row.offset & 0xffff != 0) {
-                words.push(u32::from(before.unwrap_or(0)));
+                words.push(u32::from(before));
             }
             for row in here {
-                let rule = rules.get(usize::from(row.rule)).copied().unwrap_or(0);
-                words.push((row.offset & 0xffff) << 16 | u32::from(rule));
-                before = Some(rule);
+                before = rules.get(usize::from(row.rule)).copied().unwrap_or(0);
+                words.push((row.offset & 0xffff) << 16 | u32::from(before));
             }
-            let Some(place) = self.allocate(words.len())? else { return Ok(None) };
-            self.memory.write(place, &words);
-            self.memory.write(index + 2 * page as u32, &[place, words.len() as u32]);
+            ends.push(words.len());
         }
-        Ok(Some((index, pages as u32)))
+        (words, ends)
     }
 
     /// The number of a rule in the common dictionary; 0, no table, if that is full.
@@ -108,20 +162,163 @@ impl Tables {
         })
     }
 
-    /// Room for so many words in one block.
-    fn allocate(&mut self, words: usize) -> Result<Option<u32>, Error> {
-        if words > BLOCK_WORDS {
+    fn place_or_make_room(
+        &mut self,
+        number: u32,
+        ends: &[usize],
+    ) -> Result<Option<Vec<(u32, u32)>>, Error> {
+        let words = self.known.get(&number).map_or(0, |known| known.words);
+        if words > self.memory.limit() * BLOCK_WORDS {
             return Ok(None);
         }
-        if self.used + words > BLOCK_WORDS {
+        loop {
+            match self.place(ends)? {
+                None if self.make_room(number) => {}
+                found => return Ok(found),
+            }
+        }
+    }
+
+    /// Places for an index and for pages that end there; nothing if there is no room for all.
+    fn place(&mut self, ends: &[usize]) -> Result<Option<Vec<(u32, u32)>>, Error> {
+        let pages = ends.iter().scan(0, |from, end| Some(end - std::mem::replace(from, *end)));
+        let mut pieces = Vec::with_capacity(1 + ends.len());
+        for words in std::iter::once(2 * ends.len()).chain(pages) {
+            let Ok(words) = u32::try_from(words) else { return Ok(None) };
+            match self.take(words)? {
+                Some(place) => pieces.push((place, words)),
+                None => {
+                    pieces.into_iter().for_each(|(place, words)| self.room.give(place, words));
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(pieces))
+    }
+
+    fn take(&mut self, words: u32) -> Result<Option<u32>, Error> {
+        if words as usize > BLOCK_WORDS {
+            return Ok(None);
+        }
+        loop {
+            if let Some(place) = self.room.take(words) {
+                return Ok(Some(place));
+            }
+            let block = (self.memory.blocks() * BLOCK_WORDS) as u32;
             if !self.memory.add_block()? {
                 return Ok(None);
             }
-            self.used = 0;
+            self.room.give(block, BLOCK_WORDS as u32);
         }
-        let place = (self.memory.blocks() - 1) * BLOCK_WORDS + self.used;
-        self.used += words;
-        Ok(u32::try_from(place).ok())
+    }
+
+    /// Leaves out tables that are met less than this one, if there is then room for it.
+    fn make_room(&mut self, number: u32) -> bool {
+        self.look(1);
+        let victims = self.less_used(number);
+        self.withdraw(&victims);
+        !victims.is_empty()
+    }
+
+    /// The tables that would have to go for a module's, those first that are met the least; none if they
+    /// are met too often for that.
+    fn less_used(&self, number: u32) -> Vec<u32> {
+        let Some(wanted) = self.known.get(&number) else { return Vec::new() };
+        let mut there: Vec<_> = self.known.iter().filter(|(_, known)| known.is_there()).collect();
+        // Of those that are not met at all, one large one goes rather than many.
+        there.sort_unstable_by_key(|(number, known)| {
+            (known.lately, std::cmp::Reverse(known.words), **number)
+        });
+        let mut free = self.room.words();
+        let mut lately = 0;
+        let mut victims = Vec::new();
+        for (number, known) in there {
+            lately += known.lately;
+            if BETTER * lately >= wanted.lately {
+                break;
+            }
+            free += known.words;
+            victims.push(*number);
+            if free >= wanted.words {
+                return victims;
+            }
+        }
+        Vec::new()
+    }
+
+    /// Leaves out tables that are there. Their memory is free when no program reads it any more.
+    fn withdraw(&mut self, numbers: &[u32]) {
+        let is_there = |number: &&u32| self.known.get(*number).is_some_and(Known::is_there);
+        let there: Vec<u32> = numbers.iter().filter(is_there).copied().collect();
+        if there.is_empty() {
+            return;
+        }
+        for number in &there {
+            self.tell(*number, 0, 0, TABLE_OMITTED);
+        }
+        // A panic elsewhere leaves nothing unfinished here.
+        let readers = Arc::clone(&self.readers);
+        let _alone = readers.lock().unwrap_or_else(|error| error.into_inner());
+        wait_for_programs();
+        for number in &there {
+            let pieces = self.known.get_mut(number).map(|known| std::mem::take(&mut known.pieces));
+            for (place, words) in pieces.into_iter().flatten() {
+                self.room.give(place, words);
+            }
+        }
+    }
+
+    /// Changes what the programs know of a module; what they count stays.
+    fn tell(&mut self, number: u32, index: u32, pages: u32, state: u32) {
+        let number = number as usize;
+        let met = self.memory.modules.read(number).met;
+        if state == TABLE_READY {
+            // Whoever sees the new state sees the rest, too.
+            let pending = Module { index, pages, state: TABLE_OMITTED, met };
+            self.memory.modules.write(number, pending);
+        }
+        self.memory.modules.write(number, Module { index, pages, state, met });
+    }
+
+    /// Looks how often modules were met meanwhile; what was before counts for a part of that.
+    fn look(&mut self, part: u64) {
+        for (number, known) in &mut self.known {
+            let met = self.memory.modules.read(*number as usize).met;
+            known.lately = known.lately / part + u64::from(met.wrapping_sub(known.met));
+            known.met = met;
+        }
+    }
+
+    /// Whether a table was left out.
+    pub fn lacks_some(&self) -> bool {
+        self.known.values().any(|known| !known.is_there())
+    }
+
+    /// Looks which modules are met, to be called from time to time. Returns one whose table was left out
+    /// and should be made again: there is room for it, or others are met less.
+    pub fn wanted(&mut self) -> Option<u32> {
+        self.look(2);
+        let left_out = self.known.iter().filter(|(_, known)| !known.is_there() && known.lately > 0);
+        let mut left_out: Vec<_> = left_out.collect();
+        left_out
+            .sort_unstable_by_key(|(number, known)| (std::cmp::Reverse(known.lately), **number));
+        let free = self.room.words();
+        let fits =
+            |number, known: &Known| free >= known.words || !self.less_used(number).is_empty();
+        left_out
+            .into_iter()
+            .find(|(number, known)| fits(**number, known))
+            .map(|(number, _)| *number)
+    }
+}
+
+/// Waits until all programs have ended that run now, but for those that may sleep.
+fn wait_for_programs() {
+    // SAFETY: it takes numbers, and waits.
+    let waited = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    if waited != 0 {
+        // Where it may not be asked for: programs run for microseconds.
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -134,4 +331,164 @@ fn words(rule: &TableRule) -> [u64; 2] {
         u64::from_ne_bytes([rule.kind as u8, rule.base, add_0, add_1, o0, o1, o2, o3]),
         u64::from_ne_bytes([s0, s1, s2, s3, s4, s5, rule.below_fp, 0]),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use memmap2::{MmapMut, MmapRaw};
+    use pyrograph_unwind::{TableRow, TableRuleKind};
+
+    use super::*;
+    use crate::layout::{ARENA_WORDS, TABLE_PENDING};
+
+    /// Tables in memory of this process alone, in blocks of 1 MiB.
+    fn tables(blocks: usize) -> Tables {
+        let memory = MmapMut::map_anon(ARENA_WORDS + blocks * BLOCK_WORDS * 4).expect("memory");
+        Tables::new(Memory::over(&Arc::new(MmapRaw::from(memory)), blocks), Arc::default())
+    }
+
+    /// A table of so many KiB. Its rules are no other's, and it has code without rows in between.
+    fn table(kib: usize, first: i32) -> Table {
+        let rules = (0..100).map(|rule| TableRule {
+            kind: TableRuleKind::Offset,
+            offset: first + rule,
+            ..TableRule::default()
+        });
+        let rows = (0..kib as u32 * 256).map(|row| TableRow {
+            offset: row * 13 + row / 9000 * 300_000 + 5,
+            rule: (row % 100) as u16,
+        });
+        Table { start: 0, rows: rows.collect(), rules: rules.collect() }
+    }
+
+    /// Looks up as the programs do; nothing if the table is not there.
+    fn find(tables: &Tables, number: u32, offset: u32) -> Option<[u64; 2]> {
+        let Module { index, pages, state, .. } = tables.memory.modules.read(number as usize);
+        if state != TABLE_READY || offset >> 16 >= pages {
+            return None;
+        }
+        let place = index + 2 * (offset >> 16);
+        let (from, len) = (tables.memory.word(place), tables.memory.word(place + 1));
+        let rows = (from..from + len).map(|place| tables.memory.word(place));
+        let row = rows.take_while(|row| row >> 16 <= offset & 0xffff).last()?;
+        Some(tables.memory.rules.read((row & 0xffff) as usize))
+    }
+
+    fn meet(tables: &mut Tables, number: u32, times: u32) {
+        let module = tables.memory.modules.read(number as usize);
+        let met = module.met.wrapping_add(times);
+        tables.memory.modules.write(number as usize, Module { met, ..module });
+    }
+
+    fn there(tables: &Tables) -> Vec<u32> {
+        let is_there =
+            |number: &u32| tables.memory.modules.read(*number as usize).state == TABLE_READY;
+        (0..16).filter(is_there).collect()
+    }
+
+    fn check(tables: &Tables, number: u32, table: &Table) {
+        for row in table.rows.iter().step_by(997) {
+            let rule = words(&table.rules[usize::from(row.rule)]);
+            for offset in [row.offset, row.offset + 12] {
+                assert_eq!(find(tables, number, offset), Some(rule), "{number}, {offset:#x}");
+            }
+        }
+        assert_eq!(find(tables, number, 4), Some([0, 0]), "before the first row");
+    }
+
+    #[test]
+    fn what_is_met_most_is_there() {
+        let mut tables = tables(2);
+        let made: Vec<_> = (0..6).map(|at| table(450, 1000 * at)).collect();
+        let publish = |tables: &mut Tables, number: u32| {
+            tables.publish(number, &made[number as usize]).expect("memory");
+        };
+        // Nothing is known of how much they are met: what comes first stays.
+        (0..6).for_each(|number| publish(&mut tables, number));
+        assert_eq!(there(&tables), [0, 1, 2, 3]);
+        assert_eq!(tables.wanted(), None);
+        // Those come in that are met, for those that are not.
+        for (number, times) in [(0, 100), (2, 40), (4, 50), (5, 30)] {
+            meet(&mut tables, number, times);
+        }
+        for wanted in [4, 5] {
+            assert_eq!(tables.wanted(), Some(wanted));
+            publish(&mut tables, wanted);
+        }
+        assert_eq!(there(&tables), [0, 2, 4, 5]);
+        // Not much more is no reason.
+        meet(&mut tables, 1, 3);
+        assert_eq!(tables.wanted(), None);
+        // What was met once counts for less and less.
+        let back = std::iter::from_fn(|| {
+            meet(&mut tables, 1, 3);
+            Some(tables.wanted())
+        });
+        assert_eq!(back.take(10).flatten().next(), Some(1));
+        publish(&mut tables, 1);
+        assert_eq!(there(&tables).len(), 4);
+        for number in there(&tables) {
+            check(&tables, number, &made[number as usize]);
+        }
+        assert_eq!(tables.bytes(), 2 << 20);
+        assert_eq!(tables.count(), Count { tables: 4, rows: 4 * 450 * 256, omitted: 2 });
+    }
+
+    #[test]
+    fn what_never_fits_drives_nothing_out() {
+        let mut tables = tables(1);
+        let (small, large) = (table(900, 0), table(1100, 1000));
+        tables.publish(0, &small).expect("memory");
+        for number in 1..3 {
+            meet(&mut tables, number, 1000);
+            tables.publish(number, &large).expect("memory");
+            assert_eq!(tables.wanted(), None);
+        }
+        check(&tables, 0, &small);
+        assert_eq!(there(&tables), [0]);
+        assert!(tables.lacks_some());
+    }
+
+    #[test]
+    fn a_file_without_a_table_lacks_nothing() {
+        let mut tables = tables(1);
+        assert_eq!(tables.memory.modules.read(3).state, TABLE_PENDING);
+        tables.publish(3, &Table::default()).expect("memory");
+        assert_eq!(tables.memory.modules.read(3).state, TABLE_NONE);
+        assert!(!tables.lacks_some());
+        // It may be found later than it was first seen mapped.
+        let found = table(10, 0);
+        tables.publish(3, &found).expect("memory");
+        check(&tables, 3, &found);
+        tables.publish(3, &found).expect("memory");
+        check(&tables, 3, &found);
+        assert_eq!(tables.count().tables, 1);
+    }
+
+    #[test]
+    fn memory_is_used_again_and_never_twice() {
+        let mut tables = tables(3);
+        // A generator of numbers that are as good as random (Knuth's MMIX).
+        let mut state = 1u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % below
+        };
+        let made: Vec<_> = (0..12).map(|at| table(20 + random(800) as usize, 1000 * at)).collect();
+        for _ in 0..60 {
+            let number = random(12) as u32;
+            meet(&mut tables, number, random(1000) as u32);
+            tables.publish(number, &made[number as usize]).expect("memory");
+            while let Some(wanted) = tables.wanted() {
+                tables.publish(wanted, &made[wanted as usize]).expect("memory");
+                let is_there = there(&tables).contains(&wanted);
+                assert!(is_there || tables.known[&wanted].words > tables.room.words());
+            }
+            for number in there(&tables) {
+                check(&tables, number, &made[number as usize]);
+            }
+            assert!(tables.bytes() <= 3 << 20);
+        }
+        assert!(there(&tables).len() > 3);
+    }
 }

@@ -135,6 +135,9 @@ impl InKernel<'_> {
         if self.verbose {
             say!("{}; {}", tables(&engine), stacks(&engine.stats()));
         }
+        if let Some(left_out) = left_out(&engine, resolver, self.verbose) {
+            say!("{left_out}");
+        }
         let cpu_time = (prepared, cpu_time());
         Ok(Recorded { summary: summary(recording, &engine), child, cpu_time })
     }
@@ -157,14 +160,45 @@ fn tables(engine: &Engine) -> String {
     )
 }
 
+/// The unwind tables for which there was no room, and the stacks that are incomplete for it.
+fn left_out(engine: &Engine, resolver: &Resolver<LiveFiles>, all: bool) -> Option<String> {
+    const MOST: usize = 5;
+    let TableStats { bytes, omitted, .. } = engine.table_stats();
+    let modules = engine.left_out();
+    if omitted == 0 && modules.is_empty() {
+        return None;
+    }
+    let shown = if all { modules.len() } else { MOST };
+    let mut places: Vec<_> = modules
+        .iter()
+        .take(shown)
+        .map(|(module, events)| {
+            format!("{} in {}", grouped(*events), resolver.module_path(*module))
+        })
+        .collect();
+    let rest: u64 = modules.iter().skip(shown).map(|(_, events)| events).sum();
+    if rest > 0 {
+        places.push(format!("{} in others", grouped(rest)));
+    }
+    Some(format!(
+        "{} MiB did not hold all unwind tables (--table-memory): {} left out at the end; stacks that end for \
+         this: {}",
+        bytes >> 20,
+        grouped(omitted),
+        if places.is_empty() { "none".to_owned() } else { places.join(", ") }
+    ))
+}
+
 /// How user stacks ended.
 fn stacks(stats: &Stats) -> String {
     format!(
-        "{}: {} whole, {} too long or unreadable, {} in files that were not known yet, {} not led on",
+        "{}: {} whole, {} too long or unreadable, {} in files that were not known yet, {} in files whose \
+         table was left out, {} not led on",
         counted(stats.user_stacks, "user stack"),
         grouped(stats.whole),
         grouped(stats.truncated),
         grouped(stats.unknown),
+        grouped(stats.left_out),
         grouped(stats.broken)
     )
 }
@@ -178,13 +212,6 @@ fn summary(recording: Recording, engine: &Engine) -> Summary {
     }
     let mut summary = recording.finish();
     summary.lost = summary.lost.saturating_add(engine.stats().lost);
-    let tables = engine.table_stats();
-    if tables.omitted > 0 {
-        say!(
-            "{} left out, for which there was no room: stacks end in these files",
-            counted(tables.omitted, "unwind table")
-        );
-    }
     summary
 }
 

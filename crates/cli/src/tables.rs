@@ -5,8 +5,8 @@ use crate::units::parse_size;
 /// The flags.
 #[derive(clap::Args, Clone, Copy)]
 pub struct TableArgs {
-    /// The most memory for unwind tables in the kernel; what is used least is left out
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
+    /// The most memory for unwind tables in the kernel: what is met least is left out
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_budget)]
     pub table_memory: usize,
 
     /// What they are in [default: an arena if the kernel has arenas (Linux 6.9), else arrays]
@@ -25,4 +25,11 @@ pub enum TableBackend {
     Arena,
     /// Arrays of the kernel
     Arrays,
+}
+
+fn parse_budget(text: &str) -> Result<usize, String> {
+    match parse_size(text)? {
+        size @ 0x10_0000..=0x4000_0000 => Ok(size),
+        _ => Err("must be from 1M to 1G".to_owned()),
+    }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::in_kernel::{C, Running, record_command, value_of};
-use common::{Folded, compile, is_root, pyrograph, record_until, run, wait_until};
+use common::{Folded, compile, is_root, program_source, pyrograph, record_until, run, wait_until};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 fn record(pid: u32, out: &Path, flags: &[&str]) -> Folded {
@@ -112,6 +112,61 @@ fn files_in_layers_are_known_from_the_first_stack_on() {
     assert!(said.contains(", 0 in files that were not known yet,"), "{said}");
     let folded = Folded::read(&folder.path().join("out.folded"));
     assert!(folded.total_share("main") > 90.0, "{said}");
+}
+
+#[test]
+fn tables_that_are_met_have_the_memory() {
+    if !is_root("tables_that_are_met_have_the_memory") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = |name: &str, rows: usize| {
+        let flags = ["-O2", "-fomit-frame-pointer", "-shared", "-fPIC", "-o"];
+        let defines = [format!("-DNAME={name}"), format!("-DROWS={rows}")];
+        let file = folder.path().join(format!("lib{name}.so"));
+        let mut gcc = Command::new("gcc");
+        run(gcc.args(flags).arg(file).args(defines).arg(program_source("rows.c")));
+    };
+    let record = |seconds: &str| {
+        let program = folder.path().join("meets");
+        let running = Running(Command::new(program).arg("3").spawn().expect("the program runs"));
+        let out = folder.path().join("out.folded");
+        let mut record = pyrograph();
+        record.args(["record", "-v", "-p", &running.0.id().to_string(), "-d", seconds]);
+        record.args(["--table-memory", "1M", "--count", "samples", "-F", "997", "-o"]).arg(&out);
+        let said = String::from_utf8_lossy(&run(&mut record).stderr).into_owned();
+        (Folded::read(&out), said)
+    };
+    // One MiB has room for the tables of two libraries. The largest is made last, and so left out.
+    library("one", 90_000);
+    library("two", 90_000);
+    library("three", 110_000);
+    let flags =
+        ["-O2", "-fomit-frame-pointer", "-L.", "-lone", "-ltwo", "-lthree", "-Wl,-rpath,$ORIGIN"];
+    let mut gcc = Command::new("gcc");
+    gcc.current_dir(folder.path()).args(["-o", "meets"]).arg(program_source("meets.c"));
+    run(gcc.args(flags));
+    let mut said = String::new();
+    let folded = record_until(
+        |folded| folded.total() >= 500.0 && folded.total_share("_start") > 50.0,
+        |seconds| {
+            let (folded, lines) = record(seconds);
+            said = lines;
+            folded
+        },
+    );
+    // It came in when it was met, for one that was not.
+    assert!(said.contains("in 1 MiB of "), "{said}");
+    assert!(said.contains("1 MiB did not hold all unwind tables (--table-memory): "), "{said}");
+    assert!(said.contains("/libthree.so"), "{said}");
+    assert!(folded.total_share("_start") < 100.0, "{said}");
+
+    // A table that can never fit is left out for good, and no other for it.
+    library("three", 300_000);
+    let (folded, said) = record("2");
+    assert_eq!(folded.total_share("main"), 0.0, "{:?}", folded.leaves());
+    assert!(folded.total_share("three") > 99.0, "{:?}", folded.leaves());
+    assert!(said.contains("(--table-memory): 1 left out at the end"), "{said}");
 }
 
 /// Waits until a recording counts; the numbers of its programs.
@@ -392,7 +447,7 @@ fn tables_are_kept_for_the_next_recording() {
     let waiting = Running(
         Command::new(program).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it runs"),
     );
-    let tables = || std::fs::read_dir(cache.join("pyrograph/tables")).into_iter().flatten().count();
+    let tables = || fs::read_dir(cache.join("pyrograph/tables")).into_iter().flatten().count();
     let record = |flags: &[&str]| {
         let mut recording = Running(
             pyrograph()

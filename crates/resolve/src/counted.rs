@@ -148,6 +148,11 @@ impl<F: Files> Resolver<F> {
         fresh.into_iter().map(|(key, id)| self.opened_file(key, id)).collect()
     }
 
+    /// The path of a module, or its name in brackets.
+    pub fn module_path(&self, module: u32) -> &str {
+        self.modules.rows().get(module as usize).map_or("[unknown]", |module| &module.path)
+    }
+
     fn opened_file(&self, key: Option<FileKey>, id: ModuleId) -> OpenedFile {
         OpenedFile { key, module: id.0, unwind: self.modules.unwind(id).cloned() }
     }

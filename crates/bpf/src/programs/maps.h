@@ -177,6 +177,8 @@ struct scratch {
 	struct near_of near_of;
 	struct mapping near[NEAR];
 	u32 turn;
+	// The module that was met last.
+	u32 met;
 	u64 seen[1 << SEEN_BITS];
 	struct question question;
 	struct blocked blocked;

@@ -102,7 +102,8 @@ struct module {
 	u32 index;
 	u32 pages;
 	u32 state;
-	u32 pad;
+	// In how many stacks it was met, more or less: nobody waits for others to count.
+	u32 met;
 };
 
 enum module_state {

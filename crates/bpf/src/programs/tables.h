@@ -50,6 +50,10 @@ static __always_inline struct rule TABLE_MEMORY *find_rule(struct scratch *s, u6
 	module = module_at(number);
 	if (!module)
 		return NULL;
+	if (s->met != number) {
+		s->met = number;
+		module->met++;
+	}
 	if (module->state == TABLE_OMITTED)
 		*end = END_OMITTED;
 	if (module->state == TABLE_NONE)

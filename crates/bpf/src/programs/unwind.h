@@ -246,6 +246,7 @@ static __always_inline void unwind_user(struct scratch *s, struct task_struct *t
 	u64 *registers = s->registers;
 
 	use_tables();
+	s->met = MODULE_UNKNOWN;
 	s->user.len = 0;
 	s->user.hash = HASH_START;
 	s->end = END_NO_MAPPING;
