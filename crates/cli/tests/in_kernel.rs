@@ -194,7 +194,10 @@ fn map_of(pid: u32, is_it: impl Fn(&str) -> bool) -> Option<MapHandle> {
 
 /// Waits until each thread of a process, all of which wait, is known to do so.
 fn wait_for_waits(pyrograph: &Running, program: u32) {
-    let absences = map_of(pyrograph.0.id(), |name| name == "absences").expect("it counts waits");
+    let map =
+        |wanted: &str| map_of(pyrograph.0.id(), |name| name == wanted).expect("it counts waits");
+    // Which of them is used depends on what the kernel tells of.
+    let (absences, blocked) = (map("absences"), map("blocked"));
     let is_known = |tid: u32| {
         /// The descriptor is of a thread.
         const PIDFD_THREAD: i32 = libc::O_EXCL;
@@ -203,8 +206,10 @@ fn wait_for_waits(pyrograph: &Running, program: u32) {
             let fd = libc::syscall(libc::SYS_pidfd_open, tid, PIDFD_THREAD);
             OwnedFd::from_raw_fd(i32::try_from(fd).ok().filter(|fd| *fd >= 0).expect("it runs"))
         };
-        let found = absences.lookup(&thread.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
-        found.is_ok_and(|row| row.is_some())
+        let holds = |map: &MapHandle, key: [u8; 4]| {
+            map.lookup(&key, MapFlags::ANY).is_ok_and(|row| row.is_some())
+        };
+        holds(&absences, thread.as_raw_fd().to_ne_bytes()) || holds(&blocked, tid.to_ne_bytes())
     };
     wait_until("all waits are known", || {
         let threads = fs::read_dir(format!("/proc/{program}/task")).expect("it runs").flatten();
