@@ -457,14 +457,6 @@ impl Engine {
         let _ = self.targets.delete(&pid.to_ne_bytes());
     }
 
-    /// What the kernel lacks, and what that costs.
-    pub fn lacks(&self) -> Vec<&'static str> {
-        let waits = self.waits == Waits::Alone && !self.resumes;
-        let told = "it does not tell when threads go on (Linux 6.16 does): the stack of each wait is \
-                    taken, however many there are";
-        waits.then_some(told).into_iter().collect()
-    }
-
     /// How many unwind tables were asked for by what is mapped, and how many of these are made. Until one
     /// is made, stacks end in its file.
     pub fn tables(&self) -> (usize, usize) {

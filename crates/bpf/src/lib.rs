@@ -29,6 +29,7 @@ pub use builder::{TableStats, prefer_this_thread};
 pub use counted::{Counted, Cut, Socket, Sort, UserFrame, UserStack, Wait, Waker};
 pub use engine::{Engine, Options, Stats, Waits};
 pub use error::Error;
+pub use features::{Feature, features};
 pub use files::{Question, What};
 pub use layout::FileKey;
 pub use memory::TableBackend;

@@ -215,6 +215,16 @@ fn summary(recording: Recording, engine: &Engine) -> Summary {
     summary
 }
 
+/// Says what the kernel has of what the engine makes use of, and what it lacks.
+pub fn say_features() {
+    let (there, missing) = pyrograph_bpf::features();
+    let names: Vec<_> = there.iter().map(|feature| feature.name).collect();
+    say!("the kernel has {}", names.join(", "));
+    for feature in missing {
+        say!("the kernel lacks {} ({}): {}", feature.name, feature.since, feature.without);
+    }
+}
+
 /// Whether a process with this number runs.
 pub fn is_running(pid: i32) -> bool {
     // SAFETY: signal 0 is not delivered.

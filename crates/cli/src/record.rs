@@ -395,6 +395,7 @@ fn sample(plan: &Plan) -> anyhow::Result<Sampled> {
         Some(engine) => {
             if plan.verbose {
                 say!("stacks are taken by the in-kernel engine");
+                in_kernel::say_features();
             }
             sample_in_kernel(plan, engine)
         }

@@ -25,10 +25,11 @@ static __always_inline int waits_count(struct task_struct *task)
 	return is_target(task) && has_program(task);
 }
 
-// Since when a thread does not run; 0: it does, or is not looked at.
+// Since when a thread does not run; 0: it does. Threads that are not looked at have none.
 struct absence {
 	u64 since;
-	u32 sort;
+	// TASK_RUNNING: it was preempted.
+	u32 task_state;
 	u32 pad;
 };
 
@@ -39,38 +40,56 @@ struct {
 	__type(value, struct absence);
 } absences SEC(".maps");
 
-static __always_inline void note_absence(struct task_struct *task, u64 since, u32 sort)
+// A thread that is looked at stays so until it ends: only names and groups change. Looking for what was noted
+// of it is cheaper than looking for its process.
+static __always_inline struct absence *absence_of(struct task_struct *task)
 {
-	struct absence *absence =
-		bpf_task_storage_get(&absences, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct absence *absence = bpf_task_storage_get(&absences, task, NULL, 0);
 
-	if (!absence) {
+	if (!has_program(task))
+		return NULL;
+	if (absence && !config.names && !config.group)
+		return absence;
+	if (!is_wanted_thread(task))
+		return NULL;
+	if (!absence)
+		absence = bpf_task_storage_get(&absences, task, NULL,
+					       BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!absence)
 		lose(&state.lost_counts);
-		return;
-	}
-	absence->since = since;
-	absence->sort = sort;
+	return absence;
 }
 
-// A thread stops to run.
+// What it waits for; it is as it was when it stopped to run.
+static __always_inline u32 sort_of_absence(struct task_struct *task, struct absence *absence)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	return sort_of_wait(task, absence->task_state, regs->orig_ax);
+}
+
+// A thread stops to run. Machines do this a hundred thousand times a second: what can wait until it goes on
+// is done then, if its wait is chosen to be counted.
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_leave, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	struct pt_regs *regs;
+	struct absence *absence;
 
-	if (!waits_count(prev))
+	if (!state.on)
 		return 0;
-	regs = (struct pt_regs *)bpf_task_pt_regs(prev);
-	note_absence(prev, bpf_ktime_get_ns(),
-		     sort_of_wait(prev, preempt ? TASK_RUNNING : prev_state, regs->orig_ax));
+	absence = absence_of(prev);
+	if (!absence)
+		return 0;
+	absence->since = bpf_ktime_get_ns();
+	absence->task_state = preempt ? TASK_RUNNING : prev_state;
 	return 0;
 }
 
-// How many stacks of waits a CPU takes in a window of time before it begins to choose: some half of a
-// hundredth of its time.
+// How many stacks of waits a CPU takes in a window of time before it begins to choose: some
+// quarter of a hundredth of its time.
 #define WINDOW_NS 100000000ull
-#define WINDOW_STACKS 64
+#define WINDOW_STACKS 32
 #define SHORTEST_NS 16000
 #define LONGEST_NS (1 << 26)
 
@@ -142,7 +161,7 @@ int BPF_PROG(on_resume, bool is_switch)
 	u64 now, waited;
 
 	// At the end, those that wait are counted as they are then.
-	if (!state.on)
+	if (!is_switch || !state.on)
 		return 0;
 	absence = bpf_task_storage_get(&absences, task, NULL, 0);
 	if (!absence || !absence->since)
@@ -155,7 +174,7 @@ int BPF_PROG(on_resume, bool is_switch)
 	s = take_scratch();
 	if (!s)
 		return 0;
-	s->blocked.key.sort = absence->sort;
+	s->blocked.key.sort = sort_of_absence(task, absence);
 	if (take_stacks(s, ctx, task, 0))
 		add(&s->blocked.key, count.events, count.value);
 	give_back(s);
@@ -170,7 +189,6 @@ int on_absent(struct bpf_iter__task *ctx)
 	// A copy, or the verifier does not see that it is checked.
 	struct task_struct *task = ctx->task;
 	struct absence *absence;
-	struct pt_regs *regs;
 	struct scratch *s;
 	u64 waited;
 
@@ -184,8 +202,7 @@ int on_absent(struct bpf_iter__task *ctx)
 		// It has gone and come meanwhile, and is noted better.
 		if (!absence || absence->since)
 			return 0;
-		regs = (struct pt_regs *)bpf_task_pt_regs(task);
-		absence->sort = sort_of_wait(task, task->__state, regs->orig_ax);
+		absence->task_state = task->__state;
 		absence->since = now;
 		if (task->on_cpu)
 			// It went on meanwhile.
@@ -201,7 +218,7 @@ int on_absent(struct bpf_iter__task *ctx)
 	s = take_scratch();
 	if (!s)
 		return 0;
-	s->blocked.key.sort = absence->sort;
+	s->blocked.key.sort = sort_of_absence(task, absence);
 	if (take_stacks(s, NULL, task, 1))
 		add(&s->blocked.key, 1, waited);
 	give_back(s);

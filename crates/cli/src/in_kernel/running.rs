@@ -164,9 +164,6 @@ impl<'a> Running<'a> {
         self.prepared = cpu_time();
         self.begun = Some(Instant::now());
         if self.how.verbose {
-            for lacking in self.engine.lacks() {
-                say!("the kernel: {lacking}");
-            }
             say!("recording; {}", tables(&self.engine));
         }
         self.child = self.waiting.take().map(Waiting::run).transpose()?;
