@@ -28,6 +28,8 @@ pub enum Cut {
     Truncated,
     /// It could not be unwound any further.
     Broken,
+    /// All of it: there were more waits than stacks are taken of.
+    NotTaken,
 }
 
 /// What sort of event was counted.
@@ -178,7 +180,11 @@ impl<'a> UserStack<'a> {
     pub fn cut(self) -> Option<Cut> {
         let last = *self.frames.last().filter(|last| module(**last) == MODULE_END)?;
         // `enum end`
-        Some(if matches!(address(last), 1 | 2) { Cut::Truncated } else { Cut::Broken })
+        Some(match address(last) {
+            1 | 2 => Cut::Truncated,
+            9 => Cut::NotTaken,
+            _ => Cut::Broken,
+        })
     }
 
     /// The module in which it ends because its table was left out, if it does.

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::features;
 use crate::files::{self, Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
-use crate::layout::{Blocked, Count, END_OMITTED, FileKey, Key, Site, State};
+use crate::layout::{Blocked, Count, END_OMITTED, FileKey, Key, MOST_WAITED, Site, State};
 use crate::load::{self, Loaded};
 use crate::memory::TableBackend;
 use crate::said;
@@ -90,6 +90,8 @@ pub struct Options {
     pub table_budget: usize,
     /// What they are in; `None` for an arena if the kernel has arenas, else arrays.
     pub table_backend: Option<TableBackend>,
+    /// Take stacks of waits when threads stop to run, also where the kernel tells when they go on.
+    pub at_switches: bool,
     /// Below which folder (such as `~/.cache`) tables that were made are kept for the next recording; none:
     /// they are not.
     pub cache: Option<PathBuf>,
@@ -110,6 +112,7 @@ impl Default for Options {
             by_cpu: false,
             table_budget: 256 << 20,
             table_backend: None,
+            at_switches: false,
             cache: None,
         }
     }
@@ -184,7 +187,9 @@ impl Engine {
         }
         let needs_text = options.waits != Waits::None || options.trigger.is_traced();
         let text = if needs_text { KernelText::of_this_kernel() } else { KernelText::default() };
-        let resumes = options.waits == Waits::Alone && features::tells_when_threads_go_on();
+        let resumes = options.waits == Waits::Alone
+            && !options.at_switches
+            && features::tells_when_threads_go_on();
         let list_waiting = match lists_waiting(options) {
             true if resumes => Some(ON_ABSENT),
             true => Some(ON_TASK),
@@ -346,10 +351,13 @@ impl Engine {
                 .lookup_batch(4096, MapFlags::ANY, MapFlags::ANY)
                 .map_err(Error::map("blocked"))?;
             for (_, blocked) in rows {
-                let Blocked { since, key } = bytemuck::pod_read_unaligned(&blocked);
+                let Blocked { since, stands_for, key } = bytemuck::pod_read_unaligned(&blocked);
                 let waited = now.saturating_sub(since);
                 if u128::from(waited) >= self.min_block.as_nanos() {
-                    self.stacks.counted(&key, &Count { events: 1, value: waited }, out);
+                    let value = waited.saturating_mul(stands_for);
+                    let (events, value) =
+                        if value < MOST_WAITED { (stands_for, value) } else { (1, waited) };
+                    self.stacks.counted(&key, &Count { events, value }, out);
                 }
             }
         }
@@ -389,7 +397,7 @@ impl Engine {
         self.stopped = Some(now);
         // What is being counted at this moment is done in microseconds.
         std::thread::sleep(Duration::from_millis(2));
-        if self.resumes {
+        if self.waits != Waits::None {
             self.state.write_field(std::mem::offset_of!(State, stopped), now);
             self.list_waiting()?;
         }

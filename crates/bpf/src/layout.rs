@@ -116,10 +116,14 @@ pub struct Count {
     pub value: u64,
 }
 
+/// Nanoseconds to which a wait comes at most with those for which it stands.
+pub const MOST_WAITED: u64 = 16_000_000;
+
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Blocked {
     pub since: u64,
+    pub stands_for: u64,
     pub key: Key,
 }
 

@@ -100,6 +100,7 @@ pub fn load(
             tables::TableBackend::Arena => TableBackend::Arena,
             tables::TableBackend::Arrays => TableBackend::Arrays,
         }),
+        at_switches: tables.at_switches,
         cache: (!tables.no_cache).then(cache_folder).flatten(),
     })
 }

@@ -13,6 +13,10 @@ pub struct TableArgs {
     #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
     pub tables: Option<TableBackend>,
 
+    /// Take stacks of waits when threads stop to run, as older kernels need it, and not when they go on
+    #[arg(long, hide = true)]
+    pub at_switches: bool,
+
     /// Make all unwind tables anew, and keep none in ~/.cache/pyrograph for the next recording
     #[arg(long)]
     pub no_cache: bool,

@@ -81,6 +81,8 @@ pub enum Cut {
     Truncated,
     /// It could not be unwound any further.
     Broken,
+    /// All of it: there were more waits than stacks are taken of.
+    NotTaken,
 }
 
 /// What a thread that does not run waits for.
@@ -125,6 +127,7 @@ impl Cut {
         match self {
             Self::Truncated => Marker::Truncated,
             Self::Broken => Marker::Broken,
+            Self::NotTaken => Marker::NotTaken,
         }
     }
 }

@@ -82,10 +82,12 @@ pub enum Marker {
     Preempted,
     /// Between a stack that waits and, turned round, the stack of who ended that.
     Waker,
+    /// In place of the stack: of so many waits, only a part had theirs taken.
+    NotTaken,
 }
 
 impl Marker {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Truncated,
         Self::Broken,
         Self::Unreadable,
@@ -95,6 +97,7 @@ impl Marker {
         Self::Uninterruptible,
         Self::Preempted,
         Self::Waker,
+        Self::NotTaken,
     ];
 
     /// The text in the frame.
@@ -109,6 +112,7 @@ impl Marker {
             Self::Uninterruptible => "[waiting in the kernel]",
             Self::Preempted => "[preempted]",
             Self::Waker => "--",
+            Self::NotTaken => "[stack not taken]",
         }
     }
 }

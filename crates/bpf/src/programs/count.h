@@ -230,6 +230,7 @@ static __always_inline void count_here(void *ctx, u32 sort, u32 detail, u64 valu
 static __always_inline void begin(struct scratch *s, u64 what, u64 flags)
 {
 	s->blocked.since = bpf_ktime_get_ns();
+	s->blocked.stands_for = 1;
 	if (bpf_map_update_elem(&pending, &what, &s->blocked, flags) && flags == BPF_ANY)
 		lose(&state.lost_counts);
 }

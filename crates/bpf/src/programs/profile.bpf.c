@@ -6,7 +6,7 @@
 #include "count.h"
 #include "locks.h"
 #include "net.h"
-#include "waits.h"
+#include "switches.h"
 #include "wakeup.h"
 
 // The programs call helpers that the kernel keeps for those it may link with.
@@ -67,86 +67,6 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	read_key(&question.key, binary->file);
 	if (!bpf_map_lookup_elem(&files, &question.key))
 		ask(&question);
-	return 0;
-}
-
-// One thread stops to run, another goes on. Stacks are taken when a thread stops, for then its memory is
-// at hand; its time is known when it goes on.
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
-	     unsigned int prev_state)
-{
-	u64 now = bpf_ktime_get_ns();
-	u32 tid = next->pid;
-	struct blocked *ended;
-
-	// At the end, those that wait are counted as they are then.
-	if (!state.on)
-		return 0;
-	ended = bpf_map_lookup_elem(&blocked, &tid);
-	if (ended) {
-		u64 waited = now - ended->since;
-
-		if (waited >= config.min_block)
-			add(&ended->key, 1, waited);
-		bpf_map_delete_elem(&blocked, &tid);
-	}
-	if (waits_count(prev)) {
-		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
-		struct scratch *s = take_scratch();
-
-		if (!s)
-			return 0;
-		s->blocked.since = now;
-		s->blocked.key.sort =
-			sort_of_wait(prev, preempt ? TASK_RUNNING : prev_state, regs->orig_ax);
-		tid = prev->pid;
-		if (take_stacks(s, ctx, prev, 0) &&
-		    bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_ANY))
-			lose(&state.lost_counts);
-		give_back(s);
-	}
-	return 0;
-}
-
-// Threads that wait already when the recording begins: nothing tells of them until they go on.
-SEC("iter.s/task")
-int on_task(struct bpf_iter__task *ctx)
-{
-	// A copy, or the verifier does not see that it is checked.
-	struct task_struct *task = ctx->task;
-	struct pt_regs *regs;
-	struct scratch *s;
-	u32 tid;
-
-	if (!task || !waits_count(task) || task->on_cpu)
-		return 0;
-	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	if (config.futexes &&
-	    (!is_wanted(regs, regs->orig_ax) || !waits_for_futex(regs, regs->orig_ax)))
-		return 0;
-	s = take_scratch();
-	if (!s)
-		return 0;
-	tid = task->pid;
-	s->blocked.since = bpf_ktime_get_ns();
-	if (config.futexes) {
-		u64 what = tid;
-
-		s->blocked.key.sort = SORT_LOCK;
-		if (take_stacks(s, NULL, task, 1) &&
-		    bpf_map_update_elem(&pending, &what, &s->blocked, BPF_NOEXIST) == 0 &&
-		    task->on_cpu)
-			// It went on meanwhile.
-			bpf_map_delete_elem(&pending, &what);
-		give_back(s);
-		return 0;
-	}
-	s->blocked.key.sort = sort_of_wait(task, task->__state, regs->orig_ax);
-	if (take_stacks(s, NULL, task, 1) &&
-	    bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_NOEXIST) == 0 && task->on_cpu)
-		bpf_map_delete_elem(&blocked, &tid);
-	give_back(s);
 	return 0;
 }
 

@@ -165,6 +165,8 @@ enum end {
 	END_BAD_RULE,
 	// A 32-bit program.
 	END_COMPAT,
+	// It was left to chance whether it is taken, and it was not.
+	END_NOT_TAKEN,
 	ENDS,
 };
 
@@ -242,6 +244,8 @@ struct count {
 // A thread that does not run.
 struct blocked {
 	u64 since;
+	// As many short waits are counted for this one, if it is short.
+	u64 stands_for;
 	struct key key;
 };
 

@@ -5,7 +5,7 @@
 #ifndef PYROGRAPH_WAKEUP_H
 #define PYROGRAPH_WAKEUP_H
 
-#include "count.h"
+#include "waits.h"
 
 // Whether the kernel is at work for a device or a timer, and not for the thread that was interrupted. Then
 // the thread's part of the stack goes.
@@ -66,16 +66,25 @@ static __always_inline u64 tell_waker(struct scratch *s, void *ctx, struct task_
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *woken)
 {
-	u64 now = bpf_ktime_get_ns(), waker;
+	u64 now = bpf_ktime_get_ns(), waited, waker;
 	u32 tid = woken->pid;
 	struct blocked *waiting;
+	struct count count;
 	struct scratch *s;
 
 	if (!state.on)
 		return 0;
 	waiting = bpf_map_lookup_elem(&blocked, &tid);
-	if (!waiting || now - waiting->since < config.min_block)
+	if (!waiting)
 		return 0;
+	waited = now - waiting->since;
+	if (waited < config.min_block || !waited)
+		return 0;
+	// Those whose stacks were taken are few enough.
+	if (config.wakers_alone && !choose(waited, now, &count)) {
+		bpf_map_delete_elem(&blocked, &tid);
+		return 0;
+	}
 	s = take_scratch();
 	if (!s)
 		return 0;
@@ -88,7 +97,7 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 		s->blocked.key.kernel = 0;
 		s->blocked.key.sort = SORT_WOKEN;
 		s->blocked.key.waker = waker;
-		add(&s->blocked.key, 1, now - waiting->since);
+		add(&s->blocked.key, count.events, count.value);
 		bpf_map_delete_elem(&blocked, &tid);
 	}
 	give_back(s);
@@ -113,6 +122,7 @@ int BPF_PROG(on_sleep, bool preempt, struct task_struct *prev, struct task_struc
 		return 0;
 	tid = prev->pid;
 	s->blocked.since = bpf_ktime_get_ns();
+	s->blocked.stands_for = 1;
 	s->blocked.key.user = 0;
 	s->blocked.key.kernel = 0;
 	s->blocked.key.sort = SORT_WOKEN;

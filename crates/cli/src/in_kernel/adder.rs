@@ -51,6 +51,7 @@ fn cut(stack: UserStack<'_>) -> Option<pyrograph_resolve::Cut> {
     Some(match stack.cut()? {
         Cut::Truncated => pyrograph_resolve::Cut::Truncated,
         Cut::Broken => pyrograph_resolve::Cut::Broken,
+        Cut::NotTaken => pyrograph_resolve::Cut::NotTaken,
     })
 }
 

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// Waits, where the kernel tells only that threads change places (before Linux 6.16, and where wakers are told,
+// too): stacks are taken when a thread stops to run, for then its memory is at hand. For how long it waits is
+// known when it goes on.
+
+#ifndef PYROGRAPH_SWITCHES_H
+#define PYROGRAPH_SWITCHES_H
+
+#include "waits.h"
+
+// A wait stands for others as long as it does not come to more than this with them. Longer ones count as they are,
+// whether their stacks were taken or not: sums are exact for these, and right on average for the others.
+#define MOST_NS 16000000
+// A thread whose stack was not taken for so long is not left to chance: who waits for long at a time has its
+// stack taken each time.
+#define RARE_NS 10000000
+
+// How many stacks a CPU takes in a window of time before it leaves more and more of them to chance.
+#define SWITCH_STACKS 64
+
+// How a CPU chooses among waits before they are over.
+struct chance {
+	// When its window began, and how many stacks were taken in it.
+	u64 since;
+	u32 taken;
+	// One wait of so many is chosen.
+	u32 one_of;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct chance);
+} chances SEC(".maps");
+
+// A thread that does not run.
+struct pause {
+	// Since when, if its stack was not taken; else 0, and `blocked` may know.
+	u64 since;
+	// When its stack was taken last.
+	u64 taken;
+	u32 sort;
+	// One wait of so many was to be chosen.
+	u32 one_of;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct pause);
+} pauses SEC(".maps");
+
+// For how many waits the one that begins now stands, if its stack is taken; 0: it is not.
+static __always_inline u32 chosen_for(struct pause *pause, u64 now)
+{
+	u32 zero = 0, one_of;
+	struct chance *chance = bpf_map_lookup_elem(&chances, &zero);
+
+	if (!chance)
+		return 1;
+	if (chance->taken >= SWITCH_STACKS) {
+		if (chance->one_of < 1 << 16)
+			chance->one_of = chance->one_of ? 2 * chance->one_of : 2;
+		chance->since = now;
+		chance->taken = 0;
+	} else if (now - chance->since >= WINDOW_NS) {
+		if (chance->taken < SWITCH_STACKS / 4 && chance->one_of)
+			chance->one_of /= 2;
+		chance->since = now;
+		chance->taken = 0;
+	}
+	one_of = chance->one_of;
+	if (one_of < 2 || now - pause->taken >= RARE_NS) {
+		one_of = 1;
+	} else if (bpf_get_prandom_u32() & (one_of - 1)) {
+		pause->one_of = one_of;
+		return 0;
+	}
+	chance->taken++;
+	pause->taken = now;
+	return one_of;
+}
+
+// A thread goes on whose stack was taken when it stopped.
+static __always_inline void end_wait(u32 tid, u64 now)
+{
+	struct blocked *ended = bpf_map_lookup_elem(&blocked, &tid);
+	u64 waited;
+
+	if (!ended)
+		return;
+	waited = now - ended->since;
+	if (waited >= config.min_block) {
+		u64 stands_for = waited * ended->stands_for < MOST_NS ? ended->stands_for : 1;
+
+		add(&ended->key, stands_for, waited * stands_for);
+	}
+	bpf_map_delete_elem(&blocked, &tid);
+}
+
+// One whose stack was not taken goes on. Of short waits, others stand for it.
+static __always_inline void end_pause(struct task_struct *task, struct pause *pause, u64 now)
+{
+	u64 waited = now - pause->since;
+	struct scratch *s;
+
+	pause->since = 0;
+	if (waited * pause->one_of < MOST_NS || waited < config.min_block)
+		return;
+	s = take_scratch();
+	if (!s)
+		return;
+	s->user.len = 0;
+	s->user.hash = HASH_START;
+	push(s, (u64)MODULE_END << FRAME_SHIFT | END_NOT_TAKEN);
+	s->blocked.key.user = s->user.hash;
+	s->blocked.key.kernel = 0;
+	s->blocked.key.sort = pause->sort;
+	name_thread(&s->blocked.key, task);
+	if (tell(&s->user))
+		add(&s->blocked.key, 1, waited);
+	give_back(s);
+}
+
+static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 task_state, u64 now)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	u32 sort = sort_of_wait(task, task_state, regs->orig_ax), tid = task->pid, stands_for;
+	struct pause *pause =
+		bpf_task_storage_get(&pauses, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct scratch *s;
+
+	if (!pause) {
+		lose(&state.lost_counts);
+		return;
+	}
+	stands_for = chosen_for(pause, now);
+	if (!stands_for) {
+		pause->since = now;
+		pause->sort = sort;
+		return;
+	}
+	pause->since = 0;
+	s = take_scratch();
+	if (!s)
+		return;
+	s->blocked.stands_for = stands_for;
+	s->blocked.key.sort = sort;
+	if (take_stacks(s, ctx, task, 0)) {
+		// What it takes to take a stack is not to be counted for all for which this one stands.
+		s->blocked.since = stands_for > 1 ? bpf_ktime_get_ns() : now;
+		if (bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_ANY))
+			lose(&state.lost_counts);
+	}
+	give_back(s);
+}
+
+// One thread stops to run, another goes on.
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct pause *pause;
+
+	// At the end, those that wait are counted as they are then.
+	if (!state.on)
+		return 0;
+	pause = bpf_task_storage_get(&pauses, next, NULL, 0);
+	if (pause && pause->since)
+		end_pause(next, pause, now);
+	else
+		end_wait(next->pid, now);
+	if (waits_count(prev))
+		begin_wait(ctx, prev, preempt ? TASK_RUNNING : prev_state, now);
+	return 0;
+}
+
+// Threads that wait still when the recording ends, at `state.stopped`, and whose stacks were not taken when they
+// began to.
+static __always_inline void count_pause(struct task_struct *task)
+{
+	struct pause *pause = bpf_task_storage_get(&pauses, task, NULL, 0);
+	struct scratch *s;
+	u64 waited;
+
+	if (!pause || !pause->since || pause->since >= state.stopped)
+		return;
+	waited = state.stopped - pause->since;
+	if (waited < config.min_block)
+		return;
+	s = take_scratch();
+	if (!s)
+		return;
+	s->blocked.key.sort = pause->sort;
+	if (take_stacks(s, NULL, task, 1))
+		add(&s->blocked.key, 1, waited);
+	give_back(s);
+}
+
+// Threads that wait already when the recording begins: nothing tells of them until they go on.
+SEC("iter.s/task")
+int on_task(struct bpf_iter__task *ctx)
+{
+	// A copy, or the verifier does not see that it is checked.
+	struct task_struct *task = ctx->task;
+	struct pt_regs *regs;
+	struct scratch *s;
+	u32 tid;
+
+	if (!task || !is_wanted_thread(task) || !has_program(task) || task->on_cpu)
+		return 0;
+	if (state.stopped) {
+		count_pause(task);
+		return 0;
+	}
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	if (config.futexes &&
+	    (!is_wanted(regs, regs->orig_ax) || !waits_for_futex(regs, regs->orig_ax)))
+		return 0;
+	s = take_scratch();
+	if (!s)
+		return 0;
+	tid = task->pid;
+	s->blocked.since = bpf_ktime_get_ns();
+	s->blocked.stands_for = 1;
+	if (config.futexes) {
+		u64 what = tid;
+
+		s->blocked.key.sort = SORT_LOCK;
+		if (take_stacks(s, NULL, task, 1) &&
+		    bpf_map_update_elem(&pending, &what, &s->blocked, BPF_NOEXIST) == 0 &&
+		    task->on_cpu)
+			// It went on meanwhile.
+			bpf_map_delete_elem(&pending, &what);
+		give_back(s);
+		return 0;
+	}
+	s->blocked.key.sort = sort_of_wait(task, task->__state, regs->orig_ax);
+	if (take_stacks(s, NULL, task, 1) &&
+	    bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_NOEXIST) == 0 && task->on_cpu)
+		bpf_map_delete_elem(&blocked, &tid);
+	give_back(s);
+	return 0;
+}
+
+#endif
