@@ -116,7 +116,7 @@ const FEATURES: [Feature; 13] = [
     Feature {
         name: "sched_exit",
         since: "Linux 6.16",
-        without: "with --off-cpu and --wall the stack of each wait is taken, however many there are",
+        without: "--off-cpu and --wall do not know the stacks of some longer waits where there are very many",
         test: tracepoint(GOING_ON),
     },
 ];
