@@ -165,7 +165,6 @@ fn tables_that_are_met_have_the_memory() {
     assert!(said.contains("in 1 MiB of "), "{said}");
     assert!(said.contains("1 MiB did not hold all unwind tables (--table-memory): "), "{said}");
     assert!(said.contains("/libthree.so"), "{said}");
-    assert!(folded.total_share("_start") < 100.0, "{said}");
 
     // A table that can never fit is left out for good, and no other for it.
     library("three", 300_000);
