@@ -44,6 +44,8 @@ type Work = (u32, Option<Arc<UnwindInfo>>);
 #[derive(Default)]
 struct Waiting {
     by_size: BTreeMap<(usize, u32), Option<Arc<UnwindInfo>>>,
+    /// Something was made since memory was given back.
+    made: bool,
 }
 
 impl Waiting {
@@ -53,13 +55,18 @@ impl Waiting {
         queue: &Receiver<Work>,
         patience: Option<Duration>,
     ) -> Result<Work, RecvTimeoutError> {
+        queue.try_iter().for_each(|work| self.add(work));
         if self.by_size.is_empty() {
+            if std::mem::take(&mut self.made) {
+                give_memory_back();
+            }
             self.add(match patience {
                 Some(patience) => queue.recv_timeout(patience)?,
                 None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected)?,
             });
         }
         queue.try_iter().for_each(|work| self.add(work));
+        self.made = true;
         let next = self.by_size.pop_first();
         next.map(|((_, module), info)| (module, info)).ok_or(RecvTimeoutError::Timeout)
     }
@@ -164,6 +171,16 @@ fn table(info: Option<&UnwindInfo>, cache: Option<&mut Cache>, keep: bool) -> (T
             }
             (table, false)
         }
+    }
+}
+
+/// Gives free memory back to the kernel: the table of a large program takes tens of megabytes while it is
+/// made, and the allocator keeps them for the next.
+fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it may be called at any time, by any thread.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 

@@ -15,7 +15,7 @@ use pyrograph_unwind::{Table, TableKey, UnwindInfo};
 /// Tables of smaller files are made in less than a third of a millisecond. Bytes of `.eh_frame`.
 const SMALLEST_SOURCE: usize = 32 << 10;
 /// The most bytes of tables that wait to be written.
-const MOST_KEPT: usize = 64 << 20;
+const MOST_KEPT: usize = 32 << 20;
 /// The most bytes of all files together; those go first that were not used for the longest time.
 const MOST_STORED: u64 = 512 << 20;
 /// Larger than the table of any program: what is larger is none.

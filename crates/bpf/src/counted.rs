@@ -203,7 +203,11 @@ fn address(frame: u64) -> u64 {
     frame & ((1 << FRAME_SHIFT) - 1)
 }
 
-/// All stacks that were told, by their hashes.
+/// More words of stacks are not kept, but for those that come in within half a second: 8 MiB.
+const MOST_WORDS: usize = 1 << 20;
+
+/// The stacks that were told, by their hashes. A long recording meets new ones without end, each a place in
+/// the kernel or a leaf that was not met before.
 #[derive(Clone, Debug)]
 pub struct Stacks {
     inner: Rc<RefCell<Inner>>,
@@ -212,11 +216,34 @@ pub struct Stacks {
 /// The modules that stand behind numbers which the programs gave.
 type Numbers<'a> = &'a HashMap<u32, u32>;
 
+/// Stacks by their hashes.
 #[derive(Debug, Default)]
-struct Inner {
+struct Told {
     frames: Vec<u64>,
     /// Where each is in `frames`: from, and how many.
     places: HashMap<u64, (usize, usize)>,
+}
+
+impl Told {
+    fn find(&self, hash: u64) -> Option<&[u64]> {
+        let (from, len) = *self.places.get(&hash)?;
+        self.frames.get(from..from + len)
+    }
+
+    fn add(&mut self, hash: u64, frames: impl Iterator<Item = u64>) {
+        let from = self.frames.len();
+        self.places.entry(hash).or_insert_with(|| {
+            self.frames.extend(frames);
+            (from, self.frames.len() - from)
+        });
+    }
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    told: Told,
+    /// What was told before it was forgotten the last time: what was counted at that moment is of these.
+    told_before: Told,
     /// Events whose stack was never told.
     unknown: u64,
     /// Events whose user stack ends in a module because its table was left out.
@@ -230,8 +257,7 @@ impl Inner {
         if hash == 0 {
             return Some(&[]);
         }
-        let (from, len) = *self.places.get(&hash)?;
-        self.frames.get(from..from + len)
+        self.told.find(hash).or_else(|| self.told_before.find(hash))
     }
 
     fn waker<'a>(&'a self, hash: u64, aliases: Numbers<'a>) -> Option<Waker<'a>> {
@@ -294,11 +320,18 @@ impl Stacks {
         let (Some(hash), Some(len)) = (words.next(), words.next()) else { return };
         let inner = &mut *self.inner.borrow_mut();
         let len = usize::try_from(len).unwrap_or(usize::MAX).min(MAX_FRAMES);
-        let from = inner.frames.len();
-        inner.places.entry(hash).or_insert_with(|| {
-            inner.frames.extend(words.take(len));
-            (from, inner.frames.len() - from)
-        });
+        inner.told.add(hash, words.take(len));
+    }
+
+    /// Whether there are so many that it is time to forget them.
+    pub fn are_many(&self) -> bool {
+        self.inner.borrow().told.frames.len() > MOST_WORDS
+    }
+
+    /// Forgets those that were told before the last call.
+    pub fn forget(&self) {
+        let inner = &mut *self.inner.borrow_mut();
+        inner.told_before = std::mem::take(&mut inner.told);
     }
 
     /// Events whose stack was never told.
@@ -348,4 +381,51 @@ fn kernel_part(kernel: &[u64]) -> &[u64] {
 
 fn name(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(hash: u64, frames: &[u64]) -> Vec<u8> {
+        bytemuck::cast_slice(&[&[hash, frames.len() as u64], frames].concat()).to_vec()
+    }
+
+    /// The kernel part of a stack, as it is handed out.
+    fn found(stacks: &Stacks, kernel: u64) -> Option<Vec<u64>> {
+        let key = Key { kernel, ..bytemuck::Zeroable::zeroed() };
+        let mut found = None;
+        let mut take = |counted: Counted<'_>| found = Some(counted.kernel.to_vec());
+        stacks.counted(&key, &Count { events: 1, value: 1 }, &mut take);
+        found
+    }
+
+    #[test]
+    fn what_was_just_forgotten_is_still_known() {
+        let stacks = Stacks::new(KernelText::default(), Aliases::default());
+        stacks.add(&stack(7, &[1, 2]));
+        stacks.forget();
+        stacks.add(&stack(8, &[3]));
+        assert_eq!((found(&stacks, 7), found(&stacks, 8)), (Some(vec![1, 2]), Some(vec![3])));
+        stacks.forget();
+        assert_eq!((found(&stacks, 7), found(&stacks, 8)), (None, Some(vec![3])));
+        assert_eq!(stacks.unknown(), 1);
+        stacks.add(&stack(7, &[1, 2]));
+        assert_eq!(found(&stacks, 7), Some(vec![1, 2]), "it was told again");
+    }
+
+    #[test]
+    fn many_stacks_are_too_many() {
+        let stacks = Stacks::new(KernelText::default(), Aliases::default());
+        let frames = [0; MAX_FRAMES];
+        let most = (MOST_WORDS / MAX_FRAMES) as u64;
+        (0..most).for_each(|hash| stacks.add(&stack(hash, &frames)));
+        assert!(!stacks.are_many());
+        stacks.add(&stack(0, &frames));
+        assert!(!stacks.are_many(), "told twice, it is one");
+        stacks.add(&stack(most, &frames));
+        assert!(stacks.are_many());
+        stacks.forget();
+        assert!(!stacks.are_many());
+    }
 }

@@ -165,6 +165,10 @@ pub struct Engine {
     min_block: Duration,
     /// When counting was ended, on the monotonic clock.
     stopped: Option<u64>,
+    /// Nothing is counted a while after its stack was taken.
+    may_forget: bool,
+    /// How often counts were taken since stacks were forgotten.
+    drains_since: u32,
     table_backend: TableBackend,
     /// Held while programs run that may sleep: tables stay where they are.
     readers: Arc<Mutex<()>>,
@@ -239,6 +243,8 @@ impl Engine {
             resumes,
             min_block: options.min_block,
             stopped: None,
+            may_forget: counts_at_once(options, resumes),
+            drains_since: 0,
             table_backend,
             readers,
             object,
@@ -509,7 +515,22 @@ impl Engine {
             self.stacks.counted(key, count, out);
         }
         self.state.write_field(std::mem::offset_of!(State, side), 1 - side);
+        self.forget_stacks();
         Ok(())
+    }
+
+    /// Forgets stacks, so that a long recording needs no more memory than a short one; the programs tell
+    /// again what they meet again.
+    fn forget_stacks(&mut self) {
+        /// Until then, counts may be of stacks that were told before the last time.
+        const DRAINS_BETWEEN: u32 = 4;
+        self.drains_since = self.drains_since.saturating_add(1);
+        if self.may_forget && self.drains_since >= DRAINS_BETWEEN && self.stacks.are_many() {
+            self.stacks.forget();
+            self.drains_since = 0;
+            let forgotten = self.state.read(0).forgotten.wrapping_add(1);
+            self.state.write_field(std::mem::offset_of!(State, forgotten), forgotten);
+        }
     }
 
     /// The counts so far.
@@ -531,6 +552,17 @@ impl Engine {
 /// Whether what waits already when the recording begins is looked for.
 fn lists_waiting(options: &Options) -> bool {
     options.waits != Waits::None || options.trigger == Trigger::Locks
+}
+
+/// Whether all events are counted when their stacks are taken, and none is noted until it ends.
+/// `resumes`: the kernel tells when a thread goes on.
+fn counts_at_once(options: &Options, resumes: bool) -> bool {
+    let waits = match options.waits {
+        Waits::None => true,
+        Waits::Alone => resumes,
+        Waits::WithWakers | Waits::Wakers => false,
+    };
+    waits && options.trigger.counts_at_once()
 }
 
 /// Nanoseconds of the clock that programs read.

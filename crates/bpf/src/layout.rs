@@ -171,4 +171,5 @@ pub struct State {
     pub stopped: u64,
     pub command: u32,
     pub files: u32,
+    pub forgotten: u64,
 }

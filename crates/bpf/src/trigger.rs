@@ -130,6 +130,23 @@ impl Trigger {
         }
     }
 
+    /// Whether events are counted when their stacks are taken, and none is noted until it ends.
+    pub(crate) fn counts_at_once(&self) -> bool {
+        match self {
+            Self::PerfEvents
+            | Self::Tracepoint { .. }
+            | Self::Function { .. }
+            | Self::Places { .. }
+            | Self::Allocations { live: false, .. }
+            | Self::Sockets
+            | Self::None => true,
+            Self::Calls { measure, .. } | Self::BlockRequests { measure } => {
+                *measure != Measure::Time
+            }
+            Self::Allocations { live: true, .. } | Self::Locks => false,
+        }
+    }
+
     /// What the kernel must tell of, and does not.
     pub(crate) fn missing(&self) -> Option<&'static str> {
         let tells = match self {

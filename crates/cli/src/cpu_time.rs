@@ -1,4 +1,4 @@
-//! What this program has used of the machine.
+//! CPU time that this program and its children have used.
 
 use std::time::Duration;
 

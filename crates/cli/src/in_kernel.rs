@@ -3,6 +3,7 @@
 
 mod adder;
 mod follower;
+mod memory;
 mod running;
 
 use std::path::PathBuf;
@@ -135,6 +136,7 @@ impl InKernel<'_> {
         let Running { engine, recording, child, prepared, .. } = running;
         if self.verbose {
             say!("{}; {}", tables(&engine), stacks(&engine.stats()));
+            say!("{}", memory_said());
         }
         if let Some(left_out) = left_out(&engine, resolver, self.verbose) {
             say!("{left_out}");
@@ -188,6 +190,15 @@ fn left_out(engine: &Engine, resolver: &Resolver<LiveFiles>, all: bool) -> Optio
         grouped(omitted),
         if places.is_empty() { "none".to_owned() } else { places.join(", ") }
     ))
+}
+
+/// What of memory the recording took at its end.
+fn memory_said() -> String {
+    format!(
+        "memory: {} MiB, and {} MiB in the kernel; --table-memory limits what of that are tables",
+        memory::own_memory() >> 20,
+        memory::memory_of_maps() >> 20
+    )
 }
 
 /// How user stacks ended.

@@ -22,6 +22,11 @@ impl NotBuilt {
     pub fn is_permission(&self) -> bool {
         true
     }
+
+    /// There is no more to say.
+    pub fn details(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// As long as ever.

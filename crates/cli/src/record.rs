@@ -539,7 +539,10 @@ fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &str)
     let Stats { samples, user_stacks, truncated, completed, broken, .. } = resolved.stats;
     let mut parts = Vec::new();
     if samples == 0 {
-        parts.push(format!("no {noun}s of {event}: the target used too little of it"));
+        parts.push(match noun {
+            "sample" => format!("no samples of {event}: the target used too little of it"),
+            _ => format!("no {noun}s: what was recorded had none"),
+        });
     } else {
         parts.push(format!("{} of {event}", counted(samples, noun)));
     }

@@ -136,6 +136,12 @@ fn tables_that_are_met_have_the_memory() {
     let record = |seconds: &str| {
         let program = folder.path().join("meets");
         let running = Running(Command::new(program).arg("3").spawn().expect("the program runs"));
+        let maps = format!("/proc/{}/maps", running.0.id());
+        // All are known when the first table is made.
+        wait_until("its libraries are mapped", || {
+            let maps = fs::read_to_string(&maps).unwrap_or_default();
+            ["one", "two", "three"].iter().all(|name| maps.contains(&format!("/lib{name}.so")))
+        });
         let out = folder.path().join("out.folded");
         let mut record = pyrograph();
         record.args(["record", "-v", "-p", &running.0.id().to_string(), "-d", seconds]);

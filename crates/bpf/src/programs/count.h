@@ -83,11 +83,13 @@ static __always_inline int tell(struct stack *stack)
 {
 	u64 hash = stack->hash, size = 16 + 8 * stack->len;
 	u32 slot = hash & (TOLD_SLOTS - 1);
-	u64 *told_hash = bpf_map_lookup_elem(&told, &slot);
+	// Hashes of one slot differ in their upper bits only, what was forgotten in the lower.
+	u64 mark = hash ^ state.forgotten;
+	u64 *mark_told = bpf_map_lookup_elem(&told, &slot);
 
-	if (!told_hash)
+	if (!mark_told)
 		return 0;
-	if (*told_hash == hash)
+	if (*mark_told == mark)
 		return 1;
 	// What is compared is what is given: older kernels see no connection otherwise.
 	asm volatile("" : "+r"(size));
@@ -97,7 +99,7 @@ static __always_inline int tell(struct stack *stack)
 		lose(&state.lost_stacks);
 		return 0;
 	}
-	*told_hash = hash;
+	*mark_told = mark;
 	return 1;
 }
 

@@ -324,6 +324,8 @@ struct state {
 	u32 command;
 	// How often something was made known of files.
 	u32 files;
+	// Raised when Pyrograph has forgotten the stacks that it was told: they are told again.
+	u64 forgotten;
 };
 
 #endif

@@ -1,0 +1,44 @@
+//! What of memory a recording takes, here and in the kernel.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// Bytes of memory that this process has now for itself, without files that it has mapped.
+pub fn own_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().find_map(|line| kibibytes(line.strip_prefix("RssAnon:")?)).unwrap_or(0)
+}
+
+/// Bytes of memory in the kernel that the maps of BPF programs take, of this process.
+pub fn memory_of_maps() -> u64 {
+    let infos = fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
+    let texts = infos.filter_map(|info| fs::read_to_string(info.path()).ok());
+    // Programs tell `memlock`, too; several descriptors may be of one map.
+    let maps: HashMap<u64, u64> = texts
+        .filter_map(|text| {
+            let number =
+                |name| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+            Some((number("map_id:")?, number("memlock:")?))
+        })
+        .collect();
+    maps.values().sum()
+}
+
+/// A number of kibibytes: `  1234 kB`.
+fn kibibytes(text: &str) -> Option<u64> {
+    text.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_memory() {
+        let before = own_memory();
+        let more = std::hint::black_box(vec![1_u8; 64 << 20]);
+        assert!(before > 0 && own_memory() > before + (more.len() as u64) / 2);
+        assert_eq!(kibibytes("\t   1234 kB"), Some(1234 << 10));
+        assert_eq!(kibibytes("1234"), None);
+    }
+}
