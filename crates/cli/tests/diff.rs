@@ -1,5 +1,6 @@
 //! `pyrograph diff` as people and continuous integration call it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use assert_cmd::Command;
@@ -273,4 +274,71 @@ fn the_same_input_gives_the_same_picture() {
     assert!(!embedded.contains("<script") && embedded.starts_with("<svg"));
     let before = diff(folder.path(), &["--svg", "--view", "before", "a.folded", "b.folded"]).out;
     assert!(before.contains("widths: before; "));
+}
+
+/// See `differences/README.md`.
+#[test]
+fn two_columns_of_recordings_are_those_that_the_established_script_printed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differences");
+    for option in ["", "-n", "-s", "-ns"] {
+        let expected = std::fs::read_to_string(folder.join(format!("two{option}.folded")));
+        let arguments = ["--folded", "before.folded", "after.folded", option];
+        let done = diff(&folder, if option.is_empty() { &arguments[..3] } else { &arguments });
+        assert_eq!((done.code, done.err.as_str()), (Some(0), ""), "{option}");
+        assert_eq!(done.out, expected.expect("what the script printed"), "{option}");
+    }
+}
+
+/// What `difffolded.pl` computes (which printed the same for these files when this was written):
+/// sums of both files, with `-n` the first times the ratio of the totals, cut to whole numbers.
+fn established(before: &str, after: &str, normalized: bool) -> String {
+    let mut sums: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    let mut totals = [0; 2];
+    for (side, text) in [before, after].into_iter().enumerate() {
+        for line in text.lines() {
+            let (stack, count) = line.rsplit_once(' ').expect("a count");
+            let count: u64 = count.parse().expect("a whole number");
+            sums.entry(stack).or_default()[side] += count;
+            totals[side] += count;
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for (stack, [mut before, after]) in sums {
+        if normalized && totals[0] != totals[1] {
+            before = (before as f64 * totals[1] as f64 / totals[0] as f64) as u64;
+        }
+        // The script also prints what is cut to nothing.
+        if (before, after) != (0, 0) {
+            lines.push(format!("{stack} {before} {after}\n"));
+        }
+    }
+    lines.sort_unstable();
+    lines.concat()
+}
+
+/// The files are not part of this repository: they are looked for beside it.
+#[test]
+fn two_columns_of_the_shared_fixtures_are_those_of_the_established_script() {
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/flamegraph/results");
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        println!("skipped: there is no {}", folder.display());
+        return;
+    };
+    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string());
+    let mut names: Vec<String> = names.map(|name| name.expect("UTF-8")).collect();
+    // The stacks of vertx have frames that are a blank, which nothing else takes for a name.
+    names.retain(|name| name.ends_with("-collapsed-all.txt") && !name.contains("vertx"));
+    names.sort_unstable();
+    assert!(names.len() > 10, "{names:?}");
+    for pair in names.windows(2) {
+        let texts = pair.iter().map(|name| std::fs::read_to_string(folder.join(name)));
+        let texts: Vec<String> = texts.map(|text| text.expect("a result")).collect();
+        for option in [&[][..], &["-n"]] {
+            let done = diff(&folder, &[&["--folded", &pair[0], &pair[1]], option].concat());
+            assert_eq!(done.code, Some(0), "{}", done.err);
+            let expected = established(&texts[0], &texts[1], !option.is_empty());
+            assert!(done.out == expected, "{option:?} {pair:?}");
+        }
+    }
 }

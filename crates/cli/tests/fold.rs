@@ -212,3 +212,26 @@ fn options_of_the_collapser_for_thread_dumps() {
     check(&["--include-tname", "--shorten-pkgs"], dump, 0, "pool-1-thread;a.b.D.f 1\n", "");
     check(&["--include-tid"], dump, 0, "pool-1-thread-12-?/16;a.bc.D.f 1\n", "");
 }
+
+/// Other collapsers of Xdebug's traces sort the lines of the file that they are given, in place.
+#[test]
+fn the_trace_of_xdebug_is_never_edited() {
+    let sample =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../format/tests/formats/xdebug/calls.xt");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("calls.xt");
+    fs::copy(sample, &path).expect("the sample");
+    let written = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    let file = fs::File::options().write(true).open(&path).expect("the copy");
+    file.set_modified(written).expect("a time");
+    drop(file);
+    let before = fs::read(&path).expect("the copy");
+    for verb in ["fold", "report", "flamegraph"] {
+        let output = pyrograph().arg(verb).arg(&path).output().expect("pyrograph runs");
+        assert!(output.status.success() && !output.stdout.is_empty(), "{verb}: {output:?}");
+    }
+    assert!(fs::read(&path).expect("the copy") == before);
+    let modified = fs::metadata(&path).and_then(|data| data.modified()).expect("a time");
+    assert_eq!(modified, written);
+    assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1);
+}

@@ -4,14 +4,15 @@ use pyrograph_profile::{Profile, ValueType};
 
 use crate::input::Kept;
 use crate::read::reader_of;
-use crate::{Count, Input, Options, ReadError, WarningKind, Warnings};
+use crate::{Count, Input, Options, ReadError, Reading, Warning, WarningKind, Warnings};
 
 /// Reads inputs into one profile with a column for each event, in the order in which they were
 /// met. Each sample counts as one, since what events count cannot be compared: cycles are
 /// thousands of millions where page faults are thousands. An input without events is one event,
 /// called after what it counts.
 ///
-/// Each input is read once for each of its events; what is no file is kept in a temporary one.
+/// `perf script`'s text, of which people have most, is read once. Other inputs are read once for each of
+/// their events: what is no file is kept in a temporary one.
 ///
 /// # Errors
 ///
@@ -29,7 +30,7 @@ pub fn read_each_event(
         let mut events = vec![None];
         let mut next = 0;
         while let Some(event) = events.get(next).cloned() {
-            let (event, profile, said) = read_one(&input, event, options, &name)?;
+            let (read, said) = read_some(&input, event, options, &name)?;
             for warning in said {
                 match &warning.kind {
                     WarningKind::OtherEvent(other) if next == 0 => events.push(Some(other.clone())),
@@ -43,39 +44,60 @@ pub fn read_each_event(
                 }
             }
             next += 1;
-            match columns.iter_mut().find(|(name, _)| *name == event) {
-                Some((_, column)) => column.merge(&profile).expect("columns of one event"),
-                None if profile.samples.is_empty() => {}
-                None => columns.push((event, profile)),
+            for (event, profile) in read {
+                match columns.iter_mut().find(|(name, _)| *name == event) {
+                    Some((_, column)) => column.merge(&profile).expect("columns of one event"),
+                    None if profile.samples.is_empty() => {}
+                    None => columns.push((event, profile)),
+                }
             }
         }
     }
     Ok((side_by_side(&columns), warnings))
 }
 
-/// Reads one event: its name, and a profile whose only column counts its samples.
-fn read_one(
+/// Events by name, each with a profile whose only column counts its samples.
+type ByEvent = Vec<(String, Profile)>;
+
+/// Reads one event, or, where none is named, as many as can be read at once.
+fn read_some(
     input: &Kept,
     event: Option<String>,
     options: &Options,
     name: &str,
-) -> Result<(String, Profile, Vec<crate::Warning>), ReadError> {
+) -> Result<(ByEvent, Vec<Warning>), ReadError> {
     let failed = |source| ReadError::Io { name: name.to_owned(), source };
     let input = input.open().map_err(failed)?;
     let label = input.label().map(str::to_owned);
     let head = input.begin().map_err(failed)?;
     let reader = reader_of(&head, options.from)?;
-    let options = Options { count: Count::Samples, event: event.clone(), ..options.clone() };
-    let reading = reader.read(head, &options)?;
-    let profile = reading.profile;
-    let shown = profile.value_types.get(profile.shown).cloned().unwrap_or_else(ValueType::samples);
-    let event = event.or(reading.event).unwrap_or(shown.name);
-    let counted = ValueType { decimals: shown.decimals, ..ValueType::new(&event, "samples") };
-    let mut profile = with_column(&profile, profile.shown, &[counted], 0);
+    let options = Options {
+        count: Count::Samples,
+        each_event: event.is_none() && reader.reads_each_event(),
+        event: event.clone(),
+        ..options.clone()
+    };
+    let Reading { mut profile, warnings, event: told } = reader.read(head, &options)?;
     if let Some(label) = label {
         profile.set_host(&label);
     }
-    Ok((event, profile, reading.warnings.iter().cloned().collect()))
+    let of_event = |column: usize, name: String| {
+        let decimals = profile.value_types.get(column).map_or(0, |of| of.decimals);
+        let counted = ValueType { decimals, ..ValueType::new(&name, "samples") };
+        (name, with_column(&profile, column, &[counted], 0))
+    };
+    let read = match options.each_event {
+        true => {
+            let types = profile.value_types.iter().enumerate();
+            types.map(|(column, of)| of_event(column, of.name.clone())).collect()
+        }
+        false => {
+            let shown = profile.value_types.get(profile.shown);
+            let shown = shown.map_or_else(|| ValueType::samples().name, |of| of.name.clone());
+            vec![of_event(profile.shown, event.or(told).unwrap_or(shown))]
+        }
+    };
+    Ok((read, warnings.iter().cloned().collect()))
 }
 
 /// Profiles of one column each as one of many.
@@ -103,7 +125,9 @@ fn with_column(profile: &Profile, from: usize, types: &[ValueType], to: usize) -
     let mut values = vec![0; types.len()];
     for (row, sample) in profile.samples.iter().enumerate() {
         values[to] = profile.samples.values(from)[row];
-        out.push(sample, &values);
+        if values[to] > 0 {
+            out.push(sample, &values);
+        }
     }
     out
 }

@@ -39,11 +39,13 @@ mod proc_stack;
 mod rows;
 mod simpleperf;
 mod speedscope;
+mod stackcount;
 mod systemtap;
 mod text;
 mod v8_prof;
 mod visual_studio;
 mod vtune;
+mod wakeuptime;
 mod wall_clock;
 mod wpa;
 mod xctrace;
@@ -82,6 +84,11 @@ pub trait Reader: Sync {
     ///
     /// Only if nothing at all can be read; everything less is a warning.
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError>;
+
+    /// Whether it heeds [`Options::each_event`].
+    fn reads_each_event(&self) -> bool {
+        false
+    }
 
     /// Hands over each event of an input, as [`events`](crate::events) says, which see.
     ///
@@ -147,6 +154,8 @@ pub static READERS: &[&dyn Reader] = &[
     &perf_report::PerfReport,
     &systemtap::SystemTap,
     &bcc::Bcc,
+    &stackcount::Stackcount,
+    &wakeuptime::Wakeuptime,
     &gdb::Gdb,
     &eu_stack::EuStack,
     &proc_stack::ProcStack,
@@ -197,6 +206,9 @@ pub struct Options {
     /// Which event to count, as the input spells it, with or without modifiers (`cycles` also
     /// takes `cycles:u`); the default is the first.
     pub event: Option<String>,
+    /// Read all events, each into a column of its own that counts samples. For readers that
+    /// [can](Reader::reads_each_event).
+    pub each_event: bool,
     /// Name functions without a symbol by their address, as `[libc.so.6 <1f3a0>]`.
     pub unknown_addresses: bool,
     /// Keep the address of every frame of an ELF file, for [`expand_inlined`](crate::expand_inlined).
@@ -215,6 +227,7 @@ impl Default for Options {
             count: Count::default(),
             from: None,
             event: None,
+            each_event: false,
             unknown_addresses: false,
             addresses: false,
             workers: 0,

@@ -1,6 +1,8 @@
 //! What is written and read beside crates that this project did not write: `opentelemetry-proto` for
 //! OTLP, `fxprof-processed-profile` (samply's) for the Firefox Profiler.
 
+use std::path::Path;
+
 use fxprof_processed_profile as fx;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::profiles::v1development as otlp;
@@ -245,7 +247,14 @@ fn what_opentelemetrys_own_types_write_is_read() {
             ],
         }),
     };
-    let reading = read(&data.encode_to_vec(), "OTLP");
+    let bytes = data.encode_to_vec();
+    // The same is a sample of the format. To bless it, see `formats.rs`.
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats/otlp/proto_crate.otlp");
+    if std::env::var_os("PYROGRAPH_BLESS").is_some() {
+        std::fs::write(&sample, &bytes).expect("a sample to bless");
+    }
+    assert!(std::fs::read(&sample).expect("a sample") == bytes, "not what the crate writes");
+    let reading = read(&bytes, "OTLP");
     assert_eq!(
         folded(&reading),
         "# 4 damaged records were skipped\n\

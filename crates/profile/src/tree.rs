@@ -112,6 +112,13 @@ struct Builder<'a> {
     labels: Vec<StringId>,
     /// The label of each thread.
     roots: Vec<StringId>,
+    /// Whether several frames have a label, by label.
+    is_shared: Vec<bool>,
+    /// Whether a node stands for one stack alone, so that its children need not be looked for
+    /// unless they share their labels.
+    is_alone: Vec<bool>,
+    /// Stacks on the way to one that has a node.
+    missing: Vec<(StackId, FrameId)>,
     children: Children,
     tree: Tree,
 }
@@ -120,6 +127,11 @@ impl<'a> Builder<'a> {
     fn new(profile: &'a Profile, options: &LabelOptions) -> Self {
         let Labels { names, frames: labels, threads: roots } = Labels::new(profile, options);
         let columns = profile.samples.columns();
+        let mut is_known = vec![false; names.len()];
+        let mut is_shared = is_known.clone();
+        for label in &labels {
+            is_shared[label.index()] |= std::mem::replace(&mut is_known[label.index()], true);
+        }
         let tree = Tree {
             names,
             value_types: profile.value_types.clone(),
@@ -129,7 +141,9 @@ impl<'a> Builder<'a> {
             frame: vec![None],
             self_values: vec![vec![0]; columns],
         };
-        Self { profile, labels, roots, children: Children::default(), tree }
+        let (is_alone, children) = (vec![false], Children::default());
+        let missing = Vec::new();
+        Self { profile, labels, roots, is_shared, is_alone, missing, children, tree }
     }
 
     fn build(mut self) -> Tree {
@@ -150,10 +164,11 @@ impl<'a> Builder<'a> {
             let place = distinct.binary_search(&label).unwrap_or_default();
             rows_of[place].push(row);
         }
-        for (label, rows) in distinct.into_iter().zip(rows_of) {
-            if rows.is_empty() {
-                continue;
-            }
+        let families = distinct.into_iter().zip(rows_of).filter(|(_, rows)| !rows.is_empty());
+        let families: Vec<_> = families.collect();
+        // Without a label they are among the labels of the others.
+        let is_alone = families.len() == 1 || families.iter().all(|(label, _)| !label.is_empty());
+        for (label, rows) in families {
             nodes.clear();
             let root = if label.is_empty() {
                 NodeId::ROOT
@@ -161,6 +176,7 @@ impl<'a> Builder<'a> {
                 self.child(NodeId::ROOT, label, FrameKind::User, None)
             };
             nodes.set(StackId::ROOT, root);
+            self.is_alone[root.index()] = is_alone;
             for row in rows {
                 let node = self.node(profile.samples.get(row).stack, &mut nodes);
                 for column in 0..self.tree.self_values.len() {
@@ -176,10 +192,7 @@ impl<'a> Builder<'a> {
     /// Whether the stacks are the tree already: no process stands at their root, and no two frames
     /// have the same label, as in folded text.
     fn is_whole(&self) -> bool {
-        let mut distinct = self.labels.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        distinct.len() == self.labels.len() && self.roots.iter().all(|label| label.is_empty())
+        !self.is_shared.contains(&true) && self.roots.iter().all(|label| label.is_empty())
     }
 
     fn take_stacks(mut self) -> Tree {
@@ -204,17 +217,16 @@ impl<'a> Builder<'a> {
     /// The node of a stack; `nodes` holds those found so far.
     fn node(&mut self, stack: StackId, nodes: &mut NodeOfStack) -> NodeId {
         let stacks = &self.profile.stacks;
-        let mut missing = Vec::new();
         let mut at = stack;
         let mut node = loop {
             if let Some(node) = nodes.get(at) {
                 break node;
             }
             let Some((parent, frame)) = stacks.get(at) else { break NodeId::ROOT };
-            missing.push((at, frame));
+            self.missing.push((at, frame));
             at = parent;
         };
-        while let Some((stack, frame)) = missing.pop() {
+        while let Some((stack, frame)) = self.missing.pop() {
             let kind = self.profile.frames.get(frame).kind;
             node = self.child(node, self.labels[frame.index()], kind, Some(frame));
             nodes.set(stack, node);
@@ -230,9 +242,11 @@ impl<'a> Builder<'a> {
         frame: Option<FrameId>,
     ) -> NodeId {
         let node = NodeId::from_index(self.tree.parent.len());
-        if let Some(known) = self.children.find_or_add(parent.0, name.0, node.0) {
+        let is_alone = self.is_alone[parent.index()] && !self.is_shared[name.index()];
+        if !is_alone && let Some(known) = self.children.find_or_add(parent.0, name.0, node.0) {
             return NodeId(known);
         }
+        self.is_alone.push(is_alone);
         self.tree.parent.push(parent);
         self.tree.name.push(name);
         self.tree.kind.push(kind);

@@ -57,7 +57,7 @@ impl Reader for Bcc {
         let mut line = String::new();
         while lines.next(&mut line) {
             if let (Some((name, pid)), Some(value)) = (&who, value(&line)) {
-                push(&mut out, &stack);
+                push(&mut out, &stack, kernel_frames(&stack));
                 let thread = out.thread(name, Some(*pid), None);
                 out.end_leaf_first(thread, value);
             } else if let Some((name, pid)) = process(&line) {
@@ -88,11 +88,20 @@ fn value(line: &str) -> Option<u64> {
     line.strip_prefix("        ")?.trim_end().parse().ok()
 }
 
-/// Adds the frames, leaf first.
-fn push(out: &mut Collector, stack: &[String]) {
-    let delimiter = stack.iter().position(|frame| frame == "--");
-    let entry = stack.iter().rposition(|frame| is_kernel_entry(frame.trim_end_matches("_[k]")));
-    let kernel = delimiter.or(entry.map(|entry| entry + 1)).unwrap_or(0);
+/// How many frames of a stack, leaf first, are the kernel's.
+pub(super) fn kernel_frames(stack: &[String]) -> usize {
+    let delimiter = stack.iter().position(|frame| matches!(frame.as_str(), "--" | "-"));
+    let is_entry = |frame: &String| {
+        // `-v`: an address before the name.
+        let name = frame.rsplit(' ').next().unwrap_or_default();
+        is_kernel_entry(name.trim_end_matches("_[k]"))
+    };
+    let entry = stack.iter().rposition(is_entry);
+    delimiter.or(entry.map(|entry| entry + 1)).unwrap_or(0)
+}
+
+/// Adds the frames, of which the first so many are the kernel's, to the stack.
+pub(super) fn push(out: &mut Collector, stack: &[String], kernel: usize) {
     for (place, frame) in stack.iter().enumerate() {
         let (name, marked) = match frame.strip_suffix("_[k]") {
             Some(name) => (name, true),
@@ -100,7 +109,7 @@ fn push(out: &mut Collector, stack: &[String]) {
         };
         let kind = if marked || place < kernel { FrameKind::Kernel } else { FrameKind::User };
         match name {
-            "--" => {}
+            "--" | "-" => {}
             "[Missed Kernel Stack]" | "[Missed User Stack]" => {
                 out.frame(name, "", FrameKind::Marker)
             }

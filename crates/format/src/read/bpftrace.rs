@@ -36,6 +36,9 @@
 //!   `--event-filter @bytes`. Maps without stacks and those with more than one value for each stack
 //!   (`hist`, `lhist`, `avg`) are left out, with a warning; of `stats` the total is taken.
 //! - A map that is printed several times is added up, which is right if it was cleared each time.
+//! - What `-f json` prints is read as well: see [`json`].
+
+mod json;
 
 use pyrograph_profile::{FrameKind, ValueType};
 
@@ -57,6 +60,9 @@ impl Reader for Bpftrace {
     }
 
     fn detect(&self, head: &[u8]) -> bool {
+        if first_lines(head).find(|line| !line.is_empty()).is_some_and(json::is_record) {
+            return true;
+        }
         let mut lines = first_lines(head);
         while let Some(line) = lines.next() {
             let Some((_, key)) =
@@ -142,6 +148,10 @@ impl Parser {
         let mut again = false;
         while again || self.lines.next(&mut line) {
             again = false;
+            if json::is_record(&line) {
+                self.json_record(&line);
+                continue;
+            }
             let Some((name, rest)) = split_map(&line) else { continue };
             let map = self.map(name);
             let Some(rest) = rest.strip_prefix('[') else { continue };

@@ -38,9 +38,9 @@ impl CallTree {
         Self { direction, open: Vec::new() }
     }
 
-    /// How many entries there are above the next one, if it is indented so far.
-    pub fn depth(&self, indent: usize) -> usize {
-        self.open.iter().take_while(|entry| entry.indent < indent).count()
+    /// Whether the next entry, if it is indented so far, begins a tree of its own.
+    pub fn is_root(&self, indent: usize) -> bool {
+        self.open.first().is_none_or(|root| root.indent >= indent)
     }
 
     /// The next entry.

@@ -1,36 +1,45 @@
 //! What readers of CSV have in common: a heading, and columns by name.
+//!
+//! Rows are as RFC 4180 has them, but that a cell ends with its line, whether or not its quotation
+//! mark is closed: none of the formats has cells of several lines, and so one stray mark does not
+//! make the rest of a file one cell.
 
-use std::io::Read;
+use std::borrow::Cow;
+use std::ops::Range;
 
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile};
 
+use super::text::Lines;
 use crate::Head;
 use crate::byte_cache::ByteCache;
-use crate::warnings::{Place, WarningKind, Warnings};
+use crate::bytes;
+use crate::warnings::{WarningKind, Warnings};
 
 /// The rows of a table below its heading.
 pub(crate) struct Table {
-    rows: csv::Reader<Box<dyn Read + Send>>,
+    lines: Lines,
+    delimiter: u8,
     headings: Vec<String>,
-    name: String,
-    record: csv::StringRecord,
-    pub warnings: Warnings,
+    cells: Cells,
+}
+
+/// Where the cells of a row are in its line.
+#[derive(Default)]
+struct Cells {
+    places: Vec<Range<usize>>,
+    /// The text of cells with quotation marks in them: their places are behind the line's end.
+    unquoted: Vec<u8>,
 }
 
 impl Table {
     /// Lines above the heading, such as a tool's messages, are passed over: `is_heading` tells it.
     /// `None` if there is no heading.
     pub fn open(input: Head, delimiter: u8, is_heading: fn(&str) -> bool) -> Option<Self> {
-        let name = input.name().to_owned();
-        let rows = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .delimiter(delimiter)
-            .from_reader(input.into_stream());
-        let (headings, record) = (Vec::new(), csv::StringRecord::new());
-        let mut table = Self { rows, headings, name, record, warnings: Warnings::default() };
+        let (lines, cells) = (Lines::new(input), Cells::default());
+        let mut table = Self { lines, delimiter, headings: Vec::new(), cells };
         while table.next() {
-            let cells: Vec<String> = table.record.iter().map(clean).collect();
+            let columns = 0..table.cells.places.len();
+            let cells: Vec<String> = columns.map(|column| clean(&table.text(column))).collect();
             if is_heading(&cells.join(",")) {
                 table.headings = cells;
                 return Some(table);
@@ -41,22 +50,24 @@ impl Table {
 
     /// Moves on to the next row; `false` at the end.
     pub fn next(&mut self) -> bool {
-        loop {
-            match self.rows.read_record(&mut self.record) {
-                Ok(more) => return more,
-                Err(error) if error.is_io_error() => {
-                    self.warnings.add(WarningKind::Truncated(error.to_string()), 1, []);
-                    return false;
-                }
-                Err(_) => self.warn(WarningKind::UnreadableLine),
+        while self.lines.advance() {
+            let line = self.lines.bytes();
+            if !line.is_empty() {
+                self.cells.split(line, self.delimiter);
+                return true;
             }
         }
+        false
     }
 
     /// Counts one of `kind` at the present row.
     pub fn warn(&mut self, kind: WarningKind) {
-        let line = self.record.position().map_or(0, csv::Position::line);
-        self.warnings.add(kind, 1, [Place { file: self.name.clone(), line }]);
+        self.lines.warn(kind);
+    }
+
+    /// What could not be read.
+    pub fn into_warnings(self) -> Warnings {
+        self.lines.warnings
     }
 
     /// The number of the first column whose heading is `wanted`, whatever its case.
@@ -70,8 +81,69 @@ impl Table {
     }
 
     /// A cell of the present row, with the blanks around it; empty if there is none.
-    pub fn cell(&self, column: usize) -> &str {
-        self.record.get(column).unwrap_or_default()
+    pub fn cell(&self, column: usize) -> &[u8] {
+        self.cells.get(self.lines.bytes(), column)
+    }
+
+    /// The same as text.
+    pub fn text(&self, column: usize) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.cell(column))
+    }
+}
+
+impl Cells {
+    /// Finds the cells of a line.
+    fn split(&mut self, line: &[u8], delimiter: u8) {
+        self.places.clear();
+        self.unquoted.clear();
+        let mut at = 0;
+        loop {
+            let is_quoted = line.get(at) == Some(&b'"');
+            let (begin, mark) = if is_quoted { (at + 1, b'"') } else { (at, delimiter) };
+            let mut end = bytes::find(line, begin, mark);
+            self.places.push(begin..end);
+            if is_quoted {
+                end += 1;
+                if line.get(end).is_some_and(|&next| next != delimiter) {
+                    end = self.unquote(line, at, delimiter);
+                }
+            }
+            if end >= line.len() {
+                return;
+            }
+            at = end + 1;
+        }
+    }
+
+    /// Reads the last cell, which has quotation marks in it, from where it begins, and returns where it
+    /// ends.
+    fn unquote(&mut self, line: &[u8], begin: usize, delimiter: u8) -> usize {
+        let start = self.unquoted.len();
+        let mut is_open = false;
+        let mut at = begin;
+        while let Some(&byte) = line.get(at) {
+            match byte {
+                b'"' if is_open && line.get(at + 1) == Some(&b'"') => {
+                    self.unquoted.push(b'"');
+                    at += 1;
+                }
+                b'"' => is_open = !is_open,
+                byte if byte == delimiter && !is_open => break,
+                byte => self.unquoted.push(byte),
+            }
+            at += 1;
+        }
+        if let Some(place) = self.places.last_mut() {
+            *place = line.len() + start..line.len() + self.unquoted.len();
+        }
+        at
+    }
+
+    /// The text of a cell of a line; empty if there is none.
+    fn get<'a>(&'a self, line: &'a [u8], column: usize) -> &'a [u8] {
+        let Some(place) = self.places.get(column) else { return &[] };
+        line.get(place.clone())
+            .unwrap_or_else(|| &self.unquoted[place.start - line.len()..place.end - line.len()])
     }
 }
 
@@ -87,15 +159,15 @@ impl Frames {
     }
 
     /// The frame of a function in a module (`""`: not known).
-    pub fn get(&mut self, profile: &mut Profile, function: &str, module: &str) -> FrameId {
+    pub fn get(&mut self, profile: &mut Profile, function: &[u8], module: &[u8]) -> FrameId {
         self.text.clear();
-        self.text.extend_from_slice(module.as_bytes());
+        self.text.extend_from_slice(module);
         self.text.push(0);
-        self.text.extend_from_slice(function.as_bytes());
+        self.text.extend_from_slice(function);
         let hash = self.known.hash(&self.text);
         self.known.get(hash, &self.text).unwrap_or_else(|| {
-            let module = profile.strings.intern(module);
-            let function = profile.strings.intern(function);
+            let module = profile.strings.intern(&String::from_utf8_lossy(module));
+            let function = profile.strings.intern(&String::from_utf8_lossy(function));
             let frame = Frame { module, ..Frame::named(function, FrameKind::User) };
             let frame = profile.frames.intern(frame);
             self.known.insert(hash, &self.text, frame);
@@ -112,14 +184,11 @@ fn clean(cell: &str) -> String {
 /// A number as people of many countries write it: `1,234.5`, `1.234,5`, `1 234`, `12,5`.
 ///
 /// A single comma or point with three digits behind it is taken to part thousands, if it is a comma.
-pub(crate) fn number(text: &str) -> Option<f64> {
-    let text = text.trim().trim_end_matches('%');
-    // As most of them are written.
-    if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-        && let Ok(number) = text.parse::<f64>()
-    {
+pub(crate) fn number(text: &[u8]) -> Option<f64> {
+    if let Some(number) = common_number(text.trim_ascii()) {
         return Some(number);
     }
+    let text = str::from_utf8(text).ok()?.trim().trim_end_matches('%');
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let (comma, point) = (text.rfind(','), text.rfind('.'));
     let plain = match (comma, point) {
@@ -134,9 +203,53 @@ pub(crate) fn number(text: &str) -> Option<f64> {
     plain.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
+/// A number as most of them are written, with a point for its decimals and commas between thousands;
+/// `None` for any other, and if it has too many digits to be exact.
+fn common_number(text: &[u8]) -> Option<f64> {
+    const POWERS: [f64; 16] =
+        [1., 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+    let (mut number, mut digits, mut point) = (0u64, 0, None);
+    for (at, &byte) in text.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => {
+                number = number.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
+                digits += 1;
+            }
+            b'.' if point.is_none() => point = Some(digits),
+            b',' if point.is_none() => {
+                let rest = text[at + 1..].iter();
+                if rest.take_while(|byte| byte.is_ascii_digit()).count() != 3 {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+    }
+    // Both are exact, so that their quotient is the nearest number to what is written.
+    let decimals = digits - point.unwrap_or(digits);
+    (1..POWERS.len()).contains(&digits).then(|| number as f64 / POWERS[decimals])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn cells(line: &str) -> Vec<String> {
+        let mut cells = Cells::default();
+        let line = line.as_bytes();
+        cells.split(line, b',');
+        let text = |column| String::from_utf8_lossy(cells.get(line, column)).into_owned();
+        (0..cells.places.len()).map(text).collect()
+    }
+
+    #[test]
+    fn cells_with_quotation_marks() {
+        assert_eq!(cells("a,b,,c"), ["a", "b", "", "c"]);
+        assert_eq!(cells("a,"), ["a", ""]);
+        assert_eq!(cells(r#""f(int, char)","1,234.5",x,"#), ["f(int, char)", "1,234.5", "x", ""]);
+        assert_eq!(cells(r#""operator""""",1"#), [r#"operator"""#, "1"]);
+        assert_eq!(cells(r#""né"e,"a,b"#), ["née", "a,b"]);
+    }
 
     #[test]
     fn numbers_of_many_countries() {
@@ -151,10 +264,10 @@ mod tests {
             ("100,00", 100.0),
             ("7%", 7.0),
         ] {
-            assert_eq!(number(text), Some(expect), "{text}");
+            assert_eq!(number(text.as_bytes()), Some(expect), "{text}");
         }
-        assert_eq!(number("n/a"), None);
-        assert_eq!(number(""), None);
-        assert_eq!(number("inf"), None);
+        assert_eq!(number(b"n/a"), None);
+        assert_eq!(number(b""), None);
+        assert_eq!(number(b"inf"), None);
     }
 }

@@ -36,6 +36,7 @@ use super::text::{Collector, first_lines, without_offset};
 use super::{Options, ReadError, Reader, Reading, hex_offset_dropped, is_java, tidy_name};
 use crate::Head;
 use crate::byte_cache::ByteCache;
+use crate::bytes;
 use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
 use crate::warnings::{LocalWarnings, WarningKind};
 
@@ -319,7 +320,7 @@ impl Parser {
             if let Some(ending) = end_of_block(&text[at..end]) {
                 let lines_before = || memchr::memchr_iter(b'\n', &text[..at]).count() as u64;
                 let place = (chunk, &lines_before as &dyn Fn() -> u64);
-                match parse_count(ending.count) {
+                match bytes::decimal(ending.count) {
                     Some(count) => {
                         let row = match remembers {
                             true => self.remembered_row(text, (begin, at), ending.key, place),
@@ -578,14 +579,6 @@ impl Parser {
             module => self.out.frame(&tidy_name(symbol), module, kind),
         }
     }
-}
-
-/// Reads a count; there are none below zero.
-fn parse_count(digits: &[u8]) -> Option<u64> {
-    digits.iter().try_fold(0u64, |number, &digit| {
-        let value = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        number.checked_mul(10)?.checked_add(value)
-    })
 }
 
 /// The words of a key, with one blank between them.

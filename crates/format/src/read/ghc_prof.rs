@@ -24,6 +24,7 @@ use super::text::Lines;
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
 use crate::byte_cache::ByteCache;
+use crate::bytes;
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -50,18 +51,17 @@ impl Reader for GhcProf {
         let mut lines = Lines::new(input);
         let mut totals = Totals::default();
         let mut table: Option<Table> = None;
-        let mut line = String::new();
-        while lines.next(&mut line) {
+        while let Some(line) = lines.next_line() {
             match &mut table {
-                _ if line.trim().is_empty() => {}
+                _ if line.trim_ascii_start().is_empty() => {}
                 Some(table) => {
-                    if table.row(&line).is_none() {
+                    if table.row(line).is_none() {
                         lines.warn(WarningKind::UnreadableLine);
                     }
                 }
                 // The first of the two tables has no numbers of entries.
                 None if line.starts_with("COST CENTRE") && line.contains(" entries ") => {
-                    table = Some(Table::new(&line, &totals));
+                    table = Some(Table::new(line, &totals));
                 }
                 None => totals.line(line.trim()),
             }
@@ -120,6 +120,8 @@ struct Table {
     stacks: Vec<StackId>,
     /// Frames by the text before the numbers.
     known: ByteCache<FrameId>,
+    /// That text of the present row.
+    key: Vec<u8>,
 }
 
 impl Table {
@@ -137,6 +139,7 @@ impl Table {
             has_source: header.contains(" SRC "),
             stacks: Vec::new(),
             known: ByteCache::new(16 << 20),
+            key: Vec::new(),
         }
     }
 
@@ -156,7 +159,7 @@ impl Table {
     }
 
     fn row(&mut self, line: &str) -> Option<()> {
-        let depth = line.len() - line.trim_start_matches(' ').len();
+        let depth = line.bytes().take_while(|&byte| byte == b' ').count();
         if depth > self.stacks.len() {
             return None;
         }
@@ -164,24 +167,38 @@ impl Table {
         let mut names = line.trim_ascii();
         let mut numbers = [""; 8];
         for number in numbers[..self.numbers].iter_mut().rev() {
-            let (rest, word) = names.rsplit_once(|c: char| c.is_ascii_whitespace())?;
-            let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-            *number = Some(word).filter(|word| word.bytes().all(is_digit))?;
+            let is_digit = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+            let digits = names.bytes().rev().take_while(is_digit).count();
+            let (rest, word) = names.split_at(names.len() - digits);
+            if word.is_empty() || !rest.ends_with(|c: char| c.is_ascii_whitespace()) {
+                return None;
+            }
+            *number = word;
             names = rest.trim_ascii_end();
         }
         // Exact ones come last; percentages of the cost centre itself come third.
         let at = if self.numbers == 8 { 6 } else { 2 };
         let value = |column: usize| {
-            let number: f64 = numbers[at + column].parse().ok()?;
-            Some((number * self.units[column]).round() as u64)
+            let number = numbers[at + column];
+            // Exact ones are whole.
+            if let (true, Some(number)) = (at == 6, bytes::decimal(number.as_bytes())) {
+                return Some(number);
+            }
+            Some((number.parse::<f64>().ok()? * self.units[column]).round() as u64)
         };
         let values = [value(0)?, value(1)?];
-        let hash = self.known.hash(names.as_bytes());
-        let frame = match self.known.get(hash, names.as_bytes()) {
+        // How many blanks come after the name depends on the depth.
+        let (centre, place) = names.split_at(bytes::find(names.as_bytes(), 0, b' '));
+        self.key.clear();
+        self.key.extend_from_slice(centre.as_bytes());
+        self.key.extend_from_slice(b" ");
+        self.key.extend_from_slice(place.as_bytes().trim_ascii_start());
+        let hash = self.known.hash(&self.key);
+        let frame = match self.known.get(hash, &self.key) {
             Some(frame) => frame,
             None => {
                 let frame = self.frame(names)?;
-                self.known.insert(hash, names.as_bytes(), frame);
+                self.known.insert(hash, &self.key, frame);
                 frame
             }
         };

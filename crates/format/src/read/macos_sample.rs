@@ -24,6 +24,7 @@ use super::text::{Collector, Lines};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
 use crate::byte_cache::ByteCache;
+use crate::bytes;
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -55,28 +56,28 @@ impl Reader for MacosSample {
         let mut thread = ThreadId::UNKNOWN;
         let mut within = false;
         let mut known: ByteCache<FrameId> = ByteCache::new(KNOWN);
-        let mut line = String::new();
-        while lines.next(&mut line) {
-            if line.starts_with("Call graph:") {
+        while let Some(line) = lines.next_line() {
+            if !within && line.starts_with("Call graph:") {
                 within = true;
                 continue;
             }
-            if !within || line.trim().is_empty() {
+            if !within || line.trim_ascii_start().is_empty() {
                 // An empty line ends the graph.
                 within = false;
                 continue;
             }
-            let Some((indent, count, call)) = entry(&line) else {
+            let Some((indent, count, call)) = entry(line) else {
                 lines.warn(WarningKind::UnreadableLine);
                 continue;
             };
-            if tree.depth(indent) == 0 {
+            if tree.is_root(indent) {
                 tree.finish(&mut collector, thread);
                 let name = call.split("   ").next().unwrap_or(call).trim();
                 thread = collector.thread_named(name);
                 tree.enter(&mut collector, thread, indent, None, count);
                 continue;
             }
+            let call = without_address(call);
             let hash = known.hash(call.as_bytes());
             let frame = known.get(hash, call.as_bytes()).unwrap_or_else(|| {
                 let frame = frame(&mut collector, call);
@@ -93,9 +94,31 @@ impl Reader for MacosSample {
 
 /// Indent, count and the rest.
 fn entry(line: &str) -> Option<(usize, u64, &str)> {
-    let text = line.trim_start_matches([' ', '+', '!', ':', '|']);
-    let (count, rest) = text.split_once(' ')?;
-    Some((line.len() - text.len(), count.parse().ok()?, rest))
+    let indent = indent(line.as_bytes());
+    let digits = bytes::find(&line.as_bytes()[indent..], 0, b' ');
+    let (count, rest) = line.split_at(indent).1.split_at_checked(digits)?;
+    Some((indent, bytes::decimal(count.as_bytes())?, rest.strip_prefix(' ')?))
+}
+
+/// How many signs that only lead the eye a line begins with: mostly more than half of it.
+fn indent(line: &[u8]) -> usize {
+    let is_sign = |byte: &u8| matches!(byte, b' ' | b'+' | b'!' | b':' | b'|');
+    // All of a block are looked at, so that it is one step of the machine.
+    let blocks = line.as_chunks::<16>().0.iter();
+    let blocks = blocks.take_while(|block| block.iter().fold(true, |all, b| all & is_sign(b)));
+    let whole = 16 * blocks.count();
+    whole + line[whole..].iter().take_while(|byte| is_sign(byte)).count()
+}
+
+/// Without the address at the end, and the offset before it: other places in a function are the same
+/// frame. With a place in the source behind them, they stay.
+fn without_address(call: &str) -> &str {
+    let end = if call.ends_with(']') {
+        call.as_bytes().iter().rposition(|&byte| byte == b'+')
+    } else {
+        None
+    };
+    end.map_or(call, |end| &call[..end])
 }
 
 fn frame(collector: &mut Collector, call: &str) -> Frame {

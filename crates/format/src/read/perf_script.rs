@@ -98,6 +98,10 @@ impl Reader for PerfScript {
         Ok(read_chunks(chunks, workers, &name, options))
     }
 
+    fn reads_each_event(&self) -> bool {
+        true
+    }
+
     fn events(
         &self,
         input: Head,

@@ -65,7 +65,7 @@ impl Reader for Pmcstat {
                 continue;
             };
             let (function, named) = call.split_once(" @ ").unwrap_or((call, ""));
-            if !named.is_empty() || tree.depth(indent) == 0 {
+            if !named.is_empty() || tree.is_root(indent) {
                 named.trim().clone_into(&mut module);
             }
             let kernel = module.contains("/kernel") || module.ends_with(".ko");

@@ -3,7 +3,9 @@
 //! For formats whose files are small, as most are. Those of which people have gigabytes (`perf
 //! script`, folded) read in larger pieces.
 
-use std::io::{BufRead, BufReader, Read};
+use std::borrow::Cow;
+use std::io::Read;
+use std::ops::Range;
 
 use pyrograph_profile::{
     Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId, ValueType,
@@ -12,16 +14,27 @@ use pyrograph_profile::{
 use super::perf_script::{FrameLine, is_java, module_kind, tidy_name};
 use super::{Options, Reading};
 use crate::Head;
+use crate::bytes;
 use crate::warnings::{Place, WarningKind, Warnings};
 
 /// What is beyond this in one line is left out: no format has such lines.
-const LONGEST_LINE: u64 = 16 << 20;
+const LONGEST_LINE: usize = 16 << 20;
+
+/// Bytes that are read at once: they stay in the second-level cache until they are parsed.
+const PIECE: usize = 128 << 10;
 
 /// The lines of an input, without their ends (`\n` or `\r\n`); bytes that are not UTF-8 replaced.
 pub(crate) struct Lines {
-    input: BufReader<Box<dyn Read + Send>>,
+    input: Box<dyn Read + Send>,
     name: String,
-    bytes: Vec<u8>,
+    /// Whole lines.
+    text: String,
+    /// Where in `text` the line that came last is.
+    line: Range<usize>,
+    /// Where in `text` the next line begins.
+    at: usize,
+    /// What was read beyond `text`.
+    carry: Vec<u8>,
     number: u64,
     ended: bool,
     /// What was wrong with them so far.
@@ -30,50 +43,121 @@ pub(crate) struct Lines {
 
 impl Lines {
     pub fn new(input: Head) -> Self {
-        let name = input.name().to_owned();
-        let input = BufReader::with_capacity(64 << 10, input.into_stream());
-        let (bytes, warnings) = (Vec::new(), Warnings::default());
-        Self { input, name, bytes, number: 0, ended: false, warnings }
+        Self {
+            name: input.name().to_owned(),
+            input: input.into_stream(),
+            text: String::new(),
+            line: 0..0,
+            at: 0,
+            carry: Vec::new(),
+            number: 0,
+            ended: false,
+            warnings: Warnings::default(),
+        }
     }
 
     /// Puts the next line into `line`, in place of what was there; `false` at the end.
     pub fn next(&mut self, line: &mut String) -> bool {
         line.clear();
-        self.bytes.clear();
-        if self.ended {
+        let more = self.advance();
+        line.push_str(self.line());
+        more
+    }
+
+    /// The next line, where it lies; `None` at the end.
+    pub fn next_line(&mut self) -> Option<&str> {
+        self.advance().then(|| self.line())
+    }
+
+    /// The line that came last; empty at the end.
+    pub fn line(&self) -> &str {
+        &self.text[self.line.clone()]
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.text.as_bytes()[self.line.clone()]
+    }
+
+    /// Moves on to the next line; `false` at the end.
+    pub fn advance(&mut self) -> bool {
+        if self.at == self.text.len() && !self.read_piece() {
+            self.line = 0..0;
             return false;
         }
-        match (&mut self.input).take(LONGEST_LINE).read_until(b'\n', &mut self.bytes) {
-            Ok(0) => self.ended = true,
-            Ok(_) => {}
+        let rest = &self.text.as_bytes()[self.at..];
+        let length = bytes::find_far(rest, b'\n');
+        let is_marked = length > 0 && rest[length - 1] == b'\r';
+        self.line = self.at..self.at + length - usize::from(is_marked);
+        self.at = self.text.len().min(self.at + length + 1);
+        self.number += 1;
+        true
+    }
+
+    /// Reads more into `text`; `false` at the end.
+    fn read_piece(&mut self) -> bool {
+        self.at = 0;
+        let mut bytes = std::mem::take(&mut self.text).into_bytes();
+        bytes.clear();
+        bytes.append(&mut self.carry);
+        let mut searched = 0;
+        while !self.ended {
+            self.read_some(&mut bytes);
+            if let Some(end) = memchr::memrchr(b'\n', &bytes[searched..]) {
+                self.carry.extend_from_slice(&bytes[searched + end + 1..]);
+                bytes.truncate(searched + end + 1);
+                break;
+            }
+            searched = bytes.len();
+            if bytes.len() >= LONGEST_LINE {
+                bytes.truncate(LONGEST_LINE);
+                self.warn_at(WarningKind::UnreadableLine, self.number + 1);
+                self.skip_line();
+                break;
+            }
+        }
+        self.text =
+            String::from_utf8(bytes).unwrap_or_else(|error| self.replaced(error.as_bytes()));
+        !self.text.is_empty()
+    }
+
+    fn read_some(&mut self, bytes: &mut Vec<u8>) {
+        bytes.reserve(PIECE);
+        match (&mut self.input).take(PIECE as u64).read_to_end(bytes) {
+            Ok(read) => self.ended = read < PIECE,
             Err(error) => {
-                // What was read of this line stays: it may be whole.
+                // What was read stays.
                 self.ended = true;
                 self.warnings.add(WarningKind::Truncated(error.to_string()), 1, []);
             }
         }
-        if self.bytes.is_empty() {
-            return false;
-        }
-        self.number += 1;
-        if self.bytes.last() == Some(&b'\n') {
-            self.bytes.pop();
-        } else if self.bytes.len() as u64 == LONGEST_LINE {
-            self.warn(WarningKind::UnreadableLine);
-            // The rest of it.
-            let _ = self.input.skip_until(b'\n');
-        }
-        if self.bytes.last() == Some(&b'\r') {
-            self.bytes.pop();
-        }
-        match str::from_utf8(&self.bytes) {
-            Ok(text) => line.push_str(text),
-            Err(_) => {
-                line.push_str(&String::from_utf8_lossy(&self.bytes));
-                self.warn(WarningKind::InvalidUtf8);
+    }
+
+    /// Leaves out what comes up to the end of a line.
+    fn skip_line(&mut self) {
+        let mut bytes = Vec::new();
+        while !self.ended {
+            bytes.clear();
+            self.read_some(&mut bytes);
+            if let Some(end) = memchr::memchr(b'\n', &bytes) {
+                self.carry.extend_from_slice(&bytes[end + 1..]);
+                return;
             }
         }
-        true
+    }
+
+    /// Lines with what is not UTF-8 in them replaced.
+    fn replaced(&mut self, bytes: &[u8]) -> String {
+        let mut text = String::with_capacity(bytes.len());
+        for (number, line) in (self.number + 1..).zip(bytes.split_inclusive(|&byte| byte == b'\n'))
+        {
+            let line = String::from_utf8_lossy(line);
+            if matches!(line, Cow::Owned(_)) {
+                self.warn_at(WarningKind::InvalidUtf8, number);
+            }
+            text.push_str(&line);
+        }
+        text
     }
 
     /// The number of the line that came last, from 1.

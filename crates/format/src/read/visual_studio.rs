@@ -16,6 +16,7 @@ use pyrograph_profile::{Profile, Sample, StackId, ValueType};
 use super::csv_table::{Frames, Table, number};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
+use crate::bytes;
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -79,8 +80,9 @@ impl Reader for VisualStudio {
         let mut highest = None;
         let mut frames = Frames::new();
         while table.next() {
-            let depth = table.cell(level).trim().parse::<usize>().ok();
+            let depth = bytes::decimal(table.cell(level).trim_ascii());
             let depth = depth.and_then(|depth| depth.checked_sub(*highest.get_or_insert(depth)));
+            let depth = depth.and_then(|depth| usize::try_from(depth).ok());
             let value = number(table.cell(column));
             let (Some(depth), Some(value)) = (depth.filter(|&depth| depth <= path.len()), value)
             else {
@@ -88,8 +90,8 @@ impl Reader for VisualStudio {
                 continue;
             };
             path.truncate(depth);
-            let module = module.map_or("", |at| table.cell(at).trim());
-            let frame = frames.get(&mut profile, table.cell(function).trim(), module);
+            let module = module.map_or(&[][..], |at| table.cell(at).trim_ascii());
+            let frame = frames.get(&mut profile, table.cell(function).trim_ascii(), module);
             let caller = path.last().copied().unwrap_or(StackId::ROOT);
             let stack = profile.stacks.intern(caller, frame);
             path.push(stack);
@@ -98,6 +100,6 @@ impl Reader for VisualStudio {
                 profile.push(Sample::new(stack), &[value]);
             }
         }
-        Ok(Reading { profile, warnings: table.warnings, event: None })
+        Ok(Reading { profile, warnings: table.into_warnings(), event: None })
     }
 }

@@ -68,15 +68,15 @@ impl Reader for Vtune {
         let mut values = Vec::new();
         while table.next() {
             let cell = table.cell(0);
-            let function = cell.trim();
+            let function = cell.trim_ascii();
             if function.is_empty() {
                 continue;
             }
-            let indent = cell.len() - cell.trim_start().len();
+            let indent = cell.len() - cell.trim_ascii_start().len();
             values.clear();
             values.extend(columns.iter().zip(&types).map_while(|(&column, (_, factor))| {
-                match table.cell(column).trim() {
-                    "" => Some(0),
+                match table.cell(column).trim_ascii() {
+                    [] => Some(0),
                     text => quantity(text, *factor),
                 }
             }));
@@ -89,9 +89,9 @@ impl Reader for Vtune {
             }
             let caller = path.last().map_or(StackId::ROOT, |&(_, stack)| stack);
             let stack = match (path.is_empty(), function) {
-                (true, "Total") => StackId::ROOT,
+                (true, b"Total") => StackId::ROOT,
                 _ => {
-                    let module = module.map_or("", |at| table.cell(at).trim());
+                    let module = module.map_or(&[][..], |at| table.cell(at).trim_ascii());
                     let frame = frames.get(&mut profile, function, module);
                     profile.stacks.intern(caller, frame)
                 }
@@ -101,15 +101,15 @@ impl Reader for Vtune {
                 profile.push(Sample::new(stack), &values);
             }
         }
-        Ok(Reading { profile, warnings: table.warnings, event: None })
+        Ok(Reading { profile, warnings: table.into_warnings(), event: None })
     }
 }
 
 /// A value as a whole number; seconds may have a unit, as in what is copied from the window.
-fn quantity(text: &str, factor: f64) -> Option<u64> {
-    const UNITS: [(&str, f64); 3] = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0)];
-    let unit = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
-    let (digits, scale) = unit.unwrap_or((text, &1.0));
+fn quantity(text: &[u8], factor: f64) -> Option<u64> {
+    const UNITS: [(&[u8], f64); 3] = [(b"ms", 1e-3), (b"us", 1e-6), (b"s", 1.0)];
+    let unit = UNITS.iter().find_map(|&(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+    let (digits, scale) = unit.unwrap_or((text, 1.0));
     number(digits).map(|number| (number.max(0.0) * scale * factor).round() as u64)
 }
 
@@ -135,10 +135,10 @@ mod tests {
 
     #[test]
     fn seconds_may_have_a_unit() {
-        assert_eq!(quantity("1.5", 1e9), Some(1_500_000_000));
-        assert_eq!(quantity("1.5s", 1e9), Some(1_500_000_000));
-        assert_eq!(quantity("12ms", 1e9), Some(12_000_000));
-        assert_eq!(quantity("4,096", 1.0), Some(4096));
-        assert_eq!(quantity("some", 1e9), None);
+        assert_eq!(quantity(b"1.5", 1e9), Some(1_500_000_000));
+        assert_eq!(quantity(b"1.5s", 1e9), Some(1_500_000_000));
+        assert_eq!(quantity(b"12ms", 1e9), Some(12_000_000));
+        assert_eq!(quantity(b"4,096", 1.0), Some(4096));
+        assert_eq!(quantity(b"some", 1e9), None);
     }
 }

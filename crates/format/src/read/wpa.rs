@@ -74,7 +74,7 @@ impl Reader for Wpa {
                 table.warn(WarningKind::UnreadableLine);
                 continue;
             };
-            let frames: Vec<_> = frames(table.cell(stack)).collect();
+            let frames: Vec<_> = frames(&table.text(stack)).collect();
             let frames = frames.iter().map(|text| {
                 let (module, function) = text.split_once('!').unwrap_or(("", text));
                 let known = |text| if text == "?" { "" } else { text };
@@ -85,7 +85,7 @@ impl Reader for Wpa {
             });
             let frames: Vec<_> = frames.collect();
             let stack = profile.stacks.intern_path(frames);
-            let thread = match process.map_or("", |at| table.cell(at).trim()) {
+            let thread = match process.map(|at| table.text(at)).unwrap_or_default().trim() {
                 "" => ThreadId::UNKNOWN,
                 name => {
                     let process = profile.strings.intern(name);
@@ -94,7 +94,7 @@ impl Reader for Wpa {
             };
             profile.push(Sample { thread, ..Sample::new(stack) }, &numbers);
         }
-        Ok(Reading { profile, warnings: table.warnings, event: None })
+        Ok(Reading { profile, warnings: table.into_warnings(), event: None })
     }
 }
 

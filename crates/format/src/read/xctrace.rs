@@ -28,6 +28,7 @@ use quick_xml::events::{BytesStart, Event};
 
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
+use crate::bytes;
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.
@@ -53,6 +54,12 @@ impl Reader for Xctrace {
         xml.config_mut().check_end_names = false;
         let mut table = Table { warnings, ..Table::new() };
         loop {
+            // What a table mostly is, without the trouble of reading XML.
+            while let Some((reference, rest)) = frame_reference(xml.get_ref())
+                && table.frame_reference(reference)
+            {
+                *xml.get_mut() = rest;
+            }
             match xml.read_event() {
                 Ok(Event::Start(tag)) => table.start(&tag),
                 Ok(Event::Empty(tag)) => match plain_reference(&tag) {
@@ -122,15 +129,20 @@ impl Tag {
     }
 }
 
+/// Reads `<frame ref="7"/>`, and returns what comes after it.
+fn frame_reference(text: &[u8]) -> Option<(u64, &[u8])> {
+    let text = text.strip_prefix(b"<frame ref=\"")?;
+    // That is the longest number.
+    let length = text.iter().take(21).position(|&byte| byte == b'"')?;
+    let (digits, rest) = text.split_at(length);
+    Some((bytes::decimal(digits)?, rest.strip_prefix(b"\"/>")?))
+}
+
 /// Reads `frame ref="7"`, as most elements are: names and references alone.
 fn plain_reference(tag: &[u8]) -> Option<(Tag, u64)> {
     let at = memchr::memchr(b' ', tag)?;
     let digits = tag[at..].strip_prefix(b" ref=\"")?.strip_suffix(b"\"")?;
-    let reference = digits.iter().try_fold(0u64, |number, &digit| {
-        let value = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        number.checked_mul(10)?.checked_add(value)
-    })?;
-    Some((Tag::named(&tag[..at]), reference))
+    Some((Tag::named(&tag[..at]), bytes::decimal(digits)?))
 }
 
 /// An element that has begun.
@@ -235,17 +247,18 @@ impl Table {
 
     /// An element that is nothing but a reference.
     fn reference(&mut self, tag: Tag, reference: u64) {
-        if self.too_deep > 0 {
-            return;
-        }
-        if tag == Tag::Frame
-            && let Some(&frame) = self.known_frames.get(&reference)
-        {
-            self.frames.push(frame);
+        if self.too_deep > 0 || tag == Tag::Frame && self.frame_reference(reference) {
             return;
         }
         self.begin(tag);
         self.finish(&Element { tag, reference: Some(reference), ..Element::default() });
+    }
+
+    /// A reference to a frame; `false` if it is not known.
+    fn frame_reference(&mut self, reference: u64) -> bool {
+        let known = self.known_frames.get(&reference).filter(|_| self.too_deep == 0);
+        self.frames.extend(known);
+        known.is_some()
     }
 
     fn text(&mut self, text: &str) {

@@ -102,6 +102,8 @@ struct Folder<'a> {
     /// The children of node `n` are `children[starts[n]..starts[n + 1]]`.
     children: Vec<NodeId>,
     starts: Vec<u32>,
+    /// The tree's names, and whether each can be written as it is.
+    names: Vec<(&'a str, bool)>,
     steps: Vec<Step>,
     path: Vec<u8>,
     lines: Vec<u8>,
@@ -122,11 +124,16 @@ impl<'a> Folder<'a> {
             children[*at as usize] = node;
             *at += 1;
         }
-        Self { tree, children, starts, steps: Vec::new(), path: Vec::new(), lines: Vec::new() }
+        let names = tree.names.iter().map(|name| (name, is_plain(name.as_bytes()))).collect();
+        let (steps, path, lines) = (Vec::new(), Vec::new(), Vec::new());
+        Self { tree, children, starts, names, steps, path, lines }
     }
 
     fn push_name(&mut self, node: NodeId) {
-        push_name(&mut self.path, name(self.tree, node));
+        match self.names[self.tree.name_id(node).index()] {
+            (name, true) if node != NodeId::ROOT => self.path.extend_from_slice(name.as_bytes()),
+            _ => push_name(&mut self.path, name(self.tree, node)),
+        }
     }
 
     /// Writes a node's own line, if it has a value. Its path is in `path`.
@@ -169,7 +176,8 @@ impl<'a> Folder<'a> {
             self.steps.push(Step { node: child, path, what: What::Both });
             return;
         }
-        let name = |node: &NodeId| name(tree, *node).as_bytes();
+        // The root is nobody's child.
+        let name = |node: &NodeId| self.names[tree.name_id(*node).index()].0.as_bytes();
         self.children[family.clone()].sort_unstable_by(|a, b| name(a).cmp(name(b)));
         let mut children = &self.children[family];
         let first_step = self.steps.len();
@@ -224,10 +232,15 @@ fn name(tree: &Tree, node: NodeId) -> &str {
     if node == NodeId::ROOT { "[unknown]" } else { tree.name(node) }
 }
 
+/// Whether a name holds none of what [`push_name`] replaces.
+fn is_plain(name: &[u8]) -> bool {
+    memchr::memchr3(b';', b'\n', b'\r', name).or(memchr::memchr(0, name)).is_none()
+}
+
 /// A frame's name may hold neither what parts frames nor what parts lines.
 fn push_name(to: &mut Vec<u8>, name: &str) {
     let name = name.as_bytes();
-    if memchr::memchr3(b';', b'\n', b'\r', name).or(memchr::memchr(0, name)).is_none() {
+    if is_plain(name) {
         to.extend_from_slice(name);
         return;
     }
@@ -251,9 +264,15 @@ pub(super) fn push_decimal(to: &mut Vec<u8>, value: u64, decimals: u8) {
     let (whole, fraction) = unit.map_or((0, value), |unit| (value / unit, value % unit));
     to.extend_from_slice(buffer.format(whole).as_bytes());
     if fraction > 0 {
-        let digits = format!("{fraction:0width$}", width = usize::from(decimals));
+        let (mut fraction, mut width) = (fraction, usize::from(decimals));
+        while fraction.is_multiple_of(10) {
+            fraction /= 10;
+            width -= 1;
+        }
+        let digits = buffer.format(fraction);
         to.push(b'.');
-        to.extend_from_slice(digits.trim_end_matches('0').as_bytes());
+        to.extend(std::iter::repeat_n(b'0', width - digits.len()));
+        to.extend_from_slice(digits.as_bytes());
     }
 }
 

@@ -24,14 +24,20 @@ pub fn join(mut parts: Vec<Part>, name: &str, error: Option<String>, options: &O
     }
 
     let events = Events::gather(&parts);
-    let chosen = events.choose(options.event.as_deref());
+    let chosen = match options.each_event {
+        true => vec![true; events.list.len()],
+        false => events.choose(options.event.as_deref()),
+    };
     for (event, _) in events.list.iter().zip(&chosen).filter(|(_, chosen)| !**chosen) {
         warnings.add(WarningKind::OtherEvent(event.display()), event.samples, []);
     }
     let first =
         events.list.iter().zip(&chosen).find(|(_, chosen)| **chosen).map(|(event, _)| event);
 
-    let mut joined = Joined::new(value_type(first, options.count), &parts);
+    let mut joined = Joined::new(value_types(&events, first, options), &parts);
+    if options.each_event {
+        joined.columns.clone_from(&events.of_part);
+    }
     let counts = |part: usize, event: u32| chosen[events.of_part[part][event as usize]];
     let mut rows: Vec<(usize, Row)> = Vec::new();
     for (number, part) in parts.iter_mut().enumerate() {
@@ -50,6 +56,18 @@ pub fn join(mut parts: Vec<Part>, name: &str, error: Option<String>, options: &O
 impl Event {
     fn display(&self) -> String {
         String::from_utf8_lossy(&self.name).into_owned()
+    }
+}
+
+/// What the columns count: samples of one event each, or the one event that was chosen.
+fn value_types(events: &Events, chosen: Option<&Event>, options: &Options) -> Vec<ValueType> {
+    let of_event = |event: &Event| match event.display() {
+        name if name.is_empty() => ValueType::samples(),
+        name => ValueType::new(&name, "samples"),
+    };
+    match options.each_event && !events.list.is_empty() {
+        true => events.list.iter().map(of_event).collect(),
+        false => vec![value_type(chosen, options.count)],
     }
 }
 
@@ -123,42 +141,56 @@ struct Joined {
     stacks: Vec<Vec<Option<StackId>>>,
     frames: Vec<Vec<Option<FrameId>>>,
     threads: Vec<Vec<Option<ThreadId>>>,
+    /// The column of each event of each part; none if there is one column alone.
+    columns: Vec<Vec<usize>>,
 }
 
 impl Joined {
-    fn new(value_type: ValueType, parts: &[Part]) -> Self {
+    fn new(value_types: Vec<ValueType>, parts: &[Part]) -> Self {
         let tables = || parts.iter().map(|part| &part.tables);
         Self {
-            profile: Profile::new(vec![value_type]),
+            profile: Profile::new(value_types),
             stacks: tables().map(|tables| vec![None; tables.stacks.len()]).collect(),
             frames: tables().map(|tables| vec![None; tables.frames.len()]).collect(),
             threads: tables().map(|tables| vec![None; tables.threads.len()]).collect(),
+            columns: Vec::new(),
         }
     }
 
+    fn column(&self, part: usize, row: &Row) -> usize {
+        self.columns.get(part).map_or(0, |columns| columns[row.key.event as usize])
+    }
+
     fn add_samples(&mut self, parts: &[Part], rows: &[(usize, Row)]) {
+        let mut values = vec![0; self.profile.samples.columns()];
         for (part, row) in rows {
             let stack = self.stack(*part, &parts[*part].tables, row.key.stack);
             let thread = self.thread(*part, &parts[*part].tables, row.key.thread);
-            self.profile
-                .push(Sample { stack, thread, cpu: row.cpu, time: row.time }, &[row.weight]);
+            let column = self.column(*part, row);
+            values[column] = row.weight;
+            self.profile.push(Sample { stack, thread, cpu: row.cpu, time: row.time }, &values);
+            values[column] = 0;
         }
     }
 
     fn add_totals(&mut self, parts: &[Part], rows: &[(usize, Row)]) {
-        let mut index: HashMap<(StackId, ThreadId), usize, FixedState> = HashMap::default();
-        let mut totals: Vec<(Sample, u64)> = Vec::new();
+        let mut index: HashMap<(StackId, ThreadId, usize), usize, FixedState> = HashMap::default();
+        let mut totals: Vec<(Sample, usize, u64)> = Vec::new();
         for (part, row) in rows {
             let stack = self.stack(*part, &parts[*part].tables, row.key.stack);
             let thread = self.thread(*part, &parts[*part].tables, row.key.thread);
-            let at = *index.entry((stack, thread)).or_insert_with(|| {
-                totals.push((Sample { thread, ..Sample::new(stack) }, 0));
+            let column = self.column(*part, row);
+            let at = *index.entry((stack, thread, column)).or_insert_with(|| {
+                totals.push((Sample { thread, ..Sample::new(stack) }, column, 0));
                 totals.len() - 1
             });
-            totals[at].1 = totals[at].1.saturating_add(row.weight);
+            totals[at].2 = totals[at].2.saturating_add(row.weight);
         }
-        for (sample, weight) in totals {
-            self.profile.push(sample, &[weight]);
+        let mut values = vec![0; self.profile.samples.columns()];
+        for (sample, column, weight) in totals {
+            values[column] = weight;
+            self.profile.push(sample, &values);
+            values[column] = 0;
         }
     }
 
