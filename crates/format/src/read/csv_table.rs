@@ -209,10 +209,14 @@ fn common_number(text: &[u8]) -> Option<f64> {
     const POWERS: [f64; 16] =
         [1., 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
     let (mut number, mut digits, mut point) = (0u64, 0, None);
+    if text.len() > 20 {
+        return None;
+    }
     for (at, &byte) in text.iter().enumerate() {
         match byte {
             b'0'..=b'9' => {
-                number = number.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
+                // What is too long for it is not returned.
+                number = number.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'));
                 digits += 1;
             }
             b'.' if point.is_none() => point = Some(digits),

@@ -103,9 +103,14 @@ fn entry(line: &str) -> Option<(usize, u64, &str)> {
 /// How many signs that only lead the eye a line begins with: mostly more than half of it.
 fn indent(line: &[u8]) -> usize {
     let is_sign = |byte: &u8| matches!(byte, b' ' | b'+' | b'!' | b':' | b'|');
-    // All of a block are looked at, so that it is one step of the machine.
-    let blocks = line.as_chunks::<16>().0.iter();
-    let blocks = blocks.take_while(|block| block.iter().fold(true, |all, b| all & is_sign(b)));
+    // All of a block are compared with all signs, so that it is a few steps of the machine.
+    let is_all_signs = |block: &&[u8; 16]| {
+        block.iter().fold(true, |all, &byte| {
+            let is_mark = (byte == b'+') | (byte == b'!') | (byte == b':') | (byte == b'|');
+            all & ((byte == b' ') | is_mark)
+        })
+    };
+    let blocks = line.as_chunks::<16>().0.iter().take_while(is_all_signs);
     let whole = 16 * blocks.count();
     whole + line[whole..].iter().take_while(|byte| is_sign(byte)).count()
 }

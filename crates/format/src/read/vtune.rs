@@ -68,18 +68,16 @@ impl Reader for Vtune {
         let mut values = Vec::new();
         while table.next() {
             let cell = table.cell(0);
-            let function = cell.trim_ascii();
+            let function = cell.trim_ascii_start();
+            let indent = cell.len() - function.len();
+            let function = function.trim_ascii_end();
             if function.is_empty() {
                 continue;
             }
-            let indent = cell.len() - cell.trim_ascii_start().len();
             values.clear();
-            values.extend(columns.iter().zip(&types).map_while(|(&column, (_, factor))| {
-                match table.cell(column).trim_ascii() {
-                    [] => Some(0),
-                    text => quantity(text, *factor),
-                }
-            }));
+            for (&column, (_, factor)) in columns.iter().zip(&types) {
+                values.extend(quantity(table.cell(column).trim_ascii(), *factor));
+            }
             if values.len() < columns.len() {
                 table.warn(WarningKind::UnreadableLine);
                 continue;
@@ -105,11 +103,16 @@ impl Reader for Vtune {
     }
 }
 
-/// A value as a whole number; seconds may have a unit, as in what is copied from the window.
+/// A value as a whole number; seconds may have a unit, as in what is copied from the window. An empty
+/// cell is 0.
 fn quantity(text: &[u8], factor: f64) -> Option<u64> {
-    const UNITS: [(&[u8], f64); 3] = [(b"ms", 1e-3), (b"us", 1e-6), (b"s", 1.0)];
-    let unit = UNITS.iter().find_map(|&(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
-    let (digits, scale) = unit.unwrap_or((text, 1.0));
+    let (digits, scale) = match text {
+        [] => return Some(0),
+        [digits @ .., b'm', b's'] => (digits, 1e-3),
+        [digits @ .., b'u', b's'] => (digits, 1e-6),
+        [digits @ .., b's'] => (digits, 1.0),
+        digits => (digits, 1.0),
+    };
     number(digits).map(|number| (number.max(0.0) * scale * factor).round() as u64)
 }
 
