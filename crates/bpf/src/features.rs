@@ -110,7 +110,7 @@ const FEATURES: [Feature; 13] = [
     Feature {
         name: "arenas",
         since: "Linux 6.9",
-        without: "unwind tables are in arrays, and a stack takes up to a third longer",
+        without: "unwind tables are in arrays, and a stack takes a little longer",
         test: Test::Map(libbpf_sys::BPF_MAP_TYPE_ARENA),
     },
     Feature {
