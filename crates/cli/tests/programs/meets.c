@@ -1,12 +1,10 @@
-// Calls one of three libraries made of rows.c, the one whose number is given, for ever.
+// Has libraries made of rows.c that it never calls, and waits for a byte on standard input. Then it loads
+// one more, the file that is given, and calls its function `three` for ever.
 //
-//   gcc -O2 -fomit-frame-pointer -o meets meets.c -L. -lone -ltwo -lthree -Wl,-rpath,'$ORIGIN'
+//   gcc -O2 -fomit-frame-pointer -o meets meets.c -Wl,--no-as-needed -L. -lone -ltwo -Wl,-rpath,'$ORIGIN'
 
-#include <stdlib.h>
-
-void one(void (*)(unsigned long), unsigned long);
-void two(void (*)(unsigned long), unsigned long);
-void three(void (*)(unsigned long), unsigned long);
+#include <dlfcn.h>
+#include <unistd.h>
 
 volatile unsigned long sum;
 
@@ -18,8 +16,16 @@ static __attribute__((noinline)) void work(unsigned long a)
 
 int main(int argc, char **argv)
 {
-    void (*const libraries[])(void (*)(unsigned long), unsigned long) = {one, two, three};
+    void (*three)(void (*)(unsigned long), unsigned long);
+    void *library;
+    char byte;
 
-    libraries[atoi(argv[1]) - 1](work, argc);
+    if (read(0, &byte, 1) != 1)
+        return 1;
+    library = dlopen(argv[1], RTLD_NOW);
+    if (!library)
+        return 2;
+    three = dlsym(library, "three");
+    three(work, argc);
     return 0;
 }
