@@ -1,4 +1,4 @@
-//! Unwind tables that were made before, in files: one a build ID and shape of a file.
+//! Unwind tables that were made before, in files: one for each file by its build ID and shape.
 //!
 //! Reading a table back takes a fiftieth of the time that it takes to make it. Nothing is written while a
 //! recording goes on: [`Cache::write`] comes after it. What cannot be read or written is passed over: tables
@@ -59,8 +59,10 @@ impl Cache {
 
     /// The table of a file, if it was kept; and under what it can be kept, if it is worth that.
     pub fn read(&mut self, info: &UnwindInfo) -> (Option<TableKey>, Option<Table>) {
-        let large = info.table_source() >= SMALLEST_SOURCE;
-        let Some(key) = large.then(|| info.table_key()).flatten() else { return (None, None) };
+        if info.table_source() < SMALLEST_SOURCE {
+            return (None, None);
+        }
+        let key = info.table_key();
         let path = self.path(&key);
         let table = read_own(&path).ok().and_then(|bytes| Table::from_bytes(&bytes));
         // Its start is part of the shape of the file.

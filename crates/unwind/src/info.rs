@@ -181,6 +181,12 @@ impl UnwindInfo {
         self.debug_frames[1].as_ref().map(|section| &section.contents).hash(to);
     }
 
+    /// The bytes that the table is made of.
+    pub(crate) fn table_bytes(&self) -> [&[u8]; 3] {
+        let eh_frame = self.eh_frame_bytes().unwrap_or_default();
+        [eh_frame, self.debug_frame_bytes(0), self.debug_frame_bytes(1)]
+    }
+
     /// Distinguishes this from all other unwind information in the process.
     pub(crate) fn id(&self) -> u32 {
         self.id
@@ -335,22 +341,27 @@ impl UnwindInfo {
         }
     }
 
+    fn eh_frame_bytes(&self) -> Option<&[u8]> {
+        (*self.bytes).as_ref().get(self.layout.eh_frame.as_ref()?.range.clone())
+    }
+
+    fn debug_frame_bytes(&self, at: usize) -> &[u8] {
+        let file = match at {
+            0 => (*self.bytes).as_ref(),
+            _ => self.debug_bytes.as_ref().map_or(&[][..], |bytes| (**bytes).as_ref()),
+        };
+        self.debug_frames[at].as_ref().map_or(&[][..], |section| section.bytes(file))
+    }
+
     pub(crate) fn eh_frame(&self) -> Option<EhFrame<Slice<'_>>> {
-        let section = self.layout.eh_frame.as_ref()?;
-        let bytes = (*self.bytes).as_ref().get(section.range.clone())?;
-        let mut eh_frame = EhFrame::new(bytes, LittleEndian);
+        let mut eh_frame = EhFrame::new(self.eh_frame_bytes()?, LittleEndian);
         eh_frame.set_address_size(8);
         eh_frame.set_vendor(self.vendor());
         Some(eh_frame)
     }
 
     pub(crate) fn debug_frame(&self, at: usize) -> DebugFrame<Slice<'_>> {
-        let file = match at {
-            0 => (*self.bytes).as_ref(),
-            _ => self.debug_bytes.as_ref().map_or(&[][..], |bytes| (**bytes).as_ref()),
-        };
-        let bytes = self.debug_frames[at].as_ref().map_or(&[][..], |section| section.bytes(file));
-        let mut debug_frame = DebugFrame::new(bytes, LittleEndian);
+        let mut debug_frame = DebugFrame::new(self.debug_frame_bytes(at), LittleEndian);
         debug_frame.set_address_size(8);
         debug_frame.set_vendor(self.vendor());
         debug_frame
