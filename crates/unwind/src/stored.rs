@@ -50,7 +50,7 @@ impl fmt::Display for TableKey {
 
 impl UnwindInfo {
     /// What [`Self::table`] can be kept under. For a file without a build ID this reads all that the table
-    /// is made of, which takes a hundredth of the time that it takes to make it.
+    /// is made of, which takes a small part of the time that it takes to make it.
     pub fn table_key(&self) -> TableKey {
         // Linkers make 8 to 20 bytes; a file name has no room for any number.
         let build_id = self.build_id().filter(|id| (4..=64).contains(&id.len()));
