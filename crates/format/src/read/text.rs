@@ -20,8 +20,8 @@ use crate::warnings::{Place, WarningKind, Warnings};
 /// What is beyond this in one line is left out: no format has such lines.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// Bytes that are read at once: they stay in the second-level cache until they are parsed.
-const PIECE: usize = 128 << 10;
+/// Bytes that are read at once: they stay in the CPU's caches until they are parsed.
+const PIECE: usize = 64 << 10;
 
 /// The lines of an input, without their ends (`\n` or `\r\n`); bytes that are not UTF-8 replaced.
 pub(crate) struct Lines {
