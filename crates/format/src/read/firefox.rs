@@ -27,12 +27,17 @@
 //! counts its `weight`, without one 1; what it is depends on `weightType`. `threadCPUDelta`, where
 //! the recorder measured it, is a value of its own. Allocations and markers are not read.
 
+mod file;
+
 use pyrograph_profile::{
     About, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId,
     ValueType,
 };
-use serde::Deserialize;
 
+use self::file::{
+    File, FrameTable, FuncTable, Lib, Numbers, OneThread, ResourceTable, SampleTable, Sources,
+    StackTable, Tables, index,
+};
 use super::perf_script::module_kind;
 use super::rows::Rows;
 use super::{Options, ReadError, Reader, Reading, json};
@@ -62,170 +67,6 @@ impl Reader for Firefox {
         let (file, warnings) = json::parse::<File>(input)?;
         Ok(Builder::new(&file, options, warnings).build(&file))
     }
-}
-
-/// A column of indices and other numbers; what is `null` or missing is not known.
-type Numbers = Vec<Option<f64>>;
-
-#[derive(Deserialize)]
-struct File {
-    meta: Meta,
-    #[serde(default)]
-    libs: Vec<Lib>,
-    #[serde(default)]
-    shared: Tables,
-    #[serde(default)]
-    threads: Vec<OneThread>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Meta {
-    #[serde(default)]
-    start_time: f64,
-    #[serde(default)]
-    categories: Vec<Category>,
-    #[serde(default)]
-    sample_units: SampleUnits,
-    #[serde(default)]
-    extra: Vec<ExtraSection>,
-}
-
-#[derive(Deserialize)]
-struct Category {
-    name: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SampleUnits {
-    #[serde(default, rename = "threadCPUDelta")]
-    thread_cpu_delta: String,
-}
-
-/// What a profile's writer adds for people, by label.
-#[derive(Deserialize)]
-struct ExtraSection {
-    #[serde(default)]
-    label: String,
-    #[serde(default)]
-    entries: Vec<ExtraEntry>,
-}
-
-#[derive(Deserialize)]
-struct ExtraEntry {
-    #[serde(default)]
-    label: String,
-    #[serde(default)]
-    value: serde_json::Value,
-}
-
-#[derive(Deserialize)]
-struct Lib {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    path: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct OneThread {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    process_name: Option<String>,
-    /// A number before version 44 or so, since then a text.
-    #[serde(default)]
-    pid: serde_json::Value,
-    #[serde(default)]
-    tid: serde_json::Value,
-    #[serde(default)]
-    samples: SampleTable,
-    // `Tables`, not flattened: serde would hold all of them a second time.
-    #[serde(default)]
-    string_array: Vec<String>,
-    #[serde(default)]
-    stack_table: StackTable,
-    #[serde(default)]
-    frame_table: FrameTable,
-    #[serde(default)]
-    func_table: FuncTable,
-    #[serde(default)]
-    resource_table: ResourceTable,
-}
-
-/// The tables that were moved out of the threads into one place.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Tables {
-    string_array: Vec<String>,
-    stack_table: StackTable,
-    frame_table: FrameTable,
-    func_table: FuncTable,
-    resource_table: ResourceTable,
-    sources: Sources,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct SampleTable {
-    stack: Numbers,
-    time: Numbers,
-    time_deltas: Numbers,
-    weight: Option<Numbers>,
-    weight_type: Option<String>,
-    #[serde(rename = "threadCPUDelta")]
-    thread_cpu_delta: Option<Numbers>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct StackTable {
-    frame: Numbers,
-    prefix: Numbers,
-    prefix_offset: Option<Numbers>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct FrameTable {
-    func: Numbers,
-    address: Numbers,
-    inline_depth: Numbers,
-    category: Numbers,
-    line: Numbers,
-    lib: Option<Numbers>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct FuncTable {
-    name: Numbers,
-    resource: Numbers,
-    #[serde(rename = "isJS")]
-    is_js: Vec<bool>,
-    file_name: Numbers,
-    source: Numbers,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ResourceTable {
-    lib: Numbers,
-    name: Numbers,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Sources {
-    filename: Numbers,
-}
-
-/// An entry of a column as an index; `None` where there is none, or −1.
-fn index(column: &[Option<f64>], row: usize) -> Option<usize> {
-    let number = column.get(row).copied().flatten()?;
-    (number >= 0.0).then_some(number as usize)
 }
 
 /// Decimals of counts, if any is no whole number.
@@ -439,20 +280,6 @@ impl<'a> Builder<'a> {
             };
             let time = self.times.then(|| (time * 1e6).round() as u64);
             self.rows.push(Sample { thread, time, ..Sample::new(stack) }, &values);
-        }
-    }
-}
-
-impl StackTable {
-    /// The row of a row's caller, if it has one.
-    fn caller(&self, row: usize) -> Option<usize> {
-        match &self.prefix_offset {
-            Some(offsets) => {
-                let offset = index(offsets, row).filter(|&offset| offset > 0)?;
-                // Before the first row there is none: that is damage.
-                Some(row.checked_sub(offset).unwrap_or(usize::MAX))
-            }
-            None => index(&self.prefix, row),
         }
     }
 }

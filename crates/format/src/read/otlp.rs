@@ -21,6 +21,8 @@
 //! - `profile.frame.type` tells the sort of code; where it names a language (`cpython`, `v8js` …),
 //!   that is code of an interpreter.
 
+mod detect;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -33,7 +35,7 @@ use super::perf_script::module_kind;
 use super::rows::Rows;
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
-use crate::protobuf::{Damaged, Message, Value};
+use crate::protobuf::{Damaged, Message};
 use crate::units::short_unit;
 use crate::warnings::{WarningKind, Warnings};
 
@@ -53,7 +55,7 @@ impl Reader for Otlp {
     }
 
     fn detect(&self, head: &[u8]) -> bool {
-        is_otlp(head)
+        detect::is_otlp(head)
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
@@ -81,60 +83,6 @@ impl Reader for Otlp {
             reason: "there is no profile of the present version of OTLP in it".to_owned(),
         })
     }
-}
-
-/// Whether the bytes begin with resources that hold profiles that hold samples.
-fn is_otlp(head: &[u8]) -> bool {
-    // What is looked at may end within the first field, of which this is what is there.
-    let Some((1, mut at)) = first_field(head) else { return false };
-    // resource_profiles, scope_profiles (2), profiles (2), sample_type (1).
-    for wanted in [2, 2, 1] {
-        let mut rest = at;
-        at = loop {
-            match first_field(rest) {
-                Some((field, bytes)) if field == wanted => break bytes,
-                // What may come before: a resource, a scope; both hold texts and messages.
-                Some((1, bytes)) => match rest.get(offset(rest, bytes) + bytes.len()..) {
-                    Some(next) => rest = next,
-                    None => return false,
-                },
-                _ => return false,
-            }
-        };
-    }
-    // A type of value is two numbers.
-    let mut value_type = Message(at);
-    let mut fields = 0;
-    while let Ok(Some((field, value))) = value_type.next() {
-        if !matches!((field, value), (1 | 2, Value::Number(_))) {
-            return false;
-        }
-        fields += 1;
-    }
-    fields > 0
-}
-
-/// The number and content of a message's first field, which may be cut off.
-fn first_field(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    let mut message = Message(bytes);
-    match message.next() {
-        Ok(Some((field, Value::Bytes(content)))) => Some((field, content)),
-        Ok(_) => None,
-        Err(Damaged) => {
-            // Its length is more than there is.
-            let key = *bytes.first()?;
-            if key & 7 != 2 || key >= 0x80 {
-                return None;
-            }
-            let length = bytes.get(1..)?.iter().take(10).position(|&byte| byte < 0x80)?;
-            Some((u32::from(key >> 3), bytes.get(length + 2..)?))
-        }
-    }
-}
-
-/// Where a part of some bytes begins in them.
-fn offset(whole: &[u8], part: &[u8]) -> usize {
-    (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
 }
 
 /// The file's tables, whose rows are still bytes.

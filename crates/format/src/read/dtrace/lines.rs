@@ -1,0 +1,129 @@
+//! What a line of DTrace's output is.
+
+/// The module in ``genunix`copen``.
+pub(super) fn module(frame: &[u8]) -> Option<&[u8]> {
+    let at = memchr::memchr(b'`', frame)?;
+    let module = &frame[..at];
+    let is_name = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'(');
+    (at > 0 && at + 1 < frame.len() && module.iter().all(is_name)).then_some(module)
+}
+
+/// Whether a line begins with so many blanks and no more.
+#[inline]
+pub(super) fn is_indented(line: &[u8], indent: usize) -> bool {
+    let Some(after) = line.get(indent) else { return false };
+    // As DTrace prints them, by 14, all in one word.
+    let is_blank = match line.first_chunk::<16>() {
+        Some(first) if (1..=16).contains(&indent) => {
+            let differences = u128::from_le_bytes(*first) ^ u128::from_le_bytes([b' '; 16]);
+            differences << (128 - 8 * indent) == 0
+        }
+        _ => line[..indent].iter().all(|&byte| byte == b' '),
+    };
+    is_blank && !after.is_ascii_whitespace()
+}
+
+/// Whether two texts of one length are equal. They are short, so that a call costs as much as the rest.
+#[inline]
+pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let (Some((_, last)), Some((_, other_last))) =
+        (one.split_last_chunk::<16>(), other.split_last_chunk::<16>())
+    else {
+        return one == other;
+    };
+    last == other_last
+        && one.as_chunks::<16>().0.iter().zip(other.as_chunks::<16>().0).all(|(a, b)| a == b)
+}
+
+/// What ends a stack.
+pub(super) struct Ending<'a> {
+    /// What stands before the count.
+    pub key: &'a [u8],
+    pub count: &'a [u8],
+}
+
+/// Reads a line that is a count, or, less indented than any frame, a key and a count.
+#[inline]
+pub(super) fn end_of_block(line: &[u8]) -> Option<Ending<'_>> {
+    let text = match line.last()? {
+        b'0'..=b'9' => line,
+        last if last.is_ascii_whitespace() => line.trim_ascii_end(),
+        _ => return None,
+    };
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    // Most lines that end with digits are frames: `+0x1a5`.
+    if digits == 0
+        || text
+            .len()
+            .checked_sub(digits + 1)
+            .is_some_and(|at| !matches!(text[at], b' ' | b'\t' | b'-'))
+    {
+        return None;
+    }
+    let text = text.trim_ascii_start();
+    let (key, count) = text.split_at(text.len() - digits);
+    let (key, sign) = key.strip_suffix(b"-").map_or((key, 0), |key| (key, 1));
+    let indented = line.iter().take(KEY_INDENT + 1).take_while(|&&byte| byte == b' ').count();
+    let is_end = key.is_empty() || (indented > 0 && indented <= KEY_INDENT && key.ends_with(b" "));
+    let count = &text[text.len() - count.len() - sign..];
+    is_end.then_some(Ending { key: key.trim_ascii(), count })
+}
+
+/// Frames are indented more than this, and keys less.
+pub(super) const KEY_INDENT: usize = 3;
+
+/// The end of the last line in `text` that ends a stack.
+pub(super) fn last_cut(text: &[u8]) -> Option<usize> {
+    let mut end = memchr::memrchr(b'\n', text)?;
+    loop {
+        let start = memchr::memrchr(b'\n', &text[..end]).map_or(0, |at| at + 1);
+        if end_of_block(&text[start..end]).is_some() {
+            return Some(end + 1);
+        }
+        end = start.checked_sub(1)?;
+    }
+}
+
+/// The words of a key, with one blank between them.
+pub(super) fn words(key: &[u8]) -> String {
+    let text = String::from_utf8_lossy(key);
+    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// `CPU     ID                    FUNCTION:NAME`, what comes below it, and messages.
+pub(super) fn is_header(text: &[u8]) -> bool {
+    let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+    let is_number =
+        |word: Option<&[u8]>| word.is_some_and(|word| word.iter().all(u8::is_ascii_digit));
+    text.starts_with(b"dtrace: ")
+        || text.ends_with(b"FUNCTION:NAME")
+        || is_number(words.next())
+            && is_number(words.next())
+            && words.next().is_some_and(|probe| memchr::memchr(b':', probe).is_some())
+            && words.next().is_none()
+}
+
+/// A line of a distribution: `               1 |@@@@@@@@@@          4`.
+pub(super) fn is_bar(text: &[u8]) -> bool {
+    let value = text
+        .iter()
+        .take_while(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'<' | b'>' | b'=' | b' '));
+    let value = value.count();
+    value > 0 && text.get(value) == Some(&b'|')
+}
+
+/// The kernel itself, on Solaris and its kin, the BSDs, macOS, and Linux.
+pub(super) fn is_kernel_module(module: &[u8]) -> bool {
+    matches!(
+        module,
+        b"unix" | b"genunix" | b"kernel" | b"mach_kernel" | b"vmlinux" | b"ntoskrnl" | b"nt"
+    ) || module.ends_with(b".ko")
+}
+
+/// `java/lang/Thread.run`, as `jstack()` names Java's methods.
+pub(super) fn is_class_path(function: &str) -> bool {
+    let name = function.split('(').next().unwrap_or(function);
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"/._$<>-".contains(&byte);
+    name.bytes().all(is_part)
+        && name.find('/').is_some_and(|slash| slash > 0 && name[slash..].contains('.'))
+}
