@@ -51,7 +51,8 @@ pub struct QuestionArgs {
     #[arg(long, value_name = "TIME", default_value = "1us", value_parser = parse_duration)]
     min_block: Duration,
 
-    /// What waits for locks: the time until it has them, in the kernel and in programs (needs root)
+    /// What waits for locks: the time until it has them, in the kernel and in programs, whose waits for
+    /// conditions are among these (needs root)
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     locks: bool,
 
