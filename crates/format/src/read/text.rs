@@ -410,4 +410,20 @@ mod tests {
         let said: Vec<String> = lines.warnings.iter().map(ToString::to_string).collect();
         assert_eq!(said, ["1 line had bytes that are not UTF-8, now replaced (x:3)"]);
     }
+
+    #[test]
+    fn long_lines_are_whole_up_to_a_limit() {
+        let (long, longer) = ("é".repeat(PIECE), "y".repeat(LONGEST_LINE + 3 * PIECE));
+        let text = format!("a\n{long}\r\n{longer}\nlast");
+        let mut lines = Lines::new(Input::bytes("x", text).begin().expect("bytes"));
+        assert_eq!(lines.next_line(), Some("a"));
+        assert!(lines.next_line() == Some(&long));
+        assert!(lines.next_line() == Some(&longer[..LONGEST_LINE]));
+        assert_eq!(lines.next_line(), Some("last"));
+        assert_eq!(lines.number(), 4);
+        assert_eq!(lines.next_line(), None);
+        assert_eq!(lines.next_line(), None);
+        let said: Vec<String> = lines.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["1 line within samples was skipped: not a frame (x:3)"]);
+    }
 }
