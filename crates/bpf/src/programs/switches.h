@@ -201,6 +201,16 @@ static __always_inline void count_pause(struct task_struct *task)
 	give_back(s);
 }
 
+// Forgets a wait that was noted a moment ago, of a thread that has gone on meanwhile. It may wait again by
+// now: what was noted of that is not forgotten.
+static __always_inline void forget_wait(void *waits, void *key, u64 since)
+{
+	struct blocked *noted = bpf_map_lookup_elem(waits, key);
+
+	if (noted && noted->since == since)
+		bpf_map_delete_elem(waits, key);
+}
+
 // Threads that wait already when the recording begins: nothing tells of them until they go on.
 SEC("iter.s/task")
 int on_task(struct bpf_iter__task *ctx)
@@ -234,15 +244,14 @@ int on_task(struct bpf_iter__task *ctx)
 		if (take_stacks(s, NULL, task, 1) &&
 		    bpf_map_update_elem(&pending, &what, &s->blocked, BPF_NOEXIST) == 0 &&
 		    task->on_cpu)
-			// It went on meanwhile.
-			bpf_map_delete_elem(&pending, &what);
+			forget_wait(&pending, &what, s->blocked.since);
 		give_back(s);
 		return 0;
 	}
 	s->blocked.key.sort = sort_of_wait(task, task->__state, regs->orig_ax);
 	if (take_stacks(s, NULL, task, 1) &&
 	    bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_NOEXIST) == 0 && task->on_cpu)
-		bpf_map_delete_elem(&blocked, &tid);
+		forget_wait(&blocked, &tid, s->blocked.since);
 	give_back(s);
 	return 0;
 }
