@@ -266,15 +266,22 @@ fn number(info: &str, name: &str) -> Option<u32> {
     info.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
+/// Starts a program; when this returns, its libraries are loaded, and it waits for a byte on standard input.
+fn begin(program: &Path) -> Running {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let running = Running(command.spawn().expect("the program runs"));
+    // The system call that it is in and what it is given: `read`, of descriptor 0.
+    let call = format!("/proc/{}/syscall", running.0.id());
+    wait_until("the program waits", || {
+        fs::read_to_string(&call).is_ok_and(|call| call.starts_with("0 0x0 "))
+    });
+    running
+}
+
 /// Records a program from when it waits for a byte on standard input until its end; what it wrote, too.
 fn record_to_the_end(program: &Path, flags: &[&str]) -> (Folded, String) {
-    let mut running = Running(
-        Command::new(program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program runs"),
-    );
+    let mut running = begin(program);
     let out = program.with_extension("folded");
     let mut recording = Running(
         pyrograph()
@@ -517,9 +524,7 @@ fn tables_are_kept_for_the_next_recording() {
     let program = compile(C, "waits.c", folder.path());
     let cache = folder.path().join("cache");
     // It waits until it is killed; the C library's table is one of the larger ones.
-    let waiting = Running(
-        Command::new(program).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it runs"),
-    );
+    let waiting = begin(&program);
     let tables = || fs::read_dir(cache.join("pyrograph/tables")).into_iter().flatten().count();
     let record = |flags: &[&str]| {
         let mut recording = Running(
