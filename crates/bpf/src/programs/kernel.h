@@ -121,7 +121,12 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct sched_entity {
+	u64 sum_exec_runtime;
+};
+
 struct task_struct {
+	struct sched_entity se;
 	struct css_set *cgroups;
 	int pid;
 	int tgid;

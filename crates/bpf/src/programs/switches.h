@@ -41,6 +41,8 @@ struct pause {
 	u64 since;
 	// When its stack was taken last.
 	u64 taken;
+	// How long it had run until it stopped; 0 if it runs.
+	u64 ran;
 	u32 sort;
 	// One wait of so many was to be chosen.
 	u32 one_of;
@@ -125,6 +127,17 @@ static __always_inline void end_pause(struct task_struct *task, struct pause *pa
 	give_back(s);
 }
 
+// A thread goes on.
+static __always_inline void go_on(struct task_struct *task, struct pause *pause, u64 now)
+{
+	if (pause)
+		pause->ran = 0;
+	if (pause && pause->since)
+		end_pause(task, pause, now);
+	else
+		end_wait(task->pid, now);
+}
+
 static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 task_state, u64 now)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -137,6 +150,10 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 
 		lose(&state.lost_counts);
 		return;
 	}
+	// Some kernels do not tell of each switch. What it has run since its last wait began, it did not wait.
+	if (pause->ran)
+		go_on(task, pause, now - (task->se.sum_exec_runtime - pause->ran));
+	pause->ran = task->se.sum_exec_runtime;
 	stands_for = chosen_for(pause, now);
 	if (!stands_for) {
 		pause->since = now;
@@ -164,16 +181,11 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	     unsigned int prev_state)
 {
 	u64 now = bpf_ktime_get_ns();
-	struct pause *pause;
 
 	// At the end, those that wait are counted as they are then.
 	if (!state.on)
 		return 0;
-	pause = bpf_task_storage_get(&pauses, next, NULL, 0);
-	if (pause && pause->since)
-		end_pause(next, pause, now);
-	else
-		end_wait(next->pid, now);
+	go_on(next, bpf_task_storage_get(&pauses, next, NULL, 0), now);
 	if (waits_count(prev))
 		begin_wait(ctx, prev, preempt ? TASK_RUNNING : prev_state, now);
 	return 0;
