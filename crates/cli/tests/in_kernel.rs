@@ -499,7 +499,7 @@ fn sums_of_many_waits_are_right() {
             .args(way)
             .arg("--")
             .arg(&program)
-            .arg("200000")
+            .arg("60000")
             .output()
             .expect("pyrograph runs");
         let said = String::from_utf8_lossy(&output.stderr);
@@ -509,9 +509,9 @@ fn sums_of_many_waits_are_right() {
         let waited: f64 = waited.parse().expect("a number");
         let folded = Folded::read(&out);
         let recorded = value_of(&folded, "plays") + value_of(&folded, "[stack not taken]");
-        // A CPU takes some hundred stacks a second, of waits that are much alike.
+        // A CPU takes some hundred stacks a second: one standard deviation is 5 to 7 %.
         let share = recorded / waited;
-        assert!((0.7..=1.3).contains(&share), "{way:?}: {share}, {said}, {:?}", folded.leaves());
+        assert!((0.6..=1.45).contains(&share), "{way:?}: {share}, {said}, {:?}", folded.leaves());
     }
 }
 
