@@ -8,8 +8,8 @@ use hashbrown::HashMap;
 use crate::files::Aliases;
 use crate::kernel_text::KernelText;
 use crate::layout::{
-    Count, END_OMITTED, FRAME_SHIFT, Key, MAX_FRAMES, MODULE_ANONYMOUS, MODULE_ASKED, MODULE_END,
-    MODULE_UNKNOWN, WAKER_WORDS,
+    Count, END_NOT_TAKEN, END_OMITTED, FRAME_SHIFT, Key, MAX_FRAMES, MODULE_ANONYMOUS,
+    MODULE_ASKED, MODULE_END, MODULE_UNKNOWN, WAKER_WORDS,
 };
 
 /// One frame of a user stack.
@@ -182,7 +182,7 @@ impl<'a> UserStack<'a> {
         // `enum end`
         Some(match address(last) {
             1 | 2 => Cut::Truncated,
-            9 => Cut::NotTaken,
+            END_NOT_TAKEN => Cut::NotTaken,
             _ => Cut::Broken,
         })
     }

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::features;
 use crate::files::{self, Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
-use crate::layout::{Blocked, Count, END_OMITTED, FileKey, Key, MOST_WAITED, Site, State};
+use crate::layout::{Blocked, Count, END_OMITTED, FileKey, Key, MOST_WAITED_NS, Site, State};
 use crate::load::{self, Loaded};
 use crate::memory::TableBackend;
 use crate::said;
@@ -362,7 +362,7 @@ impl Engine {
                 if u128::from(waited) >= self.min_block.as_nanos() {
                     let value = waited.saturating_mul(stands_for);
                     let (events, value) =
-                        if value < MOST_WAITED { (stands_for, value) } else { (1, waited) };
+                        if value < MOST_WAITED_NS { (stands_for, value) } else { (1, waited) };
                     self.stacks.counted(&key, &Count { events, value }, out);
                 }
             }

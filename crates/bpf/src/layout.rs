@@ -26,6 +26,8 @@ pub const MODULE_ANONYMOUS: u32 = 0x1fffe;
 pub const MODULE_END: u32 = 0x1ffff;
 /// Why a stack ends: the table of its last module was left out.
 pub const END_OMITTED: u64 = 5;
+/// It was left to chance whether it is taken, and it was not.
+pub const END_NOT_TAKEN: u64 = 9;
 
 #[cfg(test)]
 pub const TABLE_PENDING: u32 = 0;
@@ -117,7 +119,7 @@ pub struct Count {
 }
 
 /// Nanoseconds to which a wait comes at most with those for which it stands.
-pub const MOST_WAITED: u64 = 16_000_000;
+pub const MOST_WAITED_NS: u64 = 16_000_000;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]

@@ -241,6 +241,10 @@ struct count {
 	u64 value;
 };
 
+// A wait stands for others as long as it does not come to more than this with them. Longer ones count as they are,
+// whether their stacks were taken or not: sums are exact for these, and right on average for the others.
+#define MOST_WAITED_NS 16000000
+
 // A thread that does not run.
 struct blocked {
 	u64 since;

@@ -9,9 +9,6 @@
 
 #include "waits.h"
 
-// A wait stands for others as long as it does not come to more than this with them. Longer ones count as they are,
-// whether their stacks were taken or not: sums are exact for these, and right on average for the others.
-#define MOST_NS 16000000
 // A thread whose stack was not taken for so long is not left to chance: who waits for long at a time has its
 // stack taken each time.
 #define RARE_NS 10000000
@@ -21,9 +18,7 @@
 
 // How a CPU chooses among waits before they are over.
 struct chance {
-	// When its window began, and how many stacks were taken in it.
-	u64 since;
-	u32 taken;
+	struct window window;
 	// One wait of so many is chosen.
 	u32 one_of;
 };
@@ -60,20 +55,15 @@ static __always_inline u32 chosen_for(struct pause *pause, u64 now)
 {
 	u32 zero = 0, one_of;
 	struct chance *chance = bpf_map_lookup_elem(&chances, &zero);
+	int more;
 
 	if (!chance)
 		return 1;
-	if (chance->taken >= SWITCH_STACKS) {
-		if (chance->one_of < 1 << 16)
-			chance->one_of = chance->one_of ? 2 * chance->one_of : 2;
-		chance->since = now;
-		chance->taken = 0;
-	} else if (now - chance->since >= WINDOW_NS) {
-		if (chance->taken < SWITCH_STACKS / 4 && chance->one_of)
-			chance->one_of /= 2;
-		chance->since = now;
-		chance->taken = 0;
-	}
+	more = end_window(&chance->window, now, SWITCH_STACKS);
+	if (more > 0 && chance->one_of < 1 << 16)
+		chance->one_of = chance->one_of ? 2 * chance->one_of : 2;
+	else if (more < 0)
+		chance->one_of /= 2;
 	one_of = chance->one_of;
 	if (one_of < 2 || now - pause->taken >= RARE_NS) {
 		one_of = 1;
@@ -81,7 +71,7 @@ static __always_inline u32 chosen_for(struct pause *pause, u64 now)
 		pause->one_of = one_of;
 		return 0;
 	}
-	chance->taken++;
+	chance->window.taken++;
 	pause->taken = now;
 	return one_of;
 }
@@ -96,7 +86,7 @@ static __always_inline void end_wait(u32 tid, u64 now)
 		return;
 	waited = now - ended->since;
 	if (waited >= config.min_block) {
-		u64 stands_for = waited * ended->stands_for < MOST_NS ? ended->stands_for : 1;
+		u64 stands_for = waited * ended->stands_for < MOST_WAITED_NS ? ended->stands_for : 1;
 
 		add(&ended->key, stands_for, waited * stands_for);
 	}
@@ -110,7 +100,7 @@ static __always_inline void end_pause(struct task_struct *task, struct pause *pa
 	struct scratch *s;
 
 	pause->since = 0;
-	if (waited * pause->one_of < MOST_NS || waited < config.min_block)
+	if (waited * pause->one_of < MOST_WAITED_NS || waited < config.min_block)
 		return;
 	s = take_scratch();
 	if (!s)
@@ -191,28 +181,6 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-// Threads that wait still when the recording ends, at `state.stopped`, and whose stacks were not taken when they
-// began to.
-static __always_inline void count_pause(struct task_struct *task)
-{
-	struct pause *pause = bpf_task_storage_get(&pauses, task, NULL, 0);
-	struct scratch *s;
-	u64 waited;
-
-	if (!pause || !pause->since || pause->since >= state.stopped)
-		return;
-	waited = state.stopped - pause->since;
-	if (waited < config.min_block)
-		return;
-	s = take_scratch();
-	if (!s)
-		return;
-	s->blocked.key.sort = pause->sort;
-	if (take_stacks(s, NULL, task, 1))
-		add(&s->blocked.key, 1, waited);
-	give_back(s);
-}
-
 // Forgets a wait that was noted a moment ago, of a thread that has gone on meanwhile. It may wait again by
 // now: what was noted of that is not forgotten.
 static __always_inline void forget_wait(void *waits, void *key, u64 since)
@@ -230,13 +198,17 @@ int on_task(struct bpf_iter__task *ctx)
 	// A copy, or the verifier does not see that it is checked.
 	struct task_struct *task = ctx->task;
 	struct pt_regs *regs;
+	struct pause *pause;
 	struct scratch *s;
 	u32 tid;
 
 	if (!task || !is_wanted_thread(task) || !has_program(task) || task->on_cpu)
 		return 0;
 	if (state.stopped) {
-		count_pause(task);
+		// Of the others, `blocked` knows.
+		pause = bpf_task_storage_get(&pauses, task, NULL, 0);
+		if (pause)
+			count_until_stopped(task, pause->since, pause->sort);
 		return 0;
 	}
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);

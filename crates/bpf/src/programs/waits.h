@@ -93,11 +93,33 @@ int BPF_PROG(on_leave, bool preempt, struct task_struct *prev, struct task_struc
 #define SHORTEST_NS 16000
 #define LONGEST_NS (1 << 26)
 
-// How a CPU chooses among waits.
-struct pace {
-	// When its window began, and how many stacks were taken in it.
+// A window of time: when it began, and how many stacks a CPU has taken in it.
+struct window {
 	u64 since;
 	u32 taken;
+	u32 pad;
+};
+
+// Ends the window if it is over, or if it has as many stacks as there should be at most. Whether more (1) or
+// fewer (-1) of them are to be left out from now on.
+static __always_inline int end_window(struct window *window, u64 now, u32 most)
+{
+	int more = 0;
+
+	if (window->taken >= most)
+		more = 1;
+	else if (now - window->since < WINDOW_NS)
+		return 0;
+	else if (window->taken < most / 4)
+		more = -1;
+	window->since = now;
+	window->taken = 0;
+	return more;
+}
+
+// How a CPU chooses among waits.
+struct pace {
+	struct window window;
 	// Waits as long as this all count. A shorter one counts with a probability in proportion to its
 	// length, and then for this: sums are right on average, whatever is chosen.
 	u32 least;
@@ -112,16 +134,12 @@ struct {
 
 static __always_inline void keep_pace(struct pace *pace, u64 now)
 {
-	if (pace->taken >= WINDOW_STACKS) {
-		if (pace->least < LONGEST_NS)
-			pace->least = pace->least ? 2 * pace->least : SHORTEST_NS;
-	} else if (now - pace->since < WINDOW_NS) {
-		return;
-	} else if (pace->taken < WINDOW_STACKS / 4) {
+	int more = end_window(&pace->window, now, WINDOW_STACKS);
+
+	if (more > 0 && pace->least < LONGEST_NS)
+		pace->least = pace->least ? 2 * pace->least : SHORTEST_NS;
+	else if (more < 0)
 		pace->least = pace->least > SHORTEST_NS ? pace->least / 2 : 0;
-	}
-	pace->since = now;
-	pace->taken = 0;
 }
 
 // Whether a wait is to be counted, and for how many of how many nanoseconds.
@@ -146,7 +164,7 @@ static __always_inline int choose(u64 waited, u64 now, struct count *count)
 		if (bpf_get_prandom_u32() % waited < least % waited)
 			count->events++;
 	}
-	pace->taken++;
+	pace->window.taken++;
 	return 1;
 }
 
@@ -181,6 +199,26 @@ int BPF_PROG(on_resume, bool is_switch)
 	return 0;
 }
 
+// Counts what a thread that waits since then has waited until the recording ended, at `state.stopped`.
+static __always_inline void count_until_stopped(struct task_struct *task, u64 since, u32 sort)
+{
+	struct scratch *s;
+	u64 waited;
+
+	if (!since || since >= state.stopped)
+		return;
+	waited = state.stopped - since;
+	if (waited < config.min_block)
+		return;
+	s = take_scratch();
+	if (!s)
+		return;
+	s->blocked.key.sort = sort;
+	if (take_stacks(s, NULL, task, 1))
+		add(&s->blocked.key, 1, waited);
+	give_back(s);
+}
+
 // Threads that wait already when the recording begins: nothing tells of them until they go on. And those
 // that wait still when it ends, at `state.stopped`: what they waited until then counts.
 SEC("iter.s/task")
@@ -189,8 +227,6 @@ int on_absent(struct bpf_iter__task *ctx)
 	// A copy, or the verifier does not see that it is checked.
 	struct task_struct *task = ctx->task;
 	struct absence *absence;
-	struct scratch *s;
-	u64 waited;
 
 	if (!task || !is_wanted_thread(task) || !has_program(task) || task->on_cpu)
 		return 0;
@@ -210,18 +246,8 @@ int on_absent(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	absence = bpf_task_storage_get(&absences, task, NULL, 0);
-	if (!absence || !absence->since || absence->since >= state.stopped)
-		return 0;
-	waited = state.stopped - absence->since;
-	if (waited < config.min_block)
-		return 0;
-	s = take_scratch();
-	if (!s)
-		return 0;
-	s->blocked.key.sort = sort_of_absence(task, absence);
-	if (take_stacks(s, NULL, task, 1))
-		add(&s->blocked.key, 1, waited);
-	give_back(s);
+	if (absence)
+		count_until_stopped(task, absence->since, sort_of_absence(task, absence));
 	return 0;
 }
 

@@ -23,7 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const PATIENCE_WITH_FEW: Duration = Duration::from_secs(20);
 
 /// How long to wait for questions of the programs before looking at records and signals: before it
-/// counts and when that is over, and in between. Files that the programs ask for, and the end of what is recorded, are told at once.
+/// counts and when that is over, and in between. Files that the programs ask for, and the end of what is
+/// recorded, are told at once.
 const TICK_AT_THE_RIM: Duration = Duration::from_millis(5);
 const TICK: Duration = Duration::from_millis(100);
 

@@ -5,26 +5,15 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 static long rounds;
 static int there[2], back[2];
 static uint64_t waited;
-
-static uint64_t read_clock(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-/* The time that this thread did not run, of which only differences mean something. */
-static uint64_t not_running(void) {
-    return read_clock(CLOCK_MONOTONIC) - read_clock(CLOCK_THREAD_CPUTIME_ID);
-}
 
 __attribute__((noinline)) void plays(int from, int to) {
     uint64_t start = not_running();

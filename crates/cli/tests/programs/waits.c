@@ -6,24 +6,13 @@
  * Another thread waits in `forever` all the time.
  */
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int pipes[2];
-
-static uint64_t read_clock(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-/* The time that this thread did not run, of which only differences mean something. */
-static uint64_t not_running(void) {
-    return read_clock(CLOCK_MONOTONIC) - read_clock(CLOCK_THREAD_CPUTIME_ID);
-}
 
 static void sleep_ms(long ms) {
     struct timespec time = {ms / 1000, ms % 1000 * 1000000};

@@ -4,23 +4,12 @@
  * `waits_for_clock`.
  */
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 static int there[2], back[2];
-
-static uint64_t read_clock(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-/* The time that this thread did not run, of which only differences mean something. */
-static uint64_t not_running(void) {
-    return read_clock(CLOCK_MONOTONIC) - read_clock(CLOCK_THREAD_CPUTIME_ID);
-}
 
 #define NO_TAIL_CALL __asm__ volatile("" ::: "memory")
 
