@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
-use pyrograph_unwind::{Table, UnwindInfo};
+use pyrograph_unwind::UnwindInfo;
 
 use crate::cache::Cache;
 use crate::error::Error;
@@ -115,8 +115,8 @@ impl Builder {
                 };
                 let started = Instant::now();
                 let info = infos.get(&module).and_then(Option::as_deref);
-                let (table, was_made) = table(info, cache.as_mut(), is_new);
-                let published = tables.publish(module, &table);
+                let (published, was_made) =
+                    publish(&mut tables, module, info, cache.as_mut(), is_new);
                 let took = started.elapsed();
                 pause = PAUSE.max(10 * took);
                 let Count { tables: count, rows, omitted } = tables.count();
@@ -133,7 +133,7 @@ impl Builder {
                 done.fetch_add(usize::from(is_new), Ordering::Release);
             }
             // There will be no more: the recording is over.
-            cache.map(Cache::write);
+            cache.map(|cache| cache.write(|module, start| tables.read_back(module, start)));
         };
         let thread = std::thread::Builder::new().name("tables".to_owned()).spawn(run)?;
         let asked = Cell::new(0);
@@ -158,19 +158,32 @@ impl Builder {
     }
 }
 
-/// The table of a file, and whether it had been made before. `keep`: the cache is to have it if not.
-fn table(info: Option<&UnwindInfo>, cache: Option<&mut Cache>, keep: bool) -> (Table, bool) {
-    let Some(info) = info else { return (Table::default(), false) };
-    let Some(cache) = cache else { return (info.table(), false) };
-    match cache.read(info) {
-        (_, Some(table)) => (table, true),
-        (key, None) => {
-            let table = info.table();
-            if let Some(key) = key.filter(|_| keep) {
-                cache.keep(key, &table);
+/// Publishes the table of a file; and whether it had been made before. `keep`: the cache is to have it if
+/// not.
+fn publish(
+    tables: &mut Tables,
+    module: u32,
+    info: Option<&UnwindInfo>,
+    cache: Option<&mut Cache>,
+    keep: bool,
+) -> (Result<(), Error>, bool) {
+    let mut make = |info: &UnwindInfo| {
+        let table = info.table();
+        (tables.publish(module, &table.rules, table.rows.into_iter()), table.start)
+    };
+    match (info, cache) {
+        (None, _) => (tables.publish(module, &[], std::iter::empty()), false),
+        (Some(info), None) => (make(info).0, false),
+        (Some(info), Some(cache)) => match cache.read(info) {
+            (_, Some(kept)) => (tables.publish(module, kept.rules(), kept.rows()), true),
+            (key, None) => {
+                let (published, start) = make(info);
+                if let Some(key) = key.filter(|_| keep) {
+                    cache.keep(key, module, start);
+                }
+                (published, false)
             }
-            (table, false)
-        }
+        },
     }
 }
 

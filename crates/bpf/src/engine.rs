@@ -152,6 +152,8 @@ pub struct Engine {
     /// Modules that the builder was told of.
     built: HashSet<(u32, bool)>,
     targets: MapHandle,
+    /// The children of processes that are looked at are to be looked at, too.
+    follows_forks: bool,
     /// Waits and calls that have not ended.
     unfinished: [MapHandle; 2],
     /// Only where what is held is counted.
@@ -202,7 +204,8 @@ impl Engine {
         let live = matches!(options.trigger, Trigger::Allocations { live: true, .. });
         let programs = [options.trigger.programs(), options.waits.programs(resumes)].concat();
         let needed = |name: &str| match name {
-            ON_FORK | ON_EXEC | LOOK_UP => true,
+            ON_FORK => follows_forks(options),
+            ON_EXEC | LOOK_UP => true,
             ON_TASK | ON_ABSENT => list_waiting == Some(name),
             name => programs.contains(&name),
         };
@@ -235,6 +238,7 @@ impl Engine {
             .map_err(Error::map("tables"))?,
             built: HashSet::new(),
             targets: handle(&object, "targets")?,
+            follows_forks: follows_forks(options),
             unfinished: [handle(&object, "blocked")?, handle(&object, "pending")?],
             sites: live.then(|| handle(&object, "sites")).transpose()?,
             trigger: options.trigger.clone(),
@@ -290,7 +294,9 @@ impl Engine {
     ///
     /// If the programs cannot be attached.
     pub fn follow(&mut self) -> Result<(), Error> {
-        self.attach(ON_FORK)?;
+        if self.follows_forks {
+            self.attach(ON_FORK)?;
+        }
         self.attach(ON_EXEC)?;
         for name in self.waits.programs(self.resumes) {
             self.attach(name)?;
@@ -547,6 +553,11 @@ impl Engine {
             broken: ends[6] + ends[7] + ends[8],
         }
     }
+}
+
+/// Whether forks matter: where all processes are looked at, they do not.
+fn follows_forks(options: &Options) -> bool {
+    options.inherit && options.processes.is_some()
 }
 
 /// Whether what waits already when the recording begins is looked for.

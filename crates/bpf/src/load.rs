@@ -18,6 +18,26 @@ static WITH_ARENA: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile_a
 /// Maps that take much memory, and are of use only where what is held is counted.
 const LIVE_MAPS: [&str; 3] = ["asked", "held", "sites"];
 
+/// Whether a map's rows are of use. All of them are made when it is loaded: of some, 65,536, which take as
+/// long as all that a short recording does besides.
+fn needs_rows(options: &Options, map: &str) -> bool {
+    let waits = options.waits != Waits::None;
+    match map {
+        "targets" => options.processes.is_some(),
+        "blocked" => waits || options.trigger == Trigger::Locks,
+        "pending" => waits || !options.trigger.counts_at_once(),
+        _ => true,
+    }
+}
+
+/// What of the programs and maps is wanted, by their names.
+struct Wanted<'a> {
+    /// What is held is counted.
+    live: bool,
+    needed: &'a dyn Fn(&str) -> bool,
+    has_rows: &'a dyn Fn(&str) -> bool,
+}
+
 /// What was loaded.
 pub struct Loaded {
     pub object: Object,
@@ -33,16 +53,17 @@ pub fn load(
     needed: &dyn Fn(&str) -> bool,
 ) -> Result<Loaded, Error> {
     let mut config = config(options, text);
+    let wanted = Wanted { live, needed, has_rows: &|map| needs_rows(options, map) };
     let blocks = memory::blocks(options.table_budget);
     if options.table_backend != Some(TableBackend::Arrays) {
         // Whatever the reason is why this does not work, arrays may.
-        match with_arena(&mut config, blocks, live, needed) {
+        match with_arena(&mut config, blocks, &wanted) {
             Err(error) if options.table_backend.is_some() => return Err(error),
             Err(_) => config.arena = 0,
             loaded => return loaded,
         }
     }
-    let object = open_and_load(&WITH_ARRAYS.0, &config, None, live, needed)?;
+    let object = open_and_load(&WITH_ARRAYS.0, &config, None, &wanted)?;
     let memory = Memory::arrays(
         handle(&object, "blocks")?,
         &handle(&object, "modules")?,
@@ -55,12 +76,11 @@ pub fn load(
 fn with_arena(
     config: &mut Config,
     blocks: usize,
-    live: bool,
-    needed: &dyn Fn(&str) -> bool,
+    wanted: &Wanted<'_>,
 ) -> Result<Loaded, Error> {
     let arena = Arena::new(blocks)?;
     config.arena = arena.address();
-    let object = open_and_load(&WITH_ARENA.0, config, Some(&arena), live, needed)?;
+    let object = open_and_load(&WITH_ARENA.0, config, Some(&arena), wanted)?;
     Ok(Loaded { object, memory: Memory::arena(&arena) })
 }
 
@@ -68,10 +88,11 @@ fn open_and_load(
     programs: &[u8],
     config: &Config,
     arena: Option<&Arena>,
-    live: bool,
-    needed: &dyn Fn(&str) -> bool,
+    wanted: &Wanted<'_>,
 ) -> Result<Object, Error> {
     use std::os::fd::AsFd;
+
+    let Wanted { live, needed, has_rows } = *wanted;
 
     let mut builder = ObjectBuilder::default();
     let mut open = builder
@@ -82,6 +103,9 @@ fn open_and_load(
         let name = map.name().to_string_lossy().into_owned();
         if !live && LIVE_MAPS.contains(&&*name) {
             map.set_autocreate(false).map_err(Error::load)?;
+        }
+        if !has_rows(&name) {
+            map.set_max_entries(1).map_err(Error::load)?;
         }
         if name.ends_with(".rodata") {
             map.set_initial_value(bytemuck::bytes_of(config)).map_err(Error::load)?;

@@ -160,10 +160,7 @@ impl Memory {
             Words::Arena(all, _) => all.write_all(place, words),
         }
     }
-}
 
-#[cfg(test)]
-impl Memory {
     /// A word, as the programs read it.
     pub fn word(&self, place: u32) -> u32 {
         match &self.words {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use pyrograph_unwind::{Table, TableRule};
+use pyrograph_unwind::{Table, TableRow, TableRule};
 
 use crate::error::Error;
 use crate::layout::{BLOCK_WORDS, Module, TABLE_NONE, TABLE_OMITTED, TABLE_READY};
@@ -16,6 +16,7 @@ use crate::room::Room;
 
 /// Rows are counted from the start of a page of this size.
 const PAGE_BITS: u32 = 16;
+const IN_PAGE: u32 = (1 << PAGE_BITS) - 1;
 
 /// A table comes in the place of others if it is met so many times as often as they together.
 const BETTER: u64 = 2;
@@ -92,21 +93,28 @@ impl Tables {
         count
     }
 
-    /// Makes a module's table known to the programs, if there is room for it.
-    pub fn publish(&mut self, number: u32, table: &Table) -> Result<(), Error> {
+    /// Makes a module's table known to the programs, if there is room for it: its rules, and its rows as
+    /// [`Table::rows`] has them.
+    pub fn publish(
+        &mut self,
+        number: u32,
+        rules: &[TableRule],
+        rows: impl ExactSizeIterator<Item = TableRow>,
+    ) -> Result<(), Error> {
         if number as usize >= self.memory.modules.len() {
             return Ok(());
         }
         self.withdraw(&[number]);
-        if table.rows.is_empty() {
+        let count = rows.len();
+        if count == 0 {
             self.known.remove(&number);
             self.tell(number, 0, 0, TABLE_NONE);
             return Ok(());
         }
-        let (words, ends) = self.words(table);
+        let (words, ends) = self.words(rules, rows);
         let needed = words.len() + 2 * ends.len();
         let known = self.known.entry(number).or_default();
-        (known.rows, known.words) = (table.rows.len(), needed);
+        (known.rows, known.words) = (count, needed);
         let Some(pieces) = self.place_or_make_room(number, &ends)? else {
             // Pieces that are free may be too small: this is not tried again before there are more.
             let free = self.room.words();
@@ -128,28 +136,65 @@ impl Tables {
     }
 
     /// The rows as words, and where in these each page ends.
-    fn words(&mut self, table: &Table) -> (Vec<u32>, Vec<usize>) {
-        let rules: Vec<u16> = table.rules.iter().map(|rule| self.rule(*rule)).collect();
-        let pages = table.rows.last().map_or(0, |row| (row.offset >> PAGE_BITS) as usize + 1);
-        let mut rest = &table.rows[..];
+    fn words(
+        &mut self,
+        rules: &[TableRule],
+        rows: impl ExactSizeIterator<Item = TableRow>,
+    ) -> (Vec<u32>, Vec<usize>) {
+        let rules: Vec<u16> = rules.iter().map(|rule| self.rule(*rule)).collect();
+        let mut words = Vec::with_capacity(rows.len() + rows.len() / 16);
+        let mut ends = Vec::new();
         let mut before = 0;
-        let mut words = Vec::with_capacity(table.rows.len() + pages);
-        let mut ends = Vec::with_capacity(pages);
-        for page in 0..pages {
-            let in_page = rest.partition_point(|row| (row.offset >> PAGE_BITS) as usize <= page);
-            let (here, after) = rest.split_at(in_page);
-            rest = after;
-            // Whatever the address, there is a row at or below it in the page.
-            if here.first().is_none_or(|row| row.offset & 0xffff != 0) {
+        // Whatever the address, there is a row at or below it in the page.
+        let open = |words: &mut Vec<u32>, ends: &[usize], before: u16| {
+            if words.len() == ends.last().copied().unwrap_or(0) {
                 words.push(u32::from(before));
             }
-            for row in here {
-                before = rules.get(usize::from(row.rule)).copied().unwrap_or(0);
-                words.push((row.offset & 0xffff) << 16 | u32::from(before));
+        };
+        for row in rows {
+            while ends.len() < (row.offset >> PAGE_BITS) as usize {
+                open(&mut words, &ends, before);
+                ends.push(words.len());
             }
-            ends.push(words.len());
+            if row.offset & IN_PAGE != 0 {
+                open(&mut words, &ends, before);
+            }
+            before = rules.get(usize::from(row.rule)).copied().unwrap_or(0);
+            words.push((row.offset & IN_PAGE) << PAGE_BITS | u32::from(before));
         }
+        ends.push(words.len());
         (words, ends)
+    }
+
+    /// A module's table, read back from where the programs read it; `None` if it is not there, or not as it
+    /// was made.
+    pub fn read_back(&self, number: u32, start: u64) -> Option<Table> {
+        let known = self.known.get(&number)?;
+        let (_, pages) = known.pieces.split_first()?;
+        // If there were too many rules, some have become others.
+        u16::try_from(self.numbers.len()).ok()?;
+        let mut of: Vec<_> = self.numbers.iter().map(|(rule, number)| (*number, *rule)).collect();
+        of.sort_unstable_by_key(|(number, _)| *number);
+        let mut table = Table { start, ..Table::default() };
+        let mut numbers = HashMap::new();
+        // What is before the first row has no rule.
+        let mut before = 0;
+        for (page, &(place, len)) in (0u32..).zip(pages) {
+            for word in (place..place + len).map(|place| self.memory.word(place)) {
+                let rule = word as u16;
+                if std::mem::replace(&mut before, rule) == rule {
+                    continue;
+                }
+                let next = table.rules.len() as u16;
+                let number = *numbers.entry(rule).or_insert(next);
+                if number == next {
+                    table.rules.push(of.get(usize::from(rule))?.1);
+                }
+                let offset = page << PAGE_BITS | word >> PAGE_BITS;
+                table.rows.push(TableRow { offset, rule: number });
+            }
+        }
+        Some(table)
     }
 
     /// The number of a rule in the common dictionary; 0, no table, if that is full.
@@ -336,7 +381,7 @@ fn words(rule: &TableRule) -> [u64; 2] {
 #[cfg(test)]
 mod tests {
     use memmap2::{MmapMut, MmapRaw};
-    use pyrograph_unwind::{TableRow, TableRuleKind};
+    use pyrograph_unwind::{TableRuleKind, UnwindInfo};
 
     use super::*;
     use crate::layout::{ARENA_WORDS, TABLE_PENDING};
@@ -359,6 +404,10 @@ mod tests {
             rule: (row % 100) as u16,
         });
         Table { start: 0, rows: rows.collect(), rules: rules.collect() }
+    }
+
+    fn publish(tables: &mut Tables, number: u32, table: &Table) {
+        tables.publish(number, &table.rules, table.rows.iter().copied()).expect("memory");
     }
 
     /// Looks up as the programs do; nothing if the table is not there.
@@ -401,7 +450,7 @@ mod tests {
         let mut tables = tables(2);
         let made: Vec<_> = (0..6).map(|at| table(450, 1000 * at)).collect();
         let publish = |tables: &mut Tables, number: u32| {
-            tables.publish(number, &made[number as usize]).expect("memory");
+            publish(tables, number, &made[number as usize]);
         };
         // Nothing is known of how much they are met: what comes first stays.
         (0..6).for_each(|number| publish(&mut tables, number));
@@ -435,13 +484,34 @@ mod tests {
     }
 
     #[test]
+    fn a_table_is_read_back_as_it_was_made() {
+        let mut tables = tables(3);
+        let own = std::env::current_exe().and_then(std::fs::read).expect("this test");
+        let own = UnwindInfo::from_elf(own, None::<&[u8]>).expect("an ELF file");
+        let made = [table(300, 0), own.table(), table(20, 50)];
+        (0..).zip(&made).for_each(|(number, table)| publish(&mut tables, number, table));
+        for (number, table) in (0..).zip(&made) {
+            let back = tables.read_back(number, table.start).expect("it is there");
+            let rule = |table: &Table, row: &TableRow| table.rules[usize::from(row.rule)];
+            // No rule, or what stands for none.
+            let is_none = |row: &&TableRow| rule(table, row) == TableRule::default();
+            let rows: Vec<_> = table.rows.iter().skip_while(is_none).collect();
+            assert_eq!((back.start, back.rows.len()), (table.start, rows.len()));
+            for (back_row, row) in back.rows.iter().zip(rows) {
+                assert_eq!((back_row.offset, rule(&back, back_row)), (row.offset, rule(table, row)));
+            }
+        }
+        assert!(tables.read_back(3, 0).is_none());
+    }
+
+    #[test]
     fn what_never_fits_drives_nothing_out() {
         let mut tables = tables(1);
         let (small, large) = (table(900, 0), table(1100, 1000));
-        tables.publish(0, &small).expect("memory");
+        publish(&mut tables, 0, &small);
         for number in 1..3 {
             meet(&mut tables, number, 1000);
-            tables.publish(number, &large).expect("memory");
+            publish(&mut tables, number, &large);
             assert_eq!(tables.wanted(), None);
         }
         check(&tables, 0, &small);
@@ -453,14 +523,14 @@ mod tests {
     fn a_file_without_a_table_lacks_nothing() {
         let mut tables = tables(1);
         assert_eq!(tables.memory.modules.read(3).state, TABLE_PENDING);
-        tables.publish(3, &Table::default()).expect("memory");
+        publish(&mut tables, 3, &Table::default());
         assert_eq!(tables.memory.modules.read(3).state, TABLE_NONE);
         assert!(!tables.lacks_some());
         // It may be found later than it was first seen mapped.
         let found = table(10, 0);
-        tables.publish(3, &found).expect("memory");
+        publish(&mut tables, 3, &found);
         check(&tables, 3, &found);
-        tables.publish(3, &found).expect("memory");
+        publish(&mut tables, 3, &found);
         check(&tables, 3, &found);
         assert_eq!(tables.count().tables, 1);
     }
@@ -478,9 +548,9 @@ mod tests {
         for _ in 0..60 {
             let number = random(12) as u32;
             meet(&mut tables, number, random(1000) as u32);
-            tables.publish(number, &made[number as usize]).expect("memory");
+            publish(&mut tables, number, &made[number as usize]);
             while let Some(wanted) = tables.wanted() {
-                tables.publish(wanted, &made[wanted as usize]).expect("memory");
+                publish(&mut tables, wanted, &made[wanted as usize]);
                 let is_there = there(&tables).contains(&wanted);
                 assert!(is_there || tables.known[&wanted].words > tables.room.words());
             }

@@ -6,7 +6,6 @@ mod follower;
 mod memory;
 mod running;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 pub use pyrograph_bpf::Engine;
@@ -67,12 +66,6 @@ pub enum Error {
     Engine(#[from] pyrograph_bpf::Error),
 }
 
-/// The folder below which tables are kept (XDG Base Directory Specification).
-fn cache_folder() -> Option<PathBuf> {
-    let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))
-}
-
 /// Loads the engine.
 pub fn load(
     options: &pyrograph_record::Options,
@@ -102,7 +95,7 @@ pub fn load(
             tables::TableBackend::Arrays => TableBackend::Arrays,
         }),
         at_switches: tables.at_switches,
-        cache: (!tables.no_cache).then(cache_folder).flatten(),
+        cache: tables.cache(),
     })
 }
 

@@ -246,7 +246,12 @@ impl Plan {
             user_only: !self.options.kernel,
             addresses: true,
             arch: NATIVE,
-            symbols: SymbolOptions { inlines: self.inlines, ..SymbolOptions::default() },
+            symbols: SymbolOptions {
+                inlines: self.inlines,
+                lines: self.outputs.iter().any(Output::holds_sources),
+                cache: self.tables.cache(),
+                ..SymbolOptions::default()
+            },
         }
     }
 }

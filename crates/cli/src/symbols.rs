@@ -28,6 +28,11 @@ impl SymbolArgs {
             symfs: self.symfs.clone(),
             ..Locator::default()
         };
-        SymbolOptions { inlines: !self.no_inline, lines: false, locator }
+        SymbolOptions {
+            inlines: !self.no_inline,
+            lines: false,
+            locator,
+            ..SymbolOptions::default()
+        }
     }
 }

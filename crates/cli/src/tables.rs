@@ -1,4 +1,6 @@
-//! The memory for unwind tables of the in-kernel engine.
+//! The memory for unwind tables of the in-kernel engine, and what is kept for the next recording.
+
+use std::path::PathBuf;
 
 use crate::units::parse_size;
 
@@ -17,9 +19,20 @@ pub struct TableArgs {
     #[arg(long, hide = true)]
     pub at_switches: bool,
 
-    /// Make all unwind tables anew, and keep none in ~/.cache/pyrograph for the next recording
+    /// Make all unwind tables anew and read all kernel symbols, and keep none in ~/.cache/pyrograph for the
+    /// next recording
     #[arg(long)]
-    pub no_cache: bool,
+    no_cache: bool,
+}
+
+impl TableArgs {
+    /// The folder below which such things are kept (XDG Base Directory Specification).
+    pub fn cache(&self) -> Option<PathBuf> {
+        let folder =
+            |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+        (!self.no_cache).then(cache).flatten()
+    }
 }
 
 /// What unwind tables are in.

@@ -7,10 +7,11 @@ use serde_json::Value;
 /// The crates and which of ours each may use, as in ARCHITECTURE.md. `cli` may use all.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("profile", &[]),
-    ("bpf", &["unwind"]),
+    ("cache", &[]),
+    ("bpf", &["cache", "unwind"]),
     ("event", &[]),
     ("unwind", &[]),
-    ("symbol", &[]),
+    ("symbol", &["cache"]),
     ("resolve", &["event", "unwind", "symbol", "profile"]),
     ("record", &["event"]),
     ("format", &["event", "profile", "resolve", "symbol"]),

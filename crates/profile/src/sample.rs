@@ -85,6 +85,12 @@ impl Samples {
         }
     }
 
+    /// Adds to a value of a sample. Saturates.
+    pub fn add(&mut self, row: usize, column: usize, value: u64) {
+        let sum = &mut self.values[column][row];
+        *sum = sum.saturating_add(value);
+    }
+
     /// How many samples there are.
     pub fn len(&self) -> usize {
         self.stack.len()

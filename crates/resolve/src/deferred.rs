@@ -175,7 +175,7 @@ struct Worker {
     firsts: Vec<(u64, StackId)>,
     /// By stack: whether it is among these.
     seen: Vec<bool>,
-    /// For each row of `raw.samples`, the number of its first sample.
+    /// For each sample of `raw`, the number of its first sample.
     numbers: Vec<u64>,
 }
 
@@ -224,7 +224,7 @@ impl Worker {
         } else {
             self.raw.add(row, item.value);
         }
-        if self.raw.samples.len() > self.numbers.len() {
+        if self.raw.len() > self.numbers.len() {
             self.numbers.push(number);
         }
     }
@@ -244,7 +244,7 @@ fn join(mut parts: Vec<Worker>, keep_time: bool) -> (RawStacks, Stats) {
     let mut rows: Vec<(u64, usize, RawSample)> = Vec::new();
     for (index, part) in parts.iter_mut().enumerate() {
         firsts.extend(part.firsts.iter().map(|&(number, stack)| (number, index, stack)));
-        let samples = std::mem::take(&mut part.raw.samples);
+        let samples = part.raw.take_samples();
         let numbers = part.numbers.iter().copied();
         rows.extend(numbers.zip(samples).map(|(number, row)| (number, index, row)));
     }

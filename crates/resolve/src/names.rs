@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId};
-use pyrograph_symbol::{Kallsyms, Symbolized, Warning, inlined_names};
+use pyrograph_symbol::{
+    KALLSYMS, Kallsyms, KernelSymbol, RunningKernel, Symbolized, Warning, inlined_names,
+};
 
 use crate::jit::{JitName, name_jit};
 use crate::modules::{Module, ModuleId, ModuleKind};
@@ -71,7 +73,7 @@ pub fn name_stacks(
             turned[index] = turned[parent.index()] || turns;
         }
     }
-    for row in &raw.samples {
+    for row in raw.samples() {
         let sample = Sample { stack: stacks[row.sample.stack.index()], ..row.sample };
         profile.push(sample, &[row.value]);
     }
@@ -160,7 +162,12 @@ fn name_module(
     };
     match &module.kind {
         ModuleKind::Kernel => {
-            options.kallsyms.map_or_else(ModuleNames::default, |path| name_kernel(path, &addresses))
+            let cache = options.symbols.cache.as_deref();
+            match options.kallsyms {
+                Some(path) if path == Path::new(KALLSYMS) => name_running_kernel(cache, &addresses),
+                Some(path) => name_kernel(path, &addresses),
+                None => ModuleNames::default(),
+            }
         }
         ModuleKind::KernelCode { name } => {
             let name = |&address: &u64| ((address, 0), Name::Kernel(name.clone(), None));
@@ -208,18 +215,31 @@ fn name_elf(
 }
 
 fn name_kernel(path: &Path, addresses: &[u64]) -> ModuleNames {
-    let Ok(symbols) = Kallsyms::open(path) else {
-        return ModuleNames { kernel_hidden: true, ..Default::default() };
-    };
-    if symbols.is_restricted() {
+    match Kallsyms::open(path) {
+        Ok(symbols) if !symbols.is_restricted() => {
+            let name = |&address| Some((address, kernel_name(symbols.lookup(address)?)));
+            kernel_names(addresses.iter().filter_map(name))
+        }
+        _ => ModuleNames { kernel_hidden: true, ..Default::default() },
+    }
+}
+
+fn name_running_kernel(cache: Option<&Path>, addresses: &[u64]) -> ModuleNames {
+    let mut symbols = RunningKernel::new(cache);
+    if symbols.is_hidden() {
         return ModuleNames { kernel_hidden: true, ..Default::default() };
     }
-    let name = |&address: &u64| {
-        let symbol = symbols.lookup(address)?;
-        let module = symbol.module.map(str::to_owned);
-        Some(((address, 0), Name::Kernel(symbol.name.to_owned(), module)))
-    };
-    ModuleNames { names: addresses.iter().filter_map(name).collect(), ..Default::default() }
+    let name = |&address| Some((address, kernel_name(symbols.lookup(address)?)));
+    kernel_names(addresses.iter().filter_map(name))
+}
+
+fn kernel_name(symbol: KernelSymbol<'_>) -> Name {
+    Name::Kernel(symbol.name.to_owned(), symbol.module.map(str::to_owned))
+}
+
+fn kernel_names(names: impl Iterator<Item = (u64, Name)>) -> ModuleNames {
+    let names = names.map(|(address, name)| ((address, 0), name)).collect();
+    ModuleNames { names, ..Default::default() }
 }
 
 /// The frames of one address, root first.

@@ -1,7 +1,10 @@
 //! Stacks before symbols: addresses in modules, each distinct one once.
 
-use hashbrown::HashMap;
-use pyrograph_profile::{FrameId, FrameKind, Sample, StackId, Stacks, StringId, ThreadId};
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use pyrograph_profile::{FrameId, FrameKind, Sample, Samples, StackId, Stacks, StringId};
 
 use crate::modules::ModuleId;
 
@@ -126,17 +129,33 @@ pub struct RawSample {
     pub value: u64,
 }
 
-/// The distinct frames and stacks, and the samples.
-#[derive(Debug, Default)]
+/// The distinct frames and stacks, and the samples. A long recording of a machine meets new ones without end:
+/// each takes as little as it can.
+#[derive(Debug)]
 pub struct RawStacks {
     frames: Vec<RawFrame>,
-    frame_ids: HashMap<RawFrame, FrameId, foldhash::fast::FixedState>,
+    /// Rows of `frames`, to be found by what is in them.
+    frame_ids: HashTable<FrameId>,
     /// Their frames are rows of `frames`.
     pub stacks: Stacks,
     /// All samples, or, if times are not kept, one for each stack and thread.
-    pub samples: Vec<RawSample>,
-    /// Where the sample of a stack and thread is, if times are not kept.
-    totals: HashMap<(StackId, ThreadId, Option<u32>), usize, foldhash::fast::FixedState>,
+    samples: Samples,
+    /// Rows of `samples`, to be found by stack, thread and CPU, if times are not kept.
+    totals: HashTable<u32>,
+    hasher: FixedState,
+}
+
+impl Default for RawStacks {
+    fn default() -> Self {
+        Self {
+            frames: Vec::new(),
+            frame_ids: HashTable::new(),
+            stacks: Stacks::default(),
+            samples: Samples::new(1),
+            totals: HashTable::new(),
+            hasher: FixedState::with_seed(0),
+        }
+    }
 }
 
 impl RawStacks {
@@ -177,10 +196,15 @@ impl RawStacks {
     }
 
     fn frame_id(&mut self, frame: RawFrame) -> FrameId {
-        *self.frame_ids.entry(frame).or_insert_with(|| {
-            self.frames.push(frame);
-            FrameId::from_index(self.frames.len() - 1)
-        })
+        let (frames, hasher) = (&mut self.frames, &self.hasher);
+        let hash = hasher.hash_one(frame);
+        if let Some(id) = self.frame_ids.find(hash, |id| frames[id.index()] == frame) {
+            return *id;
+        }
+        let id = FrameId::from_index(frames.len());
+        frames.push(frame);
+        self.frame_ids.insert_unique(hash, id, |id| hasher.hash_one(frames[id.index()]));
+        id
     }
 
     /// The stack's frames, leaf first.
@@ -188,17 +212,36 @@ impl RawStacks {
         self.stacks.leaf_first(stack).map(|frame| self.frames[frame.index()])
     }
 
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// The samples.
+    pub fn samples(&self) -> impl ExactSizeIterator<Item = RawSample> + '_ {
+        let values = self.samples.values(0);
+        (0..self.samples.len())
+            .map(|row| RawSample { sample: self.samples.get(row), value: values[row] })
+    }
+
+    /// Takes the samples out.
+    pub fn take_samples(&mut self) -> impl ExactSizeIterator<Item = RawSample> + use<> {
+        self.totals.clear();
+        let samples = std::mem::replace(&mut self.samples, Samples::new(1));
+        (0..samples.len())
+            .map(move |row| RawSample { sample: samples.get(row), value: samples.values(0)[row] })
+    }
+
     /// Keeps no times any more: a total for each stack and thread.
     pub fn forget_times(&mut self) {
-        self.totals.clear();
-        for row in std::mem::take(&mut self.samples) {
+        for row in self.take_samples() {
             self.add(row.sample, row.value);
         }
     }
 
     /// Adds a sample with its time.
     pub fn push(&mut self, sample: Sample, value: u64) {
-        self.samples.push(RawSample { sample, value });
+        self.samples.push(sample, &[value]);
     }
 
     /// Adds a sample's value to that of its stack and thread; time and CPU are not kept.
@@ -208,15 +251,16 @@ impl RawStacks {
 
     /// The same, and CPUs are told apart.
     pub fn add_on_cpu(&mut self, sample: Sample, value: u64) {
-        let next = self.samples.len();
-        let key = (sample.stack, sample.thread, sample.cpu);
-        let row = *self.totals.entry(key).or_insert(next);
-        if row == next {
-            let sample = Sample { time: None, ..sample };
-            self.samples.push(RawSample { sample, value });
-        } else {
-            let sum = &mut self.samples[row].value;
-            *sum = sum.saturating_add(value);
+        let sample = Sample { time: None, ..sample };
+        let (samples, hasher) = (&mut self.samples, &self.hasher);
+        let hash = |sample: Sample| hasher.hash_one((sample.stack, sample.thread, sample.cpu));
+        let own = hash(sample);
+        if let Some(row) = self.totals.find(own, |row| samples.get(*row as usize) == sample) {
+            return samples.add(*row as usize, 0, value);
         }
+        // Their stacks have numbers of the same size.
+        let row = samples.len() as u32;
+        samples.push(sample, &[value]);
+        self.totals.insert_unique(own, row, |row| hash(samples.get(*row as usize)));
     }
 }

@@ -42,7 +42,7 @@ pub fn tell_apart(raw: RawStacks, modules: &[Module]) -> RawStacks {
     let mut told = RawStacks::default();
     let mut moved = vec![None; raw.stacks.len()];
     let mut frames = Vec::new();
-    for row in &raw.samples {
+    for row in raw.samples() {
         let mut sample = row.sample;
         sample.stack = match sample.time.filter(|_| has_changes[sample.stack.index()]) {
             None => told.copy(&raw, sample.stack, &mut moved),

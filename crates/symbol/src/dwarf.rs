@@ -2,7 +2,12 @@
 //!
 //! The section layouts are those of the DWARF Debugging Information Format, versions 2 to 5.
 
-use gimli::{AttributeValue, DebugInfoOffset, DwarfSections, RunTimeEndian, SectionId};
+use std::sync::Arc;
+
+use gimli::{
+    Abbreviations, AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugInfoOffset, DwarfSections,
+    Reader as _, RunTimeEndian, Section as _, SectionId,
+};
 use object::Object;
 
 use crate::image::{Image, Section};
@@ -103,7 +108,8 @@ impl UnitIndex {
         position: u32,
         lowest: u64,
     ) -> gimli::Result<()> {
-        let (unit, root) = light_unit(dwarf, header)?;
+        let abbreviations = Arc::new(root_abbreviations(dwarf, &header)?);
+        let (unit, root) = light_unit(dwarf, header, abbreviations)?;
         let mut extent = Extent::default();
         for attribute in root.attrs() {
             extent.read(dwarf, &unit, attribute)?;
@@ -206,15 +212,51 @@ impl<'a> Extent<'a> {
     }
 }
 
+/// The abbreviations up to that of the unit's root entry, which stands first: to read all of them takes
+/// most of the time of an index.
+fn root_abbreviations(
+    dwarf: &Dwarf<'_>,
+    header: &gimli::UnitHeader<Reader<'_>>,
+) -> gimli::Result<Abbreviations> {
+    let code = header.range_from(header.root_offset()..)?.read_uleb128()?;
+    let mut declarations = *dwarf.debug_abbrev.reader();
+    declarations.skip(header.debug_abbrev_offset().0)?;
+    let mut rest = declarations;
+    loop {
+        // Code, tag, whether there are children; then names and forms (DWARF 5, 7.5.3).
+        let declared = rest.read_uleb128()?;
+        if declared == 0 {
+            break;
+        }
+        rest.read_uleb128()?;
+        rest.read_u8()?;
+        loop {
+            let (name, form) = (rest.read_uleb128()?, rest.read_uleb128()?);
+            if form == u64::from(gimli::DW_FORM_implicit_const.0) {
+                rest.read_sleb128()?;
+            }
+            if (name, form) == (0, 0) {
+                break;
+            }
+        }
+        if declared == code {
+            break;
+        }
+    }
+    declarations.truncate(declarations.len() - rest.len())?;
+    DebugAbbrev::from(declarations).abbreviations(DebugAbbrevOffset(0))
+}
+
 /// A unit with what it takes to read its entries, and its root entry. What `gimli::Unit::new` does
 /// beside that, parsing the line program's file table, is dear where there are thousands of units.
 pub(crate) fn light_unit<'a>(
     dwarf: &Dwarf<'a>,
     header: gimli::UnitHeader<Reader<'a>>,
+    abbreviations: Arc<Abbreviations>,
 ) -> gimli::Result<(Unit<'a>, gimli::DebuggingInformationEntry<Reader<'a>>)> {
     let encoding = header.encoding();
     let mut unit = gimli::Unit {
-        abbreviations: dwarf.abbreviations(&header)?,
+        abbreviations,
         name: None,
         comp_dir: None,
         low_pc: 0,

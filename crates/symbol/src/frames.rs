@@ -32,12 +32,13 @@ pub(crate) struct DwarfFrame {
 }
 
 /// Finds the frames at `addresses` (sorted) in `debug`, which belongs to the file `image` at `path`.
-/// Code begins at `lowest`.
+/// Code begins at `lowest`. `with_lines`: files and lines are of interest, too.
 pub(crate) fn find(
     debug: &DebugInfo,
     (path, image): (PathBuf, &Image),
     addresses: &[u64],
     lowest: u64,
+    with_lines: bool,
     warnings: &mut Vec<Warning>,
 ) -> Vec<DwarfFrames> {
     let mut frames = vec![DwarfFrames::default(); addresses.len()];
@@ -57,7 +58,7 @@ pub(crate) fn find(
         let open: Vec<u32> =
             claimed.into_iter().filter(|&i| frames[i as usize].start.is_none()).collect();
         let wanted: Vec<u64> = open.iter().map(|&i| addresses[i as usize]).collect();
-        let mut pass = Pass { addresses: &wanted, lowest, found: Vec::new() };
+        let mut pass = Pass { addresses: &wanted, lowest, with_lines, found: Vec::new() };
         // A damaged unit leaves its addresses to the symbol table.
         let unit = dwarf
             .debug_info
@@ -90,6 +91,7 @@ fn open<'a>(file: &'a DwarfFile, image: &'a Image, lowest: u64) -> (Dwarf<'a>, &
 struct Pass<'q> {
     addresses: &'q [u64],
     lowest: u64,
+    with_lines: bool,
     found: Vec<DwarfFrames>,
 }
 
@@ -102,8 +104,11 @@ impl Pass<'_> {
         split: &Split<'_>,
         names: &mut Names<'a>,
     ) -> Result<(), split::Missing> {
-        let rows = lines::find(unit, self.addresses, self.lowest);
-        let mut files = Files::new(dwarf, unit);
+        let rows = match self.with_lines {
+            true => lines::find(unit, self.addresses, self.lowest),
+            false => vec![None; self.addresses.len()],
+        };
+        let mut files = Files::new(dwarf, unit, self.with_lines);
         let Some(id) = unit.dwo_id else {
             let chains = inline::find(dwarf, unit, self.addresses, self.lowest);
             self.add(unit, &chains, &rows, &mut files, names);

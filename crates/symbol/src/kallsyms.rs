@@ -14,44 +14,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Beyond the last symbol of a module, or of the kernel, this is as far as it may reach: to the
-/// end of its page and one page more. Sizes are not told, and what follows is not its code.
-const PAGE: u64 = 4096;
+use crate::kallsyms_table::Builder;
+pub use crate::kallsyms_table::{Kallsyms, KernelSymbol};
 
 /// A line longer than this is no symbol: the kernel's own limit is 512 bytes (`KSYM_NAME_LEN`).
 const MAX_LINE: u64 = 4096;
-
-/// The functions of a kernel and its modules.
-#[derive(Clone, Debug, Default)]
-pub struct Kallsyms {
-    /// Sorted by address; one for each address.
-    symbols: Vec<Entry>,
-    /// All names, one after the other.
-    names: String,
-    modules: Vec<String>,
-    restricted: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    start: u64,
-    name: u32,
-    len: u16,
-    /// 0 for the kernel itself, else a position in `modules` plus one.
-    module: u16,
-    is_global: bool,
-}
-
-/// A function of the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KernelSymbol<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// The module that it is in, with the brackets: `[ext4]`, `[bpf]`. Nothing for the kernel.
-    pub module: Option<&'a str>,
-    /// Its address.
-    pub start: u64,
-}
 
 impl Kallsyms {
     /// Reads a file in the form of `/proc/kallsyms`, which that is not limited to: `perf` keeps
@@ -70,7 +37,7 @@ impl Kallsyms {
     ///
     /// Those of `reader`.
     pub fn read(mut reader: impl BufRead) -> io::Result<Self> {
-        let mut kallsyms = Self::default();
+        let mut table = Builder::default();
         let mut line = Vec::new();
         let mut zeros = 0;
         loop {
@@ -82,68 +49,12 @@ impl Kallsyms {
             if start == 0 {
                 zeros += 1;
             } else if matches!(kind, b't' | b'T' | b'w' | b'W') {
-                kallsyms.add(start, kind.is_ascii_uppercase(), name, module);
+                table.add(start, kind.is_ascii_uppercase(), name, module);
             }
         }
         // A kernel with per-CPU symbols has some at 0 in any case.
-        kallsyms.restricted = zeros > 0 && kallsyms.symbols.is_empty();
-        kallsyms.sort();
-        Ok(kallsyms)
-    }
-
-    fn add(&mut self, start: u64, is_global: bool, name: &str, module: Option<&str>) {
-        let module = module.map_or(Some(0), |module| self.module(module));
-        let position = u32::try_from(self.names.len()).ok();
-        if let (Some(name_at), Ok(len), Some(module)) =
-            (position, u16::try_from(name.len()), module)
-        {
-            self.names.push_str(name);
-            self.symbols.push(Entry { start, name: name_at, len, module, is_global });
-        }
-    }
-
-    fn module(&mut self, module: &str) -> Option<u16> {
-        // Symbols of a module stand together.
-        if self.modules.last().is_none_or(|last| last != module) {
-            self.modules.push(module.to_owned());
-        }
-        u16::try_from(self.modules.len()).ok()
-    }
-
-    fn sort(&mut self) {
-        let mut symbols = std::mem::take(&mut self.symbols);
-        // Of aliases, a global one first, then the shortest.
-        symbols.sort_by_key(|s| (s.start, !s.is_global, s.len));
-        symbols.dedup_by_key(|s| s.start);
-        self.symbols = symbols;
-    }
-
-    /// Whether the addresses were hidden from this reader, so that nothing will be found. Root may
-    /// see them; `sysctl kernel.kptr_restrict=0` shows them to others, too.
-    pub fn is_restricted(&self) -> bool {
-        self.restricted
-    }
-
-    /// Whether there is no symbol at all.
-    pub fn is_empty(&self) -> bool {
-        self.symbols.is_empty()
-    }
-
-    /// The function at an address of the running kernel.
-    pub fn lookup(&self, address: u64) -> Option<KernelSymbol<'_>> {
-        let after = self.symbols.partition_point(|s| s.start <= address);
-        let symbol = self.symbols[after.checked_sub(1)?];
-        let is_last = self.symbols.get(after).is_none_or(|next| next.module != symbol.module);
-        if is_last && address >= (symbol.start | (PAGE - 1)).saturating_add(1 + PAGE) {
-            return None;
-        }
-        let name = symbol.name as usize;
-        let module = usize::from(symbol.module).checked_sub(1);
-        Some(KernelSymbol {
-            name: &self.names[name..name + usize::from(symbol.len)],
-            module: module.map(|i| self.modules[i].as_str()),
-            start: symbol.start,
-        })
+        let restricted = zeros > 0 && table.is_empty();
+        Ok(table.finish(restricted))
     }
 }
 
@@ -214,6 +125,6 @@ ffffffffc0613a94 t bpf_prog_6deef7357e7b4530_xdp\t[bpf]
         let mut text = b"ffffffff81000000 T good\n".to_vec();
         text.resize(1 << 20, b'a');
         let kallsyms = Kallsyms::read(&text[..]).unwrap();
-        assert_eq!(kallsyms.symbols.len(), 1);
+        assert_eq!(kallsyms.len(), 1);
     }
 }

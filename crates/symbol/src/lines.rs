@@ -45,15 +45,20 @@ pub(crate) fn find(unit: &Unit<'_>, addresses: &[u64], lowest: u64) -> Vec<Optio
 pub(crate) struct Files<'a, 'q> {
     dwarf: &'q Dwarf<'a>,
     unit: &'q Unit<'a>,
+    /// Somebody will look at them.
+    wanted: bool,
     paths: HashMap<u64, Option<Arc<str>>>,
 }
 
 impl<'a, 'q> Files<'a, 'q> {
-    pub fn new(dwarf: &'q Dwarf<'a>, unit: &'q Unit<'a>) -> Self {
-        Self { dwarf, unit, paths: HashMap::new() }
+    pub fn new(dwarf: &'q Dwarf<'a>, unit: &'q Unit<'a>, wanted: bool) -> Self {
+        Self { dwarf, unit, wanted, paths: HashMap::new() }
     }
 
     pub fn path(&mut self, file: u64) -> Option<Arc<str>> {
+        if !self.wanted {
+            return None;
+        }
         let (dwarf, unit) = (self.dwarf, self.unit);
         self.paths.entry(file).or_insert_with(|| path(dwarf, unit, file)).clone()
     }

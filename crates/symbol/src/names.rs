@@ -129,7 +129,8 @@ impl<'a> Names<'a> {
         let start = index.containing(offset)?;
         let parse = || {
             let header = dwarf.debug_info.header_from_offset(start).ok()?;
-            light_unit(dwarf, header).ok().map(|(unit, _)| Rc::new(unit))
+            let abbreviations = dwarf.abbreviations(&header).ok()?;
+            light_unit(dwarf, header, abbreviations).ok().map(|(unit, _)| Rc::new(unit))
         };
         self.units.entry((file, start.0)).or_insert_with(parse).clone()
     }

@@ -23,11 +23,13 @@ pub struct Options {
     pub lines: bool,
     /// Where debug files are. What the first pass over a module found is kept for later ones.
     pub locator: Locator,
+    /// A folder such as `~/.cache`, below which the running kernel's symbols are kept; none: they are not.
+    pub cache: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { inlines: true, lines: true, locator: Locator::default() }
+        Self { inlines: true, lines: true, locator: Locator::default(), cache: None }
     }
 }
 
@@ -136,7 +138,8 @@ impl Module {
                 .as_ref()
                 .map_or((&self.path, &self.image), |(path, image)| (path, image));
             let file = (path.clone(), image);
-            found = frames::find(debug, file, addresses, lowest, &mut result.warnings);
+            let warnings = &mut result.warnings;
+            found = frames::find(debug, file, addresses, lowest, options.lines, warnings);
         }
         found.resize(addresses.len(), DwarfFrames::default());
         for ((answer, symbol), dwarf) in result.addresses.iter_mut().zip(finder.finish()).zip(found)

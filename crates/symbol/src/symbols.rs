@@ -85,9 +85,12 @@ impl<'a, 'q> Finder<'a, 'q> {
                 continue;
             }
             let (start, size) = (symbol.address(), symbol.size());
-            // Most symbols cover nothing that was asked for: look at their names last.
             let first = self.addresses.partition_point(|&address| address < start);
-            if first == self.addresses.len() {
+            let Some(address) = self.addresses.get(first) else { continue };
+            // Most symbols cover nothing that was asked for. Their names lie all over the file, and
+            // reading them would take most of the time.
+            if is_function && size > 0 && *address >= start.saturating_add(size) {
+                self.ends[first] = self.ends[first].max(start.saturating_add(size));
                 continue;
             }
             let Ok(name) = symbol.name_bytes() else { continue };

@@ -46,6 +46,6 @@ mod unwinder;
 pub use info::{Error, UnwindInfo};
 pub use registers::{Arch, Registers, StackCopy};
 pub use space::{AddressSpace, Mapping};
-pub use stored::TableKey;
+pub use stored::{StoredTable, TableKey};
 pub use table::{Table, TableRow, TableRule, TableRuleKind};
 pub use unwinder::{Frame, StackEnd, Unwinder, Unwound};

@@ -88,7 +88,26 @@ impl Table {
 
     /// What [`Self::to_bytes`] has made; `None` for anything else, and for what was damaged since.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (header, rest) = bytes.split_at_checked(HEADER)?;
+        StoredTable::new(bytes).map(|stored| stored.to_table())
+    }
+}
+
+/// What [`Table::to_bytes`] has made, read where it lies: a file can be mapped.
+#[derive(Clone, Debug)]
+pub struct StoredTable<B> {
+    bytes: B,
+    start: u64,
+    rules: Vec<TableRule>,
+    /// Where offsets begin, and behind them numbers.
+    offsets: usize,
+    numbers: usize,
+}
+
+impl<B: AsRef<[u8]>> StoredTable<B> {
+    /// `None` for anything else, and for what was damaged since.
+    pub fn new(bytes: B) -> Option<Self> {
+        let whole = bytes.as_ref();
+        let (header, rest) = whole.split_at_checked(HEADER)?;
         let (magic, header) = header.split_first_chunk()?;
         let (check, header) = header.split_first_chunk()?;
         let (rules, header) = header.split_first_chunk()?;
@@ -99,22 +118,41 @@ impl Table {
         let len = rows.checked_mul(6)?.checked_add(rules_len)?;
         if *magic != MAGIC
             || rest.len() != len
-            || u32::from_le_bytes(*check) != checksum(&bytes[12..])
+            || u32::from_le_bytes(*check) != checksum(&whole[12..])
         {
             return None;
         }
         let start = u64::from_le_bytes(start.try_into().ok()?);
-        let (rule_bytes, rest) = rest.split_at_checked(rules_len)?;
-        let (offsets, numbers) = rest.split_at_checked(4 * rows)?;
-        let rules: Vec<TableRule> =
-            rule_bytes.as_chunks().0.iter().map(TableRule::from_bytes).collect::<Option<_>>()?;
+        let rule_bytes = rest.get(..rules_len)?.as_chunks().0;
+        let rules = rule_bytes.iter().map(TableRule::from_bytes).collect::<Option<_>>()?;
+        let offsets = HEADER + rules_len;
+        let stored = Self { start, rules, offsets, numbers: offsets + 4 * rows, bytes };
+        let grows = stored.rows().is_sorted_by(|a, b| a.offset < b.offset);
+        let known = stored.rows().all(|row| usize::from(row.rule) < stored.rules.len());
+        (grows && known).then_some(stored)
+    }
+
+    /// As [`Table::start`].
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// As [`Table::rules`].
+    pub fn rules(&self) -> &[TableRule] {
+        &self.rules
+    }
+
+    /// As [`Table::rows`].
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = TableRow> + '_ {
+        let rows = self.bytes.as_ref().get(self.offsets..).unwrap_or_default();
+        let (offsets, numbers) = rows.split_at(self.numbers - self.offsets);
         let offsets = offsets.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
         let numbers = numbers.as_chunks().0.iter().map(|bytes| u16::from_le_bytes(*bytes));
-        let rows: Vec<TableRow> =
-            offsets.zip(numbers).map(|(offset, rule)| TableRow { offset, rule }).collect();
-        let grows = rows.is_sorted_by(|a, b| a.offset < b.offset);
-        let known = rows.iter().all(|row| usize::from(row.rule) < rules.len());
-        (grows && known).then_some(Self { start, rows, rules })
+        offsets.zip(numbers).map(|(offset, rule)| TableRow { offset, rule })
+    }
+
+    fn to_table(&self) -> Table {
+        Table { start: self.start, rows: self.rows().collect(), rules: self.rules.clone() }
     }
 }
 

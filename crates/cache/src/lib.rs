@@ -1,0 +1,221 @@
+//! Files that can be made anew at any time, kept for the next recording: they are written whole or not at
+//! all, and what others may have written is not read.
+//!
+//! What cannot be read or written is passed over. What is in the files is their users' affair: they have
+//! to be able to tell damage.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use memmap2::Mmap;
+
+/// Files tell to within this when they were last used.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+const UNFINISHED: &str = "unfinished";
+
+/// A folder of such files.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// The folder `pyrograph/NAME` below one such as `~/.cache`, which is made if need be. `None` if it is
+    /// not this user's alone to write to: whoever can write there decides what recordings say, and root
+    /// should leave nothing in the folders of others.
+    pub fn open(base: &Path, name: &str) -> Option<Self> {
+        let existing = base.ancestors().find_map(|path| fs::metadata(path).ok())?;
+        if !base.is_absolute() || !is_own(&existing) {
+            return None;
+        }
+        let path = base.join("pyrograph").join(name);
+        DirBuilder::new().recursive(true).mode(0o700).create(&path).ok()?;
+        let are_own = path.ancestors().take(2).all(|path| {
+            fs::symlink_metadata(path).is_ok_and(|data| data.is_dir() && is_own_alone(&data))
+        });
+        are_own.then_some(Self { path })
+    }
+
+    /// A file of this user's.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, it is empty, or another user may have written it.
+    pub fn read(&self, name: &str) -> io::Result<Mmap> {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = File::options().read(true).custom_flags(flags).open(self.path.join(name))?;
+        let data = file.metadata()?;
+        if !data.is_file() || !is_own_alone(&data) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        // SAFETY: the mapping is only read. Files here are replaced and never changed, and none but this
+        // user can do otherwise.
+        unsafe { Mmap::map(&file) }
+    }
+
+    /// Writes a file that others see whole or not at all, also if two write it at once.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written; then nothing is left of it.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = self.path.join(name);
+        let unfinished = self.path.join(format!("{name}.{}.{UNFINISHED}", std::process::id()));
+        let written = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&unfinished)
+            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|()| fs::rename(&unfinished, path));
+        if written.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        written
+    }
+
+    /// Notes that a file was used.
+    pub fn used(&self, name: &str, now: SystemTime) {
+        let file = File::open(self.path.join(name));
+        let is_old = |file: &File| {
+            let modified = file.metadata().and_then(|data| data.modified());
+            modified.is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age > DAY))
+        };
+        // If it cannot be told, it is taken for older than it is.
+        let _ = file.and_then(|file| if is_old(&file) { file.set_modified(now) } else { Ok(()) });
+    }
+
+    /// Removes what was not used for the longest time, until the rest has at most so many bytes; and what
+    /// was left behind by who was killed while writing.
+    pub fn make_room(&self, most: u64, now: SystemTime) {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let (path, data) = (entry.path(), entry.metadata());
+            let Ok((used, len)) = data.and_then(|data| Ok((data.modified()?, data.len()))) else {
+                continue;
+            };
+            let age = now.duration_since(used).unwrap_or_default();
+            if path.extension().is_none_or(|extension| extension != UNFINISHED) {
+                files.push((used, len, path));
+            } else if age > DAY {
+                let _ = fs::remove_file(path);
+            }
+        }
+        files.sort_by(|a, b| b.cmp(a));
+        let mut sum = 0u64;
+        for (_, len, path) in files {
+            sum = sum.saturating_add(len);
+            if sum > most {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// Whether it belongs to this user.
+fn is_own(data: &fs::Metadata) -> bool {
+    // SAFETY: it takes nothing, and cannot fail.
+    data.uid() == unsafe { libc::geteuid() }
+}
+
+/// Whether it belongs to this user, and nobody else can write to it.
+fn is_own_alone(data: &fs::Metadata) -> bool {
+    is_own(data) && data.mode() & 0o022 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// A folder with the file `a`.
+    fn filled(base: &Path) -> (Folder, PathBuf) {
+        let folder = Folder::open(base, "things").expect("our own folder");
+        folder.write("a", b"bytes").expect("it is ours");
+        let path = folder.path.join("a");
+        (folder, path)
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let base = tempfile::tempdir().expect("a folder");
+        let (folder, path) = filled(base.path());
+        assert_eq!(folder.read("a").expect("it was written").as_ref(), b"bytes");
+        assert!(folder.read("b").is_err());
+        assert_eq!(path, base.path().join("pyrograph/things/a"));
+        assert_eq!(fs::read_dir(&folder.path).unwrap().count(), 1, "nothing else is left there");
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&path), mode(&folder.path)), (0o600, 0o700));
+        // What is being read stays as it is.
+        let before = folder.read("a").expect("it was written");
+        folder.write("a", b"others").expect("it is ours");
+        assert_eq!((before.as_ref(), folder.read("a").unwrap().as_ref()), (&b"bytes"[..], &b"others"[..]));
+    }
+
+    #[test]
+    fn what_others_can_write_is_not_read() {
+        let base = tempfile::tempdir().expect("a folder");
+        let (folder, path) = filled(base.path());
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+        };
+        set(&path, 0o620);
+        assert!(folder.read("a").is_err());
+        set(&path, 0o600);
+        assert!(folder.read("a").is_ok());
+        set(&folder.path, 0o702);
+        assert!(Folder::open(base.path(), "things").is_none());
+        set(&folder.path, 0o700);
+        // A link leads anywhere.
+        let elsewhere = base.path().join("elsewhere");
+        fs::rename(&path, &elsewhere).expect("it is ours");
+        symlink(&elsewhere, &path).expect("a link");
+        assert!(folder.read("a").is_err());
+        assert!(Folder::open(Path::new("relative"), "things").is_none());
+    }
+
+    #[test]
+    fn folders_of_other_users_are_left_alone() {
+        // SAFETY: it takes nothing.
+        if unsafe { libc::geteuid() } != 0 {
+            eprintln!("skipped: only root can give a folder away");
+            return;
+        }
+        let base = tempfile::tempdir().expect("a folder");
+        std::os::unix::fs::chown(base.path(), Some(65534), None).expect("root may do this");
+        assert!(Folder::open(&base.path().join(".cache"), "things").is_none());
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_least_used_go_first() {
+        let base = tempfile::tempdir().expect("a folder");
+        let (folder, path) = filled(base.path());
+        let len = fs::metadata(&path).unwrap().len();
+        let now = SystemTime::now();
+        let old = |name: &str, days: u32| {
+            let path = folder.path.join(name);
+            let file = File::create(&path).expect("it is ours");
+            file.set_len(len)
+                .and_then(|()| file.set_modified(now - days * DAY))
+                .expect("it is ours");
+            path
+        };
+        let [older, oldest] = [old("b", 2), old("c", 3)];
+        let [left, unfinished] = [old("c.9.unfinished", 2), old("d.9.unfinished", 0)];
+        folder.make_room(2 * len, now);
+        let exist = [&path, &older, &oldest, &left, &unfinished].map(|path| path.exists());
+        assert_eq!(exist, [true, true, false, false, true]);
+
+        // What is used is young again.
+        let modified = || fs::metadata(&older).unwrap().modified().unwrap();
+        assert!(modified() < now - DAY);
+        folder.used("b", now);
+        assert!(modified() >= now - DAY);
+    }
+}

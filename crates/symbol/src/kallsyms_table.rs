@@ -1,0 +1,261 @@
+//! The functions of a kernel as bytes that are searched where they lie, in memory or in a file.
+//!
+//! ```text
+//! magic     8 bytes   "pyroksym"
+//! check     4 bytes   CRC-32 of what follows
+//! symbols   4 bytes   how many
+//! modules   4 bytes   how many
+//! names     4 bytes   how many bytes
+//! of        8 bytes   what tells this kernel and its modules from others
+//! symbols            16 bytes each, by address: address (8), name (4), its length (2), module (2)
+//! modules             8 bytes each: name (4), its length (4)
+//! names               all names, one after the other
+//! ```
+//!
+//! All numbers are little-endian. A module of 0 is the kernel itself, else it is a position plus one.
+
+use std::ops::Deref;
+
+use memmap2::Mmap;
+
+const MAGIC: [u8; 8] = *b"pyroksym";
+/// Where what the check is about begins.
+const CHECKED: usize = 12;
+const HEADER: usize = 32;
+const SYMBOL: usize = 16;
+const MODULE: usize = 8;
+
+/// Beyond the last symbol of a module, or of the kernel, this is as far as it may reach: to the
+/// end of its page and one page more. Sizes are not told, and what follows is not its code.
+const PAGE: u64 = 4096;
+
+/// The functions of a kernel and its modules.
+#[derive(Debug)]
+pub struct Kallsyms {
+    bytes: Bytes,
+    counts: Counts,
+    restricted: bool,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Owned(Vec<u8>),
+    Mapped(Mmap),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Owned(bytes) => bytes,
+            Self::Mapped(map) => map,
+        }
+    }
+}
+
+/// A function of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelSymbol<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The module that it is in, with the brackets: `[ext4]`, `[bpf]`. Nothing for the kernel.
+    pub module: Option<&'a str>,
+    /// Its address.
+    pub start: u64,
+    /// Nothing of its module is known to follow it: it may end before the address.
+    pub is_last: bool,
+}
+
+/// How many there are of each part.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    symbols: usize,
+    modules: usize,
+    names: usize,
+}
+
+impl Counts {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let count = |at| usize::try_from(u32_at(bytes, at)?).ok();
+        Some(Self { symbols: count(12)?, modules: count(16)?, names: count(20)? })
+    }
+
+    fn modules_at(self) -> Option<usize> {
+        self.symbols.checked_mul(SYMBOL)?.checked_add(HEADER)
+    }
+
+    fn names_at(self) -> Option<usize> {
+        self.modules.checked_mul(MODULE)?.checked_add(self.modules_at()?)
+    }
+
+    fn len(self) -> Option<usize> {
+        self.names.checked_add(self.names_at()?)
+    }
+}
+
+impl Kallsyms {
+    /// What was kept of the kernel and the modules that `of` stands for; `None` if it is of others, or
+    /// damaged.
+    pub(crate) fn kept(map: Mmap, of: u64) -> Option<Self> {
+        let counts = Counts::read(&map)?;
+        let fits = map.starts_with(&MAGIC)
+            && counts.len() == Some(map.len())
+            && u64_at(&map, 24) == Some(of)
+            && u32_at(&map, 8) == Some(checksum(&map));
+        fits.then_some(Self { bytes: Bytes::Mapped(map), counts, restricted: false })
+    }
+
+    /// The bytes to keep, for [`Self::kept`].
+    pub(crate) fn to_bytes(&self, of: u64) -> Vec<u8> {
+        let mut bytes = self.bytes.to_vec();
+        bytes[24..HEADER].copy_from_slice(&of.to_le_bytes());
+        let check = checksum(&bytes);
+        bytes[8..CHECKED].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+
+    /// Whether the addresses were hidden from this reader, so that nothing will be found. Root may
+    /// see them; `sysctl kernel.kptr_restrict=0` shows them to others, too.
+    pub fn is_restricted(&self) -> bool {
+        self.restricted
+    }
+
+    /// How many functions there are.
+    pub fn len(&self) -> usize {
+        self.counts.symbols
+    }
+
+    /// Whether there is no symbol at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The function at an address of the running kernel.
+    pub fn lookup(&self, address: u64) -> Option<KernelSymbol<'_>> {
+        let (symbols, _) = self.bytes.get(HEADER..self.counts.modules_at()?)?.as_chunks::<SYMBOL>();
+        let start = |symbol: &[u8; SYMBOL]| u64_at(symbol, 0).unwrap_or(0);
+        let module = |symbol: &[u8; SYMBOL]| u16_at(symbol, 14).unwrap_or(0);
+        let after = symbols.partition_point(|symbol| start(symbol) <= address);
+        let symbol = symbols.get(after.checked_sub(1)?)?;
+        let is_last = symbols.get(after).is_none_or(|next| module(next) != module(symbol));
+        let start = start(symbol);
+        if is_last && address >= (start | (PAGE - 1)).saturating_add(1 + PAGE) {
+            return None;
+        }
+        let name = self.name(u32_at(symbol, 8)?, u16_at(symbol, 12)?.into())?;
+        let module = match module(symbol).checked_sub(1) {
+            Some(position) => {
+                let at = self.counts.modules_at()? + usize::from(position) * MODULE;
+                Some(self.name(u32_at(&self.bytes, at)?, u32_at(&self.bytes, at + 4)?)?)
+            }
+            None => None,
+        };
+        Some(KernelSymbol { name, module, start, is_last })
+    }
+
+    fn name(&self, at: u32, len: u32) -> Option<&str> {
+        let names = self.bytes.get(self.counts.names_at()?..)?;
+        let name = names.get(at as usize..)?.get(..len as usize)?;
+        std::str::from_utf8(name).ok()
+    }
+}
+
+/// Puts functions together.
+#[derive(Debug, Default)]
+pub(crate) struct Builder {
+    symbols: Vec<Symbol>,
+    names: String,
+    /// Where their names are.
+    modules: Vec<(u32, u32)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Symbol {
+    start: u64,
+    name: u32,
+    len: u16,
+    module: u16,
+    is_global: bool,
+}
+
+impl Builder {
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
+    /// Adds a function; one for which there is no room is left out.
+    pub fn add(&mut self, start: u64, is_global: bool, name: &str, module: Option<&str>) {
+        let Some(module) = module.map_or(Some(0), |module| self.module(module)) else { return };
+        if let Some((name, len)) = self.name(name)
+            && let Ok(len) = u16::try_from(len)
+        {
+            self.symbols.push(Symbol { start, name, len, module, is_global });
+        }
+    }
+
+    fn module(&mut self, module: &str) -> Option<u16> {
+        // Symbols of a module stand together.
+        let last = self.modules.last();
+        let is_known = last.is_some_and(|&(at, len)| {
+            self.names.get(at as usize..(at + len) as usize) == Some(module)
+        });
+        if !is_known {
+            let name = self.name(module)?;
+            self.modules.push(name);
+        }
+        u16::try_from(self.modules.len()).ok()
+    }
+
+    fn name(&mut self, name: &str) -> Option<(u32, u32)> {
+        let at = u32::try_from(self.names.len()).ok()?;
+        let len = u32::try_from(name.len()).ok()?;
+        at.checked_add(len)?;
+        self.names.push_str(name);
+        Some((at, len))
+    }
+
+    /// All functions, one for each address.
+    pub fn finish(mut self, restricted: bool) -> Kallsyms {
+        // Of aliases, a global one first, then the shortest.
+        self.symbols.sort_by_key(|symbol| (symbol.start, !symbol.is_global, symbol.len));
+        self.symbols.dedup_by_key(|symbol| symbol.start);
+        let (symbols, modules) = (self.symbols.len(), self.modules.len());
+        let counts = Counts { symbols, modules, names: self.names.len() };
+        let mut bytes = Vec::with_capacity(counts.len().unwrap_or(0));
+        bytes.extend(MAGIC);
+        // Names are at places below 2^32, and each symbol has one.
+        let counted = [0, counts.symbols, counts.modules, counts.names, 0, 0];
+        bytes.extend(counted.into_iter().flat_map(|count| (count as u32).to_le_bytes()));
+        for symbol in &self.symbols {
+            bytes.extend(symbol.start.to_le_bytes());
+            bytes.extend(symbol.name.to_le_bytes());
+            bytes.extend(symbol.len.to_le_bytes());
+            bytes.extend(symbol.module.to_le_bytes());
+        }
+        for (name, len) in &self.modules {
+            bytes.extend(name.to_le_bytes());
+            bytes.extend(len.to_le_bytes());
+        }
+        bytes.extend(self.names.as_bytes());
+        Kallsyms { bytes: Bytes::Owned(bytes), counts, restricted }
+    }
+}
+
+fn checksum(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes.get(CHECKED..).unwrap_or_default());
+    crc.sum()
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+}

@@ -1,0 +1,160 @@
+//! The symbols of the kernel that runs, kept until the next start of the machine.
+//!
+//! The kernel takes 50 ms and more to write them out, which is most of what names cost in many
+//! recordings. They stay the same as long as it runs; those of its modules, as long as these are loaded.
+
+use std::fs;
+use std::hash::BuildHasher;
+use std::path::Path;
+
+use foldhash::quality::FixedState;
+use pyrograph_cache::Folder;
+
+use crate::kallsyms::{Kallsyms, KernelSymbol};
+
+/// Where they are.
+pub const KALLSYMS: &str = "/proc/kallsyms";
+const FILE: &str = "symbols";
+
+/// The symbols of the running kernel.
+#[derive(Debug)]
+pub struct RunningKernel {
+    folder: Option<Folder>,
+    /// What tells this kernel, and its modules, from others.
+    of: u64,
+    kept: Option<Kallsyms>,
+    read: Option<Option<Kallsyms>>,
+}
+
+impl RunningKernel {
+    /// `cache`: a folder such as `~/.cache`, below which they are kept; without one they are not.
+    pub fn new(cache: Option<&Path>) -> Self {
+        let of = identity();
+        let folder = of.and(cache).and_then(|cache| Folder::open(cache, "kernel"));
+        let of = of.unwrap_or(0);
+        let kept = folder.as_ref().and_then(|folder| folder.read(FILE).ok());
+        let kept = kept.and_then(|map| Kallsyms::kept(map, of));
+        Self { folder, of, kept, read: None }
+    }
+
+    /// The function at an address.
+    pub fn lookup(&mut self, address: u64) -> Option<KernelSymbol<'_>> {
+        if self.kept.as_ref().and_then(|kept| kept.lookup(address)).is_some_and(stays) {
+            return self.kept.as_ref()?.lookup(address);
+        }
+        self.read()?.lookup(address)
+    }
+
+    /// Whether addresses are hidden from this user.
+    pub fn is_hidden(&mut self) -> bool {
+        self.kept.is_none() && self.read().is_none_or(Kallsyms::is_restricted)
+    }
+
+    /// All symbols as they are now; they are kept.
+    fn read(&mut self) -> Option<&Kallsyms> {
+        if self.read.is_none() {
+            let read = Kallsyms::open(Path::new(KALLSYMS)).ok();
+            if let (Some(symbols), Some(folder), None) = (&read, &self.folder, &self.kept)
+                && !symbols.is_empty()
+            {
+                // If it cannot be written, they are read again the next time.
+                let _ = folder.write(FILE, &symbols.to_bytes(self.of));
+            }
+            self.read = Some(read);
+        }
+        self.read.as_ref()?.as_ref()
+    }
+}
+
+/// Whether it is there as long as the kernel runs, or its module is loaded. What the kernel makes as it runs,
+/// BPF programs and trampolines, comes and goes; it is never between two functions of a module.
+fn stays(symbol: KernelSymbol<'_>) -> bool {
+    let is_made = |module: &str| module == "[bpf]" || module.starts_with("[__builtin__");
+    !symbol.is_last && !symbol.module.is_some_and(is_made)
+}
+
+/// Stands for the kernel since it started, and for the modules that are loaded. `None` if it is not told.
+fn identity() -> Option<u64> {
+    let boot = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+    // A kernel can be built without modules.
+    let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
+    Some(hash(&boot, &modules))
+}
+
+/// `ext4 978944 1 - Live 0xffffffffc0a3c000`: users come and go, name, size and place stay.
+fn hash(boot: &[u8], modules: &str) -> u64 {
+    let mut modules: Vec<_> = modules
+        .lines()
+        .map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            (words.next(), words.next(), words.nth(3))
+        })
+        .collect();
+    modules.sort_unstable();
+    FixedState::default().hash_one((boot, modules))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_kept_is_the_same() {
+        let base = tempfile::tempdir().expect("a folder");
+        let all = Kallsyms::open(Path::new(KALLSYMS)).expect("the kernel tells them");
+        if all.is_restricted() || all.is_empty() {
+            eprintln!("skipped: only root may see the kernel's addresses");
+            return;
+        }
+        let text = fs::read_to_string(KALLSYMS).expect("the kernel tells them");
+        let addresses = text.lines().filter_map(|line| u64::from_str_radix(&line[..16], 16).ok());
+        let addresses: Vec<u64> = addresses.step_by(97).map(|address| address + 1).collect();
+        let mut first = RunningKernel::new(Some(base.path()));
+        let mut second = None;
+        for address in addresses {
+            let found = first.lookup(address);
+            assert_eq!(found, all.lookup(address), "{address:x}");
+            let second = second.get_or_insert_with(|| {
+                let second = RunningKernel::new(Some(base.path()));
+                assert!(second.kept.is_some(), "the first has written them");
+                second
+            });
+            assert_eq!(second.lookup(address), all.lookup(address), "{address:x}");
+        }
+        assert!(!first.is_hidden() && second.is_some_and(|mut second| !second.is_hidden()));
+    }
+
+    #[test]
+    fn what_is_of_another_kernel_or_damaged_is_not_taken() {
+        let base = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(base.path(), "kernel").expect("our own folder");
+        let symbols = Kallsyms::read(&b"1000 T a\n2000 T b\n3000 t c\t[m]\n"[..]).expect("it is read");
+        let whole = symbols.to_bytes(7);
+        let kept = |bytes: &[u8], of| {
+            folder.write(FILE, bytes).expect("it is ours");
+            Kallsyms::kept(folder.read(FILE).expect("it was written"), of)
+        };
+        let found = kept(&whole, 7).expect("it is whole");
+        for address in [0, 0x1000, 0x1fff, 0x2010, 0x3004, u64::MAX] {
+            assert_eq!(found.lookup(address), symbols.lookup(address));
+        }
+        assert_eq!(found.lookup(0x3004).and_then(|symbol| symbol.module), Some("[m]"));
+        assert!(kept(&whole, 8).is_none());
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 4;
+            assert!(kept(&damaged, 7).is_none(), "byte {at}");
+            assert!(at == 0 || kept(&whole[..at], 7).is_none(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn modules_that_are_loaded_make_a_difference() {
+        let modules = "ext4 978944 1 - Live 0xffffffffc0a3c000\njbd2 1 1 ext4, Live 0xffffffffc0000000 (E)\n";
+        let same = "jbd2 1 3 ext4, Live 0xffffffffc0000000 (E)\next4 978944 2 - Live 0xffffffffc0a3c000\n";
+        assert_eq!(hash(b"a", modules), hash(b"a", same));
+        assert_ne!(hash(b"a", modules), hash(b"b", modules));
+        assert_ne!(hash(b"a", modules), hash(b"a", &modules.replace("a3c0", "a3d0")));
+        assert_ne!(hash(b"a", modules), hash(b"a", ""));
+    }
+}
