@@ -73,11 +73,7 @@ pub fn load(
     Ok(Loaded { object, memory })
 }
 
-fn with_arena(
-    config: &mut Config,
-    blocks: usize,
-    wanted: &Wanted<'_>,
-) -> Result<Loaded, Error> {
+fn with_arena(config: &mut Config, blocks: usize, wanted: &Wanted<'_>) -> Result<Loaded, Error> {
     let arena = Arena::new(blocks)?;
     config.arena = arena.address();
     let object = open_and_load(&WITH_ARENA.0, config, Some(&arena), wanted)?;

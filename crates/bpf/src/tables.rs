@@ -498,7 +498,10 @@ mod tests {
             let rows: Vec<_> = table.rows.iter().skip_while(is_none).collect();
             assert_eq!((back.start, back.rows.len()), (table.start, rows.len()));
             for (back_row, row) in back.rows.iter().zip(rows) {
-                assert_eq!((back_row.offset, rule(&back, back_row)), (row.offset, rule(table, row)));
+                assert_eq!(
+                    (back_row.offset, rule(&back, back_row)),
+                    (row.offset, rule(table, row))
+                );
             }
         }
         assert!(tables.read_back(3, 0).is_none());

@@ -154,7 +154,10 @@ mod tests {
         // What is being read stays as it is.
         let before = folder.read("a").expect("it was written");
         folder.write("a", b"others").expect("it is ours");
-        assert_eq!((before.as_ref(), folder.read("a").unwrap().as_ref()), (&b"bytes"[..], &b"others"[..]));
+        assert_eq!(
+            (before.as_ref(), folder.read("a").unwrap().as_ref()),
+            (&b"bytes"[..], &b"others"[..])
+        );
     }
 
     #[test]

@@ -128,7 +128,8 @@ mod tests {
     fn what_is_of_another_kernel_or_damaged_is_not_taken() {
         let base = tempfile::tempdir().expect("a folder");
         let folder = Folder::open(base.path(), "kernel").expect("our own folder");
-        let symbols = Kallsyms::read(&b"1000 T a\n2000 T b\n3000 t c\t[m]\n"[..]).expect("it is read");
+        let symbols =
+            Kallsyms::read(&b"1000 T a\n2000 T b\n3000 t c\t[m]\n"[..]).expect("it is read");
         let whole = symbols.to_bytes(7);
         let kept = |bytes: &[u8], of| {
             folder.write(FILE, bytes).expect("it is ours");
@@ -150,8 +151,10 @@ mod tests {
 
     #[test]
     fn modules_that_are_loaded_make_a_difference() {
-        let modules = "ext4 978944 1 - Live 0xffffffffc0a3c000\njbd2 1 1 ext4, Live 0xffffffffc0000000 (E)\n";
-        let same = "jbd2 1 3 ext4, Live 0xffffffffc0000000 (E)\next4 978944 2 - Live 0xffffffffc0a3c000\n";
+        let modules =
+            "ext4 978944 1 - Live 0xffffffffc0a3c000\njbd2 1 1 ext4, Live 0xffffffffc0000000 (E)\n";
+        let same =
+            "jbd2 1 3 ext4, Live 0xffffffffc0000000 (E)\next4 978944 2 - Live 0xffffffffc0a3c000\n";
         assert_eq!(hash(b"a", modules), hash(b"a", same));
         assert_ne!(hash(b"a", modules), hash(b"b", modules));
         assert_ne!(hash(b"a", modules), hash(b"a", &modules.replace("a3c0", "a3d0")));
