@@ -41,7 +41,7 @@ pub use label::{LabelOptions, Labels, ProcessLabel};
 pub use profile::Profile;
 pub use sample::{Sample, Samples, ValueType};
 pub use spans::{GAP, Span, spans};
-pub use stack::Stacks;
+pub use stack::{Stacks, Walk};
 pub use strings::Strings;
 pub use thread::{Thread, ThreadDetail, Threads};
 pub use tree::Tree;

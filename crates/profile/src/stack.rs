@@ -1,14 +1,16 @@
 //! Stacks, as a tree of (parent stack, frame) pairs.
 
-use crate::children::Children;
+use crate::children::{self, Children};
 use crate::{FrameId, StackId};
 
 /// Interned stacks: equal stacks have equal [`StackId`]s, and a stack shares its callers with all
 /// stacks that have the same. A parent's identifier is always below its children's.
 #[derive(Clone, Debug)]
 pub struct Stacks {
-    parent: Vec<StackId>,
-    frame: Vec<FrameId>,
+    /// Caller and leaf of each.
+    rows: Vec<(StackId, FrameId)>,
+    /// Of all frames of the stack, so that it is known before the identifiers of its callers are.
+    hash: Vec<u32>,
     children: Children,
 }
 
@@ -16,8 +18,8 @@ impl Default for Stacks {
     fn default() -> Self {
         // Row 0 is the root; its frame is never read.
         Self {
-            parent: vec![StackId::ROOT],
-            frame: vec![FrameId(u32::MAX)],
+            rows: vec![(StackId::ROOT, FrameId(u32::MAX))],
+            hash: vec![0],
             children: Children::default(),
         }
     }
@@ -26,13 +28,37 @@ impl Default for Stacks {
 impl Stacks {
     /// The stack that has `frame` called from `parent`, which is added if it is new.
     pub fn intern(&mut self, parent: StackId, frame: FrameId) -> StackId {
-        let new = StackId::from_index(self.parent.len());
-        if let Some(known) = self.children.find_or_add(parent.0, frame.0, new.0) {
+        self.intern_hashed(parent, frame, children::hash(self.hash[parent.index()], frame.0))
+    }
+
+    #[inline]
+    fn intern_hashed(&mut self, parent: StackId, frame: FrameId, hash: u32) -> StackId {
+        let new = StackId::from_index(self.rows.len());
+        let is_it = |known: u32| self.rows[known as usize] == (parent, frame);
+        if let Some(known) = self.children.find_or_add(hash, new.0, is_it) {
             return StackId(known);
         }
-        self.parent.push(parent);
-        self.frame.push(frame);
+        self.rows.push((parent, frame));
+        self.hash.push(hash);
         new
+    }
+
+    /// The stacks of a walk's steps, in their order, appended to `found`; then there are no steps.
+    ///
+    /// What they need of the memory is looked at before any of it is needed: nothing waits for these
+    /// looks, so that the CPU goes on to the next one meanwhile.
+    pub fn intern_walk(&mut self, walk: &mut Walk, found: &mut Vec<StackId>) {
+        walk.near.clear();
+        walk.near.extend(walk.steps.iter().map(|step| self.children.fetch(step.hash)));
+        let callers = walk.near.iter().map(|&known| self.rows[known as usize].0.0);
+        std::hint::black_box(callers.fold(0, |sum, caller| sum ^ caller));
+        for step in walk.steps.drain(..) {
+            walk.path.truncate(step.depth);
+            let parent = walk.path.last().copied().unwrap_or(StackId::ROOT);
+            let stack = self.intern_hashed(parent, step.frame, step.hash);
+            walk.path.push(stack);
+            found.push(stack);
+        }
     }
 
     /// The stack of `frames`, root first.
@@ -42,7 +68,7 @@ impl Stacks {
 
     /// The caller's stack and the last (leaf) frame; `None` for the root.
     pub fn get(&self, id: StackId) -> Option<(StackId, FrameId)> {
-        (id != StackId::ROOT).then(|| (self.parent[id.index()], self.frame[id.index()]))
+        (id != StackId::ROOT).then(|| self.rows[id.index()])
     }
 
     /// The frames of a stack, **leaf first**.
@@ -57,12 +83,52 @@ impl Stacks {
 
     /// How many distinct stacks there are, the root and all shared callers included.
     pub fn len(&self) -> usize {
-        self.parent.len()
+        self.rows.len()
     }
 
     /// Whether there is no stack but the root.
     pub fn is_empty(&self) -> bool {
-        self.parent.len() == 1
+        self.rows.len() == 1
+    }
+}
+
+/// A way through a tree of stacks, a frame a step; what it meets is interned many steps at once, by
+/// [`Stacks::intern_walk`].
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    steps: Vec<Step>,
+    /// The hashes of the stacks on the way to the last step.
+    hashes: Vec<u32>,
+    /// The stacks on the way to the last step that was interned.
+    path: Vec<StackId>,
+    /// For each step, the stack that it probably leads to.
+    near: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Step {
+    depth: usize,
+    frame: FrameId,
+    hash: u32,
+}
+
+impl Walk {
+    /// Goes back to the first `depth` frames of where it is, if there are more, and on to `frame`.
+    pub fn step(&mut self, depth: usize, frame: FrameId) {
+        self.hashes.truncate(depth);
+        let hash = children::hash(self.hashes.last().copied().unwrap_or(0), frame.0);
+        self.steps.push(Step { depth: self.hashes.len(), frame, hash });
+        self.hashes.push(hash);
+    }
+
+    /// How many steps are not interned yet.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether all steps are interned.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
     }
 }
 
@@ -80,5 +146,28 @@ mod tests {
         assert_eq!(stacks.len(), 4);
         assert_eq!(stacks.leaf_first(b).collect::<Vec<_>>(), [FrameId(2), FrameId(0)]);
         assert_eq!(stacks.get(StackId::ROOT), None);
+    }
+
+    #[test]
+    fn a_walk_meets_what_was_interned_otherwise() {
+        let (a, b, c) = (FrameId(0), FrameId(1), FrameId(2));
+        let mut stacks = Stacks::default();
+        let [ab, ac] = [stacks.intern_path([a, b]), stacks.intern_path([a, c])];
+        let mut walk = Walk::default();
+        let mut found = Vec::new();
+        walk.step(0, a);
+        walk.step(1, b);
+        walk.step(2, c);
+        stacks.intern_walk(&mut walk, &mut found);
+        assert!(walk.is_empty());
+        walk.step(1, c);
+        walk.step(9, b);
+        walk.step(0, c);
+        assert_eq!(walk.len(), 3);
+        stacks.intern_walk(&mut walk, &mut found);
+        assert_eq!(found[1], ab);
+        assert_eq!(found[3], ac);
+        let paths = [vec![a, b, c], vec![a, c, b], vec![c]];
+        assert_eq!([found[2], found[4], found[5]], paths.map(|path| stacks.intern_path(path)));
     }
 }

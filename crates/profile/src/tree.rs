@@ -1,6 +1,6 @@
 //! The folded projection of a profile: one label a frame, equal paths merged.
 
-use crate::children::Children;
+use crate::children::{self, Children};
 use crate::{
     FrameId, FrameKind, LabelOptions, Labels, NodeId, Profile, StackId, StringId, Strings,
     ValueType,
@@ -243,8 +243,15 @@ impl<'a> Builder<'a> {
     ) -> NodeId {
         let node = NodeId::from_index(self.tree.parent.len());
         let is_alone = self.is_alone[parent.index()] && !self.is_shared[name.index()];
-        if !is_alone && let Some(known) = self.children.find_or_add(parent.0, name.0, node.0) {
-            return NodeId(known);
+        if !is_alone {
+            let hash = children::hash(parent.0, name.0);
+            let tree = &self.tree;
+            let is_it = |known: u32| {
+                (tree.parent[known as usize], tree.name[known as usize]) == (parent, name)
+            };
+            if let Some(known) = self.children.find_or_add(hash, node.0, is_it) {
+                return NodeId(known);
+            }
         }
         self.is_alone.push(is_alone);
         self.tree.parent.push(parent);

@@ -14,7 +14,9 @@
 //! What makes it fast: the lines are mostly sorted, so that each shares its callers with the line
 //! before; only the frames after those are looked at.
 
-use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, Strings, ValueType};
+use pyrograph_profile::{
+    Frame, FrameId, FrameKind, Profile, Sample, StackId, Strings, ValueType, Walk,
+};
 
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
@@ -23,6 +25,10 @@ use crate::warnings::{LocalWarnings, WarningKind};
 
 /// See the module.
 pub struct Folded;
+
+/// How many frames are looked for at once: enough for the memory of many to be on its way, and few
+/// enough for it to be there still when it is needed.
+const STEPS: usize = 256;
 
 /// As many decimals as nanoseconds have to a second; more would leave too few digits before them.
 const MOST_DECIMALS: u8 = 9;
@@ -67,6 +73,9 @@ fn read_chunks(chunks: Chunks, two: bool, name: &str) -> Reading {
         frames: Vec::new(),
         previous: Vec::new(),
         callers: Vec::new(),
+        walk: Walk::default(),
+        lines: Vec::new(),
+        stacks: Vec::new(),
     };
     let mut lines = Vec::new();
     let mut text = Vec::new();
@@ -75,6 +84,7 @@ fn read_chunks(chunks: Chunks, two: bool, name: &str) -> Reading {
         drop_carriage_returns(&mut text);
         parser.parse(&text, chunk);
     }
+    parser.flush();
     let mut warnings = LocalWarnings::gather(vec![parser.warnings], name, &lines);
     if let Some(cause) = chunks.into_error() {
         warnings.add(WarningKind::Truncated(cause), 1, []);
@@ -165,8 +175,25 @@ struct Parser {
     frames: Vec<Option<FrameId>>,
     /// The stack of the line before.
     previous: Vec<u8>,
-    /// For each frame of that line, where its text ends, and the stack that it is the leaf of.
-    callers: Vec<(usize, StackId)>,
+    /// Its frames, as far as the next one shares them.
+    callers: Vec<Caller>,
+    /// The frames of lines that are not in the profile yet.
+    walk: Walk,
+    /// These lines: at which step each ends, and its values.
+    lines: Vec<(usize, [u64; 2])>,
+    /// Of these steps. Empty but while lines are added.
+    stacks: Vec<StackId>,
+}
+
+/// A part of a line, between semicolons.
+#[derive(Clone, Copy, Default)]
+struct Caller {
+    /// Where it ends.
+    end: usize,
+    /// How many frames there are as far as that.
+    depth: usize,
+    /// The last of them, if there is one.
+    frame: FrameId,
 }
 
 impl Parser {
@@ -213,13 +240,13 @@ impl Parser {
         }
         match std::str::from_utf8(stack) {
             Ok(text) => {
-                let stack = self.stack(text);
-                self.profile.push(Sample::new(stack), &values[..columns]);
+                self.walk_to(text);
+                self.push(values);
                 Ok(())
             }
             Err(_) => {
-                let stack = self.stack(&String::from_utf8_lossy(stack));
-                self.profile.push(Sample::new(stack), &values[..columns]);
+                self.walk_to(&String::from_utf8_lossy(stack));
+                self.push(values);
                 Err(WarningKind::InvalidUtf8)
             }
         }
@@ -227,28 +254,30 @@ impl Parser {
 
     /// The count in units of the column, which is made finer if need be.
     fn scaled(&mut self, column: usize, count: Decimal) -> Result<u64, WarningKind> {
-        let of = &mut self.profile.value_types[column].decimals;
-        if count.decimals > *of {
-            self.profile.samples.scale(column, 10u64.pow(u32::from(count.decimals - *of)));
-            *of = count.decimals;
+        let of = self.profile.value_types[column].decimals;
+        if count.decimals > of {
+            self.flush();
+            self.profile.samples.scale(column, 10u64.pow(u32::from(count.decimals - of)));
+            self.profile.value_types[column].decimals = count.decimals;
         }
         count
             .value
-            .checked_mul(10u64.pow(u32::from(*of - count.decimals)))
+            .checked_mul(10u64.pow(u32::from(of.saturating_sub(count.decimals))))
             .ok_or(WarningKind::CountOutOfRange)
     }
 
-    /// The stack of frames that `text` lists.
-    fn stack(&mut self, text: &str) -> StackId {
+    /// Walks to the leaf of the frames that `text` lists.
+    fn walk_to(&mut self, text: &str) {
         // Whole frames that this line shares with the one before.
         let shared = shared_prefix(text.as_bytes(), &self.previous);
         let ends_here = |end: usize| end == text.len() || text.as_bytes()[end] == b';';
-        let ended_there = |end: usize| end <= shared;
-        while self.callers.last().is_some_and(|&(end, _)| !ended_there(end) || !ends_here(end)) {
+        while self.callers.last().is_some_and(|of| of.end > shared || !ends_here(of.end)) {
             self.callers.pop();
         }
-        let (mut at, mut stack) =
-            self.callers.last().map_or((0, StackId::ROOT), |&(end, stack)| (end + 1, stack));
+        let shared_with = self.callers.last().copied().unwrap_or_default();
+        let Caller { mut depth, mut frame, .. } = shared_with;
+        let mut at = if self.callers.is_empty() { 0 } else { shared_with.end + 1 };
+        let before = self.walk.len();
         while at <= text.len() {
             let end = memchr::memchr(b';', &text.as_bytes()[at..]).map_or(text.len(), |n| at + n);
             // As at the end of the line, where blanks part the stack from its count.
@@ -256,29 +285,48 @@ impl Parser {
             // Nothing before a first or after a last semicolon is no frame; between two it is one
             // without a name.
             if !name.is_empty() || (at > 0 && end < text.len()) {
-                stack = self.push_frame(stack, name);
+                frame = self.frame(name);
+                self.walk.step(depth, frame);
+                depth += 1;
             }
-            self.callers.push((end, stack));
+            self.callers.push(Caller { end, depth, frame });
             at = end + 1;
         }
-        if stack == StackId::ROOT {
-            // Nothing but semicolons.
-            stack = self.push_frame(stack, "");
+        if self.walk.len() == before {
+            // It ends within the line before, or there is nothing but semicolons.
+            let leaf = if depth == 0 { self.frame("") } else { frame };
+            self.walk.step(depth.saturating_sub(1), leaf);
         }
         self.previous.truncate(shared);
         self.previous.extend_from_slice(&text.as_bytes()[shared..]);
-        stack
     }
 
-    fn push_frame(&mut self, caller: StackId, name: &str) -> StackId {
-        let Profile { strings, frames, stacks, .. } = &mut self.profile;
+    fn frame(&mut self, name: &str) -> FrameId {
+        let Profile { strings, frames, .. } = &mut self.profile;
         let name = Strings::intern(strings, name);
         if self.frames.len() <= name.index() {
             self.frames.resize(name.index() + 1, None);
         }
-        let frame = *self.frames[name.index()]
-            .get_or_insert_with(|| frames.intern(Frame::named(name, FrameKind::User)));
-        stacks.intern(caller, frame)
+        *self.frames[name.index()]
+            .get_or_insert_with(|| frames.intern(Frame::named(name, FrameKind::User)))
+    }
+
+    /// Adds the line whose leaf was walked to.
+    fn push(&mut self, values: [u64; 2]) {
+        self.lines.push((self.walk.len() - 1, values));
+        if self.walk.len() >= STEPS {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let Self { profile, walk, lines, stacks, .. } = self;
+        let columns = profile.value_types.len();
+        profile.stacks.intern_walk(walk, stacks);
+        for (step, values) in lines.drain(..) {
+            profile.push(Sample::new(stacks[step]), &values[..columns]);
+        }
+        stacks.clear();
     }
 }
 
