@@ -15,7 +15,7 @@ use crate::builder::{Builder, TableStats};
 use crate::cache::Cache;
 use crate::counted::{Counted, Stacks};
 use crate::error::Error;
-use crate::features;
+use crate::features::{self, Feature};
 use crate::files::{self, Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
 use crate::layout::{Blocked, Count, END_OMITTED, FileKey, Key, MOST_WAITED_NS, Site, State};
@@ -29,8 +29,8 @@ use crate::trigger::Trigger;
 const ON_FORK: &str = "on_fork";
 const ON_EXEC: &str = "on_exec";
 const LOOK_UP: &str = "look_up";
-const ON_TASK: &str = "on_task";
-const ON_ABSENT: &str = "on_absent";
+pub(crate) const ON_TASK: &str = "on_task";
+pub(crate) const ON_ABSENT: &str = "on_absent";
 
 /// Which waits are counted: the time from when a thread stops to run until it goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -276,6 +276,13 @@ impl Engine {
             self.files.answer(&question, None);
         }
         Ok(())
+    }
+
+    /// What the kernel lacks of what would serve for what is recorded, which is done without it.
+    pub fn lacks(&self) -> Vec<Feature> {
+        // Where only wakers are told, stacks of threads that wait are not.
+        let waiting = self.list_waiting.is_some() && self.waits != Waits::Wakers;
+        features::lacks(self.trigger == Trigger::Locks, waiting)
     }
 
     fn add_target(&self, pid: i32) -> Result<(), Error> {

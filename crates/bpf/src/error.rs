@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// The kernel's lists of mappings are not as the programs know them.
     #[error(
-        "the kernel's lists of mappings cannot be read: the in-kernel engine is for Linux 6.1 or newer"
+        "the kernel's trees of mappings are not as the in-kernel engine knows them (Linux 5.15 and newer)"
     )]
     Mappings,
     /// The programs know the registers and stacks of x86-64 only.

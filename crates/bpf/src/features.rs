@@ -1,8 +1,9 @@
 //! What the kernel has and lacks, found by trying.
 
-use std::ffi::CStr;
 use std::sync::OnceLock;
 
+use libbpf_rs::btf::types::{Enum, Struct, Typedef};
+use libbpf_rs::btf::{Btf, BtfType};
 use libbpf_rs::libbpf_sys::{self, bpf_func_id, bpf_map_type, bpf_prog_type};
 
 /// Something of the kernel that the engine makes use of.
@@ -24,8 +25,13 @@ enum Test {
     Function(bpf_prog_type, bpf_func_id),
     /// There is a kind of map.
     Map(bpf_map_type),
-    /// The kernel has a type of this name, by its own description (BTF).
-    Type(&'static CStr, u32),
+    /// The kernel lists this function in its own description (BTF). Some are only for programs that cannot
+    /// be loaded on trial.
+    Listed(&'static str),
+    /// The kernel's description has such a structure.
+    Structure(&'static str),
+    /// The kernel's description has such a type; it has one for each tracepoint.
+    Tracepoint(&'static str),
 }
 
 const NO_ENGINE: &str = "there is no in-kernel engine";
@@ -36,7 +42,7 @@ const FEATURES: [Feature; 13] = [
         name: "descriptions of its types",
         since: "CONFIG_DEBUG_INFO_BTF",
         without: NO_ENGINE,
-        test: structure(c"task_struct"),
+        test: Test::Structure("task_struct"),
     },
     Feature {
         name: "ring buffers",
@@ -71,41 +77,28 @@ const FEATURES: [Feature; 13] = [
     Feature {
         name: "loops",
         since: "Linux 5.17",
-        without: NO_ENGINE,
+        without: "programs loop over the rows of a table instead",
         test: Test::Function(libbpf_sys::BPF_PROG_TYPE_PERF_EVENT, libbpf_sys::BPF_FUNC_loop),
     },
-    Feature {
-        name: "copy_from_user_task",
-        since: "Linux 5.18",
-        without: "no stacks of threads that wait already: --off-cpu, --wall and --locks do not work",
-        test: Test::Function(
-            libbpf_sys::BPF_PROG_TYPE_TRACING,
-            libbpf_sys::BPF_FUNC_copy_from_user_task,
-        ),
-    },
-    Feature {
-        name: "contention_begin",
-        since: "Linux 5.19",
-        without: "--locks does not work",
-        test: tracepoint(c"btf_trace_contention_begin"),
-    },
+    OTHER_THREADS,
+    KERNEL_LOCKS,
     Feature {
         name: "maple trees of mappings",
         since: "Linux 6.1",
-        without: NO_ENGINE,
-        test: structure(c"maple_tree"),
+        without: "stacks may end too early while their process changes its mappings",
+        test: Test::Structure("maple_tree"),
     },
     Feature {
         name: "sock_send_length",
         since: "Linux 6.3",
         without: "--net does not work",
-        test: tracepoint(SOCKETS),
+        test: Test::Tracepoint(SOCKETS),
     },
     Feature {
         name: "block_io_start",
         since: "Linux 6.5",
         without: "--block-io looks at requests when the driver gets them, and not when they are made",
-        test: tracepoint(REQUESTS),
+        test: Test::Tracepoint(REQUESTS),
     },
     Feature {
         name: "arenas",
@@ -117,22 +110,29 @@ const FEATURES: [Feature; 13] = [
         name: "sched_exit",
         since: "Linux 6.16",
         without: "--off-cpu and --wall do not know the stacks of some longer waits where there are very many",
-        test: tracepoint(GOING_ON),
+        test: Test::Tracepoint(GOING_ON),
     },
 ];
 
-const SOCKETS: &CStr = c"btf_trace_sock_send_length";
-const REQUESTS: &CStr = c"btf_trace_block_io_start";
-const GOING_ON: &CStr = c"btf_trace_sched_exit_tp";
+/// Programs may read the memory of a thread that does not run.
+const OTHER_THREADS: Feature = Feature {
+    name: "copy_from_user_task",
+    since: "Linux 5.18",
+    without: "of threads that wait already when a recording begins only the kernel's part of their stacks is told",
+    test: Test::Listed("BPF_FUNC_copy_from_user_task"),
+};
 
-const fn structure(name: &'static CStr) -> Test {
-    Test::Type(name, libbpf_sys::BTF_KIND_STRUCT)
-}
+/// The kernel tells of waits for its own locks.
+const KERNEL_LOCKS: Feature = Feature {
+    name: "contention_begin",
+    since: "Linux 5.19",
+    without: "--locks counts waits for locks of programs and not for those of the kernel",
+    test: Test::Tracepoint("btf_trace_contention_begin"),
+};
 
-/// The kernel has a type for each tracepoint.
-const fn tracepoint(name: &'static CStr) -> Test {
-    Test::Type(name, libbpf_sys::BTF_KIND_TYPEDEF)
-}
+const SOCKETS: &str = "btf_trace_sock_send_length";
+const REQUESTS: &str = "btf_trace_block_io_start";
+const GOING_ON: &str = "btf_trace_sched_exit_tp";
 
 /// The features that this kernel has, and those that it lacks for certain. This takes milliseconds.
 pub fn features() -> (Vec<Feature>, Vec<Feature>) {
@@ -143,50 +143,47 @@ pub fn features() -> (Vec<Feature>, Vec<Feature>) {
 /// What the kernel lacks and programs cannot be loaded without.
 pub fn missing() -> Vec<String> {
     let (_, mut missing) = features();
-    missing.retain(|feature| {
-        feature.without == NO_ENGINE || matches!(feature.test, Test::Function(..))
-    });
+    missing.retain(|feature| feature.without == NO_ENGINE);
     missing.iter().map(|feature| format!("{} ({})", feature.name, feature.since)).collect()
 }
 
 impl Test {
     /// Whether it is there, or that cannot be found out.
     fn succeeds(self, types: &Types) -> bool {
-        // SAFETY: both take numbers and no options.
-        unsafe {
-            match self {
-                Self::Function(kind, function) => {
+        match self {
+            Self::Function(kind, function) => {
+                // SAFETY: it takes numbers and no options.
+                unsafe {
                     libbpf_sys::libbpf_probe_bpf_helper(kind, function, std::ptr::null()) != 0
                 }
-                Self::Map(kind) => {
-                    libbpf_sys::libbpf_probe_bpf_map_type(kind, std::ptr::null()) != 0
-                }
-                Self::Type(name, kind) => types.has(name, kind),
             }
+            Self::Map(kind) => {
+                // SAFETY: it takes a number and no options.
+                unsafe { libbpf_sys::libbpf_probe_bpf_map_type(kind, std::ptr::null()) != 0 }
+            }
+            Self::Listed(name) => types.has_function(name),
+            Self::Structure(name) => types.find::<Struct<'_>>(name).is_some(),
+            Self::Tracepoint(name) => types.find::<Typedef<'_>>(name).is_some(),
         }
     }
 }
 
-/// The kernel's description of its types.
-struct Types(*mut libbpf_sys::btf);
+/// The kernel's description of its types, if it has one.
+struct Types(Option<Btf<'static>>);
 
 impl Types {
     fn of_this_kernel() -> Self {
-        // SAFETY: it takes nothing; what it gives is null, or ours.
-        Self(unsafe { libbpf_sys::btf__load_vmlinux_btf() })
+        Self(Btf::from_vmlinux().ok())
     }
 
-    fn has(&self, name: &CStr, kind: u32) -> bool {
-        // SAFETY: it is whole as long as `self` lives, and the name ends with a zero.
-        !self.0.is_null()
-            && unsafe { libbpf_sys::btf__find_by_name_kind(self.0, name.as_ptr(), kind) > 0 }
+    fn find<'a, K: TryFrom<BtfType<'a>>>(&'a self, name: &str) -> Option<K> {
+        self.0.as_ref()?.type_by_name(name)
     }
-}
 
-impl Drop for Types {
-    fn drop(&mut self) {
-        // SAFETY: it is ours, or null, which is allowed.
-        unsafe { libbpf_sys::btf__free(self.0) }
+    /// Whether programs of some kind can call a function (`enum bpf_func_id` of include/uapi/linux/bpf.h).
+    fn has_function(&self, name: &str) -> bool {
+        let functions: Option<Enum<'_>> = self.find("bpf_func_id");
+        functions.is_some_and(|all| all.iter().any(|one| one.name.is_some_and(|it| it == name)))
     }
 }
 
@@ -201,13 +198,33 @@ pub fn tells_of_requests() -> bool {
     *TELLS.get_or_init(|| has_tracepoint(REQUESTS))
 }
 
+/// Whether a program may read the memory of a thread that does not run (Linux 5.18).
+pub fn reads_other_threads() -> bool {
+    static READS: OnceLock<bool> = OnceLock::new();
+    *READS.get_or_init(|| OTHER_THREADS.test.succeeds(&Types::of_this_kernel()))
+}
+
+/// Whether the kernel tells of waits for its own locks (Linux 5.19).
+pub fn tells_of_locks() -> bool {
+    static TELLS: OnceLock<bool> = OnceLock::new();
+    *TELLS.get_or_init(|| KERNEL_LOCKS.test.succeeds(&Types::of_this_kernel()))
+}
+
+/// What the kernel lacks of what would serve to count waits for locks (`locks`), or to take stacks of
+/// threads that wait already (`waiting`).
+pub fn lacks(locks: bool, waiting: bool) -> Vec<Feature> {
+    let locks = (locks && !tells_of_locks()).then_some(KERNEL_LOCKS);
+    let waiting = (waiting && !reads_other_threads()).then_some(OTHER_THREADS);
+    locks.into_iter().chain(waiting).collect()
+}
+
 /// Whether the kernel tells what sockets send and receive (Linux 6.3).
 pub fn tells_of_sockets() -> bool {
     has_tracepoint(SOCKETS)
 }
 
-fn has_tracepoint(name: &'static CStr) -> bool {
-    tracepoint(name).succeeds(&Types::of_this_kernel())
+fn has_tracepoint(name: &'static str) -> bool {
+    Test::Tracepoint(name).succeeds(&Types::of_this_kernel())
 }
 
 #[cfg(test)]
@@ -227,11 +244,13 @@ mod tests {
         let is_there = |test: Test| test.succeeds(&types);
         assert!(is_there(function(libbpf_sys::BPF_FUNC_map_lookup_elem)));
         assert!(!is_there(function(100_000)));
+        assert!(is_there(Test::Listed("BPF_FUNC_map_lookup_elem")));
+        assert!(!is_there(Test::Listed("BPF_FUNC_no_such_thing")));
         assert!(is_there(Test::Map(libbpf_sys::BPF_MAP_TYPE_ARRAY)));
-        assert!(is_there(tracepoint(c"btf_trace_sched_switch")));
-        assert!(!is_there(tracepoint(c"btf_trace_no_such_thing")));
-        assert!(!is_there(structure(c"btf_trace_sched_switch")), "it is no structure");
-        let nothing = Types(std::ptr::null_mut());
-        assert!(!tracepoint(c"btf_trace_sched_switch").succeeds(&nothing));
+        assert!(is_there(Test::Tracepoint("btf_trace_sched_switch")));
+        assert!(!is_there(Test::Tracepoint("btf_trace_no_such_thing")));
+        assert!(!is_there(Test::Structure("btf_trace_sched_switch")), "it is no structure");
+        let nothing = Types(None);
+        assert!(!Test::Tracepoint("btf_trace_sched_switch").succeeds(&nothing));
     }
 }

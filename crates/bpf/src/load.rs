@@ -1,9 +1,11 @@
 //! Loads the programs, with an arena for unwind tables where the kernel has arenas, else with arrays.
 
+use libbpf_rs::libbpf_sys;
 use libbpf_rs::{Object, ObjectBuilder};
 
-use crate::engine::{Options, Waits, handle};
+use crate::engine::{ON_ABSENT, ON_TASK, Options, Waits, handle};
 use crate::error::Error;
+use crate::features;
 use crate::kernel_text::KernelText;
 use crate::layout::Config;
 use crate::memory::{self, Arena, Memory, TableBackend};
@@ -37,6 +39,9 @@ struct Wanted<'a> {
     needed: &'a dyn Fn(&str) -> bool,
     has_rows: &'a dyn Fn(&str) -> bool,
 }
+
+/// Programs that take stacks of threads that wait, where the kernel allows it.
+const READ_OTHERS: [&str; 2] = [ON_TASK, ON_ABSENT];
 
 /// What was loaded.
 pub struct Loaded {
@@ -113,8 +118,13 @@ fn open_and_load(
         }
     }
     for mut program in open.progs_mut() {
-        let needed = needed(&program.name().to_string_lossy());
+        let name = program.name().to_string_lossy().into_owned();
+        let needed = needed(&name);
         program.set_autoload(needed);
+        // Reading another thread's memory may have to wait for it.
+        if needed && READ_OTHERS.contains(&&*name) && features::reads_other_threads() {
+            program.set_flags(libbpf_sys::BPF_F_SLEEPABLE);
+        }
     }
     open.load().map_err(Error::load)
 }

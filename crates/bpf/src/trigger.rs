@@ -124,7 +124,10 @@ impl Trigger {
                 (Time, false) => &["on_complete", "on_issue"],
                 (_, false) => &["on_issue"],
             },
-            Self::Locks => &["on_return", "on_call", "on_contention_end", "on_contention"],
+            Self::Locks if features::tells_of_locks() => {
+                &["on_return", "on_call", "on_contention_end", "on_contention"]
+            }
+            Self::Locks => &["on_return", "on_call"],
             Self::Sockets => &["on_sent", "on_received"],
             Self::None => &[],
         }

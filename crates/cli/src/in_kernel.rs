@@ -9,7 +9,7 @@ mod running;
 use std::time::Duration;
 
 pub use pyrograph_bpf::Engine;
-use pyrograph_bpf::{Stats, TableBackend, TableStats, prefer_this_thread};
+use pyrograph_bpf::{Feature, Stats, TableBackend, TableStats, prefer_this_thread};
 use pyrograph_record::{
     Child, Error as RecordError, Notice, Recording, Session, Summary, Target, Waiting,
 };
@@ -225,9 +225,16 @@ pub fn say_features() {
     let (there, missing) = pyrograph_bpf::features();
     let names: Vec<_> = there.iter().map(|feature| feature.name).collect();
     say!("the kernel has {}", names.join(", "));
-    for feature in missing {
-        say!("the kernel lacks {} ({}): {}", feature.name, feature.since, feature.without);
-    }
+    missing.iter().for_each(say_lack);
+}
+
+/// Says what the kernel lacks for what is asked.
+pub fn say_lacks(engine: &Engine) {
+    engine.lacks().iter().for_each(say_lack);
+}
+
+fn say_lack(feature: &Feature) {
+    say!("the kernel lacks {} ({}): {}", feature.name, feature.since, feature.without);
 }
 
 /// Whether a process with this number runs.

@@ -401,6 +401,8 @@ fn sample(plan: &Plan) -> anyhow::Result<Sampled> {
             if plan.verbose {
                 say!("stacks are taken by the in-kernel engine");
                 in_kernel::say_features();
+            } else {
+                in_kernel::say_lacks(&engine);
             }
             sample_in_kernel(plan, engine)
         }

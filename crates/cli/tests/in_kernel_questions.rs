@@ -8,7 +8,7 @@ mod common;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use common::in_kernel::{C, record_command, value_of};
+use common::in_kernel::{C, has_feature, record_command, value_of};
 use common::{Folded, compile, is_root, pyrograph};
 
 /// A folder and a program in it; `None`, which is said, if it cannot be recorded.
@@ -18,6 +18,24 @@ fn program(test: &str, source: &str) -> Option<(tempfile::TempDir, PathBuf)> {
         let program = compile(C, source, folder.path());
         (folder, program)
     })
+}
+
+/// Whether the kernel tells what a question asks for; if not, that is said, with this exit code.
+fn is_told(question: &str, feature: &str, code: i32) -> bool {
+    if has_feature(feature) {
+        return true;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.folded");
+    let output = pyrograph()
+        .args(["record", question, "-o"])
+        .arg(&out)
+        .args(["--", "true"])
+        .output()
+        .expect("pyrograph runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(feature) && output.status.code() == Some(code), "{said}");
+    false
 }
 
 /// The sum of the values of stacks in which these frames stand in this order, others between them.
@@ -83,6 +101,9 @@ fn system_calls_have_names() {
 #[test]
 fn sockets_send_and_receive() {
     let Some((folder, program)) = program("sockets_send_and_receive", "moves.c") else { return };
+    if !is_told("--net", "sock_send_length", 1) {
+        return;
+    }
     let file = folder.path().join("data");
     let (folded, _) = record_command(&program, &[text(&file)], &["--net"]);
     let moved = |function, what| value_of_chain(&folded, &["main", function, "[Unix]", what]);
@@ -142,6 +163,9 @@ fn locks_of_the_kernel_have_their_sort() {
     else {
         return;
     };
+    if !is_told("--locks", "contention_begin", 0) {
+        return;
+    }
     let (folded, _) = record_command(&program, &[], &["--locks"]);
     let waited = value_of_chain(&folded, &["maps", "[rwsem: write]"]);
     assert!(waited > 1e6 && waited < 600e9, "{waited}: {:?}", folded.leaves());

@@ -7,30 +7,39 @@
 
 #include "unwind.h"
 
+static __always_inline int is_wanted_name(const char *comm)
+{
+	// Older kernels leave behind a name what was left of the last one: it ends with the first zero.
+	struct thread_name name = {};
+
+	bpf_probe_read_kernel_str(name.text, sizeof(name.text), comm);
+	return bpf_map_lookup_elem(&names, &name) != NULL;
+}
+
 // Whether a thread, or its process, has one of the names that are looked at.
 static __always_inline int has_name(struct task_struct *task)
 {
-	struct thread_name name;
-
-	__builtin_memcpy(name.text, task->comm, 16);
-	if (bpf_map_lookup_elem(&names, &name))
-		return 1;
-	__builtin_memcpy(name.text, task->group_leader->comm, 16);
-	return bpf_map_lookup_elem(&names, &name) != NULL;
+	return is_wanted_name(task->comm) || is_wanted_name(task->group_leader->comm);
 }
 
 // Whether a thread is in the control group that is looked at, or in one inside of it: that is then one of
 // the group's ancestors, which are kept from the root on.
 static __always_inline int is_in_group(struct task_struct *task)
 {
-	struct cgroup *group = BPF_CORE_READ(task, cgroups, dfl_cgrp), *ancestor;
+	struct cgroup *group = BPF_CORE_READ(task, cgroups, dfl_cgrp);
 	int level = BPF_CORE_READ(group, level);
-	u64 ancestors = (u64)group + bpf_core_field_offset(struct cgroup, ancestors);
+	int by_id = bpf_core_field_exists(group->ancestor_ids);
+	u64 ancestors = (u64)group + (by_id ? bpf_core_field_offset(struct cgroup, ancestor_ids) :
+					      bpf_core_field_offset(struct cgroup, ancestors));
 
 	for (int i = 0; i < 16 && i <= level; i++) {
-		if (bpf_probe_read_kernel(&ancestor, 8, (void *)(ancestors + 8 * i)))
+		u64 id;
+
+		if (bpf_probe_read_kernel(&id, 8, (void *)(ancestors + 8 * i)))
 			return 0;
-		if (BPF_CORE_READ(ancestor, kn, id) == config.group)
+		if (!by_id)
+			id = BPF_CORE_READ((struct cgroup *)id, kn, id);
+		if (id == config.group)
 			return 1;
 	}
 	return 0;
@@ -137,7 +146,11 @@ static __always_inline int has_program(struct task_struct *task)
 
 static __always_inline int tell_user_stack(struct scratch *s, struct task_struct *task, int is_other)
 {
-	unwind_user(s, task, is_other);
+	// Before Linux 5.18 a program cannot read the memory of another thread.
+	if (is_other && !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_copy_from_user_task))
+		leave_out(s);
+	else
+		unwind_user(s, task, is_other);
 	s->blocked.key.user = s->user.hash;
 	return tell(&s->user);
 }

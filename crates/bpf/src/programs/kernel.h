@@ -54,8 +54,20 @@ struct seqcount {
 	unsigned int sequence;
 };
 
+struct rb_node {
+	struct rb_node *rb_right;
+	struct rb_node *rb_left;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
 struct mm_struct {
+	// Linux 6.1 and newer
 	struct maple_tree mm_mt;
+	// older
+	struct rb_root mm_rb;
 	// Linux 6.13 and newer: odd while mappings are being changed.
 	struct seqcount mm_lock_seq;
 	struct {
@@ -96,6 +108,8 @@ struct vm_area_struct {
 	unsigned long vm_flags;
 	unsigned long vm_pgoff;
 	struct file *vm_file;
+	// Linux 6.0 and older
+	struct rb_node vm_rb;
 };
 
 struct fdtable {
@@ -114,7 +128,10 @@ struct kernfs_node {
 struct cgroup {
 	int level;
 	struct kernfs_node *kn;
+	// Linux 6.1 and newer
 	struct cgroup *ancestors[1];
+	// older
+	u64 ancestor_ids[1];
 };
 
 struct css_set {
@@ -141,6 +158,10 @@ struct task_struct {
 	struct task_struct *group_leader;
 	char comm[16];
 };
+
+// Linux 5.18 and newer; older ones do not tell in which state a thread stops to run.
+typedef void (*btf_trace_sched_switch)(void *, bool, struct task_struct *, struct task_struct *,
+				       unsigned int);
 
 struct linux_binprm {
 	struct file *file;

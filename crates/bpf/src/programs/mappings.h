@@ -26,6 +26,30 @@ __noinline int find_slot(struct scratch *s, u64 address, u32 first, u32 end)
 	return 15;
 }
 
+// Before Linux 6.1, mappings are in a red-black tree, whose nodes are changed where they are: who reads it
+// meanwhile may miss a mapping that is there, and what is found is looked at again. That of a million
+// mappings is no higher than 40.
+static __always_inline int find_in_binary_tree(struct scratch *s, u64 address)
+{
+	struct mm_struct *mm = (struct mm_struct *)s->mm;
+	struct rb_node *node = BPF_CORE_READ(mm, mm_rb.rb_node);
+
+	for (int depth = 0; depth < 40 && node; depth++) {
+		struct vm_area_struct *vma =
+			(void *)node - bpf_core_field_offset(struct vm_area_struct, vm_rb);
+
+		if (address < BPF_CORE_READ(vma, vm_start)) {
+			node = BPF_CORE_READ(node, rb_left);
+		} else if (address >= BPF_CORE_READ(vma, vm_end)) {
+			node = BPF_CORE_READ(node, rb_right);
+		} else {
+			s->vma = (u64)vma;
+			return 1;
+		}
+	}
+	return 0;
+}
+
 // Finds the mapping that holds an address, if one does. A node is 32 words: upper limits of ranges
 // (pivots), and what is in these: another node or, in a leaf, a mapping. A pointer to a node has the
 // node's kind in its lower 8 bits, and bit 2 of these is set. If the last pivot is 0, not all are used, and the metadata tells how many.
@@ -37,6 +61,8 @@ __noinline int find_vma(struct scratch *s, u64 address)
 	if (!s)
 		return 0;
 	mm = (struct mm_struct *)s->mm;
+	if (!bpf_core_field_exists(mm->mm_mt))
+		return find_in_binary_tree(s, address);
 	entry = (u64)BPF_CORE_READ(mm, mm_mt.ma_root);
 	for (int depth = 0; depth < 8; depth++) {
 		u32 kind = entry >> 3 & 15, pivots = 15, end, slot;

@@ -105,9 +105,7 @@ static __always_inline void end_pause(struct task_struct *task, struct pause *pa
 	s = take_scratch();
 	if (!s)
 		return;
-	s->user.len = 0;
-	s->user.hash = HASH_START;
-	push(s, (u64)MODULE_END << FRAME_SHIFT | END_NOT_TAKEN);
+	leave_out(s);
 	s->blocked.key.user = s->user.hash;
 	s->blocked.key.kernel = 0;
 	s->blocked.key.sort = pause->sort;
@@ -167,8 +165,7 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 
 
 // One thread stops to run, another goes on.
 SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
-	     unsigned int prev_state)
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	u64 now = bpf_ktime_get_ns();
 
@@ -177,7 +174,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		return 0;
 	go_on(next, bpf_task_storage_get(&pauses, next, NULL, 0), now);
 	if (waits_count(prev))
-		begin_wait(ctx, prev, preempt ? TASK_RUNNING : prev_state, now);
+		begin_wait(ctx, prev, state_at_switch(ctx, prev), now);
 	return 0;
 }
 
@@ -192,7 +189,7 @@ static __always_inline void forget_wait(void *waits, void *key, u64 since)
 }
 
 // Threads that wait already when the recording begins: nothing tells of them until they go on.
-SEC("iter.s/task")
+SEC("iter/task")
 int on_task(struct bpf_iter__task *ctx)
 {
 	// A copy, or the verifier does not see that it is checked.

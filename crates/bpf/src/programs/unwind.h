@@ -237,6 +237,36 @@ static long step_other(u64 index, struct walk *walk)
 	return step(walk->s, walk->other);
 }
 
+// What a loop without `bpf_loop` goes over.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_FRAMES + 1);
+	__type(key, u32);
+	__type(value, u8);
+} steps SEC(".maps");
+
+static long step_over(void *map, u32 *key, u8 *value, struct walk *walk)
+{
+	return step_current(*key, walk);
+}
+
+// Goes from frame to frame until the last one. Before Linux 5.17 there is no loop but over a map's rows.
+static __always_inline void walk_current(struct walk *walk)
+{
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+		bpf_loop(MAX_FRAMES + 1, step_current, walk, 0);
+	else
+		bpf_for_each_map_elem(&steps, step_over, walk, 0);
+}
+
+// In place of a stack that is not taken.
+static __always_inline void leave_out(struct scratch *s)
+{
+	s->user.len = 0;
+	s->user.hash = HASH_START;
+	push(s, (u64)MODULE_END << FRAME_SHIFT | END_NOT_TAKEN);
+}
+
 // Unwinds the user stack of a thread, the current one or another that does not run, into `s->user`.
 // Wherever it was interrupted, its registers are where it entered the kernel.
 static __always_inline void unwind_user(struct scratch *s, struct task_struct *task, int is_other)
@@ -279,7 +309,7 @@ static __always_inline void unwind_user(struct scratch *s, struct task_struct *t
 	} else if (is_other) {
 		bpf_loop(MAX_FRAMES + 1, step_other, &walk, 0);
 	} else {
-		bpf_loop(MAX_FRAMES + 1, step_current, &walk, 0);
+		walk_current(&walk);
 	}
 	if (s->end < ENDS)
 		__sync_fetch_and_add(&state.ends[s->end & 15], 1);

@@ -25,6 +25,18 @@ static __always_inline int waits_count(struct task_struct *task)
 	return is_target(task) && has_program(task);
 }
 
+// The state in which a thread stops to run, as the tracepoint `sched_switch` tells it. Before Linux 5.18 it
+// does not: who was woken by another CPU meanwhile has none of those that are told apart here.
+static __always_inline u32 state_at_switch(u64 *ctx, struct task_struct *prev)
+{
+	// It was preempted.
+	if (ctx[0])
+		return TASK_RUNNING;
+	if (bpf_core_type_matches(btf_trace_sched_switch))
+		return ctx[3];
+	return prev->__state;
+}
+
 // Since when a thread does not run; 0: it does. Threads that are not looked at have none.
 struct absence {
 	u64 since;
@@ -71,8 +83,7 @@ static __always_inline u32 sort_of_absence(struct task_struct *task, struct abse
 // A thread stops to run. Machines do this a hundred thousand times a second: what can wait until it goes on
 // is done then, if its wait is chosen to be counted.
 SEC("tp_btf/sched_switch")
-int BPF_PROG(on_leave, bool preempt, struct task_struct *prev, struct task_struct *next,
-	     unsigned int prev_state)
+int BPF_PROG(on_leave, bool preempt, struct task_struct *prev)
 {
 	struct absence *absence;
 
@@ -82,7 +93,7 @@ int BPF_PROG(on_leave, bool preempt, struct task_struct *prev, struct task_struc
 	if (!absence)
 		return 0;
 	absence->since = bpf_ktime_get_ns();
-	absence->task_state = preempt ? TASK_RUNNING : prev_state;
+	absence->task_state = state_at_switch(ctx, prev);
 	return 0;
 }
 
@@ -221,7 +232,7 @@ static __always_inline void count_until_stopped(struct task_struct *task, u64 si
 
 // Threads that wait already when the recording begins: nothing tells of them until they go on. And those
 // that wait still when it ends, at `state.stopped`: what they waited until then counts.
-SEC("iter.s/task")
+SEC("iter/task")
 int on_absent(struct bpf_iter__task *ctx)
 {
 	// A copy, or the verifier does not see that it is checked.

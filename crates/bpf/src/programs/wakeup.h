@@ -106,8 +106,7 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 
 // Where only wakers are told: a thread begins to wait. Who goes on has been woken, or was not asleep.
 SEC("tp_btf/sched_switch")
-int BPF_PROG(on_sleep, bool preempt, struct task_struct *prev, struct task_struct *next,
-	     unsigned int prev_state)
+int BPF_PROG(on_sleep, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	u32 tid = next->pid;
 	struct scratch *s;
@@ -115,7 +114,7 @@ int BPF_PROG(on_sleep, bool preempt, struct task_struct *prev, struct task_struc
 	if (!state.on)
 		return 0;
 	bpf_map_delete_elem(&blocked, &tid);
-	if (preempt || prev_state == TASK_RUNNING || !is_target(prev) || !has_program(prev))
+	if (state_at_switch(ctx, prev) == TASK_RUNNING || !is_target(prev) || !has_program(prev))
 		return 0;
 	s = take_scratch();
 	if (!s)

@@ -42,6 +42,11 @@ pub fn record_command(program: &Path, arguments: &[&str], flags: &[&str]) -> (Fo
     (Folded::read(&out), text)
 }
 
+/// Whether the kernel has this of what the engine makes use of.
+pub fn has_feature(name: &str) -> bool {
+    pyrograph_bpf::features().0.iter().any(|feature| feature.name == name)
+}
+
 /// The sum of the values of stacks with this function in them.
 pub fn value_of(folded: &Folded, function: &str) -> f64 {
     let stacks = folded.stacks.iter();
