@@ -468,6 +468,11 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
         rate: plan.options.rate.or_else(|| event.as_ref().map(rate)),
         event,
         patience: in_kernel::PATIENCE_WITH_RECORDS,
+        told: match target {
+            Target::Processes(pids) => Some(pids.clone()),
+            Target::Command(_) => Some(Vec::new()),
+            Target::System => None,
+        },
         ..plan.options.clone()
     };
     let session = Session::open(&options)?;

@@ -31,6 +31,9 @@ pub struct Options {
     /// How old records may get that wait in a buffer. Short, since what a record tells of (a process, a
     /// file, the outer part of a stack) should still be there.
     pub patience: Duration,
+    /// With [`Target::System`]: which of the processes that run already are told of at the start; `None` for
+    /// all.
+    pub told: Option<Vec<i32>>,
 }
 
 impl Options {
@@ -48,6 +51,7 @@ impl Options {
             idle: false,
             buffer: None,
             patience: Duration::from_millis(10),
+            told: None,
         }
     }
 }

@@ -38,6 +38,7 @@ pub struct Session {
     command: Option<Waiting>,
     stopper: Stopper,
     patience: Duration,
+    told: Option<Vec<i32>>,
 }
 
 impl Session {
@@ -71,8 +72,8 @@ impl Session {
         }
         let Attached { events, early, .. } = attached;
         let (target, stopper) = (options.target.clone(), Stopper::new()?);
-        let patience = options.patience;
-        Ok(Self { target, plan, rings, copier, events, early, command, stopper, patience })
+        let (patience, told) = (options.patience, options.told.clone());
+        Ok(Self { target, plan, rings, copier, events, early, command, stopper, patience, told })
     }
 
     /// The event that is sampled.
@@ -178,7 +179,7 @@ impl Session {
                 return Ok(recording);
             }
             (Target::Processes(pids), _) => Initial::read(&self.plan.layout, Some(pids)),
-            (Target::System, _) => Initial::read(&self.plan.layout, None),
+            (Target::System, _) => Initial::read(&self.plan.layout, self.told.as_deref()),
         };
         if initial.unreadable > 0 {
             recording.notices.push(Notice::ProcessesUnreadable { count: initial.unreadable });

@@ -31,8 +31,16 @@ pub(crate) struct DebugInfo {
     pub mini: Option<Image>,
     /// A separate debug file.
     pub file: Option<(PathBuf, Image)>,
-    /// DWARF, of `file` if there is one, else of the module.
-    pub dwarf: Option<DwarfFile>,
+    pub warnings: Vec<Warning>,
+    /// Read when more is asked for than symbol tables know: it may have to be decompressed.
+    dwarf: OnceLock<DwarfInfo>,
+}
+
+/// DWARF, and what belongs to it.
+#[derive(Debug, Default)]
+pub(crate) struct DwarfInfo {
+    /// Of the separate debug file if there is one, else of the module.
+    pub main: Option<DwarfFile>,
     /// What `dwz` took out of several debug files.
     pub supplementary: Option<(Image, DwarfFile)>,
     /// The functions of split units.
@@ -44,33 +52,28 @@ impl DebugInfo {
     pub fn find(module: &Module, locator: &Locator) -> Self {
         let mut debug = Self::default();
         let Ok(elf) = module.image.elf() else { return debug };
-        debug.load_dwarf(&elf, &module.path);
-        if debug.dwarf.is_none() {
+        if !DebugSections::are_in(&elf) {
             debug.file = locator.debug_file(&module.wanted(&elf), &mut debug.warnings);
         }
-        if let Some((path, image)) = debug.file.take() {
-            if let Ok(elf) = image.elf() {
-                debug.load_dwarf(&elf, &path);
-            }
-            debug.file = Some((path, image));
-        } else if elf.section_by_name(".symtab").is_none() {
+        if debug.file.is_none() && elf.section_by_name(".symtab").is_none() {
             debug.load_mini(&elf, &module.path);
-        }
-        debug.load_supplementary(module, locator);
-        if debug.dwarf.is_some() {
-            let path = debug.file.as_ref().map_or(&module.path, |(path, _)| path);
-            debug.package = Package::open(path).or_else(|| Package::open(&module.path));
         }
         debug
     }
 
-    fn load_dwarf(&mut self, elf: &object::File<'_>, path: &Path) {
-        match DebugSections::load(elf) {
-            Ok(sections) => {
-                self.dwarf =
-                    sections.map(|sections| DwarfFile { sections, index: OnceLock::new() });
-            }
-            Err(reason) => self.warn(path, reason),
+    /// The DWARF of `module`, for which this was found.
+    pub fn dwarf(&self, module: &Module, locator: &Locator) -> &DwarfInfo {
+        self.dwarf.get_or_init(|| {
+            let (path, image) = self.place(module);
+            DwarfInfo::load(path, image, module, locator)
+        })
+    }
+
+    /// The file that DWARF is in, if it is anywhere.
+    pub fn place<'a>(&'a self, module: &'a Module) -> (&'a Path, &'a Image) {
+        match &self.file {
+            Some((path, image)) => (path, image),
+            None => (&module.path, &module.image),
         }
     }
 
@@ -88,15 +91,34 @@ impl DebugInfo {
         }
     }
 
-    fn load_supplementary(&mut self, module: &Module, locator: &Locator) {
-        if self.dwarf.is_none() {
-            return;
+    fn warn(&mut self, path: &Path, reason: String) {
+        self.warnings.push(Warning::DebugInfo { path: path.to_owned(), reason });
+    }
+}
+
+impl DwarfInfo {
+    fn load(path: &Path, image: &Image, module: &Module, locator: &Locator) -> Self {
+        let mut dwarf = Self::default();
+        let Ok(elf) = image.elf() else { return dwarf };
+        match DebugSections::load(&elf) {
+            Ok(Some(sections)) => {
+                dwarf.main = Some(DwarfFile { sections, index: OnceLock::new() });
+                dwarf.load_supplementary(path, &elf, module, locator);
+                dwarf.package = Package::open(path).or_else(|| Package::open(&module.path));
+            }
+            Ok(None) => {}
+            Err(reason) => dwarf.warn(path, reason),
         }
-        let (path, image) = match &self.file {
-            Some((path, image)) => (path.as_path(), image),
-            None => (module.path.as_path(), &module.image),
-        };
-        let Ok(elf) = image.elf() else { return };
+        dwarf
+    }
+
+    fn load_supplementary(
+        &mut self,
+        path: &Path,
+        elf: &object::File<'_>,
+        module: &Module,
+        locator: &Locator,
+    ) {
         let Ok(Some((link, id))) = elf.gnu_debugaltlink() else { return };
         let (Ok(link), Some(id)) = (std::str::from_utf8(link), BuildId::new(id)) else { return };
         let found = locator.supplementary_file(
@@ -107,10 +129,7 @@ impl DebugInfo {
             &mut self.warnings,
         );
         let Some(supplementary) = found else {
-            let reason = format!("its supplementary file {link} is missing");
-            let path = path.to_owned();
-            self.warnings.push(Warning::DebugInfo { path, reason });
-            return;
+            return self.warn(path, format!("its supplementary file {link} is missing"));
         };
         if let Ok(elf) = supplementary.elf()
             && let Ok(Some(sections)) = DebugSections::load(&elf)

@@ -8,7 +8,7 @@ use gimli::{
     Abbreviations, AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugInfoOffset, DwarfSections,
     Reader as _, RunTimeEndian, Section as _, SectionId,
 };
-use object::Object;
+use object::{Object, ObjectSection};
 
 use crate::image::{Image, Section};
 
@@ -25,6 +25,12 @@ pub(crate) struct DebugSections {
 }
 
 impl DebugSections {
+    /// Whether `elf` has any.
+    pub fn are_in(elf: &object::File<'_>) -> bool {
+        let units = |name| elf.section_by_name(name).is_some_and(|section| section.size() > 0);
+        units(".debug_info") || units(".zdebug_info")
+    }
+
     /// The sections of `elf`, or nothing if it has no debug information.
     pub fn load(elf: &object::File<'_>) -> Result<Option<Self>, String> {
         Self::load_named(elf, |id| Some(id.name()))

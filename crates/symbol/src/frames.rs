@@ -1,11 +1,11 @@
 //! The frames that DWARF knows at addresses: one pass over the units that hold them.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use gimli::UnitOffset;
 
-use crate::debug::{DebugInfo, DwarfFile};
+use crate::debug::{DwarfFile, DwarfInfo};
 use crate::dwarf::{Dwarf, Unit, UnitIndex};
 use crate::image::Image;
 use crate::inline::{self, Chain};
@@ -34,15 +34,15 @@ pub(crate) struct DwarfFrame {
 /// Finds the frames at `addresses` (sorted) in `debug`, which belongs to the file `image` at `path`.
 /// Code begins at `lowest`. `with_lines`: files and lines are of interest, too.
 pub(crate) fn find(
-    debug: &DebugInfo,
-    (path, image): (PathBuf, &Image),
+    debug: &DwarfInfo,
+    (path, image): (&Path, &Image),
     addresses: &[u64],
     lowest: u64,
     with_lines: bool,
     warnings: &mut Vec<Warning>,
 ) -> Vec<DwarfFrames> {
     let mut frames = vec![DwarfFrames::default(); addresses.len()];
-    let Some(file) = &debug.dwarf else { return frames };
+    let Some(file) = &debug.main else { return frames };
     let (mut dwarf, index) = open(file, image, lowest);
     let supplementary = debug.supplementary.as_ref().map(|(image, file)| open(file, image, lowest));
     if let Some((image, file)) = &debug.supplementary {
@@ -50,7 +50,7 @@ pub(crate) fn find(
         dwarf.set_sup(file.sections.dwarf(image));
     }
     let supplementary = supplementary.as_ref().map(|(dwarf, index)| (dwarf, *index));
-    let split = Split::new(path, debug);
+    let split = Split::new(path.to_owned(), debug);
     let mut names = Names::new((&dwarf, index), supplementary);
     let mut missing = 0;
     for (position, claimed) in index.units_of(addresses) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use gimli::{DwarfPackage, DwarfPackageSections, DwoId, SectionId};
 
-use crate::debug::DebugInfo;
+use crate::debug::DwarfInfo;
 use crate::dwarf::{DebugSections, Dwarf, Reader, Unit, UnitIndex};
 use crate::image::{Image, Section};
 use crate::names::Names;
@@ -48,7 +48,7 @@ pub(crate) struct Split<'d> {
 }
 
 impl<'d> Split<'d> {
-    pub fn new(path: PathBuf, debug: &'d DebugInfo) -> Self {
+    pub fn new(path: PathBuf, debug: &'d DwarfInfo) -> Self {
         Self { path, package: debug.package.as_ref() }
     }
 

@@ -132,14 +132,14 @@ impl Module {
                     finder.read(&elf);
                 }
             }
+        }
+        if options.inlines || options.lines || !finder.is_complete() {
+            let debug = self.debug.get_or_init(|| DebugInfo::find(self, &options.locator));
+            let dwarf = debug.dwarf(self, &options.locator);
+            result.warnings.extend(dwarf.warnings.iter().cloned());
             let lowest = text.first().map_or(0, |range| range.start);
-            let (path, image) = debug
-                .file
-                .as_ref()
-                .map_or((&self.path, &self.image), |(path, image)| (path, image));
-            let file = (path.clone(), image);
-            let warnings = &mut result.warnings;
-            found = frames::find(debug, file, addresses, lowest, options.lines, warnings);
+            let (file, warnings) = (debug.place(self), &mut result.warnings);
+            found = frames::find(dwarf, file, addresses, lowest, options.lines, warnings);
         }
         found.resize(addresses.len(), DwarfFrames::default());
         for ((answer, symbol), dwarf) in result.addresses.iter_mut().zip(finder.finish()).zip(found)
