@@ -108,6 +108,7 @@ impl InKernel<'_> {
         command: Option<Waiting>,
         resolver: &mut Resolver<LiveFiles>,
     ) -> Result<Recorded, Error> {
+        memory::keep_none();
         resolver.expect_file("[vdso]");
         if let Target::Command(argv) = self.target {
             for path in argv.first().into_iter().flat_map(|program| needed::files(program)) {

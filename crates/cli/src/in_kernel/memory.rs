@@ -3,6 +3,18 @@
 use std::collections::HashMap;
 use std::fs;
 
+/// Lets large pieces of memory go as soon as they are no longer needed. If nothing is said, the allocator
+/// learns from each of them to keep more, as much as the unwind table of the largest program takes while it
+/// is made.
+pub fn keep_none() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: both take numbers, and may be set at any time.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 512 << 10);
+    }
+}
+
 /// Bytes of memory that this process has now for itself, without files that it has mapped.
 pub fn own_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
