@@ -130,7 +130,7 @@ impl InKernel<'_> {
         let Running { engine, recording, child, prepared, .. } = running;
         if self.verbose {
             say!("{}; {}", tables(&engine), stacks(&engine.stats()));
-            say!("{}", memory_said());
+            say!("{}", memory_said(&engine));
         }
         if let Some(left_out) = left_out(&engine, resolver, self.verbose) {
             say!("{left_out}");
@@ -187,11 +187,16 @@ fn left_out(engine: &Engine, resolver: &Resolver<LiveFiles>, all: bool) -> Optio
 }
 
 /// What of memory the recording took at its end.
-fn memory_said() -> String {
+fn memory_said(engine: &Engine) -> String {
+    // The kernel does not count what is in an arena.
+    let arena = match engine.table_backend() {
+        TableBackend::Arena => engine.table_stats().bytes,
+        TableBackend::Arrays => 0,
+    };
     format!(
         "memory: {} MiB, and {} MiB in the kernel; --table-memory limits what of that are tables",
         memory::own_memory() >> 20,
-        memory::memory_of_maps() >> 20
+        memory::memory_of_maps().saturating_add(arena) >> 20
     )
 }
 
