@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,6 +20,7 @@ use crate::kernel_text::KernelText;
 use crate::layout::{Blocked, Count, END_OMITTED, FileKey, Key, MOST_WAITED_NS, Site, State};
 use crate::load::{self, Loaded};
 use crate::memory::TableBackend;
+use crate::options::{Options, Waits, counts_at_once, follows_forks, lists_waiting};
 use crate::said;
 use crate::shared::Shared;
 use crate::tables::Tables;
@@ -31,92 +31,6 @@ const ON_EXEC: &str = "on_exec";
 const LOOK_UP: &str = "look_up";
 pub(crate) const ON_TASK: &str = "on_task";
 pub(crate) const ON_ABSENT: &str = "on_absent";
-
-/// Which waits are counted: the time from when a thread stops to run until it goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Waits {
-    /// None.
-    #[default]
-    None,
-    /// Where threads wait.
-    Alone,
-    /// Where they wait, and who wakes them.
-    WithWakers,
-    /// Who wakes them, and not where they wait. A wait ends when it is ended, and not only when the
-    /// thread goes on.
-    Wakers,
-}
-
-impl Waits {
-    /// The programs that are attached, but for that which lists the threads that wait already. `resumes`:
-    /// the kernel tells when a thread goes on.
-    pub(crate) fn programs(self, resumes: bool) -> &'static [&'static str] {
-        match self {
-            Self::None => &[],
-            Self::Alone if resumes => &["on_resume", "on_leave"],
-            Self::Alone => &["on_switch"],
-            Self::WithWakers => &["on_waking", "on_switch"],
-            Self::Wakers => &["on_waking", "on_sleep"],
-        }
-    }
-}
-
-/// What to do.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The processes to look at, to which [`Engine::expect_command`] may add one; `None` for
-    /// all.
-    pub processes: Option<Vec<i32>>,
-    /// Look at the processes that they start, too.
-    pub inherit: bool,
-    /// Take the user part of stacks.
-    pub user: bool,
-    /// Take the kernel part of stacks.
-    pub kernel: bool,
-    /// What makes a stack be counted.
-    pub trigger: Trigger,
-    /// Which waits are counted.
-    pub waits: Waits,
-    /// The shortest wait that counts.
-    pub min_block: Duration,
-    /// Only threads of these names, or of processes of these names; none for all.
-    pub names: Vec<String>,
-    /// Only threads in the control group with this ID, or in one inside of it: the inode of its folder
-    /// in the file system of type `cgroup2`.
-    pub group: Option<u64>,
-    /// Tell apart on which CPU it was.
-    pub by_cpu: bool,
-    /// The most bytes of unwind tables.
-    pub table_budget: usize,
-    /// What they are in; `None` for an arena if the kernel has arenas, else arrays.
-    pub table_backend: Option<TableBackend>,
-    /// Take stacks of waits when threads stop to run, also where the kernel tells when they go on.
-    pub at_switches: bool,
-    /// Below which folder (such as `~/.cache`) tables that were made are kept for the next recording; none:
-    /// they are not.
-    pub cache: Option<PathBuf>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            processes: None,
-            inherit: true,
-            user: true,
-            kernel: true,
-            trigger: Trigger::PerfEvents,
-            waits: Waits::None,
-            min_block: Duration::from_micros(1),
-            names: Vec::new(),
-            group: None,
-            by_cpu: false,
-            table_budget: 256 << 20,
-            table_backend: None,
-            at_switches: false,
-            cache: None,
-        }
-    }
-}
 
 /// What the programs could not count, and how user stacks ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -560,27 +474,6 @@ impl Engine {
             broken: ends[6] + ends[7] + ends[8],
         }
     }
-}
-
-/// Whether forks matter: where all processes are looked at, they do not.
-fn follows_forks(options: &Options) -> bool {
-    options.inherit && options.processes.is_some()
-}
-
-/// Whether what waits already when the recording begins is looked for.
-fn lists_waiting(options: &Options) -> bool {
-    options.waits != Waits::None || options.trigger == Trigger::Locks
-}
-
-/// Whether all events are counted when their stacks are taken, and none is noted until it ends.
-/// `resumes`: the kernel tells when a thread goes on.
-fn counts_at_once(options: &Options, resumes: bool) -> bool {
-    let waits = match options.waits {
-        Waits::None => true,
-        Waits::Alone => resumes,
-        Waits::WithWakers | Waits::Wakers => false,
-    };
-    waits && options.trigger.counts_at_once()
 }
 
 /// Nanoseconds of the clock that programs read.

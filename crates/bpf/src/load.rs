@@ -3,12 +3,13 @@
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::{Object, ObjectBuilder};
 
-use crate::engine::{ON_ABSENT, ON_TASK, Options, Waits, handle};
+use crate::engine::{ON_ABSENT, ON_TASK, handle};
 use crate::error::Error;
 use crate::features;
 use crate::kernel_text::KernelText;
 use crate::layout::Config;
 use crate::memory::{self, Arena, Memory, TableBackend};
+use crate::options::{Options, Waits};
 use crate::trigger::Trigger;
 
 /// Compiled programs. libbpf reads them as they are in memory, which asks for their alignment.

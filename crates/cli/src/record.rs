@@ -1,292 +1,28 @@
 //! `pyrograph record`: samples, and writes what came of it.
 
-use std::ffi::OsString;
+mod plan;
+mod said;
+
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use pyrograph_format::Detail;
-use pyrograph_profile::{LabelOptions, ValueType};
 use pyrograph_record::{
-    Child, Error, Event, Next, Rate, Session, StackMode, Summary, Target, Unit, Waiting,
+    Child, Error, Event, Next, Rate, Session, StackMode, Summary, Target, Waiting,
 };
-use pyrograph_resolve::{LiveFiles, NATIVE, Resolved, Resolver, Stats, SymbolOptions};
+use pyrograph_resolve::{LiveFiles, Resolved, Resolver};
 
-use crate::cpu_time::{children_cpu_time, cpu_time};
+pub use self::plan::Args;
+use self::plan::{EngineChoice, Plan};
+use self::said::{closing_line, cost, too_short};
+use crate::cpu_time::cpu_time;
 use crate::in_kernel::{self, Engine, InKernel, Recorded};
 use crate::interrupt::Interrupt;
-use crate::output::Output;
 use crate::progress::Progress;
-use crate::question::{NotThere, Question, QuestionArgs};
+use crate::question::NotThere;
 use crate::say::say;
-use crate::tables::TableArgs;
-use crate::units::{counted, grouped, parse_duration, percent};
-use crate::whom::{Whom, WhomArgs};
-
-/// Sample a command, running processes or the whole machine, and draw a flame graph
-///
-/// Stacks are right without frame pointers: registers and a copy of the stack are sampled and
-/// unwound with the program's own tables. Ctrl-C ends the recording and writes the graph.
-#[derive(clap::Args)]
-#[expect(rustdoc::broken_intra_doc_links, reason = "clap shows these texts as they are")]
-#[command(after_help = "\
-Examples:
-  pyrograph record -- ./app --its-flags       start it, follow its children and threads
-  pyrograph record -p 1234,1235 -d 10         attach to running processes for 10 seconds
-  sudo pyrograph record -a -F 99 -d 30        the whole machine
-  pyrograph record -o app.folded -- ./app     folded stacks, for grep, sed and awk")]
-pub struct Args {
-    /// Processes to attach to, with all their threads and the children they start
-    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["all_cpus", "command"])]
-    pid: Vec<i32>,
-
-    /// The whole machine
-    #[arg(short, long, conflicts_with = "command")]
-    all_cpus: bool,
-
-    /// Samples a second [default: 997 of each thread; with -a 99 of each CPU]
-    #[arg(short = 'F', long, value_name = "HZ", value_parser = clap::value_parser!(u64).range(1..))]
-    frequency: Option<u64>,
-
-    /// For how long: seconds, or with a unit (500ms, 10s, 5m) [default: until it ends, or Ctrl-C]
-    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
-    duration: Option<Duration>,
-
-    /// Where to write; the ending says what: .svg, .folded, .pb.gz (pprof) … (see convert). Can be
-    /// given several times
-    #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg")]
-    output: Vec<PathBuf>,
-
-    #[command(flatten)]
-    question: QuestionArgs,
-
-    #[command(flatten)]
-    whom: WhomArgs,
-
-    /// The program's part only, without the kernel's
-    #[arg(short, long, conflicts_with = "kernel_only")]
-    user_only: bool,
-
-    /// The kernel's part only
-    #[arg(short, long)]
-    kernel_only: bool,
-
-    /// Do not follow child processes
-    #[arg(long)]
-    no_inherit: bool,
-
-    /// How stacks are found: dwarf[,BYTES] copies that many bytes of the stack, fp follows frame
-    /// pointers alone (cheapest) [default: unwound in the kernel, else dwarf]
-    #[arg(long, value_name = "HOW", value_parser = parse_stack_mode)]
-    call_graph: Option<StackMode>,
-
-    /// Who takes stacks: ebpf unwinds and counts them in the kernel, perf copies them out
-    /// [default: ebpf with -a and -p where it is permitted, else perf]
-    #[arg(long, value_name = "WHICH", value_enum)]
-    engine: Option<EngineChoice>,
-
-    #[command(flatten)]
-    tables: TableArgs,
-
-    /// Leave out the calls that the compiler inlined
-    #[arg(long)]
-    no_inline: bool,
-
-    /// What a stack's value counts: samples, or the event itself (time, for a clock). Alone: samples,
-    /// which are calls or requests where these are looked at
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Count::Period,
-        num_args = 0..=1, default_missing_value = "samples")]
-    count: Count,
-
-    /// Mark the kernel's frames with _[k], inlined ones with _[i], those made at run time with _[j]
-    #[arg(long)]
-    annotate: bool,
-
-    /// Say who takes the stacks, what was made for it, and what it cost
-    #[arg(short, long)]
-    verbose: bool,
-
-    /// The graph's title
-    #[arg(long, value_name = "TEXT")]
-    title: Option<String>,
-
-    /// The command to run, and its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
-}
-
-/// Who takes the stacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum EngineChoice {
-    /// Programs in the kernel
-    Ebpf,
-    /// perf_event_open and its buffers
-    Perf,
-}
-
-/// What a stack's value counts.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Count {
-    /// Samples
-    Samples,
-    /// What the samples stand for
-    Period,
-}
-
-fn parse_stack_mode(text: &str) -> Result<StackMode, String> {
-    match text.split_once(',') {
-        None if text == "fp" => Ok(StackMode::FramePointers),
-        None if text == "dwarf" => Ok(StackMode::Dwarf { bytes: StackMode::DEFAULT_BYTES }),
-        Some(("dwarf", bytes)) => match bytes.parse::<u32>() {
-            Ok(bytes) if (1..=StackMode::MOST_BYTES).contains(&bytes) => {
-                Ok(StackMode::Dwarf { bytes: bytes.next_multiple_of(8) })
-            }
-            _ => Err(format!("the stack copy can have 1 to {} bytes", StackMode::MOST_BYTES)),
-        },
-        _ => Err("use fp, dwarf, or dwarf,BYTES".to_owned()),
-    }
-}
-
-/// What the flags come to.
-struct Plan {
-    options: pyrograph_record::Options,
-    outputs: Vec<Output>,
-    duration: Option<Duration>,
-    count: Count,
-    engine: Option<EngineChoice>,
-    question: Question,
-    whom: Whom,
-    tables: TableArgs,
-    verbose: bool,
-    inlines: bool,
-    labels: LabelOptions,
-    title: String,
-}
-
-impl Plan {
-    fn new(args: Args) -> anyhow::Result<Self> {
-        let outputs = args.output.iter().map(|path| Output::new(path)).collect::<Result<_, _>>()?;
-        let target = if args.all_cpus {
-            Target::System
-        } else if !args.pid.is_empty() {
-            Target::Processes(args.pid)
-        } else if !args.command.is_empty() {
-            Target::Command(args.command)
-        } else {
-            bail!(
-                "nothing to record: give a command after --, processes with -p, or the machine with -a"
-            );
-        };
-        let counts = args.count == Count::Samples;
-        let question = Question::new(&args.question, counts, &target)?;
-        let whom = Whom::new(args.whom)?;
-        Ok(Self {
-            title: args.title.unwrap_or_else(|| title(&target)),
-            options: pyrograph_record::Options {
-                event: question.event.clone(),
-                rate: args.frequency.map(Rate::Hertz),
-                stack: args
-                    .call_graph
-                    .unwrap_or(StackMode::Dwarf { bytes: StackMode::DEFAULT_BYTES }),
-                user: !args.kernel_only,
-                kernel: !args.user_only,
-                inherit: !args.no_inherit,
-                ..pyrograph_record::Options::new(target)
-            },
-            outputs,
-            duration: args.duration,
-            count: args.count,
-            // Who says how stacks are to be found wants it done so.
-            engine: args
-                .engine
-                .or(args.call_graph.map(|_| EngineChoice::Perf))
-                .or((question.in_kernel_only || !whom.is_all()).then_some(EngineChoice::Ebpf)),
-            question,
-            whom,
-            tables: args.tables,
-            verbose: args.verbose,
-            inlines: !args.no_inline,
-            labels: LabelOptions {
-                mark_kernel: args.annotate,
-                mark_jit: args.annotate,
-                mark_inlined: args.annotate,
-                ..LabelOptions::default()
-            },
-        })
-    }
-
-    fn resolve_options(&self, event: &Event) -> pyrograph_resolve::Options {
-        let unit = self.question.unit().unwrap_or(match event.unit() {
-            Unit::Nanoseconds => "ns",
-            Unit::Count => "count",
-        });
-        let value_type = match self.count {
-            Count::Samples if self.question.unit().is_none() => ValueType::samples(),
-            Count::Samples => {
-                let noun = format!("{}s", self.question.noun());
-                ValueType::new(self.question.name(event), &noun)
-            }
-            Count::Period => ValueType::new(self.question.name(event), unit),
-        };
-        pyrograph_resolve::Options {
-            value_type,
-            count_samples: self.count == Count::Samples,
-            keep_time: self.outputs.iter().any(|output| output.detail() == Detail::Samples),
-            threads: self
-                .outputs
-                .iter()
-                .map(Output::threads)
-                .chain([self.whom.threads()])
-                .max()
-                .unwrap_or_default(),
-            // What the kernel has counted has no times.
-            monotonic_time: false,
-            user_only: !self.options.kernel,
-            addresses: true,
-            arch: NATIVE,
-            symbols: SymbolOptions {
-                inlines: self.inlines,
-                lines: self.outputs.iter().any(Output::holds_sources),
-                cache: self.tables.cache(),
-                ..SymbolOptions::default()
-            },
-        }
-    }
-}
-
-/// The title of a recording's graph: what was recorded.
-fn title(target: &Target) -> String {
-    match target {
-        Target::Command(command) => {
-            let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-            shortened(&words.join(" "))
-        }
-        Target::Processes(pids) => {
-            let names: Vec<String> = pids.iter().map(|pid| process_name(*pid)).collect();
-            names.join(", ")
-        }
-        Target::System => "Whole machine".to_owned(),
-    }
-}
-
-/// The beginning of a long text: a command may have thousands of arguments.
-fn shortened(text: &str) -> String {
-    const LONGEST: usize = 90;
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-/// `name (PID)`, as long as the process lives.
-fn process_name(pid: i32) -> String {
-    match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
-        Ok(name) => format!("{} ({pid})", name.trim_end()),
-        Err(_) => format!("process {pid}"),
-    }
-}
+use crate::units::{counted, grouped};
 
 /// The exit code for a command that could not be run, as shells have it.
 const COMMAND_NOT_RUN: u8 = 127;
@@ -328,18 +64,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What the recording cost beside what the kernel did: `own CPU time: 0.09 s to prepare, 0.01 s while it
-/// recorded, 0.12 s for names and writing`. The arguments are those of [`Sampled::cpu_time`].
-fn cost((begun, ended): (Duration, Duration)) -> String {
-    let seconds = |from: Duration, to: Duration| to.saturating_sub(from).as_secs_f64();
-    format!(
-        "own CPU time: {:.2} s to prepare, {:.2} s while it recorded, {:.2} s for names and writing",
-        seconds(Duration::ZERO, begun),
-        seconds(begun, ended),
-        seconds(ended, cpu_time())
-    )
-}
-
 /// Writes every output, whatever becomes of the others; the first error is returned.
 fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
     let mut result = Ok(());
@@ -362,24 +86,6 @@ fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
         }
     }
     result
-}
-
-/// Says if much of the command's time was not sampled. Each thread has a period of its own: one that
-/// ends before its first is over is never seen.
-fn too_short(resolved: &Resolved, plan: &Plan) {
-    let is_time = resolved.profile.value_types.first().is_some_and(|value| value.unit == "ns");
-    let is_whole = plan.options.user && plan.options.kernel && plan.options.inherit;
-    if !matches!(plan.options.target, Target::Command(_)) || !is_time || !is_whole {
-        return;
-    }
-    let sampled = resolved.profile.samples.total(0) as f64 / 1e9;
-    let used = children_cpu_time().as_secs_f64();
-    if plan.duration.is_none() && used > 0.1 && sampled < 0.7 * used {
-        say!(
-            "{sampled:.2} s of the command's {used:.2} s of CPU time were sampled: its processes are too \
-             short for this rate; -F raises it, and -a samples whatever runs"
-        );
-    }
 }
 
 /// What a recording leaves.
@@ -546,66 +252,6 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
     Ok(Sampled { resolver, summary, event, child, interrupt, in_kernel: false, cpu_time })
 }
 
-/// Says what was sampled, and everything that makes the result less than whole.
-fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &str) {
-    let Stats { samples, user_stacks, truncated, completed, broken, .. } = resolved.stats;
-    let mut parts = Vec::new();
-    if samples == 0 {
-        parts.push(match noun {
-            "sample" => format!("no samples of {event}: the target used too little of it"),
-            _ => format!("no {noun}s: what was recorded had none"),
-        });
-    } else {
-        parts.push(format!("{} of {event}", counted(samples, noun)));
-    }
-    parts.push(format!("{} lost", grouped(summary.lost)));
-    let mut say = |count: u64, text: String| {
-        if count > 0 {
-            parts.push(text);
-        }
-    };
-    say(summary.throttled, format!("throttled {}", counted(summary.throttled, "time")));
-    let stacks =
-        |count: u64| format!("{} ({})", counted(count, "stack"), percent(count, user_stacks));
-    say(truncated, format!("{} truncated", stacks(truncated)));
-    say(completed, format!("{} completed from the running process", stacks(completed)));
-    say(broken, format!("{} not unwound to the end", stacks(broken)));
-    let gone = resolved.stats.unreadable_stacks;
-    say(gone, format!("{} gone with an exec or paged out", counted(gone, "user stack")));
-    let names = &resolved.stats.names;
-    say(
-        names.unknown,
-        format!(
-            "{} of {} addresses without a symbol",
-            grouped(names.unknown),
-            grouped(names.addresses)
-        ),
-    );
-    say(resolved.stats.unreadable, counted(resolved.stats.unreadable, "unreadable record"));
-    say!("{}", parts.join(", "));
-
-    if names.kernel_hidden {
-        say!(
-            "the kernel hides its symbols from this user; to permit them: \
-             sudo sysctl kernel.kptr_restrict=0"
-        );
-    }
-    let missing = &resolved.stats.missing_files;
-    if !missing.is_empty() {
-        const NAMED: usize = 3;
-        let first = missing.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = if missing.len() > NAMED { ", …" } else { "" };
-        say!(
-            "{} could not be opened or had been replaced, so that functions in it have no \
-             names: {first}{more}",
-            counted(missing.len() as u64, "mapped file")
-        );
-    }
-    for warning in &names.warnings {
-        say!("{warning}");
-    }
-}
-
 /// The command's own exit code; 128 and the signal's number if one ended it, as shells have it. A
 /// command that still runs is waited for: recording is over, but it is still the user's program.
 fn exit_code(child: Option<Child>, interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
@@ -622,21 +268,4 @@ fn exit_code(child: Option<Child>, interrupt: &Interrupt) -> anyhow::Result<Exit
     };
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stack_modes() {
-        let dwarf = |bytes| Ok(StackMode::Dwarf { bytes });
-        assert_eq!(parse_stack_mode("fp"), Ok(StackMode::FramePointers));
-        assert_eq!(parse_stack_mode("dwarf"), dwarf(StackMode::DEFAULT_BYTES));
-        assert_eq!(parse_stack_mode("dwarf,8192"), dwarf(8192));
-        assert_eq!(parse_stack_mode("dwarf,8189"), dwarf(8192));
-        for text in ["", "lbr", "fp,1", "dwarf,", "dwarf,0", "dwarf,65536", "dwarf,-8"] {
-            assert!(parse_stack_mode(text).is_err(), "{text}");
-        }
-    }
 }

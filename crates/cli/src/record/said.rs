@@ -1,0 +1,101 @@
+//! What is said when a recording is over.
+
+use std::time::Duration;
+
+use pyrograph_record::{Summary, Target};
+use pyrograph_resolve::{Resolved, Stats};
+
+use super::plan::Plan;
+use crate::cpu_time::{children_cpu_time, cpu_time};
+use crate::say::say;
+use crate::units::{counted, grouped, percent};
+
+/// Says what was sampled, and everything that makes the result less than whole.
+pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &str) {
+    let Stats { samples, user_stacks, truncated, completed, broken, .. } = resolved.stats;
+    let mut parts = Vec::new();
+    if samples == 0 {
+        parts.push(match noun {
+            "sample" => format!("no samples of {event}: the target used too little of it"),
+            _ => format!("no {noun}s: what was recorded had none"),
+        });
+    } else {
+        parts.push(format!("{} of {event}", counted(samples, noun)));
+    }
+    parts.push(format!("{} lost", grouped(summary.lost)));
+    let mut say = |count: u64, text: String| {
+        if count > 0 {
+            parts.push(text);
+        }
+    };
+    say(summary.throttled, format!("throttled {}", counted(summary.throttled, "time")));
+    let stacks =
+        |count: u64| format!("{} ({})", counted(count, "stack"), percent(count, user_stacks));
+    say(truncated, format!("{} truncated", stacks(truncated)));
+    say(completed, format!("{} completed from the running process", stacks(completed)));
+    say(broken, format!("{} not unwound to the end", stacks(broken)));
+    let gone = resolved.stats.unreadable_stacks;
+    say(gone, format!("{} gone with an exec or paged out", counted(gone, "user stack")));
+    let names = &resolved.stats.names;
+    say(
+        names.unknown,
+        format!(
+            "{} of {} addresses without a symbol",
+            grouped(names.unknown),
+            grouped(names.addresses)
+        ),
+    );
+    say(resolved.stats.unreadable, counted(resolved.stats.unreadable, "unreadable record"));
+    say!("{}", parts.join(", "));
+
+    if names.kernel_hidden {
+        say!(
+            "the kernel hides its symbols from this user; to permit them: \
+             sudo sysctl kernel.kptr_restrict=0"
+        );
+    }
+    let missing = &resolved.stats.missing_files;
+    if !missing.is_empty() {
+        const NAMED: usize = 3;
+        let first = missing.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = if missing.len() > NAMED { ", …" } else { "" };
+        say!(
+            "{} could not be opened or had been replaced, so that functions in it have no \
+             names: {first}{more}",
+            counted(missing.len() as u64, "mapped file")
+        );
+    }
+    for warning in &names.warnings {
+        say!("{warning}");
+    }
+}
+
+/// What the recording cost beside what the kernel did: `own CPU time: 0.09 s to prepare, 0.01 s while it
+/// recorded, 0.12 s for names and writing`. The arguments are those of [`super::Sampled::cpu_time`].
+pub fn cost((begun, ended): (Duration, Duration)) -> String {
+    let seconds = |from: Duration, to: Duration| to.saturating_sub(from).as_secs_f64();
+    format!(
+        "own CPU time: {:.2} s to prepare, {:.2} s while it recorded, {:.2} s for names and writing",
+        seconds(Duration::ZERO, begun),
+        seconds(begun, ended),
+        seconds(ended, cpu_time())
+    )
+}
+
+/// Says if much of the command's time was not sampled. Each thread has a period of its own: one that
+/// ends before its first is over is never seen.
+pub fn too_short(resolved: &Resolved, plan: &Plan) {
+    let is_time = resolved.profile.value_types.first().is_some_and(|value| value.unit == "ns");
+    let is_whole = plan.options.user && plan.options.kernel && plan.options.inherit;
+    if !matches!(plan.options.target, Target::Command(_)) || !is_time || !is_whole {
+        return;
+    }
+    let sampled = resolved.profile.samples.total(0) as f64 / 1e9;
+    let used = children_cpu_time().as_secs_f64();
+    if plan.duration.is_none() && used > 0.1 && sampled < 0.7 * used {
+        say!(
+            "{sampled:.2} s of the command's {used:.2} s of CPU time were sampled: its processes are too \
+             short for this rate; -F raises it, and -a samples whatever runs"
+        );
+    }
+}
