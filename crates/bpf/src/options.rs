@@ -38,7 +38,7 @@ impl Waits {
 /// What to do.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The processes to look at, to which [`Engine::expect_command`] may add one; `None` for
+    /// The processes to look at, to which [`crate::Engine::expect_command`] may add one; `None` for
     /// all.
     pub processes: Option<Vec<i32>>,
     /// Look at the processes that they start, too.
