@@ -14,9 +14,17 @@ pub struct Strings {
     text: String,
     /// Where string `i` ends; it starts where its predecessor ends.
     ends: Vec<usize>,
-    index: HashTable<StringId>,
+    index: HashTable<Row>,
     // A fixed seed: the tables of two runs over the same input are equal.
     hasher: FixedState,
+}
+
+/// A string's place in the text, so that it is compared without a look at `ends`.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    start: usize,
+    length: u32,
+    id: StringId,
 }
 
 impl Default for Strings {
@@ -34,24 +42,30 @@ impl Default for Strings {
 
 impl Strings {
     /// The identifier of `text`, which is added if it is new.
+    ///
+    /// # Panics
+    ///
+    /// When `text` has 4 GiB or more.
     pub fn intern(&mut self, text: &str) -> StringId {
         let hash = self.hasher.hash_one(text);
-        let (buffer, ends) = (&self.text, &self.ends);
-        if let Some(&id) = self.index.find(hash, |&id| slice(buffer, ends, id) == text) {
-            return id;
+        let buffer = &self.text;
+        if let Some(row) = self.index.find(hash, |row| row.is(text, buffer)) {
+            return row.id;
         }
         let id = StringId::from_index(self.ends.len());
+        let length = u32::try_from(text.len()).expect("a string of 4 GiB in a profile");
+        let row = Row { start: self.text.len(), length, id };
         self.text.push_str(text);
         self.ends.push(self.text.len());
-        let (buffer, ends, hasher) = (&self.text, &self.ends, &self.hasher);
-        self.index.insert_unique(hash, id, |&id| hasher.hash_one(slice(buffer, ends, id)));
+        let (buffer, hasher) = (&self.text, &self.hasher);
+        self.index.insert_unique(hash, row, |row| hasher.hash_one(row.of(buffer)));
         id
     }
 
     /// The identifier of `text`, if it was interned.
     pub fn find(&self, text: &str) -> Option<StringId> {
         let hash = self.hasher.hash_one(text);
-        self.index.find(hash, |&id| self.get(id) == text).copied()
+        self.index.find(hash, |row| row.is(text, &self.text)).map(|row| row.id)
     }
 
     /// The string with this identifier.
@@ -72,6 +86,20 @@ impl Strings {
     /// All strings, in the order in which they were first seen; the empty one is the first.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|index| self.get(StringId::from_index(index)))
+    }
+}
+
+impl Row {
+    /// The string of a row of `text`.
+    fn of(self, text: &str) -> &str {
+        &text[self.start..self.start + self.length as usize]
+    }
+
+    #[inline]
+    fn is(self, other: &str, text: &str) -> bool {
+        // As bytes, which need no look at where characters end.
+        let place = self.start..self.start + self.length as usize;
+        self.length as usize == other.len() && text.as_bytes().get(place) == Some(other.as_bytes())
     }
 }
 
