@@ -10,7 +10,7 @@ mod shorten;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use pyrograph_profile::{LabelOptions, Labels, Profile};
+use pyrograph_profile::{LabelOptions, Labels, Profile, StackId};
 use regex::Regex;
 
 use self::select::Rows;
@@ -184,11 +184,13 @@ impl Filter {
     }
 
     fn rewrites(&self) -> bool {
+        self.fold_recursion || self.rewrites_any()
+    }
+
+    /// Whether it changes stacks that have no recursion.
+    fn rewrites_any(&self) -> bool {
         let lists = [&self.from_frame, &self.skip_after, &self.hide];
-        self.fold_recursion
-            || self.shorten_packages
-            || !self.by.is_empty()
-            || lists.iter().any(|list| !list.is_empty())
+        self.shorten_packages || !self.by.is_empty() || lists.iter().any(|list| !list.is_empty())
     }
 
     /// What is left of `profile`. A profile without samples stays as it is.
@@ -203,6 +205,10 @@ impl Filter {
         let whole: Vec<u64> =
             (0..profile.value_types.len()).map(|column| profile.whole(column)).collect();
         let labels = Labels::new(&profile, &LabelOptions::default());
+        // Some readers have left it out.
+        if !self.selects() && !self.rewrites_any() && !has_recursion(&profile, &labels) {
+            return Ok(profile);
+        }
         let mut rows = Rows::all(&profile);
         rows.by_sample(self, &profile)?;
         rows.by_frame(self, &profile, &labels)?;
@@ -215,6 +221,15 @@ impl Filter {
         };
         Ok(left)
     }
+}
+
+/// Whether a function calls itself directly.
+fn has_recursion(profile: &Profile, labels: &Labels) -> bool {
+    let leaf = |stack| profile.stacks.get(stack).map(|(_, frame)| labels.frames[frame.index()]);
+    let mut stacks = (1..profile.stacks.len()).map(StackId::from_index);
+    stacks.any(|stack| {
+        profile.stacks.get(stack).is_some_and(|(caller, _)| leaf(caller) == leaf(stack))
+    })
 }
 
 #[cfg(test)]

@@ -139,6 +139,7 @@ impl FilterArgs {
 
     /// Asks for what the filters have to know.
     pub fn need(&self, options: &mut Options) {
+        options.fold_recursion |= self.fold_recursion;
         let by = |wanted| self.by.contains(&wanted);
         if !self.tid.is_empty() || by(By::Thread) {
             options.threads = ThreadDetail::Thread;

@@ -14,6 +14,7 @@ mod filters;
 mod flamegraph;
 mod fold;
 mod heatmap;
+mod huge_pages;
 #[cfg_attr(not(feature = "bpf"), path = "in_kernel_none.rs")]
 mod in_kernel;
 mod info;
@@ -41,6 +42,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::say::say;
+
+#[global_allocator]
+static ALLOCATOR: huge_pages::HugePages = huge_pages::HugePages;
 
 /// Where does the time go? Samples programs, reads other profilers' files, draws flame graphs.
 #[derive(Parser)]

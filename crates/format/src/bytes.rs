@@ -1,38 +1,70 @@
 //! Searches over a few dozen bytes, where a call into a vectorized search costs more than it saves,
 //! and numbers.
 
-const LOW: u64 = 0x0101_0101_0101_0101;
-const HIGH: u64 = 0x8080_8080_8080_8080;
+use wide::u8x16;
 
-/// Where `byte` is first found from `at` on; the length of `text` if it is not.
-///
-/// Eight bytes at a time: a byte of `word ^ pattern` is 0 where it is found, and only then does
-/// taking 1 from it set its highest bit. What borrows from it is further on, so that the first hit
-/// is exact.
+/// As much as is looked at in one step. For most words that is all of them: their lengths differ, and a
+/// step more or less, which the CPU cannot foresee, costs more than the steps.
+pub(crate) type Block = [u8; 16];
+
+/// Which bytes of a block are this one: a bit each, the lowest for the first.
 #[inline]
-pub(crate) fn find(text: &[u8], at: usize, byte: u8) -> usize {
-    let pattern = LOW * u64::from(byte);
-    let mut at = at;
-    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk) {
-        let differs = u64::from_le_bytes(*word) ^ pattern;
-        let found = differs.wrapping_sub(LOW) & !differs & HIGH;
-        if found != 0 {
-            return at + (found.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    while text.get(at).is_some_and(|&candidate| candidate != byte) {
-        at += 1;
-    }
-    at.min(text.len())
+pub(crate) fn equal(block: Block, byte: u8) -> u32 {
+    u8x16::new(block).simd_eq(u8x16::splat(byte)).to_bitmask()
 }
 
-/// The same for texts of a hundred bytes or so: 32 of them are one step.
+/// The block that begins at `at`, with zeros behind the text's end.
 #[inline]
-pub(crate) fn find_far(text: &[u8], byte: u8) -> usize {
-    let blocks = text.as_chunks::<32>().0.iter();
-    let is_without = |block: &&[u8; 32]| !block.iter().fold(false, |any, &b| any | (b == byte));
-    find(text, 32 * blocks.take_while(is_without).count(), byte)
+pub(crate) fn block(text: &[u8], at: usize) -> Block {
+    let rest = text.get(at..).unwrap_or_default();
+    match (rest.first_chunk(), text.last_chunk()) {
+        (Some(block), _) => *block,
+        // That and what comes before it, which is shifted out.
+        (None, Some(_)) if rest.is_empty() => [0; 16],
+        (None, Some(last)) => (u128::from_le_bytes(*last) >> (8 * (16 - rest.len()))).to_le_bytes(),
+        (None, None) => {
+            let mut block = [0; 16];
+            block[..rest.len()].copy_from_slice(rest);
+            block
+        }
+    }
+}
+
+/// Where `byte` is first found from `at` on; the length of `text` if it is not.
+#[inline]
+pub(crate) fn find(text: &[u8], at: usize, byte: u8) -> usize {
+    let mut at = at;
+    while at < text.len() {
+        let found = equal(block(text, at), byte);
+        if found != 0 {
+            // What is behind the end may be it.
+            return text.len().min(at + found.trailing_zeros() as usize);
+        }
+        at += 16;
+    }
+    text.len()
+}
+
+/// Whether two texts are equal. They are short, so that a call of `memcmp` costs as much as all the rest.
+///
+/// Two blocks, the first and the last, hold all of a text that is no longer than both, so that
+/// nothing but its rough length chooses what is done.
+#[inline]
+pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
+    fn ends<const N: usize>(one: &[u8], other: &[u8]) -> Option<bool> {
+        let (a, b) = (one.first_chunk::<N>()?, other.first_chunk::<N>()?);
+        Some((a == b) & (one.last_chunk::<N>() == other.last_chunk::<N>()))
+    }
+    let ends = match one.len() {
+        length if length != other.len() => Some(false),
+        65.. => Some(one == other),
+        32.. => ends::<32>(one, other),
+        16.. => ends::<16>(one, other),
+        8.. => ends::<8>(one, other),
+        4.. => ends::<4>(one, other),
+        _ => None,
+    };
+    ends.unwrap_or_else(|| one.iter().zip(other).all(|(a, b)| a == b))
 }
 
 /// Reads a number that is nothing but decimal digits.
@@ -60,8 +92,32 @@ mod tests {
         ) {
             let plain = (at..text.len()).find(|&at| text[at] == byte).unwrap_or(text.len());
             prop_assert_eq!(find(&text, at, byte), plain);
-            let plain = text.iter().position(|&b| b == byte).unwrap_or(text.len());
-            prop_assert_eq!(find_far(&text, byte), plain);
+        }
+
+        #[test]
+        fn blocks_are_what_they_hold(text in prop::collection::vec(any::<u8>(), 0..40), at in 0usize..50) {
+            let mut plain = text.get(at..).unwrap_or_default().to_vec();
+            plain.resize(16, 0);
+            let block = block(&text, at);
+            prop_assert_eq!(block.as_slice(), &plain[..]);
+            for byte in block {
+                let plain = block.iter().rev().fold(0, |bits, &b| bits << 1 | u32::from(b == byte));
+                prop_assert_eq!(equal(block, byte), plain);
+            }
+        }
+
+        #[test]
+        fn one_byte_makes_a_difference(
+            text in prop::collection::vec(0u8..3, 0..70),
+            at in 0usize..70,
+        ) {
+            let mut other = text.clone();
+            prop_assert!(is_same(&text, &other));
+            if let Some(byte) = other.get_mut(at) {
+                *byte ^= 0x80;
+                prop_assert!(!is_same(&text, &other));
+            }
+            prop_assert_eq!(is_same(&text, text.get(at..).unwrap_or(&text)), at == 0 || at > text.len());
         }
     }
 }

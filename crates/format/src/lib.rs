@@ -26,6 +26,7 @@
 mod atomic_file;
 mod byte_cache;
 mod bytes;
+mod callees;
 mod chunks;
 mod detect;
 mod each_event;

@@ -213,6 +213,9 @@ pub struct Options {
     pub unknown_addresses: bool,
     /// Keep the address of every frame of an ELF file, for [`expand_inlined`](crate::expand_inlined).
     pub addresses: bool,
+    /// Leave out frames of a function that calls itself directly, where a reader sees that sooner than a
+    /// filter does. The others leave them in.
+    pub fold_recursion: bool,
     /// How many threads may parse; 0 for as many as there are CPUs.
     pub workers: usize,
     /// Where to find symbols, for formats that hold addresses, and whether to add inlined calls.
@@ -230,6 +233,7 @@ impl Default for Options {
             each_event: false,
             unknown_addresses: false,
             addresses: false,
+            fold_recursion: false,
             workers: 0,
             // Nothing that is written so far shows lines.
             symbols: SymbolOptions { lines: false, ..SymbolOptions::default() },

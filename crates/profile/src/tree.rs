@@ -19,11 +19,16 @@ pub struct Tree {
     pub value_types: Vec<ValueType>,
     parent: Vec<NodeId>,
     name: Vec<StringId>,
-    kind: Vec<FrameKind>,
-    frame: Vec<Option<FrameId>>,
+    /// The first of the profile's frames that is here, or [`NO_FRAME`].
+    frame: Vec<FrameId>,
+    /// What sort of code each of the profile's frames is.
+    kinds: Vec<FrameKind>,
     /// Per value type, the value of the samples that end in each node.
     self_values: Vec<Vec<u64>>,
 }
+
+/// Stands for "none": of the root, and of processes.
+const NO_FRAME: FrameId = FrameId(u32::MAX);
 
 impl Tree {
     /// The projection of `profile`.
@@ -63,13 +68,17 @@ impl Tree {
 
     /// What sort of code the node is: that of the first of its frames.
     pub fn kind(&self, node: NodeId) -> FrameKind {
-        self.kind[node.index()]
+        match self.frame(node) {
+            Some(frame) => self.kinds[frame.index()],
+            None if node == NodeId::ROOT => FrameKind::Marker,
+            None => FrameKind::User,
+        }
     }
 
     /// The first of the profile's frames that has this label here, for its module and source;
     /// `None` for a process.
     pub fn frame(&self, node: NodeId) -> Option<FrameId> {
-        self.frame[node.index()]
+        Some(self.frame[node.index()]).filter(|&frame| frame != NO_FRAME)
     }
 
     /// The values of the samples that end in each node, by node number. Saturated sums.
@@ -137,8 +146,8 @@ impl<'a> Builder<'a> {
             value_types: profile.value_types.clone(),
             parent: vec![NodeId::ROOT],
             name: vec![StringId::EMPTY],
-            kind: vec![FrameKind::Marker],
-            frame: vec![None],
+            frame: vec![NO_FRAME],
+            kinds: profile.frames.iter().map(|frame| frame.kind).collect(),
             self_values: vec![vec![0]; columns],
         };
         let (is_alone, children) = (vec![false], Children::default());
@@ -173,7 +182,7 @@ impl<'a> Builder<'a> {
             let root = if label.is_empty() {
                 NodeId::ROOT
             } else {
-                self.child(NodeId::ROOT, label, FrameKind::User, None)
+                self.child(NodeId::ROOT, label, NO_FRAME)
             };
             nodes.set(StackId::ROOT, root);
             self.is_alone[root.index()] = is_alone;
@@ -198,11 +207,13 @@ impl<'a> Builder<'a> {
     fn take_stacks(mut self) -> Tree {
         let (profile, tree) = (self.profile, &mut self.tree);
         let stacks = (1..profile.stacks.len()).map(StackId::from_index);
+        tree.parent.reserve_exact(stacks.len());
+        tree.name.reserve_exact(stacks.len());
+        tree.frame.reserve_exact(stacks.len());
         for (parent, frame) in stacks.filter_map(|stack| profile.stacks.get(stack)) {
             tree.parent.push(NodeId(parent.0));
             tree.name.push(self.labels[frame.index()]);
-            tree.kind.push(profile.frames.get(frame).kind);
-            tree.frame.push(Some(frame));
+            tree.frame.push(frame);
         }
         for (column, sums) in tree.self_values.iter_mut().enumerate() {
             sums.resize(tree.parent.len(), 0);
@@ -227,20 +238,13 @@ impl<'a> Builder<'a> {
             at = parent;
         };
         while let Some((stack, frame)) = self.missing.pop() {
-            let kind = self.profile.frames.get(frame).kind;
-            node = self.child(node, self.labels[frame.index()], kind, Some(frame));
+            node = self.child(node, self.labels[frame.index()], frame);
             nodes.set(stack, node);
         }
         node
     }
 
-    fn child(
-        &mut self,
-        parent: NodeId,
-        name: StringId,
-        kind: FrameKind,
-        frame: Option<FrameId>,
-    ) -> NodeId {
+    fn child(&mut self, parent: NodeId, name: StringId, frame: FrameId) -> NodeId {
         let node = NodeId::from_index(self.tree.parent.len());
         let is_alone = self.is_alone[parent.index()] && !self.is_shared[name.index()];
         if !is_alone {
@@ -256,7 +260,6 @@ impl<'a> Builder<'a> {
         self.is_alone.push(is_alone);
         self.tree.parent.push(parent);
         self.tree.name.push(name);
-        self.tree.kind.push(kind);
         self.tree.frame.push(frame);
         for column in &mut self.tree.self_values {
             column.push(0);

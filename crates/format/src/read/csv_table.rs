@@ -11,8 +11,8 @@ use pyrograph_profile::{Frame, FrameId, FrameKind, Profile};
 
 use super::text::Lines;
 use crate::Head;
-use crate::byte_cache::ByteCache;
 use crate::bytes;
+use crate::callees::{Callees, Function};
 use crate::warnings::{WarningKind, Warnings};
 
 /// The rows of a table below its heading.
@@ -96,6 +96,62 @@ impl Cells {
     fn split(&mut self, line: &[u8], delimiter: u8) {
         self.places.clear();
         self.unquoted.clear();
+        if !self.split_plain(line, delimiter) {
+            self.places.clear();
+            self.split_any(line, delimiter);
+        }
+    }
+
+    /// The same for lines that have no quotation marks but those around whole cells; `false` for others.
+    ///
+    /// In steps of 64 bytes, with a bit for each of them: the delimiters that are not between two marks
+    /// end the cells.
+    fn split_plain(&mut self, line: &[u8], delimiter: u8) -> bool {
+        let (mut begin, mut marks, mut needed) = (0, 0, 0);
+        // All ones if the bytes before were between marks.
+        let mut between = 0;
+        for start in (0..line.len()).step_by(64) {
+            let (mut quotes, mut ends) = (0, 0);
+            for at in (0..64.min(line.len() - start)).step_by(16) {
+                let block = bytes::block(line, start + at);
+                quotes |= u64::from(bytes::equal(block, b'"')) << at;
+                ends |= u64::from(bytes::equal(block, delimiter)) << at;
+            }
+            marks += quotes.count_ones();
+            // Of each bit and all before it, whether the number of marks is odd.
+            for step in [1, 2, 4, 8, 16, 32] {
+                quotes ^= quotes << step;
+            }
+            quotes ^= between;
+            between = 0u64.wrapping_sub(quotes >> 63);
+            ends &= !quotes;
+            while ends != 0 {
+                let end = start + ends.trailing_zeros() as usize;
+                ends &= ends - 1;
+                needed += self.push(line, begin..end);
+                begin = end + 1;
+            }
+        }
+        needed += self.push(line, begin..line.len());
+        marks == needed
+    }
+
+    /// Adds a cell, and returns how many quotation marks are around it.
+    fn push(&mut self, line: &[u8], place: Range<usize>) -> u32 {
+        match &line[place.clone()] {
+            [b'"', .., b'"'] => {
+                self.places.push(place.start + 1..place.end - 1);
+                2
+            }
+            _ => {
+                self.places.push(place);
+                0
+            }
+        }
+    }
+
+    /// The same for any line.
+    fn split_any(&mut self, line: &[u8], delimiter: u8) {
         let mut at = 0;
         loop {
             let is_quoted = line.get(at) == Some(&b'"');
@@ -148,30 +204,26 @@ impl Cells {
 }
 
 /// Frames by the function and the module in their cells.
-pub(crate) struct Frames {
-    known: ByteCache<FrameId>,
-    text: Vec<u8>,
-}
+pub(crate) struct Frames(Callees<FrameId>);
 
 impl Frames {
     pub fn new() -> Self {
-        Self { known: ByteCache::new(16 << 20), text: Vec::new() }
+        Self(Callees::new(16 << 20))
     }
 
-    /// The frame of a function in a module (`""`: not known).
-    pub fn get(&mut self, profile: &mut Profile, function: &[u8], module: &[u8]) -> FrameId {
-        self.text.clear();
-        self.text.extend_from_slice(module);
-        self.text.push(0);
-        self.text.extend_from_slice(function);
-        let hash = self.known.hash(&self.text);
-        self.known.get(hash, &self.text).unwrap_or_else(|| {
+    /// A function in a module (`""`: not known) that `caller` called, and its frame.
+    #[inline]
+    pub fn get(
+        &mut self,
+        profile: &mut Profile,
+        caller: Function,
+        function: &[u8],
+        module: &[u8],
+    ) -> (Function, FrameId) {
+        self.0.find_or_add(caller, function, module, || {
             let module = profile.strings.intern(&String::from_utf8_lossy(module));
             let function = profile.strings.intern(&String::from_utf8_lossy(function));
-            let frame = Frame { module, ..Frame::named(function, FrameKind::User) };
-            let frame = profile.frames.intern(frame);
-            self.known.insert(hash, &self.text, frame);
-            frame
+            profile.frames.intern(Frame { module, ..Frame::named(function, FrameKind::User) })
         })
     }
 }
@@ -203,39 +255,56 @@ pub(crate) fn number(text: &[u8]) -> Option<f64> {
     plain.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
+/// The nearest whole number, halves up; 0 for what is below it, and the highest for what is above it.
+#[inline]
+pub(crate) fn rounded(value: f64) -> u64 {
+    // `f64::round` is a call of the mathematical library on most machines.
+    let whole = value as u64;
+    whole.saturating_add(u64::from(value - whole as f64 >= 0.5))
+}
+
 /// A number as most of them are written, with a point for its decimals and commas between thousands;
 /// `None` for any other, and if it has too many digits to be exact.
 fn common_number(text: &[u8]) -> Option<f64> {
     const POWERS: [f64; 16] =
         [1., 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
-    let (mut number, mut digits, mut point) = (0u64, 0, None);
     if text.len() > 20 {
         return None;
     }
-    for (at, &byte) in text.iter().enumerate() {
+    // What is too long for it is not returned.
+    let push =
+        |number: u64, digit: u8| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+    let is_three =
+        |digits: &[u8]| digits.iter().take_while(|byte| byte.is_ascii_digit()).count() == 3;
+    let (mut number, mut at, mut commas) = (0, 0, 0);
+    while let Some(&byte) = text.get(at) {
         match byte {
-            b'0'..=b'9' => {
-                // What is too long for it is not returned.
-                number = number.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'));
-                digits += 1;
-            }
-            b'.' if point.is_none() => point = Some(digits),
-            b',' if point.is_none() => {
-                let rest = text[at + 1..].iter();
-                if rest.take_while(|byte| byte.is_ascii_digit()).count() != 3 {
-                    return None;
-                }
-            }
-            _ => return None,
+            b'0'..=b'9' => number = push(number, byte),
+            b',' if is_three(&text[at + 1..]) => commas += 1,
+            _ => break,
         }
+        at += 1;
+    }
+    let decimals = match &text[at..] {
+        [] => &[][..],
+        [b'.', decimals @ ..] => decimals,
+        _ => return None,
+    };
+    for &digit in decimals {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        number = push(number, digit);
     }
     // Both are exact, so that their quotient is the nearest number to what is written.
-    let decimals = digits - point.unwrap_or(digits);
-    (1..POWERS.len()).contains(&digits).then(|| number as f64 / POWERS[decimals])
+    let digits = at - commas + decimals.len();
+    (1..POWERS.len()).contains(&digits).then(|| number as f64 / POWERS[decimals.len()])
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn cells(line: &str) -> Vec<String> {
@@ -253,6 +322,23 @@ mod tests {
         assert_eq!(cells(r#""f(int, char)","1,234.5",x,"#), ["f(int, char)", "1,234.5", "x", ""]);
         assert_eq!(cells(r#""operator""""",1"#), [r#"operator"""#, "1"]);
         assert_eq!(cells(r#""né"e,"a,b"#), ["née", "a,b"]);
+        assert_eq!(cells("\",\",\"\",\"\""), [",", "", ""]);
+        assert_eq!(cells(r#"a"b,c"d,e"#), [r#"a"b"#, r#"c"d"#, "e"]);
+    }
+
+    proptest! {
+        /// Long enough for several steps.
+        #[test]
+        fn both_ways_of_splitting_agree(
+            parts in prop::collection::vec("[a-c ]{0,30}|,|\"|\",\"|\"\"", 1..12),
+        ) {
+            let line = parts.concat();
+            let (mut plain, mut any) = (Cells::default(), Cells::default());
+            if plain.split_plain(line.as_bytes(), b',') {
+                any.split_any(line.as_bytes(), b',');
+                prop_assert_eq!(plain.places, any.places, "{}", line);
+            }
+        }
     }
 
     #[test]

@@ -54,14 +54,15 @@ impl Reader for Folded {
         counted > 0 && counted * 2 >= all
     }
 
-    fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
+    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
         let two = has_two_counts(input.bytes());
-        Ok(read_chunks(Chunks::new(input.into_stream(), last_line_end), two, &name))
+        let chunks = Chunks::new(input.into_stream(), last_line_end);
+        Ok(read_chunks(chunks, two, options.fold_recursion, &name))
     }
 }
 
-fn read_chunks(chunks: Chunks, two: bool, name: &str) -> Reading {
+fn read_chunks(chunks: Chunks, two: bool, fold_recursion: bool, name: &str) -> Reading {
     let value_types = if two {
         vec![ValueType::new("before", "count"), ValueType::new("after", "count")]
     } else {
@@ -71,6 +72,7 @@ fn read_chunks(chunks: Chunks, two: bool, name: &str) -> Reading {
         profile: Profile::new(value_types),
         warnings: LocalWarnings::default(),
         frames: Vec::new(),
+        fold_recursion,
         previous: Vec::new(),
         callers: Vec::new(),
         walk: Walk::default(),
@@ -173,6 +175,8 @@ struct Parser {
     warnings: LocalWarnings,
     /// The frame of each string, as far as there is one.
     frames: Vec<Option<FrameId>>,
+    /// See [`Options::fold_recursion`].
+    fold_recursion: bool,
     /// The stack of the line before.
     previous: Vec<u8>,
     /// Its frames, as far as the next one shares them.
@@ -278,17 +282,23 @@ impl Parser {
         let Caller { mut depth, mut frame, .. } = shared_with;
         let mut at = if self.callers.is_empty() { 0 } else { shared_with.end + 1 };
         let before = self.walk.len();
+        let begin = self.callers.iter().rev().nth(1).map_or(0, |of| of.end + 1);
+        let mut name_before = text.get(begin..shared_with.end).unwrap_or_default().trim_ascii_end();
         while at <= text.len() {
             let end = memchr::memchr(b';', &text.as_bytes()[at..]).map_or(text.len(), |n| at + n);
             // As at the end of the line, where blanks part the stack from its count.
             let name = text[at..end].trim_ascii_end();
             // Nothing before a first or after a last semicolon is no frame; between two it is one
             // without a name.
-            if !name.is_empty() || (at > 0 && end < text.len()) {
+            let is_frame = !name.is_empty() || (at > 0 && end < text.len());
+            // One without a name may be no frame.
+            let is_recursion = self.fold_recursion && !name.is_empty() && name == name_before;
+            if is_frame && !is_recursion {
                 frame = self.frame(name);
                 self.walk.step(depth, frame);
                 depth += 1;
             }
+            name_before = name;
             self.callers.push(Caller { end, depth, frame });
             at = end + 1;
         }
@@ -332,16 +342,8 @@ impl Parser {
 
 /// How many bytes `a` and `b` begin with alike.
 fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
-    let words = a.chunks_exact(8).zip(b.chunks_exact(8));
-    let mut shared = 0;
-    for (a, b) in words {
-        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
-        let differ = word(a) ^ word(b);
-        if differ != 0 {
-            return shared + (differ.trailing_zeros() / 8) as usize;
-        }
-        shared += 8;
-    }
+    let blocks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0);
+    let shared = 32 * blocks.take_while(|(a, b)| a == b).count();
     shared + a[shared..].iter().zip(&b[shared..]).take_while(|(a, b)| a == b).count()
 }
 
@@ -417,6 +419,22 @@ mod tests {
     }
 
     #[test]
+    fn recursion_is_left_out_if_it_is_to_be() {
+        let folds = |text: &str| {
+            let input = Input::bytes("x", text.as_bytes()).begin().expect("bytes in memory");
+            let options = Options { fold_recursion: true, ..Options::default() };
+            folded(&Folded.read(input, &options).expect("folded text").profile)
+        };
+        assert_eq!(
+            folds("a;b;b;b;c 1\na;b;b 2\na;b;bb 4\na;b;b;bb 8\n"),
+            "a;b 2\na;b;bb 12\na;b;c 1\n"
+        );
+        assert_eq!(folds("a;a 1\na;a;b 2\na;b;a 4\na;b ;b 8\n"), "a 1\na;b 10\na;b;a 4\n");
+        // What is no frame calls nothing.
+        assert_eq!(folds(";;a 1\n;a;a 2\n"), "[unknown];a 1\na 2\n");
+    }
+
+    #[test]
     fn two_counts() {
         check("a;b 1 2\na;c 0 5\n", "a;b 1 2\na;c 0 5\n");
         check("a;b 1.5 2\n", "a;b 1.5 2\n");
@@ -481,7 +499,7 @@ mod tests {
             let whole = fold(text.as_bytes());
             let source = Box::new(Cursor::new(text.clone().into_bytes()));
             let chunks = Chunks::with_size(source, last_line_end, size);
-            let reading = read_chunks(chunks, has_two_counts(text.as_bytes()), "x");
+            let reading = read_chunks(chunks, has_two_counts(text.as_bytes()), false, "x");
             prop_assert_eq!((folded(&reading.profile), shown(&reading.warnings)), whole);
         }
 

@@ -17,21 +17,18 @@
 //! - Values are samples. The threads' own lines are the threads.
 //! - `???` is a function without a symbol: its module is shown.
 
-use pyrograph_profile::{Frame, FrameId, FrameKind, ThreadId, ValueType};
+use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
 
 use super::call_tree::{CallTree, Direction};
 use super::text::{Collector, Lines};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
-use crate::byte_cache::ByteCache;
 use crate::bytes;
+use crate::callees::{Callees, Function};
 use crate::warnings::WarningKind;
 
 /// See the module.
 pub struct MacosSample;
-
-/// Bytes of calls that are remembered.
-const KNOWN: usize = 16 << 20;
 
 impl Reader for MacosSample {
     fn name(&self) -> &'static str {
@@ -55,9 +52,12 @@ impl Reader for MacosSample {
         let mut tree = CallTree::new(Direction::Callees);
         let mut thread = ThreadId::UNKNOWN;
         let mut within = false;
-        let mut known: ByteCache<FrameId> = ByteCache::new(KNOWN);
-        while let Some(line) = lines.next_line() {
-            if !within && line.starts_with("Call graph:") {
+        let mut callees = Callees::new(16 << 20);
+        // Indent and function of the entries above the present one.
+        let mut path: Vec<(usize, Function)> = Vec::new();
+        while lines.advance() {
+            let line = lines.bytes();
+            if !within && line.starts_with(b"Call graph:") {
                 within = true;
                 continue;
             }
@@ -72,19 +72,22 @@ impl Reader for MacosSample {
             };
             if tree.is_root(indent) {
                 tree.finish(&mut collector, thread);
-                let name = call.split("   ").next().unwrap_or(call).trim();
-                thread = collector.thread_named(name);
+                let call = String::from_utf8_lossy(call);
+                let name = call.split("   ").next().unwrap_or(&call);
+                thread = collector.thread_named(name.trim());
                 tree.enter(&mut collector, thread, indent, None, count);
                 continue;
             }
             let call = without_address(call);
-            let hash = known.hash(call.as_bytes());
-            let frame = known.get(hash, call.as_bytes()).unwrap_or_else(|| {
-                let frame = frame(&mut collector, call);
-                let frame = collector.profile.frames.intern(frame);
-                known.insert(hash, call.as_bytes(), frame);
-                frame
+            while path.last().is_some_and(|&(above, _)| above >= indent) {
+                path.pop();
+            }
+            let caller = path.last().map_or(Function::NONE, |&(_, function)| function);
+            let (function, frame) = callees.find_or_add(caller, call, b"", || {
+                let frame = frame(&mut collector, &String::from_utf8_lossy(call));
+                collector.profile.frames.intern(frame)
             });
+            path.push((indent, function));
             tree.enter(&mut collector, thread, indent, Some(frame), count);
         }
         tree.finish(&mut collector, thread);
@@ -93,37 +96,32 @@ impl Reader for MacosSample {
 }
 
 /// Indent, count and the rest.
-fn entry(line: &str) -> Option<(usize, u64, &str)> {
-    let indent = indent(line.as_bytes());
-    let digits = bytes::find(&line.as_bytes()[indent..], 0, b' ');
-    let (count, rest) = line.split_at(indent).1.split_at_checked(digits)?;
-    Some((indent, bytes::decimal(count.as_bytes())?, rest.strip_prefix(' ')?))
+fn entry(line: &[u8]) -> Option<(usize, u64, &[u8])> {
+    let indent = indent(line);
+    let (count, rest) = line[indent..].split_at(bytes::find(&line[indent..], 0, b' '));
+    Some((indent, bytes::decimal(count)?, rest.split_first()?.1))
 }
 
 /// How many signs that only lead the eye a line begins with: mostly more than half of it.
 fn indent(line: &[u8]) -> usize {
-    let is_sign = |byte: &u8| matches!(byte, b' ' | b'+' | b'!' | b':' | b'|');
-    // All of a block are compared with all signs, so that it is a few steps of the machine.
-    let is_all_signs = |block: &&[u8; 16]| {
-        block.iter().fold(true, |all, &byte| {
-            let is_mark = (byte == b'+') | (byte == b'!') | (byte == b':') | (byte == b'|');
-            all & ((byte == b' ') | is_mark)
-        })
-    };
-    let blocks = line.as_chunks::<16>().0.iter().take_while(is_all_signs);
-    let whole = 16 * blocks.count();
-    whole + line[whole..].iter().take_while(|byte| is_sign(byte)).count()
+    let mut at = 0;
+    loop {
+        let block = bytes::block(line, at);
+        let signs = b" +!:|".iter().fold(0, |signs, &sign| signs | bytes::equal(block, sign));
+        if signs != 0xffff {
+            return at + signs.trailing_ones() as usize;
+        }
+        at += 16;
+    }
 }
 
 /// Without the address at the end, and the offset before it: other places in a function are the same
 /// frame. With a place in the source behind them, they stay.
-fn without_address(call: &str) -> &str {
-    let end = if call.ends_with(']') {
-        call.as_bytes().iter().rposition(|&byte| byte == b'+')
-    } else {
-        None
-    };
-    end.map_or(call, |end| &call[..end])
+fn without_address(call: &[u8]) -> &[u8] {
+    match call.last() {
+        Some(b']') => memchr::memrchr(b'+', call).map_or(call, |end| &call[..end]),
+        _ => call,
+    }
 }
 
 fn frame(collector: &mut Collector, call: &str) -> Frame {

@@ -86,7 +86,7 @@ impl Lines {
             return false;
         }
         let rest = &self.text.as_bytes()[self.at..];
-        let length = bytes::find_far(rest, b'\n');
+        let length = bytes::find(rest, 0, b'\n');
         let is_marked = length > 0 && rest[length - 1] == b'\r';
         self.line = self.at..self.at + length - usize::from(is_marked);
         self.at = self.text.len().min(self.at + length + 1);

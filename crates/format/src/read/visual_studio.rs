@@ -13,10 +13,11 @@
 
 use pyrograph_profile::{Profile, Sample, StackId, ValueType};
 
-use super::csv_table::{Frames, Table, number};
+use super::csv_table::{Frames, Table, number, rounded};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
 use crate::bytes;
+use crate::callees::Function;
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -75,7 +76,7 @@ impl Reader for VisualStudio {
             unit => ValueType::new(value, unit),
         };
         let mut profile = Profile::new(vec![value_type]);
-        let mut path: Vec<StackId> = Vec::new();
+        let mut path: Vec<(Function, StackId)> = Vec::new();
         // 0 is the whole program; a table may begin further down.
         let mut highest = None;
         let mut frames = Frames::new();
@@ -91,11 +92,12 @@ impl Reader for VisualStudio {
             };
             path.truncate(depth);
             let module = module.map_or(&[][..], |at| table.cell(at).trim_ascii());
-            let frame = frames.get(&mut profile, table.cell(function).trim_ascii(), module);
-            let caller = path.last().copied().unwrap_or(StackId::ROOT);
-            let stack = profile.stacks.intern(caller, frame);
-            path.push(stack);
-            let value = (value.max(0.0) * factor).round() as u64;
+            let (caller, stack) = path.last().copied().unwrap_or((Function::NONE, StackId::ROOT));
+            let name = table.cell(function).trim_ascii();
+            let (function, frame) = frames.get(&mut profile, caller, name, module);
+            let stack = profile.stacks.intern(stack, frame);
+            path.push((function, stack));
+            let value = rounded(value * factor);
             if value > 0 {
                 profile.push(Sample::new(stack), &[value]);
             }

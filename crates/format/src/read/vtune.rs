@@ -17,9 +17,10 @@
 
 use pyrograph_profile::{Profile, Sample, StackId, ValueType};
 
-use super::csv_table::{Frames, Table, number};
+use super::csv_table::{Frames, Table, number, rounded};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
+use crate::callees::Function;
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -62,8 +63,8 @@ impl Reader for Vtune {
         let types: Vec<(ValueType, f64)> =
             columns.iter().map(|&column| value_type(&table.headings()[column])).collect();
         let mut profile = Profile::new(types.iter().map(|(of, _)| of.clone()).collect());
-        // Indent and stack of the entries above the present one.
-        let mut path: Vec<(usize, StackId)> = Vec::new();
+        // Indent, function and stack of the entries above the present one.
+        let mut path: Vec<(usize, Function, StackId)> = Vec::new();
         let mut frames = Frames::new();
         let mut values = Vec::new();
         while table.next() {
@@ -82,19 +83,20 @@ impl Reader for Vtune {
                 table.warn(WarningKind::UnreadableLine);
                 continue;
             }
-            while path.last().is_some_and(|&(above, _)| above >= indent) {
+            while path.last().is_some_and(|&(above, ..)| above >= indent) {
                 path.pop();
             }
-            let caller = path.last().map_or(StackId::ROOT, |&(_, stack)| stack);
-            let stack = match (path.is_empty(), function) {
-                (true, b"Total") => StackId::ROOT,
+            let (_, caller, stack) =
+                path.last().copied().unwrap_or((0, Function::NONE, StackId::ROOT));
+            let (function, stack) = match (path.is_empty(), function) {
+                (true, b"Total") => (Function::NONE, StackId::ROOT),
                 _ => {
                     let module = module.map_or(&[][..], |at| table.cell(at).trim_ascii());
-                    let frame = frames.get(&mut profile, function, module);
-                    profile.stacks.intern(caller, frame)
+                    let (function, frame) = frames.get(&mut profile, caller, function, module);
+                    (function, profile.stacks.intern(stack, frame))
                 }
             };
-            path.push((indent, stack));
+            path.push((indent, function, stack));
             if values.iter().any(|&value| value > 0) {
                 profile.push(Sample::new(stack), &values);
             }
@@ -113,7 +115,7 @@ fn quantity(text: &[u8], factor: f64) -> Option<u64> {
         [digits @ .., b's'] => (digits, 1.0),
         digits => (digits, 1.0),
     };
-    number(digits).map(|number| (number.max(0.0) * scale * factor).round() as u64)
+    number(digits).map(|number| rounded(number * scale * factor))
 }
 
 /// What `-csv-delimiter` was: whatever stands before the first value's name.

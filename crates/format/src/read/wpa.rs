@@ -13,7 +13,7 @@
 
 use pyrograph_profile::{Frame, FrameKind, Profile, Sample, Thread, ThreadId, ValueType};
 
-use super::csv_table::{Table, number};
+use super::csv_table::{Table, number, rounded};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
 use crate::warnings::WarningKind;
@@ -67,7 +67,7 @@ impl Reader for Wpa {
             let numbers: Option<Vec<u64>> = values
                 .iter()
                 .map(|&(at, _, factor)| {
-                    number(table.cell(at)).map(|number| (number.max(0.0) * factor).round() as u64)
+                    number(table.cell(at)).map(|number| rounded(number * factor))
                 })
                 .collect();
             let (Some(numbers), Some(stack)) = (numbers, stack) else {

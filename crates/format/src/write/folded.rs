@@ -4,6 +4,7 @@
 //! walked: none of them is kept. Siblings are put in order one family at a time, which is cheap,
 //! since most nodes have few children.
 
+use std::cmp::Ordering;
 use std::io::{self, Write};
 
 use pyrograph_profile::{NodeId, Profile, Tree};
@@ -102,11 +103,40 @@ struct Folder<'a> {
     /// The children of node `n` are `children[starts[n]..starts[n + 1]]`.
     children: Vec<NodeId>,
     starts: Vec<u32>,
-    /// The tree's names, and whether each can be written as it is.
-    names: Vec<(&'a str, bool)>,
+    /// The tree's names.
+    names: Vec<Name<'a>>,
     steps: Vec<Step>,
     path: Vec<u8>,
     lines: Vec<u8>,
+}
+
+/// A name of a frame.
+#[derive(Clone, Copy)]
+struct Name<'a> {
+    /// Its first bytes, as a number that sorts as they do: where they differ, as those of most siblings,
+    /// the text need not be looked at.
+    beginning: u64,
+    text: &'a [u8],
+    /// Whether it can be written as it is.
+    is_plain: bool,
+}
+
+impl<'a> Name<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        let mut beginning = [0; 8];
+        let length = text.len().min(beginning.len());
+        beginning[..length].copy_from_slice(&text[..length]);
+        Self { beginning: u64::from_be_bytes(beginning), text, is_plain: is_plain(text) }
+    }
+
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.beginning.cmp(&other.beginning).then_with(|| self.text.cmp(other.text))
+    }
+
+    fn begins(&self, other: &Self) -> bool {
+        let is_long = self.text.len() >= size_of_val(&self.beginning);
+        !(is_long && self.beginning != other.beginning) && other.text.starts_with(self.text)
+    }
 }
 
 impl<'a> Folder<'a> {
@@ -124,15 +154,16 @@ impl<'a> Folder<'a> {
             children[*at as usize] = node;
             *at += 1;
         }
-        let names = tree.names.iter().map(|name| (name, is_plain(name.as_bytes()))).collect();
+        let names = tree.names.iter().map(|name| Name::new(name.as_bytes())).collect();
         let (steps, path, lines) = (Vec::new(), Vec::new(), Vec::new());
         Self { tree, children, starts, names, steps, path, lines }
     }
 
     fn push_name(&mut self, node: NodeId) {
-        match self.names[self.tree.name_id(node).index()] {
-            (name, true) if node != NodeId::ROOT => self.path.extend_from_slice(name.as_bytes()),
-            _ => push_name(&mut self.path, name(self.tree, node)),
+        let known = self.names[self.tree.name_id(node).index()];
+        match known.is_plain && node != NodeId::ROOT {
+            true => self.path.extend_from_slice(known.text),
+            false => push_name(&mut self.path, name(self.tree, node)),
         }
     }
 
@@ -177,7 +208,7 @@ impl<'a> Folder<'a> {
             return;
         }
         // The root is nobody's child.
-        let name = |node: &NodeId| self.names[tree.name_id(*node).index()].0.as_bytes();
+        let name = |node: &NodeId| &self.names[tree.name_id(*node).index()];
         self.children[family.clone()].sort_unstable_by(|a, b| name(a).cmp(name(b)));
         let mut children = &self.children[family];
         let first_step = self.steps.len();
@@ -185,7 +216,7 @@ impl<'a> Folder<'a> {
             // A blank sorts before the semicolon, but so do other characters: if a sibling's name
             // begins with this one's, its lines may belong between this node's own line and those
             // of what is below it.
-            let alike = others.iter().take_while(|other| name(other).starts_with(name(first)));
+            let alike = others.iter().take_while(|other| name(first).begins(name(other)));
             let group = 1 + alike.count();
             if group == 1 {
                 self.steps.push(Step { node: *first, path, what: What::Both });

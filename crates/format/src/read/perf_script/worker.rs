@@ -106,7 +106,7 @@ pub struct Worker<'a> {
 
 /// Hashes of what was seen lately. Most of what is seen once is never seen again, and only what is
 /// seen again is worth being remembered.
-struct Seen(Vec<u64>);
+struct Seen(Vec<u32>);
 
 impl Seen {
     fn new() -> Self {
@@ -116,7 +116,9 @@ impl Seen {
     /// Whether the hash was there; it is now.
     fn replace(&mut self, hash: u64) -> bool {
         let place = (hash >> 48) as usize;
-        std::mem::replace(&mut self.0[place], hash) == hash
+        // So much of it tells them apart.
+        let rest = hash as u32;
+        std::mem::replace(&mut self.0[place], rest) == rest
     }
 }
 
