@@ -71,6 +71,9 @@ enum Verb {
 
 fn main() -> ExitCode {
     let arguments = parse(std::env::args_os().collect());
+    if !matches!(arguments.verb, Verb::Record(_)) {
+        huge_pages::use_them();
+    }
     let done = match arguments.verb {
         Verb::Record(args) => record::run(*args),
         Verb::Fold(args) => fold::run(*args),
