@@ -37,7 +37,7 @@ enum Test {
 const NO_ENGINE: &str = "there is no in-kernel engine";
 
 /// All of them, by age. `probe_read` and the like are older than all of these.
-const FEATURES: [Feature; 13] = [
+const FEATURES: [Feature; 14] = [
     Feature {
         name: "descriptions of its types",
         since: "CONFIG_DEBUG_INFO_BTF",
@@ -88,6 +88,7 @@ const FEATURES: [Feature; 13] = [
         without: "stacks may end too early while their process changes its mappings",
         test: Test::Structure("maple_tree"),
     },
+    ROWS_AS_NEEDED,
     Feature {
         name: "sock_send_length",
         since: "Linux 6.3",
@@ -128,6 +129,15 @@ const KERNEL_LOCKS: Feature = Feature {
     since: "Linux 5.19",
     without: "--locks counts waits for locks of programs and not for those of the kernel",
     test: Test::Tracepoint("btf_trace_contention_begin"),
+};
+
+/// The rows of a map may be made while a program runs. Before, kernels had no memory of its own for this, and
+/// write a warning into their log.
+const ROWS_AS_NEEDED: Feature = Feature {
+    name: "memory for rows of maps",
+    since: "Linux 6.1",
+    without: "--alloc --live takes its memory in the kernel at once",
+    test: Test::Structure("bpf_mem_alloc"),
 };
 
 const SOCKETS: &str = "btf_trace_sock_send_length";
@@ -202,6 +212,11 @@ pub fn tells_of_requests() -> bool {
 pub fn reads_other_threads() -> bool {
     static READS: OnceLock<bool> = OnceLock::new();
     *READS.get_or_init(|| OTHER_THREADS.test.succeeds(&Types::of_this_kernel()))
+}
+
+/// Whether the rows of a map may be made while a program runs (Linux 6.1).
+pub fn makes_rows_as_needed() -> bool {
+    ROWS_AS_NEEDED.test.succeeds(&Types::of_this_kernel())
 }
 
 /// Whether the kernel tells of waits for its own locks (Linux 5.19).

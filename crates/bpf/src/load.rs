@@ -21,6 +21,12 @@ static WITH_ARENA: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile_a
 /// Maps that take much memory, and are of use only where what is held is counted.
 const LIVE_MAPS: [&str; 3] = ["asked", "held", "sites"];
 
+/// The map whose rows are made as they are needed, where the kernel can do that.
+const ROWS_AS_NEEDED: &str = "held";
+
+/// Programs that take stacks of threads that wait, where the kernel allows it.
+const READ_OTHERS: [&str; 2] = [ON_TASK, ON_ABSENT];
+
 /// Whether a map's rows are of use. All of them are made when it is loaded: of some, 65,536, which take as
 /// long as all that a short recording does besides.
 fn needs_rows(options: &Options, map: &str) -> bool {
@@ -40,9 +46,6 @@ struct Wanted<'a> {
     needed: &'a dyn Fn(&str) -> bool,
     has_rows: &'a dyn Fn(&str) -> bool,
 }
-
-/// Programs that take stacks of threads that wait, where the kernel allows it.
-const READ_OTHERS: [&str; 2] = [ON_TASK, ON_ABSENT];
 
 /// What was loaded.
 pub struct Loaded {
@@ -105,6 +108,9 @@ fn open_and_load(
         let name = map.name().to_string_lossy().into_owned();
         if !live && LIVE_MAPS.contains(&&*name) {
             map.set_autocreate(false).map_err(Error::load)?;
+        }
+        if live && name == ROWS_AS_NEEDED && !features::makes_rows_as_needed() {
+            map.set_map_flags(0).map_err(Error::load)?;
         }
         if !has_rows(&name) {
             map.set_max_entries(1).map_err(Error::load)?;
