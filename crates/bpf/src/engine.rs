@@ -106,7 +106,11 @@ impl Engine {
             return Err(Error::Lacks { what });
         }
         let needs_text = options.waits != Waits::None || options.trigger.is_traced();
-        let text = if needs_text { KernelText::of_this_kernel() } else { KernelText::default() };
+        let cache = options.cache.as_deref();
+        let text = match needs_text {
+            true => KernelText::of_this_kernel(cache),
+            false => KernelText::default(),
+        };
         let resumes = options.waits == Waits::Alone
             && !options.at_switches
             && features::tells_when_threads_go_on();
@@ -147,7 +151,7 @@ impl Engine {
             files: Files::new(handle(&object, "files")?, aliases),
             builder: Builder::start(
                 Tables::new(memory, Arc::clone(&readers)),
-                options.cache.as_deref().and_then(Cache::open),
+                cache.and_then(Cache::open),
             )
             .map_err(Error::map("tables"))?,
             built: HashSet::new(),

@@ -1,8 +1,16 @@
 //! Where parts of the kernel's code are, so that its stacks begin with what is of interest.
 
-use std::fs::File;
+use std::fmt::Write;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
+use std::path::Path;
+
+use pyrograph_cache::Folder;
+
+/// What is kept until the machine starts anew: the kernel takes long to write out all of its symbols.
+const FILE: &str = "text";
+const LAST_LINE: &str = "end";
 
 /// Addresses of functions, as the running kernel's symbols have them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,9 +25,52 @@ pub struct KernelText {
 }
 
 impl KernelText {
-    /// As the running kernel's symbols have it; nothing, where they are hidden.
-    pub fn of_this_kernel() -> Self {
+    /// As the running kernel's symbols have it; nothing, where they are hidden. `cache`: a folder such as
+    /// `~/.cache`, below which this is kept.
+    pub fn of_this_kernel(cache: Option<&Path>) -> Self {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+        let folder = cache.and_then(|cache| Folder::open(cache, "kernel")).zip(boot);
+        let Some((folder, boot)) = folder else { return Self::read() };
+        let kept = folder.read(FILE).ok();
+        if let Some(kept) = kept.and_then(|bytes| Self::from_text(&bytes, boot.trim_end())) {
+            return kept;
+        }
+        let text = Self::read();
+        if text != Self::default() {
+            // If it cannot be written, it is read again the next time.
+            let _ = folder.write(FILE, text.to_text(boot.trim_end()).as_bytes());
+        }
+        text
+    }
+
+    fn read() -> Self {
         File::open("/proc/kallsyms").map(Self::parse).unwrap_or_default()
+    }
+
+    /// The start of the machine that this is of, then a range a line, that of the scheduler and that of
+    /// interrupts first: `ffffffff81f2e2b0-ffffffff81f36a93`.
+    fn to_text(&self, boot: &str) -> String {
+        let mut text = format!("{boot}\n");
+        for range in [&self.scheduler, &self.interrupts].into_iter().chain(&self.tracing) {
+            // It goes to memory.
+            let _ = writeln!(text, "{:x}-{:x}", range.start, range.end);
+        }
+        text + LAST_LINE
+    }
+
+    /// What [`Self::to_text`] has made since the machine started; nothing if it is anything else.
+    fn from_text(bytes: &[u8], boot: &str) -> Option<Self> {
+        let mut lines = std::str::from_utf8(bytes).ok()?.lines();
+        if lines.next()? != boot || lines.next_back()? != LAST_LINE {
+            return None;
+        }
+        let hex = |word: &str| u64::from_str_radix(word, 16).ok();
+        let range = |line: &str| {
+            let (start, end) = line.split_once('-')?;
+            Some(hex(start)?..hex(end)?)
+        };
+        let (scheduler, interrupts) = (range(lines.next()?)?, range(lines.next()?)?);
+        Some(Self { scheduler, interrupts, tracing: lines.map(range).collect::<Option<_>>()? })
     }
 
     /// A line of the symbols: `ffffffff821f84a0 T __sched_text_start`.
@@ -141,9 +192,22 @@ mod tests {
             eprintln!("skipped: only root may see the kernel's addresses");
             return;
         }
-        let text = KernelText::of_this_kernel();
+        let text = KernelText::of_this_kernel(None);
         assert!(text.scheduler.start > 1 << 63 && !text.scheduler.is_empty());
         assert!(text.interrupts.start > 1 << 63 && !text.interrupts.is_empty());
         assert!(!text.tracing.is_empty());
+        // It is kept, and what was kept is the same.
+        let base = tempfile::tempdir().expect("a folder");
+        for _ in 0..2 {
+            assert_eq!(KernelText::of_this_kernel(Some(base.path())), text);
+        }
+        let path = base.path().join("pyrograph/kernel").join(FILE);
+        let kept = fs::read(&path).expect("it was written");
+        let boot = kept.split(|byte| *byte == b'\n').next().expect("a line");
+        let boot = std::str::from_utf8(boot).expect("text");
+        assert_eq!(KernelText::from_text(&kept, boot), Some(text));
+        assert_eq!(KernelText::from_text(&kept, "another start"), None);
+        assert_eq!(KernelText::from_text(&kept[..kept.len() - 1], boot), None);
+        assert_eq!(KernelText::from_text(b"", ""), None);
     }
 }

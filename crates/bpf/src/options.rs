@@ -66,8 +66,8 @@ pub struct Options {
     pub table_backend: Option<TableBackend>,
     /// Take stacks of waits when threads stop to run, also where the kernel tells when they go on.
     pub at_switches: bool,
-    /// Below which folder (such as `~/.cache`) tables that were made are kept for the next recording; none:
-    /// they are not.
+    /// Below which folder (such as `~/.cache`) it is kept for the next recording what tables were made, and
+    /// where parts of the kernel are; none: it is not.
     pub cache: Option<PathBuf>,
 }
 
