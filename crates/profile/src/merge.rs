@@ -1,6 +1,6 @@
 //! Putting profiles together: several files, or the parts of one that were read in parallel.
 
-use crate::{Frame, FrameId, Profile, Sample, StackId, StringId, Thread, ThreadId};
+use crate::{Frame, FrameId, Profile, Sample, StringId, Thread, ThreadId};
 
 impl Profile {
     /// Adds all samples of `other`. Equal strings, frames, stacks and threads become one.
@@ -55,13 +55,10 @@ impl Profile {
                 })
             })
             .collect();
-        // Parents come before their children, so that one pass maps every stack.
-        let mut stacks = vec![StackId::ROOT; other.stacks.len()];
-        for index in 1..other.stacks.len() {
-            if let Some((parent, frame)) = other.stacks.get(StackId::from_index(index)) {
-                stacks[index] = self.stacks.intern(stacks[parent.index()], frames[frame.index()]);
-            }
-        }
+        let rows = other.stacks.rows();
+        let stacks = self
+            .stacks
+            .intern_tree(rows.map(|(parent, frame)| (parent.index(), frames[frame.index()])));
 
         let mut values = vec![0; factors.len()];
         for (row, sample) in other.samples.iter().enumerate() {

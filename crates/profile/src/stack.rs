@@ -3,6 +3,10 @@
 use crate::children::{self, Children};
 use crate::{FrameId, StackId};
 
+/// How many stacks are looked for at once: enough for the memory of many to be on its way, and few
+/// enough for it to be there still when it is needed.
+const AHEAD: usize = 256;
+
 /// Interned stacks: equal stacks have equal [`StackId`]s, and a stack shares its callers with all
 /// stacks that have the same. A parent's identifier is always below its children's.
 #[derive(Clone, Debug)]
@@ -44,14 +48,8 @@ impl Stacks {
     }
 
     /// The stacks of a walk's steps, in their order, appended to `found`; then there are no steps.
-    ///
-    /// What they need of the memory is looked at before any of it is needed: nothing waits for these
-    /// looks, so that the CPU goes on to the next one meanwhile.
     pub fn intern_walk(&mut self, walk: &mut Walk, found: &mut Vec<StackId>) {
-        walk.near.clear();
-        walk.near.extend(walk.steps.iter().map(|step| self.children.fetch(step.hash)));
-        let callers = walk.near.iter().map(|&known| self.rows[known as usize].0.0);
-        std::hint::black_box(callers.fold(0, |sum, caller| sum ^ caller));
+        self.fetch(walk.steps.iter().map(|step| step.hash));
         for step in walk.steps.drain(..) {
             walk.path.truncate(step.depth);
             let parent = walk.path.last().copied().unwrap_or(StackId::ROOT);
@@ -59,6 +57,41 @@ impl Stacks {
             walk.path.push(stack);
             found.push(stack);
         }
+    }
+
+    /// The stacks of the nodes of a tree, by node, the root with them, which is node 0. Given are, of all
+    /// others in order, the parent, whose number is below the node's own, and the frame.
+    pub fn intern_tree(
+        &mut self,
+        nodes: impl IntoIterator<Item = (usize, FrameId)>,
+    ) -> Vec<StackId> {
+        let mut nodes = nodes.into_iter();
+        let (mut stacks, mut hashes) = (vec![StackId::ROOT], vec![0]);
+        let mut some = Vec::new();
+        loop {
+            some.clear();
+            some.extend(nodes.by_ref().take(AHEAD));
+            if some.is_empty() {
+                return stacks;
+            }
+            let first = hashes.len();
+            for &(parent, frame) in &some {
+                hashes.push(children::hash(hashes[parent], frame.0));
+            }
+            let hashes = &hashes[first..];
+            self.fetch(hashes.iter().copied());
+            for (&(parent, frame), &hash) in some.iter().zip(hashes) {
+                stacks.push(self.intern_hashed(stacks[parent], frame, hash));
+            }
+        }
+    }
+
+    /// Looks at the memory that will be needed for stacks with these hashes. Nothing waits for these
+    /// looks, so that the CPU goes on to the next one meanwhile.
+    fn fetch(&self, hashes: impl Iterator<Item = u32>) {
+        let near: Vec<u32> = hashes.map(|hash| self.children.fetch(hash)).collect();
+        let callers = near.iter().map(|&known| self.rows[known as usize].0.0);
+        std::hint::black_box(callers.fold(0, |sum, caller| sum ^ caller));
     }
 
     /// The stack of `frames`, root first.
@@ -69,6 +102,12 @@ impl Stacks {
     /// The caller's stack and the last (leaf) frame; `None` for the root.
     pub fn get(&self, id: StackId) -> Option<(StackId, FrameId)> {
         (id != StackId::ROOT).then(|| self.rows[id.index()])
+    }
+
+    /// Caller's stack and leaf of all stacks but the root, which is the first, in their order: callers
+    /// come first.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = (StackId, FrameId)> + '_ {
+        self.rows[1..].iter().copied()
     }
 
     /// The frames of a stack, **leaf first**.
@@ -101,8 +140,6 @@ pub struct Walk {
     hashes: Vec<u32>,
     /// The stacks on the way to the last step that was interned.
     path: Vec<StackId>,
-    /// For each step, the stack that it probably leads to.
-    near: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -130,6 +167,11 @@ impl Walk {
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
+
+    /// Whether there are so many steps that more would not make it faster to intern them at once.
+    pub fn is_long(&self) -> bool {
+        self.steps.len() >= AHEAD
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +188,20 @@ mod tests {
         assert_eq!(stacks.len(), 4);
         assert_eq!(stacks.leaf_first(b).collect::<Vec<_>>(), [FrameId(2), FrameId(0)]);
         assert_eq!(stacks.get(StackId::ROOT), None);
+    }
+
+    #[test]
+    fn a_tree_is_met_again() {
+        let mut stacks = Stacks::default();
+        // Two children each, in the order of a heap; some frames come up again and again.
+        let tree = || (1..1000).map(|node| ((node - 1) / 2, FrameId(node as u32 % 7)));
+        let all = stacks.intern_tree(tree());
+        assert_eq!(all.len(), 1000);
+        for (node, (parent, frame)) in (1..).zip(tree()) {
+            assert_eq!(stacks.intern(all[parent], frame), all[node]);
+        }
+        assert_eq!(stacks.intern_tree(tree()), all);
+        assert_eq!(stacks.intern_tree([]), [StackId::ROOT]);
     }
 
     #[test]

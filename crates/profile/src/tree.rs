@@ -206,11 +206,11 @@ impl<'a> Builder<'a> {
 
     fn take_stacks(mut self) -> Tree {
         let (profile, tree) = (self.profile, &mut self.tree);
-        let stacks = (1..profile.stacks.len()).map(StackId::from_index);
+        let stacks = profile.stacks.rows();
         tree.parent.reserve_exact(stacks.len());
         tree.name.reserve_exact(stacks.len());
         tree.frame.reserve_exact(stacks.len());
-        for (parent, frame) in stacks.filter_map(|stack| profile.stacks.get(stack)) {
+        for (parent, frame) in stacks {
             tree.parent.push(NodeId(parent.0));
             tree.name.push(self.labels[frame.index()]);
             tree.frame.push(frame);

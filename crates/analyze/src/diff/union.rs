@@ -1,8 +1,6 @@
 //! Several profiles as one: every path of labels, and what each run counted there.
 
-use pyrograph_profile::{
-    Frame, FrameId, NodeId, Profile, Sample, StackId, StringId, Tree, ValueType,
-};
+use pyrograph_profile::{Frame, FrameId, NodeId, Profile, Sample, StringId, Tree, ValueType};
 
 use super::{DiffError, Run, Scale};
 
@@ -25,27 +23,25 @@ pub(super) fn unite(
         let factor =
             10u64.saturating_pow(decimals.saturating_sub(run.value_type().decimals).into());
         let column = column_of(index);
-        let mut stacks = vec![StackId::ROOT; run.tree.len()];
-        let counted = run.tree.self_values(run.column);
-        for node in std::iter::once(NodeId::ROOT).chain(run.tree.nodes()) {
-            if node != NodeId::ROOT {
-                let name = names.get(run.tree.name_id(node));
-                let frame = match frame_of[name.index()] {
-                    Some(frame) => frame,
-                    None => {
-                        let frame = label(&mut union, run, node, name);
-                        // Modules are interned, too.
-                        frame_of.resize(union.strings.len(), None);
-                        *frame_of[name.index()].insert(frame)
-                    }
-                };
-                let parent = stacks[run.tree.parent(node).index()];
-                stacks[node.index()] = union.stacks.intern(parent, frame);
-            }
-            let value = counted[node.index()].saturating_mul(factor);
-            if value > 0 {
-                values[column] = value;
-                union.push(Sample::new(stacks[node.index()]), &values);
+        let mut nodes = Vec::with_capacity(run.tree.len());
+        for node in run.tree.nodes() {
+            let name = names.get(run.tree.name_id(node));
+            let frame = match frame_of[name.index()] {
+                Some(frame) => frame,
+                None => {
+                    let frame = label(&mut union, run, node, name);
+                    // Modules are interned, too.
+                    frame_of.resize(union.strings.len(), None);
+                    *frame_of[name.index()].insert(frame)
+                }
+            };
+            nodes.push((run.tree.parent(node).index(), frame));
+        }
+        let stacks = union.stacks.intern_tree(nodes);
+        for (stack, &counted) in stacks.into_iter().zip(run.tree.self_values(run.column)) {
+            if counted > 0 {
+                values[column] = counted.saturating_mul(factor);
+                union.push(Sample::new(stack), &values);
                 values[column] = 0;
             }
         }

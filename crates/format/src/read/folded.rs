@@ -26,10 +26,6 @@ use crate::warnings::{LocalWarnings, WarningKind};
 /// See the module.
 pub struct Folded;
 
-/// How many frames are looked for at once: enough for the memory of many to be on its way, and few
-/// enough for it to be there still when it is needed.
-const STEPS: usize = 256;
-
 /// As many decimals as nanoseconds have to a second; more would leave too few digits before them.
 const MOST_DECIMALS: u8 = 9;
 
@@ -324,7 +320,7 @@ impl Parser {
     /// Adds the line whose leaf was walked to.
     fn push(&mut self, values: [u64; 2]) {
         self.lines.push((self.walk.len() - 1, values));
-        if self.walk.len() >= STEPS {
+        if self.walk.is_long() {
             self.flush();
         }
     }

@@ -1,6 +1,6 @@
 //! Names as the other readers give them.
 
-use pyrograph_profile::{Frame, FrameId, Profile, Sample, StackId};
+use pyrograph_profile::{Frame, FrameId, Profile, Sample};
 
 use crate::read::tidy_name;
 
@@ -23,14 +23,9 @@ pub fn tidy(profile: Profile) -> Profile {
         out.frames.intern(Frame { function, ..frame })
     };
     let frames: Vec<FrameId> = profile.frames.iter().map(tidied).collect();
-    let mut stacks = vec![StackId::ROOT; profile.stacks.len()];
-    for index in 1..stacks.len() {
-        // Parents come first.
-        let Some((parent, frame)) = profile.stacks.get(StackId::from_index(index)) else {
-            continue;
-        };
-        stacks[index] = out.stacks.intern(stacks[parent.index()], frames[frame.index()]);
-    }
+    let rows = profile.stacks.rows();
+    let stacks =
+        out.stacks.intern_tree(rows.map(|(parent, frame)| (parent.index(), frames[frame.index()])));
     for (row, sample) in profile.samples.iter().enumerate() {
         let stack = stacks[sample.stack.index()];
         out.push(Sample { stack, ..sample }, &[profile.samples.values(0)[row]]);
