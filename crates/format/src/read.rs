@@ -1,5 +1,6 @@
 //! Readers: one file a format.
 
+mod ahead;
 mod aix_procstack;
 mod austin;
 mod bcc;
