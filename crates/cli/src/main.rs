@@ -14,7 +14,6 @@ mod filters;
 mod flamegraph;
 mod fold;
 mod heatmap;
-mod huge_pages;
 #[cfg_attr(not(feature = "bpf"), path = "in_kernel_none.rs")]
 mod in_kernel;
 mod info;
@@ -43,9 +42,6 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::say::say;
 
-#[global_allocator]
-static ALLOCATOR: huge_pages::HugePages = huge_pages::HugePages;
-
 /// Where does the time go? Samples programs, reads other profilers' files, draws flame graphs.
 #[derive(Parser)]
 #[command(name = "pyrograph", version, infer_long_args = true, max_term_width = 100)]
@@ -71,9 +67,6 @@ enum Verb {
 
 fn main() -> ExitCode {
     let arguments = parse(std::env::args_os().collect());
-    if !matches!(arguments.verb, Verb::Record(_)) {
-        huge_pages::use_them();
-    }
     let done = match arguments.verb {
         Verb::Record(args) => record::run(*args),
         Verb::Fold(args) => fold::run(*args),
