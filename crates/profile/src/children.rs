@@ -2,13 +2,17 @@
 
 /// Finds a node's child by its key.
 ///
-/// A tree of millions of nodes is larger than the CPU's caches, so that a look costs what it waits
-/// for memory. Hence rows of eight bytes, of which the first looked at is mostly the right one; and
-/// whoever knows several hashes in advance can have their rows [fetched](Self::fetch) all at once.
-#[derive(Clone, Debug, Default)]
+/// A tree of millions of nodes is larger than the CPU's caches, so that a look costs what it waits for
+/// memory. Most nodes have one child, so the first one stands with its parent, where a depth-first input
+/// finds it. The others are in one table, with rows of eight bytes, of which the first looked at is mostly the
+/// right one. Whoever knows many hashes in advance can have their rows [fetched](Self::fetch) all at once,
+/// and is best served if all children are in the table.
+#[derive(Clone, Debug)]
 pub(crate) struct Children {
-    /// A power of two of rows, three quarters of them taken at most. An edge is in the first row that
-    /// was free from that of its hash on.
+    /// Key and identifier of each node's first child; 0 if it has none. `None`: they are in the table, too.
+    first: Option<Vec<(u32, u32)>>,
+    /// The others: a power of two of rows, three quarters of them taken at most. An edge is in the first
+    /// row that was free from that of its hash on.
     rows: Vec<Edge>,
     len: usize,
 }
@@ -20,11 +24,44 @@ struct Edge {
     child: u32,
 }
 
+impl Default for Children {
+    fn default() -> Self {
+        Self { first: Some(Vec::new()), rows: Vec::new(), len: 0 }
+    }
+}
+
 impl Children {
-    /// The child whose edge has this hash and of which `is_it` is true, if there is one. If not,
-    /// that is `new` from now on.
+    /// From the first child on, puts all into the table.
+    pub fn fetch_mostly(&mut self) {
+        if self.first.as_ref().is_some_and(Vec::is_empty) {
+            self.first = None;
+        }
+    }
+
+    /// The child of `parent` with this key, if there is one; its edge has this hash, and of it alone
+    /// `is_it` is true. If there is none, that is `new` from now on.
     #[inline]
-    pub fn find_or_add(&mut self, hash: u32, new: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn find_or_add(
+        &mut self,
+        (parent, key): (u32, u32),
+        hash: u32,
+        new: u32,
+        is_it: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let Some(all) = &mut self.first else { return self.other(hash, new, is_it) };
+        if let Some(&(first_key, first)) = all.get(parent as usize)
+            && first != 0
+        {
+            return if first_key == key { Some(first) } else { self.other(hash, new, is_it) };
+        }
+        if all.len() <= parent as usize {
+            all.resize(parent as usize + 1, (0, 0));
+        }
+        all[parent as usize] = (key, new);
+        None
+    }
+
+    fn other(&mut self, hash: u32, new: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         if self.len >= self.rows.len() / 4 * 3 {
             self.grow();
         }
@@ -88,16 +125,28 @@ mod tests {
 
     #[test]
     fn edges_are_found_again() {
-        let mut children = Children::default();
-        // Whatever their hashes; after the last row comes the first.
-        let edges: Vec<u32> = (0..500).map(|n| if n % 3 == 0 { u32::MAX } else { n }).collect();
-        for again in [false, true] {
-            for (place, &hash) in edges.iter().enumerate() {
-                let child = place as u32 + 1;
-                let found = children.find_or_add(hash, child, |known| known == child);
-                assert_eq!(found, again.then_some(child));
+        for fetch in [false, true] {
+            let mut children = Children::default();
+            if fetch {
+                children.fetch_mostly();
             }
+            // Whatever their hashes; after the last row comes the first.
+            let edge = |child: u32| {
+                let hash = if child.is_multiple_of(3) { u32::MAX } else { child };
+                ((child / 9, child % 9), hash)
+            };
+            for again in [false, true] {
+                for child in 1..500 {
+                    let (edge, hash) = edge(child);
+                    let found = children.find_or_add(edge, hash, child, |known| known == child);
+                    assert_eq!(found, again.then_some(child));
+                }
+            }
+            let (edge, hash) = edge(498);
+            assert_eq!(children.find_or_add((edge.0, 9), hash, 500, |_| false), None);
+            // It has children: they stay where they are.
+            children.fetch_mostly();
+            assert_eq!(children.find_or_add(edge, hash, 501, |known| known == 498), Some(498));
         }
-        assert_eq!(children.find_or_add(u32::MAX, 501, |_| false), None);
     }
 }

@@ -39,7 +39,7 @@ impl Stacks {
     fn intern_hashed(&mut self, parent: StackId, frame: FrameId, hash: u32) -> StackId {
         let new = StackId::from_index(self.rows.len());
         let is_it = |known: u32| self.rows[known as usize] == (parent, frame);
-        if let Some(known) = self.children.find_or_add(hash, new.0, is_it) {
+        if let Some(known) = self.children.find_or_add((parent.0, frame.0), hash, new.0, is_it) {
             return StackId(known);
         }
         self.rows.push((parent, frame));
@@ -49,6 +49,7 @@ impl Stacks {
 
     /// The stacks of a walk's steps, in their order, appended to `found`; then there are no steps.
     pub fn intern_walk(&mut self, walk: &mut Walk, found: &mut Vec<StackId>) {
+        self.children.fetch_mostly();
         self.fetch(walk.steps.iter().map(|step| step.hash));
         for step in walk.steps.drain(..) {
             walk.path.truncate(step.depth);
@@ -65,6 +66,7 @@ impl Stacks {
         &mut self,
         nodes: impl IntoIterator<Item = (usize, FrameId)>,
     ) -> Vec<StackId> {
+        self.children.fetch_mostly();
         let mut nodes = nodes.into_iter();
         let (mut stacks, mut hashes) = (vec![StackId::ROOT], vec![0]);
         let mut some = Vec::new();
@@ -166,11 +168,6 @@ impl Walk {
     /// Whether all steps are interned.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
-    }
-
-    /// Whether there are so many steps that more would not make it faster to intern them at once.
-    pub fn is_long(&self) -> bool {
-        self.steps.len() >= AHEAD
     }
 }
 

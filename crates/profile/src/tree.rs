@@ -253,7 +253,8 @@ impl<'a> Builder<'a> {
             let is_it = |known: u32| {
                 (tree.parent[known as usize], tree.name[known as usize]) == (parent, name)
             };
-            if let Some(known) = self.children.find_or_add(hash, node.0, is_it) {
+            if let Some(known) = self.children.find_or_add((parent.0, name.0), hash, node.0, is_it)
+            {
                 return NodeId(known);
             }
         }

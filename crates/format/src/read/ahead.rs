@@ -1,11 +1,11 @@
-//! Stacks of call trees, interned many at once: what each needs of the memory is fetched meanwhile.
+//! Stacks that are interned many at once: what each needs of the memory is fetched meanwhile.
 
 use pyrograph_profile::{FrameId, Profile, Sample, StackId, Walk};
 
 /// So many are enough for the memory of all to be on its way.
 const STEPS: usize = 256;
 
-/// Entries of a call tree that are not in the profile yet.
+/// Steps from caller to callee, and samples where they led to, that are not in the profile yet.
 #[derive(Default)]
 pub(crate) struct Ahead {
     walk: Walk,
@@ -18,7 +18,7 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// The next entry, which has `depth` callers.
+    /// The next step, to a frame that has `depth` callers.
     pub fn step(&mut self, profile: &mut Profile, depth: usize, frame: FrameId) {
         if self.walk.len() >= STEPS {
             self.flush(profile);
@@ -26,7 +26,7 @@ impl Ahead {
         self.walk.step(depth, frame);
     }
 
-    /// A sample of the entry that came last.
+    /// A sample of where the last step led to.
     pub fn sample(&mut self, values: &[u64]) {
         self.samples.push(self.walk.len() - 1);
         self.values.extend_from_slice(values);

@@ -14,10 +14,9 @@
 //! What makes it fast: the lines are mostly sorted, so that each shares its callers with the line
 //! before; only the frames after those are looked at.
 
-use pyrograph_profile::{
-    Frame, FrameId, FrameKind, Profile, Sample, StackId, Strings, ValueType, Walk,
-};
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Strings, ValueType};
 
+use super::ahead::Ahead;
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
 use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
@@ -71,9 +70,7 @@ fn read_chunks(chunks: Chunks, two: bool, fold_recursion: bool, name: &str) -> R
         fold_recursion,
         previous: Vec::new(),
         callers: Vec::new(),
-        walk: Walk::default(),
-        lines: Vec::new(),
-        stacks: Vec::new(),
+        ahead: Ahead::default(),
     };
     let mut lines = Vec::new();
     let mut text = Vec::new();
@@ -82,7 +79,7 @@ fn read_chunks(chunks: Chunks, two: bool, fold_recursion: bool, name: &str) -> R
         drop_carriage_returns(&mut text);
         parser.parse(&text, chunk);
     }
-    parser.flush();
+    parser.ahead.flush(&mut parser.profile);
     let mut warnings = LocalWarnings::gather(vec![parser.warnings], name, &lines);
     if let Some(cause) = chunks.into_error() {
         warnings.add(WarningKind::Truncated(cause), 1, []);
@@ -177,12 +174,8 @@ struct Parser {
     previous: Vec<u8>,
     /// Its frames, as far as the next one shares them.
     callers: Vec<Caller>,
-    /// The frames of lines that are not in the profile yet.
-    walk: Walk,
-    /// These lines: at which step each ends, and its values.
-    lines: Vec<(usize, [u64; 2])>,
-    /// Of these steps. Empty but while lines are added.
-    stacks: Vec<StackId>,
+    /// Lines that are not in the profile yet.
+    ahead: Ahead,
 }
 
 /// A part of a line, between semicolons.
@@ -241,12 +234,12 @@ impl Parser {
         match std::str::from_utf8(stack) {
             Ok(text) => {
                 self.walk_to(text);
-                self.push(values);
+                self.ahead.sample(&values[..columns]);
                 Ok(())
             }
             Err(_) => {
                 self.walk_to(&String::from_utf8_lossy(stack));
-                self.push(values);
+                self.ahead.sample(&values[..columns]);
                 Err(WarningKind::InvalidUtf8)
             }
         }
@@ -256,7 +249,7 @@ impl Parser {
     fn scaled(&mut self, column: usize, count: Decimal) -> Result<u64, WarningKind> {
         let of = self.profile.value_types[column].decimals;
         if count.decimals > of {
-            self.flush();
+            self.ahead.flush(&mut self.profile);
             self.profile.samples.scale(column, 10u64.pow(u32::from(count.decimals - of)));
             self.profile.value_types[column].decimals = count.decimals;
         }
@@ -277,7 +270,7 @@ impl Parser {
         let shared_with = self.callers.last().copied().unwrap_or_default();
         let Caller { mut depth, mut frame, .. } = shared_with;
         let mut at = if self.callers.is_empty() { 0 } else { shared_with.end + 1 };
-        let before = self.walk.len();
+        let mut is_there = false;
         let begin = self.callers.iter().rev().nth(1).map_or(0, |of| of.end + 1);
         let mut name_before = text.get(begin..shared_with.end).unwrap_or_default().trim_ascii_end();
         while at <= text.len() {
@@ -291,17 +284,18 @@ impl Parser {
             let is_recursion = self.fold_recursion && !name.is_empty() && name == name_before;
             if is_frame && !is_recursion {
                 frame = self.frame(name);
-                self.walk.step(depth, frame);
+                self.ahead.step(&mut self.profile, depth, frame);
                 depth += 1;
+                is_there = true;
             }
             name_before = name;
             self.callers.push(Caller { end, depth, frame });
             at = end + 1;
         }
-        if self.walk.len() == before {
+        if !is_there {
             // It ends within the line before, or there is nothing but semicolons.
             let leaf = if depth == 0 { self.frame("") } else { frame };
-            self.walk.step(depth.saturating_sub(1), leaf);
+            self.ahead.step(&mut self.profile, depth.saturating_sub(1), leaf);
         }
         self.previous.truncate(shared);
         self.previous.extend_from_slice(&text.as_bytes()[shared..]);
@@ -315,24 +309,6 @@ impl Parser {
         }
         *self.frames[name.index()]
             .get_or_insert_with(|| frames.intern(Frame::named(name, FrameKind::User)))
-    }
-
-    /// Adds the line whose leaf was walked to.
-    fn push(&mut self, values: [u64; 2]) {
-        self.lines.push((self.walk.len() - 1, values));
-        if self.walk.is_long() {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        let Self { profile, walk, lines, stacks, .. } = self;
-        let columns = profile.value_types.len();
-        profile.stacks.intern_walk(walk, stacks);
-        for (step, values) in lines.drain(..) {
-            profile.push(Sample::new(stacks[step]), &values[..columns]);
-        }
-        stacks.clear();
     }
 }
 

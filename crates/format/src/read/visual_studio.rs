@@ -11,9 +11,8 @@
 //!   of calls.
 //! - Numbers are as the machine's country writes them.
 
-use pyrograph_profile::{Profile, ValueType};
+use pyrograph_profile::{Profile, Sample, StackId, ValueType};
 
-use super::ahead::Ahead;
 use super::csv_table::{Frames, Table, number, rounded};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
@@ -77,8 +76,7 @@ impl Reader for VisualStudio {
             unit => ValueType::new(value, unit),
         };
         let mut profile = Profile::new(vec![value_type]);
-        let mut path: Vec<Function> = Vec::new();
-        let mut ahead = Ahead::default();
+        let mut path: Vec<(Function, StackId)> = Vec::new();
         // 0 is the whole program; a table may begin further down.
         let mut highest = None;
         let mut frames = Frames::new();
@@ -94,17 +92,16 @@ impl Reader for VisualStudio {
             };
             path.truncate(depth);
             let module = module.map_or(&[][..], |at| table.cell(at).trim_ascii());
-            let caller = path.last().copied().unwrap_or(Function::NONE);
+            let (caller, stack) = path.last().copied().unwrap_or((Function::NONE, StackId::ROOT));
             let name = table.cell(function).trim_ascii();
             let (function, frame) = frames.get(&mut profile, caller, name, module);
-            ahead.step(&mut profile, depth, frame);
-            path.push(function);
+            let stack = profile.stacks.intern(stack, frame);
+            path.push((function, stack));
             let value = rounded(value * factor);
             if value > 0 {
-                ahead.sample(&[value]);
+                profile.push(Sample::new(stack), &[value]);
             }
         }
-        ahead.flush(&mut profile);
         Ok(Reading { profile, warnings: table.into_warnings(), event: None })
     }
 }

@@ -17,7 +17,6 @@
 
 use pyrograph_profile::{Profile, Sample, StackId, ValueType};
 
-use super::ahead::Ahead;
 use super::csv_table::{Frames, Table, number, rounded};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
@@ -64,9 +63,8 @@ impl Reader for Vtune {
         let types: Vec<(ValueType, f64)> =
             columns.iter().map(|&column| value_type(&table.headings()[column])).collect();
         let mut profile = Profile::new(types.iter().map(|(of, _)| of.clone()).collect());
-        // Indent, function and number of frames of the entries above the present one.
-        let mut path: Vec<(usize, Function, usize)> = Vec::new();
-        let mut ahead = Ahead::default();
+        // Indent, function and stack of the entries above the present one.
+        let mut path: Vec<(usize, Function, StackId)> = Vec::new();
         let mut frames = Frames::new();
         let mut values = Vec::new();
         while table.next() {
@@ -88,24 +86,21 @@ impl Reader for Vtune {
             while path.last().is_some_and(|&(above, ..)| above >= indent) {
                 path.pop();
             }
-            let (_, caller, depth) = path.last().copied().unwrap_or((0, Function::NONE, 0));
-            let (function, depth) = match (path.is_empty(), function) {
-                (true, b"Total") => (Function::NONE, 0),
+            let (_, caller, stack) =
+                path.last().copied().unwrap_or((0, Function::NONE, StackId::ROOT));
+            let (function, stack) = match (path.is_empty(), function) {
+                (true, b"Total") => (Function::NONE, StackId::ROOT),
                 _ => {
                     let module = module.map_or(&[][..], |at| table.cell(at).trim_ascii());
                     let (function, frame) = frames.get(&mut profile, caller, function, module);
-                    ahead.step(&mut profile, depth, frame);
-                    (function, depth + 1)
+                    (function, profile.stacks.intern(stack, frame))
                 }
             };
-            path.push((indent, function, depth));
-            match values.iter().any(|&value| value > 0) {
-                true if depth > 0 => ahead.sample(&values),
-                true => profile.push(Sample::new(StackId::ROOT), &values),
-                false => {}
+            path.push((indent, function, stack));
+            if values.iter().any(|&value| value > 0) {
+                profile.push(Sample::new(stack), &values);
             }
         }
-        ahead.flush(&mut profile);
         Ok(Reading { profile, warnings: table.into_warnings(), event: None })
     }
 }
