@@ -10,7 +10,7 @@ mod shorten;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use pyrograph_profile::{LabelOptions, Labels, Profile, StackId};
+use pyrograph_profile::{FrameId, LabelOptions, Labels, Profile};
 use regex::Regex;
 
 use self::select::Rows;
@@ -225,11 +225,9 @@ impl Filter {
 
 /// Whether a function calls itself directly.
 fn has_recursion(profile: &Profile, labels: &Labels) -> bool {
-    let leaf = |stack| profile.stacks.get(stack).map(|(_, frame)| labels.frames[frame.index()]);
-    let mut stacks = (1..profile.stacks.len()).map(StackId::from_index);
-    stacks.any(|stack| {
-        profile.stacks.get(stack).is_some_and(|(caller, _)| leaf(caller) == leaf(stack))
-    })
+    let label = |frame: FrameId| labels.frames[frame.index()];
+    let leaf = |stack| profile.stacks.get(stack).map(|(_, frame)| label(frame));
+    profile.stacks.rows().any(|(caller, frame)| leaf(caller) == Some(label(frame)))
 }
 
 #[cfg(test)]

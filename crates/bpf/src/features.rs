@@ -197,32 +197,57 @@ impl Types {
     }
 }
 
+/// What the kernel's description of its types says of what recordings ask: it is read once for all of it.
+struct Described {
+    goes_on: bool,
+    requests: bool,
+    other_threads: bool,
+    rows_as_needed: bool,
+    locks: bool,
+    sockets: bool,
+}
+
+impl Described {
+    fn get() -> &'static Self {
+        static DESCRIBED: OnceLock<Described> = OnceLock::new();
+        DESCRIBED.get_or_init(|| {
+            let types = Types::of_this_kernel();
+            let has = |test: Test| test.succeeds(&types);
+            Self {
+                goes_on: has(Test::Tracepoint(GOING_ON)),
+                requests: has(Test::Tracepoint(REQUESTS)),
+                other_threads: has(OTHER_THREADS.test),
+                rows_as_needed: has(ROWS_AS_NEEDED.test),
+                locks: has(KERNEL_LOCKS.test),
+                sockets: has(Test::Tracepoint(SOCKETS)),
+            }
+        })
+    }
+}
+
 /// Whether the kernel tells when a thread goes on: by the tracepoint `sched_exit` (Linux 6.16).
 pub fn tells_when_threads_go_on() -> bool {
-    has_tracepoint(GOING_ON)
+    Described::get().goes_on
 }
 
 /// Whether the kernel tells of requests to block devices when they are made (Linux 6.5).
 pub fn tells_of_requests() -> bool {
-    static TELLS: OnceLock<bool> = OnceLock::new();
-    *TELLS.get_or_init(|| has_tracepoint(REQUESTS))
+    Described::get().requests
 }
 
 /// Whether a program may read the memory of a thread that does not run (Linux 5.18).
 pub fn reads_other_threads() -> bool {
-    static READS: OnceLock<bool> = OnceLock::new();
-    *READS.get_or_init(|| OTHER_THREADS.test.succeeds(&Types::of_this_kernel()))
+    Described::get().other_threads
 }
 
 /// Whether the rows of a map may be made while a program runs (Linux 6.1).
 pub fn makes_rows_as_needed() -> bool {
-    ROWS_AS_NEEDED.test.succeeds(&Types::of_this_kernel())
+    Described::get().rows_as_needed
 }
 
 /// Whether the kernel tells of waits for its own locks (Linux 5.19).
 pub fn tells_of_locks() -> bool {
-    static TELLS: OnceLock<bool> = OnceLock::new();
-    *TELLS.get_or_init(|| KERNEL_LOCKS.test.succeeds(&Types::of_this_kernel()))
+    Described::get().locks
 }
 
 /// What the kernel lacks of what would serve to count waits for locks (`locks`), or to take stacks of
@@ -235,11 +260,7 @@ pub fn lacks(locks: bool, waiting: bool) -> Vec<Feature> {
 
 /// Whether the kernel tells what sockets send and receive (Linux 6.3).
 pub fn tells_of_sockets() -> bool {
-    has_tracepoint(SOCKETS)
-}
-
-fn has_tracepoint(name: &'static str) -> bool {
-    Test::Tracepoint(name).succeeds(&Types::of_this_kernel())
+    Described::get().sockets
 }
 
 #[cfg(test)]

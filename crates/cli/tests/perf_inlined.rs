@@ -55,8 +55,12 @@ fn inlined_calls() {
         let (ours, theirs) = (samples(&data), samples(&perf_script(&data, &[])));
         assert_eq!(ours.len(), theirs.len());
         let (mut agree, mut same) = (0, 0);
-        // Before `main` there is the dynamic linker, whose functions have several names.
-        let of_main = |stack: &[(String, bool)]| stack.iter().any(|(name, _)| name == "main");
+        // Before `main` there is the dynamic linker, whose functions have several names, and so have
+        // `malloc` and `free`.
+        let of_main = |stack: &[(String, bool)]| {
+            let has = |function| stack.iter().any(|(name, _)| name == function);
+            has("main") && !has("malloc") && !has("free")
+        };
         let pairs: Vec<_> = ours.iter().zip(&theirs).filter(|(our, _)| of_main(our)).collect();
         for (our, their) in &pairs {
             let is_same = |at: usize| our[at].0 == their[at].0;
@@ -70,8 +74,7 @@ fn inlined_calls() {
             }
         }
         let all = pairs.len();
-        // About one in a hundred is in `free`, which has several names, too.
-        assert!(agree * 100 >= all * 95 && same > 0, "{agree} alike, {same} the same of {all}");
+        assert!(agree * 100 >= all * 99 && same > 0, "{agree} alike, {same} the same of {all}");
         let inlined = pairs.iter().filter(|(our, _)| our[0].1).count();
         assert!(inlined * 2 > all, "most of the time is in inlined calls: {inlined} of {all}");
     });

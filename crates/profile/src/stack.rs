@@ -169,6 +169,11 @@ impl Walk {
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
+
+    /// Whether there are so many that more at once would take no less time.
+    pub fn is_long(&self) -> bool {
+        self.steps.len() >= AHEAD
+    }
 }
 
 #[cfg(test)]

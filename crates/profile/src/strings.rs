@@ -70,7 +70,8 @@ impl Strings {
 
     /// The string with this identifier.
     pub fn get(&self, id: StringId) -> &str {
-        slice(&self.text, &self.ends, id)
+        let start = id.index().checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[id.index()]]
     }
 
     /// How many distinct strings there are, the empty one included.
@@ -101,11 +102,6 @@ impl Row {
         let place = self.start..self.start + self.length as usize;
         self.length as usize == other.len() && text.as_bytes().get(place) == Some(other.as_bytes())
     }
-}
-
-fn slice<'a>(text: &'a str, ends: &[usize], id: StringId) -> &'a str {
-    let start = id.index().checked_sub(1).map_or(0, |before| ends[before]);
-    &text[start..ends[id.index()]]
 }
 
 #[cfg(test)]

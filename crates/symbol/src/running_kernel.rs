@@ -107,18 +107,13 @@ mod tests {
             return;
         }
         let text = fs::read_to_string(KALLSYMS).expect("the kernel tells them");
-        // Others may load BPF programs at any moment.
-        let stay =
-            text.lines().filter(|line| !line.contains("[bpf]") && !line.contains("[__builtin"));
-        let addresses = stay.filter_map(|line| u64::from_str_radix(line.get(..16)?, 16).ok());
-        let addresses: Vec<u64> = addresses.step_by(97).map(|address| address + 1).collect();
+        let start = |line: &str| u64::from_str_radix(line.get(..16)?, 16).ok();
+        // BPF programs come and go at any moment, those of other tests as well.
+        let stays = |address: &u64| all.lookup(*address).is_some_and(stays);
+        let addresses = text.lines().filter_map(start).map(|start| start + 1).filter(stays);
         let mut first = RunningKernel::new(Some(base.path()));
         let mut second = None;
-        // BPF programs come and go, those of other tests as well.
-        for address in addresses {
-            if !all.lookup(address).is_some_and(stays) {
-                continue;
-            }
+        for address in addresses.step_by(97) {
             let found = first.lookup(address);
             assert_eq!(found, all.lookup(address), "{address:x}");
             let second = second.get_or_insert_with(|| {

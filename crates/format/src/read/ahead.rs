@@ -2,9 +2,6 @@
 
 use pyrograph_profile::{FrameId, Profile, Sample, StackId, Walk};
 
-/// So many are enough for the memory of all to be on its way.
-const STEPS: usize = 256;
-
 /// Steps from caller to callee, and samples where they led to, that are not in the profile yet.
 #[derive(Default)]
 pub(crate) struct Ahead {
@@ -20,7 +17,7 @@ pub(crate) struct Ahead {
 impl Ahead {
     /// The next step, to a frame that has `depth` callers.
     pub fn step(&mut self, profile: &mut Profile, depth: usize, frame: FrameId) {
-        if self.walk.len() >= STEPS {
+        if self.walk.is_long() {
             self.flush(profile);
         }
         self.walk.step(depth, frame);
