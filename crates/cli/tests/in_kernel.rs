@@ -368,6 +368,29 @@ fn children_are_recorded_and_exit_codes_handed_on() {
     assert_eq!(value_of(&folded, "ask"), 2000.0, "{:?}", folded.stacks);
 }
 
+// In an `execve`, the memory is the new program's while the registers are the old one's; the C library's
+// `vfork` has its return address in a register.
+#[test]
+fn stacks_of_programs_that_start_and_end_are_whole() {
+    if !is_root("stacks_of_programs_that_start_and_end_are_whole") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "starts.c", folder.path());
+    let record = |seconds: &str| {
+        let flags = ["--engine", "ebpf", "-F", "4999", "--count", "samples", "--annotate"];
+        record_command(&program, &[seconds], &flags).0
+    };
+    let folded = record_until(|folded| folded.total() >= 3000.0, record);
+    let share_in =
+        |function: &str| folded.share(|stack| stack.iter().any(|frame| frame == function));
+    assert!(share_in("__x64_sys_execve_[k]") > 1.0, "{:?}", folded.leaves());
+    assert!(share_in("vfork") > 1.0, "{:?}", folded.leaves());
+    // A child of `vfork` that is in its `execve` may see how its parent has gone on: some 0.1 %.
+    let cut = folded.share(|stack| stack.get(1).is_some_and(|frame| frame.starts_with('[')));
+    assert!(cut < 2.0, "{cut} %: {:?}", folded.stacks);
+}
+
 #[test]
 fn only_what_is_asked_for_is_counted() {
     if !is_root("only_what_is_asked_for_is_counted") {

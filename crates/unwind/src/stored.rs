@@ -26,7 +26,7 @@ use crate::table::{Table, TableRow, TableRule, TableRuleKind};
 
 /// Raise the last byte whenever [`UnwindInfo::table`] makes anything else of the same file, or these bytes
 /// mean something else.
-const MAGIC: [u8; 8] = *b"pyrotab\x01";
+const MAGIC: [u8; 8] = *b"pyrotab\x02";
 const HEADER: usize = 32;
 const RULE: usize = size_of::<TableRule>();
 
@@ -252,7 +252,7 @@ mod tests {
         };
         assert!(with(rows, 7).is_none(), "offsets that do not grow");
         assert!(with(rows + 12, 2).is_none(), "a rule that is not there");
-        assert!(with(HEADER, 7).is_none(), "a kind of rule that is not known");
+        assert!(with(HEADER, 8).is_none(), "a kind of rule that is not known");
         assert!(with(7, 0).is_none(), "another version");
         // Counts that are not those of the bytes, also where their product is beyond all numbers.
         for count in [1, 3, 0x7f, 0xff] {

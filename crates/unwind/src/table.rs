@@ -35,15 +35,26 @@ pub enum TableRuleKind {
     Signal = 5,
     /// The table says something for which there is no form here.
     Bad = 6,
+    /// The CFA is `rsp + offset`, and the return address is in register `base`.
+    Link = 7,
 }
 
 impl TableRuleKind {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::None, Self::Offset, Self::Deref, Self::Plt, Self::Root, Self::Signal, Self::Bad];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::None,
+        Self::Offset,
+        Self::Deref,
+        Self::Plt,
+        Self::Root,
+        Self::Signal,
+        Self::Bad,
+        Self::Link,
+    ];
 }
 
 /// How to get from a frame to its caller, in 16 bytes. The return address is the word below the
-/// canonical frame address (CFA), which is the caller's stack pointer.
+/// canonical frame address (CFA), which is the caller's stack pointer, but for what
+/// [`TableRuleKind::Link`] says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct TableRule {
@@ -365,7 +376,9 @@ where
         Compiled::Rule(Rule::Root) => TableRule::of(TableRuleKind::Root),
         Compiled::Rule(_) => TableRule::of(TableRuleKind::Bad),
         Compiled::Row(_) if source.signal => TableRule::of(TableRuleKind::Signal),
-        Compiled::Row(_) => realigned(source, row).unwrap_or(TableRule::of(TableRuleKind::Bad)),
+        Compiled::Row(_) => realigned(source, row)
+            .or_else(|| linked(source, row))
+            .unwrap_or(TableRule::of(TableRuleKind::Bad)),
     }
 }
 
@@ -381,6 +394,28 @@ fn from_compact(compact: &Compact) -> TableRule {
     };
     rule.saved.copy_from_slice(&compact.saved[..6]);
     rule
+}
+
+/// The C library's `vfork`: its return address is in a register while its child uses the stack.
+fn linked<U, S>(
+    source: &RowSource<'_, U>,
+    row: &gimli::UnwindTableRow<usize, S>,
+) -> Option<TableRule>
+where
+    S: gimli::UnwindContextStorage<usize>,
+{
+    const RSP: u16 = 7;
+    let CfaRule::RegisterAndOffset { register: gimli::Register(RSP), offset } = row.cfa() else {
+        return None;
+    };
+    let offset = i32::try_from(*offset).ok().filter(|offset| *offset >= 0)?;
+    let RegisterRule::Register(link) = row.register(source.return_address)? else { return None };
+    let base = u8::try_from(link.0).ok().filter(|base| *base < 16)?;
+    row.registers()
+        .all(|(register, how)| {
+            *register == source.return_address || *how == RegisterRule::SameValue
+        })
+        .then(|| TableRule { base, offset, ..TableRule::of(TableRuleKind::Link) })
 }
 
 /// GCC's functions that realign their stack: the CFA is in memory, and registers are saved at places

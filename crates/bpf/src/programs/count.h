@@ -146,11 +146,12 @@ static __always_inline int has_program(struct task_struct *task)
 
 static __always_inline int tell_user_stack(struct scratch *s, struct task_struct *task, int is_other)
 {
+	s->blocked.key.user = 0;
 	// Before Linux 5.18 a program cannot read the memory of another thread.
 	if (is_other && !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_copy_from_user_task))
 		leave_out(s);
-	else
-		unwind_user(s, task, is_other);
+	else if (!unwind_user(s, task, is_other))
+		return 1;
 	s->blocked.key.user = s->user.hash;
 	return tell(&s->user);
 }

@@ -73,6 +73,8 @@ struct mm_struct {
 	struct {
 		void *vdso;
 	} context;
+	unsigned long end_code;
+	unsigned long start_stack;
 };
 
 struct super_block {
@@ -220,10 +222,12 @@ enum maple_type { maple_dense, maple_leaf_64, maple_range_64, maple_arange_64 };
 
 // System calls of x86-64.
 #define NR_SENDFILE 40
+#define NR_EXECVE 59
 #define NR_EXIT 60
 #define NR_FUTEX 202
 #define NR_EXIT_GROUP 231
 #define NR_SPLICE 275
+#define NR_EXECVEAT 322
 #define NR_COPY_FILE_RANGE 326
 
 #endif

@@ -144,6 +144,8 @@ enum rule_kind {
 	RULE_SIGNAL,
 	// The table says something that is not understood here.
 	RULE_BAD,
+	// CFA = rsp + offset; the return address is in register `base`.
+	RULE_LINK,
 };
 
 // Why a stack ends where it does.

@@ -131,6 +131,19 @@ static __always_inline void restore(struct scratch *s, struct task_struct *other
 		s->registers[reg] = s->words[7];
 }
 
+// The C library's `vfork` keeps its return address in a register while its child uses the stack.
+static __always_inline int leave_by_register(struct scratch *s, u8 reg, s32 offset)
+{
+	if (offset < 0 || !(s->known >> reg & 1))
+		return stop(s, END_BAD_RULE);
+	s->ip = s->registers[reg];
+	s->registers[RSP] += offset;
+	s->known &= PRESERVED;
+	s->called = 1;
+	s->chained = 0;
+	return s->ip ? 0 : stop(s, END_ROOT);
+}
+
 static __always_inline int apply(struct scratch *s, struct task_struct *other,
 				 struct rule TABLE_MEMORY *rule)
 {
@@ -145,6 +158,8 @@ static __always_inline int apply(struct scratch *s, struct task_struct *other,
 		return stop(s, END_ROOT);
 	case RULE_SIGNAL:
 		return leave_signal_frame(s, other);
+	case RULE_LINK:
+		return leave_by_register(s, reg, rule->offset);
 	case RULE_PLT:
 		cfa = sp + 8 + ((s->ip & 15) >= reg ? 8 : 0);
 		break;
@@ -259,6 +274,23 @@ static __always_inline void walk_current(struct walk *walk)
 		bpf_for_each_map_elem(&steps, step_over, walk, 0);
 }
 
+// Whether a thread is still in the `execve` that has made its registers those of a new program: they are
+// zeros but for where it begins. In any other system call, `rcx` is the address to return to.
+static __always_inline int is_new_program(struct pt_regs *regs)
+{
+	return !regs->cx && (regs->orig_ax == NR_EXECVE || regs->orig_ax == NR_EXECVEAT);
+}
+
+// Whether a thread is in an `execve` that has done away with the old program, and has not come to where the
+// new one begins: its registers are the old one's, its memory is the new one's, and it has no user stack.
+// Where the new one's code ends is noted last; then its registers are made zeros, and then set.
+static __always_inline int is_between_programs(struct task_struct *task, struct pt_regs *regs)
+{
+	struct mm_struct *mm = task->mm;
+
+	return !mm->end_code || (is_new_program(regs) && regs->sp != mm->start_stack);
+}
+
 // In place of a stack that is not taken.
 static __always_inline void leave_out(struct scratch *s)
 {
@@ -268,13 +300,16 @@ static __always_inline void leave_out(struct scratch *s)
 }
 
 // Unwinds the user stack of a thread, the current one or another that does not run, into `s->user`.
-// Wherever it was interrupted, its registers are where it entered the kernel.
-static __always_inline void unwind_user(struct scratch *s, struct task_struct *task, int is_other)
+// Wherever it was interrupted, its registers are where it entered the kernel. Returns 0 if it has no user
+// stack.
+static __always_inline int unwind_user(struct scratch *s, struct task_struct *task, int is_other)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct walk walk = { .s = s, .other = is_other ? task : NULL };
 	u64 *registers = s->registers;
 
+	if (is_between_programs(task, regs))
+		return 0;
 	use_tables();
 	s->met = MODULE_UNKNOWN;
 	s->user.len = 0;
@@ -299,7 +334,7 @@ static __always_inline void unwind_user(struct scratch *s, struct task_struct *t
 	registers[R15] = regs->r15;
 	s->known = ALL_REGISTERS;
 	// In a system call, the instruction that made it is before the address to return to.
-	s->called = (s64)regs->orig_ax >= 0;
+	s->called = (s64)regs->orig_ax >= 0 && !is_new_program(regs);
 	s->chained = 0;
 	enter_process(s, task);
 	// The code segment of 64-bit programs; read as a whole word, for that is how the verifier wants it.
@@ -319,6 +354,7 @@ static __always_inline void unwind_user(struct scratch *s, struct task_struct *t
 			s->user.len = MAX_FRAMES - 1;
 		push(s, (u64)MODULE_END << FRAME_SHIFT | s->end);
 	}
+	return 1;
 }
 
 #endif
