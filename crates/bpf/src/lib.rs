@@ -16,6 +16,7 @@ mod error;
 mod features;
 mod files;
 mod kernel_text;
+mod kernel_types;
 mod layout;
 mod load;
 mod memory;

@@ -7,6 +7,7 @@ use crate::engine::{ON_ABSENT, ON_TASK, handle};
 use crate::error::Error;
 use crate::features;
 use crate::kernel_text::KernelText;
+use crate::kernel_types;
 use crate::layout::Config;
 use crate::memory::{self, Arena, Memory, TableBackend};
 use crate::options::{Options, Waits};
@@ -95,11 +96,15 @@ fn open_and_load(
     arena: Option<&Arena>,
     wanted: &Wanted<'_>,
 ) -> Result<Object, Error> {
-    use std::os::fd::AsFd;
+    use std::os::fd::{AsFd, AsRawFd};
 
     let Wanted { live, needed, has_rows } = *wanted;
 
     let mut builder = ObjectBuilder::default();
+    let types = kernel_types::reduced(programs);
+    if let Some(types) = &types {
+        builder.btf_custom_path(format!("/proc/self/fd/{}", types.as_raw_fd())).map_err(Error::load)?;
+    }
     let mut open = builder
         .name("pyrograph")
         .and_then(|builder| builder.open_memory(programs))

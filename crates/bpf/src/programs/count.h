@@ -19,7 +19,7 @@ static __always_inline int is_wanted_name(const char *comm)
 // Whether a thread, or its process, has one of the names that are looked at.
 static __always_inline int has_name(struct task_struct *task)
 {
-	return is_wanted_name(task->comm) || is_wanted_name(task->group_leader->comm);
+	return is_wanted_name(task->comm) || is_wanted_name(BPF_CORE_READ(task, group_leader)->comm);
 }
 
 // Whether a thread is in the control group that is looked at, or in one inside of it: that is then one of
@@ -141,7 +141,7 @@ static __always_inline int tell_kernel_stack(struct scratch *s, long bytes)
 // Whether a thread is one of a program.
 static __always_inline int has_program(struct task_struct *task)
 {
-	return task->mm && !(task->flags & PF_KTHREAD);
+	return !(task->flags & PF_KTHREAD) && BPF_CORE_READ(task, mm);
 }
 
 static __always_inline int tell_user_stack(struct scratch *s, struct task_struct *task, int is_other)
@@ -161,7 +161,7 @@ static __always_inline void name_thread(struct key *key, struct task_struct *tas
 	key->tgid = task->tgid;
 	key->tid = task->pid;
 	__builtin_memcpy(key->thread, task->comm, 16);
-	__builtin_memcpy(key->process, task->group_leader->comm, 16);
+	BPF_CORE_READ_INTO(&key->process, task, group_leader, comm);
 	key->detail = 0;
 	key->waker = 0;
 	key->cpu = config.by_cpu ? bpf_get_smp_processor_id() + 1 : 0;

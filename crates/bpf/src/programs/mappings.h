@@ -237,14 +237,14 @@ static __always_inline void forget_mappings(struct scratch *s)
 // files.
 static __always_inline void enter_process(struct scratch *s, struct task_struct *task)
 {
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	struct near_of *of = &s->near_of;
 	u32 changes = 1;
 
 	s->mm = (u64)mm;
 	s->question.tgid = task->tgid;
 	if (bpf_core_field_exists(mm->mm_lock_seq))
-		changes = mm->mm_lock_seq.sequence;
+		changes = BPF_CORE_READ(mm, mm_lock_seq.sequence);
 	if (!(changes & 1) && of->mm == s->mm && of->exec_id == task->self_exec_id &&
 	    of->tgid == task->tgid && of->changes == changes && of->files == state.files)
 		return;

@@ -42,11 +42,11 @@ int on_uprobe(struct event_context *ctx)
 }
 
 // Children of those that are looked at are looked at, too, from their first instruction on.
-SEC("tp_btf/task_newtask")
+SEC("raw_tp/task_newtask")
 int BPF_PROG(on_fork, struct task_struct *child, u64 clone_flags)
 {
 	struct task_struct *parent = bpf_get_current_task_btf();
-	u32 pid = child->tgid, parent_pid = parent->tgid, one = 1;
+	u32 pid = BPF_CORE_READ(child, tgid), parent_pid = parent->tgid, one = 1;
 
 	if (pid != parent_pid && config.inherit && bpf_map_lookup_elem(&targets, &parent_pid))
 		bpf_map_update_elem(&targets, &pid, &one, BPF_ANY);
@@ -54,17 +54,17 @@ int BPF_PROG(on_fork, struct task_struct *child, u64 clone_flags)
 }
 
 // A program that nobody has seen before is told of before it runs.
-SEC("tp_btf/sched_process_exec")
+SEC("raw_tp/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)
 {
-	struct question question = { .tgid = task->tgid };
+	struct question question = { .tgid = BPF_CORE_READ(task, tgid) };
 	u32 one = 1;
 
 	if (state.command && question.tgid == state.command)
 		bpf_map_update_elem(&targets, &question.tgid, &one, BPF_ANY);
 	if (config.filter && !bpf_map_lookup_elem(&targets, &question.tgid))
 		return 0;
-	read_key(&question.key, binary->file);
+	read_key(&question.key, BPF_CORE_READ(binary, file));
 	if (!bpf_map_lookup_elem(&files, &question.key))
 		ask(&question);
 	return 0;

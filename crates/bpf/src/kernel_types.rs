@@ -1,0 +1,281 @@
+//! The kernel's description of its types (BTF), reduced to those that the programs name.
+//!
+//! The loader looks for each structure that a program names among all types of the kernel, by comparing
+//! names: some 100,000 for each of some forty, which takes longer than all else that it does. So it is given
+//! the few that can be meant, with what they are made of. What is only pointed to is left as a name.
+//!
+//! The format is that of `include/uapi/linux/btf.h` and `Documentation/bpf/btf.rst` of Linux.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::FromRawFd;
+use std::path::Path;
+
+use hashbrown::{HashMap, HashSet};
+use memmap2::MmapOptions;
+use object::{Object, ObjectSection};
+
+/// Where the kernel has them.
+const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+/// Debian's have 5 MB.
+const LARGEST: u64 = 256 << 20;
+
+const MAGIC: u32 = 0xeb9f;
+const VERSION: u32 = 1;
+const HEADER: u32 = 24;
+
+// Kinds of types.
+const INT: u8 = 1;
+const PTR: u8 = 2;
+const ARRAY: u8 = 3;
+const STRUCT: u8 = 4;
+const UNION: u8 = 5;
+const ENUM: u8 = 6;
+const FWD: u8 = 7;
+const TYPEDEF: u8 = 8;
+const VOLATILE: u8 = 9;
+const CONST: u8 = 10;
+const RESTRICT: u8 = 11;
+const FUNC: u8 = 12;
+const FUNC_PROTO: u8 = 13;
+const VAR: u8 = 14;
+const DATASEC: u8 = 15;
+const FLOAT: u8 = 16;
+const DECL_TAG: u8 = 17;
+const TYPE_TAG: u8 = 18;
+const ENUM64: u8 = 19;
+
+/// A file in memory with the kernel's types that the programs in an object file can mean. `None` if the
+/// kernel's cannot be read: the loader looks then for itself.
+pub fn reduced(object: &[u8]) -> Option<File> {
+    let object = object::File::parse(object).ok()?;
+    let programs = Types::parse(object.section_by_name(".BTF")?.data().ok()?)?;
+    let kernel = read(Path::new(KERNEL_TYPES)).ok()?;
+    let bytes = reduce(&Types::parse((*kernel).as_ref())?, &names(&programs))?;
+    in_memory(&bytes).ok()
+}
+
+/// The kernel's description of its types. Since Linux 6.16 it is mapped, before it is copied.
+fn read(path: &Path) -> io::Result<Box<dyn AsRef<[u8]>>> {
+    let file = File::open(path)?;
+    // SAFETY: the kernel does not change it.
+    if let Ok(map) = unsafe { MmapOptions::new().map_copy_read_only(&file) } {
+        return Ok(Box::new(map));
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST).read_to_end(&mut bytes)?;
+    Ok(Box::new(bytes))
+}
+
+fn in_memory(bytes: &[u8]) -> io::Result<File> {
+    // SAFETY: it takes a string that ends with zero, and flags.
+    let fd = unsafe { libc::memfd_create(c"types".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it was just made, and nobody else has it.
+    let mut file = unsafe { File::from_raw_fd(fd) };
+    file.write_all(bytes)?;
+    Ok(file)
+}
+
+/// What another type has to be known of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    /// The name, if it is a structure or union.
+    Name,
+    /// What it is made of.
+    Whole,
+}
+
+/// One type.
+#[derive(Clone, Copy, Debug)]
+struct Type<'a> {
+    kind: u8,
+    /// Its name and those of its members, as offsets into strings, and numbers of types.
+    bytes: &'a [u8],
+}
+
+impl<'a> Type<'a> {
+    /// The first of several.
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let info = word(bytes, 4)?;
+        let (kind, count) = ((info >> 24 & 31) as u8, (info & 0xffff) as usize);
+        let more = match kind {
+            INT | VAR | DECL_TAG => 4,
+            ARRAY => 12,
+            STRUCT | UNION | DATASEC | ENUM64 => 12 * count,
+            ENUM | FUNC_PROTO => 8 * count,
+            PTR | FWD | TYPEDEF | VOLATILE | CONST | RESTRICT | FUNC | FLOAT | TYPE_TAG => 0,
+            _ => return None,
+        };
+        Some(Self { kind, bytes: bytes.get(..12 + more)? })
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        word(self.bytes, at).unwrap_or(0)
+    }
+
+    /// Whether programs ask for types of this kind by their names.
+    fn is_named(&self) -> bool {
+        matches!(self.kind, STRUCT | UNION | ENUM | ENUM64 | TYPEDEF) && self.word(0) != 0
+    }
+
+    /// Where in its bytes names are.
+    fn names(&self) -> impl Iterator<Item = usize> + use<> {
+        let (end, each) = match self.kind {
+            STRUCT | UNION | ENUM64 => (self.bytes.len(), 12),
+            ENUM | FUNC_PROTO => (self.bytes.len(), 8),
+            _ => (12, 12),
+        };
+        [0].into_iter().chain((12..end).step_by(each))
+    }
+
+    /// Where in its bytes other types are.
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let (start, end, each) = match self.kind {
+            PTR | TYPEDEF | VOLATILE | CONST | RESTRICT | TYPE_TAG => (8, 12, 4),
+            // Of its elements and of its index.
+            ARRAY => (12, 20, 4),
+            STRUCT | UNION => (16, self.bytes.len(), 12),
+            // What it returns and what it takes.
+            FUNC_PROTO => (8, self.bytes.len(), 8),
+            _ => (0, 0, 1),
+        };
+        (start..end).step_by(each)
+    }
+
+    /// What has to be known of the others, where `need` has to be known of this.
+    fn needs(&self, need: Need) -> Option<Need> {
+        match self.kind {
+            PTR => Some(Need::Name),
+            TYPEDEF | VOLATILE | CONST | RESTRICT | TYPE_TAG => Some(need),
+            STRUCT | UNION if need == Need::Name && self.word(0) != 0 => None,
+            _ => Some(Need::Whole),
+        }
+    }
+}
+
+/// A description of types.
+struct Types<'a> {
+    types: &'a [u8],
+    /// Where they begin.
+    starts: Vec<u32>,
+    strings: &'a [u8],
+}
+
+impl<'a> Types<'a> {
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
+        if word(bytes, 0)? & 0xffff != MAGIC {
+            return None;
+        }
+        let header = word(bytes, 4)? as usize;
+        let part = |at| -> Option<&'a [u8]> {
+            let start = header.checked_add(word(bytes, at)? as usize)?;
+            bytes.get(start..start.checked_add(word(bytes, at + 4)? as usize)?)
+        };
+        let (types, strings) = (part(8)?, part(16)?);
+        let mut starts = Vec::with_capacity(types.len() / 24);
+        let mut at = 0;
+        while at < types.len() {
+            starts.push(u32::try_from(at).ok()?);
+            at += Type::parse(&types[at..])?.bytes.len();
+        }
+        Some(Self { types, starts, strings })
+    }
+
+    /// Numbers begin with 1: 0 is `void`.
+    fn get(&self, number: u32) -> Option<Type<'a>> {
+        let start = *self.starts.get(number.checked_sub(1)? as usize)?;
+        Type::parse(self.types.get(start as usize..)?)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, Type<'a>)> {
+        (1..).map_while(|number| Some((number, self.get(number)?)))
+    }
+
+    fn string(&self, offset: u32) -> Option<&'a [u8]> {
+        self.strings.get(offset as usize..)?.split(|byte| *byte == 0).next()
+    }
+
+    /// The types that programs may mean with one of these names, and what these are made of.
+    fn reach(&self, names: &HashSet<&[u8]>) -> Option<BTreeMap<u32, Need>> {
+        let is_meant = |one: &Type<'_>| {
+            one.is_named() && self.string(one.word(0)).is_some_and(|it| names.contains(plain(it)))
+        };
+        let meant = self.iter().filter(|(_, one)| is_meant(one));
+        let mut open: Vec<_> = meant.map(|(number, _)| (number, Need::Whole)).collect();
+        let mut reached = BTreeMap::new();
+        while let Some((number, need)) = open.pop() {
+            if number == 0 || reached.get(&number).is_some_and(|known| *known >= need) {
+                continue;
+            }
+            reached.insert(number, need);
+            let one = self.get(number)?;
+            if let Some(need) = one.needs(need) {
+                open.extend(one.others().map(|at| (one.word(at), need)));
+            }
+        }
+        Some(reached)
+    }
+}
+
+/// A description with the kernel's types of these names alone, and what they are made of.
+fn reduce(kernel: &Types<'_>, names: &HashSet<&[u8]>) -> Option<Vec<u8>> {
+    let reached = kernel.reach(names)?;
+    let mut numbers: HashMap<u32, u32> = reached.keys().copied().zip(1..).collect();
+    numbers.insert(0, 0);
+    let (mut types, mut strings) = (Vec::new(), vec![0]);
+    let mut places: HashMap<u32, u32> = HashMap::from_iter([(0, 0)]);
+    for (number, need) in reached {
+        let one = kernel.get(number)?;
+        let mut bytes = one.bytes.to_vec();
+        let mut set = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        let whole = one.needs(need).is_some();
+        if !whole {
+            set(4, u32::from(FWD) << 24 | u32::from(one.kind == UNION) << 31);
+            set(8, 0);
+        }
+        for at in one.names().take(if whole { usize::MAX } else { 1 }) {
+            let name = one.word(at);
+            let place = match places.get(&name) {
+                Some(place) => *place,
+                None => {
+                    let place = u32::try_from(strings.len()).ok()?;
+                    strings.extend_from_slice(kernel.string(name)?);
+                    strings.push(0);
+                    places.insert(name, place);
+                    place
+                }
+            };
+            set(at, place);
+        }
+        for at in one.others().filter(|_| whole) {
+            set(at, *numbers.get(&one.word(at))?);
+        }
+        types.extend_from_slice(if whole { &bytes } else { &bytes[..12] });
+    }
+    let len = |part: &Vec<u8>| u32::try_from(part.len()).ok();
+    let (types_len, strings_len) = (len(&types)?, len(&strings)?);
+    let header = [VERSION << 16 | MAGIC, HEADER, 0, types_len, types_len, strings_len];
+    let header = header.into_iter().flat_map(u32::to_ne_bytes);
+    Some(header.chain(types).chain(strings).collect())
+}
+
+/// The names of the types in a description of programs.
+fn names<'a>(programs: &Types<'a>) -> HashSet<&'a [u8]> {
+    let named = programs.iter().filter(|(_, one)| one.is_named());
+    named.filter_map(|(_, one)| programs.string(one.word(0))).map(plain).collect()
+}
+
+/// A name without what tells apart versions of a type in programs: `task_struct___old` is `task_struct`.
+fn plain(name: &[u8]) -> &[u8] {
+    let is_mark = |w: &[u8]| w[0] != b'_' && w[1..4] == *b"___" && w[4] != b'_';
+    name.windows(5).rposition(is_mark).map_or(name, |at| &name[..=at])
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let word = bytes.get(at..at.checked_add(4)?)?;
+    Some(u32::from_ne_bytes(word.try_into().ok()?))
+}
