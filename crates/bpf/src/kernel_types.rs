@@ -231,7 +231,8 @@ fn reduce(kernel: &Types<'_>, names: &HashSet<&[u8]>) -> Option<Vec<u8>> {
     for (number, need) in reached {
         let one = kernel.get(number)?;
         let mut bytes = one.bytes.to_vec();
-        let mut set = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        let mut set =
+            |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
         let whole = one.needs(need).is_some();
         if !whole {
             set(4, u32::from(FWD) << 24 | u32::from(one.kind == UNION) << 31);
@@ -278,4 +279,134 @@ fn plain(name: &[u8]) -> &[u8] {
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     let word = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_ne_bytes(word.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::path::PathBuf;
+
+    use libbpf_rs::{AsRawLibbpf, MapType, ObjectBuilder, OpenObject, OpenProgram, libbpf_sys};
+
+    use super::*;
+
+    fn object() -> Vec<u8> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/programs/profile.bpf.o");
+        std::fs::read(path).expect("the programs")
+    }
+
+    fn described(object: &[u8]) -> Vec<u8> {
+        let object = object::File::parse(object).expect("an object file");
+        object.section_by_name(".BTF").expect("types").data().expect("whole").to_vec()
+    }
+
+    /// The instructions of all programs when the loader has looked for what they name, without numbers of
+    /// maps, which are given anew each time.
+    fn instructions(object: &[u8], types: Option<&File>) -> Vec<Vec<[i64; 5]>> {
+        let mut builder = ObjectBuilder::default();
+        if let Some(types) = types {
+            let path = PathBuf::from(format!("/proc/self/fd/{}", types.as_raw_fd()));
+            builder.btf_custom_path(path).expect("a path");
+        }
+        let mut open: OpenObject = builder.open_memory(object).expect("an object file");
+        for mut map in open.maps_mut() {
+            let entries = match map.map_type() {
+                MapType::TaskStorage => 0,
+                MapType::RingBuf => 4096,
+                _ => 1,
+            };
+            map.set_max_entries(entries).expect("a number");
+        }
+        // SAFETY: it was opened, and is not loaded yet.
+        let result = unsafe { libbpf_sys::bpf_object__prepare(open.as_libbpf_object().as_ptr()) };
+        assert_eq!(result, 0, "maps can be made");
+        let read = |program: OpenProgram<'_>| {
+            let name = program.name().to_string_lossy().into_owned();
+            let plain = program.insns().iter().map(|one| {
+                let is_map = one.code == 0x18 && one.src_reg() != 0;
+                let value = if is_map { 0 } else { one.imm };
+                [
+                    one.code.into(),
+                    one.dst_reg().into(),
+                    one.src_reg().into(),
+                    one.off.into(),
+                    value.into(),
+                ]
+            });
+            let all: Vec<_> = plain.collect();
+            assert!(!all.is_empty(), "{name}");
+            all
+        };
+        open.progs().map(read).collect()
+    }
+
+    #[test]
+    fn programs_are_the_same_as_with_all_types() {
+        // SAFETY: it takes nothing.
+        if unsafe { libc::geteuid() } != 0 || !Path::new(KERNEL_TYPES).exists() {
+            eprintln!("skipped: only root may make maps, and not every kernel describes its types");
+            return;
+        }
+        libbpf_rs::set_print(None);
+        let object = object();
+        let types = reduced(&object).expect("the kernel describes its types");
+        let len = |len: io::Result<std::fs::Metadata>| len.expect("a file").len();
+        assert!(len(types.metadata()) < len(std::fs::metadata(KERNEL_TYPES)) / 10);
+        let (all, few) = (instructions(&object, None), instructions(&object, Some(&types)));
+        assert_eq!(all.len(), few.len());
+        for (all, few) in all.iter().zip(&few) {
+            assert!(all == few);
+        }
+        // Without any types nothing is found, and that makes a difference.
+        let none = reduce(&Types::parse(&described(&object)).expect("types"), &HashSet::new());
+        let none = in_memory(&none.expect("no types")).expect("a file");
+        assert!(instructions(&object, Some(&none)) != all);
+    }
+
+    #[test]
+    fn what_is_pointed_to_is_a_name() {
+        let own = described(&object());
+        let own = Types::parse(&own).expect("types");
+        let bytes = reduce(&own, &HashSet::from([&b"file"[..]])).expect("types");
+        let few = Types::parse(&bytes).expect("types");
+        let kinds =
+            few.iter().map(|(_, one)| (one.kind, few.string(one.word(0)).expect("a string")));
+        let mut kinds: Vec<_> = kinds.collect();
+        kinds.sort_unstable();
+        // `struct file` has a `struct inode *`.
+        assert_eq!(kinds, [(PTR, &b""[..]), (STRUCT, b"file"), (FWD, b"inode")]);
+    }
+
+    #[test]
+    fn names_are_compared_without_what_tells_versions_apart() {
+        for (name, expect) in [
+            ("task_struct", "task_struct"),
+            ("task_struct___old", "task_struct"),
+            ("a___b___c", "a___b"),
+            ("___a", "___a"),
+            ("a____b", "a____b"),
+            ("a___", "a___"),
+            ("", ""),
+        ] {
+            assert_eq!(plain(name.as_bytes()), expect.as_bytes(), "{name}");
+        }
+    }
+
+    #[test]
+    fn damage_is_no_harm() {
+        let whole = described(&object());
+        let reduce = |bytes: &[u8]| {
+            let types = Types::parse(bytes)?;
+            reduce(&types, &names(&types))
+        };
+        assert!(reduce(&whole).is_some());
+        for at in (0..64).chain((64..whole.len()).step_by(37)) {
+            for bit in [1, 0x80] {
+                let mut damaged = whole.clone();
+                damaged[at] ^= bit;
+                reduce(&damaged);
+            }
+            assert_eq!(reduce(&whole[..at]), None);
+        }
+    }
 }

@@ -103,7 +103,9 @@ fn open_and_load(
     let mut builder = ObjectBuilder::default();
     let types = kernel_types::reduced(programs);
     if let Some(types) = &types {
-        builder.btf_custom_path(format!("/proc/self/fd/{}", types.as_raw_fd())).map_err(Error::load)?;
+        builder
+            .btf_custom_path(format!("/proc/self/fd/{}", types.as_raw_fd()))
+            .map_err(Error::load)?;
     }
     let mut open = builder
         .name("pyrograph")

@@ -19,8 +19,8 @@ pub struct TableArgs {
     #[arg(long, hide = true)]
     pub at_switches: bool,
 
-    /// Make all unwind tables anew and read all kernel symbols, and keep none in ~/.cache/pyrograph for the
-    /// next recording
+    /// Make all unwind tables anew, read all kernel symbols and decompress debug information, and keep none
+    /// in ~/.cache/pyrograph for the next recording
     #[arg(long)]
     no_cache: bool,
 }

@@ -12,7 +12,8 @@ use crate::image::{Image, read_to};
 use crate::locate::Locator;
 use crate::module::Module;
 use crate::split::Package;
-use crate::symbolize::Warning;
+use crate::symbolize::{Options, Warning};
+use crate::unpacked;
 
 /// Mini debug information is a symbol table, some hundred KB. Larger is not it.
 const MAX_MINI_SIZE: u64 = 256 << 20;
@@ -61,11 +62,11 @@ impl DebugInfo {
         debug
     }
 
-    /// The DWARF of `module`, for which this was found.
-    pub fn dwarf(&self, module: &Module, locator: &Locator) -> &DwarfInfo {
+    /// The DWARF of `module`, for which this was found, and whose code begins at `lowest`.
+    pub fn dwarf(&self, module: &Module, options: &Options, lowest: u64) -> &DwarfInfo {
         self.dwarf.get_or_init(|| {
             let (path, image) = self.place(module);
-            DwarfInfo::load(path, image, module, locator)
+            DwarfInfo::load(path, image, module, options, lowest)
         })
     }
 
@@ -97,13 +98,13 @@ impl DebugInfo {
 }
 
 impl DwarfInfo {
-    fn load(path: &Path, image: &Image, module: &Module, locator: &Locator) -> Self {
+    fn load(path: &Path, image: &Image, module: &Module, options: &Options, lowest: u64) -> Self {
         let mut dwarf = Self::default();
         let Ok(elf) = image.elf() else { return dwarf };
-        match DebugSections::load(&elf) {
-            Ok(Some(sections)) => {
-                dwarf.main = Some(DwarfFile { sections, index: OnceLock::new() });
-                dwarf.load_supplementary(path, &elf, module, locator);
+        match unpacked::load(&elf, image, lowest, options.cache.as_deref()) {
+            Ok(Some(file)) => {
+                dwarf.main = Some(file);
+                dwarf.load_supplementary(path, &elf, module, &options.locator);
                 dwarf.package = Package::open(path).or_else(|| Package::open(&module.path));
             }
             Ok(None) => {}

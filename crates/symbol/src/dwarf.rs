@@ -2,6 +2,7 @@
 //!
 //! The section layouts are those of the DWARF Debugging Information Format, versions 2 to 5.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use gimli::{
@@ -16,8 +17,20 @@ pub(crate) type Reader<'a> = gimli::EndianSlice<'a, RunTimeEndian>;
 pub(crate) type Dwarf<'a> = gimli::Dwarf<Reader<'a>>;
 pub(crate) type Unit<'a> = gimli::Unit<Reader<'a>>;
 
-/// Where the DWARF sections of one file are. The sections that symbolization never reads
-/// (locations, macros, indexes) are not loaded.
+/// The sections that symbolization reads; others (locations, macros, indexes) are not loaded.
+pub(crate) const READ: [SectionId; 9] = [
+    SectionId::DebugAbbrev,
+    SectionId::DebugAddr,
+    SectionId::DebugInfo,
+    SectionId::DebugLine,
+    SectionId::DebugLineStr,
+    SectionId::DebugRanges,
+    SectionId::DebugRngLists,
+    SectionId::DebugStr,
+    SectionId::DebugStrOffsets,
+];
+
+/// Where the DWARF sections of one file are.
 #[derive(Debug)]
 pub(crate) struct DebugSections {
     sections: DwarfSections<Section>,
@@ -36,20 +49,33 @@ impl DebugSections {
         Self::load_named(elf, |id| Some(id.name()))
     }
 
+    /// Sections of `elf` that were loaded before, by their position in [`READ`]; nothing if there is no
+    /// debug information in them.
+    pub fn new(elf: &object::File<'_>, mut section: impl FnMut(usize) -> Section) -> Option<Self> {
+        let mut has_units = false;
+        let Ok(sections) = DwarfSections::load(|id| {
+            let position = READ.iter().position(|read| *read == id);
+            let section = position.map_or(Section::EMPTY, &mut section);
+            has_units |= id == SectionId::DebugInfo && !section.is_empty();
+            Ok::<_, Infallible>(section)
+        });
+        has_units.then_some(Self { sections, endian: endian_of(elf) })
+    }
+
     pub fn load_named(
         elf: &object::File<'_>,
         name: impl Fn(SectionId) -> Option<&'static str>,
     ) -> Result<Option<Self>, String> {
-        let endian =
-            if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let mut has_units = false;
         let sections = DwarfSections::load(|id| {
-            let Some(name) = name(id).filter(|_| is_read(id)) else { return Ok(Section::EMPTY) };
+            let Some(name) = name(id).filter(|_| READ.contains(&id)) else {
+                return Ok(Section::EMPTY);
+            };
             let section = Section::load(elf, name)?;
             has_units |= id == SectionId::DebugInfo && !section.is_empty();
             Ok::<_, String>(section)
         })?;
-        Ok(has_units.then_some(Self { sections, endian }))
+        Ok(has_units.then_some(Self { sections, endian: endian_of(elf) }))
     }
 
     pub fn dwarf<'a>(&'a self, image: &'a Image) -> Dwarf<'a> {
@@ -57,19 +83,8 @@ impl DebugSections {
     }
 }
 
-fn is_read(id: SectionId) -> bool {
-    matches!(
-        id,
-        SectionId::DebugAbbrev
-            | SectionId::DebugAddr
-            | SectionId::DebugInfo
-            | SectionId::DebugLine
-            | SectionId::DebugLineStr
-            | SectionId::DebugRanges
-            | SectionId::DebugRngLists
-            | SectionId::DebugStr
-            | SectionId::DebugStrOffsets
-    )
+fn endian_of(elf: &object::File<'_>) -> RunTimeEndian {
+    if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big }
 }
 
 /// Which unit holds which addresses. Owns nothing of the file, so that it can be kept.
@@ -153,6 +168,36 @@ impl UnitIndex {
         let all = || (0..addresses.len() as u32).collect();
         units.extend(self.unranged.iter().map(|&unit| (unit, all())));
         units
+    }
+
+    /// The bytes to keep, for [`Self::from_bytes`].
+    pub fn to_bytes(&self, out: &mut Vec<u8>) {
+        let counts = [self.offsets.len(), self.ranges.len(), self.unranged.len()];
+        let offsets = self.offsets.iter().copied();
+        let words = counts.into_iter().chain(offsets).map(|word| word as u64);
+        let ranges = self.ranges.iter().flat_map(|&(begin, end, at)| [begin, end, at.into()]);
+        let unranged = self.unranged.iter().copied().map(u64::from);
+        out.extend(words.chain(ranges).chain(unranged).flat_map(u64::to_le_bytes));
+    }
+
+    /// What was kept; `None` if it is damaged.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut words = bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes);
+        let mut count = || words.next()?.try_into().ok();
+        let (offsets, ranges, unranged): (usize, usize, usize) = (count()?, count()?, count()?);
+        let needed = ranges.checked_mul(3)?.checked_add(offsets)?.checked_add(unranged)?;
+        if words.len() != needed {
+            return None;
+        }
+        let offset = |word: u64| usize::try_from(word).ok();
+        let unit = |word: u64| u32::try_from(word).ok().filter(|at| (*at as usize) < offsets);
+        Some(Self {
+            offsets: words.by_ref().take(offsets).map(offset).collect::<Option<_>>()?,
+            ranges: (0..ranges)
+                .map(|_| Some((words.next()?, words.next()?, unit(words.next()?)?)))
+                .collect::<Option<_>>()?,
+            unranged: words.map(unit).collect::<Option<_>>()?,
+        })
     }
 
     pub fn offset(&self, position: u32) -> DebugInfoOffset {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use memmap2::Mmap;
 use object::{CompressionFormat, Object, ObjectSection};
@@ -62,8 +63,17 @@ impl AsRef<[u8]> for Image {
 /// A section's bytes: where they are in the file, or what they decompressed to.
 #[derive(Debug)]
 pub(crate) enum Section {
-    InFile { start: usize, end: usize },
+    InFile {
+        start: usize,
+        end: usize,
+    },
     Decompressed(Vec<u8>),
+    /// Decompressed before, in a file of ours.
+    Kept {
+        kept: Arc<Image>,
+        start: usize,
+        end: usize,
+    },
 }
 
 impl Section {
@@ -90,7 +100,7 @@ impl Section {
 
     pub fn is_empty(&self) -> bool {
         match self {
-            Self::InFile { start, end } => start == end,
+            Self::InFile { start, end } | Self::Kept { start, end, .. } => start == end,
             Self::Decompressed(bytes) => bytes.is_empty(),
         }
     }
@@ -99,6 +109,7 @@ impl Section {
         match self {
             Self::InFile { start, end } => image.bytes().get(*start..*end).unwrap_or_default(),
             Self::Decompressed(bytes) => bytes,
+            Self::Kept { kept, start, end } => kept.bytes().get(*start..*end).unwrap_or_default(),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! magic     8 bytes   "pyroksym"
-//! check     4 bytes   CRC-32 of what follows
+//! check     4 bytes   of a hash of what follows
 //! symbols   4 bytes   how many
 //! modules   4 bytes   how many
 //! names     4 bytes   how many bytes
@@ -14,8 +14,10 @@
 //!
 //! All numbers are little-endian. A module of 0 is the kernel itself, else it is a position plus one.
 
+use std::hash::BuildHasher;
 use std::ops::Deref;
 
+use foldhash::quality::FixedState;
 use memmap2::Mmap;
 
 const MAGIC: [u8; 8] = *b"pyroksym";
@@ -243,9 +245,7 @@ impl Builder {
 }
 
 fn checksum(bytes: &[u8]) -> u32 {
-    let mut crc = flate2::Crc::new();
-    crc.update(bytes.get(CHECKED..).unwrap_or_default());
-    crc.sum()
+    FixedState::default().hash_one(bytes.get(CHECKED..).unwrap_or_default()) as u32
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

@@ -58,6 +58,7 @@ mod split;
 mod symbolize;
 mod symbols;
 mod timeline;
+mod unpacked;
 
 pub use build_id::{BuildId, InvalidBuildId};
 pub use demangle::demangle;

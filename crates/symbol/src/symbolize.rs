@@ -23,7 +23,8 @@ pub struct Options {
     pub lines: bool,
     /// Where debug files are. What the first pass over a module found is kept for later ones.
     pub locator: Locator,
-    /// A folder such as `~/.cache`, below which the running kernel's symbols are kept; none: they are not.
+    /// A folder such as `~/.cache`, below which the running kernel's symbols are kept, and debug information
+    /// that had to be decompressed; none: they are not.
     pub cache: Option<PathBuf>,
 }
 
@@ -135,9 +136,9 @@ impl Module {
         }
         if options.inlines || options.lines || !finder.is_complete() {
             let debug = self.debug.get_or_init(|| DebugInfo::find(self, &options.locator));
-            let dwarf = debug.dwarf(self, &options.locator);
-            result.warnings.extend(dwarf.warnings.iter().cloned());
             let lowest = text.first().map_or(0, |range| range.start);
+            let dwarf = debug.dwarf(self, options, lowest);
+            result.warnings.extend(dwarf.warnings.iter().cloned());
             let (file, warnings) = (debug.place(self), &mut result.warnings);
             found = frames::find(dwarf, file, addresses, lowest, options.lines, warnings);
         }

@@ -1,0 +1,151 @@
+//! Debug sections that were decompressed before, in files: one for each file with such sections.
+//!
+//! Debian's debug information of the C library takes 20 ms to decompress, and 6 more until it is known which
+//! of its units holds which addresses; to read both back takes a tenth of that.
+//!
+//! ```text
+//! magic      8 bytes   "pyrodwrf"
+//! check      8 bytes   a hash of what follows
+//! of         8 bytes   a hash of what it was made of
+//! index      8 bytes   where that starts
+//! sections  16 bytes each: where it starts, and its length
+//! …                    the sections
+//! index                which unit holds which addresses
+//! ```
+//!
+//! All numbers are little-endian.
+
+use std::hash::{BuildHasher, Hasher};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use foldhash::quality::FixedState;
+use object::{CompressionFormat, Object, ObjectSection};
+use pyrograph_cache::Folder;
+
+use crate::debug::DwarfFile;
+use crate::dwarf::{DebugSections, READ, UnitIndex};
+use crate::image::{Image, Section};
+
+const MAGIC: [u8; 8] = *b"pyrodwrf";
+/// Where what the check is about begins.
+const CHECKED: usize = 16;
+const TABLE: usize = 32;
+const BODY: usize = TABLE + 16 * READ.len();
+
+/// The C library's have 8 MiB. Of what is larger, the most is not needed: it is rather decompressed again.
+const LARGEST: u64 = 128 << 20;
+/// The most bytes of all files together; those go first that were not used for the longest time.
+const MOST_STORED: u64 = 512 << 20;
+
+/// The debug information of `elf`, which is `image` parsed; nothing if it has none. If it is compressed, it is
+/// kept below `cache`, a folder such as `~/.cache`. Code begins at `lowest`.
+pub(crate) fn load(
+    elf: &object::File<'_>,
+    image: &Image,
+    lowest: u64,
+    cache: Option<&Path>,
+) -> Result<Option<DwarfFile>, String> {
+    let of = cache.and_then(|_| identity(elf, image, lowest));
+    let folder = cache.and_then(|cache| Folder::open(cache, "debug"));
+    let Some((of, folder)) = of.zip(folder) else {
+        let sections = DebugSections::load(elf)?;
+        return Ok(sections.map(|sections| DwarfFile { sections, index: OnceLock::new() }));
+    };
+    let (name, now) = (format!("{of:016x}.sections"), SystemTime::now());
+    if let Some(file) = folder.read(&name).ok().and_then(|map| read(elf, Image::Mapped(map), of)) {
+        folder.used(&name, now);
+        return Ok(Some(file));
+    }
+    let Some((file, bytes)) = decompress(elf, image, lowest, of)? else { return Ok(None) };
+    // If it cannot be written, it is decompressed again the next time.
+    if folder.write(&name, &bytes).is_ok() {
+        folder.make_room(MOST_STORED, now);
+    }
+    Ok(Some(file))
+}
+
+/// Stands for the sections as they are in the file, and for what the index depends on besides. `None` if
+/// none is compressed, or they are too large. All bytes count: whoever can have a file of theirs recorded
+/// should have no say in what is told of others.
+fn identity(elf: &object::File<'_>, image: &Image, lowest: u64) -> Option<u64> {
+    let mut hasher = FixedState::default().build_hasher();
+    let (mut is_compressed, mut size) = (false, 0u64);
+    for id in READ {
+        let Some(section) = elf.section_by_name(id.name()) else {
+            hasher.write_u64(u64::MAX);
+            continue;
+        };
+        let range = section.compressed_file_range().ok()?;
+        let start = usize::try_from(range.offset).ok()?;
+        let end = start.checked_add(usize::try_from(range.compressed_size).ok()?)?;
+        is_compressed |= range.format != CompressionFormat::None;
+        size = size.saturating_add(range.uncompressed_size);
+        hasher.write_u64(range.uncompressed_size);
+        hasher.write(image.bytes().get(start..end)?);
+    }
+    hasher.write_u64(lowest);
+    (is_compressed && size <= LARGEST).then(|| hasher.finish())
+}
+
+/// Decompresses all sections, and puts together what is to be kept of them.
+fn decompress(
+    elf: &object::File<'_>,
+    image: &Image,
+    lowest: u64,
+    of: u64,
+) -> Result<Option<(DwarfFile, Vec<u8>)>, String> {
+    let mut bytes = vec![0; BODY];
+    let mut sections = Vec::with_capacity(READ.len());
+    let mut table = Vec::with_capacity(BODY - TABLE);
+    for id in READ {
+        let section = Section::load(elf, id.name())?;
+        let start = bytes.len() as u64;
+        bytes.extend_from_slice(section.bytes(image));
+        table.extend([start, bytes.len() as u64 - start].into_iter().flat_map(u64::to_le_bytes));
+        sections.push(section);
+    }
+    let index_at = bytes.len() as u64;
+    let take = |position: usize| std::mem::replace(&mut sections[position], Section::EMPTY);
+    let Some(sections) = DebugSections::new(elf, take) else { return Ok(None) };
+    let index = UnitIndex::build(&sections.dwarf(image), lowest).unwrap_or_default();
+    index.to_bytes(&mut bytes);
+    bytes[TABLE..BODY].copy_from_slice(&table);
+    let header = [of, index_at].into_iter().flat_map(u64::to_le_bytes);
+    bytes.splice(CHECKED..TABLE, header);
+    let check = checksum(&bytes).to_le_bytes();
+    bytes.splice(..CHECKED, MAGIC.into_iter().chain(check));
+    Ok(Some((DwarfFile { sections, index: OnceLock::from(index) }, bytes)))
+}
+
+/// What was kept; `None` if it is of other sections, or damaged.
+fn read(elf: &object::File<'_>, kept: Image, of: u64) -> Option<DwarfFile> {
+    let bytes = kept.bytes();
+    let fits = bytes.starts_with(&MAGIC)
+        && word(bytes, CHECKED)? == of as usize
+        && word(bytes, 8)? == checksum(bytes) as usize;
+    if !fits {
+        return None;
+    }
+    let index = UnitIndex::from_bytes(bytes.get(word(bytes, 24)?..)?)?;
+    let kept = Arc::new(kept);
+    let section = |position: usize| {
+        let at = TABLE + 16 * position;
+        let bounds = word(kept.bytes(), at).zip(word(kept.bytes(), at + 8));
+        let (start, len) = bounds.unwrap_or_default();
+        Section::Kept { kept: Arc::clone(&kept), start, end: start.saturating_add(len) }
+    };
+    let sections = DebugSections::new(elf, section)?;
+    Some(DwarfFile { sections, index: OnceLock::from(index) })
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<usize> {
+    let word = bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes);
+    word.and_then(|word| word.try_into().ok())
+}
+
+/// Of all but what is before [`CHECKED`].
+fn checksum(bytes: &[u8]) -> u64 {
+    FixedState::default().hash_one(bytes.get(CHECKED..).unwrap_or_default())
+}
