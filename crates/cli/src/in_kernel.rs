@@ -3,7 +3,7 @@
 
 mod adder;
 mod follower;
-mod memory;
+mod maps;
 mod running;
 
 use std::time::Duration;
@@ -18,6 +18,7 @@ use pyrograph_resolve::{LiveFiles, Resolver};
 use self::running::{Running, tell_files};
 use crate::answers;
 use crate::cpu_time::cpu_time;
+use crate::memory;
 use crate::needed;
 use crate::progress::Progress;
 use crate::question::Question;
@@ -108,7 +109,6 @@ impl InKernel<'_> {
         command: Option<Waiting>,
         resolver: &mut Resolver<LiveFiles>,
     ) -> Result<Recorded, Error> {
-        memory::keep_none();
         resolver.expect_file("[vdso]");
         if let Target::Command(argv) = self.target {
             for path in argv.first().into_iter().flat_map(|program| needed::files(program)) {
@@ -196,7 +196,7 @@ fn memory_said(engine: &Engine) -> String {
     format!(
         "memory: {} MiB, and {} MiB in the kernel; --table-memory limits what of that are tables",
         memory::own_memory() >> 20,
-        memory::memory_of_maps().saturating_add(arena) >> 20
+        maps::memory_of_maps().saturating_add(arena) >> 20
     )
 }
 

@@ -19,6 +19,7 @@ mod in_kernel;
 mod info;
 mod interrupt;
 mod manual;
+mod memory;
 mod needed;
 mod output;
 mod progress;

@@ -15,10 +15,11 @@ use pyrograph_resolve::{LiveFiles, Resolved, Resolver};
 
 pub use self::plan::Args;
 use self::plan::{EngineChoice, Plan};
-use self::said::{closing_line, cost, too_short};
+use self::said::{closing_line, cost, left_out, stacks_held, too_short};
 use crate::cpu_time::cpu_time;
 use crate::in_kernel::{self, Engine, InKernel, Recorded};
 use crate::interrupt::Interrupt;
+use crate::memory;
 use crate::progress::Progress;
 use crate::question::NotThere;
 use crate::say::say;
@@ -47,9 +48,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         sampled => {
             let Sampled { resolver, summary, event, child, interrupt, in_kernel, cpu_time } =
                 sampled?;
+            if plan.verbose {
+                say!("{}", stacks_held(&resolver.stack_memory()));
+            }
             let mut resolved = resolver.finish();
             resolved.profile = plan.whom.put_levels(resolved.profile)?;
             closing_line(&resolved, &summary, plan.question.name(&event), plan.question.noun());
+            if let Some(left_out) = left_out(&resolved, plan.stack_memory) {
+                say!("{left_out}");
+            }
             let written = write_all(&plan, &resolved);
             if plan.verbose {
                 say!("{}", cost(cpu_time));
@@ -102,6 +109,7 @@ struct Sampled {
 
 /// Records until the target ends, the time is over, or the user has seen enough.
 fn sample(plan: &Plan) -> anyhow::Result<Sampled> {
+    memory::keep_none();
     match load_engine(plan)? {
         Some(engine) => {
             if plan.verbose {
@@ -231,6 +239,9 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
                         Ok(record) => resolver.record(&record),
                         Err(_) => resolver.unreadable(),
                     }
+                }
+                if resolver.settle() {
+                    memory::give_back();
                 }
             }
         }

@@ -61,6 +61,37 @@ impl Children {
         None
     }
 
+    /// The child of `parent` with this key, if there is one, as in [`Self::find_or_add`].
+    pub fn find(
+        &self,
+        (parent, key): (u32, u32),
+        hash: u32,
+        is_it: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        if let Some(all) = &self.first {
+            let &(first_key, first) = all.get(parent as usize).filter(|(_, first)| *first != 0)?;
+            if first_key == key {
+                return Some(first);
+            }
+        }
+        let mask = self.rows.len().checked_sub(1)?;
+        let mut at = hash as usize & mask;
+        while self.rows[at].child != 0 {
+            let edge = self.rows[at];
+            if edge.hash == hash && is_it(edge.child) {
+                return Some(edge.child);
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn bytes(&self) -> usize {
+        let first = self.first.as_ref().map_or(0, Vec::capacity) * size_of::<(u32, u32)>();
+        first + self.rows.capacity() * size_of::<Edge>()
+    }
+
     fn other(&mut self, hash: u32, new: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         if self.len >= self.rows.len() / 4 * 3 {
             self.grow();

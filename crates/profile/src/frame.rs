@@ -94,6 +94,17 @@ impl Frames {
         id
     }
 
+    /// The identifier of `frame`, if it was interned.
+    pub fn find(&self, frame: Frame) -> Option<FrameId> {
+        let hash = self.hasher.hash_one(frame);
+        self.index.find(hash, |&id| self.rows[id.index()] == frame).copied()
+    }
+
+    /// Bytes of memory that the table takes.
+    pub fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<Frame>() + self.index.allocation_size()
+    }
+
     /// The frame with this identifier.
     pub fn get(&self, id: FrameId) -> Frame {
         self.rows[id.index()]

@@ -88,6 +88,15 @@ impl Profile {
         stack
     }
 
+    /// Bytes of memory that all its tables take.
+    pub fn bytes(&self) -> usize {
+        self.strings.bytes()
+            + self.frames.bytes()
+            + self.stacks.bytes()
+            + self.threads.bytes()
+            + self.samples.bytes()
+    }
+
     /// Adds a sample with one value for each value type.
     pub fn push(&mut self, sample: Sample, values: &[u64]) {
         self.samples.push(sample, values);

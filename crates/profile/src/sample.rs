@@ -91,6 +91,13 @@ impl Samples {
         *sum = sum.saturating_add(value);
     }
 
+    /// Bytes of memory that the columns take.
+    pub fn bytes(&self) -> usize {
+        let values: usize = self.values.iter().map(Vec::capacity).sum();
+        (self.stack.capacity() + self.thread.capacity() + self.cpu.capacity()) * size_of::<u32>()
+            + (self.time.capacity() + values) * size_of::<u64>()
+    }
+
     /// How many samples there are.
     pub fn len(&self) -> usize {
         self.stack.len()

@@ -35,6 +35,19 @@ impl Stacks {
         self.intern_hashed(parent, frame, children::hash(self.hash[parent.index()], frame.0))
     }
 
+    /// The stack that has `frame` called from `parent`, if it was interned.
+    pub fn find(&self, parent: StackId, frame: FrameId) -> Option<StackId> {
+        let hash = children::hash(self.hash[parent.index()], frame.0);
+        let is_it = |known: u32| self.rows[known as usize] == (parent, frame);
+        self.children.find((parent.0, frame.0), hash, is_it).map(StackId)
+    }
+
+    /// Bytes of memory that the table takes.
+    pub fn bytes(&self) -> usize {
+        let row = size_of::<(StackId, FrameId)>();
+        self.rows.capacity() * row + self.hash.capacity() * size_of::<u32>() + self.children.bytes()
+    }
+
     #[inline]
     fn intern_hashed(&mut self, parent: StackId, frame: FrameId, hash: u32) -> StackId {
         let new = StackId::from_index(self.rows.len());
@@ -190,6 +203,26 @@ mod tests {
         assert_eq!(stacks.len(), 4);
         assert_eq!(stacks.leaf_first(b).collect::<Vec<_>>(), [FrameId(2), FrameId(0)]);
         assert_eq!(stacks.get(StackId::ROOT), None);
+    }
+
+    #[test]
+    fn a_stack_is_found_only_if_it_is_there() {
+        for mostly in [false, true] {
+            let mut stacks = Stacks::default();
+            if mostly {
+                stacks.children.fetch_mostly();
+            }
+            assert_eq!(stacks.find(StackId::ROOT, FrameId(0)), None);
+            let a = stacks.intern(StackId::ROOT, FrameId(0));
+            let [b, c] = [1, 2].map(|frame| stacks.intern(a, FrameId(frame)));
+            assert_eq!(stacks.find(StackId::ROOT, FrameId(0)), Some(a));
+            assert_eq!(
+                [1, 2, 3].map(|frame| stacks.find(a, FrameId(frame))),
+                [Some(b), Some(c), None]
+            );
+            assert_eq!(stacks.find(c, FrameId(0)), None);
+            assert_eq!(stacks.len(), 4);
+        }
     }
 
     #[test]

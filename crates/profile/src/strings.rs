@@ -84,6 +84,13 @@ impl Strings {
         self.ends.len() == 1
     }
 
+    /// Bytes of memory that the table takes.
+    pub fn bytes(&self) -> usize {
+        self.text.capacity()
+            + self.ends.capacity() * size_of::<usize>()
+            + self.index.allocation_size()
+    }
+
     /// All strings, in the order in which they were first seen; the empty one is the first.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|index| self.get(StringId::from_index(index)))

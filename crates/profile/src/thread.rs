@@ -74,6 +74,16 @@ impl Threads {
         })
     }
 
+    /// The identifier of `thread`, if it was interned.
+    pub fn find(&self, thread: Thread) -> Option<ThreadId> {
+        self.index.get(&thread).copied()
+    }
+
+    /// Bytes of memory that the table takes.
+    pub fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<Thread>() + self.index.allocation_size()
+    }
+
     /// The thread with this identifier.
     pub fn get(&self, id: ThreadId) -> Thread {
         self.rows[id.index()]

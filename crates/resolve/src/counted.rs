@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pyrograph_profile as profile;
-use pyrograph_profile::{Thread, ThreadId};
+use pyrograph_profile::ThreadId;
 use pyrograph_unwind::UnwindInfo;
 
 use crate::collect::{Collected, module_of_tag};
 use crate::files::{Files, Identity, MappedFile};
 use crate::modules::{FileKey, ModuleId, is_anonymous};
 use crate::resolver::Resolver;
+use crate::settle::Unnamed;
 use crate::stacks::{Marker, RawFrame};
 
 /// A stack, and how often it was met.
@@ -153,7 +154,7 @@ impl<F: Files> Resolver<F> {
 
     /// The path of a module, or its name in brackets.
     pub fn module_path(&self, module: u32) -> &str {
-        self.modules.rows().get(module as usize).map_or("[unknown]", |module| &module.path)
+        self.modules.get(ModuleId(module)).map_or("[unknown]", |module| &module.path)
     }
 
     fn opened_file(&self, key: Option<FileKey>, id: ModuleId) -> OpenedFile {
@@ -191,7 +192,10 @@ impl<F: Files> Resolver<F> {
         let mapping = self.processes.space(pid).lookup(address);
         match mapping.map(|mapping| module_of_tag(mapping.tag)) {
             Some((module, false)) => module,
-            _ => self.modules.jit_at_last(&mut self.files, pid),
+            _ => {
+                let runs = self.processes.runs(pid);
+                self.modules.jit_at_last(&mut self.files, pid, runs)
+            }
         }
     }
 
@@ -207,7 +211,7 @@ impl<F: Files> Resolver<F> {
             self.push_waker(waker);
         }
         for label in counted.labels {
-            let text = self.profile.strings.intern(&label.text);
+            let text = self.unnamed.labels.intern(&label.text);
             self.frames.push(RawFrame::label(text, label.in_kernel));
         }
         self.frames.extend(counted.wait.map(|wait| RawFrame::marker(wait.marker())));
@@ -215,13 +219,14 @@ impl<F: Files> Resolver<F> {
         if !stands_alone {
             self.push_code(counted.pid, counted.kernel, counted.user, marker);
         }
-        let stack = self.raw.intern(&self.frames);
+        let raw = self.unnamed.table(Unnamed::is_made(&self.frames));
+        let stack = raw.intern(&self.frames);
         let collected = Collected { user: counted.has_user, marker, completed: false };
         self.stats.samples += counted.events;
         self.stats.count_stacks(collected, counted.events);
         let value = if self.options.count_samples { counted.events } else { counted.value };
         let row = profile::Sample { thread, cpu: counted.cpu, ..profile::Sample::new(stack) };
-        self.raw.add_on_cpu(row, value);
+        raw.add_on_cpu(row, value);
     }
 
     /// Adds the frames of a stack, leaf first.
@@ -229,7 +234,6 @@ impl<F: Files> Resolver<F> {
     where
         U: Iterator<Item = (Option<u32>, u64)>,
     {
-        let modules = self.modules.rows().len();
         if !self.options.user_only {
             let callers = kernel.iter().enumerate();
             self.frames.extend(callers.map(|(depth, &address)| {
@@ -238,7 +242,7 @@ impl<F: Files> Resolver<F> {
         }
         for (module, address) in user {
             let module = match module.map(ModuleId) {
-                Some(module) if module.index() < modules => module,
+                Some(module) if self.modules.is_known_file(module) => module,
                 Some(_) => ModuleId::UNKNOWN,
                 None => self.made_code(pid, address),
             };
@@ -254,7 +258,7 @@ impl<F: Files> Resolver<F> {
     {
         let CountedWaker { pid, process, kernel, user, cut, alone } = waker;
         self.push_code(pid, kernel, user, cut.map(Cut::marker));
-        let process = self.profile.strings.intern(&String::from_utf8_lossy(process));
+        let process = self.unnamed.labels.intern(&String::from_utf8_lossy(process));
         self.frames.push(RawFrame::label(process, false));
         if !alone {
             self.frames.reverse();
@@ -263,15 +267,13 @@ impl<F: Files> Resolver<F> {
     }
 
     fn counted_thread<U>(&mut self, counted: &CountedStack<'_, U>) -> ThreadId {
-        let strings = &mut self.profile.strings;
-        let mut intern = |name: &[u8]| strings.intern(&String::from_utf8_lossy(name));
         let (process, name) = match counted.pid {
             // The idle threads have a name for each CPU.
-            0 => (intern(b"swapper"), intern(b"swapper")),
-            _ => (intern(counted.process), intern(counted.thread)),
+            0 => ("swapper".into(), "swapper".into()),
+            _ => {
+                (String::from_utf8_lossy(counted.process), String::from_utf8_lossy(counted.thread))
+            }
         };
-        let (pid, tid) = (Some(counted.pid), Some(counted.tid));
-        let thread = Thread { pid, tid, process, name, ..Thread::default() };
-        self.profile.threads.intern(self.options.threads.keep(thread))
+        self.thread_named((counted.pid, counted.tid), &process, &name)
     }
 }

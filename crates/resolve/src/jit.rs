@@ -1,7 +1,7 @@
 //! Names of code that a process made at run time: by its jitdump file, then by its perf map.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek};
 
 use pyrograph_symbol::{JitDump, PerfMap, Warning};
 
@@ -61,6 +61,8 @@ pub fn name_jit(map: Option<&File>, dump: Option<&DumpFile>, addresses: &[(u64, 
         None => missing = addresses.to_vec(),
     }
     if let Some(map) = map.filter(|_| !missing.is_empty())
+        // It may have been read before.
+        && { map }.rewind().is_ok()
         && let Ok(map) = PerfMap::parse(BufReader::new(map.take(MAP_LIMIT)))
     {
         missing.retain(|&place| {
@@ -88,7 +90,7 @@ mod tests {
     fn file(bytes: &[u8]) -> File {
         let mut file = tempfile::tempfile().expect("a temporary file");
         file.write_all(bytes).expect("it can be written");
-        std::io::Seek::rewind(&mut file).expect("it can be read");
+        file.rewind().expect("it can be read");
         file
     }
 

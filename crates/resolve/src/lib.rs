@@ -17,6 +17,7 @@ mod modules;
 mod names;
 mod processes;
 mod resolver;
+mod settle;
 mod stacks;
 mod versions;
 
@@ -29,3 +30,4 @@ pub use names::NameStats;
 pub use pyrograph_symbol::{Locator, Options as SymbolOptions, Warning};
 pub use pyrograph_unwind::Arch;
 pub use resolver::{NATIVE, Options, Resolved, Resolver, Stats};
+pub use settle::StackMemory;

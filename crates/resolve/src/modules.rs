@@ -6,11 +6,13 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use memmap2::Mmap;
 use pyrograph_symbol::{BuildId, Locator, Source};
 use pyrograph_unwind::UnwindInfo;
 
 use crate::files::{Files, Identity, MappedFile};
+use crate::stacks::RawFrame;
 
 /// The kernel, as perf names it.
 const KERNEL: &str = "[kernel.kallsyms]";
@@ -31,10 +33,22 @@ impl ModuleId {
     /// What this machine's kernel runs under.
     pub const HYPERVISOR: Self = Self(4);
 
+    /// The first of code that processes make as they run. Those of files are small numbers, which the
+    /// in-kernel engine has tables for.
+    const MADE: u32 = 1 << 30;
+
+    /// Whether it is code that a process made as it ran.
+    pub(crate) fn is_made(self) -> bool {
+        (Self::MADE..2 * Self::MADE).contains(&self.0)
+    }
+
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
+
+/// The modules that some frames are in.
+pub type Held = HashMap<ModuleId, Arc<Module>>;
 
 /// Something that holds code.
 #[derive(Debug)]
@@ -43,6 +57,17 @@ pub struct Module {
     pub path: String,
     /// What it is.
     pub kind: ModuleKind,
+}
+
+impl Module {
+    /// In place of one that is not known any more.
+    pub fn forgotten(id: ModuleId) -> Self {
+        let kind = match id.is_made() {
+            true => ModuleKind::Jit { map: None, dump: None },
+            false => ModuleKind::Unknown,
+        };
+        Self { path: String::new(), kind }
+    }
 }
 
 /// The sorts of modules.
@@ -69,9 +94,9 @@ pub enum ModuleKind {
     /// Code that one process made at run time. Addresses are absolute.
     Jit {
         /// The symbols that it wrote, if it did.
-        map: Option<File>,
+        map: Option<Arc<File>>,
         /// The file with symbols, times and lines that it wrote, if it did.
-        dump: Option<DumpFile>,
+        dump: Option<Arc<DumpFile>>,
     },
 }
 
@@ -119,7 +144,12 @@ enum Opened {
 pub struct Modules {
     /// Where separate debug files are: some have the only unwind tables.
     locator: Locator,
-    rows: Vec<Module>,
+    /// By number, without code that processes make.
+    rows: Vec<Arc<Module>>,
+    /// Code that processes make or made, until it is forgotten.
+    made: Held,
+    /// The number of the next one.
+    next_made: u32,
     /// By path and identity: what one mapping after the other names the same way.
     by_name: HashMap<(String, Identity), ModuleId>,
     /// By the file itself.
@@ -128,6 +158,9 @@ pub struct Modules {
     jit: HashMap<i32, ModuleId>,
     /// Of processes that are gone, or run another program.
     jit_before: HashMap<i32, ModuleId>,
+    /// All of these, lately and since longer: several processes may have had one number.
+    gone: Vec<ModuleId>,
+    gone_long: Vec<ModuleId>,
     /// Files since these were last asked for; without a key, the vDSO.
     fresh: Vec<(Option<FileKey>, ModuleId)>,
     /// Whether there is any jitdump file.
@@ -149,15 +182,20 @@ impl Modules {
             ("[guest]", ModuleKind::Unknown),
             ("[hypervisor]", ModuleKind::OtherKernel),
         ];
-        let row = |(path, kind): (&str, ModuleKind)| Module { path: path.to_owned(), kind };
+        let row =
+            |(path, kind): (&str, ModuleKind)| Arc::new(Module { path: path.to_owned(), kind });
         let rows = rows.into_iter().map(row).collect();
         Self {
             locator,
             rows,
+            made: Held::new(),
+            next_made: 0,
             by_name: HashMap::new(),
             by_file: HashMap::new(),
             jit: HashMap::new(),
             jit_before: HashMap::new(),
+            gone: Vec::new(),
+            gone_long: Vec::new(),
             fresh: Vec::new(),
             has_dumps: false,
             kernel_code: HashMap::new(),
@@ -165,9 +203,27 @@ impl Modules {
         }
     }
 
-    /// All modules, by number.
-    pub fn rows(&self) -> &[Module] {
-        &self.rows
+    /// The module with this number, unless it is forgotten.
+    pub fn get(&self, id: ModuleId) -> Option<&Arc<Module>> {
+        if id.is_made() { self.made.get(&id) } else { self.rows.get(id.index()) }
+    }
+
+    /// Whether a number is that of a file, or of the few that need no mapping.
+    pub fn is_known_file(&self, id: ModuleId) -> bool {
+        id.index() < self.rows.len()
+    }
+
+    /// The modules of frames.
+    pub fn of<'a>(&self, frames: impl IntoIterator<Item = &'a RawFrame>) -> Held {
+        let mut held = Held::new();
+        for frame in frames {
+            if let Entry::Vacant(entry) = held.entry(frame.module)
+                && let Some(module) = self.get(frame.module)
+            {
+                entry.insert(Arc::clone(module));
+            }
+        }
+        held
     }
 
     /// The paths of files that could not be opened, or were not the mapped ones.
@@ -177,7 +233,7 @@ impl Modules {
 
     /// The module's unwind information.
     pub fn unwind(&self, id: ModuleId) -> Option<&Arc<UnwindInfo>> {
-        match &self.rows[id.index()].kind {
+        match &self.get(id)?.kind {
             ModuleKind::Elf { unwind, .. } => unwind.as_ref(),
             _ => None,
         }
@@ -193,8 +249,10 @@ impl Modules {
             && let Some((file, _)) = files.open(mapped)
         {
             let id = self.jit(files, mapped.pid);
-            if let ModuleKind::Jit { dump, .. } = &mut self.rows[id.index()].kind {
-                *dump = Some(DumpFile { path: path.to_owned(), file });
+            if let Some(ModuleKind::Jit { map, .. }) = self.made.get(&id).map(|made| &made.kind) {
+                let dump = Some(Arc::new(DumpFile { path: path.to_owned(), file }));
+                let kind = ModuleKind::Jit { map: map.clone(), dump };
+                self.made.insert(id, Arc::new(Module { path: String::new(), kind }));
                 self.has_dumps = true;
             }
             return id;
@@ -213,7 +271,8 @@ impl Modules {
                 let id = match known {
                     Some(id) => {
                         self.missing.remove(&id);
-                        self.rows[id.index()].kind = kind;
+                        let path = self.rows[id.index()].path.clone();
+                        self.rows[id.index()] = Arc::new(Module { path, kind });
                         id
                     }
                     None => self.add(path, kind),
@@ -263,7 +322,7 @@ impl Modules {
 
     fn add(&mut self, path: &str, kind: ModuleKind) -> ModuleId {
         let id = ModuleId(u32::try_from(self.rows.len()).expect("fewer than 2^32 modules"));
-        self.rows.push(Module { path: path.to_owned(), kind });
+        self.rows.push(Arc::new(Module { path: path.to_owned(), kind }));
         id
     }
 
@@ -299,23 +358,38 @@ impl Modules {
 
     /// The module of the code that a process makes at run time.
     pub fn jit(&mut self, files: &mut dyn Files, pid: i32) -> ModuleId {
-        if let Some(&id) = self.jit.get(&pid) {
-            if let ModuleKind::Jit { map: map @ None, .. } = &mut self.rows[id.index()].kind {
-                *map = files.perf_map(pid);
+        let known = self.jit.get(&pid).copied();
+        let made = known.and_then(|id| Some((id, self.made.get(&id)?)));
+        let (id, dump) = match made.map(|(id, made)| (id, &made.kind)) {
+            Some((id, ModuleKind::Jit { map: None, dump })) => (id, dump.clone()),
+            Some((id, _)) => return id,
+            None => {
+                // After a billion of them, the first are long gone.
+                let id = ModuleId(ModuleId::MADE + self.next_made);
+                self.next_made = (self.next_made + 1) % ModuleId::MADE;
+                self.jit.insert(pid, id);
+                (id, None)
             }
-            return id;
+        };
+        let map = files.perf_map(pid).map(Arc::new);
+        if map.is_some() || !self.made.contains_key(&id) {
+            let kind = ModuleKind::Jit { map, dump };
+            self.made.insert(id, Arc::new(Module { path: String::new(), kind }));
         }
-        let map = files.perf_map(pid);
-        let id = self.add("", ModuleKind::Jit { map, dump: None });
-        self.jit.insert(pid, id);
         id
     }
 
-    /// The same for a process that may be gone.
-    pub fn jit_at_last(&mut self, files: &mut dyn Files, pid: i32) -> ModuleId {
+    /// The same for a process that may be gone: whether it `runs` is known.
+    pub fn jit_at_last(&mut self, files: &mut dyn Files, pid: i32, runs: bool) -> ModuleId {
         match (self.jit.get(&pid), self.jit_before.get(&pid)) {
             (Some(&id), _) | (None, Some(&id)) => id,
-            (None, None) => self.jit(files, pid),
+            (None, None) => {
+                let id = self.jit(files, pid);
+                if !runs {
+                    self.forget_process(files, pid);
+                }
+                id
+            }
         }
     }
 
@@ -326,7 +400,7 @@ impl Modules {
 
     /// Whether the process writes a jitdump file.
     pub fn has_dump(&self, pid: i32) -> bool {
-        let kind = || self.jit.get(&pid).map(|id| &self.rows[id.index()].kind);
+        let kind = || Some(&self.made.get(self.jit.get(&pid)?)?.kind);
         self.has_dumps && matches!(kind(), Some(ModuleKind::Jit { dump: Some(_), .. }))
     }
 
@@ -354,13 +428,44 @@ impl Modules {
     pub fn forget_process(&mut self, files: &mut dyn Files, pid: i32) {
         if self.jit.contains_key(&pid) {
             self.jit(files, pid);
-            self.jit_before.extend(self.jit.remove_entry(&pid));
+            let entry = self.jit.remove_entry(&pid);
+            self.gone.extend(entry.map(|(_, id)| id));
+            self.jit_before.extend(entry);
         }
+    }
+
+    /// How much code is kept that processes made.
+    #[cfg(test)]
+    pub fn made(&self) -> usize {
+        self.made.len()
+    }
+
+    /// How much code is kept that was made by processes which are gone.
+    pub fn gone(&self) -> usize {
+        self.gone.len()
+    }
+
+    /// Forgets code that was made by processes which were gone already when this was last called, unless it
+    /// `is_mapped` by their children. No frames are in it any more, and none will come that were counted
+    /// elsewhere and are late.
+    pub fn forget_made(&mut self, is_mapped: impl Fn(ModuleId) -> bool) {
+        let mut stay = Vec::new();
+        for id in self.gone_long.drain(..) {
+            if is_mapped(id) {
+                stay.push(id);
+            } else {
+                self.made.remove(&id);
+            }
+        }
+        let made = &self.made;
+        self.jit_before.retain(|_, id| made.contains_key(id));
+        self.gone_long.append(&mut self.gone);
+        self.gone.append(&mut stay);
     }
 
     /// Whether addresses in it are file offsets.
     pub fn is_file(&self, id: ModuleId) -> bool {
-        matches!(self.rows[id.index()].kind, ModuleKind::Elf { .. })
+        self.get(id).is_some_and(|module| matches!(module.kind, ModuleKind::Elf { .. }))
     }
 }
 

@@ -1,34 +1,57 @@
-//! The end of a recording: every distinct address gets its name, once, and the profile is made.
+//! The end of a recording, or a pause in it: every distinct address gets its name, once, and a profile is made.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
-use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId};
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Strings};
 use pyrograph_symbol::{
     KALLSYMS, Kallsyms, KernelSymbol, RunningKernel, Symbolized, Warning, inlined_names,
 };
 
 use crate::jit::{JitName, name_jit};
-use crate::modules::{Module, ModuleId, ModuleKind};
+use crate::modules::{Held, Module, ModuleId, ModuleKind};
 use crate::stacks::{Marker, RawFrame, RawStacks};
 
 /// How frames get their names.
-#[derive(Clone, Copy, Debug)]
-pub struct Naming<'a> {
+#[derive(Clone, Debug)]
+pub struct Naming {
     /// How to find symbols.
-    pub symbols: &'a pyrograph_symbol::Options,
+    pub symbols: pyrograph_symbol::Options,
     /// Whether functions without a symbol keep their address.
     pub addresses: bool,
     /// The kernel's symbol table, if there is one that is right.
-    pub kallsyms: Option<&'a Path>,
+    pub kallsyms: Option<PathBuf>,
+    /// How many threads work on it.
+    pub threads: usize,
+    /// Which function was at an address may depend on the time, which is on the clock of those who made it.
+    pub by_time: bool,
+    /// Samples keep their times.
+    pub keep_time: bool,
+}
+
+#[cfg(test)]
+impl Naming {
+    /// With no more than the modules tell.
+    pub fn plain() -> Self {
+        let symbols = pyrograph_symbol::Options::default();
+        Self {
+            symbols,
+            addresses: true,
+            kallsyms: None,
+            threads: 1,
+            by_time: false,
+            keep_time: false,
+        }
+    }
 }
 
 /// What the names came to.
 #[derive(Clone, Debug, Default)]
 pub struct NameStats {
-    /// Distinct addresses in stacks.
+    /// Distinct addresses in stacks. In a recording whose stacks got names several times, each of an
+    /// address's times counts: to know them again would need the memory that is to be saved.
     pub addresses: u64,
     /// Those of them for which there was no symbol.
     pub unknown: u64,
@@ -38,23 +61,50 @@ pub struct NameStats {
     pub warnings: Vec<Warning>,
 }
 
-/// Names the frames of `raw` and puts the samples into `profile`, whose strings and threads the
-/// samples refer to already.
+impl NameStats {
+    /// Adds what others came to.
+    pub fn add(&mut self, other: Self) {
+        self.addresses += other.addresses;
+        self.unknown += other.unknown;
+        self.kernel_hidden |= other.kernel_hidden;
+        for warning in other.warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+    }
+}
+
+/// Names the frames of the tables and puts the samples into `profile`, whose threads the samples refer to.
+/// `labels`: the texts of those.
 pub fn name_stacks(
-    raw: &RawStacks,
-    modules: &[Module],
-    options: &Naming<'_>,
+    tables: &[&RawStacks],
+    labels: &Strings,
+    modules: &Held,
+    options: &Naming,
     profile: &mut Profile,
 ) -> NameStats {
     let mut stats = NameStats::default();
-    let (named, kernel_hidden) = name_addresses(raw.frames(), modules, options, &mut stats);
-    stats.kernel_hidden = kernel_hidden;
+    let named = name_addresses(tables, modules, options, &mut stats);
+    for raw in tables {
+        add_stacks(raw, labels, modules, &named, options.addresses, profile);
+    }
+    stats
+}
 
+fn add_stacks(
+    raw: &RawStacks,
+    labels: &Strings,
+    modules: &Held,
+    named: &Named,
+    addresses: bool,
+    profile: &mut Profile,
+) {
     // Each raw frame becomes one frame, or several where calls were inlined: root first.
     let frames: Vec<Vec<FrameId>> = raw
         .frames()
         .iter()
-        .map(|&frame| frame_rows(frame, &named, modules, options.addresses, profile, &mut stats))
+        .map(|&frame| frame_rows(frame, named, labels, modules, addresses, profile))
         .collect();
 
     let mut stacks = vec![StackId::ROOT; raw.stacks.len()];
@@ -77,7 +127,6 @@ pub fn name_stacks(
         let sample = Sample { stack: stacks[row.sample.stack.index()], ..row.sample };
         profile.push(sample, &[row.value]);
     }
-    stats
 }
 
 /// What is known of each address.
@@ -94,15 +143,23 @@ enum Name {
 }
 
 fn name_addresses(
-    frames: &[RawFrame],
-    modules: &[Module],
-    options: &Naming<'_>,
+    tables: &[&RawStacks],
+    modules: &Held,
+    options: &Naming,
     stats: &mut NameStats,
-) -> (Named, bool) {
+) -> Named {
     let mut by_module: HashMap<ModuleId, Vec<(u64, u32)>> = HashMap::new();
-    for frame in frames.iter().filter(|frame| frame.is_code()) {
-        stats.addresses += 1;
+    let frames = tables.iter().flat_map(|raw| raw.frames());
+    for frame in frames.filter(|frame| frame.is_code()) {
         by_module.entry(frame.module).or_default().push((frame.address, frame.version));
+    }
+    for places in by_module.values_mut() {
+        // Each table has an address once.
+        if tables.len() > 1 {
+            places.sort_unstable();
+            places.dedup();
+        }
+        stats.addresses += places.len() as u64;
     }
     let mut work: Vec<(ModuleId, Vec<(u64, u32)>)> = by_module.into_iter().collect();
     // The largest first, so that no thread is left with one at the end; the number settles ties.
@@ -110,34 +167,32 @@ fn name_addresses(
 
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(work.len());
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some((module, addresses)) = work.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    let result = name_module(*module, &modules[module.index()], addresses, options);
-                    results
-                        .lock()
-                        .unwrap_or_else(|error| error.into_inner())
-                        .push((*module, result));
-                }
-            });
+    let work_on = || {
+        while let Some((id, addresses)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Some(module) = modules.get(id) else { continue };
+            let result = name_module(*id, module, addresses, options);
+            results.lock().unwrap_or_else(|error| error.into_inner()).push((*id, result));
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..options.threads.min(work.len()) {
+            scope.spawn(work_on);
+        }
+        work_on();
     });
 
     let mut results = results.into_inner().unwrap_or_else(|error| error.into_inner());
     results.sort_by_key(|(module, _)| *module);
     let mut named = Named::new();
-    let mut kernel_hidden = false;
     for (module, result) in results {
-        kernel_hidden |= result.kernel_hidden;
+        stats.kernel_hidden |= result.kernel_hidden;
         stats.warnings.extend(result.warnings);
         for ((address, version), name) in result.names {
             named.insert(RawFrame { module, address, version }, name);
         }
     }
-    (named, kernel_hidden)
+    stats.unknown = stats.addresses.saturating_sub(named.len() as u64);
+    named
 }
 
 /// What one module's pass gave.
@@ -153,7 +208,7 @@ fn name_module(
     id: ModuleId,
     module: &Module,
     places: &[(u64, u32)],
-    options: &Naming<'_>,
+    options: &Naming,
 ) -> ModuleNames {
     // Only code that was made at run time has versions.
     let addresses: Vec<u64> = match &module.kind {
@@ -163,7 +218,7 @@ fn name_module(
     match &module.kind {
         ModuleKind::Kernel => {
             let cache = options.symbols.cache.as_deref();
-            match options.kallsyms {
+            match options.kallsyms.as_deref() {
                 Some(path) if path == Path::new(KALLSYMS) => name_running_kernel(cache, &addresses),
                 Some(path) => name_kernel(path, &addresses),
                 None => ModuleNames::default(),
@@ -174,7 +229,7 @@ fn name_module(
             ModuleNames { names: addresses.iter().map(name).collect(), ..Default::default() }
         }
         ModuleKind::Jit { map, dump } => {
-            let named = name_jit(map.as_ref(), dump.as_ref(), places);
+            let named = name_jit(map.as_deref(), dump.as_deref(), places);
             let names = named.names.into_iter().map(|(at, name)| (at, Name::Jit(name))).collect();
             ModuleNames {
                 names,
@@ -183,7 +238,7 @@ fn name_module(
             }
         }
         ModuleKind::Elf { symbols: Some(symbols), .. } => {
-            name_elf(symbols, &addresses, options.symbols)
+            name_elf(symbols, &addresses, &options.symbols)
         }
         ModuleKind::Elf { symbols: None, .. } | ModuleKind::Unknown | ModuleKind::OtherKernel => {
             debug_assert_ne!(id, ModuleId::KERNEL);
@@ -246,19 +301,27 @@ fn kernel_names(names: impl Iterator<Item = (u64, Name)>) -> ModuleNames {
 fn frame_rows(
     raw: RawFrame,
     named: &Named,
-    modules: &[Module],
+    labels: &Strings,
+    modules: &Held,
     addresses: bool,
     profile: &mut Profile,
-    stats: &mut NameStats,
 ) -> Vec<FrameId> {
     if let Some(marker) = raw.as_marker() {
         let function = profile.strings.intern(marker.label());
         return vec![profile.frames.intern(Frame::named(function, FrameKind::Marker))];
     }
     if let Some((text, kind)) = raw.as_label() {
+        let text = profile.strings.intern(labels.get(text));
         return vec![profile.frames.intern(Frame::named(text, kind))];
     }
-    let module = &modules[raw.module.index()];
+    let forgotten;
+    let module = match modules.get(&raw.module) {
+        Some(module) => &**module,
+        None => {
+            forgotten = Module::forgotten(raw.module);
+            &forgotten
+        }
+    };
     let path = profile.strings.intern(&module.path);
     let kind = match module.kind {
         ModuleKind::Kernel | ModuleKind::KernelCode { .. } | ModuleKind::OtherKernel => {
@@ -303,7 +366,6 @@ fn frame_rows(
             methods.collect()
         }
         None => {
-            stats.unknown += 1;
             let place = unwind_function(module, raw.address);
             let frame = match place {
                 // By convention: the linker takes this name for the program's entry.
@@ -342,6 +404,7 @@ fn unwind_function(module: &Module, offset: u64) -> Option<Function> {
 #[cfg(test)]
 mod tests {
     use std::io::{Seek, Write};
+    use std::sync::Arc;
 
     use pyrograph_profile::{ThreadId, ValueType};
 
@@ -353,17 +416,16 @@ mod tests {
         map.write_all(b"1000 10 LApp;::run->LList;::get->LArray;::at\n2000 10 Ptr::operator->()\n")
             .and_then(|()| map.rewind())
             .expect("it can be written");
-        let kind = ModuleKind::Jit { map: Some(map), dump: None };
-        let modules = [Module { path: String::new(), kind }];
+        let kind = ModuleKind::Jit { map: Some(Arc::new(map)), dump: None };
+        let modules = Held::from([(ModuleId(0), Arc::new(Module { path: String::new(), kind }))]);
         let frame = |address| RawFrame::new(ModuleId(0), address);
         let mut raw = RawStacks::default();
         let stack = raw.intern(&[frame(0x2004), frame(0x1008)]);
         raw.push(Sample { thread: ThreadId(0), ..Sample::new(stack) }, 1);
 
         let mut profile = Profile::new(vec![ValueType::samples()]);
-        let symbols = pyrograph_symbol::Options::default();
-        let options = Naming { symbols: &symbols, addresses: true, kallsyms: None };
-        let stats = name_stacks(&raw, &modules, &options, &mut profile);
+        let options = Naming::plain();
+        let stats = name_stacks(&[&raw], &Strings::default(), &modules, &options, &mut profile);
         assert_eq!((stats.addresses, stats.unknown), (2, 0));
 
         let sample = profile.samples.iter().next().expect("a sample");

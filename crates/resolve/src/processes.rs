@@ -1,17 +1,20 @@
 //! Who runs: processes with their mappings, threads with their names, as the events tell them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use hashbrown::HashMap;
-use pyrograph_profile::StringId;
+use hashbrown::{HashMap, HashSet};
 use pyrograph_unwind::AddressSpace;
 
 /// A thread that was seen.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct ThreadState {
     pid: i32,
-    name: StringId,
+    name: Name,
 }
+
+/// A thread's name, which goes with it: of most that run for a moment no sample is taken.
+type Name = Option<Arc<str>>;
 
 /// A process that was seen.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +35,7 @@ pub struct Processes {
 /// Names of threads that are gone: the kernel still works for them after it has told their exit.
 #[derive(Debug, Default)]
 struct Graves {
-    names: HashMap<i32, StringId>,
+    names: HashMap<i32, Name>,
     order: VecDeque<i32>,
 }
 
@@ -41,7 +44,7 @@ impl Graves {
     /// still some seconds, when it is milliseconds that matter.
     const MOST: usize = 1 << 14;
 
-    fn add(&mut self, tid: i32, name: StringId) {
+    fn add(&mut self, tid: i32, name: Name) {
         if self.names.insert(tid, name).is_none() {
             self.order.push_back(tid);
         }
@@ -59,6 +62,12 @@ impl Processes {
         self.processes.get(&pid).map_or(&self.nowhere, |process| &process.space)
     }
 
+    /// The tags of all that is mapped anywhere.
+    pub fn tags(&self) -> HashSet<u32> {
+        let spaces = self.processes.values().map(|process| &process.space);
+        spaces.flat_map(|space| space.mappings()).map(|mapping| mapping.tag).collect()
+    }
+
     /// Whether the process has threads.
     pub fn runs(&self, pid: i32) -> bool {
         self.processes.contains_key(&pid)
@@ -70,14 +79,15 @@ impl Processes {
     }
 
     /// The thread's name, if an event told it.
-    pub fn name(&self, tid: i32) -> Option<StringId> {
-        let alive = self.threads.get(&tid).map(|thread| thread.name);
-        alive.or_else(|| self.graves.names.get(&tid).copied()).filter(|name| !name.is_empty())
+    pub fn name(&self, tid: i32) -> Option<Arc<str>> {
+        let alive = self.threads.get(&tid).map(|thread| &thread.name);
+        let name = alive.or_else(|| self.graves.names.get(&tid))?.as_ref();
+        name.filter(|name| !name.is_empty()).cloned()
     }
 
     /// The thread has this name from now on.
-    pub fn named(&mut self, pid: i32, tid: i32, name: StringId) {
-        self.thread(pid, tid).name = name;
+    pub fn named(&mut self, pid: i32, tid: i32, name: &str) {
+        self.thread(pid, tid).name = Some(Arc::from(name));
     }
 
     /// The process runs another program: nothing of the old one is mapped any more.
@@ -88,7 +98,7 @@ impl Processes {
     /// Thread `tid` of process `pid` was started by thread `parent_tid` of `parent_pid`. A new
     /// process begins with its parent's mappings, a new thread with its parent's name.
     pub fn forked(&mut self, (parent_pid, parent_tid): (i32, i32), (pid, tid): (i32, i32)) {
-        let name = self.threads.get(&parent_tid).map_or(StringId::EMPTY, |thread| thread.name);
+        let name = self.threads.get(&parent_tid).and_then(|thread| thread.name.clone());
         if pid != parent_pid {
             let space = self.space(parent_pid).clone();
             self.processes.insert(pid, ProcessState { space, threads: 0 });
@@ -119,12 +129,12 @@ impl Processes {
         let processes = &mut self.processes;
         let state = self.threads.entry(tid).or_insert_with(|| {
             processes.entry(pid).or_default().threads += 1;
-            ThreadState { pid, name: StringId::EMPTY }
+            ThreadState { pid, name: None }
         });
         if state.pid != pid {
             // The exit of a thread that had this number before was lost.
             processes.entry(pid).or_default().threads += 1;
-            *state = ThreadState { pid, name: StringId::EMPTY };
+            *state = ThreadState { pid, name: None };
         }
         state
     }
@@ -141,23 +151,23 @@ mod tests {
     #[test]
     fn a_child_starts_as_its_parent_and_then_goes_its_own_way() {
         let mut processes = Processes::default();
-        processes.named(1, 1, StringId(7));
+        processes.named(1, 1, "7");
         processes.space_mut(1).map(0..10, 0, None, 0);
         processes.forked((1, 1), (2, 2));
         assert_eq!(mapped(&processes, 2), 1);
-        assert_eq!(processes.name(2), Some(StringId(7)));
+        assert_eq!(processes.name(2).as_deref(), Some("7"));
 
         processes.executed(2);
-        processes.named(2, 2, StringId(8));
+        processes.named(2, 2, "8");
         assert_eq!(mapped(&processes, 2), 0);
         assert_eq!(mapped(&processes, 1), 1);
-        assert_eq!(processes.name(1), Some(StringId(7)));
+        assert_eq!(processes.name(1).as_deref(), Some("7"));
     }
 
     #[test]
     fn a_process_goes_with_its_last_thread() {
         let mut processes = Processes::default();
-        processes.named(1, 1, StringId(7));
+        processes.named(1, 1, "7");
         processes.space_mut(1).map(0..10, 0, None, 0);
         processes.forked((1, 1), (1, 5));
         assert!(!processes.exited(1, 1), "the first thread may leave before the others");
@@ -169,26 +179,26 @@ mod tests {
     #[test]
     fn the_dead_keep_their_names_for_a_while() {
         let mut processes = Processes::default();
-        processes.named(1, 1, StringId(7));
+        processes.named(1, 1, "7");
         processes.exited(1, 1);
-        assert_eq!(processes.name(1), Some(StringId(7)));
+        assert_eq!(processes.name(1).as_deref(), Some("7"));
         for tid in 2..40_000 {
-            processes.named(tid, tid, StringId(8));
+            processes.named(tid, tid, "8");
             processes.exited(tid, tid);
         }
         assert_eq!(processes.name(1), None);
-        assert_eq!(processes.name(39_999), Some(StringId(8)));
+        assert_eq!(processes.name(39_999).as_deref(), Some("8"));
     }
 
     #[test]
     fn a_number_that_is_used_again_means_another_process() {
         let mut processes = Processes::default();
-        processes.named(9, 9, StringId(3));
+        processes.named(9, 9, "3");
         processes.space_mut(9).map(0..10, 0, None, 0);
-        processes.named(1, 1, StringId(7));
+        processes.named(1, 1, "7");
         // The exit of 9 was lost.
         processes.forked((1, 1), (9, 9));
         assert_eq!(mapped(&processes, 9), 0);
-        assert_eq!(processes.name(9), Some(StringId(7)));
+        assert_eq!(processes.name(9).as_deref(), Some("7"));
     }
 }

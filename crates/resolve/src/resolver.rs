@@ -1,5 +1,7 @@
 //! Records, one after the other, to stacks.
 
+use std::sync::Arc;
+
 use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Record, Sample, Task};
 use pyrograph_profile as profile;
 use pyrograph_profile::{Profile, Thread, ThreadDetail, ThreadId, ValueType};
@@ -9,10 +11,10 @@ use pyrograph_unwind::{AddressSpace, Arch};
 use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
 use crate::files::{Files, Identity, MappedFile};
 use crate::modules::Modules;
-use crate::names::{NameStats, Naming, name_stacks};
+use crate::names::{NameStats, Naming};
 use crate::processes::Processes;
+use crate::settle::{Order, Part, Settler, StackMemory, Unnamed};
 use crate::stacks::{Marker, RawFrame, RawStacks};
-use crate::versions::tell_apart;
 
 /// The executable bit of a mapping's protection (`PROT_EXEC`).
 const PROT_EXEC: u32 = 4;
@@ -22,6 +24,9 @@ const KSYMBOL_BPF: u16 = 1;
 
 /// More than any machine has at once: a damaged file's are not remembered without end.
 const MOST_KERNEL_SYMBOLS: usize = 1 << 13;
+
+/// In place of a name that was not met before there was no memory left for one.
+const NAME_LEFT_OUT: &str = "[name left out]";
 
 /// What to make of the events.
 #[derive(Clone, Debug)]
@@ -33,6 +38,10 @@ pub struct Options {
     /// Keep each sample with its time and CPU. Otherwise only a total for each stack and thread is
     /// kept, so that a long recording needs no more memory than a short one.
     pub keep_time: bool,
+    /// The most bytes that stacks may take, with names and without, if no times are kept; then new ones end
+    /// where they leave those that are known ([`Stats::left_out`]). `None`: as many as it takes. See
+    /// [`Resolver::settle`].
+    pub stack_memory: Option<usize>,
     /// Times are those of `CLOCK_MONOTONIC`, by which processes tell when they made code.
     pub monotonic_time: bool,
     /// How far threads are told apart. By name, a long recording of a machine that starts many
@@ -71,6 +80,9 @@ pub struct Stats {
     pub throttled: u64,
     /// Records that could not be read.
     pub unreadable: u64,
+    /// The value of samples whose stacks were left out, or end early with `[stack left out]`, since there was
+    /// no memory for more: [`Options::stack_memory`].
+    pub left_out: u64,
     /// The paths of mapped files that could not be opened, or were replaced since.
     pub missing_files: Vec<String>,
     /// What the names came to.
@@ -105,7 +117,8 @@ pub struct Resolver<F> {
     /// The code that the kernel has made as it ran.
     kernel: AddressSpace,
     collector: Collector,
-    pub(crate) raw: RawStacks,
+    pub(crate) unnamed: Unnamed,
+    pub(crate) settler: Settler,
     pub(crate) profile: Profile,
     pub(crate) stats: Stats,
     /// For one stack, so that it need not be allocated for each.
@@ -123,10 +136,11 @@ impl<F: Files> Resolver<F> {
             profile: Profile::new(vec![value_type]),
             collector: Collector::new(options.arch, user_only),
             modules: Modules::new(options.symbols.locator.clone()),
+            settler: Settler::new(options.stack_memory.filter(|_| !options.keep_time)),
             options,
             processes: Processes::default(),
             kernel: AddressSpace::new(),
-            raw: RawStacks::default(),
+            unnamed: Unnamed::default(),
             stats: Stats::default(),
             frames: Vec::new(),
         }
@@ -159,29 +173,78 @@ impl<F: Files> Resolver<F> {
         self.stats.unreadable += 1;
     }
 
+    /// Keeps the memory of a long recording small; call it now and then. If stacks without names take more
+    /// than a small part of [`Options::stack_memory`], a thread beside begins to name them, and a later call
+    /// puts them into the profile, where stacks with equal names are one. The result is the same, but for the
+    /// order of samples. Returns whether much memory was just given up.
+    pub fn settle(&mut self) -> bool {
+        let done = self.settler.done();
+        let mut has_settled = done.is_some();
+        self.take(done);
+        let gone = self.modules.gone();
+        if let Some((unnamed, is_all)) = self.settler.take_due(&mut self.unnamed, gone) {
+            let before = self.settler.wait();
+            has_settled |= before.is_some();
+            self.take(before);
+            let order = self.order(unnamed, 1);
+            if is_all {
+                let mapped = self.processes.tags();
+                self.modules.forget_made(|id| mapped.contains(&mapping_tag(id, false)));
+            }
+            let done = self.settler.begin(order);
+            self.take(done);
+        }
+        has_settled
+    }
+
+    /// What stacks take of memory.
+    pub fn stack_memory(&self) -> StackMemory {
+        self.settler.memory(&self.unnamed, &self.profile)
+    }
+
+    fn order(&mut self, unnamed: Unnamed, threads: usize) -> Order {
+        let naming = Naming {
+            symbols: self.options.symbols.clone(),
+            addresses: self.options.addresses,
+            kallsyms: self.files.kallsyms(),
+            threads,
+            by_time: self.options.monotonic_time && self.modules.has_dumps(),
+            keep_time: self.options.keep_time,
+        };
+        let modules = self.modules.of(unnamed.frames());
+        Order { unnamed, modules, naming, value: self.profile.value_types[0].clone() }
+    }
+
+    /// Puts stacks that have names into the profile.
+    fn take(&mut self, part: Option<Part>) {
+        if let Some(part) = part {
+            self.settler.add(&part, &mut self.profile);
+            self.stats.names.add(part.stats);
+        }
+    }
+
     /// Names all addresses and makes the profile.
     pub fn finish(mut self) -> Resolved {
+        let before = self.settler.wait();
+        self.take(before);
         self.modules.refresh_all_jit(&mut self.files);
-        if self.options.monotonic_time && self.modules.has_dumps() {
-            self.raw = tell_apart(self.raw, self.modules.rows());
-            if !self.options.keep_time {
-                self.raw.forget_times();
-            }
-        }
         self.stats.missing_files = self.modules.missing();
-        let kallsyms = self.files.kallsyms();
-        let naming = Naming {
-            symbols: &self.options.symbols,
-            addresses: self.options.addresses,
-            kallsyms: kallsyms.as_deref(),
-        };
-        self.stats.names = name_stacks(&self.raw, self.modules.rows(), &naming, &mut self.profile);
+        let unnamed = std::mem::take(&mut self.unnamed);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let order = self.order(unnamed, threads);
+        if self.settler.has_settled() {
+            self.take(Some(order.run()));
+        } else {
+            let Order { unnamed, modules, naming, .. } = order;
+            self.stats.names = unnamed.name(&modules, &naming, &mut self.profile);
+        }
+        self.stats.left_out = self.settler.left_out();
         Resolved { profile: self.profile, stats: self.stats }
     }
 
     /// The same with the stacks that were collected elsewhere.
     pub(crate) fn finish_with(mut self, raw: RawStacks, stats: &Stats) -> Resolved {
-        self.raw = raw;
+        self.unnamed.files = raw;
         self.stats.add(stats);
         self.finish()
     }
@@ -226,8 +289,7 @@ impl<F: Files> Resolver<F> {
             self.processes.executed(comm.pid);
             self.modules.forget_process(&mut self.files, comm.pid);
         }
-        let name = self.profile.strings.intern(&String::from_utf8_lossy(comm.name));
-        self.processes.named(comm.pid, comm.tid, name);
+        self.processes.named(comm.pid, comm.tid, &String::from_utf8_lossy(comm.name));
     }
 
     fn fork(&mut self, task: &Task) {
@@ -292,32 +354,53 @@ impl<F: Files> Resolver<F> {
         let live: &dyn Files = &self.files;
         let collected = self.collector.collect(sample, spaces, Extra::default(), Some(live));
         self.stats.count_stack(collected);
-        let stack = self.raw.intern(self.collector.frames());
         let value = if self.options.count_samples { 1 } else { sample.period.unwrap_or(1) };
         let thread = self.thread(pid, tid);
+        let (all_times, keeps_time) = (self.options.keep_time, self.keeps_time(pid));
+        let frames = self.collector.frames();
+        let is_made = Unnamed::is_made(frames);
+        // With times, they are in the order of time.
+        let raw = self.unnamed.table(is_made && !all_times);
+        let stack = raw.intern(frames);
         let row = profile::Sample { stack, thread, cpu: sample.id.cpu, time: sample.id.time };
-        if self.keeps_time(pid) {
-            self.raw.push(row, value);
+        if all_times || keeps_time && is_made {
+            raw.push(row, value);
         } else {
-            self.raw.add(row, value);
+            raw.add(row, value);
         }
     }
 
     fn thread(&mut self, pid: i32, tid: i32) -> ThreadId {
-        let strings = &mut self.profile.strings;
-        let idle = (pid == 0).then(|| strings.intern("swapper"));
+        let idle = (pid == 0).then(|| Arc::from("swapper"));
         let name = idle.or_else(|| self.processes.name(tid));
-        let process = self.processes.name(pid).or(name);
+        let process = self.processes.name(pid).or_else(|| name.clone());
         // Its name was told by a record that got lost: the number is all that is left.
-        let process = process.unwrap_or_else(|| strings.intern(&format!(":{pid}")));
-        let thread = Thread {
-            pid: Some(pid),
-            tid: Some(tid),
-            process,
-            name: name.unwrap_or(process),
-            ..Thread::default()
+        let process = process.unwrap_or_else(|| Arc::from(format!(":{pid}")));
+        self.thread_named((pid, tid), &process, name.as_ref().unwrap_or(&process))
+    }
+
+    /// The thread with these numbers, as far as they are to be told apart, and names: its process's and its
+    /// own.
+    pub(crate) fn thread_named(
+        &mut self,
+        (pid, tid): (i32, i32),
+        process: &str,
+        name: &str,
+    ) -> ThreadId {
+        let is_full = self.settler.is_full();
+        let strings = &mut self.profile.strings;
+        let mut intern = |text: &str| match strings.find(text) {
+            None if is_full => strings.intern(NAME_LEFT_OUT),
+            known => known.unwrap_or_else(|| strings.intern(text)),
         };
-        self.profile.threads.intern(self.options.threads.keep(thread))
+        let (process, name) = (intern(process), intern(name));
+        let thread = Thread { pid: Some(pid), tid: Some(tid), process, name, ..Thread::default() };
+        let thread = self.options.threads.keep(thread);
+        match self.profile.threads.find(thread) {
+            Some(known) => known,
+            None if is_full => self.profile.threads.intern(ThreadDetail::Name.keep(thread)),
+            None => self.profile.threads.intern(thread),
+        }
     }
 }
 

@@ -31,8 +31,8 @@ impl RawFrame {
         Self::new(ModuleId(u32::MAX), marker as u64)
     }
 
-    /// Stands for no code of its own, and has this text: the name of who acts, or what was asked of the
-    /// kernel.
+    /// Stands for no code of its own, and has this text of the table of labels: the name of who acts, or what
+    /// was asked of the kernel.
     pub fn label(text: StringId, in_kernel: bool) -> Self {
         Self::new(LABEL, u64::from(text.0) << 1 | u64::from(in_kernel))
     }
@@ -87,10 +87,12 @@ pub enum Marker {
     Waker,
     /// In place of the stack: of so many waits, only a part had theirs taken.
     NotTaken,
+    /// In place of the inner part: there was no memory left for another stack.
+    LeftOut,
 }
 
 impl Marker {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Truncated,
         Self::Broken,
         Self::Unreadable,
@@ -101,6 +103,7 @@ impl Marker {
         Self::Preempted,
         Self::Waker,
         Self::NotTaken,
+        Self::LeftOut,
     ];
 
     /// The text in the frame.
@@ -116,6 +119,7 @@ impl Marker {
             Self::Preempted => "[preempted]",
             Self::Waker => "--",
             Self::NotTaken => "[stack not taken]",
+            Self::LeftOut => "[stack left out]",
         }
     }
 }
@@ -140,9 +144,56 @@ pub struct RawStacks {
     pub stacks: Stacks,
     /// All samples, or, if times are not kept, one for each stack and thread.
     samples: Samples,
-    /// Rows of `samples`, to be found by stack, thread and CPU, if times are not kept.
-    totals: HashTable<u32>,
+    /// Rows of `samples`, if times are not kept.
+    totals: Totals,
     hasher: FixedState,
+}
+
+/// Rows of samples without times, to be found by stack, thread and CPU.
+#[derive(Debug)]
+pub struct Totals {
+    rows: HashTable<u32>,
+    hasher: FixedState,
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        Self { rows: HashTable::new(), hasher: FixedState::with_seed(0) }
+    }
+}
+
+impl Totals {
+    /// The row of a stack, thread and CPU.
+    pub fn find(&self, samples: &Samples, sample: Sample) -> Option<usize> {
+        let is_it = |row: &u32| samples.get(*row as usize) == sample;
+        self.rows.find(self.hash(sample), is_it).map(|row| *row as usize)
+    }
+
+    /// Adds a value to that of its stack, thread and CPU. The sample has no time.
+    pub fn add(&mut self, samples: &mut Samples, sample: Sample, value: u64) {
+        if let Some(row) = self.find(samples, sample) {
+            return samples.add(row, 0, value);
+        }
+        // Their stacks have numbers of the same size.
+        let row = samples.len() as u32;
+        samples.push(sample, &[value]);
+        let own = self.hash(sample);
+        let hasher = &self.hasher;
+        self.rows.insert_unique(own, row, |row| hash(hasher, samples.get(*row as usize)));
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn bytes(&self) -> usize {
+        self.rows.allocation_size()
+    }
+
+    fn hash(&self, sample: Sample) -> u64 {
+        hash(&self.hasher, sample)
+    }
+}
+
+fn hash(hasher: &FixedState, sample: Sample) -> u64 {
+    hasher.hash_one((sample.stack, sample.thread, sample.cpu))
 }
 
 impl Default for RawStacks {
@@ -152,7 +203,7 @@ impl Default for RawStacks {
             frame_ids: HashTable::new(),
             stacks: Stacks::default(),
             samples: Samples::new(1),
-            totals: HashTable::new(),
+            totals: Totals::default(),
             hasher: FixedState::with_seed(0),
         }
     }
@@ -212,6 +263,15 @@ impl RawStacks {
         self.stacks.leaf_first(stack).map(|frame| self.frames[frame.index()])
     }
 
+    /// Bytes of memory that all tables take.
+    pub fn bytes(&self) -> usize {
+        self.frames.capacity() * size_of::<RawFrame>()
+            + self.frame_ids.allocation_size()
+            + self.stacks.bytes()
+            + self.samples.bytes()
+            + self.totals.bytes()
+    }
+
     /// How many samples there are.
     pub fn len(&self) -> usize {
         self.samples.len()
@@ -226,7 +286,7 @@ impl RawStacks {
 
     /// Takes the samples out.
     pub fn take_samples(&mut self) -> impl ExactSizeIterator<Item = RawSample> + use<> {
-        self.totals.clear();
+        self.totals.rows.clear();
         let samples = std::mem::replace(&mut self.samples, Samples::new(1));
         (0..samples.len())
             .map(move |row| RawSample { sample: samples.get(row), value: samples.values(0)[row] })
@@ -251,16 +311,6 @@ impl RawStacks {
 
     /// The same, and CPUs are told apart.
     pub fn add_on_cpu(&mut self, sample: Sample, value: u64) {
-        let sample = Sample { time: None, ..sample };
-        let (samples, hasher) = (&mut self.samples, &self.hasher);
-        let hash = |sample: Sample| hasher.hash_one((sample.stack, sample.thread, sample.cpu));
-        let own = hash(sample);
-        if let Some(row) = self.totals.find(own, |row| samples.get(*row as usize) == sample) {
-            return samples.add(*row as usize, 0, value);
-        }
-        // Their stacks have numbers of the same size.
-        let row = samples.len() as u32;
-        samples.push(sample, &[value]);
-        self.totals.insert_unique(own, row, |row| hash(samples.get(*row as usize)));
+        self.totals.add(&mut self.samples, Sample { time: None, ..sample }, value);
     }
 }

@@ -9,16 +9,15 @@ use hashbrown::HashMap;
 use pyrograph_profile::StackId;
 use pyrograph_symbol::JitDump;
 
-use crate::modules::{Module, ModuleId, ModuleKind};
+use crate::modules::{Held, ModuleId, ModuleKind};
 use crate::stacks::RawStacks;
 
 /// Gives versions to frames of samples whose times are known and on `CLOCK_MONOTONIC`, as by
 /// convention those in the files are.
-pub fn tell_apart(raw: RawStacks, modules: &[Module]) -> RawStacks {
-    let dumps: HashMap<ModuleId, _> = (0..)
-        .map(ModuleId)
-        .zip(modules)
-        .filter_map(|(id, module)| match &module.kind {
+pub fn tell_apart(raw: RawStacks, modules: &Held) -> RawStacks {
+    let dumps: HashMap<ModuleId, _> = modules
+        .iter()
+        .filter_map(|(&id, module)| match &module.kind {
             ModuleKind::Jit { dump: Some(dump), .. } => Some((id, JitDump::open(&dump.file).ok()?)),
             _ => None,
         })
@@ -69,10 +68,12 @@ mod tests {
     use std::fs::File;
     use std::io::{Seek, Write};
 
-    use pyrograph_profile::{Profile, Sample, ThreadId, ValueType};
+    use std::sync::Arc;
+
+    use pyrograph_profile::{Profile, Sample, Strings, ThreadId, ValueType};
 
     use super::*;
-    use crate::modules::DumpFile;
+    use crate::modules::{DumpFile, Module};
     use crate::names::{Naming, name_stacks};
     use crate::stacks::RawFrame;
 
@@ -100,8 +101,8 @@ mod tests {
     /// `caller;leaf value` for samples at times, all with the same two addresses.
     fn names(loads: &[(u64, u64, &str)], times: &[Option<u64>]) -> Vec<String> {
         let file = DumpFile { path: "jit-1.dump".to_owned(), file: dump(loads) };
-        let kind = ModuleKind::Jit { map: None, dump: Some(file) };
-        let modules = [Module { path: String::new(), kind }];
+        let kind = ModuleKind::Jit { map: None, dump: Some(Arc::new(file)) };
+        let modules = Held::from([(ModuleId(0), Arc::new(Module { path: String::new(), kind }))]);
         let mut raw = RawStacks::default();
         let stack = raw.intern(&[0x1004, 0x2004].map(|at| RawFrame::new(ModuleId(0), at)));
         for &time in times {
@@ -110,9 +111,8 @@ mod tests {
         let mut raw = tell_apart(raw, &modules);
         raw.forget_times();
         let mut profile = Profile::new(vec![ValueType::samples()]);
-        let symbols = pyrograph_symbol::Options::default();
-        let options = Naming { symbols: &symbols, addresses: true, kallsyms: None };
-        name_stacks(&raw, &modules, &options, &mut profile);
+        let options = Naming::plain();
+        name_stacks(&[&raw], &Strings::default(), &modules, &options, &mut profile);
         let line = |(row, sample): (usize, Sample)| {
             let frames: Vec<_> = profile.stacks.leaf_first(sample.stack).collect();
             let names = frames.iter().rev().map(|&id| profile.frames.get(id).function);

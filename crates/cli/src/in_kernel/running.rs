@@ -12,6 +12,7 @@ use super::adder::Adder;
 use super::follower::Follower;
 use super::{Error, InKernel, tables};
 use crate::cpu_time::cpu_time;
+use crate::memory;
 use crate::say::say;
 
 /// How often counts are taken out of the kernel.
@@ -185,6 +186,9 @@ impl<'a> Running<'a> {
     fn drain(&mut self) -> Result<(), Error> {
         let mut adder = Adder { resolver: self.resolver, returned: self.how.returned };
         self.engine.drain(&mut |counted| adder.add(&counted))?;
+        if self.resolver.settle() {
+            memory::give_back();
+        }
         self.drained = Instant::now();
         Ok(())
     }

@@ -13,7 +13,7 @@ use pyrograph_resolve::{NATIVE, SymbolOptions};
 use crate::output::Output;
 use crate::question::{Question, QuestionArgs};
 use crate::tables::TableArgs;
-use crate::units::parse_duration;
+use crate::units::{parse_duration, parse_size};
 use crate::whom::{Whom, WhomArgs};
 
 /// Sample a command, running processes or the whole machine, and draw a flame graph
@@ -81,6 +81,11 @@ pub struct Args {
     #[command(flatten)]
     tables: TableArgs,
 
+    /// The most memory for stacks and their names: once it is full, new ones end where they leave those that
+    /// are known. Outputs with the time of each sample have no limit
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_stack_memory)]
+    stack_memory: usize,
+
     /// Leave out the calls that the compiler inlined
     #[arg(long)]
     no_inline: bool,
@@ -126,6 +131,13 @@ pub(super) enum Count {
     Period,
 }
 
+fn parse_stack_memory(text: &str) -> Result<usize, String> {
+    match parse_size(text)? {
+        size @ 0x10_0000.. => Ok(size),
+        _ => Err("must be 1M at least".to_owned()),
+    }
+}
+
 fn parse_stack_mode(text: &str) -> Result<StackMode, String> {
     match text.split_once(',') {
         None if text == "fp" => Ok(StackMode::FramePointers),
@@ -150,6 +162,7 @@ pub(super) struct Plan {
     pub question: Question,
     pub whom: Whom,
     pub tables: TableArgs,
+    pub stack_memory: usize,
     pub verbose: bool,
     pub inlines: bool,
     pub labels: LabelOptions,
@@ -197,6 +210,7 @@ impl Plan {
             question,
             whom,
             tables: args.tables,
+            stack_memory: args.stack_memory,
             verbose: args.verbose,
             inlines: !args.no_inline,
             labels: LabelOptions {
@@ -225,6 +239,7 @@ impl Plan {
             value_type,
             count_samples: self.count == Count::Samples,
             keep_time: self.outputs.iter().any(|output| output.detail() == Detail::Samples),
+            stack_memory: Some(self.stack_memory),
             threads: self
                 .outputs
                 .iter()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pyrograph_record::{Summary, Target};
-use pyrograph_resolve::{Resolved, Stats};
+use pyrograph_resolve::{Resolved, StackMemory, Stats};
 
 use super::plan::Plan;
 use crate::cpu_time::{children_cpu_time, cpu_time};
@@ -68,6 +68,35 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &
     for warning in &names.warnings {
         say!("{warning}");
     }
+}
+
+/// What stacks take when a recording ends: `stacks take 3 MiB of 256 MiB (--stack-memory); they got names 2
+/// times meanwhile, in 0.52 s`.
+pub fn stacks_held(memory: &StackMemory) -> String {
+    let StackMemory { bytes, limit, settled, took } = memory;
+    let held = format!("stacks take {:.1} MiB", *bytes as f64 / f64::from(1 << 20));
+    match limit {
+        None => format!("{held}, with the time of each sample: they have no limit"),
+        Some(limit) => format!(
+            "{held} of {} MiB (--stack-memory); they got names {} meanwhile, in {:.2} s",
+            limit >> 20,
+            counted((*settled).into(), "time"),
+            took.as_secs_f64()
+        ),
+    }
+}
+
+/// The stacks for which there was no memory.
+pub fn left_out(resolved: &Resolved, limit: usize) -> Option<String> {
+    let left_out = resolved.stats.left_out;
+    let share = percent(left_out, resolved.profile.samples.total(0));
+    (left_out > 0).then(|| {
+        format!(
+            "{} MiB did not hold all stacks (--stack-memory): those of {share} end early, with [stack left \
+             out], and threads that came later are told apart by name only",
+            limit >> 20
+        )
+    })
 }
 
 /// What the recording cost beside what the kernel did: `own CPU time: 0.09 s to prepare, 0.01 s while it

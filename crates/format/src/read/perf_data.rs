@@ -153,6 +153,7 @@ fn resolve(
             value_type: ValueType::new(&event.name, event.unit()),
             count_samples: options.count == Count::Samples,
             keep_time: options.detail == Detail::Samples,
+            stack_memory: None,
             monotonic_time: event.has_monotonic_time(),
             threads: options.threads,
             user_only: false,

@@ -1,6 +1,5 @@
-//! What of memory a recording takes, here and in the kernel.
+//! What of memory a recording takes.
 
-use std::collections::HashMap;
 use std::fs;
 
 /// Lets large pieces of memory go as soon as they are no longer needed. If nothing is said, the allocator
@@ -15,25 +14,19 @@ pub fn keep_none() {
     }
 }
 
+/// Gives back what is free of smaller pieces, too: after very many of them went.
+pub fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it takes a number, and may be called at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Bytes of memory that this process has now for itself, without files that it has mapped.
 pub fn own_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     status.lines().find_map(|line| kibibytes(line.strip_prefix("RssAnon:")?)).unwrap_or(0)
-}
-
-/// Bytes of memory in the kernel that the maps of BPF programs take, of this process.
-pub fn memory_of_maps() -> u64 {
-    let infos = fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
-    let texts = infos.filter_map(|info| fs::read_to_string(info.path()).ok());
-    // Programs tell `memlock`, too; several descriptors may be of one map.
-    let maps: HashMap<u64, u64> = texts
-        .filter_map(|text| {
-            let number =
-                |name| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-            Some((number("map_id:")?, number("memlock:")?))
-        })
-        .collect();
-    maps.values().sum()
 }
 
 /// A number of kibibytes: `  1234 kB`.

@@ -1,0 +1,375 @@
+//! A long recording: as it goes on, stacks get their names and are forgotten.
+//!
+//! Before they have names, stacks are told apart by the addresses in them, and a long recording meets new
+//! addresses without end. With names they are told apart by functions, of which programs have so many and no
+//! more. So once the first sort takes much memory, a thread beside names it, and what comes of that is added
+//! to the profile, in which equal stacks are one. That is bounded, too: when it is full, new stacks end where
+//! they leave those that are known.
+//!
+//! Code that processes make as they run may be told of late, at worst when the process ends. So stacks that
+//! lead through such code stand in a table of their own, which has more room.
+
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use pyrograph_profile::{
+    Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Strings, ValueType,
+};
+
+use crate::modules::Held;
+use crate::names::{NameStats, Naming, name_stacks};
+use crate::stacks::{Marker, RawFrame, RawStacks, Totals};
+use crate::versions::tell_apart;
+
+/// Unless stacks take four times as much as they should, they wait for their names until the last ones have
+/// taken no more than this part of a CPU: each time whole tables of symbols are read.
+const MOST_CPU: u32 = 20;
+
+/// More modules of processes that are gone are not kept for long: each may hold a file open.
+const MOST_GONE: usize = 256;
+
+/// How the memory for stacks is shared out.
+#[derive(Clone, Copy, Debug)]
+struct Shares {
+    /// Stacks without names get them when they take this.
+    unnamed: usize,
+    /// The same for those with code that was made at run time.
+    made: usize,
+    /// A profile that takes this takes no more stacks: tables that are full double.
+    profile: usize,
+}
+
+impl Shares {
+    fn of(memory: usize) -> Self {
+        Self { unnamed: memory / 64, made: memory / 16, profile: memory / 4 }
+    }
+}
+
+/// What stacks take of memory, and what was done to keep it small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackMemory {
+    /// Bytes that stacks take, with and without names.
+    pub bytes: usize,
+    /// The most that they may take.
+    pub limit: Option<usize>,
+    /// How often stacks got names before the end.
+    pub settled: u32,
+    /// How long that took, in a thread beside.
+    pub took: Duration,
+}
+
+/// Stacks that have no names yet.
+#[derive(Debug, Default)]
+pub struct Unnamed {
+    /// Those of files and of the kernel.
+    pub files: RawStacks,
+    /// Those that lead through code that was made at run time.
+    pub made: RawStacks,
+    /// The texts of labels in both.
+    pub labels: Strings,
+}
+
+impl Unnamed {
+    /// Whether a stack leads through code that was made at run time.
+    pub fn is_made(frames: &[RawFrame]) -> bool {
+        frames.iter().any(|frame| frame.module.is_made())
+    }
+
+    /// The table for such stacks, or for the others.
+    pub fn table(&mut self, is_made: bool) -> &mut RawStacks {
+        if is_made { &mut self.made } else { &mut self.files }
+    }
+
+    /// All of its frames.
+    pub fn frames(&self) -> impl Iterator<Item = &RawFrame> {
+        self.files.frames().iter().chain(self.made.frames())
+    }
+
+    fn bytes(&self) -> usize {
+        self.files.bytes() + self.made.bytes() + self.labels.bytes()
+    }
+
+    /// Takes out what is to get names: all, or all but code that was made at run time.
+    fn take(&mut self, with_made: bool) -> Self {
+        match with_made {
+            true => std::mem::take(self),
+            false => Self {
+                files: std::mem::take(&mut self.files),
+                made: RawStacks::default(),
+                labels: self.labels.clone(),
+            },
+        }
+    }
+
+    /// Names all addresses and puts the samples into `profile`.
+    pub fn name(mut self, modules: &Held, naming: &Naming, profile: &mut Profile) -> NameStats {
+        if naming.by_time {
+            for raw in [&mut self.files, &mut self.made] {
+                *raw = tell_apart(std::mem::take(raw), modules);
+                if !naming.keep_time {
+                    raw.forget_times();
+                }
+            }
+        }
+        name_stacks(&[&self.files, &self.made], &self.labels, modules, naming, profile)
+    }
+}
+
+/// Stacks that are to get names.
+pub struct Order {
+    pub unnamed: Unnamed,
+    /// What they lead through.
+    pub modules: Held,
+    pub naming: Naming,
+    /// What their samples count.
+    pub value: ValueType,
+}
+
+impl Order {
+    /// Names them.
+    pub fn run(self) -> Part {
+        let begun = Instant::now();
+        let mut profile = Profile::new(vec![self.value]);
+        let stats = self.unnamed.name(&self.modules, &self.naming, &mut profile);
+        Part { profile, stats, took: begun.elapsed() }
+    }
+}
+
+/// Stacks that have names, in a profile of their own. Its samples refer to the threads of the whole.
+#[derive(Debug)]
+pub struct Part {
+    profile: Profile,
+    /// What the names came to.
+    pub stats: NameStats,
+    took: Duration,
+}
+
+/// Keeps the memory of a recording small.
+#[derive(Debug, Default)]
+pub struct Settler {
+    /// None: stacks take as much as it takes.
+    shares: Option<Shares>,
+    work: Option<JoinHandle<Option<Part>>>,
+    /// What the stacks take that it works on.
+    in_work: usize,
+    /// When the last names were there, and how long they took.
+    last: Option<(Instant, Duration)>,
+    /// Rows of the profile's samples, once stacks got names before the end.
+    totals: Totals,
+    memory: StackMemory,
+    /// The profile takes no more stacks.
+    is_full: bool,
+    /// The value of samples whose stacks were left out, or ended early.
+    left_out: u64,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    Nothing,
+    /// Names, when they are not too dear.
+    Names,
+    /// Names, before anything else goes on.
+    Now,
+}
+
+impl Settler {
+    /// Keeps to so many bytes; `None`: as many as it takes.
+    pub fn new(limit: Option<usize>) -> Self {
+        let memory = StackMemory { limit, ..StackMemory::default() };
+        Self { shares: limit.map(Shares::of), memory, ..Self::default() }
+    }
+
+    /// What there is to say.
+    pub fn memory(&self, unnamed: &Unnamed, profile: &Profile) -> StackMemory {
+        let unnamed = unnamed.bytes() + self.in_work;
+        StackMemory { bytes: unnamed + profile.bytes() + self.totals.bytes(), ..self.memory }
+    }
+
+    /// Whether stacks got names already.
+    pub fn has_settled(&self) -> bool {
+        self.memory.settled > 0 || self.work.is_some()
+    }
+
+    /// Whether there is no more memory for anything that was not met before.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// The value of samples whose stacks were left out, or ended early.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    fn due(&self, bytes: usize, share: usize) -> Due {
+        let is_dear = || self.last.is_some_and(|(at, took)| at.elapsed() < MOST_CPU * took);
+        match bytes / share.max(1) {
+            0 => Due::Nothing,
+            1..4 if self.work.is_some() || is_dear() => Due::Nothing,
+            1..4 => Due::Names,
+            4.. => Due::Now,
+        }
+    }
+
+    /// Takes what is to get names now, if anything is, and whether all of it.
+    pub fn take_due(&mut self, unnamed: &mut Unnamed, gone: usize) -> Option<(Unnamed, bool)> {
+        let shares = self.shares?;
+        let files = self.due(unnamed.files.bytes(), shares.unnamed);
+        let labels = self.due(unnamed.labels.bytes(), shares.unnamed);
+        let made = self.due(unnamed.made.bytes(), shares.made);
+        let gone = self.due(gone, MOST_GONE);
+        let with_made = [labels, made, gone].iter().any(|due| *due != Due::Nothing);
+        (with_made || files != Due::Nothing).then(|| (unnamed.take(with_made), with_made))
+    }
+
+    /// Has stacks named by a thread beside; what that gave before must have been taken. Without a thread it
+    /// is done at once.
+    pub fn begin(&mut self, order: Order) -> Option<Part> {
+        let (sender, receiver) = sync_channel(1);
+        let work = move || {
+            step_back();
+            receiver.recv().map(Order::run).ok()
+        };
+        match std::thread::Builder::new().name("names".to_owned()).spawn(work) {
+            Ok(thread) => {
+                self.in_work = order.unnamed.bytes();
+                self.work = Some(thread);
+                // It waits for nothing else.
+                let _ = sender.send(order);
+                None
+            }
+            Err(_) => Some(order.run()),
+        }
+    }
+
+    /// What the thread beside has named, if it is done.
+    pub fn done(&mut self) -> Option<Part> {
+        self.work.as_ref().is_some_and(JoinHandle::is_finished).then(|| self.wait()).flatten()
+    }
+
+    /// What the thread beside has named, once it is done; `None` if it had nothing to do.
+    pub fn wait(&mut self) -> Option<Part> {
+        let part = self.work.take()?.join();
+        self.in_work = 0;
+        part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Adds stacks that have names to the whole.
+    pub fn add(&mut self, part: &Part, profile: &mut Profile) {
+        self.memory.settled += 1;
+        self.memory.took += part.took;
+        self.last = Some((Instant::now(), part.took));
+        let most = self.shares.map_or(usize::MAX, |shares| shares.profile);
+        let mut whole = Whole { profile, totals: &mut self.totals, room: Room::Enough };
+        whole.room = whole.room_in(most);
+        self.left_out = self.left_out.saturating_add(whole.add(&part.profile));
+        self.is_full = whole.room_in(most) != Room::Enough;
+    }
+}
+
+/// The thread beside is not to take time from what is recorded, nor from the thread that records, whose
+/// priority it has inherited.
+fn step_back() {
+    // SAFETY: it bears on this thread only.
+    unsafe { libc::nice(10) };
+}
+
+/// Whether a profile takes more stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Enough,
+    /// No more than one for each that is there, to say that others are left out.
+    Scarce,
+    None,
+}
+
+/// The profile of the whole recording, in which equal stacks are one.
+struct Whole<'a> {
+    profile: &'a mut Profile,
+    totals: &'a mut Totals,
+    room: Room,
+}
+
+impl Whole<'_> {
+    fn room_in(&self, most: usize) -> Room {
+        match (self.profile.bytes() + self.totals.bytes()) / most.max(1) {
+            0 => Room::Enough,
+            1 => Room::Scarce,
+            _ => Room::None,
+        }
+    }
+
+    /// Adds all samples of a part. Returns the value of those whose stacks were left out, or end early.
+    fn add(&mut self, part: &Profile) -> u64 {
+        let strings: Vec<_> = part.strings.iter().map(|text| self.string(text)).collect();
+        let frames: Vec<_> = part
+            .frames
+            .iter()
+            .map(|frame| {
+                let text = |id: StringId| strings[id.index()];
+                let (function, module) = (text(frame.function)?, text(frame.module)?);
+                self.frame(Frame { function, module, file: text(frame.file)?, ..frame })
+            })
+            .collect();
+        // Where each stack went, and whether it ends early.
+        let mut stacks = vec![(StackId::ROOT, false)];
+        for (caller, frame) in part.stacks.rows() {
+            let at = match stacks[caller.index()] {
+                (caller, true) => (caller, true),
+                (caller, false) => {
+                    let stack = frames[frame.index()].and_then(|frame| self.stack(caller, frame));
+                    stack.map_or_else(|| (self.ended(caller), true), |stack| (stack, false))
+                }
+            };
+            stacks.push(at);
+        }
+        let mut left_out = 0u64;
+        for (sample, &value) in part.samples.iter().zip(part.samples.values(0)) {
+            let (stack, mut is_cut) = stacks[sample.stack.index()];
+            let mut sample = Sample { stack, ..sample };
+            if self.room != Room::Enough
+                && self.totals.find(&self.profile.samples, sample).is_none()
+                && !is_cut
+            {
+                (sample.stack, is_cut) = (self.ended(StackId::ROOT), true);
+            }
+            self.totals.add(&mut self.profile.samples, sample, value);
+            left_out = left_out.saturating_add(if is_cut { value } else { 0 });
+        }
+        left_out
+    }
+
+    fn string(&mut self, text: &str) -> Option<StringId> {
+        let strings = &mut self.profile.strings;
+        if self.room == Room::Enough { Some(strings.intern(text)) } else { strings.find(text) }
+    }
+
+    fn frame(&mut self, frame: Frame) -> Option<FrameId> {
+        let frames = &mut self.profile.frames;
+        if self.room == Room::Enough { Some(frames.intern(frame)) } else { frames.find(frame) }
+    }
+
+    fn stack(&mut self, caller: StackId, frame: FrameId) -> Option<StackId> {
+        let stacks = &mut self.profile.stacks;
+        match self.room {
+            Room::Enough => Some(stacks.intern(caller, frame)),
+            _ => stacks.find(caller, frame),
+        }
+    }
+
+    /// In place of a stack that leads on from a caller.
+    fn ended(&mut self, caller: StackId) -> StackId {
+        let text = self.profile.strings.intern(Marker::LeftOut.label());
+        let frame = self.profile.frames.intern(Frame::named(text, FrameKind::Marker));
+        let stacks = &mut self.profile.stacks;
+        match self.room {
+            Room::None => stacks.find(caller, frame),
+            _ => Some(stacks.intern(caller, frame)),
+        }
+        .unwrap_or_else(|| stacks.intern(StackId::ROOT, frame))
+    }
+}
+
+#[cfg(test)]
+mod tests;
