@@ -241,6 +241,20 @@ fn probes_in_programs_are_counted() {
     assert_eq!(value_of_chain(&folded, &["main", "steps"]), 500.0, "{:?}", folded.stacks);
 }
 
+// In place of the return address of a function whose return is probed stands one of the kernel's.
+#[test]
+fn callers_of_functions_whose_return_is_probed_are_found() {
+    let name = "callers_of_functions_whose_return_is_probed_are_found";
+    let Some((_folder, program)) = program(name, "probes.c") else { return };
+    let returns = format!("uretprobe:{}:nests", program.display());
+    let (folded, _) = record_command(&program, &[], &["-e", &returns]);
+    for depth in 1..=5 {
+        let chain = [&["_start", "main"][..], &["nests"].repeat(depth)].concat();
+        let calls = (6 - depth) as f64;
+        assert_eq!(value_of_chain(&folded, &chain), calls, "{depth}: {:?}", folded.stacks);
+    }
+}
+
 #[test]
 fn places_that_are_not_there_are_named() {
     let Some((folder, program)) = program("places_that_are_not_there_are_named", "probes.c") else {

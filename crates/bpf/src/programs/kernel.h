@@ -144,6 +144,17 @@ struct sched_entity {
 	u64 sum_exec_runtime;
 };
 
+// A call of a function whose return is probed, and the one that it was made in.
+struct return_instance {
+	unsigned long stack;
+	unsigned long orig_ret_vaddr;
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+};
+
 struct task_struct {
 	struct sched_entity se;
 	struct css_set *cgroups;
@@ -157,6 +168,7 @@ struct task_struct {
 	// How often it has executed a program.
 	u64 self_exec_id;
 	struct files_struct *files;
+	struct uprobe_task *utask;
 	struct task_struct *group_leader;
 	char comm[16];
 };

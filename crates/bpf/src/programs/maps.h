@@ -166,6 +166,8 @@ struct scratch {
 	// The last frame was left by its frame pointer.
 	u64 chained;
 	u64 end;
+	// Calls whose return is probed, from the last one that was met on.
+	u64 returns;
 	u64 words[8];
 	// The process's memory, and the mapping of an address in it.
 	u64 mm;

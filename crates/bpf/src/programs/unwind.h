@@ -213,15 +213,56 @@ static __always_inline int apply(struct scratch *s, struct task_struct *other,
 	return return_address ? 0 : stop(s, END_ROOT);
 }
 
+// Where a function whose return is probed has its return address, the kernel has put one of its own. It keeps what
+// was there, and where that is: so many calls in one another at most.
+#define MAX_RETURNS 64
+
+// Finds what was there in place of a return address, if it was put there by the kernel.
+__noinline int find_return(struct scratch *s)
+{
+	struct return_instance *call;
+	u64 place;
+
+	if (!s)
+		return 0;
+	call = (struct return_instance *)s->returns;
+	place = s->registers[RSP] - 8;
+	for (int i = 0; i < MAX_RETURNS && call; i++) {
+		if (BPF_CORE_READ(call, stack) == place) {
+			s->ip = BPF_CORE_READ(call, orig_ret_vaddr);
+			// Those before it were made in it.
+			s->returns = (u64)call;
+			return 1;
+		}
+		call = BPF_CORE_READ(call, next);
+	}
+	return 0;
+}
+
+// Finds the mapping of the frame's code.
+static __always_inline int find_code(struct scratch *s)
+{
+	int found = find_mapping(s, s->ip - s->called);
+
+	if (found && s->mapping.module != MODULE_ANONYMOUS)
+		return 1;
+	if (!s->returns || !s->called || !find_return(s))
+		return found;
+	return find_mapping(s, s->ip - 1);
+}
+
 // One frame: notes it, and goes to its caller. Returns 1 at the end.
 static __always_inline int step(struct scratch *s, struct task_struct *other)
 {
-	u64 address = s->ip - s->called, end = END_NO_MAPPING;
 	struct rule TABLE_MEMORY *rule;
+	u64 address, end;
+	int found;
 
 	if (s->user.len >= MAX_FRAMES)
 		return stop(s, END_TOO_MANY);
-	if (!find_mapping(s, address)) {
+	found = find_code(s);
+	address = s->ip - s->called;
+	if (!found) {
 		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (address & ((1ull << FRAME_SHIFT) - 1)));
 		return stop(s, END_NO_MAPPING);
 	}
@@ -284,11 +325,23 @@ static __always_inline int is_new_program(struct pt_regs *regs)
 // Whether a thread is in an `execve` that has done away with the old program, and has not come to where the
 // new one begins: its registers are the old one's, its memory is the new one's, and it has no user stack.
 // Where the new one's code ends is noted last; then its registers are made zeros, and then set.
-static __always_inline int is_between_programs(struct task_struct *task, struct pt_regs *regs)
+static __always_inline int is_between_programs(struct scratch *s, struct pt_regs *regs)
 {
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = (struct mm_struct *)s->mm;
 
-	return !mm->end_code || (is_new_program(regs) && regs->sp != mm->start_stack);
+	return !BPF_CORE_READ(mm, end_code) ||
+	       (is_new_program(regs) && regs->sp != BPF_CORE_READ(mm, start_stack));
+}
+
+// The last call of a thread of a function whose return is probed, if there is one.
+static __always_inline u64 last_probed_call(struct task_struct *task)
+{
+	struct uprobe_task *probes;
+
+	if (!bpf_core_field_exists(task->utask))
+		return 0;
+	probes = BPF_CORE_READ(task, utask);
+	return probes ? (u64)BPF_CORE_READ(probes, return_instances) : 0;
 }
 
 // In place of a stack that is not taken.
@@ -308,13 +361,15 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	struct walk walk = { .s = s, .other = is_other ? task : NULL };
 	u64 *registers = s->registers;
 
-	if (is_between_programs(task, regs))
+	enter_process(s, task);
+	if (is_between_programs(s, regs))
 		return 0;
 	use_tables();
 	s->met = MODULE_UNKNOWN;
 	s->user.len = 0;
 	s->user.hash = HASH_START;
 	s->end = END_NO_MAPPING;
+	s->returns = last_probed_call(task);
 	s->ip = regs->ip;
 	registers[RAX] = regs->ax;
 	registers[RDX] = regs->dx;
@@ -336,7 +391,6 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	// In a system call, the instruction that made it is before the address to return to.
 	s->called = (s64)regs->orig_ax >= 0 && !is_new_program(regs);
 	s->chained = 0;
-	enter_process(s, task);
 	// The code segment of 64-bit programs; read as a whole word, for that is how the verifier wants it.
 	if ((*(volatile unsigned long *)&regs->cs & 0xff) != 0x33) {
 		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (s->ip & ((1ull << FRAME_SHIFT) - 1)));

@@ -39,6 +39,12 @@ __attribute__((noinline)) void steps(void) {
         PROBE("step", "test_step_semaphore");
 }
 
+/* Calls itself, to this depth. */
+__attribute__((noinline, noclone)) int nests(int depth) {
+    volatile int below = depth ? nests(depth - 1) : 0;
+    return below + 1;
+}
+
 int main(void) {
     char byte;
     if (read(STDIN_FILENO, &byte, 1) != 1)
@@ -46,5 +52,5 @@ int main(void) {
     begins();
     for (int i = 0; i < 500; i++)
         steps();
-    return 0;
+    return nests(4) != 5;
 }
