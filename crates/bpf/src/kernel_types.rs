@@ -7,17 +7,22 @@
 //! The format is that of `include/uapi/linux/btf.h` and `Documentation/bpf/btf.rst` of Linux.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
+use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 use std::os::fd::FromRawFd;
 use std::path::Path;
 
+use foldhash::quality::FixedState;
 use hashbrown::{HashMap, HashSet};
 use memmap2::MmapOptions;
 use object::{Object, ObjectSection};
+use pyrograph_cache::Folder;
 
 /// Where the kernel has them.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+/// What is kept of them.
+const FILE: &str = "types";
 /// Debian's have 5 MB.
 const LARGEST: u64 = 256 << 20;
 
@@ -47,13 +52,48 @@ const TYPE_TAG: u8 = 18;
 const ENUM64: u8 = 19;
 
 /// A file in memory with the kernel's types that the programs in an object file can mean. `None` if the
-/// kernel's cannot be read: the loader looks then for itself.
-pub fn reduced(object: &[u8]) -> Option<File> {
+/// kernel's cannot be read: the loader looks then for itself. `cache`: a folder such as `~/.cache`, below which
+/// they are kept until the machine starts anew.
+pub fn reduced(object: &[u8], cache: Option<&Path>) -> Option<File> {
+    let of = identity(object);
+    let folder = cache.and_then(|cache| Folder::open(cache, "kernel"));
+    let Some((of, folder)) = of.zip(folder) else { return in_memory(&make(object)?).ok() };
+    let kept = folder.read(FILE).ok();
+    if let Some(types) = kept.as_ref().and_then(|kept| from_kept(kept, of)) {
+        return in_memory(types).ok();
+    }
+    let types = make(object)?;
+    // If it cannot be written, it is made again the next time.
+    let _ = folder.write(FILE, &to_keep(&types, of));
+    in_memory(&types).ok()
+}
+
+/// Stands for the kernel since it started, and for the programs. `None` if it is not told.
+fn identity(object: &[u8]) -> Option<u64> {
+    let boot = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+    let size = fs::metadata(KERNEL_TYPES).ok()?.len();
+    Some(FixedState::default().hash_one((boot, size, object)))
+}
+
+/// What they are of and a hash of them, then the types.
+fn to_keep(types: &[u8], of: u64) -> Vec<u8> {
+    [&of.to_ne_bytes(), &FixedState::default().hash_one(types).to_ne_bytes(), types].concat()
+}
+
+/// What was kept; `None` if it is of another kernel or of other programs, or damaged.
+fn from_kept(kept: &[u8], of: u64) -> Option<&[u8]> {
+    let (start, rest) = kept.split_first_chunk()?;
+    let (check, types) = rest.split_first_chunk()?;
+    let fits = u64::from_ne_bytes(*start) == of
+        && u64::from_ne_bytes(*check) == FixedState::default().hash_one(types);
+    fits.then_some(types)
+}
+
+fn make(object: &[u8]) -> Option<Vec<u8>> {
     let object = object::File::parse(object).ok()?;
     let programs = Types::parse(object.section_by_name(".BTF")?.data().ok()?)?;
     let kernel = read(Path::new(KERNEL_TYPES)).ok()?;
-    let bytes = reduce(&Types::parse((*kernel).as_ref())?, &names(&programs))?;
-    in_memory(&bytes).ok()
+    reduce(&Types::parse((*kernel).as_ref())?, &names(&programs))
 }
 
 /// The kernel's description of its types. Since Linux 6.16 it is mapped, before it is copied.
@@ -292,7 +332,7 @@ mod tests {
 
     fn object() -> Vec<u8> {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/programs/profile.bpf.o");
-        std::fs::read(path).expect("the programs")
+        fs::read(path).expect("the programs")
     }
 
     fn described(object: &[u8]) -> Vec<u8> {
@@ -349,9 +389,9 @@ mod tests {
         }
         libbpf_rs::set_print(None);
         let object = object();
-        let types = reduced(&object).expect("the kernel describes its types");
-        let len = |len: io::Result<std::fs::Metadata>| len.expect("a file").len();
-        assert!(len(types.metadata()) < len(std::fs::metadata(KERNEL_TYPES)) / 10);
+        let types = reduced(&object, None).expect("the kernel describes its types");
+        let len = |len: io::Result<fs::Metadata>| len.expect("a file").len();
+        assert!(len(types.metadata()) < len(fs::metadata(KERNEL_TYPES)) / 10);
         let (all, few) = (instructions(&object, None), instructions(&object, Some(&types)));
         assert_eq!(all.len(), few.len());
         for (all, few) in all.iter().zip(&few) {
@@ -361,6 +401,44 @@ mod tests {
         let none = reduce(&Types::parse(&described(&object)).expect("types"), &HashSet::new());
         let none = in_memory(&none.expect("no types")).expect("a file");
         assert!(instructions(&object, Some(&none)) != all);
+    }
+
+    #[test]
+    fn what_was_kept_is_the_same() {
+        let Ok(kernel) = fs::read(KERNEL_TYPES) else {
+            eprintln!("skipped: not every kernel describes its types");
+            return;
+        };
+        let base = tempfile::tempdir().expect("a folder");
+        let path = base.path().join("pyrograph/kernel").join(FILE);
+        let object = object();
+        let types = |object: &[u8]| {
+            let file = reduced(object, Some(base.path())).expect("the kernel describes its types");
+            fs::read(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("a file")
+        };
+        let made = make(&object).expect("the kernel describes its types");
+        assert!(made.len() < kernel.len());
+        assert!(types(&object) == made);
+        let kept = fs::read(&path).expect("it was written");
+        let changed = || fs::metadata(&path).and_then(|data| data.modified()).expect("it is there");
+        let before = changed();
+        assert!(types(&object) == made && changed() == before, "what fits is not written again");
+        // Damaged, of other programs or another kernel.
+        let flip = |at: usize| {
+            let mut turned = kept.clone();
+            turned[at] ^= 1;
+            turned
+        };
+        let others =
+            [to_keep(b"none", 0), to_keep(&made, 0), vec![], kept[..kept.len() - 1].to_vec()];
+        for bytes in others.into_iter().chain([0, 8, 16, kept.len() / 2].map(flip)) {
+            fs::write(&path, bytes).expect("it is ours");
+            assert!(types(&object) == made);
+            assert!(fs::read(&path).expect("it was written") == kept);
+        }
+        let other = [&object[..], b"more"].concat();
+        assert!(types(&other) == made);
+        assert!(fs::read(&path).expect("it was written") != kept);
     }
 
     #[test]

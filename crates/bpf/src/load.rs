@@ -1,5 +1,7 @@
 //! Loads the programs, with an arena for unwind tables where the kernel has arenas, else with arrays.
 
+use std::path::Path;
+
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::{Object, ObjectBuilder};
 
@@ -46,6 +48,8 @@ struct Wanted<'a> {
     live: bool,
     needed: &'a dyn Fn(&str) -> bool,
     has_rows: &'a dyn Fn(&str) -> bool,
+    /// Where the kernel's types are kept.
+    cache: Option<&'a Path>,
 }
 
 /// What was loaded.
@@ -63,7 +67,9 @@ pub fn load(
     needed: &dyn Fn(&str) -> bool,
 ) -> Result<Loaded, Error> {
     let mut config = config(options, text);
-    let wanted = Wanted { live, needed, has_rows: &|map| needs_rows(options, map) };
+    let has_rows = |map: &str| needs_rows(options, map);
+    let cache = options.cache.as_deref();
+    let wanted = Wanted { live, needed, has_rows: &has_rows, cache };
     let blocks = memory::blocks(options.table_budget);
     if options.table_backend != Some(TableBackend::Arrays) {
         // Whatever the reason is why this does not work, arrays may.
@@ -98,10 +104,10 @@ fn open_and_load(
 ) -> Result<Object, Error> {
     use std::os::fd::{AsFd, AsRawFd};
 
-    let Wanted { live, needed, has_rows } = *wanted;
+    let Wanted { live, needed, has_rows, cache } = *wanted;
 
     let mut builder = ObjectBuilder::default();
-    let types = kernel_types::reduced(programs);
+    let types = kernel_types::reduced(programs, cache);
     if let Some(types) = &types {
         builder
             .btf_custom_path(format!("/proc/self/fd/{}", types.as_raw_fd()))
