@@ -17,6 +17,9 @@ use crate::stacks::RawFrame;
 /// The kernel, as perf names it.
 const KERNEL: &str = "[kernel.kallsyms]";
 
+/// An open file is as dear as so many modules without one: a process may have a thousand.
+const OPEN_IS_AS_MANY: usize = 16;
+
 /// What holds code: a row of [`Modules`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleId(pub u32);
@@ -161,6 +164,9 @@ pub struct Modules {
     /// All of these, lately and since longer: several processes may have had one number.
     gone: Vec<ModuleId>,
     gone_long: Vec<ModuleId>,
+    /// How many of the former have files that are open.
+    gone_open: usize,
+    opened_lately: usize,
     /// Files since these were last asked for; without a key, the vDSO.
     fresh: Vec<(Option<FileKey>, ModuleId)>,
     /// Whether there is any jitdump file.
@@ -196,6 +202,8 @@ impl Modules {
             jit_before: HashMap::new(),
             gone: Vec::new(),
             gone_long: Vec::new(),
+            gone_open: 0,
+            opened_lately: 0,
             fresh: Vec::new(),
             has_dumps: false,
             kernel_code: HashMap::new(),
@@ -311,6 +319,7 @@ impl Modules {
     fn opened(&mut self, file: Option<FileKey>, id: ModuleId) {
         if let Some(file) = file {
             self.by_file.insert(file, id);
+            self.opened_lately += 1;
         }
         self.fresh.push((file, id));
     }
@@ -429,9 +438,35 @@ impl Modules {
         if self.jit.contains_key(&pid) {
             self.jit(files, pid);
             let entry = self.jit.remove_entry(&pid);
+            let kind = entry.and_then(|(_, id)| Some(&self.made.get(&id)?.kind));
+            let is_open =
+                |kind: &ModuleKind| !matches!(kind, ModuleKind::Jit { map: None, dump: None });
+            self.gone_open += usize::from(kind.is_some_and(is_open));
             self.gone.extend(entry.map(|(_, id)| id));
             self.jit_before.extend(entry);
         }
+    }
+
+    /// How many files were opened since this was last [forgotten](Self::forget_files).
+    pub fn opened_lately(&self) -> usize {
+        self.opened_lately
+    }
+
+    /// Closes files that are mapped nowhere: there are more, on a machine that makes programs all the time,
+    /// than can be open. They keep their numbers, and are opened again when they are mapped again. No frames
+    /// are in them that have no names yet.
+    pub fn forget_files(&mut self, is_mapped: impl Fn(ModuleId) -> bool) {
+        let rows = &mut self.rows;
+        self.by_file.retain(|_, id| {
+            let stays = is_mapped(*id);
+            if !stays {
+                let row = &mut rows[id.index()];
+                let kind = ModuleKind::Elf { symbols: None, unwind: None };
+                *row = Arc::new(Module { path: row.path.clone(), kind });
+            }
+            stays
+        });
+        self.opened_lately = 0;
     }
 
     /// How much code is kept that processes made.
@@ -440,9 +475,10 @@ impl Modules {
         self.made.len()
     }
 
-    /// How much code is kept that was made by processes which are gone.
+    /// How much is kept of code that was made by processes which are gone lately: as many, or more if it holds
+    /// files open.
     pub fn gone(&self) -> usize {
-        self.gone.len()
+        self.gone.len() + OPEN_IS_AS_MANY * self.gone_open
     }
 
     /// Forgets code that was made by processes which were gone already when this was last called, unless it
@@ -460,6 +496,7 @@ impl Modules {
         let made = &self.made;
         self.jit_before.retain(|_, id| made.contains_key(id));
         self.gone_long.append(&mut self.gone);
+        self.gone_open = 0;
         self.gone.append(&mut stay);
     }
 

@@ -13,7 +13,7 @@ use crate::files::{Files, Identity, MappedFile};
 use crate::modules::Modules;
 use crate::names::{NameStats, Naming};
 use crate::processes::Processes;
-use crate::settle::{Order, Part, Settler, StackMemory, Unnamed};
+use crate::settle::{MOST_OPENED, Order, Part, Settler, StackMemory, Unnamed};
 use crate::stacks::{Marker, RawFrame, RawStacks};
 
 /// The executable bit of a mapping's protection (`PROT_EXEC`).
@@ -181,8 +181,7 @@ impl<F: Files> Resolver<F> {
         let done = self.settler.done();
         let mut has_settled = done.is_some();
         self.take(done);
-        let gone = self.modules.gone();
-        if let Some((unnamed, is_all)) = self.settler.take_due(&mut self.unnamed, gone) {
+        if let Some((unnamed, is_all)) = self.settler.take_due(&mut self.unnamed, &self.modules) {
             let before = self.settler.wait();
             has_settled |= before.is_some();
             self.take(before);
@@ -190,6 +189,9 @@ impl<F: Files> Resolver<F> {
             if is_all {
                 let mapped = self.processes.tags();
                 self.modules.forget_made(|id| mapped.contains(&mapping_tag(id, false)));
+                if self.modules.opened_lately() >= MOST_OPENED {
+                    self.modules.forget_files(|id| mapped.contains(&mapping_tag(id, true)));
+                }
             }
             let done = self.settler.begin(order);
             self.take(done);

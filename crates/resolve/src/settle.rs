@@ -17,7 +17,7 @@ use pyrograph_profile::{
     Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Strings, ValueType,
 };
 
-use crate::modules::Held;
+use crate::modules::{Held, ModuleKind, Modules};
 use crate::names::{NameStats, Naming, name_stacks};
 use crate::stacks::{Marker, RawFrame, RawStacks, Totals};
 use crate::versions::tell_apart;
@@ -26,8 +26,12 @@ use crate::versions::tell_apart;
 /// taken no more than this part of a CPU: each time whole tables of symbols are read.
 const MOST_CPU: u32 = 20;
 
-/// More modules of processes that are gone are not kept for long: each may hold a file open.
-const MOST_GONE: usize = 256;
+/// More modules of processes that are gone are not kept for long ([`Modules::gone`]).
+const MOST_GONE: usize = 2048;
+
+/// When so many files were opened, those are closed that are mapped nowhere: each is mapped here twice, and
+/// Linux permits 65,530 mappings (`vm.max_map_count`).
+pub const MOST_OPENED: usize = 4096;
 
 /// How the memory for stacks is shared out.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +138,19 @@ impl Order {
         let stats = self.unnamed.name(&self.modules, &self.naming, &mut profile);
         Part { profile, stats, took: begun.elapsed() }
     }
+
+    /// The same, after which debug information takes no memory any more, which it would for as long as the
+    /// modules are kept.
+    fn run_and_forget(self) -> Part {
+        let modules = self.modules.clone();
+        let part = self.run();
+        for module in modules.values() {
+            if let ModuleKind::Elf { symbols: Some(symbols), .. } = &module.kind {
+                symbols.forget_debug();
+            }
+        }
+        part
+    }
 }
 
 /// Stacks that have names, in a profile of their own. Its samples refer to the threads of the whole.
@@ -213,13 +230,18 @@ impl Settler {
     }
 
     /// Takes what is to get names now, if anything is, and whether all of it.
-    pub fn take_due(&mut self, unnamed: &mut Unnamed, gone: usize) -> Option<(Unnamed, bool)> {
+    pub fn take_due(
+        &mut self,
+        unnamed: &mut Unnamed,
+        modules: &Modules,
+    ) -> Option<(Unnamed, bool)> {
         let shares = self.shares?;
         let files = self.due(unnamed.files.bytes(), shares.unnamed);
         let labels = self.due(unnamed.labels.bytes(), shares.unnamed);
         let made = self.due(unnamed.made.bytes(), shares.made);
-        let gone = self.due(gone, MOST_GONE);
-        let with_made = [labels, made, gone].iter().any(|due| *due != Due::Nothing);
+        let gone = self.due(modules.gone(), MOST_GONE);
+        let opened = self.due(modules.opened_lately(), MOST_OPENED);
+        let with_made = [labels, made, gone, opened].iter().any(|due| *due != Due::Nothing);
         (with_made || files != Due::Nothing).then(|| (unnamed.take(with_made), with_made))
     }
 
@@ -229,7 +251,7 @@ impl Settler {
         let (sender, receiver) = sync_channel(1);
         let work = move || {
             step_back();
-            receiver.recv().map(Order::run).ok()
+            receiver.recv().map(Order::run_and_forget).ok()
         };
         match std::thread::Builder::new().name("names".to_owned()).spawn(work) {
             Ok(thread) => {
@@ -239,7 +261,7 @@ impl Settler {
                 let _ = sender.send(order);
                 None
             }
-            Err(_) => Some(order.run()),
+            Err(_) => Some(order.run_and_forget()),
         }
     }
 

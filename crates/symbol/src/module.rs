@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use object::{Object, ObjectSegment};
 use thiserror::Error;
@@ -87,7 +87,8 @@ pub struct Module {
     pub(crate) root: Option<PathBuf>,
     build_id: Option<BuildId>,
     segments: Vec<Segment>,
-    pub(crate) debug: OnceLock<DebugInfo>,
+    /// Found when it is asked for, and kept for later passes.
+    debug: Mutex<Option<Arc<DebugInfo>>>,
 }
 
 impl Module {
@@ -124,7 +125,22 @@ impl Module {
             return Err(Error::BuildId { path, expected: expected.clone(), found: build_id });
         }
         let root = source.root.map(Path::to_owned);
-        Ok(Self { image, path, root, build_id, segments, debug: OnceLock::new() })
+        Ok(Self { image, path, root, build_id, segments, debug: Mutex::default() })
+    }
+
+    pub(crate) fn debug(&self, locator: &Locator) -> Arc<DebugInfo> {
+        let mut debug = self.kept_debug();
+        Arc::clone(debug.get_or_insert_with(|| Arc::new(DebugInfo::find(self, locator))))
+    }
+
+    /// Lets go of what passes over it have found and read of debug information, which can be as large as the
+    /// largest of files.
+    pub fn forget_debug(&self) {
+        self.kept_debug().take();
+    }
+
+    fn kept_debug(&self) -> MutexGuard<'_, Option<Arc<DebugInfo>>> {
+        self.debug.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The path that it was opened with.

@@ -1,11 +1,11 @@
 //! One pass over a module for all the addresses of it.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::debug::DebugInfo;
 use crate::demangle::demangle;
 use crate::frames::{self, DwarfFrames};
 use crate::locate::Locator;
@@ -121,11 +121,13 @@ impl Module {
             return result;
         }
         let text = text_ranges(&elf);
+        let debug = OnceCell::new();
+        let debug = || debug.get_or_init(|| self.debug(&options.locator));
         let mut finder = Finder::new(addresses, &text);
         finder.read(&elf);
         let mut found = Vec::new();
         if options.inlines || options.lines || !finder.is_complete() {
-            let debug = self.debug.get_or_init(|| DebugInfo::find(self, &options.locator));
+            let debug = debug();
             result.warnings.clone_from(&debug.warnings);
             let file = debug.file.as_ref().map(|(_, image)| image);
             for image in file.into_iter().chain(&debug.mini) {
@@ -135,7 +137,7 @@ impl Module {
             }
         }
         if options.inlines || options.lines || !finder.is_complete() {
-            let debug = self.debug.get_or_init(|| DebugInfo::find(self, &options.locator));
+            let debug = debug();
             let lowest = text.first().map_or(0, |range| range.start);
             let dwarf = debug.dwarf(self, options, lowest);
             result.warnings.extend(dwarf.warnings.iter().cloned());
