@@ -1,18 +1,15 @@
-//! The edges of a growing tree: which child of a node has which key.
+//! The edges of a growing tree that its rows do not tell: which child of a node has which key.
 
 /// Finds a node's child by its key.
 ///
 /// A tree of millions of nodes is larger than the CPU's caches, so that a look costs what it waits for
-/// memory. Most nodes have one child, so the first one stands with its parent, where a depth-first input
-/// finds it. The others are in one table, with rows of eight bytes, of which the first looked at is mostly the
-/// right one. Whoever knows many hashes in advance can have their rows [fetched](Self::fetch) all at once,
-/// and is best served if all children are in the table.
-#[derive(Clone, Debug)]
+/// memory. But most nodes have one child, which came right after its parent: that is seen in the tree's own
+/// rows, next to the parent's, and is not in here. What is left is a fraction of the nodes, in a table with rows
+/// of eight bytes.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Children {
-    /// Key and identifier of each node's first child; 0 if it has none. `None`: they are in the table, too.
-    first: Option<Vec<(u32, u32)>>,
-    /// The others: a power of two of rows, three quarters of them taken at most. An edge is in the first
-    /// row that was free from that of its hash on.
+    /// A power of two of rows, three quarters of them taken at most. An edge is in the first row that was
+    /// free from that of its hash on.
     rows: Vec<Edge>,
     len: usize,
 }
@@ -24,56 +21,39 @@ struct Edge {
     child: u32,
 }
 
-impl Default for Children {
-    fn default() -> Self {
-        Self { first: Some(Vec::new()), rows: Vec::new(), len: 0 }
-    }
-}
-
 impl Children {
-    /// From the first child on, puts all into the table.
-    pub fn fetch_mostly(&mut self) {
-        if self.first.as_ref().is_some_and(Vec::is_empty) {
-            self.first = None;
-        }
-    }
-
-    /// The child of `parent` with this key, if there is one; its edge has this hash, and of it alone
-    /// `is_it` is true. If there is none, that is `new` from now on.
+    /// The child of `parent` with some key: its edge has this hash, and of it alone `is_it` is true, which may
+    /// be asked of any node below `new`. If there is none, that is `new` from now on, the tree's next row.
     #[inline]
     pub fn find_or_add(
         &mut self,
-        (parent, key): (u32, u32),
-        hash: u32,
+        parent: u32,
         new: u32,
+        hash: impl Fn() -> u32,
         is_it: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        let Some(all) = &mut self.first else { return self.other(hash, new, is_it) };
-        if let Some(&(first_key, first)) = all.get(parent as usize)
-            && first != 0
-        {
-            return if first_key == key { Some(first) } else { self.other(hash, new, is_it) };
+        let next = parent + 1;
+        if next == new {
+            return None;
         }
-        if all.len() <= parent as usize {
-            all.resize(parent as usize + 1, (0, 0));
+        if is_it(next) {
+            return Some(next);
         }
-        all[parent as usize] = (key, new);
-        None
+        self.other(hash(), new, is_it)
     }
 
-    /// The child of `parent` with this key, if there is one, as in [`Self::find_or_add`].
+    /// The child of `parent` with some key, if there is one, as in [`Self::find_or_add`]; `is_it` may be asked
+    /// of the number after the last node's, too.
     pub fn find(
         &self,
-        (parent, key): (u32, u32),
-        hash: u32,
+        parent: u32,
+        hash: impl Fn() -> u32,
         is_it: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        if let Some(all) = &self.first {
-            let &(first_key, first) = all.get(parent as usize).filter(|(_, first)| *first != 0)?;
-            if first_key == key {
-                return Some(first);
-            }
+        if is_it(parent + 1) {
+            return Some(parent + 1);
         }
+        let hash = hash();
         let mask = self.rows.len().checked_sub(1)?;
         let mut at = hash as usize & mask;
         while self.rows[at].child != 0 {
@@ -88,8 +68,7 @@ impl Children {
 
     /// Bytes of memory that it takes.
     pub fn bytes(&self) -> usize {
-        let first = self.first.as_ref().map_or(0, Vec::capacity) * size_of::<(u32, u32)>();
-        first + self.rows.capacity() * size_of::<Edge>()
+        self.rows.capacity() * size_of::<Edge>()
     }
 
     fn other(&mut self, hash: u32, new: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
@@ -156,28 +135,30 @@ mod tests {
 
     #[test]
     fn edges_are_found_again() {
-        for fetch in [false, true] {
-            let mut children = Children::default();
-            if fetch {
-                children.fetch_mostly();
+        let mut children = Children::default();
+        // Parents before their children, which seldom come right after them; whatever their hashes: after the
+        // last row comes the first.
+        let parent = |child: u32| (child - 1) / 3;
+        let hash = |child: u32| if child.is_multiple_of(3) { u32::MAX } else { child };
+        for again in [false, true] {
+            for child in 1..500 {
+                let new = if again { 500 } else { child };
+                let is_it = |known| known == child;
+                let found = children.find_or_add(parent(child), new, || hash(child), is_it);
+                assert_eq!(found, again.then_some(child));
             }
-            // Whatever their hashes; after the last row comes the first.
-            let edge = |child: u32| {
-                let hash = if child.is_multiple_of(3) { u32::MAX } else { child };
-                ((child / 9, child % 9), hash)
-            };
-            for again in [false, true] {
-                for child in 1..500 {
-                    let (edge, hash) = edge(child);
-                    let found = children.find_or_add(edge, hash, child, |known| known == child);
-                    assert_eq!(found, again.then_some(child));
-                }
-            }
-            let (edge, hash) = edge(498);
-            assert_eq!(children.find_or_add((edge.0, 9), hash, 500, |_| false), None);
-            // It has children: they stay where they are.
-            children.fetch_mostly();
-            assert_eq!(children.find_or_add(edge, hash, 501, |known| known == 498), Some(498));
         }
+        assert_eq!(children.find_or_add(7, 500, || hash(24), |_| false), None);
+        assert_eq!(children.find_or_add(7, 501, || hash(24), |known| known == 500), Some(500));
+    }
+
+    #[test]
+    fn a_node_that_comes_right_after_its_parent_takes_no_room() {
+        let mut children = Children::default();
+        for child in 1..100 {
+            assert_eq!(children.find_or_add(child - 1, child, || 0, |_| false), None);
+        }
+        assert_eq!(children.find_or_add(50, 100, || 0, |known| known == 51), Some(51));
+        assert!(children.rows.is_empty());
     }
 }

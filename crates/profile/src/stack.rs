@@ -3,10 +3,6 @@
 use crate::children::{self, Children};
 use crate::{FrameId, StackId};
 
-/// How many stacks are looked for at once: enough for the memory of many to be on its way, and few
-/// enough for it to be there still when it is needed.
-const AHEAD: usize = 256;
-
 /// Interned stacks: equal stacks have equal [`StackId`]s, and a stack shares its callers with all
 /// stacks that have the same. A parent's identifier is always below its children's.
 #[derive(Clone, Debug)]
@@ -14,7 +10,7 @@ pub struct Stacks {
     /// Caller and leaf of each.
     rows: Vec<(StackId, FrameId)>,
     /// Of all frames of the stack, so that it is known before the identifiers of its callers are.
-    hash: Vec<u32>,
+    hashes: Vec<u32>,
     children: Children,
 }
 
@@ -23,7 +19,7 @@ impl Default for Stacks {
         // Row 0 is the root; its frame is never read.
         Self {
             rows: vec![(StackId::ROOT, FrameId(u32::MAX))],
-            hash: vec![0],
+            hashes: vec![0],
             children: Children::default(),
         }
     }
@@ -31,73 +27,56 @@ impl Default for Stacks {
 
 impl Stacks {
     /// The stack that has `frame` called from `parent`, which is added if it is new.
+    #[inline]
     pub fn intern(&mut self, parent: StackId, frame: FrameId) -> StackId {
-        self.intern_hashed(parent, frame, children::hash(self.hash[parent.index()], frame.0))
+        let hash = |hashes: &[u32]| children::hash(hashes[parent.index()], frame.0);
+        self.intern_hashed(parent, frame, hash)
+    }
+
+    /// The same; `hash` has the hash of all frames, if need be from those of the stacks so far.
+    #[inline]
+    fn intern_hashed(
+        &mut self,
+        parent: StackId,
+        frame: FrameId,
+        hash: impl Fn(&[u32]) -> u32,
+    ) -> StackId {
+        let Self { rows, hashes, children } = self;
+        let new = StackId::from_index(rows.len());
+        let is_it = |known: u32| rows[known as usize] == (parent, frame);
+        if let Some(known) = children.find_or_add(parent.0, new.0, || hash(hashes), is_it) {
+            return StackId(known);
+        }
+        rows.push((parent, frame));
+        hashes.push(hash(hashes));
+        new
     }
 
     /// The stack that has `frame` called from `parent`, if it was interned.
     pub fn find(&self, parent: StackId, frame: FrameId) -> Option<StackId> {
-        let hash = children::hash(self.hash[parent.index()], frame.0);
-        let is_it = |known: u32| self.rows[known as usize] == (parent, frame);
-        self.children.find((parent.0, frame.0), hash, is_it).map(StackId)
+        let hash = || children::hash(self.hashes[parent.index()], frame.0);
+        let is_it = |known: u32| self.rows.get(known as usize) == Some(&(parent, frame));
+        self.children.find(parent.0, hash, is_it).map(StackId)
     }
 
     /// Bytes of memory that the table takes.
     pub fn bytes(&self) -> usize {
         let row = size_of::<(StackId, FrameId)>();
-        self.rows.capacity() * row + self.hash.capacity() * size_of::<u32>() + self.children.bytes()
+        self.rows.capacity() * row
+            + self.hashes.capacity() * size_of::<u32>()
+            + self.children.bytes()
     }
 
-    #[inline]
-    fn intern_hashed(&mut self, parent: StackId, frame: FrameId, hash: u32) -> StackId {
-        let new = StackId::from_index(self.rows.len());
-        let is_it = |known: u32| self.rows[known as usize] == (parent, frame);
-        if let Some(known) = self.children.find_or_add((parent.0, frame.0), hash, new.0, is_it) {
-            return StackId(known);
-        }
-        self.rows.push((parent, frame));
-        self.hash.push(hash);
-        new
-    }
-
-    /// The stacks of a walk's steps, in their order, appended to `found`; then there are no steps.
+    /// The stacks of a walk's steps, in their order, appended to `found`; then there are no steps. About
+    /// [`Walk::LONG`] steps at once take less time than one by one.
     pub fn intern_walk(&mut self, walk: &mut Walk, found: &mut Vec<StackId>) {
-        self.children.fetch_mostly();
         self.fetch(walk.steps.iter().map(|step| step.hash));
         for step in walk.steps.drain(..) {
             walk.path.truncate(step.depth);
             let parent = walk.path.last().copied().unwrap_or(StackId::ROOT);
-            let stack = self.intern_hashed(parent, step.frame, step.hash);
+            let stack = self.intern_hashed(parent, step.frame, |_| step.hash);
             walk.path.push(stack);
             found.push(stack);
-        }
-    }
-
-    /// The stacks of the nodes of a tree, by node, the root with them, which is node 0. Given are, of all
-    /// others in order, the parent, whose number is below the node's own, and the frame.
-    pub fn intern_tree(
-        &mut self,
-        nodes: impl IntoIterator<Item = (usize, FrameId)>,
-    ) -> Vec<StackId> {
-        self.children.fetch_mostly();
-        let mut nodes = nodes.into_iter();
-        let (mut stacks, mut hashes) = (vec![StackId::ROOT], vec![0]);
-        let mut some = Vec::new();
-        loop {
-            some.clear();
-            some.extend(nodes.by_ref().take(AHEAD));
-            if some.is_empty() {
-                return stacks;
-            }
-            let first = hashes.len();
-            for &(parent, frame) in &some {
-                hashes.push(children::hash(hashes[parent], frame.0));
-            }
-            let hashes = &hashes[first..];
-            self.fetch(hashes.iter().copied());
-            for (&(parent, frame), &hash) in some.iter().zip(hashes) {
-                stacks.push(self.intern_hashed(stacks[parent], frame, hash));
-            }
         }
     }
 
@@ -107,6 +86,19 @@ impl Stacks {
         let near: Vec<u32> = hashes.map(|hash| self.children.fetch(hash)).collect();
         let callers = near.iter().map(|&known| self.rows[known as usize].0.0);
         std::hint::black_box(callers.fold(0, |sum, caller| sum ^ caller));
+    }
+
+    /// The stacks of the nodes of a tree, by node, the root with them, which is node 0. Given are, of all
+    /// others in order, the parent, whose number is below the node's own, and the frame.
+    pub fn intern_tree(
+        &mut self,
+        nodes: impl IntoIterator<Item = (usize, FrameId)>,
+    ) -> Vec<StackId> {
+        let mut stacks = vec![StackId::ROOT];
+        for (parent, frame) in nodes {
+            stacks.push(self.intern(stacks[parent], frame));
+        }
+        stacks
     }
 
     /// The stack of `frames`, root first.
@@ -165,6 +157,10 @@ struct Step {
 }
 
 impl Walk {
+    /// So many steps at once that more would take no less time: enough for the memory of many to be on its
+    /// way, and few enough for it to be there still when it is needed.
+    pub const LONG: usize = 256;
+
     /// Goes back to the first `depth` frames of where it is, if there are more, and on to `frame`.
     pub fn step(&mut self, depth: usize, frame: FrameId) {
         self.hashes.truncate(depth);
@@ -181,11 +177,6 @@ impl Walk {
     /// Whether all steps are interned.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
-    }
-
-    /// Whether there are so many that more at once would take no less time.
-    pub fn is_long(&self) -> bool {
-        self.steps.len() >= AHEAD
     }
 }
 
@@ -207,22 +198,14 @@ mod tests {
 
     #[test]
     fn a_stack_is_found_only_if_it_is_there() {
-        for mostly in [false, true] {
-            let mut stacks = Stacks::default();
-            if mostly {
-                stacks.children.fetch_mostly();
-            }
-            assert_eq!(stacks.find(StackId::ROOT, FrameId(0)), None);
-            let a = stacks.intern(StackId::ROOT, FrameId(0));
-            let [b, c] = [1, 2].map(|frame| stacks.intern(a, FrameId(frame)));
-            assert_eq!(stacks.find(StackId::ROOT, FrameId(0)), Some(a));
-            assert_eq!(
-                [1, 2, 3].map(|frame| stacks.find(a, FrameId(frame))),
-                [Some(b), Some(c), None]
-            );
-            assert_eq!(stacks.find(c, FrameId(0)), None);
-            assert_eq!(stacks.len(), 4);
-        }
+        let mut stacks = Stacks::default();
+        assert_eq!(stacks.find(StackId::ROOT, FrameId(0)), None);
+        let a = stacks.intern(StackId::ROOT, FrameId(0));
+        let [b, c] = [1, 2].map(|frame| stacks.intern(a, FrameId(frame)));
+        assert_eq!(stacks.find(StackId::ROOT, FrameId(0)), Some(a));
+        assert_eq!([1, 2, 3].map(|frame| stacks.find(a, FrameId(frame))), [Some(b), Some(c), None]);
+        assert_eq!(stacks.find(c, FrameId(0)), None);
+        assert_eq!(stacks.len(), 4);
     }
 
     #[test]

@@ -248,13 +248,12 @@ impl<'a> Builder<'a> {
         let node = NodeId::from_index(self.tree.parent.len());
         let is_alone = self.is_alone[parent.index()] && !self.is_shared[name.index()];
         if !is_alone {
-            let hash = children::hash(parent.0, name.0);
             let tree = &self.tree;
             let is_it = |known: u32| {
                 (tree.parent[known as usize], tree.name[known as usize]) == (parent, name)
             };
-            if let Some(known) = self.children.find_or_add((parent.0, name.0), hash, node.0, is_it)
-            {
+            let hash = || children::hash(parent.0, name.0);
+            if let Some(known) = self.children.find_or_add(parent.0, node.0, hash, is_it) {
                 return NodeId(known);
             }
         }

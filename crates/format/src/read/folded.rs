@@ -14,9 +14,11 @@
 //! What makes it fast: the lines are mostly sorted, so that each shares its callers with the line
 //! before; only the frames after those are looked at.
 
-use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Strings, ValueType};
+use std::borrow::Cow;
 
-use super::ahead::Ahead;
+use pyrograph_profile::{Profile, ValueType};
+
+use super::ahead::{Ahead, FrameOf};
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
 use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
@@ -66,11 +68,8 @@ fn read_chunks(chunks: Chunks, two: bool, fold_recursion: bool, name: &str) -> R
     let mut parser = Parser {
         profile: Profile::new(value_types),
         warnings: LocalWarnings::default(),
-        frames: Vec::new(),
+        frames: FrameOf::default(),
         fold_recursion,
-        previous: Vec::new(),
-        callers: Vec::new(),
-        ahead: Ahead::default(),
     };
     let mut lines = Vec::new();
     let mut text = Vec::new();
@@ -79,7 +78,6 @@ fn read_chunks(chunks: Chunks, two: bool, fold_recursion: bool, name: &str) -> R
         drop_carriage_returns(&mut text);
         parser.parse(&text, chunk);
     }
-    parser.ahead.flush(&mut parser.profile);
     let mut warnings = LocalWarnings::gather(vec![parser.warnings], name, &lines);
     if let Some(cause) = chunks.into_error() {
         warnings.add(WarningKind::Truncated(cause), 1, []);
@@ -94,9 +92,12 @@ fn last_line_end(text: &[u8]) -> Option<usize> {
 /// The lines that should have a count.
 fn data_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    text.split(|&byte| byte == b'\n')
-        .map(<[u8]>::trim_ascii_end)
-        .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
+    text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| is_data(line))
+}
+
+/// Whether a line, whose end is trimmed, should have a count.
+fn is_data(line: &[u8]) -> bool {
+    !line.is_empty() && line[0] != b'#'
 }
 
 /// Whether every line of `head`, but the last, which may be cut, has two counts.
@@ -166,44 +167,76 @@ fn split_count(line: &[u8]) -> Split<'_> {
 struct Parser {
     profile: Profile,
     warnings: LocalWarnings,
-    /// The frame of each string, as far as there is one.
-    frames: Vec<Option<FrameId>>,
+    frames: FrameOf,
     /// See [`Options::fold_recursion`].
     fold_recursion: bool,
+}
+
+/// Lines that stand one after the other, and are not all in the profile yet.
+#[derive(Default)]
+struct Lines<'a> {
     /// The stack of the line before.
-    previous: Vec<u8>,
+    previous: &'a str,
     /// Its frames, as far as the next one shares them.
-    callers: Vec<Caller>,
-    /// Lines that are not in the profile yet.
-    ahead: Ahead,
+    callers: Vec<Caller<'a>>,
+    ahead: Ahead<'a>,
 }
 
 /// A part of a line, between semicolons.
 #[derive(Clone, Copy, Default)]
-struct Caller {
+struct Caller<'a> {
     /// Where it ends.
     end: usize,
     /// How many frames there are as far as that.
     depth: usize,
     /// The last of them, if there is one.
-    frame: FrameId,
+    function: &'a str,
 }
 
 impl Parser {
     fn parse(&mut self, text: &[u8], chunk: u64) {
         let start = if chunk == 0 && text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-        let mut at = start;
-        while at < text.len() {
-            let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
-            let line = text[at..end].trim_ascii_end();
-            if !line.is_empty()
-                && line[0] != b'#'
-                && let Err(kind) = self.line(line)
-            {
-                self.warn(kind, text, chunk, at);
-            }
-            at = end + 1;
+        match std::str::from_utf8(&text[start..]) {
+            Ok(valid) => self.lines(valid, &mut |parser, kind, at| {
+                parser.warn(kind, text, chunk, start + at);
+            }),
+            Err(_) => self.lines_one_by_one(text, start, chunk),
         }
+    }
+
+    /// Adds the lines of a text, some of which have bytes that are not UTF-8.
+    fn lines_one_by_one(&mut self, text: &[u8], start: usize, chunk: u64) {
+        let mut at = start;
+        for line in text[start..].split(|&byte| byte == b'\n') {
+            let valid = String::from_utf8_lossy(line);
+            let mut is_wrong = false;
+            self.lines(&valid, &mut |parser, kind, _| {
+                is_wrong = true;
+                parser.warn(kind, text, chunk, at);
+            });
+            if !is_wrong && matches!(valid, Cow::Owned(_)) && is_data(valid.as_bytes()) {
+                self.warn(WarningKind::InvalidUtf8, text, chunk, at);
+            }
+            at += line.len() + 1;
+        }
+    }
+
+    /// Adds the lines of a text. `warn` is called for those with which something is wrong, and where they are.
+    fn lines(&mut self, text: &str, warn: &mut dyn FnMut(&mut Self, WarningKind, usize)) {
+        let mut lines = Lines::default();
+        let mut at = 0;
+        while at < text.len() {
+            let rest = &text.as_bytes()[at..];
+            let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let line = text[at..at + length].trim_ascii_end();
+            if is_data(line.as_bytes())
+                && let Err(kind) = self.line(line, &mut lines)
+            {
+                warn(self, kind, at);
+            }
+            at += length + 1;
+        }
+        lines.ahead.flush(&mut self.profile, &mut self.frames);
     }
 
     fn warn(&mut self, kind: WarningKind, text: &[u8], chunk: u64, at: usize) {
@@ -211,45 +244,44 @@ impl Parser {
         self.warnings.add(kind, chunk, line);
     }
 
-    /// Adds a line. An error is what is wrong with it; if that is no loss, it was added.
-    fn line(&mut self, line: &[u8]) -> Result<(), WarningKind> {
-        let count = |split| match split {
+    /// Adds a line. An error is what is wrong with it.
+    fn line<'a>(&mut self, line: &'a str, lines: &mut Lines<'a>) -> Result<(), WarningKind> {
+        let count = |line| match split_count(line) {
             Split::Count(stack, count) => Ok((stack, count)),
             Split::None => Err(WarningKind::NoCount),
             Split::OutOfRange => Err(WarningKind::CountOutOfRange),
         };
-        let (mut stack, last) = count(split_count(line))?;
+        let (mut stack, last) = count(line.as_bytes())?;
         let mut values = [0, 0];
         let columns = self.profile.value_types.len();
         if columns == 2 {
             let first;
-            (stack, first) = count(split_count(stack)).map_err(|kind| match kind {
+            (stack, first) = count(stack).map_err(|kind| match kind {
                 WarningKind::NoCount => WarningKind::OneCount,
                 kind => kind,
             })?;
-            values = [self.scaled(0, first)?, self.scaled(1, last)?];
+            values = [self.scaled(0, first, lines)?, self.scaled(1, last, lines)?];
         } else {
-            values[0] = self.scaled(0, last)?;
+            values[0] = self.scaled(0, last, lines)?;
         }
-        match std::str::from_utf8(stack) {
-            Ok(text) => {
-                self.walk_to(text);
-                self.ahead.sample(&values[..columns]);
-                Ok(())
-            }
-            Err(_) => {
-                self.walk_to(&String::from_utf8_lossy(stack));
-                self.ahead.sample(&values[..columns]);
-                Err(WarningKind::InvalidUtf8)
-            }
+        lines.walk_to(&line[..stack.len()], self.fold_recursion);
+        lines.ahead.sample(&values[..columns]);
+        if lines.ahead.is_long() {
+            lines.ahead.flush(&mut self.profile, &mut self.frames);
         }
+        Ok(())
     }
 
     /// The count in units of the column, which is made finer if need be.
-    fn scaled(&mut self, column: usize, count: Decimal) -> Result<u64, WarningKind> {
+    fn scaled(
+        &mut self,
+        column: usize,
+        count: Decimal,
+        lines: &mut Lines<'_>,
+    ) -> Result<u64, WarningKind> {
         let of = self.profile.value_types[column].decimals;
         if count.decimals > of {
-            self.ahead.flush(&mut self.profile);
+            lines.ahead.flush(&mut self.profile, &mut self.frames);
             self.profile.samples.scale(column, 10u64.pow(u32::from(count.decimals - of)));
             self.profile.value_types[column].decimals = count.decimals;
         }
@@ -258,17 +290,19 @@ impl Parser {
             .checked_mul(10u64.pow(u32::from(of.saturating_sub(count.decimals))))
             .ok_or(WarningKind::CountOutOfRange)
     }
+}
 
+impl<'a> Lines<'a> {
     /// Walks to the leaf of the frames that `text` lists.
-    fn walk_to(&mut self, text: &str) {
+    fn walk_to(&mut self, text: &'a str, fold_recursion: bool) {
         // Whole frames that this line shares with the one before.
-        let shared = shared_prefix(text.as_bytes(), &self.previous);
+        let shared = shared_prefix(text.as_bytes(), self.previous.as_bytes());
         let ends_here = |end: usize| end == text.len() || text.as_bytes()[end] == b';';
         while self.callers.last().is_some_and(|of| of.end > shared || !ends_here(of.end)) {
             self.callers.pop();
         }
         let shared_with = self.callers.last().copied().unwrap_or_default();
-        let Caller { mut depth, mut frame, .. } = shared_with;
+        let Caller { mut depth, mut function, .. } = shared_with;
         let mut at = if self.callers.is_empty() { 0 } else { shared_with.end + 1 };
         let mut is_there = false;
         let begin = self.callers.iter().rev().nth(1).map_or(0, |of| of.end + 1);
@@ -281,34 +315,23 @@ impl Parser {
             // without a name.
             let is_frame = !name.is_empty() || (at > 0 && end < text.len());
             // One without a name may be no frame.
-            let is_recursion = self.fold_recursion && !name.is_empty() && name == name_before;
+            let is_recursion = fold_recursion && !name.is_empty() && name == name_before;
             if is_frame && !is_recursion {
-                frame = self.frame(name);
-                self.ahead.step(&mut self.profile, depth, frame);
+                function = name;
+                self.ahead.step(depth, name);
                 depth += 1;
                 is_there = true;
             }
             name_before = name;
-            self.callers.push(Caller { end, depth, frame });
+            self.callers.push(Caller { end, depth, function });
             at = end + 1;
         }
         if !is_there {
             // It ends within the line before, or there is nothing but semicolons.
-            let leaf = if depth == 0 { self.frame("") } else { frame };
-            self.ahead.step(&mut self.profile, depth.saturating_sub(1), leaf);
+            let leaf = if depth == 0 { "" } else { function };
+            self.ahead.step(depth.saturating_sub(1), leaf);
         }
-        self.previous.truncate(shared);
-        self.previous.extend_from_slice(&text.as_bytes()[shared..]);
-    }
-
-    fn frame(&mut self, name: &str) -> FrameId {
-        let Profile { strings, frames, .. } = &mut self.profile;
-        let name = Strings::intern(strings, name);
-        if self.frames.len() <= name.index() {
-            self.frames.resize(name.index() + 1, None);
-        }
-        *self.frames[name.index()]
-            .get_or_insert_with(|| frames.intern(Frame::named(name, FrameKind::User)))
+        self.previous = text;
     }
 }
 
