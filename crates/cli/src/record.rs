@@ -258,6 +258,9 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
     for notice in recording.notices() {
         say!("{notice}");
     }
+    if plan.verbose {
+        say!("memory: {} MiB", memory::own_memory() >> 20);
+    }
     let child = recording.take_child();
     let (summary, cpu_time) = (recording.finish(), (begun, cpu_time()));
     Ok(Sampled { resolver, summary, event, child, interrupt, in_kernel: false, cpu_time })
