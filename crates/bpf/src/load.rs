@@ -30,15 +30,28 @@ const ROWS_AS_NEEDED: &str = "held";
 /// Programs that take stacks of threads that wait, where the kernel allows it.
 const READ_OTHERS: [&str; 2] = [ON_TASK, ON_ABSENT];
 
-/// Whether a map's rows are of use. All of them are made when it is loaded: of some, 65,536, which take as
-/// long as all that a short recording does besides.
-fn needs_rows(options: &Options, map: &str) -> bool {
+/// The most rows of a map that are of use (bytes, of a ring), if that is known. All of them are made when it is
+/// loaded: of some, 65,536, which take as long as all that a short recording does besides.
+fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
     let waits = options.waits != Waits::None;
-    match map {
+    let is_of_use = match map {
         "targets" => options.processes.is_some(),
         "blocked" => waits || options.trigger == Trigger::Locks,
         "pending" => waits || !options.trigger.counts_at_once(),
         _ => true,
+    };
+    if !is_of_use {
+        return Some(1);
+    }
+    let hertz = options.hertz.filter(|_| !waits && options.trigger == Trigger::PerfEvents)?;
+    // They are emptied twice a second; on a busy machine that may come late.
+    let rows = hertz.saturating_mul(cpus).saturating_mul(4).clamp(1 << 10, 1 << 20);
+    let rows = u32::try_from(rows).ok()?.next_power_of_two();
+    match map {
+        "counts_0" | "counts_1" => Some(rows),
+        // Stacks of 126 frames.
+        "stacks" => Some(rows << 10),
+        _ => None,
     }
 }
 
@@ -47,7 +60,7 @@ struct Wanted<'a> {
     /// What is held is counted.
     live: bool,
     needed: &'a dyn Fn(&str) -> bool,
-    has_rows: &'a dyn Fn(&str) -> bool,
+    most_rows: &'a dyn Fn(&str) -> Option<u32>,
     /// Where the kernel's types are kept.
     cache: Option<&'a Path>,
 }
@@ -67,9 +80,10 @@ pub fn load(
     needed: &dyn Fn(&str) -> bool,
 ) -> Result<Loaded, Error> {
     let mut config = config(options, text);
-    let has_rows = |map: &str| needs_rows(options, map);
+    let cpus = libbpf_rs::num_possible_cpus().map_or(u64::MAX, |cpus| cpus as u64);
+    let most_rows = |map: &str| most_rows(options, cpus, map);
     let cache = options.cache.as_deref();
-    let wanted = Wanted { live, needed, has_rows: &has_rows, cache };
+    let wanted = Wanted { live, needed, most_rows: &most_rows, cache };
     let blocks = memory::blocks(options.table_budget);
     if options.table_backend != Some(TableBackend::Arrays) {
         // Whatever the reason is why this does not work, arrays may.
@@ -104,7 +118,7 @@ fn open_and_load(
 ) -> Result<Object, Error> {
     use std::os::fd::{AsFd, AsRawFd};
 
-    let Wanted { live, needed, has_rows, cache } = *wanted;
+    let Wanted { live, needed, most_rows, cache } = *wanted;
 
     let mut builder = ObjectBuilder::default();
     let types = kernel_types::reduced(programs, cache);
@@ -125,8 +139,8 @@ fn open_and_load(
         if live && name == ROWS_AS_NEEDED && !features::makes_rows_as_needed() {
             map.set_map_flags(0).map_err(Error::load)?;
         }
-        if !has_rows(&name) {
-            map.set_max_entries(1).map_err(Error::load)?;
+        if let Some(most) = most_rows(&name).filter(|most| *most < map.max_entries()) {
+            map.set_max_entries(most).map_err(Error::load)?;
         }
         if name.ends_with(".rodata") {
             map.set_initial_value(bytemuck::bytes_of(config)).map_err(Error::load)?;
@@ -167,5 +181,31 @@ fn config(options: &Options, text: &KernelText) -> Config {
         names: u32::from(!options.names.is_empty()),
         by_cpu: options.by_cpu.into(),
         arena: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_are_as_large_as_what_is_recorded_needs() {
+        let clock = |hertz| Options { hertz: Some(hertz), ..Options::default() };
+        let sizes = |options: &Options, cpus| {
+            ["counts_0", "stacks", "blocked", "targets", "told"]
+                .map(|map| most_rows(options, cpus, map))
+        };
+        let few = [Some(1 << 10), Some(1 << 20), Some(1), Some(1), None];
+        assert_eq!(sizes(&clock(99), 2), few);
+        assert_eq!(sizes(&clock(999), 2)[..2], [Some(1 << 13), Some(1 << 23)]);
+        assert_eq!(sizes(&clock(u64::MAX), u64::MAX)[..2], [Some(1 << 20), Some(1 << 30)]);
+        // Nobody knows how often others happen.
+        assert_eq!(sizes(&Options::default(), 2), [None, None, Some(1), Some(1), None]);
+        for other in [
+            Options { waits: Waits::Alone, ..clock(99) },
+            Options { trigger: Trigger::Locks, ..clock(99) },
+        ] {
+            assert_eq!(sizes(&other, 2), [None, None, None, Some(1), None]);
+        }
     }
 }

@@ -49,6 +49,9 @@ pub struct Options {
     pub kernel: bool,
     /// What makes a stack be counted.
     pub trigger: Trigger,
+    /// How often a second each CPU has a stack taken, where a clock says when, and nothing else happens that
+    /// counts: then less memory does.
+    pub hertz: Option<u64>,
     /// Which waits are counted.
     pub waits: Waits,
     /// The shortest wait that counts.
@@ -79,6 +82,7 @@ impl Default for Options {
             user: true,
             kernel: true,
             trigger: Trigger::PerfEvents,
+            hertz: None,
             waits: Waits::None,
             min_block: Duration::from_micros(1),
             names: Vec::new(),

@@ -11,7 +11,8 @@ use std::time::Duration;
 pub use pyrograph_bpf::Engine;
 use pyrograph_bpf::{Feature, Stats, TableBackend, TableStats, prefer_this_thread};
 use pyrograph_record::{
-    Child, Error as RecordError, Notice, Recording, Session, Summary, Target, Waiting,
+    Child, Error as RecordError, Event, Notice, Rate, Recording, Session, Summary, Target, Unit,
+    Waiting,
 };
 use pyrograph_resolve::{LiveFiles, Resolver};
 
@@ -67,6 +68,16 @@ pub enum Error {
     Engine(#[from] pyrograph_bpf::Error),
 }
 
+/// How often a second each CPU has a stack taken, if a clock says when. (Where none is named it may be the
+/// counter of cycles, which the kernel has keep to a rate, too.)
+fn hertz(options: &pyrograph_record::Options) -> Option<u64> {
+    let event = options.event.clone().unwrap_or_else(Event::cpu_clock);
+    match options.rate.unwrap_or_else(|| Rate::default_for(&options.target, &event)) {
+        Rate::Hertz(hertz) if event.unit() == Unit::Nanoseconds => Some(hertz),
+        _ => None,
+    }
+}
+
 /// Loads the engine.
 pub fn load(
     options: &pyrograph_record::Options,
@@ -85,6 +96,7 @@ pub fn load(
         user: options.user,
         kernel: options.kernel,
         trigger: answers::trigger(question),
+        hertz: hertz(options),
         waits: answers::waits(question),
         min_block: question.waits.map_or(Duration::ZERO, |(_, min_block)| min_block),
         names: whom.names.clone(),
