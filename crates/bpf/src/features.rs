@@ -88,7 +88,7 @@ const FEATURES: [Feature; 14] = [
         without: "stacks may end too early while their process changes its mappings",
         test: Test::Structure("maple_tree"),
     },
-    ROWS_AS_NEEDED,
+    ROWS,
     Feature {
         name: "sock_send_length",
         since: "Linux 6.3",
@@ -133,12 +133,15 @@ const KERNEL_LOCKS: Feature = Feature {
 
 /// The rows of a map may be made while a program runs. Before, kernels had no memory of its own for this, and
 /// write a warning into their log.
-const ROWS_AS_NEEDED: Feature = Feature {
+const ROWS: Feature = Feature {
     name: "memory for rows of maps",
     since: "Linux 6.1",
     without: "--alloc --live takes its memory in the kernel at once",
-    test: Test::Structure("bpf_mem_alloc"),
+    test: Test::Structure(ROWS_AS_NEEDED),
 };
+
+/// The structure that stands for it.
+pub const ROWS_AS_NEEDED: &str = "bpf_mem_alloc";
 
 const SOCKETS: &str = "btf_trace_sock_send_length";
 const REQUESTS: &str = "btf_trace_block_io_start";
@@ -217,7 +220,7 @@ impl Described {
                 goes_on: has(Test::Tracepoint(GOING_ON)),
                 requests: has(Test::Tracepoint(REQUESTS)),
                 other_threads: has(OTHER_THREADS.test),
-                rows_as_needed: has(ROWS_AS_NEEDED.test),
+                rows_as_needed: has(ROWS.test),
                 locks: has(KERNEL_LOCKS.test),
                 sockets: has(Test::Tracepoint(SOCKETS)),
             }

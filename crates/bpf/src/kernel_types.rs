@@ -19,6 +19,8 @@ use memmap2::MmapOptions;
 use object::{Object, ObjectSection};
 use pyrograph_cache::Folder;
 
+use crate::features;
+
 /// Where the kernel has them.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 /// What is kept of them.
@@ -51,21 +53,29 @@ const DECL_TAG: u8 = 17;
 const TYPE_TAG: u8 = 18;
 const ENUM64: u8 = 19;
 
-/// A file in memory with the kernel's types that the programs in an object file can mean. `None` if the
-/// kernel's cannot be read: the loader looks then for itself. `cache`: a folder such as `~/.cache`, below which
-/// they are kept until the machine starts anew.
-pub fn reduced(object: &[u8], cache: Option<&Path>) -> Option<File> {
+/// The kernel's types that the programs name.
+pub struct KernelTypes {
+    /// The description of them, in memory.
+    pub file: File,
+    /// Whether the kernel has memory for rows of maps that are made while a program runs (Linux 6.1).
+    pub rows_as_needed: bool,
+}
+
+/// The kernel's types that the programs in an object file can mean. `None` if the kernel's cannot be read: the
+/// loader looks then for itself. `cache`: a folder such as `~/.cache`, below which they are kept until the
+/// machine starts anew.
+pub fn reduced(object: &[u8], cache: Option<&Path>) -> Option<KernelTypes> {
     let of = identity(object);
     let folder = cache.and_then(|cache| Folder::open(cache, "kernel"));
-    let Some((of, folder)) = of.zip(folder) else { return in_memory(&make(object)?).ok() };
+    let Some((of, folder)) = of.zip(folder) else { return in_memory(&make(object)?) };
     let kept = folder.read(FILE).ok();
     if let Some(types) = kept.as_ref().and_then(|kept| from_kept(kept, of)) {
-        return in_memory(types).ok();
+        return in_memory(types);
     }
     let types = make(object)?;
     // If it cannot be written, it is made again the next time.
     let _ = folder.write(FILE, &to_keep(&types, of));
-    in_memory(&types).ok()
+    in_memory(&types)
 }
 
 /// Stands for the kernel since it started, and for the programs. `None` if it is not told.
@@ -93,7 +103,9 @@ fn make(object: &[u8]) -> Option<Vec<u8>> {
     let object = object::File::parse(object).ok()?;
     let programs = Types::parse(object.section_by_name(".BTF")?.data().ok()?)?;
     let kernel = read(Path::new(KERNEL_TYPES)).ok()?;
-    reduce(&Types::parse((*kernel).as_ref())?, &names(&programs))
+    let mut names = names(&programs);
+    names.insert(features::ROWS_AS_NEEDED.as_bytes());
+    reduce(&Types::parse((*kernel).as_ref())?, &names)
 }
 
 /// The kernel's description of its types. Since Linux 6.16 it is mapped, before it is copied.
@@ -108,16 +120,20 @@ fn read(path: &Path) -> io::Result<Box<dyn AsRef<[u8]>>> {
     Ok(Box::new(bytes))
 }
 
-fn in_memory(bytes: &[u8]) -> io::Result<File> {
+fn in_memory(bytes: &[u8]) -> Option<KernelTypes> {
+    let types = Types::parse(bytes)?;
+    let mark = features::ROWS_AS_NEEDED.as_bytes();
+    let is_mark = |one: &Type<'_>| one.kind == STRUCT && types.string(one.word(0)) == Some(mark);
+    let rows_as_needed = types.iter().any(|(_, one)| is_mark(&one));
     // SAFETY: it takes a string that ends with zero, and flags.
     let fd = unsafe { libc::memfd_create(c"types".as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {
-        return Err(io::Error::last_os_error());
+        return None;
     }
     // SAFETY: it was just made, and nobody else has it.
     let mut file = unsafe { File::from_raw_fd(fd) };
-    file.write_all(bytes)?;
-    Ok(file)
+    file.write_all(bytes).ok()?;
+    Some(KernelTypes { file, rows_as_needed })
 }
 
 /// What another type has to be known of.
@@ -390,6 +406,8 @@ mod tests {
         libbpf_rs::set_print(None);
         let object = object();
         let types = reduced(&object, None).expect("the kernel describes its types");
+        assert_eq!(types.rows_as_needed, features::makes_rows_as_needed());
+        let types = types.file;
         let len = |len: io::Result<fs::Metadata>| len.expect("a file").len();
         assert!(len(types.metadata()) < len(fs::metadata(KERNEL_TYPES)) / 10);
         let (all, few) = (instructions(&object, None), instructions(&object, Some(&types)));
@@ -400,7 +418,8 @@ mod tests {
         // Without any types nothing is found, and that makes a difference.
         let none = reduce(&Types::parse(&described(&object)).expect("types"), &HashSet::new());
         let none = in_memory(&none.expect("no types")).expect("a file");
-        assert!(instructions(&object, Some(&none)) != all);
+        assert!(!none.rows_as_needed);
+        assert!(instructions(&object, Some(&none.file)) != all);
     }
 
     #[test]
@@ -414,7 +433,7 @@ mod tests {
         let object = object();
         let types = |object: &[u8]| {
             let file = reduced(object, Some(base.path())).expect("the kernel describes its types");
-            fs::read(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("a file")
+            fs::read(format!("/proc/self/fd/{}", file.file.as_raw_fd())).expect("a file")
         };
         let made = make(&object).expect("the kernel describes its types");
         assert!(made.len() < kernel.len());

@@ -24,8 +24,8 @@ static WITH_ARENA: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile_a
 /// Maps that take much memory, and are of use only where what is held is counted.
 const LIVE_MAPS: [&str; 3] = ["asked", "held", "sites"];
 
-/// The map whose rows are made as they are needed, where the kernel can do that.
-const ROWS_AS_NEEDED: &str = "held";
+/// The maps whose rows are made as they are needed, where the kernel can do that: few of very many are.
+const ROWS_AS_NEEDED: [&str; 3] = ["files", "held", "targets"];
 
 /// Programs that take stacks of threads that wait, where the kernel allows it.
 const READ_OTHERS: [&str; 2] = [ON_TASK, ON_ABSENT];
@@ -122,9 +122,13 @@ fn open_and_load(
 
     let mut builder = ObjectBuilder::default();
     let types = kernel_types::reduced(programs, cache);
+    let rows_as_needed = match &types {
+        Some(types) => types.rows_as_needed,
+        None => features::makes_rows_as_needed(),
+    };
     if let Some(types) = &types {
         builder
-            .btf_custom_path(format!("/proc/self/fd/{}", types.as_raw_fd()))
+            .btf_custom_path(format!("/proc/self/fd/{}", types.file.as_raw_fd()))
             .map_err(Error::load)?;
     }
     let mut open = builder
@@ -136,8 +140,9 @@ fn open_and_load(
         if !live && LIVE_MAPS.contains(&&*name) {
             map.set_autocreate(false).map_err(Error::load)?;
         }
-        if live && name == ROWS_AS_NEEDED && !features::makes_rows_as_needed() {
-            map.set_map_flags(0).map_err(Error::load)?;
+        if ROWS_AS_NEEDED.contains(&&*name) {
+            let flags = if rows_as_needed { libbpf_sys::BPF_F_NO_PREALLOC } else { 0 };
+            map.set_map_flags(flags).map_err(Error::load)?;
         }
         if let Some(most) = most_rows(&name).filter(|most| *most < map.max_entries()) {
             map.set_max_entries(most).map_err(Error::load)?;
