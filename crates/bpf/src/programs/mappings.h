@@ -15,17 +15,6 @@
 
 #define WORDS(type, member) (bpf_core_field_offset(struct type, member) / 8)
 
-// The first of the node's `end` pivots that is not below the address: its number is that of the slot.
-__noinline int find_slot(struct scratch *s, u64 address, u32 first, u32 end)
-{
-	if (!s)
-		return 0;
-	for (u32 i = 0; i < 15; i++)
-		if (i >= end || s->node[(first + i) & 31] >= address)
-			return i;
-	return 15;
-}
-
 // Before Linux 6.1, mappings are in a red-black tree, whose nodes are changed where they are: who reads it
 // meanwhile may miss a mapping that is there, and what is found is looked at again. That of a million
 // mappings is no higher than 40.
@@ -50,41 +39,64 @@ static __always_inline int find_in_binary_tree(struct scratch *s, u64 address)
 	return 0;
 }
 
-// Finds the mapping that holds an address, if one does. A node is 32 words: upper limits of ranges
-// (pivots), and what is in these: another node or, in a leaf, a mapping. A pointer to a node has the
-// node's kind in its lower 8 bits, and bit 2 of these is set. If the last pivot is 0, not all are used, and the metadata tells how many.
+// The first of the node's `end` pivots that is not below the address: its number is that of the slot.
+static __always_inline int find_slot(struct scratch *s, u64 address, u32 first, u32 end)
+{
+	for (u32 i = 0; i < 15; i++)
+		if (i >= end || s->node[(first + i) & 31] >= address)
+			return i;
+	return 15;
+}
+
+enum { NOTHING, MAPPING, NODE };
+
+// Goes on from a node of the tree, `s->vma`, to what it has for an address. A node is 32 words: upper limits
+// of ranges (pivots), and what is in these: another node or, in a leaf, a mapping. A pointer to a node has
+// the node's kind in its lower 8 bits, and bit 2 of these is set. If the last pivot is 0, not all are used,
+// and the metadata tells how many. A global function: the verifier looks at it once, and not for each depth.
+__noinline int leave_node(struct scratch *s, u64 address)
+{
+	u32 first = WORDS(maple_range_64, pivot), slots = WORDS(maple_range_64, slot);
+	u32 meta = WORDS(maple_range_64, meta), pivots = 15, kind, end;
+	u64 entry;
+
+	if (!s)
+		return NOTHING;
+	entry = s->vma;
+	kind = entry >> 3 & 15;
+	if (!(entry & 4) || entry <= 4096)
+		return NOTHING;
+	if (kind == bpf_core_enum_value(enum maple_type, maple_arange_64)) {
+		pivots = 9;
+		first = WORDS(maple_arange_64, pivot);
+		slots = WORDS(maple_arange_64, slot);
+		meta = WORDS(maple_arange_64, meta);
+	}
+	if (bpf_probe_read_kernel(s->node, sizeof(s->node), (void *)(entry & ~0xffull)))
+		return NOTHING;
+	end = s->node[(first + pivots - 1) & 31] ? pivots : s->node[meta & 31] & 0xff;
+	s->vma = s->node[(slots + find_slot(s, address, first, end)) & 31];
+	if (kind == bpf_core_enum_value(enum maple_type, maple_leaf_64))
+		return s->vma ? MAPPING : NOTHING;
+	return NODE;
+}
+
+// Finds the mapping that holds an address, if one does.
 __noinline int find_vma(struct scratch *s, u64 address)
 {
 	struct mm_struct *mm;
-	u64 entry;
 
 	if (!s)
 		return 0;
 	mm = (struct mm_struct *)s->mm;
 	if (!bpf_core_field_exists(mm->mm_mt))
 		return find_in_binary_tree(s, address);
-	entry = (u64)BPF_CORE_READ(mm, mm_mt.ma_root);
+	s->vma = (u64)BPF_CORE_READ(mm, mm_mt.ma_root);
 	for (int depth = 0; depth < 8; depth++) {
-		u32 kind = entry >> 3 & 15, pivots = 15, end, slot;
-		u32 first = WORDS(maple_range_64, pivot), slots = WORDS(maple_range_64, slot);
-		u32 meta = WORDS(maple_range_64, meta);
+		int found = leave_node(s, address);
 
-		if (!(entry & 4) || entry <= 4096)
-			return 0;
-		if (kind == bpf_core_enum_value(enum maple_type, maple_arange_64)) {
-			pivots = 9;
-			first = WORDS(maple_arange_64, pivot);
-			slots = WORDS(maple_arange_64, slot);
-			meta = WORDS(maple_arange_64, meta);
-		}
-		if (bpf_probe_read_kernel(s->node, sizeof(s->node), (void *)(entry & ~0xffull)))
-			return 0;
-		end = s->node[(first + pivots - 1) & 31] ? pivots : s->node[meta & 31] & 0xff;
-		slot = find_slot(s, address, first, end);
-		s->vma = s->node[(slots + slot) & 31];
-		if (kind == bpf_core_enum_value(enum maple_type, maple_leaf_64))
-			return s->vma != 0;
-		entry = s->vma;
+		if (found != NODE)
+			return found == MAPPING;
 	}
 	return 0;
 }
