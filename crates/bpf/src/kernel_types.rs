@@ -1,8 +1,8 @@
 //! The kernel's description of its types (BTF), reduced to those that the programs name.
 //!
 //! The loader looks for each structure that a program names among all types of the kernel, by comparing
-//! names: some 100,000 for each of some forty, which takes longer than all else that it does. So it is given
-//! the few that can be meant, with what they are made of. What is only pointed to is left as a name.
+//! names: 126,585 of them in a Linux 6.18, which takes 20 ms, with 5 more to read them. So it is given the few
+//! that can be meant, with what they are made of: 806. What is only pointed to is left as a name.
 //!
 //! The format is that of `include/uapi/linux/btf.h` and `Documentation/bpf/btf.rst` of Linux.
 
