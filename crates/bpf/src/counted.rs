@@ -203,8 +203,8 @@ fn address(frame: u64) -> u64 {
     frame & ((1 << FRAME_SHIFT) - 1)
 }
 
-/// More words of stacks are not kept, but for those that come in within half a second: 2 MiB.
-const MOST_WORDS: usize = 1 << 18;
+/// More words of stacks are not kept, but for those that come in within half a second: 1 MiB.
+const MOST_WORDS: usize = 1 << 17;
 
 /// The stacks that were told, by their hashes. A long recording meets new ones without end, each a place in
 /// the kernel or a leaf that was not met before.

@@ -41,8 +41,8 @@ struct Graves {
 
 impl Graves {
     /// As many are remembered. On a machine that forks thousands of processes a second that is
-    /// still some seconds, when it is milliseconds that matter.
-    const MOST: usize = 1 << 14;
+    /// still a second or two, when it is milliseconds that matter.
+    const MOST: usize = 1 << 12;
 
     fn add(&mut self, tid: i32, name: Name) {
         if self.names.insert(tid, name).is_none() {

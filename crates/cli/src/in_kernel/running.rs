@@ -18,6 +18,9 @@ use crate::say::say;
 /// How often counts are taken out of the kernel.
 const DRAIN: Duration = Duration::from_millis(500);
 
+/// How often memory is given back that is free in pieces: what comes and goes with files and their tables.
+const GIVE_BACK: Duration = Duration::from_secs(10);
+
 /// How long to wait at most for the unwind tables of what runs already: on the whole machine, and where
 /// that is one or a few programs.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -46,6 +49,7 @@ pub struct Running<'a> {
     begun: Option<Instant>,
     stopped: bool,
     drained: Instant,
+    given_back: Instant,
     /// CPU time of this process until counting began.
     pub prepared: Duration,
 }
@@ -78,6 +82,7 @@ impl<'a> Running<'a> {
             begun: None,
             stopped: false,
             drained: now,
+            given_back: now,
             prepared: Duration::ZERO,
         })
     }
@@ -186,10 +191,11 @@ impl<'a> Running<'a> {
     fn drain(&mut self) -> Result<(), Error> {
         let mut adder = Adder { resolver: self.resolver, returned: self.how.returned };
         self.engine.drain(&mut |counted| adder.add(&counted))?;
-        if self.resolver.settle() {
-            memory::give_back();
-        }
         self.drained = Instant::now();
+        if self.resolver.settle() || self.given_back.elapsed() >= GIVE_BACK {
+            memory::give_back();
+            self.given_back = self.drained;
+        }
         Ok(())
     }
 
