@@ -56,12 +56,15 @@ enum { NOTHING, MAPPING, NODE };
 // and the metadata tells how many. A global function: the verifier looks at it once, and not for each depth.
 __noinline int leave_node(struct scratch *s, u64 address)
 {
-	u32 first = WORDS(maple_range_64, pivot), slots = WORDS(maple_range_64, slot);
-	u32 meta = WORDS(maple_range_64, meta), pivots = 15, kind, end;
+	u32 first, slots, meta, pivots = 15, kind, end;
 	u64 entry;
 
-	if (!s)
+	// Older kernels look at this, too, where nothing calls it.
+	if (!s || !bpf_core_field_exists(struct mm_struct, mm_mt))
 		return NOTHING;
+	first = WORDS(maple_range_64, pivot);
+	slots = WORDS(maple_range_64, slot);
+	meta = WORDS(maple_range_64, meta);
 	entry = s->vma;
 	kind = entry >> 3 & 15;
 	if (!(entry & 4) || entry <= 4096)
