@@ -223,7 +223,8 @@ __noinline int find_return(struct scratch *s)
 	struct return_instance *call;
 	u64 place;
 
-	if (!s)
+	// Kernels without uprobes look at this, too.
+	if (!s || !bpf_core_type_exists(struct return_instance))
 		return 0;
 	call = (struct return_instance *)s->returns;
 	place = s->registers[RSP] - 8;

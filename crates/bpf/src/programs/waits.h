@@ -80,23 +80,6 @@ static __always_inline u32 sort_of_absence(struct task_struct *task, struct abse
 	return sort_of_wait(task, absence->task_state, regs->orig_ax);
 }
 
-// A thread stops to run. Machines do this a hundred thousand times a second: what can wait until it goes on
-// is done then, if its wait is chosen to be counted.
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_leave, bool preempt, struct task_struct *prev)
-{
-	struct absence *absence;
-
-	if (!state.on)
-		return 0;
-	absence = absence_of(prev);
-	if (!absence)
-		return 0;
-	absence->since = bpf_ktime_get_ns();
-	absence->task_state = state_at_switch(ctx, prev);
-	return 0;
-}
-
 // How many stacks of waits a CPU takes in a window of time before it begins to choose: some
 // quarter of a hundredth of its time.
 #define WINDOW_NS 100000000ull
@@ -131,6 +114,8 @@ static __always_inline int end_window(struct window *window, u64 now, u32 most)
 // How a CPU chooses among waits.
 struct pace {
 	struct window window;
+	// When it went from one thread to another.
+	u64 switched;
 	// Waits as long as this all count. A shorter one counts with a probability in proportion to its
 	// length, and then for this: sums are right on average, whatever is chosen.
 	u32 least;
@@ -142,6 +127,31 @@ struct {
 	__type(key, u32);
 	__type(value, struct pace);
 } paces SEC(".maps");
+
+// A thread stops to run, and another goes on. Machines do this a hundred thousand times a second: what can wait
+// until the other goes on is done then, if its wait is chosen to be counted. But its wait ends here: what the
+// switch itself takes, microseconds if it is to another process, is CPU time of who goes on.
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_leave, bool preempt, struct task_struct *prev)
+{
+	u32 zero = 0;
+	struct pace *pace;
+	struct absence *absence;
+	u64 now;
+
+	if (!state.on)
+		return 0;
+	pace = bpf_map_lookup_elem(&paces, &zero);
+	now = bpf_ktime_get_ns();
+	if (pace)
+		pace->switched = now;
+	absence = absence_of(prev);
+	if (!absence)
+		return 0;
+	absence->since = now;
+	absence->task_state = state_at_switch(ctx, prev);
+	return 0;
+}
 
 static __always_inline void keep_pace(struct pace *pace, u64 now)
 {
@@ -186,19 +196,22 @@ int BPF_PROG(on_resume, bool is_switch)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct absence *absence;
 	struct count count;
+	struct pace *pace;
 	struct scratch *s;
-	u64 now, waited;
+	u32 zero = 0;
+	u64 waited;
 
 	// At the end, those that wait are counted as they are then.
 	if (!is_switch || !state.on)
 		return 0;
 	absence = bpf_task_storage_get(&absences, task, NULL, 0);
-	if (!absence || !absence->since)
+	pace = bpf_map_lookup_elem(&paces, &zero);
+	if (!absence || !absence->since || !pace)
 		return 0;
-	now = bpf_ktime_get_ns();
-	waited = now - absence->since;
+	// What was noted of it meanwhile, when the recording began, has yet to begin.
+	waited = pace->switched > absence->since ? pace->switched - absence->since : 0;
 	absence->since = 0;
-	if (waited < config.min_block || !waited || !choose(waited, now, &count))
+	if (waited < config.min_block || !waited || !choose(waited, pace->switched, &count))
 		return 0;
 	s = take_scratch();
 	if (!s)
