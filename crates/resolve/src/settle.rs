@@ -301,8 +301,9 @@ fn step_back() {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     Enough,
-    /// No more than one for each that is there, to say that others are left out.
+    /// Only those that are there, and one below each, to say that others are left out.
     Scarce,
+    /// Nor for those that are there, of other threads.
     None,
 }
 
@@ -350,7 +351,7 @@ impl Whole<'_> {
         for (sample, &value) in part.samples.iter().zip(part.samples.values(0)) {
             let (stack, mut is_cut) = stacks[sample.stack.index()];
             let mut sample = Sample { stack, ..sample };
-            if self.room != Room::Enough
+            if self.room == Room::None
                 && self.totals.find(&self.profile.samples, sample).is_none()
                 && !is_cut
             {
