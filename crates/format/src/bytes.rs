@@ -13,6 +13,20 @@ pub(crate) fn equal(block: Block, byte: u8) -> u32 {
     u8x16::new(block).simd_eq(u8x16::splat(byte)).to_bitmask()
 }
 
+/// How many hexadecimal digits a block begins with.
+#[inline]
+pub(crate) fn hex_digits(block: Block) -> usize {
+    // What is below the first goes round, to far above the last.
+    let is_among = |bytes: u8x16, first: u8, last: u8| {
+        let from_first = bytes - u8x16::splat(first);
+        from_first.simd_eq(from_first.min(u8x16::splat(last - first)))
+    };
+    let block = u8x16::new(block);
+    let lower = block | u8x16::splat(0x20);
+    let are_digits = is_among(block, b'0', b'9') | is_among(lower, b'a', b'f');
+    are_digits.to_bitmask().trailing_ones() as usize
+}
+
 /// The block that begins at `at`, with zeros behind the text's end.
 #[inline]
 pub(crate) fn block(text: &[u8], at: usize) -> Block {
@@ -104,6 +118,14 @@ mod tests {
                 let plain = block.iter().rev().fold(0, |bits, &b| bits << 1 | u32::from(b == byte));
                 prop_assert_eq!(equal(block, byte), plain);
             }
+        }
+
+        #[test]
+        fn digits_are_counted(digits in "[0-9a-fA-F]{0,17}", byte in any::<u8>()) {
+            let mut text = digits.into_bytes();
+            text.push(byte);
+            let plain = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+            prop_assert_eq!(hex_digits(block(&text, 0)), plain.min(16));
         }
 
         #[test]

@@ -36,7 +36,7 @@ use pyrograph_profile::{FrameId, FrameKind, Sample, StackId, ThreadId, ValueType
 
 use self::lines::{
     Ending, KEY_INDENT, end_of_block, is_bar, is_class_path, is_header, is_indented,
-    is_kernel_module, is_same, last_cut, module, words,
+    is_kernel_module, last_cut, module, words,
 };
 use super::text::{Collector, first_lines, without_offset};
 use super::{Options, ReadError, Reader, Reading, hex_offset_dropped, is_java, tidy_name};
@@ -375,12 +375,12 @@ impl Parser {
             let name = &self.texts[name.0..name.1];
             let (frame, rest) = text[begin..].split_at_checked(name.len())?;
             // Most others are longer or shorter.
-            (rest.first() == Some(&b'+') && is_same(frame, name)).then_some((next, rest))
+            (rest.first() == Some(&b'+') && bytes::is_same(frame, name)).then_some((next, rest))
         };
         let (next, rest) = is_next(first).or_else(|| is_next(second))?;
         let digits = rest.strip_prefix(b"+0x")?;
-        let count = digits.iter().position(|byte| !byte.is_ascii_hexdigit())?;
-        if count == 0 || digits[count] != b'\n' {
+        let count = bytes::hex_digits(bytes::block(digits, 0));
+        if count == 0 || digits.get(count) != Some(&b'\n') {
             return None;
         }
         let end = text.len() - digits.len() + count;

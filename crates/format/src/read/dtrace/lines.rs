@@ -23,18 +23,6 @@ pub(super) fn is_indented(line: &[u8], indent: usize) -> bool {
     is_blank && !after.is_ascii_whitespace()
 }
 
-/// Whether two texts of one length are equal. They are short, so that a call costs as much as the rest.
-#[inline]
-pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let (Some((_, last)), Some((_, other_last))) =
-        (one.split_last_chunk::<16>(), other.split_last_chunk::<16>())
-    else {
-        return one == other;
-    };
-    last == other_last
-        && one.as_chunks::<16>().0.iter().zip(other.as_chunks::<16>().0).all(|(a, b)| a == b)
-}
-
 /// What ends a stack.
 pub(super) struct Ending<'a> {
     /// What stands before the count.
