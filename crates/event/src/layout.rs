@@ -14,6 +14,7 @@ pub struct Layout {
     pub(crate) regs_user: u64,
     pub(crate) regs_intr: u64,
     pub(crate) sample_id_all: bool,
+    pub(crate) build_id: bool,
     pub(crate) order: ByteOrder,
 }
 
@@ -41,6 +42,7 @@ impl Layout {
             regs_user: attr.sample_regs_user,
             regs_intr: attr.sample_regs_intr,
             sample_id_all: attr.has(flag::SAMPLE_ID_ALL),
+            build_id: attr.has(flag::BUILD_ID),
             order,
         }
     }
@@ -53,6 +55,14 @@ impl Layout {
     /// What a sample holds, bits of [`sample_type`].
     pub fn sample_type(&self) -> u64 {
         self.sample_type
+    }
+
+    /// The same for records whose event may ask for build IDs, as another event of the same file does.
+    /// The records that `perf record` itself writes of what was mapped before have no event.
+    #[must_use]
+    pub fn with_build_ids(mut self) -> Self {
+        self.build_id = true;
+        self
     }
 
     /// Decodes the record at the start of `bytes`. Bytes after its end are not looked at.

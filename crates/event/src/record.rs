@@ -397,7 +397,7 @@ impl Layout {
         let from = &mut from;
         Some(match header.kind {
             kind::MMAP => Record::Mmap(mmap(header, from, id)?),
-            kind::MMAP2 => Record::Mmap2(mmap2(header, from, id)?),
+            kind::MMAP2 => Record::Mmap2(self.mmap2(header, from, id)?),
             kind::COMM => Record::Comm(Comm {
                 pid: from.i32()?,
                 tid: from.i32()?,
@@ -475,6 +475,47 @@ impl Layout {
     }
 }
 
+impl Layout {
+    fn mmap2<'a>(&self, header: Header, from: &mut Cursor<'a>, id: SampleId) -> Option<Mmap2<'a>> {
+        Some(Mmap2 {
+            pid: from.i32()?,
+            tid: from.i32()?,
+            start: from.u64()?,
+            len: from.u64()?,
+            offset: from.u64()?,
+            file: self.file_id(header, from.take(24)?)?,
+            protection: from.u32()?,
+            flags: from.u32()?,
+            path: c_string(from.rest()),
+            id,
+        })
+    }
+
+    /// Which file is mapped: a build ID (u8 size, u8 and u16 reserved, u8 build ID[20]) or device and inode.
+    ///
+    /// The flag alone is not enough. A mapping is announced to all events one after the other, and Linux 5.12
+    /// and later sets the flag for the first that asks for build IDs and never clears it: all events after
+    /// that get device and inode under the flag, whoever they belong to. The device's major number is then
+    /// where the size would be.
+    fn file_id(&self, header: Header, bytes: &[u8]) -> Option<FileId> {
+        let [size, reserved @ .., _] = *bytes.first_chunk::<5>()?;
+        let is_build_id = self.build_id
+            && header.misc & misc::MMAP_BUILD_ID != 0
+            && (1..=20).contains(&size)
+            && reserved == [0; 3];
+        if is_build_id {
+            return Some(FileId::BuildId(BuildId::new(bytes.get(4..4 + usize::from(size))?)));
+        }
+        let mut from = Cursor::new(bytes, self.order);
+        Some(FileId::Inode {
+            major: from.u32()?,
+            minor: from.u32()?,
+            inode: from.u64()?,
+            generation: from.u64()?,
+        })
+    }
+}
+
 /// Whether [`Layout::decode_body`] knows the type.
 fn is_decoded(kind: u32) -> bool {
     (kind::MMAP..=kind::CALLCHAIN_DEFERRED).contains(&kind)
@@ -490,32 +531,6 @@ fn mmap<'a>(header: Header, from: &mut Cursor<'a>, id: SampleId) -> Option<Mmap<
         offset: from.u64()?,
         path: c_string(from.rest()),
         executable: header.misc & misc::MMAP_DATA == 0,
-        id,
-    })
-}
-
-fn mmap2<'a>(header: Header, from: &mut Cursor<'a>, id: SampleId) -> Option<Mmap2<'a>> {
-    Some(Mmap2 {
-        pid: from.i32()?,
-        tid: from.i32()?,
-        start: from.u64()?,
-        len: from.u64()?,
-        offset: from.u64()?,
-        file: if header.misc & misc::MMAP_BUILD_ID != 0 {
-            // u8 size, u8 and u16 reserved, u8 build ID[20].
-            let union = from.take(24)?;
-            FileId::BuildId(BuildId::new(&union[4..4 + usize::from(union[0].min(20))]))
-        } else {
-            FileId::Inode {
-                major: from.u32()?,
-                minor: from.u32()?,
-                inode: from.u64()?,
-                generation: from.u64()?,
-            }
-        },
-        protection: from.u32()?,
-        flags: from.u32()?,
-        path: c_string(from.rest()),
         id,
     })
 }

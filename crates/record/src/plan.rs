@@ -22,13 +22,11 @@ pub(crate) struct Plan {
 
 /// What a kernel may be too old for, newest first: on EINVAL one after another is left out.
 /// Without any of them records are still right; they tell less.
-const OPTIONAL: [Optional; 5] = [
+const OPTIONAL: [Optional; 4] = [
     // Linux 6.0. Without it, LOST records tell.
     Optional { flags: 0, read_format: read_format::LOST },
     // 5.13. Without it, neither threads nor processes are followed.
     Optional { flags: flag::INHERIT_THREAD, read_format: 0 },
-    // 5.12. Without it, MMAP2 tells device and inode.
-    Optional { flags: flag::BUILD_ID, read_format: 0 },
     // 5.1. Without it, BPF programs that come later have no names.
     Optional { flags: flag::KSYMBOL, read_format: 0 },
     // 4.1. Without it, time is that of the scheduler's clock.
@@ -106,9 +104,10 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
         attr.sample_type &= !sample_type::CALLCHAIN;
     }
     event.fill(&mut attr);
+    // Not BUILD_ID: one event that asks for build IDs makes the kernel (5.12 to 6.18 at least) mark records
+    // of other programs' events as if they held some, and `perf record` aborts on them.
     attr.flags |= flag::MMAP
         | flag::MMAP2
-        | flag::BUILD_ID
         | flag::COMM
         | flag::COMM_EXEC
         | flag::TASK

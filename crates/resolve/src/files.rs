@@ -2,9 +2,12 @@
 
 use std::fs::File;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+use crate::modules::FileKey;
 
 /// A mapping of code, as an event names it.
 #[derive(Clone, Debug)]
@@ -32,6 +35,8 @@ pub enum Identity {
         minor: u32,
         /// Inode number.
         inode: u64,
+        /// Which of the files that had this inode number one after the other; 0 if that is not known.
+        generation: u64,
     },
     /// Nothing is known.
     Unknown,
@@ -42,17 +47,30 @@ impl Identity {
     /// to be compared with the file's contents.
     pub fn may_be(&self, file: &File) -> bool {
         match *self {
-            Self::Inode { major, minor, inode } => file.metadata().is_ok_and(|data| {
+            Self::Inode { major, minor, inode, generation } => file.metadata().is_ok_and(|data| {
                 let device = data.dev();
                 data.ino() == inode
                     // Overlay and btrfs file systems show one device in mappings and another in
-                    // `stat`; a device of 0 then stands for "not told".
+                    // `stat`; at least one of them is 0, which stands for no device.
                     && ((libc::major(device), libc::minor(device)) == (major, minor)
-                        || major == 0)
+                        || major == 0
+                        || libc::major(device) == 0)
+                    && (generation == 0
+                        || generation_of(file).is_none_or(|found| found == generation))
             }),
             Self::BuildId(_) | Self::Unknown => true,
         }
     }
+}
+
+/// Which of the files that had its inode number a file is, where the file system says it.
+fn generation_of(file: &File) -> Option<u64> {
+    /// `FS_IOC_GETVERSION`, `_IOR('v', 1, long)`, include/uapi/linux/fs.h. File systems write an `int`.
+    const GET_VERSION: libc::c_ulong = 0x8008_7601;
+    let mut version = 0_u64;
+    // SAFETY: the kernel writes at most a `long` to the pointer.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), GET_VERSION as _, &raw mut version) };
+    (done == 0).then_some(if cfg!(target_endian = "big") { version >> 32 } else { version })
 }
 
 /// Finds the files that processes have mapped. Live recordings look in `/proc`; a file from another
@@ -61,6 +79,11 @@ pub trait Files {
     /// The mapped file and whether it is certain to be that very one; `false` where only its path
     /// led there. `None` if it is gone or may not be read.
     fn open(&mut self, mapped: &MappedFile<'_>) -> Option<(File, bool)>;
+
+    /// Whether a file was written to since it was found to be `known`. It was mapped before and after.
+    fn was_rewritten(&self, _mapped: &MappedFile<'_>, _known: &FileKey) -> bool {
+        false
+    }
 
     /// The map of code that the process made at run time: `/tmp/perf-PID.map`, as that process
     /// names it.
@@ -105,7 +128,7 @@ impl Files for LiveFiles {
         // another mount namespace. It needs privileges, and the very range of one mapping.
         let link = format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end);
         if let Ok(file) = File::open(link)
-            && identity.may_be(&file)
+            && (identity.may_be(&file) || is_mapped_still(mapped))
         {
             return Some((file, true));
         }
@@ -119,6 +142,17 @@ impl Files for LiveFiles {
             let file = open_regular(path)?;
             let certain = matches!(identity, Identity::Inode { .. });
             identity.may_be(&file).then_some((file, certain))
+        })
+    }
+
+    /// Compilers, package managers and `install` replace files by others; `cp` and some linkers write over
+    /// them, which leaves the inode the same.
+    fn was_rewritten(&self, mapped: &MappedFile<'_>, known: &FileKey) -> bool {
+        let path = Path::new(mapped.path);
+        let data = std::fs::metadata(in_root_of(mapped.pid, path));
+        data.or_else(|_| std::fs::metadata(path)).is_ok_and(|data| {
+            let now = FileKey::new(&data);
+            (now.device, now.inode) == (known.device, known.inode) && now != *known
         })
     }
 
@@ -146,6 +180,22 @@ impl Files for LiveFiles {
     fn vdso(&mut self) -> Option<Vec<u8>> {
         own_vdso().map(<[u8]>::to_vec)
     }
+}
+
+/// Whether a process maps a file at the same place still, as its own list of mappings has it: overlay file
+/// systems show an inode there that `stat` does not.
+fn is_mapped_still(mapped: &MappedFile<'_>) -> bool {
+    let Identity::Inode { major, minor, inode, .. } = *mapped.identity else { return false };
+    let Ok(maps) = std::fs::read_to_string(format!("/proc/{}/maps", mapped.pid)) else {
+        return false;
+    };
+    let range = format!("{:x}-{:x} ", mapped.range.start, mapped.range.end);
+    let line = maps.lines().find_map(|line| line.strip_prefix(&range));
+    line.is_some_and(|line| {
+        let mut words = line.split_ascii_whitespace().skip(2);
+        words.next() == Some(&format!("{major:02x}:{minor:02x}"))
+            && words.next() == Some(&inode.to_string())
+    })
 }
 
 /// Opens a regular file and nothing else: a path out of another process must not make us wait for
@@ -278,8 +328,9 @@ mod tests {
             major: libc::major(data.dev()),
             minor: libc::minor(data.dev()),
             inode: data.ino(),
+            generation: 0,
         };
-        let wrong = Identity::Inode { major: 0, minor: 0, inode: data.ino() + 1 };
+        let wrong = Identity::Inode { major: 0, minor: 0, inode: data.ino() + 1, generation: 0 };
         let path = file.path().to_str().expect("plain path");
         // No such process: only the path is left.
         let open = |identity: &Identity| {

@@ -1,9 +1,10 @@
 //! The mapped files, each known once, held open from the moment it is first seen.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
@@ -127,19 +128,41 @@ pub struct FileKey {
 }
 
 impl FileKey {
-    fn of(file: &File) -> Option<Self> {
-        let data = file.metadata().ok()?;
+    pub(crate) fn new(data: &Metadata) -> Self {
         let changed = (data.ctime(), data.ctime_nsec());
-        Some(Self { device: data.dev(), inode: data.ino(), size: data.size(), changed })
+        Self { device: data.dev(), inode: data.ino(), size: data.size(), changed }
     }
 }
 
-/// What opening a mapped file gave.
+/// What opening a mapped file gave; without a key, the vDSO.
 enum Opened {
     /// A file that is a module already, under another name.
-    Known(ModuleId),
+    Known(FileKey, ModuleId),
     /// A new one.
     New(Option<FileKey>, ModuleKind),
+}
+
+/// A file that was mapped under a name before.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    id: ModuleId,
+    /// What the file was when it was opened, and when that was last found to be so.
+    file: Option<(FileKey, Instant)>,
+}
+
+impl Named {
+    /// How long a file is taken to be what it was, without a look at it.
+    const TRUSTED: Duration = Duration::from_millis(50);
+
+    /// Whether the file was written to since it was opened.
+    fn was_rewritten(&mut self, files: &dyn Files, mapped: &MappedFile<'_>) -> bool {
+        let Some((file, checked)) = &mut self.file else { return false };
+        if checked.elapsed() < Self::TRUSTED {
+            return false;
+        }
+        *checked = Instant::now();
+        files.was_rewritten(mapped, file)
+    }
 }
 
 /// All modules.
@@ -154,7 +177,7 @@ pub struct Modules {
     /// The number of the next one.
     next_made: u32,
     /// By path and identity: what one mapping after the other names the same way.
-    by_name: HashMap<(String, Identity), ModuleId>,
+    by_name: HashMap<(String, Identity), Named>,
     /// By the file itself.
     by_file: HashMap<FileKey, ModuleId>,
     /// By process, until it runs another program.
@@ -266,15 +289,21 @@ impl Modules {
             return id;
         }
         let key = (path.to_owned(), mapped.identity.clone());
-        let known = self.by_name.get(&key).copied();
-        if let Some(id) = known
-            && matches!(self.rows[id.index()].kind, ModuleKind::Elf { symbols: Some(_), .. })
-        {
-            return id;
+        let mut known = None;
+        if let Some(named) = self.by_name.get_mut(&key) {
+            let id = named.id;
+            let is_open =
+                matches!(self.rows[id.index()].kind, ModuleKind::Elf { symbols: Some(_), .. });
+            match is_open {
+                true if !named.was_rewritten(files, mapped) => return id,
+                // What was recorded in it stays with what it was.
+                true => {}
+                // Its process was gone when it was first seen, and this one may live.
+                false => known = Some(id),
+            }
         }
-        // New, or its process was gone when it was first seen, and this one may live.
-        let id = match self.open(files, mapped) {
-            Some(Opened::Known(id)) => id,
+        let (id, file) = match self.open(files, mapped) {
+            Some(Opened::Known(file, id)) => (id, Some(file)),
             Some(Opened::New(file, kind)) => {
                 let id = match known {
                     Some(id) => {
@@ -286,7 +315,7 @@ impl Modules {
                     None => self.add(path, kind),
                 };
                 self.opened(file, id);
-                id
+                (id, file)
             }
             None => {
                 let nothing = ModuleKind::Elf { symbols: None, unwind: None };
@@ -295,10 +324,11 @@ impl Modules {
                 if !path.starts_with('[') {
                     self.missing.insert(id);
                 }
-                id
+                (id, None)
             }
         };
-        self.by_name.insert(key, id);
+        let file = file.map(|file| (file, Instant::now()));
+        self.by_name.insert(key, Named { id, file });
         id
     }
 
@@ -306,7 +336,7 @@ impl Modules {
     /// cannot be opened any more.
     pub fn file_at(&mut self, files: &mut dyn Files, mapped: &MappedFile<'_>) -> Option<ModuleId> {
         match self.open(files, mapped)? {
-            Opened::Known(id) => Some(id),
+            Opened::Known(_, id) => Some(id),
             Opened::New(file, kind) => {
                 let path = mapped.path.strip_suffix(" (deleted)").unwrap_or(mapped.path);
                 let id = self.add(path, kind);
@@ -345,9 +375,9 @@ impl Modules {
             return Some(Opened::New(None, kind));
         }
         let (file, certain) = files.open(mapped)?;
-        let key = FileKey::of(&file)?;
+        let key = FileKey::new(&file.metadata().ok()?);
         if let Some(&id) = self.by_file.get(&key) {
-            return Some(Opened::Known(id));
+            return Some(Opened::Known(key, id));
         }
         let expected = match mapped.identity {
             Identity::BuildId(bytes) if !certain => BuildId::new(bytes),

@@ -325,7 +325,9 @@ impl<F: Files> Resolver<F> {
         let identity = match mapping.file {
             FileId::BuildId(id) => Identity::BuildId(id.as_bytes().to_vec()),
             FileId::Inode { inode: 0, .. } => Identity::Unknown,
-            FileId::Inode { major, minor, inode, .. } => Identity::Inode { major, minor, inode },
+            FileId::Inode { major, minor, inode, generation } => {
+                Identity::Inode { major, minor, inode, generation }
+            }
         };
         let range = (mapping.start, mapping.len);
         self.map(mapping.pid, range, mapping.offset, &identity, mapping.path);

@@ -134,9 +134,12 @@ impl Fallback<'_> {
         const LARGEST_STACK: u64 = 1 << 23;
         let arch = registers.arch();
         let Some(fp) = registers.fp() else { return Ok(None) };
-        // 0 is the ABI's mark of the first frame, but where frame pointers are not kept it is only a zero.
         if fp == 0 {
-            return Ok(None);
+            // The ABI's mark of the first frame. But where frame pointers are not kept it is only a
+            // zero: believe it at the end of a chain, and in assembly that starts a thread.
+            let elf = self.code != Tableless::Unseen;
+            let root = self.chained || (elf && !self.interrupted);
+            return Ok(root.then_some(Found::Root));
         }
         if fp < sp || !fp.is_multiple_of(8) || fp - sp > LARGEST_STACK {
             return Ok(None);
@@ -146,8 +149,7 @@ impl Fallback<'_> {
         else {
             return Err(Failure::Truncated);
         };
-        // The end of a chain where a thread's stack begins.
-        if caller_fp == 0 && return_address == 0 && (self.chained || !self.interrupted) {
+        if caller_fp == 0 && return_address == 0 {
             return Ok(Some(Found::Root));
         }
         let return_address = match arch {

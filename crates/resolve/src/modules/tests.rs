@@ -40,3 +40,38 @@ fn a_file_that_was_closed_is_opened_again_under_its_number() {
     assert!(modules.unwind(id).is_some() && modules.missing().is_empty());
     assert_eq!(modules.take_fresh().len(), 1, "whoever needs its table is told");
 }
+
+/// `cp` writes over a file, which keeps its inode. Build IDs would tell, but are not asked for.
+#[test]
+fn a_file_that_was_written_over_is_another_module() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("program");
+    let write = |from: &std::path::Path| {
+        // Not `copy`, which may share the blocks of the other file.
+        let bytes = std::fs::read(from).expect("a program");
+        std::fs::write(&path, bytes).expect("a file");
+    };
+    let own = std::env::current_exe().expect("this program");
+    write(&own);
+    let data = std::fs::metadata(&path).expect("a file");
+    let identity = Identity::Inode {
+        major: libc::major(data.dev()),
+        minor: libc::minor(data.dev()),
+        inode: data.ino(),
+        generation: 0,
+    };
+    let pid = i32::try_from(std::process::id()).expect("a process's number");
+    let text = path.to_str().expect("a path in UTF-8");
+    let mapped = MappedFile { pid, range: 0..0, path: text, identity: &identity };
+    let mut modules = Modules::new(Locator::default());
+    let first = modules.mapped(&mut LiveFiles, &mapped);
+    assert_eq!(modules.mapped(&mut LiveFiles, &mapped), first);
+    std::thread::sleep(2 * Named::TRUSTED);
+    assert_eq!(modules.mapped(&mut LiveFiles, &mapped), first, "nobody wrote to it");
+
+    write(std::path::Path::new("/bin/sh"));
+    std::thread::sleep(2 * Named::TRUSTED);
+    let second = modules.mapped(&mut LiveFiles, &mapped);
+    assert_ne!(second, first);
+    assert!(modules.get(first).is_some() && modules.is_file(second));
+}

@@ -148,6 +148,13 @@ impl Events {
             self.by_id.entry(id).or_insert(index);
         }
         self.list.push(Event::new(attr, order));
+        // perf asks for build IDs with one event, and writes what was mapped before as records of none, which
+        // count as the first event's.
+        if attr.has(flag::BUILD_ID)
+            && let Some(first) = self.list.first_mut()
+        {
+            first.layout = first.layout.with_build_ids();
+        }
         self.alike = self.list.len() == 1;
     }
 

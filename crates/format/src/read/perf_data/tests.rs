@@ -369,3 +369,31 @@ fn the_result_is_the_same_for_any_number_of_threads() {
         }
     }
 }
+
+/// Linux 6.18 puts device and inode under the flag that says build ID once any program on the machine has
+/// asked for build IDs: the device's number is no size, and the inode no build ID.
+#[test]
+fn device_and_inode_under_the_flag_of_build_ids_are_no_build_id() {
+    const MMAP2: u32 = 10;
+    const USER_WITH_BUILD_ID: u16 = 2 | 1 << 14;
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::copy(std::env::current_exe().expect("this program"), folder.path().join("program"))
+        .expect("a copy");
+    let fold = |major: u32| {
+        let mut maker = Maker::new(ByteOrder::Little);
+        maker.comm(7, "app", 10);
+        let map = maker.bytes().u32(7).u32(7).words(&[0x10_0000, 0x1000, 0]);
+        let map = map.u32(major).u32(1).words(&[99, 4]).u32(5).u32(2).raw(b"/program");
+        maker.record(MMAP2, USER_WITH_BUILD_ID, &map.words(&[0]).u32(7).u32(7).words(&[11]));
+        maker.sample(7, 20, 3, &[USER, 0x10_0010], &[]);
+        let mut options = Options { unknown_addresses: true, ..Options::default() };
+        options.symbols.locator.symfs = Some(folder.path().to_owned());
+        let (_, warnings) =
+            read(vec![Input::bytes("x", maker.file())], &options).expect("a recording");
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    // A virtio disk, and a SCSI disk, whose number could be a size.
+    for major in [254, 8] {
+        assert_eq!(fold(major), Vec::<String>::new(), "{major}");
+    }
+}
