@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use hashbrown::hash_map::Entry;
 use hashbrown::{HashMap, HashSet};
 use pyrograph_unwind::AddressSpace;
 
@@ -10,6 +11,8 @@ use pyrograph_unwind::AddressSpace;
 #[derive(Clone, Debug)]
 struct ThreadState {
     pid: i32,
+    /// Which of the processes that had this number it is counted in.
+    incarnation: u32,
     name: Name,
 }
 
@@ -20,7 +23,23 @@ type Name = Option<Arc<str>>;
 #[derive(Clone, Debug, Default)]
 struct ProcessState {
     space: AddressSpace,
+    /// Which of the processes that had its number.
+    incarnation: u32,
+    /// How many threads are in [`Processes::threads`] with this process's number and incarnation.
     threads: u32,
+    /// When it started, if that was announced; 0 if it was found in `/proc`.
+    started: Option<u64>,
+}
+
+/// The start of a process or thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// Process and thread that started it.
+    pub parent: (i32, i32),
+    /// Process and thread that started.
+    pub child: (i32, i32),
+    /// When; 0 if it was found in `/proc`, sometime after it had started.
+    pub time: u64,
 }
 
 /// All processes and threads that live now.
@@ -30,6 +49,7 @@ pub struct Processes {
     threads: HashMap<i32, ThreadState>,
     graves: Graves,
     nowhere: AddressSpace,
+    incarnations: u32,
 }
 
 /// Names of threads that are gone: the kernel still works for them after it has told their exit.
@@ -95,17 +115,38 @@ impl Processes {
         self.processes.entry(pid).or_default().space = AddressSpace::new();
     }
 
-    /// Thread `tid` of process `pid` was started by thread `parent_tid` of `parent_pid`. A new
-    /// process begins with its parent's mappings, a new thread with its parent's name.
-    pub fn forked(&mut self, (parent_pid, parent_tid): (i32, i32), (pid, tid): (i32, i32)) {
+    /// A thread or process started. A new process begins with its parent's mappings, a new thread with its
+    /// parent's name. Returns whether it is a process that was not known, or had another's number.
+    ///
+    /// While a recording starts, processes are found in `/proc` that the kernel announces, too: they start
+    /// twice, first at time 0. They are the same, with the same threads, but what they map follows from what
+    /// the kernel says.
+    pub fn started(&mut self, start: &Start) -> bool {
+        let Start { parent: (parent_pid, parent_tid), child: (pid, tid), time } = *start;
         let name = self.threads.get(&parent_tid).and_then(|thread| thread.name.clone());
+        let mut is_new = false;
         if pid != parent_pid {
-            let space = self.space(parent_pid).clone();
-            self.processes.insert(pid, ProcessState { space, threads: 0 });
+            let known = self.processes.get(&pid).and_then(|process| process.started);
+            if known == Some(time) && time != 0 {
+                return false;
+            }
+            is_new = known != Some(0) || time == 0;
+            let space =
+                if time == 0 { AddressSpace::new() } else { self.space(parent_pid).clone() };
+            let process = self.processes.entry(pid).or_default();
+            process.started = Some(time);
+            if is_new {
+                self.incarnations = self.incarnations.wrapping_add(1);
+                process.incarnation = self.incarnations;
+                process.threads = 0;
+            }
+            // If the parent is not recorded, what was found is all that is known.
+            if is_new || !space.is_empty() {
+                process.space = space;
+            }
         }
-        // A number that is used again means another thread now.
-        self.exited(pid, tid);
         self.thread(pid, tid).name = name;
+        is_new
     }
 
     /// The thread is gone; with its last thread, so is the process. Returns whether it is.
@@ -113,10 +154,13 @@ impl Processes {
         if self.threads.get(&tid).is_none_or(|thread| thread.pid != pid) {
             return false;
         }
-        if let Some(thread) = self.threads.remove(&tid) {
-            self.graves.add(tid, thread.name);
-        }
+        let Some(thread) = self.threads.remove(&tid) else { return false };
+        let incarnation = thread.incarnation;
+        self.graves.add(tid, thread.name);
         let Some(process) = self.processes.get_mut(&pid) else { return false };
+        if process.incarnation != incarnation {
+            return false;
+        }
         process.threads = process.threads.saturating_sub(1);
         let gone = process.threads == 0;
         if gone {
@@ -125,18 +169,26 @@ impl Processes {
         gone
     }
 
+    /// The state of a thread, which is counted in its process.
     fn thread(&mut self, pid: i32, tid: i32) -> &mut ThreadState {
-        let processes = &mut self.processes;
-        let state = self.threads.entry(tid).or_insert_with(|| {
-            processes.entry(pid).or_default().threads += 1;
-            ThreadState { pid, name: None }
-        });
-        if state.pid != pid {
-            // The exit of a thread that had this number before was lost.
-            processes.entry(pid).or_default().threads += 1;
-            *state = ThreadState { pid, name: None };
+        let process = self.processes.entry(pid).or_default();
+        let incarnation = process.incarnation;
+        let fresh = ThreadState { pid, incarnation, name: None };
+        match self.threads.entry(tid) {
+            Entry::Vacant(entry) => {
+                process.threads += 1;
+                entry.insert(fresh)
+            }
+            Entry::Occupied(entry) => {
+                let state = entry.into_mut();
+                if (state.pid, state.incarnation) != (pid, incarnation) {
+                    // The exit of a thread that had this number before was lost.
+                    process.threads += 1;
+                    *state = fresh;
+                }
+                state
+            }
         }
-        state
     }
 }
 
@@ -148,12 +200,16 @@ mod tests {
         processes.space(pid).len()
     }
 
+    fn fork(processes: &mut Processes, parent: (i32, i32), child: (i32, i32), time: u64) -> bool {
+        processes.started(&Start { parent, child, time })
+    }
+
     #[test]
     fn a_child_starts_as_its_parent_and_then_goes_its_own_way() {
         let mut processes = Processes::default();
         processes.named(1, 1, "7");
         processes.space_mut(1).map(0..10, 0, None, 0);
-        processes.forked((1, 1), (2, 2));
+        fork(&mut processes, (1, 1), (2, 2), 9);
         assert_eq!(mapped(&processes, 2), 1);
         assert_eq!(processes.name(2).as_deref(), Some("7"));
 
@@ -169,7 +225,7 @@ mod tests {
         let mut processes = Processes::default();
         processes.named(1, 1, "7");
         processes.space_mut(1).map(0..10, 0, None, 0);
-        processes.forked((1, 1), (1, 5));
+        fork(&mut processes, (1, 1), (1, 5), 9);
         assert!(!processes.exited(1, 1), "the first thread may leave before the others");
         assert_eq!(mapped(&processes, 1), 1);
         assert!(processes.exited(1, 5));
@@ -197,8 +253,70 @@ mod tests {
         processes.space_mut(9).map(0..10, 0, None, 0);
         processes.named(1, 1, "7");
         // The exit of 9 was lost.
-        processes.forked((1, 1), (9, 9));
+        fork(&mut processes, (1, 1), (9, 9), 9);
         assert_eq!(mapped(&processes, 9), 0);
         assert_eq!(processes.name(9).as_deref(), Some("7"));
+    }
+
+    /// `perf record -a`, and our own recordings of the whole machine, find processes in `/proc` while the
+    /// kernel announces them already.
+    #[test]
+    fn a_process_that_is_found_and_then_announced_keeps_its_mappings() {
+        let mut processes = Processes::default();
+        fork(&mut processes, (0, 0), (1, 1), 0);
+        processes.named(1, 1, "shell");
+        processes.space_mut(1).map(0..10, 0, None, 0);
+        processes.space_mut(1).map(20..30, 0, None, 0);
+        // Found, with its threads and what it maps by then.
+        fork(&mut processes, (1, 1), (2, 2), 0);
+        fork(&mut processes, (2, 2), (2, 3), 0);
+        processes.space_mut(2).map(50..60, 0, None, 0);
+        assert_eq!(mapped(&processes, 2), 1);
+        // Announced: it begins with what its parent maps.
+        assert!(!fork(&mut processes, (1, 1), (2, 2), 100));
+        assert_eq!(mapped(&processes, 2), 2);
+        fork(&mut processes, (2, 2), (2, 3), 110);
+        assert_eq!(mapped(&processes, 2), 2);
+        assert!(!processes.exited(2, 2), "its other thread runs");
+        assert_eq!(mapped(&processes, 2), 2);
+        assert!(processes.exited(2, 3));
+        assert!(!processes.runs(2) && processes.runs(1));
+    }
+
+    #[test]
+    fn a_process_whose_announced_parent_is_not_recorded_keeps_what_was_found() {
+        let mut processes = Processes::default();
+        fork(&mut processes, (8, 8), (9, 9), 0);
+        processes.space_mut(9).map(0..10, 0, None, 0);
+        fork(&mut processes, (8, 8), (9, 9), 100);
+        assert_eq!(mapped(&processes, 9), 1);
+        assert!(processes.exited(9, 9));
+    }
+
+    #[test]
+    fn a_start_that_is_announced_twice_changes_nothing() {
+        let mut processes = Processes::default();
+        processes.named(1, 1, "shell");
+        assert!(fork(&mut processes, (1, 1), (2, 2), 100));
+        processes.space_mut(2).map(0..10, 0, None, 0);
+        processes.named(2, 2, "child");
+        assert!(!fork(&mut processes, (1, 1), (2, 2), 100));
+        assert_eq!(mapped(&processes, 2), 1);
+        assert_eq!(processes.name(2).as_deref(), Some("child"));
+        assert!(processes.exited(2, 2));
+    }
+
+    /// Threads of a process whose exits were lost are not counted in the next one with its number.
+    #[test]
+    fn threads_of_an_earlier_process_do_not_end_a_later_one() {
+        let mut processes = Processes::default();
+        processes.named(1, 1, "shell");
+        fork(&mut processes, (1, 1), (2, 2), 100);
+        fork(&mut processes, (2, 2), (2, 3), 110);
+        assert!(fork(&mut processes, (1, 1), (2, 2), 200), "another process");
+        processes.space_mut(2).map(0..10, 0, None, 0);
+        assert!(!processes.exited(2, 3), "late, of the process before");
+        assert_eq!(mapped(&processes, 2), 1);
+        assert!(processes.exited(2, 2));
     }
 }

@@ -12,7 +12,7 @@ use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
 use crate::files::{Files, Identity, MappedFile};
 use crate::modules::Modules;
 use crate::names::{NameStats, Naming};
-use crate::processes::Processes;
+use crate::processes::{Processes, Start};
 use crate::settle::{MOST_OPENED, Order, Part, Settler, StackMemory, Unnamed};
 use crate::stacks::{Marker, RawFrame, RawStacks};
 
@@ -295,13 +295,14 @@ impl<F: Files> Resolver<F> {
     }
 
     fn fork(&mut self, task: &Task) {
-        if task.pid != task.parent_pid {
+        // A process that was found in `/proc` is followed by its own mappings; nothing else has the time 0.
+        let start = Start {
+            parent: (task.parent_pid, task.parent_tid),
+            child: (task.pid, task.tid),
+            time: if task.synthesized { 0 } else { task.time.max(1) },
+        };
+        if self.processes.started(&start) {
             self.modules.forget_process(&mut self.files, task.pid);
-        }
-        let parent = (task.parent_pid, task.parent_tid);
-        self.processes.forked(parent, (task.pid, task.tid));
-        if task.synthesized && task.pid != task.parent_pid {
-            self.processes.executed(task.pid);
         }
     }
 
