@@ -1,6 +1,7 @@
 //! What the instructions themselves tell, for code that has no unwind table.
 
 use crate::info::{Context, UnwindInfo};
+use crate::instructions::{Guess, is_signal_return};
 use crate::registers::Arch;
 
 /// What is known of code without a table.
@@ -26,11 +27,9 @@ pub(crate) enum Tableless {
 /// Look at the code around an address, which is either that of the next instruction or the last
 /// byte of a call.
 pub(crate) fn classify(info: &UnwindInfo, svma: u64, context: &mut Context) -> Tableless {
-    if info.in_entry(svma, context) {
-        return Tableless::Entry;
-    }
     if info.arch() != Arch::X86_64 {
-        return Tableless::Plain;
+        let is_entry = info.in_entry(svma, context);
+        return if is_entry { Tableless::Entry } else { Tableless::Plain };
     }
     // The kernel makes a handler's return address: no call is in front of it.
     if info.code_from(svma).is_some_and(is_signal_return)
@@ -39,7 +38,8 @@ pub(crate) fn classify(info: &UnwindInfo, svma: u64, context: &mut Context) -> T
         return Tableless::SignalReturn;
     }
     let is_clone = |end: u64| info.code(end.wrapping_sub(7), 7).is_some_and(is_clone);
-    if is_clone(svma) || is_clone(svma.wrapping_add(1)) {
+    let cloned = matches!(info.guess(svma), Guess::Cloned(_));
+    if cloned || is_clone(svma) || is_clone(svma.wrapping_add(1)) {
         return Tableless::Clone;
     }
     if info.in_stubs(svma) {
@@ -49,12 +49,6 @@ pub(crate) fn classify(info: &UnwindInfo, svma: u64, context: &mut Context) -> T
         Some(words) => Tableless::Frameless { words },
         None => Tableless::Plain,
     }
-}
-
-/// `mov $15,%rax; syscall` (`rt_sigreturn`), in the two encodings that C libraries use.
-fn is_signal_return(code: &[u8]) -> bool {
-    code.starts_with(&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05])
-        || code.starts_with(&[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05])
 }
 
 /// `mov $N,%eax; syscall` with the number of `clone` or `clone3`. C libraries give what follows no

@@ -82,6 +82,8 @@ pub(crate) struct Layout {
     /// Virtual addresses of procedure linkage tables and of `.init` and `.fini`: code that pushes at
     /// most two words, for which some linkers and C libraries make no table.
     pub stubs: Vec<Range<u64>>,
+    /// Symbol tables, place in the file.
+    pub symbols: Vec<Range<usize>>,
     /// Virtual addresses of `.text` and `.got`, to which some tables are relative.
     pub text: Option<u64>,
     pub got: Option<u64>,
@@ -108,6 +110,7 @@ impl Layout {
             eh_frame_hdr: None,
             debug_frame: None,
             stubs: Vec::new(),
+            symbols: Vec::new(),
             text: None,
             got: None,
         };
@@ -155,6 +158,10 @@ impl Layout {
                 .file_range(endian)
                 .and_then(|(offset, size)| file_range(file, offset, size))
                 .filter(|range| !range.is_empty());
+            if matches!(section.sh_type(endian), elf::SHT_SYMTAB | elf::SHT_DYNSYM) {
+                self.symbols.extend(range);
+                continue;
+            }
             match name {
                 b".eh_frame" => self.eh_frame = range.map(|range| Mapped { range, svma }),
                 b".eh_frame_hdr" if self.eh_frame_hdr.is_none() => {

@@ -45,12 +45,16 @@ pub(crate) fn compact(
 ) -> Result<(), Failure> {
     let arch = registers.arch();
     let cfa = match rule.cfa {
-        Cfa::Offset { register, offset } => {
+        Cfa::Offset { register, offset } | Cfa::Guess { register, offset, .. } => {
             known(registers, register)?.wrapping_add_signed(offset.into())
         }
         Cfa::Deref { register, add, offset } => {
             let address = known(registers, register)?.wrapping_add_signed(offset.into());
             load(stack, address)?.wrapping_add_signed(add.into())
+        }
+        Cfa::GuessDeref { register, words, offset, .. } => {
+            let address = known(registers, register)?.wrapping_add_signed(offset.into());
+            load(stack, address)?.wrapping_add_signed(8 * i64::from(words))
         }
         Cfa::Plt { first } => {
             let pushed = known(registers, arch.ip())? & 15 >= first.into();
@@ -61,6 +65,9 @@ pub(crate) fn compact(
         Arch::X86_64 => {
             let return_address = load(stack, cfa.wrapping_sub(8))?;
             restore::<6>(rule, cfa, registers, stack)?;
+            if let Some(lost) = rule.cfa.lost() {
+                forget(lost, registers);
+            }
             registers.set(arch.ip(), return_address);
         }
         Arch::Aarch64 => {
@@ -95,6 +102,16 @@ fn restore<const N: usize>(
         }
     }
     Ok(())
+}
+
+/// Forget the registers that the function has changed without being seen to save them.
+#[cold]
+fn forget(lost: u8, registers: &mut Registers) {
+    for (at, &register) in registers.arch().saved().iter().enumerate() {
+        if u16::from(lost) >> at & 1 == 1 {
+            registers.forget(register);
+        }
+    }
 }
 
 /// A saved register; none if it is in its place again: compilers do not note in the table when an

@@ -134,12 +134,9 @@ impl Fallback<'_> {
         const LARGEST_STACK: u64 = 1 << 23;
         let arch = registers.arch();
         let Some(fp) = registers.fp() else { return Ok(None) };
+        // 0 is the ABI's mark of the first frame, but where frame pointers are not kept it is only a zero.
         if fp == 0 {
-            // The ABI's mark of the first frame. But where frame pointers are not kept it is only a
-            // zero: believe it at the end of a chain, and in assembly that starts a thread.
-            let elf = self.code != Tableless::Unseen;
-            let root = self.chained || (elf && !self.interrupted);
-            return Ok(root.then_some(Found::Root));
+            return Ok(None);
         }
         if fp < sp || !fp.is_multiple_of(8) || fp - sp > LARGEST_STACK {
             return Ok(None);
@@ -149,7 +146,8 @@ impl Fallback<'_> {
         else {
             return Err(Failure::Truncated);
         };
-        if caller_fp == 0 && return_address == 0 {
+        // The end of a chain where a thread's stack begins.
+        if caller_fp == 0 && return_address == 0 && (self.chained || !self.interrupted) {
             return Ok(Some(Found::Root));
         }
         let return_address = match arch {

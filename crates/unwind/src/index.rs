@@ -34,12 +34,24 @@ impl HeaderTable {
         (len > 0).then_some(Self { start, len, svma: section.svma, eh_frame_svma })
     }
 
-    /// The offset in `.eh_frame` of the last FDE that begins at or below the address.
-    pub(crate) fn lookup(&self, file: &[u8], svma: u64) -> Option<usize> {
+    /// The pairs, and the number of those that begin at or below the address.
+    fn search<'a>(&self, file: &'a [u8], svma: u64) -> Option<(&'a [[u8; Self::PAIR]], usize)> {
         let pairs = file.get(self.start..)?.get(..self.len * Self::PAIR)?;
-        let (pairs, _) = pairs.as_chunks::<{ Self::PAIR }>();
+        let (pairs, _) = pairs.as_chunks();
         let relative = svma.wrapping_sub(self.svma).cast_signed();
         let after = pairs.partition_point(|pair| i64::from(field(pair, 0)) <= relative);
+        Some((pairs, after))
+    }
+
+    /// Where the first FDE behind an address begins.
+    pub(crate) fn next_start(&self, file: &[u8], svma: u64) -> Option<u64> {
+        let (pairs, after) = self.search(file, svma)?;
+        Some(self.svma.wrapping_add_signed(field(pairs.get(after)?, 0).into()))
+    }
+
+    /// The offset in `.eh_frame` of the last FDE that begins at or below the address.
+    pub(crate) fn lookup(&self, file: &[u8], svma: u64) -> Option<usize> {
+        let (pairs, after) = self.search(file, svma)?;
         let pair = pairs.get(after.checked_sub(1)?)?;
         let fde = self.svma.wrapping_add_signed(field(pair, 4).into());
         usize::try_from(fde.wrapping_sub(self.eh_frame_svma)).ok()
@@ -90,6 +102,12 @@ impl FdeIndex {
         }
         entries.sort_unstable();
         Self { entries }
+    }
+
+    /// Where the first FDE behind an address begins.
+    pub(crate) fn next_start(&self, svma: u64) -> Option<u64> {
+        let after = self.entries.partition_point(|&(start, _)| start <= svma);
+        self.entries.get(after).map(|&(start, _)| start)
     }
 
     /// The offset of the last FDE that begins at or below the address.

@@ -10,7 +10,9 @@ use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, Unwin
 
 use crate::code::{self, Tableless};
 use crate::elf::{Contents, Layout, Segment};
+use crate::gaps::GuessCache;
 use crate::index::{FdeIndex, HeaderTable};
+use crate::instructions::Guess;
 use crate::registers::Arch;
 use crate::rule::{self, Compiled, RowSource, Rule, Section};
 
@@ -53,11 +55,13 @@ pub struct UnwindInfo {
     id: u32,
     layout: Layout,
     bytes: FileBytes,
-    /// A separate debug file, of which only `.debug_frame` is of use.
+    /// A separate debug file, of which `.debug_frame` and the symbols' addresses are of use.
     debug_bytes: Option<FileBytes>,
+    debug_symbols: Vec<Range<usize>>,
     header: Option<HeaderTable>,
     eh_index: OnceLock<FdeIndex>,
     debug_frames: [Option<DebugFrameSection>; 2],
+    pub(crate) guesses: GuessCache,
 }
 
 impl fmt::Debug for UnwindInfo {
@@ -88,6 +92,16 @@ impl DebugFrameSection {
     }
 }
 
+/// The address behind the code of an entry.
+fn end_of_entry<'a, U: UnwindSection<Slice<'a>>>(
+    section: &U,
+    bases: &BaseAddresses,
+    offset: Option<usize>,
+) -> Option<u64> {
+    let fde = section.fde_from_offset(bases, offset?.into(), U::cie_from_offset).ok()?;
+    Some(fde.end_address())
+}
+
 /// What a section says of an address that it has nothing on.
 const MISSING: Compiled = Compiled::Rule(Rule::Missing(Tableless::Plain));
 
@@ -108,6 +122,7 @@ impl UnwindInfo {
         static NEXT_ID: AtomicU32 = AtomicU32::new(1);
         let layout = Layout::parse(bytes.as_ref())?;
         let debug_layout = debug_bytes.as_ref().and_then(|d| Layout::parse(d.as_ref()).ok());
+        let debug_symbols = debug_layout.as_ref().map(|layout| layout.symbols.clone());
         let debug_frames = [
             layout.debug_frame.clone().map(DebugFrameSection::new),
             debug_layout.and_then(|layout| layout.debug_frame).map(DebugFrameSection::new),
@@ -119,6 +134,8 @@ impl UnwindInfo {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             layout,
             bytes: Box::new(bytes),
+            debug_symbols: debug_symbols.unwrap_or_default(),
+            guesses: GuessCache::default(),
             debug_bytes: debug_bytes.map(|bytes| Box::new(bytes) as FileBytes),
             header,
             eh_index: OnceLock::new(),
@@ -179,12 +196,60 @@ impl UnwindInfo {
         self.layout.hash(to);
         (*self.bytes).as_ref().len().hash(to);
         self.debug_frames[1].as_ref().map(|section| &section.contents).hash(to);
+        self.debug_symbols.hash(to);
     }
 
     /// The bytes that the table is made of.
-    pub(crate) fn table_bytes(&self) -> [&[u8]; 3] {
+    pub(crate) fn table_bytes(&self) -> Vec<&[u8]> {
         let eh_frame = self.eh_frame_bytes().unwrap_or_default();
-        [eh_frame, self.debug_frame_bytes(0), self.debug_frame_bytes(1)]
+        let tables = [eh_frame, self.debug_frame_bytes(0), self.debug_frame_bytes(1)];
+        let file = (*self.bytes).as_ref();
+        let code = self.layout.code.iter().filter_map(|segment| {
+            let start = usize::try_from(segment.offset).ok()?;
+            file.get(start..start.checked_add(usize::try_from(segment.size).ok()?)?)
+        });
+        tables.into_iter().chain(self.symbol_tables()).chain(code).collect()
+    }
+
+    /// The symbol tables of the file and of its separate debug file.
+    pub(crate) fn symbol_tables(&self) -> impl Iterator<Item = &[u8]> {
+        let own = (*self.bytes).as_ref();
+        let debug = self.debug_bytes.as_ref().map_or(&[][..], |bytes| (**bytes).as_ref());
+        let own = self.layout.symbols.iter().filter_map(|range| own.get(range.clone()));
+        own.chain(self.debug_symbols.iter().filter_map(|range| debug.get(range.clone())))
+    }
+
+    /// The addresses of functions that came with the code.
+    pub(crate) fn given_starts(&self) -> &[u64] {
+        &[]
+    }
+
+    /// The addresses around one that no table has an entry for, up to where one has.
+    pub(crate) fn gap(&self, svma: u64) -> Range<u64> {
+        let file = (*self.bytes).as_ref();
+        let mut gap = 0..u64::MAX;
+        let mut cut = |end: Option<u64>, next: Option<u64>| {
+            gap.start = gap.start.max(end.unwrap_or(0));
+            gap.end = gap.end.min(next.unwrap_or(u64::MAX));
+        };
+        if let Some(eh_frame) = self.eh_frame() {
+            let bases = self.bases();
+            let (offset, next) = match &self.header {
+                Some(header) => (header.lookup(file, svma), header.next_start(file, svma)),
+                None => {
+                    let index = self.eh_index.get_or_init(|| FdeIndex::new(&eh_frame, &bases));
+                    (index.lookup(svma), index.next_start(svma))
+                }
+            };
+            cut(end_of_entry(&eh_frame, &bases, offset), next);
+        }
+        for (at, section) in self.debug_frames.iter().enumerate() {
+            let Some(section) = section else { continue };
+            let (debug_frame, bases) = (self.debug_frame(at), BaseAddresses::default());
+            let index = section.index.get_or_init(|| FdeIndex::new(&debug_frame, &bases));
+            cut(end_of_entry(&debug_frame, &bases, index.lookup(svma)), index.next_start(svma));
+        }
+        gap
     }
 
     /// Distinguishes this from all other unwind information in the process.
@@ -228,11 +293,6 @@ impl UnwindInfo {
         ranges
     }
 
-    /// The virtual addresses of code that pushes at most two words ([`Layout::stubs`]).
-    pub(crate) fn stubs(&self) -> &[Range<u64>] {
-        &self.layout.stubs
-    }
-
     /// Bytes of `.eh_frame`.
     pub(crate) fn eh_frame_len(&self) -> usize {
         self.layout.eh_frame.as_ref().map_or(0, |section| section.range.len())
@@ -270,7 +330,12 @@ impl UnwindInfo {
                 return found;
             }
         }
-        Compiled::Rule(Rule::Missing(code::classify(self, svma, context)))
+        Compiled::Rule(match self.guess(svma) {
+            Guess::Root => Rule::Root,
+            Guess::SignalReturn => Rule::Missing(Tableless::SignalReturn),
+            Guess::Frame(compact) | Guess::Cloned(compact) => Rule::Compact(compact),
+            Guess::Nothing => Rule::Missing(code::classify(self, svma, context)),
+        })
     }
 
     fn rule_in_eh_frame(&self, svma: u64, context: &mut Context) -> Compiled {

@@ -21,6 +21,22 @@ pub(crate) enum Cfa {
     /// `rsp + 8 + (ip & 15 >= first ? 8 : 0)`: linkers describe a whole table of x86-64 PLT entries
     /// so, each of which has pushed its number from byte `first` on.
     Plt { first: u8 },
+    /// Found by the instructions, not a table: `register + offset`. The registers of [`Arch::saved`] whose bit is
+    /// set in `lost` are not known in the caller.
+    Guess { register: u8, lost: u8, offset: i32 },
+    /// In the same way: `*(register + offset) + 8 * words`.
+    GuessDeref { register: u8, words: i8, lost: u8, offset: i32 },
+}
+
+impl Cfa {
+    /// The registers that are not known in the caller, if this was found by the instructions.
+    #[inline]
+    pub(crate) fn lost(self) -> Option<u8> {
+        match self {
+            Self::Guess { lost, .. } | Self::GuessDeref { lost, .. } => Some(lost),
+            _ => None,
+        }
+    }
 }
 
 /// The common form of a rule.

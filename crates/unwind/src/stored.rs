@@ -26,7 +26,7 @@ use crate::table::{Table, TableRow, TableRule, TableRuleKind};
 
 /// Raise the last byte whenever [`UnwindInfo::table`] makes anything else of the same file, or these bytes
 /// mean something else.
-const MAGIC: [u8; 8] = *b"pyrotab\x02";
+const MAGIC: [u8; 8] = *b"pyrotab\x03";
 const HEADER: usize = 32;
 const RULE: usize = size_of::<TableRule>();
 
@@ -165,14 +165,14 @@ fn checksum(bytes: &[u8]) -> u32 {
 
 impl TableRule {
     pub(crate) fn to_bytes(self) -> [u8; RULE] {
-        let Self { kind, base, add, offset, saved, below_fp, pad } = self;
+        let Self { kind, base, add, offset, saved, below_fp, flags } = self;
         let ([add_0, add_1], [o0, o1, o2, o3]) = (add.to_le_bytes(), offset.to_le_bytes());
         let [s0, s1, s2, s3, s4, s5] = saved;
-        [kind as u8, base, add_0, add_1, o0, o1, o2, o3, s0, s1, s2, s3, s4, s5, below_fp, pad]
+        [kind as u8, base, add_0, add_1, o0, o1, o2, o3, s0, s1, s2, s3, s4, s5, below_fp, flags]
     }
 
     fn from_bytes(bytes: &[u8; RULE]) -> Option<Self> {
-        let [kind, base, a0, a1, o0, o1, o2, o3, s0, s1, s2, s3, s4, s5, below_fp, pad] = *bytes;
+        let [kind, base, a0, a1, o0, o1, o2, o3, s0, s1, s2, s3, s4, s5, below_fp, flags] = *bytes;
         Some(Self {
             kind: TableRuleKind::ALL.into_iter().find(|known| *known as u8 == kind)?,
             base,
@@ -180,7 +180,7 @@ impl TableRule {
             offset: i32::from_le_bytes([o0, o1, o2, o3]),
             saved: [s0, s1, s2, s3, s4, s5],
             below_fp,
-            pad,
+            flags,
         })
     }
 }

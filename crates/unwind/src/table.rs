@@ -10,8 +10,9 @@ use gimli::{
     UnwindSection,
 };
 
-use crate::code::{self, Tableless};
+use crate::gaps::pieces;
 use crate::info::{Context, Slice, UnwindInfo};
+use crate::instructions::Guess;
 use crate::registers::Arch;
 use crate::rule::{self, Cfa, Compact, Compiled, ENCODING, RowSource, Rule, Section};
 
@@ -71,8 +72,8 @@ pub struct TableRule {
     pub saved: [u8; 6],
     /// 1: the words are below `rbp + 8`, not the CFA, in functions that realign their stack.
     pub below_fp: u8,
-    /// Always 0.
-    pub pad: u8,
+    /// [`Self::GUESS`], and above it a bit for each register of `saved` that is not known in the caller.
+    pub flags: u8,
 }
 
 impl Hash for TableRule {
@@ -85,6 +86,9 @@ impl Hash for TableRule {
 }
 
 impl TableRule {
+    /// In [`Self::flags`]: the rule comes from the instructions, not from a table, and may be wrong.
+    pub const GUESS: u8 = 1;
+
     fn of(kind: TableRuleKind) -> Self {
         Self { kind, ..Self::default() }
     }
@@ -162,6 +166,25 @@ struct Span {
     order: u8,
     /// Its rows in [`Builder::rows`].
     rows: std::ops::Range<usize>,
+}
+
+/// Some code in order of its addresses.
+enum Part {
+    Span(Span),
+    /// Without an entry; whether its instructions are looked at.
+    Gap {
+        range: std::ops::Range<u64>,
+        guessed: bool,
+    },
+}
+
+impl Part {
+    fn range(&self) -> std::ops::Range<u64> {
+        match self {
+            Self::Span(span) => span.start..span.end,
+            Self::Gap { range, .. } => range.clone(),
+        }
+    }
 }
 
 struct Builder<'a> {
@@ -270,73 +293,90 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Puts the spans in order, and tells what is known of the code between them.
+    /// Puts the spans in order, and between them what the instructions say.
     fn finish(mut self, start: u64) -> Table {
-        let mut spans = std::mem::take(&mut self.spans);
-        spans.sort_unstable_by_key(|span| (span.start, span.order));
+        let parts = self.parts(start);
+        let is_gap = |part: &Part| matches!(part, Part::Gap { guessed: true, .. });
+        let gaps: Vec<_> = parts.iter().filter(|part| is_gap(part)).map(Part::range).collect();
+        let starts = if gaps.is_empty() { Vec::new() } else { self.info.function_starts(&gaps) };
         let mut out = Rows { start, rows: Vec::with_capacity(self.rows.len()) };
-        let ends = self.info.code_ranges();
-        let mut covered = start;
-        for span in &spans {
-            if span.start < covered {
-                continue;
-            }
-            self.gap(covered, span.start, &mut out);
-            for at in span.rows.clone() {
-                let (address, number) = self.rows[at];
-                out.push(address, number);
-            }
-            covered = span.end;
-        }
-        for range in ends {
-            if covered < range.end {
-                let from = covered.max(range.start);
-                self.gap(from, range.end, &mut out);
-                covered = range.end;
+        for part in parts {
+            match part {
+                Part::Span(span) => {
+                    for at in span.rows.clone() {
+                        let (address, number) = self.rows[at];
+                        out.push(address, number);
+                    }
+                }
+                Part::Gap { range, guessed } => {
+                    let none = self.number(TableRule::default());
+                    out.push(range.start, none);
+                    if guessed {
+                        let from = starts.partition_point(|&start| start < range.start);
+                        let to = starts.partition_point(|&start| start < range.end);
+                        self.gap(&range, &starts[from..to], none, &mut out);
+                    }
+                }
             }
         }
         Table { start, rows: out.rows, rules: self.rules }
     }
 
-    /// Code for which there is no entry.
-    fn gap(&mut self, start: u64, end: u64, out: &mut Rows) {
-        if start >= end || (end - start < 16 && !out.rows.is_empty() && self.is_padding(start)) {
-            return;
-        }
-        let none = self.number(TableRule::default());
-        out.push(start, none);
-        let mut context = Context::new_in();
-        // What a C library has no table for: where a program starts, where a signal handler returns to,
-        // and linkage tables.
-        let entry = self.info.entry().filter(|entry| (start..end).contains(entry));
-        if let Some(entry) = entry
-            && code::classify(self.info, entry, &mut context) == Tableless::Entry
-        {
-            let root = self.number(TableRule::of(TableRuleKind::Root));
-            out.push(entry, root);
-            out.push(entry.saturating_add(64).min(end), none);
-        }
-        if code::classify(self.info, start, &mut context) == Tableless::SignalReturn {
-            let signal = self.number(TableRule::of(TableRuleKind::Signal));
-            out.push(start, signal);
-            out.push(start.saturating_add(9).min(end), none);
-        }
-        for stub in self.info.stubs() {
-            let (from, to) = (stub.start.max(start), stub.end.min(end));
-            if from < to && out.last().is_none_or(|last| last <= from) {
-                // An entry of a linkage table pushes its number before it jumps away.
-                let rule = TableRule { base: 11, ..TableRule::of(TableRuleKind::Plt) };
-                let number = self.number(rule);
-                out.push(from, number);
-                out.push(to, none);
+    /// The entries without those that overlap others, and what is between them.
+    fn parts(&mut self, start: u64) -> Vec<Part> {
+        /// Of a file without tables, no more code than this is looked at: it takes 50 ns a byte.
+        const MOST_GUESSED: u64 = 64 << 20;
+        let mut spans = std::mem::take(&mut self.spans);
+        spans.sort_unstable_by_key(|span| (span.start, span.order));
+        let code = self.info.code_ranges();
+        let last = code.last().map(|range| (range.end, None));
+        let spans = spans.into_iter().map(|span| (span.start, Some(span)));
+        let (mut parts, mut covered, mut left) = (Vec::new(), start, MOST_GUESSED);
+        for (next, span) in spans.chain(last) {
+            if next < covered {
+                continue;
+            }
+            if !self.is_nothing(covered, next, parts.is_empty()) {
+                for code in &code {
+                    let gap = covered.max(code.start)..next.min(code.end);
+                    for range in pieces(gap) {
+                        let len = range.end - range.start;
+                        let guessed = len <= left && !self.info.is_padding(&range);
+                        left -= if guessed { len } else { 0 };
+                        parts.push(Part::Gap { range, guessed });
+                    }
+                }
+            }
+            if let Some(span) = span {
+                covered = span.end;
+                parts.push(Part::Span(span));
             }
         }
+        parts
     }
 
-    fn is_padding(&self, address: u64) -> bool {
-        // int3, zeros, the first bytes of longer nops
-        const PADDING: [u8; 6] = [0xcc, 0x00, 0x90, 0x66, 0x0f, 0x2e];
-        self.info.code(address, 1).is_none_or(|code| PADDING.contains(&code[0]))
+    /// Whether what is between two functions is too short for another, and fills the room there.
+    fn is_nothing(&self, start: u64, end: u64, is_first: bool) -> bool {
+        start >= end || (end - start < 16 && !is_first && self.info.is_padding(&(start..end)))
+    }
+
+    /// Code for which there is no entry.
+    fn gap(&mut self, range: &std::ops::Range<u64>, starts: &[u64], none: u16, out: &mut Rows) {
+        for row in self.info.guesses_in(range, starts).rows {
+            let number = match row.guess {
+                Guess::Root => self.number(TableRule::of(TableRuleKind::Root)),
+                Guess::SignalReturn => self.number(TableRule::of(TableRuleKind::Signal)),
+                Guess::Frame(compact) | Guess::Cloned(compact) => {
+                    self.number(from_compact(&compact))
+                }
+                Guess::Nothing if self.info.in_stubs(row.address) => {
+                    // An entry of a linkage table pushes its number before it jumps away.
+                    self.number(TableRule { base: 11, ..TableRule::of(TableRuleKind::Plt) })
+                }
+                Guess::Nothing => none,
+            };
+            out.push(row.address, number);
+        }
     }
 }
 
@@ -359,10 +399,6 @@ impl Rows {
             }
         }
         self.rows.push(TableRow { offset, rule });
-    }
-
-    fn last(&self) -> Option<u64> {
-        self.rows.last().map(|row| self.start + u64::from(row.offset))
     }
 }
 
@@ -391,8 +427,20 @@ fn from_compact(compact: &Compact) -> TableRule {
             TableRule { base: register, add, offset, ..TableRule::of(TableRuleKind::Deref) }
         }
         Cfa::Plt { first } => TableRule { base: first, ..TableRule::of(TableRuleKind::Plt) },
+        Cfa::Guess { register, offset, .. } => {
+            TableRule { base: register, offset, ..TableRule::of(TableRuleKind::Offset) }
+        }
+        Cfa::GuessDeref { register, words, offset, .. } => TableRule {
+            base: register,
+            add: 8 * i16::from(words),
+            offset,
+            ..TableRule::of(TableRuleKind::Deref)
+        },
     };
     rule.saved.copy_from_slice(&compact.saved[..6]);
+    if let Some(lost) = compact.cfa.lost() {
+        rule.flags = TableRule::GUESS | lost << 1;
+    }
     rule
 }
 
@@ -503,5 +551,8 @@ mod tests {
             compared += check(path);
         }
         assert!(compared > 10_000);
+        // Without tables, and with tables for a part.
+        check("/lib/x86_64-linux-musl/libc.so");
+        check("/usr/lib/x86_64-linux-gnu/libgmp.so.10");
     }
 }

@@ -1,11 +1,11 @@
 //! From the registers and the stack of a sample to its frames.
 
-use crate::code::Tableless;
+use crate::code::{self, Tableless};
 use crate::evaluate::{self, Failure};
 use crate::fallback::{Fallback, Found, is_return_address};
 use crate::info::{Context, UnwindInfo};
 use crate::registers::{Arch, Memory, Registers, StackCopy};
-use crate::rule::{Compiled, Row, Rule};
+use crate::rule::{Compact, Compiled, Row, Rule};
 use crate::space::{AddressSpace, Mapping, Place};
 
 /// One frame of a stack.
@@ -17,6 +17,9 @@ pub struct Frame {
     /// is what to look up, and it ends just before: look up `address - 1`, for at `address` another
     /// line or function may begin.
     pub is_return_address: bool,
+    /// Whether the frame was found by a guess: by what the instructions of the frame inside of it do, or as a
+    /// word on the stack that can be a return address. It can be wrong, and what is outside of it with it.
+    pub guessed: bool,
 }
 
 impl Frame {
@@ -54,6 +57,9 @@ pub struct Unwound {
     /// Next to such a frame, one may be missing: in its first and last instructions a function's
     /// frame pointer is still its caller's.
     pub without_table: u32,
+    /// How many frames were found by a guess ([`Frame::guessed`]). Frame pointers are none: code that keeps them
+    /// does so for this.
+    pub guessed: u32,
     /// How many frames were found by what was read from beyond the copy
     /// ([`Unwinder::unwind_live`]): they are as the stack was when it was unwound.
     pub beyond_copy: u32,
@@ -68,6 +74,7 @@ pub struct Unwinder {
     cache: Box<[Cached]>,
     rows: Vec<Row>,
     context: Box<Context>,
+    guessing: bool,
 }
 
 /// A rule by the file and the address in it that it is for.
@@ -91,7 +98,19 @@ const EMPTY: Cached = Cached { svma: 0, info: 0, rule: Rule::Bad };
 impl Unwinder {
     /// An unwinder for threads of one architecture.
     pub fn new(arch: Arch) -> Self {
-        Self { arch, cache: Box::default(), rows: Vec::new(), context: Box::new(Context::new_in()) }
+        Self {
+            arch,
+            cache: Box::default(),
+            rows: Vec::new(),
+            context: Box::new(Context::new_in()),
+            guessing: true,
+        }
+    }
+
+    /// Whether frames may be guessed ([`Frame::guessed`]), as they are unless this says otherwise. Without,
+    /// stacks end ([`StackEnd::NoRule`]) where neither tables nor frame pointers lead on.
+    pub fn set_guessing(&mut self, guessing: bool) {
+        self.guessing = guessing;
     }
 
     /// Whose threads this unwinds.
@@ -152,13 +171,14 @@ impl Unwinder {
             sp: start,
             guess: (0, 0),
             without_table: 0,
+            guessed: 0,
             beyond_copy: 0,
             chained: false,
         };
         let end = walk.frames(max_frames, out);
         let depth = walk.sp.saturating_sub(start);
-        let Walk { without_table, beyond_copy, .. } = walk;
-        Unwound { end, without_table, beyond_copy, depth }
+        let Walk { without_table, guessed, beyond_copy, .. } = walk;
+        Unwound { end, without_table, guessed, beyond_copy, depth }
     }
 
     /// The rule for an address of a file.
@@ -201,6 +221,7 @@ struct Walk<'a> {
     sp: u64,
     guess: Place,
     without_table: u32,
+    guessed: u32,
     beyond_copy: u32,
     /// The last frame was left by its frame pointer.
     chained: bool,
@@ -218,6 +239,7 @@ enum Step {
 impl Walk<'_> {
     fn frames(&mut self, max_frames: usize, out: &mut Vec<Frame>) -> StackEnd {
         let mut is_return_address = false;
+        let mut guesses = 0;
         for number in 0..max_frames {
             // At any instruction, not in a call: the frame may be made only in part.
             let interrupted = !is_return_address;
@@ -228,7 +250,9 @@ impl Walk<'_> {
             if number == 0 {
                 is_return_address = after_syscall(&self.registers, mapping, address);
             }
-            let frame = Frame { address, is_return_address };
+            let guessed = guesses != self.guessed;
+            guesses = self.guessed;
+            let frame = Frame { address, is_return_address, guessed };
             out.push(frame);
             is_return_address = match self.step(frame, mapping, interrupted) {
                 Step::Called => true,
@@ -271,6 +295,9 @@ impl Walk<'_> {
         };
         let rule = self.unwinder.rule(info, mapping.svma(frame.lookup_address()));
         let (applied, signal) = match rule {
+            Rule::Compact(rule) if rule.cfa.lost().is_some() => {
+                return self.by_instructions(&rule, frame, mapping, info, interrupted);
+            }
             Rule::Compact(rule) => {
                 (evaluate::compact(&rule, &mut self.registers, self.stack), false)
             }
@@ -309,6 +336,37 @@ impl Walk<'_> {
         }
         let copied = sp >= self.stack.start();
         Step::End(if copied { StackEnd::BadRule } else { StackEnd::OffStack })
+    }
+
+    /// Leave a frame by what its code's instructions say, if that leads to a call.
+    #[cold]
+    fn by_instructions(
+        &mut self,
+        rule: &Compact,
+        frame: Frame,
+        mapping: &Mapping,
+        info: &UnwindInfo,
+        interrupted: bool,
+    ) -> Step {
+        if self.unwinder.guessing {
+            let before = self.registers;
+            let applied = evaluate::compact(rule, &mut self.registers, self.stack);
+            if applied == Err(Failure::Truncated) {
+                return Step::End(StackEnd::Truncated);
+            }
+            let caller = self.registers.ip();
+            if applied.is_ok()
+                && self.registers.sp() > Some(self.sp)
+                && caller.is_some_and(|caller| is_return_address(self.space, caller))
+            {
+                self.guessed += 1;
+                return self.left(interrupted);
+            }
+            self.registers = before;
+        }
+        let svma = mapping.svma(frame.lookup_address());
+        let code = code::classify(info, svma, &mut self.unwinder.context);
+        self.without_table(code, interrupted)
     }
 
     #[cold]

@@ -25,8 +25,8 @@ struct Walk {
     files: Files,
     lines: Vec<common::Line>,
     space: AddressSpace,
-    /// Outermost first.
-    calls: Vec<u64>,
+    /// Where return addresses are, and what they are; outermost first.
+    calls: Vec<(u64, u64)>,
     unwinder: Unwinder,
 }
 
@@ -37,6 +37,10 @@ struct Findings {
     deepest: usize,
     /// Steps at which the frames were others, by place.
     wrong: BTreeMap<String, usize>,
+    /// Those of them at which the stack was said to be whole.
+    wrong_in_silence: usize,
+    /// Steps at which a frame was guessed.
+    guessed: usize,
 }
 
 impl Walk {
@@ -79,8 +83,15 @@ impl Walk {
         u64::from_le_bytes(bytes)
     }
 
-    /// Unwind here; what is wrong with the result.
-    fn check(&mut self) -> Option<String> {
+    /// Unwind here, and compare.
+    fn check(&mut self, findings: &mut Findings) {
+        if let Some(wrong) = self.compare(findings) {
+            *findings.wrong.entry(wrong).or_default() += 1;
+        }
+    }
+
+    /// What is wrong with the result of unwinding here.
+    fn compare(&mut self, findings: &mut Findings) -> Option<String> {
         let registers = self.stopped.registers();
         let (ip, sp) = (registers.ip()?, registers.sp()?);
         let line = self.lines.iter().find(|line| (line.start..line.end).contains(&sp))?;
@@ -89,14 +100,17 @@ impl Walk {
         let stack = StackCopy { start: sp, bytes: &bytes[..len] };
         let mut frames = Vec::new();
         let unwound = self.unwinder.unwind(&self.space, &registers, stack, 4096, &mut frames);
-        let want = std::iter::once(ip).chain(self.calls.iter().rev().copied());
+        let want = std::iter::once(ip).chain(self.calls.iter().rev().map(|call| call.1));
         let same = frames.iter().map(|frame| frame.address).eq(want);
+        findings.guessed += usize::from(unwound.guessed > 0);
         if same && unwound.end == StackEnd::Root {
             return None;
         }
+        findings.wrong_in_silence += usize::from(unwound.end == StackEnd::Root);
         let place = self.place(ip);
         let (got, want) = (frames.len(), self.calls.len() + 1);
-        Some(format!("{place}: {got} frames for {want}, {unwound:?}"))
+        let last = self.place(frames.last().map_or(0, |frame| frame.address));
+        Some(format!("{place}: {got} frames for {want}, the last at {last}, {unwound:?}"))
     }
 
     fn place(&self, address: u64) -> String {
@@ -116,19 +130,20 @@ impl Walk {
             return false;
         }
         let after = self.stopped.registers();
-        let pushed = after.sp().unwrap() == sp - 8;
-        let top = self.word(after.sp().unwrap());
+        let (after_ip, after_sp) = (after.ip().unwrap(), after.sp().unwrap());
+        let top = self.word(after_sp);
+        // More than one call is left by `longjmp`, and by an exception.
+        while self.calls.last().is_some_and(|&(at, _)| at < after_sp) {
+            self.calls.pop();
+        }
         match code {
-            [0xc3 | 0xc2, ..] | [0xf2 | 0xf3, 0xc3, ..] => {
-                // More than one is left where `longjmp` left calls.
-                while let Some(expected) = self.calls.pop()
-                    && Some(expected) != after.ip()
-                {}
-            }
             [0x0f, 0x05, ..] => self.read_mappings(),
             // A call pushes the address behind itself.
-            _ if pushed && (2..=9).contains(&top.wrapping_sub(ip)) && after.ip() != Some(top) => {
-                self.calls.push(top);
+            _ if after_sp == sp - 8
+                && (2..=9).contains(&top.wrapping_sub(ip))
+                && after_ip != top =>
+            {
+                self.calls.push((after_sp, top));
             }
             _ => {}
         }
@@ -138,9 +153,7 @@ impl Walk {
     fn run(mut self, most: usize) -> Findings {
         let mut findings = Findings::default();
         loop {
-            if let Some(wrong) = self.check() {
-                *findings.wrong.entry(wrong).or_default() += 1;
-            }
+            self.check(&mut findings);
             findings.deepest = findings.deepest.max(self.calls.len());
             findings.steps += 1;
             if findings.steps == most || !self.step() {
@@ -154,11 +167,16 @@ impl Walk {
 }
 
 fn compile(name: &str, options: &[&str]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/calls.c");
+    compile_with("gcc", "calls.c", name, options).expect("gcc is installed")
+}
+
+/// `None` if there is no such compiler, or a library is missing.
+fn compile_with(compiler: &str, source: &str, name: &str, options: &[&str]) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let status = Command::new("gcc").args(options).arg("-o").arg(&out).arg(source).status();
-    assert!(status.expect("gcc is installed").success());
-    out
+    let mut command = Command::new(compiler);
+    command.arg("-o").arg(&out).arg(source).args(options).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success()).then_some(out)
 }
 
 /// All instructions from the first to the last unwind to all callers.
@@ -174,6 +192,44 @@ fn check_altered(name: &str, options: &[&str], alter: Option<fn(&mut [u8])>, mos
     assert!(findings.steps > 5_000 && findings.deepest > 12, "{findings:?}");
     let wrong: Vec<_> = findings.wrong.iter().take(20).collect();
     assert!(wrong.len() <= most_wrong, "of {} steps, at {wrong:#?} …", findings.steps);
+}
+
+/// Of code without tables, at least 99.9 % of the instructions unwind to all callers; and where the frames are
+/// others, the stack is not said to be whole.
+fn check_guesses(compiler: &str, source: &str, name: &str, options: &[&str]) {
+    let Some(program) = compile_with(compiler, source, name, options) else {
+        eprintln!("skipped: {compiler} does not compile {source}");
+        return;
+    };
+    let mut command = Command::new(program);
+    command.env_clear();
+    let findings = Walk::new(command, None).run(usize::MAX);
+    let wrong: usize = findings.wrong.values().sum();
+    println!("{name}: of {} steps, {wrong} wrong", findings.steps);
+    let few: Vec<_> = findings.wrong.iter().take(20).collect();
+    assert!(findings.steps > 5_000 && findings.guessed > 1_000, "{findings:?}");
+    assert!(wrong * 1000 <= findings.steps, "of {} steps, at {few:#?} …", findings.steps);
+    assert_eq!(findings.wrong_in_silence, 0, "{few:#?}");
+}
+
+#[test]
+fn musl_without_tables() {
+    check_guesses("musl-gcc", "library.c", "musl", &["-O2"]);
+}
+
+#[test]
+fn static_musl_without_tables() {
+    check_guesses("musl-gcc", "library.c", "musl-static", &["-O2", "-static"]);
+}
+
+#[test]
+fn static_musl_without_tables_or_symbols() {
+    check_guesses("musl-gcc", "library.c", "musl-stripped", &["-O2", "-static", "-s"]);
+}
+
+#[test]
+fn assembly_without_tables() {
+    check_guesses("gcc", "numbers.c", "gmp", &["-O2", "-lgmp"]);
 }
 
 #[test]

@@ -1,0 +1,98 @@
+//! The code that no table of a file has an entry for, and what its instructions say.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::info::UnwindInfo;
+use crate::instructions::{self, Guess, Guesses, PIECE};
+use crate::registers::Arch;
+
+/// What has been found, by the address of the first byte of each piece.
+#[derive(Default)]
+pub(crate) struct GuessCache(Mutex<HashMap<u64, Arc<Guesses>>>);
+
+impl UnwindInfo {
+    /// What the instructions say of the frame whose code is at an address that no table has an entry for. The
+    /// first time, the code around it is read.
+    pub(crate) fn guess(&self, svma: u64) -> Guess {
+        if self.arch() != Arch::X86_64 {
+            return Guess::Nothing;
+        }
+        let Some(piece) = self.piece(svma) else { return Guess::Nothing };
+        let guesses = {
+            let mut known = self.guesses.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let guesses = known.entry(piece.start).or_insert_with(|| {
+                let starts = self.function_starts(std::slice::from_ref(&piece));
+                Arc::new(self.guesses_in(&piece, &starts))
+            });
+            Arc::clone(guesses)
+        };
+        guesses.at(svma)
+    }
+
+    /// Whether there are only instructions that do nothing in a range.
+    pub(crate) fn is_padding(&self, range: &Range<u64>) -> bool {
+        let len = usize::try_from(range.end - range.start).unwrap_or(0);
+        self.code(range.start, len).is_none_or(instructions::is_padding)
+    }
+
+    /// What the instructions of a range say, in which functions start at `starts`.
+    pub(crate) fn guesses_in(&self, range: &Range<u64>, starts: &[u64]) -> Guesses {
+        let len = usize::try_from(range.end - range.start).unwrap_or(0);
+        // The file may end before its segments do.
+        let Some(code) = self.code(range.start, len) else { return Guesses::default() };
+        let entry = self.entry().filter(|entry| range.contains(entry));
+        Guesses::new(code, range.start, starts, entry)
+    }
+
+    /// The part of the code around an address that no table has an entry for.
+    fn piece(&self, svma: u64) -> Option<Range<u64>> {
+        let code = self.code_ranges().into_iter().find(|range| range.contains(&svma))?;
+        let gap = self.gap(svma);
+        pieces(gap.start.max(code.start)..gap.end.min(code.end)).find(|piece| piece.contains(&svma))
+    }
+
+    /// The symbols of functions in these ranges, which are sorted: their addresses, sorted.
+    pub(crate) fn function_starts(&self, ranges: &[Range<u64>]) -> Vec<u64> {
+        let is_inside = |address: &u64| {
+            let after = ranges.partition_point(|range| range.start <= *address);
+            after.checked_sub(1).is_some_and(|at| ranges[at].contains(address))
+        };
+        let mut starts: Vec<u64> = self.symbol_tables().flat_map(functions).collect();
+        starts.extend(self.given_starts());
+        starts.retain(is_inside);
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+}
+
+/// The pieces that a gap between tables is looked at in.
+pub(crate) fn pieces(gap: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let starts = std::iter::successors(Some(gap.start), |start| start.checked_add(PIECE));
+    starts
+        .take_while(move |&start| start < gap.end)
+        .map(move |start| start..gap.end.min(start.saturating_add(PIECE)))
+}
+
+/// The addresses of the functions in an ELF symbol table (System V ABI, "Symbol Table"; 24 bytes each).
+fn functions(table: &[u8]) -> impl Iterator<Item = u64> {
+    table.as_chunks::<24>().0.iter().filter_map(|symbol| {
+        const NOTYPE: u8 = 0;
+        const FUNC: u8 = 2;
+        const GNU_IFUNC: u8 = 10;
+        const GLOBAL: u8 = 1;
+        const UNDEFINED: u16 = 0;
+        const FIRST_RESERVED: u16 = 0xff00;
+        let (kind, binding) = (symbol[4] & 15, symbol[4] >> 4);
+        let section = u16::from_le_bytes([symbol[6], symbol[7]]);
+        // Assembly has labels without a type, of which those that others use are functions.
+        let is_function = matches!(kind, FUNC | GNU_IFUNC) || (kind == NOTYPE && binding == GLOBAL);
+        if !is_function || section == UNDEFINED || section >= FIRST_RESERVED {
+            return None;
+        }
+        let value = symbol[8..16].first_chunk().map(|value| u64::from_le_bytes(*value));
+        value.filter(|&value| value != 0)
+    })
+}

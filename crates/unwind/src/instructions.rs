@@ -1,0 +1,157 @@
+//! Rules for x86-64 code that has no unwind table, from its instructions.
+//!
+//! From where functions start, every branch is followed with what is known of the stack pointer and of the
+//! registers that a function preserves: where it pushes and saves them, moves the stack pointer, and restores
+//! them. So the row behind an early return is that of the branch that leads there. Where two ways to an
+//! instruction disagree, nothing is said of it.
+//!
+//! All of this is a guess: of where functions start, that calls return and leave the stack as it was, and where
+//! jumps by tables lead.
+
+mod effect;
+mod flow;
+mod state;
+
+use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
+use crate::rule::Compact;
+use flow::Flow;
+use state::{Kind, State};
+
+/// More code than this is not looked at together.
+pub(crate) const PIECE: u64 = 4 << 20;
+
+/// What the instructions say of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guess {
+    /// Nothing: no function is known here, or what it does to its stack is not.
+    Nothing,
+    /// The first code of a program or of a thread.
+    Root,
+    /// What signal handlers return to.
+    SignalReturn,
+    /// Directly behind the system call that makes a thread: in the new one there is no caller.
+    Cloned(Compact),
+    Frame(Compact),
+}
+
+/// From this address on, this holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GuessRow {
+    pub address: u64,
+    pub guess: Guess,
+}
+
+/// The rows of some code, sorted, from its first byte on.
+#[derive(Debug, Default)]
+pub(crate) struct Guesses {
+    pub rows: Vec<GuessRow>,
+}
+
+impl Guesses {
+    /// What the instructions of `code` say, which lies at `address`. Of its functions, some start at `starts`;
+    /// `entry` is where the program starts.
+    pub(crate) fn new(code: &[u8], address: u64, starts: &[u64], entry: Option<u64>) -> Self {
+        let mut flow = Flow::new(code, address);
+        if let Some(entry) = entry {
+            flow.add_entry(entry);
+        }
+        starts.iter().for_each(|&start| flow.add_start(start));
+        flow.follow_starts();
+        flow.follow_rest();
+        flow.follow_padding();
+        let mut rows = Rows(Vec::new());
+        rows.push(address, Guess::Nothing);
+        // Thousands of instructions in a row have the same state.
+        let mut last: Option<(&State, Guess)> = None;
+        for (at, state) in flow.reached() {
+            let guess = match (state, last) {
+                (None, _) => Guess::Nothing,
+                (Some(state), Some((known, guess))) if std::ptr::eq(state, known) => guess,
+                (Some(state), _) => guess(state),
+            };
+            last = state.map(|state| (state, guess));
+            // The kernel makes a handler's return address, so that no call is before it, and what is looked
+            // up is one byte back.
+            if guess == Guess::SignalReturn && rows.is_padding_before(at, code, address) {
+                rows.push(at - 1, guess);
+            }
+            rows.push(at, guess);
+        }
+        Self { rows: rows.0 }
+    }
+
+    pub(crate) fn at(&self, address: u64) -> Guess {
+        let after = self.rows.partition_point(|row| row.address <= address);
+        after.checked_sub(1).map_or(Guess::Nothing, |at| self.rows[at].guess)
+    }
+}
+
+struct Rows(Vec<GuessRow>);
+
+impl Rows {
+    fn push(&mut self, address: u64, guess: Guess) {
+        if self.0.last().is_some_and(|last| last.guess == guess) {
+            return;
+        }
+        if let Some(last) = self.0.last_mut().filter(|last| last.address == address) {
+            last.guess = guess;
+            return;
+        }
+        self.0.push(GuessRow { address, guess });
+    }
+
+    fn is_padding_before(&self, at: u64, code: &[u8], address: u64) -> bool {
+        const PADDING: [u8; 3] = [0x00, 0x90, 0xcc];
+        let before = at.checked_sub(address).and_then(|offset| offset.checked_sub(1));
+        let is_new = self.0.last().is_some_and(|row| row.guess != Guess::SignalReturn);
+        is_new && before.is_some_and(|before| PADDING.contains(&code[before as usize]))
+    }
+}
+
+fn guess(state: &State) -> Guess {
+    match (state.kind, state.rule()) {
+        (Kind::Entry | Kind::Root, _) => Guess::Root,
+        (Kind::SignalReturn, _) => Guess::SignalReturn,
+        (_, None) => Guess::Nothing,
+        (Kind::Function, Some(rule)) => Guess::Frame(rule),
+        (Kind::Cloned, Some(rule)) => Guess::Cloned(rule),
+    }
+}
+
+/// `mov $15,%rax; syscall` (`rt_sigreturn`), in the two encodings that C libraries use.
+pub(crate) fn is_signal_return(code: &[u8]) -> bool {
+    code.starts_with(&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05])
+        || code.starts_with(&[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05])
+}
+
+/// Whether there are only instructions that do nothing.
+pub(crate) fn is_padding(code: &[u8]) -> bool {
+    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
+    let mut at = 0;
+    while at < code.len() {
+        at += match code[at] {
+            0x00 | 0xcc | 0x90 => 1,
+            0x0f | 0x2e | 0x66 if decoder.set_position(at).is_ok() => {
+                let instruction = decoder.decode();
+                if instruction.mnemonic() != Mnemonic::Nop {
+                    return false;
+                }
+                instruction.len()
+            }
+            _ => return false,
+        };
+    }
+    true
+}
+
+/// Whether code begins as functions that make a frame do.
+fn is_prologue(code: &[u8]) -> bool {
+    matches!(
+        code,
+        [0xf3, 0x0f, 0x1e, 0xfa, ..] // endbr64
+            | [0x53 | 0x55, ..] // push %rbx, %rbp
+            | [0x41, 0x54..=0x57, ..] // push %r12 … %r15
+            | [0x48, 0x83 | 0x81, 0xec, ..] // sub $…,%rsp
+    )
+}
