@@ -101,10 +101,21 @@ impl Layout {
             elf::EM_AARCH64 => Arch::Aarch64,
             _ => return Err(Error::UnsupportedArch),
         };
-        let mut layout = Self {
+        let mut layout = Self { entry: header.e_entry(endian), ..Self::new(arch) };
+        layout.read_segments(header, file)?;
+        // A file without section headers (a vDSO may have none) still has its segments.
+        layout.read_sections(header, file);
+        if layout.eh_frame.is_none() {
+            layout.eh_frame = layout.eh_frame_by_header(header, file);
+        }
+        Ok(layout)
+    }
+
+    fn new(arch: Arch) -> Self {
+        Self {
             build_id: None,
             arch,
-            entry: header.e_entry(endian),
+            entry: 0,
             code: Vec::new(),
             eh_frame: None,
             eh_frame_hdr: None,
@@ -113,14 +124,13 @@ impl Layout {
             symbols: Vec::new(),
             text: None,
             got: None,
-        };
-        layout.read_segments(header, file)?;
-        // A file without section headers (a vDSO may have none) still has its segments.
-        layout.read_sections(header, file);
-        if layout.eh_frame.is_none() {
-            layout.eh_frame = layout.eh_frame_by_header(header, file);
         }
-        Ok(layout)
+    }
+
+    /// Of code that is in no file: `len` bytes.
+    pub(crate) fn of_code(arch: Arch, address: u64, len: usize) -> Self {
+        let segment = Segment { offset: 0, size: len as u64, svma: address };
+        Self { code: vec![segment], ..Self::new(arch) }
     }
 
     fn read_segments(&mut self, header: &Header, file: &[u8]) -> Result<(), Error> {

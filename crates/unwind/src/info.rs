@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection, Vendor};
 
 use crate::code::{self, Tableless};
-use crate::elf::{Contents, Layout, Segment};
+use crate::elf::{Contents, Layout, Mapped, Segment};
 use crate::gaps::GuessCache;
 use crate::index::{FdeIndex, HeaderTable};
 use crate::instructions::Guess;
@@ -58,6 +58,8 @@ pub struct UnwindInfo {
     /// A separate debug file, of which `.debug_frame` and the symbols' addresses are of use.
     debug_bytes: Option<FileBytes>,
     debug_symbols: Vec<Range<usize>>,
+    /// Addresses of functions that came with the code.
+    functions: Vec<u64>,
     header: Option<HeaderTable>,
     eh_index: OnceLock<FdeIndex>,
     debug_frames: [Option<DebugFrameSection>; 2],
@@ -119,7 +121,6 @@ impl UnwindInfo {
         B: AsRef<[u8]> + Send + Sync + 'static,
         D: AsRef<[u8]> + Send + Sync + 'static,
     {
-        static NEXT_ID: AtomicU32 = AtomicU32::new(1);
         let layout = Layout::parse(bytes.as_ref())?;
         let debug_layout = debug_bytes.as_ref().and_then(|d| Layout::parse(d.as_ref()).ok());
         let debug_symbols = debug_layout.as_ref().map(|layout| layout.symbols.clone());
@@ -131,16 +132,61 @@ impl UnwindInfo {
             HeaderTable::parse(bytes.as_ref(), section, layout.eh_frame.as_ref()?.svma)
         });
         Ok(Self {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            layout,
-            bytes: Box::new(bytes),
             debug_symbols: debug_symbols.unwrap_or_default(),
-            guesses: GuessCache::default(),
             debug_bytes: debug_bytes.map(|bytes| Box::new(bytes) as FileBytes),
             header,
-            eh_index: OnceLock::new(),
             debug_frames,
+            ..Self::new(layout, Box::new(bytes))
         })
+    }
+
+    fn new(layout: Layout, bytes: FileBytes) -> Self {
+        static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+        Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            layout,
+            bytes,
+            debug_symbols: Vec::new(),
+            functions: Vec::new(),
+            guesses: GuessCache::default(),
+            debug_bytes: None,
+            header: None,
+            eh_index: OnceLock::new(),
+            debug_frames: [None, None],
+        }
+    }
+
+    /// From code that was made at run time, by its instructions: `code` lies at `address`, and in it are these
+    /// functions (a perf map has them). Without any, they are found as in a file without symbols.
+    ///
+    /// Map it with [`AddressSpace::map`](crate::AddressSpace::map), the offset in the "file" being the distance
+    /// from `address`. Frames that are found so are guesses; for other processors than x86-64 there are none.
+    pub fn from_code<B>(arch: Arch, address: u64, code: B, functions: &[Range<u64>]) -> Self
+    where
+        B: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        let layout = Layout::of_code(arch, address, code.as_ref().len());
+        let functions = functions.iter().map(|function| function.start).collect();
+        Self { functions, ..Self::new(layout, Box::new(code)) }
+    }
+
+    /// From code that was made at run time, and its `.eh_frame`, as a compiler hands it out in a jitdump file
+    /// (the record `JIT_CODE_UNWINDING_INFO`). `code` lies at `address`, and `eh_frame` is made for
+    /// `eh_frame_address`: in jitdump files, the end of the code rounded up to 8. What follows it there, the
+    /// `.eh_frame_hdr`, is to be left out.
+    ///
+    /// Map it as [`Self::from_code`] says.
+    pub fn from_eh_frame(
+        arch: Arch,
+        address: u64,
+        code: &[u8],
+        eh_frame: &[u8],
+        eh_frame_address: u64,
+    ) -> Self {
+        let mut layout = Layout::of_code(arch, address, code.len());
+        let range = code.len()..code.len() + eh_frame.len();
+        layout.eh_frame = Some(Mapped { range, svma: eh_frame_address });
+        Self { functions: vec![address], ..Self::new(layout, Box::new([code, eh_frame].concat())) }
     }
 
     /// The file, where it is in memory.
@@ -197,6 +243,7 @@ impl UnwindInfo {
         (*self.bytes).as_ref().len().hash(to);
         self.debug_frames[1].as_ref().map(|section| &section.contents).hash(to);
         self.debug_symbols.hash(to);
+        self.functions.hash(to);
     }
 
     /// The bytes that the table is made of.
@@ -221,7 +268,7 @@ impl UnwindInfo {
 
     /// The addresses of functions that came with the code.
     pub(crate) fn given_starts(&self) -> &[u64] {
-        &[]
+        &self.functions
     }
 
     /// The addresses around one that no table has an entry for, up to where one has.
