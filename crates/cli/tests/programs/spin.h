@@ -1,0 +1,24 @@
+/*
+ * Units of work that all take the same time, so that the share of a function is the share of its units.
+ * Programs with this are compiled with -fno-optimize-sibling-calls: a call that has become a jump leaves no
+ * frame of its caller.
+ */
+#include <stdint.h>
+
+#define UNIT 4000
+
+static volatile uint64_t sink;
+
+/* A macro, so that it is nobody's callee. The chain of multiplications can neither be shortened nor run
+ * in parallel. */
+#define SPIN(units)                                                                                \
+    do {                                                                                           \
+        uint64_t x = sink;                                                                         \
+        for (long i = 0; i < (units) * (long)UNIT; i++) {                                          \
+            x = x * 6364136223846793005u + 1442695040888963407u;                                   \
+            __asm__ volatile("" : "+r"(x));                                                        \
+        }                                                                                          \
+        sink = x;                                                                                  \
+    } while (0)
+
+#define NOINLINE __attribute__((noinline))
