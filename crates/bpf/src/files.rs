@@ -34,6 +34,21 @@ impl FileKey {
     }
 }
 
+impl MappedFile {
+    /// A module, and where the code of its file is.
+    pub(crate) fn new(module: u32, info: Option<&UnwindInfo>) -> Self {
+        let mut file = Self { module, ..Self::default() };
+        let start = info.and_then(UnwindInfo::table_start).unwrap_or(0);
+        let segments = info.into_iter().flat_map(UnwindInfo::segments);
+        for (to, (range, svma)) in file.segments.iter_mut().zip(segments.take(SEGMENTS)) {
+            let to_table = svma.wrapping_sub(range.start).wrapping_sub(start);
+            *to = Segment { start: range.start, end: range.end, to_table };
+            file.count += 1;
+        }
+        file
+    }
+}
+
 /// A file that the programs met and do not know, and where it is mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
@@ -92,14 +107,7 @@ impl Files {
             What::Module(_) => MODULE_UNKNOWN,
             What::Anonymous => MODULE_ANONYMOUS,
         };
-        let mut file = MappedFile { module, ..MappedFile::default() };
-        let start = info.and_then(UnwindInfo::table_start).unwrap_or(0);
-        let segments = info.into_iter().flat_map(UnwindInfo::segments);
-        for (to, (range, svma)) in file.segments.iter_mut().zip(segments.take(SEGMENTS)) {
-            let to_table = svma.wrapping_sub(range.start).wrapping_sub(start);
-            *to = Segment { start: range.start, end: range.end, to_table };
-            file.count += 1;
-        }
+        let file = MappedFile::new(module, info);
         let written =
             self.map.update(bytemuck::bytes_of(&key), bytemuck::bytes_of(&file), MapFlags::ANY);
         self.omitted += u64::from(written.is_err());

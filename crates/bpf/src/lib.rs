@@ -27,6 +27,12 @@ mod shared;
 mod tables;
 mod trigger;
 
+#[cfg(test)]
+#[path = "../../unwind/tests/common/mod.rs"]
+mod common;
+#[cfg(test)]
+mod user_space;
+
 pub use builder::{TableStats, prefer_this_thread};
 pub use counted::{Counted, Cut, Socket, Sort, UserFrame, UserStack, Wait, Waker};
 pub use engine::{Engine, Stats};

@@ -107,6 +107,17 @@ impl Memory {
         }
     }
 
+    /// Memory in which there is something, laid out as an arena.
+    #[cfg(test)]
+    pub fn over_written(memory: &Arc<MmapRaw>, blocks: usize) -> Self {
+        Self {
+            modules: Shared::part(memory, ARENA_MODULES, MAX_MODULES),
+            rules: Shared::part(memory, ARENA_RULES, MAX_RULES),
+            words: Words::Arena(Shared::part(memory, ARENA_WORDS, blocks * BLOCK_WORDS), blocks),
+            limit: blocks,
+        }
+    }
+
     pub fn backend(&self) -> TableBackend {
         match self.words {
             Words::Arrays(..) => TableBackend::Arrays,
