@@ -39,8 +39,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A module's number and its unwind information.
 type Work = (u32, Option<Arc<UnwindInfo>>);
 
-/// What waits for its table. Small ones come first: most of what runs is ready at once, while the largest
-/// take as long as all others together.
+/// What waits for its table. What is in most stacks comes first; as long as none is, small ones: most of what runs
+/// is ready at once, while the largest take as long as all others together.
 #[derive(Default)]
 struct Waiting {
     by_size: BTreeMap<(usize, u32), Option<Arc<UnwindInfo>>>,
@@ -49,11 +49,12 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// The next one; waits for it, at most so long if that is said.
+    /// The next one; waits for it, at most so long if that is said. `hits`: in how many stacks a module was.
     fn next(
         &mut self,
         queue: &Receiver<Work>,
         patience: Option<Duration>,
+        hits: impl Fn(u32) -> u32,
     ) -> Result<Work, RecvTimeoutError> {
         queue.try_iter().for_each(|work| self.add(work));
         if self.by_size.is_empty() {
@@ -67,7 +68,9 @@ impl Waiting {
         }
         queue.try_iter().for_each(|work| self.add(work));
         self.made = true;
-        let next = self.by_size.pop_first();
+        // Of equals, the last one counts.
+        let most = self.by_size.keys().rev().max_by_key(|(_, module)| hits(*module)).copied();
+        let next = most.and_then(|key| self.by_size.remove_entry(&key));
         next.map(|((_, module), info)| (module, info)).ok_or(RecvTimeoutError::Timeout)
     }
 
@@ -102,17 +105,18 @@ impl Builder {
             let mut pause = PAUSE;
             loop {
                 let patience = tables.lacks_some().then_some(pause);
-                let (module, is_new) = match waiting.next(&queue, patience) {
-                    Ok((module, info)) => {
-                        infos.insert(module, info);
-                        (module, true)
-                    }
-                    Err(RecvTimeoutError::Timeout) => match tables.wanted() {
-                        Some(module) => (module, false),
-                        None => continue,
-                    },
-                    Err(RecvTimeoutError::Disconnected) => break,
-                };
+                let (module, is_new) =
+                    match waiting.next(&queue, patience, |module| tables.hits(module)) {
+                        Ok((module, info)) => {
+                            infos.insert(module, info);
+                            (module, true)
+                        }
+                        Err(RecvTimeoutError::Timeout) => match tables.wanted() {
+                            Some(module) => (module, false),
+                            None => continue,
+                        },
+                        Err(RecvTimeoutError::Disconnected) => break,
+                    };
                 let started = Instant::now();
                 let info = infos.get(&module).and_then(Option::as_deref);
                 let (published, was_made) =

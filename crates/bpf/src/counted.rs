@@ -5,11 +5,12 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
+use crate::copies::CopiedStack;
 use crate::files::Aliases;
 use crate::kernel_text::KernelText;
 use crate::layout::{
-    Count, END_NOT_TAKEN, END_OMITTED, FRAME_SHIFT, Key, MAX_FRAMES, MODULE_ANONYMOUS,
-    MODULE_ASKED, MODULE_END, MODULE_UNKNOWN, WAKER_WORDS,
+    Count, FRAME_SHIFT, Key, MAX_FRAMES, MODULE_ANONYMOUS, MODULE_ASKED, MODULE_END,
+    MODULE_UNKNOWN, WAKER_WORDS,
 };
 
 /// One frame of a user stack.
@@ -21,15 +22,47 @@ pub struct UserFrame {
     pub address: u64,
 }
 
-/// Why the outer part of a user stack is missing.
+/// Why the outer part of a user stack is missing. The numbers are those of `enum end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
 pub enum Cut {
-    /// It has more frames than are kept, or could not be read.
-    Truncated,
-    /// It could not be unwound any further.
-    Broken,
+    /// It has more frames than are kept.
+    TooManyFrames = 1,
+    /// The stack could not be read.
+    Unreadable = 2,
+    /// A return address leads to no code that is mapped.
+    Unmapped = 3,
+    /// The unwind table of its file was not ready yet.
+    TablePending = 4,
+    /// The unwind table of its file was left out for want of memory.
+    TableOmitted = 5,
+    /// Code without an unwind table, whose frame could not be guessed either.
+    NoTable = 6,
+    /// The unwind table says what cannot be followed.
+    BadRule = 7,
+    /// A 32-bit program.
+    Compat = 8,
     /// All of it: there were more waits than stacks are taken of.
-    NotTaken,
+    NotTaken = 9,
+}
+
+impl Cut {
+    const ALL: [Self; 9] = [
+        Self::TooManyFrames,
+        Self::Unreadable,
+        Self::Unmapped,
+        Self::TablePending,
+        Self::TableOmitted,
+        Self::NoTable,
+        Self::BadRule,
+        Self::Compat,
+        Self::NotTaken,
+    ];
+
+    /// From a number of `enum end`; none if the stack is whole.
+    pub(crate) fn from_end(end: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|cut| *cut as u64 == end)
+    }
 }
 
 /// What sort of event was counted.
@@ -179,20 +212,22 @@ impl<'a> UserStack<'a> {
     /// Why it ends too early, if it does.
     pub fn cut(self) -> Option<Cut> {
         let last = *self.frames.last().filter(|last| module(**last) == MODULE_END)?;
-        // `enum end`
-        Some(match address(last) {
-            1 | 2 => Cut::Truncated,
-            END_NOT_TAKEN => Cut::NotTaken,
-            _ => Cut::Broken,
-        })
+        Some(Cut::from_end(address(last)).unwrap_or(Cut::BadRule))
     }
 
     /// The module in which it ends because its table was left out, if it does.
     fn left_out(self) -> Option<u32> {
-        let last = *self.frames.last().filter(|last| module(**last) == MODULE_END)?;
-        let outermost = self.frames().next_back().filter(|_| address(last) == END_OMITTED)?;
-        outermost.module
+        if self.cut() != Some(Cut::TableOmitted) {
+            return None;
+        }
+        self.frames().next_back()?.module
     }
+}
+
+/// A frame as the programs have it.
+fn encode(frame: UserFrame) -> u64 {
+    let module = frame.module.unwrap_or(MODULE_ANONYMOUS);
+    u64::from(module) << FRAME_SHIFT | address(frame.address)
 }
 
 fn module(frame: u64) -> u32 {
@@ -239,9 +274,33 @@ impl Told {
     }
 }
 
+/// More words of unwound copies are not kept until they are counted: 64 MiB. Deep recursion has 80 KB a stack.
+const MOST_COPIED_WORDS: usize = 8 << 20;
+
+/// Stacks that were unwound in user space, until they are counted: each is, once.
+#[derive(Debug, Default)]
+struct Copied {
+    stacks: HashMap<u64, Box<[u64]>>,
+    words: usize,
+}
+
+impl Copied {
+    fn add(&mut self, hash: u64, frames: Vec<u64>) {
+        self.words += frames.len();
+        if let Some(before) = self.stacks.insert(hash, frames.into_boxed_slice()) {
+            self.words -= before.len();
+        }
+    }
+
+    fn remove(&mut self, hash: u64) {
+        self.words -= self.stacks.remove(&hash).map_or(0, |frames| frames.len());
+    }
+}
+
 #[derive(Debug, Default)]
 struct Inner {
     told: Told,
+    copied: Copied,
     /// What was told before it was forgotten the last time: what was counted at that moment is of these.
     told_before: Told,
     /// Events whose stack was never told.
@@ -257,7 +316,8 @@ impl Inner {
         if hash == 0 {
             return Some(&[]);
         }
-        self.told.find(hash).or_else(|| self.told_before.find(hash))
+        let told = self.told.find(hash).or_else(|| self.told_before.find(hash));
+        told.or_else(|| Some(self.copied.stacks.get(&hash)?))
     }
 
     fn waker<'a>(&'a self, hash: u64, aliases: Numbers<'a>) -> Option<Waker<'a>> {
@@ -323,6 +383,31 @@ impl Stacks {
         inner.told.add(hash, words.take(len));
     }
 
+    /// Notes what a copied stack came to in user space, unless the kernel had come as far.
+    pub fn add_copied(
+        &self,
+        stack: &CopiedStack,
+        frames: impl Iterator<Item = UserFrame>,
+        cut: Option<Cut>,
+    ) {
+        let inner = &mut *self.inner.borrow_mut();
+        let room = MOST_COPIED_WORDS.saturating_sub(inner.copied.words).max(MAX_FRAMES);
+        let mut frames: Vec<u64> = frames.map(encode).collect();
+        let cut = if frames.len() > room { Some(Cut::TooManyFrames) } else { cut };
+        frames.truncate(room);
+        if let Some(cut) = cut {
+            let partial = inner.told.find(stack.partial);
+            if let Some(partial) = partial.or_else(|| inner.told_before.find(stack.partial))
+                && partial.len() > frames.len()
+            {
+                frames = partial.to_vec();
+            } else {
+                frames.push(u64::from(MODULE_END) << FRAME_SHIFT | cut as u64);
+            }
+        }
+        inner.copied.add(stack.hash, frames);
+    }
+
     /// Whether there are so many that it is time to forget them.
     pub fn are_many(&self) -> bool {
         self.inner.borrow().told.frames.len() > MOST_WORDS
@@ -350,6 +435,7 @@ impl Stacks {
         };
         let left_out = counted.user.left_out();
         out(counted);
+        inner.copied.remove(key.user);
         if let Some(module) = left_out {
             *inner.left_out.entry(module).or_default() += count.events;
         }

@@ -12,15 +12,16 @@ use pyrograph_unwind::UnwindInfo;
 
 use crate::builder::{Builder, TableStats};
 use crate::cache::Cache;
-use crate::counted::{Counted, Stacks};
+use crate::copies::CopiedStack;
+use crate::counted::{Counted, Cut, Stacks, UserFrame};
 use crate::error::Error;
 use crate::features::{self, Feature};
 use crate::files::{self, Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
-use crate::layout::{Blocked, Count, END_OMITTED, FileKey, Key, MOST_WAITED_NS, Site, State};
+use crate::layout::{Blocked, Count, ENDS, FileKey, Key, MOST_WAITED_NS, Site, State};
 use crate::load::{self, Loaded};
 use crate::memory::TableBackend;
-use crate::options::{Options, Waits, counts_at_once, follows_forks, lists_waiting};
+use crate::options::{Options, Waits, copies_stacks, counts_at_once, follows_forks, lists_waiting};
 use crate::said;
 use crate::shared::Shared;
 use crate::tables::Tables;
@@ -37,18 +38,20 @@ pub(crate) const ON_ABSENT: &str = "on_absent";
 pub struct Stats {
     /// Events that were not counted: a table was full, or the CPU was at work on others.
     pub lost: u64,
-    /// User stacks.
-    pub user_stacks: u64,
-    /// User stacks that end with the first frame of their thread.
-    pub whole: u64,
-    /// User stacks with more frames than are kept, or parts of which could not be read.
-    pub truncated: u64,
-    /// User stacks that end where nothing was known to be mapped, or no table was there yet.
-    pub unknown: u64,
-    /// User stacks that end where a table was left out.
-    pub left_out: u64,
-    /// User stacks that no table and no frame pointer led on.
-    pub broken: u64,
+    /// User stacks that were unwound in the kernel, by how they ended: the first number is that of whole ones,
+    /// the others are those of [`Cut`].
+    pub ends: [u64; ENDS],
+    /// User stacks that ended early in the kernel and were copied out, to be unwound in user space.
+    pub copied: u64,
+    /// User stacks that ended early in the kernel and were not copied, for lack of room.
+    pub copies_refused: u64,
+}
+
+impl Stats {
+    /// User stacks that ended so in the kernel.
+    pub fn ended(&self, cut: Cut) -> u64 {
+        self.ends.get(cut as usize).copied().unwrap_or(0)
+    }
 }
 
 /// The programs in the kernel. When this is dropped, or the process ends in any way, they are gone.
@@ -59,6 +62,9 @@ pub struct Engine {
     stacks: Stacks,
     asking: RingBuffer<'static>,
     asked: Rc<RefCell<Vec<Question>>>,
+    copying: RingBuffer<'static>,
+    copied: Rc<RefCell<Vec<CopiedStack>>>,
+    copies_stacks: bool,
     counts: [MapHandle; 2],
     state: Shared<State>,
     files: Files,
@@ -140,12 +146,20 @@ impl Engine {
         let asking = ring(&object, "questions", move |bytes| {
             questions.borrow_mut().extend(Question::read(bytes));
         })?;
+        let copied = Rc::new(RefCell::new(Vec::new()));
+        let copies = Rc::clone(&copied);
+        let copying = ring(&object, "copies", move |bytes| {
+            copies.borrow_mut().extend(CopiedStack::read(bytes));
+        })?;
         let mut engine = Self {
             links: Vec::new(),
             rings,
             stacks,
             asking,
             asked,
+            copying,
+            copied,
+            copies_stacks: copies_stacks(options),
             counts: [handle(&object, "counts_0")?, handle(&object, "counts_1")?],
             state: Shared::map(&handle(&object, ".bss")?, "state", 1)?,
             files: Files::new(handle(&object, "files")?, aliases),
@@ -384,6 +398,50 @@ impl Engine {
         Ok(self.asked.take())
     }
 
+    /// The present time as programs note it: nanoseconds of `CLOCK_MONOTONIC`.
+    pub fn now() -> u64 {
+        monotonic_now()
+    }
+
+    /// Whether stacks that cannot be unwound in the kernel are copied out.
+    pub fn copies_stacks(&self) -> bool {
+        self.copies_stacks
+    }
+
+    /// What can be read when [`Self::copies`] should be taken soon.
+    pub fn copies_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the buffer owns it, and lives as long as what is returned.
+        unsafe { BorrowedFd::borrow_raw(self.copying.epoll_fd()) }
+    }
+
+    /// The user stacks that were copied out since the last call, in the order of time on each CPU. For each,
+    /// [`Self::unwound`] is to be called before the second [`Self::drain`] from now on.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot be asked.
+    pub fn copies(&mut self) -> Result<Vec<CopiedStack>, Error> {
+        self.copying.consume().map_err(Error::map("copies"))?;
+        Ok(self.copied.take())
+    }
+
+    /// Takes what a copied stack was unwound to, leaf first, and why it ends early, if it does.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot be asked.
+    pub fn unwound(
+        &mut self,
+        stack: &CopiedStack,
+        frames: impl Iterator<Item = UserFrame>,
+        cut: Option<Cut>,
+    ) -> Result<(), Error> {
+        // The part that was unwound in the kernel came before the copy.
+        self.rings.consume().map_err(Error::map("stacks"))?;
+        self.stacks.add_copied(stack, frames, cut);
+        Ok(())
+    }
+
     /// Tells what a question's file is; `None` if it could not be found out.
     pub fn answer(
         &mut self,
@@ -467,15 +525,11 @@ impl Engine {
     /// The counts so far.
     pub fn stats(&self) -> Stats {
         let state = self.state.read(0);
-        let ends = state.ends;
         Stats {
             lost: state.lost_counts + state.lost_stacks + state.lost_busy + self.stacks.unknown(),
-            user_stacks: ends.iter().sum(),
-            whole: ends[0],
-            truncated: ends[1] + ends[2],
-            unknown: ends[3] + ends[4],
-            left_out: ends[END_OMITTED as usize],
-            broken: ends[6] + ends[7] + ends[8],
+            ends: state.ends,
+            copied: state.copied,
+            copies_refused: state.copies_refused,
         }
     }
 }

@@ -24,10 +24,8 @@ pub const MODULE_ASKED: u32 = 65536;
 pub const MODULE_ANONYMOUS: u32 = 0x1fffe;
 /// The "module" of the frame that ends a stack whose outer part is missing.
 pub const MODULE_END: u32 = 0x1ffff;
-/// Why a stack ends: the table of its last module was left out.
-pub const END_OMITTED: u64 = 5;
-/// It was left to chance whether it is taken, and it was not.
-pub const END_NOT_TAKEN: u64 = 9;
+/// How many reasons `enum end` has.
+pub const ENDS: usize = 16;
 
 #[cfg(test)]
 pub const TABLE_PENDING: u32 = 0;
@@ -158,6 +156,7 @@ pub struct Config {
     pub names: u32,
     pub by_cpu: u32,
     pub arena: u64,
+    pub copy_budget: u64,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -168,10 +167,35 @@ pub struct State {
     pub lost_counts: u64,
     pub lost_stacks: u64,
     pub lost_busy: u64,
-    pub ends: [u64; 16],
+    pub ends: [u64; ENDS],
     pub asked: u64,
     pub stopped: u64,
     pub command: u32,
     pub files: u32,
     pub forgotten: u64,
+    pub pid_namespace: u64,
+    pub pid_level: u32,
+    pub pad: u32,
+    pub copied: u64,
+    pub copies_refused: u64,
 }
+
+/// A user stack that ended early in the kernel; bytes of the stack follow.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Copy {
+    pub hash: u64,
+    pub partial: u64,
+    pub time: u64,
+    pub tgid: i32,
+    pub tid: i32,
+    pub end: u32,
+    pub called: u32,
+    pub registers: [u64; 17],
+    pub stack_end: u64,
+    pub len: u64,
+}
+
+/// The most bytes of the stack that a copy has, and in how many nanoseconds a CPU uses up its budget of copies.
+pub const LARGE_COPY: u64 = 64 << 10;
+pub const COPY_WINDOW_NS: u64 = 100_000_000;

@@ -10,6 +10,7 @@
 
 mod builder;
 mod cache;
+mod copies;
 mod counted;
 mod engine;
 mod error;
@@ -34,6 +35,7 @@ mod common;
 mod user_space;
 
 pub use builder::{TableStats, prefer_this_thread};
+pub use copies::CopiedStack;
 pub use counted::{Counted, Cut, Socket, Sort, UserFrame, UserStack, Wait, Waker};
 pub use engine::{Engine, Stats};
 pub use error::Error;

@@ -5,6 +5,7 @@ use std::path::Path;
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::{Object, ObjectBuilder};
 
+use crate::copies;
 use crate::engine::{ON_ABSENT, ON_TASK, handle};
 use crate::error::Error;
 use crate::features;
@@ -12,7 +13,7 @@ use crate::kernel_text::KernelText;
 use crate::kernel_types;
 use crate::layout::Config;
 use crate::memory::{self, Arena, Memory, TableBackend};
-use crate::options::{Options, Waits};
+use crate::options::{Options, Waits, copies_stacks};
 use crate::trigger::Trigger;
 
 /// Compiled programs. libbpf reads them as they are in memory, which asks for their alignment.
@@ -38,12 +39,18 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
         "targets" => options.processes.is_some(),
         "blocked" => waits || options.trigger == Trigger::Locks,
         "pending" => waits || !options.trigger.counts_at_once(),
+        "copies" => copies_stacks(options),
         _ => true,
     };
     if !is_of_use {
-        return Some(1);
+        // The kernel wants a ring to have a page.
+        return Some(if map == "copies" { 4096 } else { 1 });
     }
-    let hertz = options.hertz.filter(|_| !waits && options.trigger == Trigger::PerfEvents)?;
+    let hertz = options.hertz.filter(|_| !waits && options.trigger == Trigger::PerfEvents);
+    if map == "copies" {
+        return Some(copies::ring_size(hertz, cpus));
+    }
+    let hertz = hertz?;
     // They are emptied twice a second; on a busy machine that may come late.
     let rows = hertz.saturating_mul(cpus).saturating_mul(4).clamp(1 << 10, 1 << 20);
     let rows = u32::try_from(rows).ok()?.next_power_of_two();
@@ -144,7 +151,8 @@ fn open_and_load(
             let flags = if rows_as_needed { libbpf_sys::BPF_F_NO_PREALLOC } else { 0 };
             map.set_map_flags(flags).map_err(Error::load)?;
         }
-        if let Some(most) = most_rows(&name).filter(|most| *most < map.max_entries()) {
+        let is_other = |most: &u32| *most < map.max_entries() || name == "copies";
+        if let Some(most) = most_rows(&name).filter(is_other) {
             map.set_max_entries(most).map_err(Error::load)?;
         }
         if name.ends_with(".rodata") {
@@ -186,6 +194,7 @@ fn config(options: &Options, text: &KernelText) -> Config {
         names: u32::from(!options.names.is_empty()),
         by_cpu: options.by_cpu.into(),
         arena: 0,
+        copy_budget: if copies_stacks(options) { copies::BUDGET } else { 0 },
     }
 }
 

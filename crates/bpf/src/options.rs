@@ -96,6 +96,14 @@ impl Default for Options {
     }
 }
 
+/// Whether stacks that end early are copied out, to be unwound in user space. Where a stack is kept to be counted
+/// many times over (memory that is held, wakers), each copy would be another.
+pub(crate) fn copies_stacks(options: &Options) -> bool {
+    let keeps_stacks = matches!(options.waits, Waits::WithWakers | Waits::Wakers)
+        || matches!(options.trigger, Trigger::Allocations { live: true, .. });
+    options.user && !keeps_stacks
+}
+
 /// Whether forks matter: where all processes are looked at, they do not.
 pub(crate) fn follows_forks(options: &Options) -> bool {
     options.inherit && options.processes.is_some()

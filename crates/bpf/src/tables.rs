@@ -334,6 +334,12 @@ impl Tables {
         }
     }
 
+    /// In how many stacks a module was.
+    pub fn hits(&self, number: u32) -> u32 {
+        let number = number as usize;
+        if number < self.memory.modules.len() { self.memory.modules.read(number).met } else { 0 }
+    }
+
     /// Whether a table was left out.
     pub fn lacks_some(&self) -> bool {
         self.known.values().any(|known| !known.is_there())

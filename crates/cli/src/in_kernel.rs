@@ -2,6 +2,7 @@
 //! is to tell them what they need to know, and to take what they counted.
 
 mod adder;
+mod copies;
 mod follower;
 mod maps;
 mod running;
@@ -212,17 +213,13 @@ fn memory_said(engine: &Engine) -> String {
     )
 }
 
-/// How user stacks ended.
+/// How user stacks ended in the kernel.
 fn stacks(stats: &Stats) -> String {
     format!(
-        "{}: {} whole, {} too long or unreadable, {} in files that were not known yet, {} in files whose \
-         table was left out, {} not led on",
-        counted(stats.user_stacks, "user stack"),
-        grouped(stats.whole),
-        grouped(stats.truncated),
-        grouped(stats.unknown),
-        grouped(stats.left_out),
-        grouped(stats.broken)
+        "{} unwound in the kernel, {} copied out and unwound in user space; {} not copied for lack of room",
+        counted(stats.ends.iter().sum(), "user stack"),
+        grouped(stats.copied),
+        grouped(stats.copies_refused)
     )
 }
 

@@ -131,7 +131,6 @@ fn sample(plan: &Plan) -> anyhow::Result<Sampled> {
 
 /// The in-kernel engine, if it is to serve.
 fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
-    let is_command = matches!(plan.options.target, Target::Command(_));
     let load = || {
         let engine = in_kernel::load(&plan.options, &plan.question, &plan.whom, plan.tables);
         engine.inspect_err(|error| {
@@ -147,7 +146,8 @@ fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
         }
         Some(EngineChoice::Perf) => Ok(None),
         Some(EngineChoice::Ebpf) => Ok(Some(load()?)),
-        None if is_command && !plan.question.tells_more_in_kernel() => Ok(None),
+        // What the kernel has counted has no times.
+        None if plan.keeps_times() && !plan.question.tells_more_in_kernel() => Ok(None),
         None => match load() {
             Ok(engine) => Ok(Some(engine)),
             // Then it needs no word: perf_event says what it may not.
@@ -174,12 +174,12 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
         Target::Processes(_) | Target::System => None,
     };
     // The programs choose among all that runs.
-    let rate = |event| Rate::default_for(target, event);
     let event = plan.question.event_beside_probe()?;
+    let rate = Rate::default_for(target, event.as_ref().unwrap_or(&Event::cpu_clock()));
     let options = pyrograph_record::Options {
         target: Target::System,
         stack: StackMode::Untold,
-        rate: plan.options.rate.or_else(|| event.as_ref().map(rate)),
+        rate: Some(plan.options.rate.unwrap_or(rate)),
         event,
         patience: in_kernel::PATIENCE_WITH_RECORDS,
         told: match target {

@@ -1,15 +1,16 @@
 //! From one sample to its frames.
 
-use pyrograph_event::{Abi, Callchain, Context, CpuMode, Entry, Regs, Sample, UserStack};
-use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, StackEnd, Unwinder};
+use pyrograph_event::{Abi, Callchain, Context, CpuMode, Entry, Regs, Sample};
+use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, Unwinder};
 
 use crate::beyond::Beyond;
+use crate::cut::Cut;
 use crate::files::Files;
 use crate::modules::ModuleId;
 use crate::stacks::{Marker, RawFrame};
 
 /// More frames than any stack that makes sense: runaway recursion is cut here.
-const MAX_FRAMES: usize = 4096;
+pub const MAX_FRAMES: usize = 1 << 16;
 
 /// Set in a mapping's tag if addresses in it are to be kept as file offsets.
 const FILE_TAG: u32 = 1 << 31;
@@ -57,6 +58,8 @@ pub struct Collected {
     pub user: bool,
     /// What stands in place of its outer frames.
     pub marker: Option<Marker>,
+    /// Why these are missing.
+    pub cut: Option<Cut>,
     /// Its outer frames were read from the running process.
     pub completed: bool,
 }
@@ -113,19 +116,22 @@ impl Collector {
                             }
                         };
                         chain.unwound(unwound);
-                        collected.marker = marker_for(found.end, stack);
-                        if collected.marker.is_some() && chain.goes_on(sample, extra, unwound) {
-                            collected.marker = None;
+                        collected.cut = Cut::of(found.end, stack.is_cut());
+                        if collected.cut.is_some() && chain.goes_on(sample, extra, unwound) {
+                            collected.cut = None;
                         }
+                        collected.marker = collected.cut.map(Cut::marker);
                         collected.completed = found.beyond_copy > 0 && collected.marker.is_none();
                     }
                     None => {
                         if sample.mode == CpuMode::User {
                             chain.lone(sample);
                         }
-                        let is_empty = stack.bytes.is_empty();
-                        collected.marker =
-                            Some(if is_empty { Marker::Unreadable } else { Marker::Broken });
+                        // Without registers of 64 bits it is a 32-bit program.
+                        (collected.marker, collected.cut) = match stack.bytes.is_empty() {
+                            true => (Some(Marker::Unreadable), None),
+                            false => (Some(Marker::Broken), Some(Cut::Compat)),
+                        };
                     }
                 }
             }
@@ -144,17 +150,6 @@ impl Collector {
         }
         self.frames.extend(collected.marker.map(RawFrame::marker));
         collected
-    }
-}
-
-/// What stands in place of the missing outer part of a stack.
-fn marker_for(end: StackEnd, stack: UserStack<'_>) -> Option<Marker> {
-    match end {
-        StackEnd::Root => None,
-        // A copy that is not full ends where the mapped memory ends: more would not have helped.
-        StackEnd::Truncated if !stack.is_cut() => Some(Marker::Broken),
-        StackEnd::Truncated | StackEnd::TooManyFrames => Some(Marker::Truncated),
-        StackEnd::OffStack | StackEnd::NoRule | StackEnd::BadRule => Some(Marker::Broken),
     }
 }
 
@@ -287,16 +282,19 @@ impl Chain<'_> {
     }
 
     fn user(&mut self, address: u64) {
-        let frame = match self.spaces.process.lookup(address) {
-            Some(mapping) => {
-                let module = ModuleId(mapping.tag & !FILE_TAG);
-                let offset = (address - mapping.range.start).wrapping_add(mapping.file_offset);
-                let address = if mapping.tag & FILE_TAG != 0 { offset } else { address };
-                RawFrame::new(module, address)
-            }
-            None => RawFrame::new(ModuleId::UNKNOWN, address),
-        };
-        self.frames.push(frame);
+        self.frames.push(user_frame(self.spaces.process, address));
+    }
+}
+
+/// The frame of an address in a process.
+pub fn user_frame(process: &AddressSpace, address: u64) -> RawFrame {
+    match process.lookup(address) {
+        Some(mapping) => {
+            let (module, is_file) = module_of_tag(mapping.tag);
+            let offset = (address - mapping.range.start).wrapping_add(mapping.file_offset);
+            RawFrame::new(module, if is_file { offset } else { address })
+        }
+        None => RawFrame::new(ModuleId::UNKNOWN, address),
     }
 }
 

@@ -8,6 +8,7 @@ use pyrograph_profile::ThreadId;
 use pyrograph_unwind::UnwindInfo;
 
 use crate::collect::{Collected, module_of_tag};
+use crate::cut::Cut;
 use crate::files::{Files, Identity, MappedFile};
 use crate::modules::{FileKey, ModuleId, is_anonymous};
 use crate::resolver::Resolver;
@@ -75,17 +76,6 @@ pub struct Label {
     pub in_kernel: bool,
 }
 
-/// Why the outer part of a stack is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
-    /// It has more frames than are kept, or could not be read.
-    Truncated,
-    /// It could not be unwound any further.
-    Broken,
-    /// All of it: there were more waits than stacks are taken of.
-    NotTaken,
-}
-
 /// What a thread that does not run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -121,16 +111,6 @@ pub enum Looked {
     Anonymous,
     /// Nothing: it cannot be had any more.
     Gone,
-}
-
-impl Cut {
-    fn marker(self) -> Marker {
-        match self {
-            Self::Truncated => Marker::Truncated,
-            Self::Broken => Marker::Broken,
-            Self::NotTaken => Marker::NotTaken,
-        }
-    }
 }
 
 impl Wait {
@@ -216,12 +196,13 @@ impl<F: Files> Resolver<F> {
         }
         self.frames.extend(counted.wait.map(|wait| RawFrame::marker(wait.marker())));
         let marker = counted.cut.map(Cut::marker);
+        let cut = counted.cut;
         if !stands_alone {
             self.push_code(counted.pid, counted.kernel, counted.user, marker);
         }
         let raw = self.unnamed.table(Unnamed::is_made(&self.frames));
         let stack = raw.intern(&self.frames);
-        let collected = Collected { user: counted.has_user, marker, completed: false };
+        let collected = Collected { user: counted.has_user, marker, cut, completed: false };
         self.stats.samples += counted.events;
         self.stats.count_stacks(collected, counted.events);
         let value = if self.options.count_samples { counted.events } else { counted.value };

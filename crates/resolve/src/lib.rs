@@ -9,7 +9,9 @@
 
 mod beyond;
 mod collect;
+mod copied;
 mod counted;
+mod cut;
 mod deferred;
 mod files;
 mod jit;
@@ -22,7 +24,9 @@ mod stacks;
 mod versions;
 
 pub use collect::Extra;
-pub use counted::{CountedStack, CountedWaker, Cut, Label, Looked, OpenedFile, Wait};
+pub use copied::CopiedStack;
+pub use counted::{CountedStack, CountedWaker, Label, Looked, OpenedFile, Wait};
+pub use cut::{Cut, Cuts};
 pub use deferred::{Feed, SampleSource};
 pub use files::{Files, Identity, LiveFiles, MapWriter, MappedFile, open_regular, own_vdso};
 pub use modules::FileKey;

@@ -9,6 +9,8 @@ use pyrograph_symbol::Options as SymbolOptions;
 use pyrograph_unwind::{AddressSpace, Arch};
 
 use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
+use crate::copied::CopiedStacks;
+use crate::cut::Cuts;
 use crate::files::{Files, Identity, MappedFile};
 use crate::modules::Modules;
 use crate::names::{NameStats, Naming};
@@ -72,6 +74,8 @@ pub struct Stats {
     pub completed: u64,
     /// User stacks that could not be unwound to their end for another reason.
     pub broken: u64,
+    /// All user stacks that end early, by cause.
+    pub cuts: Cuts,
     /// User stacks of which nothing could be read; not counted among `user_stacks`.
     pub unreadable_stacks: u64,
     /// Samples that were lost because a buffer was full.
@@ -123,6 +127,7 @@ pub struct Resolver<F> {
     pub(crate) stats: Stats,
     /// For one stack, so that it need not be allocated for each.
     pub(crate) frames: Vec<RawFrame>,
+    pub(crate) copied: CopiedStacks,
 }
 
 impl<F: Files> Resolver<F> {
@@ -143,6 +148,7 @@ impl<F: Files> Resolver<F> {
             unnamed: Unnamed::default(),
             stats: Stats::default(),
             frames: Vec::new(),
+            copied: CopiedStacks::default(),
         }
     }
 
@@ -197,6 +203,11 @@ impl<F: Files> Resolver<F> {
             self.take(done);
         }
         has_settled
+    }
+
+    /// Gives back the pages of mapped files; they are read again where they are needed.
+    pub fn give_pages_back(&mut self) {
+        self.modules.give_pages_back();
     }
 
     /// What stacks take of memory.
@@ -417,6 +428,7 @@ impl Stats {
         self.truncated += other.truncated;
         self.completed += other.completed;
         self.broken += other.broken;
+        self.cuts.add_all(&other.cuts);
         self.unreadable_stacks += other.unreadable_stacks;
         self.unreadable += other.unreadable;
     }
@@ -427,8 +439,11 @@ impl Stats {
 
     /// Counts as many stacks that are the same.
     pub(crate) fn count_stacks(&mut self, collected: Collected, times: u64) {
-        let Collected { user, marker, completed } = collected;
+        let Collected { user, marker, cut, completed } = collected;
         self.completed += u64::from(completed) * times;
+        if let Some(cut) = cut {
+            self.cuts.add(cut, times);
+        }
         match marker {
             Some(Marker::Truncated) => self.truncated += times,
             Some(Marker::Broken) => self.broken += times,

@@ -5,7 +5,7 @@
 #ifndef PYROGRAPH_COUNT_H
 #define PYROGRAPH_COUNT_H
 
-#include "unwind.h"
+#include "copy.h"
 
 static __always_inline int is_wanted_name(const char *comm)
 {
@@ -47,7 +47,7 @@ static __always_inline int is_in_group(struct task_struct *task)
 
 static __always_inline int is_wanted_thread(struct task_struct *task)
 {
-	u32 tgid = task->tgid;
+	u32 tgid = process_number(task, task->tgid);
 
 	if (config.filter && !bpf_map_lookup_elem(&targets, &tgid))
 		return 0;
@@ -63,7 +63,7 @@ static __always_inline int is_target(struct task_struct *task)
 
 static __always_inline void lose(u64 *what)
 {
-	__sync_fetch_and_add(what, 1);
+	increment(what);
 }
 
 // Memory for one stack, of this program alone until it is given back.
@@ -152,14 +152,18 @@ static __always_inline int tell_user_stack(struct scratch *s, struct task_struct
 		leave_out(s);
 	else if (!unwind_user(s, task, is_other))
 		return 1;
+	else if (may_copy(s) && tell(&s->user) && copy_stack(s, task, is_other))
+		return 1;
+	else
+		increment(&state.ends[s->end & 15]);
 	s->blocked.key.user = s->user.hash;
 	return tell(&s->user);
 }
 
 static __always_inline void name_thread(struct key *key, struct task_struct *task)
 {
-	key->tgid = task->tgid;
-	key->tid = task->pid;
+	key->tgid = process_number(task, task->tgid);
+	key->tid = thread_number(task, task->pid);
 	__builtin_memcpy(key->thread, task->comm, 16);
 	BPF_CORE_READ_INTO(&key->process, task, group_leader, comm);
 	key->detail = 0;

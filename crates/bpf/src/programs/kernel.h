@@ -155,6 +155,20 @@ struct uprobe_task {
 	struct return_instance *return_instances;
 };
 
+struct pid_namespace;
+
+// A number of a task: one for each PID namespace that it can be seen in.
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	// The depth of the innermost of these namespaces; that of the machine is 0.
+	unsigned int level;
+	struct upid numbers[1];
+};
+
 struct task_struct {
 	struct sched_entity se;
 	struct css_set *cgroups;
@@ -170,6 +184,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct uprobe_task *utask;
 	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	char comm[16];
 };
 

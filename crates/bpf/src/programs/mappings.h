@@ -11,7 +11,7 @@
 #ifndef PYROGRAPH_MAPPINGS_H
 #define PYROGRAPH_MAPPINGS_H
 
-#include "maps.h"
+#include "numbers.h"
 
 #define WORDS(type, member) (bpf_core_field_offset(struct type, member) / 8)
 
@@ -257,7 +257,7 @@ static __always_inline void enter_process(struct scratch *s, struct task_struct 
 	u32 changes = 1;
 
 	s->mm = (u64)mm;
-	s->question.tgid = task->tgid;
+	s->question.tgid = process_number(task, task->tgid);
 	if (bpf_core_field_exists(mm->mm_lock_seq))
 		changes = BPF_CORE_READ(mm, mm_lock_seq.sequence);
 	if (!(changes & 1) && of->mm == s->mm && of->exec_id == task->self_exec_id &&

@@ -9,6 +9,11 @@
 const volatile struct config config = {};
 struct state state = {};
 
+static __always_inline void increment(u64 *counter)
+{
+	__sync_fetch_and_add(counter, 1);
+}
+
 // The files that are mapped, as far as they were seen.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -57,6 +62,25 @@ struct {
 	__type(key, u32);
 	__type(value, u64);
 } told SEC(".maps");
+
+// Stacks that ended early: `struct copy`, and behind it bytes of the stack.
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 23);
+} copies SEC(".maps");
+
+// How much a CPU has copied since when.
+struct copying {
+	u64 since;
+	u64 bytes;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct copying);
+} copying_budget SEC(".maps");
 
 // Two tables of counts: while one is written to, the other is read and emptied.
 struct counts {
@@ -166,6 +190,8 @@ struct scratch {
 	// The last frame was left by its frame pointer.
 	u64 chained;
 	u64 end;
+	// What `called` was where the walk began.
+	u64 leaf_called;
 	// Calls whose return is probed, from the last one that was met on.
 	u64 returns;
 	u64 words[8];

@@ -46,7 +46,8 @@ SEC("raw_tp/task_newtask")
 int BPF_PROG(on_fork, struct task_struct *child, u64 clone_flags)
 {
 	struct task_struct *parent = bpf_get_current_task_btf();
-	u32 pid = BPF_CORE_READ(child, tgid), parent_pid = parent->tgid, one = 1;
+	u32 pid = process_number(child, BPF_CORE_READ(child, tgid)), one = 1;
+	u32 parent_pid = process_number(parent, parent->tgid);
 
 	if (pid != parent_pid && config.inherit && bpf_map_lookup_elem(&targets, &parent_pid))
 		bpf_map_update_elem(&targets, &pid, &one, BPF_ANY);
@@ -57,9 +58,10 @@ int BPF_PROG(on_fork, struct task_struct *child, u64 clone_flags)
 SEC("raw_tp/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)
 {
-	struct question question = { .tgid = BPF_CORE_READ(task, tgid) };
+	struct question question = {};
 	u32 one = 1;
 
+	question.tgid = process_number(task, BPF_CORE_READ(task, tgid));
 	if (state.command && question.tgid == state.command)
 		bpf_map_update_elem(&targets, &question.tgid, &one, BPF_ANY);
 	if (config.filter && !bpf_map_lookup_elem(&targets, &question.tgid))
@@ -80,6 +82,7 @@ int look_up(struct lookup *ctx)
 	struct vm_area_struct *vma;
 	struct file *file;
 
+	note_namespace();
 	if (!s)
 		return 0;
 	enter_process(s, bpf_get_current_task_btf());

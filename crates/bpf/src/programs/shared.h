@@ -270,6 +270,36 @@ struct stack {
 	u64 frames[MAX_FRAMES];
 };
 
+// A user stack that ended early here, for user space to unwind: it has all tables, and can read pages that are
+// not in memory.
+struct copy {
+	// The hash by which it is counted: no other stack has it.
+	u64 hash;
+	// That of what was unwound here.
+	u64 partial;
+	// CLOCK_MONOTONIC, in nanoseconds.
+	u64 time;
+	u32 tgid;
+	u32 tid;
+	// Why it ended here: `enum end`.
+	u32 end;
+	// 1 if the instruction pointer is behind the system call that the thread is in.
+	u32 called;
+	// By DWARF number, and the instruction pointer.
+	u64 registers[17];
+	// Where the stack's mapping ends.
+	u64 stack_end;
+	// How many bytes of the stack follow, from the stack pointer on.
+	u64 len;
+};
+
+// Copies have one of these sizes, the smallest that holds the stack.
+#define SMALL_COPY (8 << 10)
+#define MEDIUM_COPY (24 << 10)
+#define LARGE_COPY (64 << 10)
+
+#define COPY_WINDOW_NS 100000000ull
+
 // What is configured before the programs are loaded.
 struct config {
 	// Only the processes in `targets`.
@@ -301,6 +331,8 @@ struct config {
 	u32 by_cpu;
 	// Where the arena of tables begins: the lower 32 bits of its address in Pyrograph.
 	u64 arena;
+	// How many bytes of stacks that end early a CPU copies to user space in `COPY_WINDOW_NS`; 0: none.
+	u64 copy_budget;
 };
 
 enum measure {
@@ -332,6 +364,13 @@ struct state {
 	u32 files;
 	// Raised when Pyrograph has forgotten the stacks that it was told: they are told again.
 	u64 forgotten;
+	// The PID namespace of Pyrograph, and its depth; at depth 0 all numbers are the machine's.
+	u64 pid_namespace;
+	u32 pid_level;
+	u32 pad;
+	// Stacks copied to user space, and those that were not for lack of room or budget.
+	u64 copied;
+	u64 copies_refused;
 };
 
 #endif

@@ -392,6 +392,7 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	// In a system call, the instruction that made it is before the address to return to.
 	s->called = (s64)regs->orig_ax >= 0 && !is_new_program(regs);
 	s->chained = 0;
+	s->leaf_called = s->called;
 	// The code segment of 64-bit programs; read as a whole word, for that is how the verifier wants it.
 	if ((*(volatile unsigned long *)&regs->cs & 0xff) != 0x33) {
 		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (s->ip & ((1ull << FRAME_SHIFT) - 1)));
@@ -401,8 +402,6 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	} else {
 		walk_current(&walk);
 	}
-	if (s->end < ENDS)
-		__sync_fetch_and_add(&state.ends[s->end & 15], 1);
 	if (s->end != END_ROOT) {
 		// In place of the last frame, if there are too many.
 		if (s->user.len >= MAX_FRAMES)

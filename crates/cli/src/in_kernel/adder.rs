@@ -47,12 +47,34 @@ fn frames<'a>(stack: UserStack<'a>) -> impl Iterator<Item = (Option<u32>, u64)> 
     stack.frames().map(|frame| (frame.module, frame.address))
 }
 
+/// The causes, as the engine and as the resolver know them.
+const CUTS: [(Cut, pyrograph_resolve::Cut); 9] = [
+    (Cut::TooManyFrames, pyrograph_resolve::Cut::TooManyFrames),
+    (Cut::Unreadable, pyrograph_resolve::Cut::Unreadable),
+    (Cut::Unmapped, pyrograph_resolve::Cut::Unmapped),
+    (Cut::TablePending, pyrograph_resolve::Cut::TablePending),
+    (Cut::TableOmitted, pyrograph_resolve::Cut::TableOmitted),
+    (Cut::NoTable, pyrograph_resolve::Cut::NoTable),
+    (Cut::BadRule, pyrograph_resolve::Cut::BadRule),
+    (Cut::Compat, pyrograph_resolve::Cut::Compat),
+    (Cut::NotTaken, pyrograph_resolve::Cut::NotTaken),
+];
+
 fn cut(stack: UserStack<'_>) -> Option<pyrograph_resolve::Cut> {
-    Some(match stack.cut()? {
-        Cut::Truncated => pyrograph_resolve::Cut::Truncated,
-        Cut::Broken => pyrograph_resolve::Cut::Broken,
-        Cut::NotTaken => pyrograph_resolve::Cut::NotTaken,
-    })
+    let cut = stack.cut()?;
+    CUTS.into_iter().find(|(engine, _)| *engine == cut).map(|(_, resolver)| resolver)
+}
+
+/// The cause as the engine knows it.
+pub fn cut_of_engine(cut: pyrograph_resolve::Cut) -> Cut {
+    match cut {
+        pyrograph_resolve::Cut::CopyTooSmall => Cut::Unreadable,
+        pyrograph_resolve::Cut::OffStack => Cut::BadRule,
+        _ => {
+            let known = CUTS.into_iter().find(|(_, resolver)| *resolver == cut);
+            known.map_or(Cut::BadRule, |(engine, _)| engine)
+        }
+    }
 }
 
 fn wait(sort: Sort) -> Option<pyrograph_resolve::Wait> {

@@ -9,6 +9,7 @@ use pyrograph_resolve::{LiveFiles, Looked, Resolver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::adder::Adder;
+use super::copies::Copies;
 use super::follower::Follower;
 use super::{Error, InKernel, tables};
 use crate::cpu_time::cpu_time;
@@ -21,9 +22,10 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// How often memory is given back that is free in pieces: what comes and goes with files and their tables.
 const GIVE_BACK: Duration = Duration::from_secs(10);
 
-/// How long to wait at most for the unwind tables of what runs already: on the whole machine, and where
-/// that is one or a few programs.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long to wait at most for the unwind tables of what runs already. Stacks without tables are copied out
+/// meanwhile; where they cannot be, it is worth more, and most where one or a few programs are recorded.
+const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE_WITHOUT_COPIES: Duration = Duration::from_secs(3);
 const PATIENCE_WITH_FEW: Duration = Duration::from_secs(20);
 
 /// How long to wait for questions of the programs before looking at records and signals: before it
@@ -40,6 +42,7 @@ pub struct Running<'a> {
     layout: Layout,
     resolver: &'a mut Resolver<LiveFiles>,
     follower: Follower,
+    copies: Copies,
     /// The command, until it runs; and then.
     waiting: Option<Waiting>,
     pub child: Option<Child>,
@@ -49,7 +52,11 @@ pub struct Running<'a> {
     begun: Option<Instant>,
     stopped: bool,
     drained: Instant,
+    /// The time of the clock of copies until which the next drain has counts.
+    counted_until: u64,
     given_back: Instant,
+    /// How many tables were made when pages of files were given back.
+    tables_made: usize,
     /// CPU time of this process until counting began.
     pub prepared: Duration,
 }
@@ -70,6 +77,7 @@ impl<'a> Running<'a> {
         let now = Instant::now();
         Ok(Self {
             follower: Follower::new(how.target, how.inherit),
+            copies: Copies::default(),
             how,
             engine,
             recording,
@@ -82,7 +90,9 @@ impl<'a> Running<'a> {
             begun: None,
             stopped: false,
             drained: now,
+            counted_until: 0,
             given_back: now,
+            tables_made: 0,
             prepared: Duration::ZERO,
         })
     }
@@ -94,7 +104,8 @@ impl<'a> Running<'a> {
         for question in self.engine.questions()? {
             answer(&question, &mut self.engine, self.resolver);
         }
-        let goes_on = self.take_records();
+        self.copies.receive(&mut self.engine, self.resolver)?;
+        let goes_on = self.take_records()?;
         tell_files(&mut self.engine, self.resolver);
         if !goes_on {
             return Ok(false);
@@ -124,21 +135,27 @@ impl<'a> Running<'a> {
         };
         // All are below a second.
         let timeout = Timespec { tv_sec: 0, tv_nsec: tick.subsec_nanos().into() };
-        let questions = self.engine.questions_fd();
-        let fds = std::iter::once(questions).chain(self.follower.ends());
+        let rings = [self.engine.questions_fd(), self.engine.copies_fd()];
+        let fds = rings.into_iter().chain(self.follower.ends());
         let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         // A signal wakes it, too; what else can fail does not matter: then it looks too early.
         let _ = poll(&mut fds, Some(&timeout));
     }
 
     /// Takes what the kernel has told of processes; returns whether there can be more.
-    fn take_records(&mut self) -> bool {
+    fn take_records(&mut self) -> Result<bool, Error> {
         loop {
             match self.recording.next(Duration::ZERO) {
-                Next::Waiting => return true,
-                Next::End => return false,
+                Next::Waiting => {
+                    self.copies.unwind_settled(&mut self.engine, self.resolver)?;
+                    return Ok(true);
+                }
+                Next::End => return Ok(false),
                 Next::Batch(batch) => {
                     for record in batch.iter() {
+                        // Stacks are unwound with the mappings that were there when they were copied.
+                        let time = self.layout.time(record).unwrap_or(0);
+                        self.copies.unwind_until(time, &mut self.engine, self.resolver)?;
                         match self.layout.decode(record) {
                             Ok(record) => self.follower.record(&record, self.resolver),
                             Err(_) => self.resolver.unreadable(),
@@ -154,7 +171,8 @@ impl<'a> Running<'a> {
     /// long.
     fn is_ready(&mut self) -> bool {
         let patience = match self.how.target {
-            Target::System => PATIENCE,
+            _ if self.engine.copies_stacks() => PATIENCE,
+            Target::System => PATIENCE_WITHOUT_COPIES,
             Target::Processes(_) | Target::Command(_) => PATIENCE_WITH_FEW,
         };
         let (asked, made) = self.engine.tables();
@@ -189,6 +207,10 @@ impl<'a> Running<'a> {
     }
 
     fn drain(&mut self) -> Result<(), Error> {
+        // What is taken now was counted before the last time: its stacks have to be known.
+        self.copies.receive(&mut self.engine, self.resolver)?;
+        let last = std::mem::replace(&mut self.counted_until, Engine::now());
+        self.copies.unwind_until(last, &mut self.engine, self.resolver)?;
         let mut adder = Adder { resolver: self.resolver, returned: self.how.returned };
         self.engine.drain(&mut |counted| adder.add(&counted))?;
         self.drained = Instant::now();
@@ -196,12 +218,20 @@ impl<'a> Running<'a> {
             memory::give_back();
             self.given_back = self.drained;
         }
+        // Tables are made of whole files, which are not needed afterwards.
+        let (asked, made) = self.engine.tables();
+        if made == asked && made != self.tables_made {
+            self.resolver.give_pages_back();
+            self.tables_made = made;
+        }
         Ok(())
     }
 
     /// Takes what is left when the recording is over.
     pub fn finish(&mut self) -> Result<(), Error> {
         self.engine.stop()?;
+        self.copies.receive(&mut self.engine, self.resolver)?;
+        self.copies.unwind_until(u64::MAX, &mut self.engine, self.resolver)?;
         // Each call takes what was counted before the one before.
         self.drain()?;
         self.drain()?;

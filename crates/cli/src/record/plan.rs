@@ -73,8 +73,8 @@ pub struct Args {
     #[arg(long, value_name = "HOW", value_parser = parse_stack_mode)]
     call_graph: Option<StackMode>,
 
-    /// Who takes stacks: ebpf unwinds and counts them in the kernel, perf copies them out
-    /// [default: ebpf with -a and -p where it is permitted, else perf]
+    /// How stacks are taken: ebpf unwinds and counts them in the kernel, perf copies each one out [default: ebpf
+    /// where it is permitted and no output has the time of each sample, else perf]
     #[arg(long, value_name = "WHICH", value_enum)]
     engine: Option<EngineChoice>,
 
@@ -222,6 +222,11 @@ impl Plan {
         })
     }
 
+    /// Whether an output has each sample with its time.
+    pub fn keeps_times(&self) -> bool {
+        self.outputs.iter().any(|output| output.detail() == Detail::Samples)
+    }
+
     pub fn resolve_options(&self, event: &Event) -> pyrograph_resolve::Options {
         let unit = self.question.unit().unwrap_or(match event.unit() {
             Unit::Nanoseconds => "ns",
@@ -238,7 +243,7 @@ impl Plan {
         pyrograph_resolve::Options {
             value_type,
             count_samples: self.count == Count::Samples,
-            keep_time: self.outputs.iter().any(|output| output.detail() == Detail::Samples),
+            keep_time: self.keeps_times(),
             stack_memory: Some(self.stack_memory),
             threads: self
                 .outputs

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pyrograph_record::{Summary, Target};
-use pyrograph_resolve::{Resolved, StackMemory, Stats};
+use pyrograph_resolve::{Cut, Resolved, StackMemory, Stats};
 
 use super::plan::Plan;
 use crate::cpu_time::{children_cpu_time, cpu_time};
@@ -12,7 +12,7 @@ use crate::units::{counted, grouped, percent};
 
 /// Says what was sampled, and everything that makes the result less than whole.
 pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &str) {
-    let Stats { samples, user_stacks, truncated, completed, broken, .. } = resolved.stats;
+    let Stats { samples, user_stacks, completed, .. } = resolved.stats;
     let mut parts = Vec::new();
     if samples == 0 {
         parts.push(match noun {
@@ -31,9 +31,10 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &
     say(summary.throttled, format!("throttled {}", counted(summary.throttled, "time")));
     let stacks =
         |count: u64| format!("{} ({})", counted(count, "stack"), percent(count, user_stacks));
-    say(truncated, format!("{} truncated", stacks(truncated)));
     say(completed, format!("{} completed from the running process", stacks(completed)));
-    say(broken, format!("{} not unwound to the end", stacks(broken)));
+    let cuts = resolved.stats.cuts.by_count();
+    let cut = cuts.iter().map(|(_, count)| count).sum();
+    say(cut, format!("{} not whole: {}", stacks(cut), causes(&cuts)));
     let gone = resolved.stats.unreadable_stacks;
     say(gone, format!("{} gone with an exec or paged out", counted(gone, "user stack")));
     let names = &resolved.stats.names;
@@ -68,6 +69,12 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &
     for warning in &names.warnings {
         say!("{warning}");
     }
+}
+
+/// `7 in code without unwind information, 3 in memory that could not be read`.
+fn causes(cuts: &[(Cut, u64)]) -> String {
+    let causes = cuts.iter().map(|(cut, count)| format!("{} {}", grouped(*count), cut.cause()));
+    causes.collect::<Vec<_>>().join(", ")
 }
 
 /// What stacks take when a recording ends: `stacks take 3 MiB of 256 MiB (--stack-memory); they got names 2

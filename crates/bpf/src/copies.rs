@@ -1,0 +1,97 @@
+//! User stacks that the programs could not unwind to their end, copied out with registers.
+
+use crate::counted::Cut;
+use crate::layout::{COPY_WINDOW_NS, Copy, LARGE_COPY};
+
+/// Copies of the largest size that a CPU makes a second at most.
+const MOST_A_SECOND: u64 = 1024;
+
+/// What a CPU may copy in a window of time, in bytes (`copy_budget` of `struct config`).
+pub const BUDGET: u64 = LARGE_COPY * MOST_A_SECOND / (1_000_000_000 / COPY_WINDOW_NS);
+
+/// The size of the ring for copies, in bytes: what all CPUs copy in a tenth of a second at a rate of samples, if
+/// that is known.
+pub fn ring_size(hertz: Option<u64>, cpus: u64) -> u32 {
+    const UNKNOWN: u64 = 8 << 20;
+    let wanted =
+        hertz.map_or(UNKNOWN, |hertz| hertz.saturating_mul(cpus).saturating_mul(LARGE_COPY) / 10);
+    (wanted.clamp(2 << 20, 32 << 20) as u32).next_power_of_two()
+}
+
+/// A user stack as it was when it was to be counted.
+#[derive(Clone, Debug)]
+pub struct CopiedStack {
+    /// The process and the thread, by the numbers that this process knows them by.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// When it was copied: nanoseconds of `CLOCK_MONOTONIC`.
+    pub time: u64,
+    /// `rax`, `rdx`, `rcx`, `rbx`, `rsi`, `rdi`, `rbp`, `rsp`, `r8` to `r15` (their DWARF numbers, System V ABI,
+    /// AMD64 supplement), and the instruction pointer.
+    pub registers: [u64; 17],
+    /// The bytes from the stack pointer on, as many as could be copied.
+    pub bytes: Vec<u8>,
+    /// Where the stack's mapping ends.
+    pub stack_end: u64,
+    /// Why it could not be unwound in the kernel.
+    pub cut: Cut,
+    /// What stands for it where it is counted, and for the part that was unwound in the kernel.
+    pub(crate) hash: u64,
+    pub(crate) partial: u64,
+}
+
+impl CopiedStack {
+    /// From a `struct copy` and what follows it.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let (head, rest) = bytes.split_at_checked(size_of::<Copy>())?;
+        let copy: Copy = bytemuck::pod_read_unaligned(head);
+        let len = usize::try_from(copy.len).ok()?;
+        Some(Self {
+            pid: copy.tgid,
+            tid: copy.tid,
+            time: copy.time,
+            registers: copy.registers,
+            bytes: rest.get(..len)?.to_vec(),
+            stack_end: copy.stack_end,
+            cut: Cut::from_end(copy.end.into())?,
+            hash: copy.hash,
+            partial: copy.partial,
+        })
+    }
+
+    /// The address of the first byte.
+    pub fn start(&self) -> u64 {
+        self.registers[7]
+    }
+
+    /// How many bytes of the stack were not copied.
+    pub fn missing(&self) -> u64 {
+        let copied_to = self.start().saturating_add(self.bytes.len() as u64);
+        self.stack_end.saturating_sub(copied_to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_suit_the_rate() {
+        assert_eq!(ring_size(Some(99), 2), 2 << 20);
+        assert_eq!(ring_size(Some(997), 2), 16 << 20);
+        assert_eq!(ring_size(Some(u64::MAX), 1 << 20), 32 << 20);
+        assert_eq!(ring_size(None, 2), 8 << 20);
+    }
+
+    #[test]
+    fn damaged_copies_are_none() {
+        let copy = Copy { len: 8, end: 4, ..bytemuck::Zeroable::zeroed() };
+        let bytes = [bytemuck::bytes_of(&copy), &[7; 16]].concat();
+        assert_eq!(CopiedStack::read(&bytes).expect("a copy").bytes, [7; 8]);
+        assert!(CopiedStack::read(&bytes[..bytes.len() - 9]).is_none());
+        assert!(CopiedStack::read(&bytes[..40]).is_none());
+        let root = Copy { end: 0, ..copy };
+        assert!(CopiedStack::read(bytemuck::bytes_of(&root)).is_none());
+    }
+}

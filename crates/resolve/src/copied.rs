@@ -1,0 +1,119 @@
+//! User stacks that the in-kernel engine could not unwind to their end and copied out.
+
+use pyrograph_unwind::{Frame, Registers, StackCopy, StackEnd, Unwinder};
+
+use crate::collect::{MAX_FRAMES, user_frame};
+use crate::cut::Cut;
+use crate::files::Files;
+use crate::modules::ModuleId;
+use crate::resolver::Resolver;
+
+/// No more is read of a stack above its copy: deeper recursion is cut.
+const MOST_READ: u64 = 8 << 20;
+
+/// How much of the copy's outer end must be unchanged for what is read above it to be believed.
+const CHECKED: usize = 2048;
+
+/// A user stack as it was when it was to be counted.
+#[derive(Clone, Copy, Debug)]
+pub struct CopiedStack<'a> {
+    /// The process.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// The general registers by DWARF number, and the instruction pointer.
+    pub registers: &'a [u64; 17],
+    /// The bytes from the stack pointer on.
+    pub bytes: &'a [u8],
+    /// How many there are above these.
+    pub missing: u64,
+    /// What was read of these ([`Resolver::read_missing`]).
+    pub rest: &'a [u8],
+}
+
+impl CopiedStack<'_> {
+    /// DWARF number of `rsp`.
+    const SP: usize = 7;
+
+    fn start(&self) -> u64 {
+        self.registers[Self::SP]
+    }
+
+    /// The 8 bytes at an address above the copy.
+    fn beyond(&self, address: u64) -> Option<u64> {
+        let end = self.start().checked_add(self.bytes.len() as u64)?;
+        let word: Vec<u8> = match usize::try_from(address.checked_sub(end)?) {
+            Ok(at) => self.rest.get(at..at.checked_add(8)?)?.to_vec(),
+            Err(_) => return None,
+        };
+        Some(u64::from_le_bytes(word.try_into().ok()?))
+    }
+}
+
+/// What unwinding copies needs from one to the next.
+#[derive(Default)]
+pub(crate) struct CopiedStacks {
+    unwinder: Option<Unwinder>,
+    frames: Vec<Frame>,
+}
+
+impl<F: Files> Resolver<F> {
+    /// Reads what a copy lacks of its stack from the process, as long as that is as it was: call this soon after the
+    /// copy was made. Nothing if it can be unwound without, as far as is known at present.
+    pub fn read_missing(&mut self, stack: &CopiedStack<'_>) -> Vec<u8> {
+        let is_enough = stack.missing == 0
+            || (self.processes.runs(stack.pid)
+                && !matches!(self.walk(stack).0, StackEnd::Truncated | StackEnd::OffStack));
+        if is_enough {
+            return Vec::new();
+        }
+        let from = stack.bytes.len().saturating_sub(CHECKED);
+        let (before, missing) = (stack.bytes.len() - from, stack.missing.min(MOST_READ) as usize);
+        let mut bytes = vec![0; before + missing];
+        let start = stack.start().wrapping_add(from as u64);
+        let is_read = self.files.read_memory(stack.tid, start, &mut bytes);
+        if !is_read || bytes[..before] != stack.bytes[from..] {
+            return Vec::new();
+        }
+        bytes.drain(..before);
+        bytes
+    }
+
+    /// Unwinds a copied stack with the mappings that its process has now. Appends its frames to `out`, leaf first:
+    /// a module's number and a file offset, or without a module an address of the process, in either case inside
+    /// of a call. Returns why it ends early, if it does.
+    pub fn unwind_copied(
+        &mut self,
+        stack: &CopiedStack<'_>,
+        out: &mut Vec<(Option<u32>, u64)>,
+    ) -> Option<Cut> {
+        let (end, beyond) = self.walk(stack);
+        let process = self.processes.space(stack.pid);
+        out.extend(self.copied.frames.iter().map(|frame| {
+            let frame = user_frame(process, frame.lookup_address());
+            match frame.module {
+                module if module.is_made() => (None, frame.address),
+                ModuleId(number) => (Some(number), frame.address),
+            }
+        }));
+        if end == StackEnd::Root && beyond > 0 {
+            self.stats.completed += 1;
+        }
+        Cut::of(end, stack.missing > stack.rest.len() as u64)
+    }
+
+    /// Puts the frames into `copied.frames`; returns where they end, and how many were found beyond the copy.
+    fn walk(&mut self, stack: &CopiedStack<'_>) -> (StackEnd, u32) {
+        let arch = self.options.arch;
+        let mut registers = Registers::new(arch);
+        (0..).zip(stack.registers).for_each(|(number, value)| registers.set(number, *value));
+        let copy = StackCopy { start: stack.start(), bytes: stack.bytes };
+        let beyond = |address| stack.beyond(address);
+        let space = self.processes.space(stack.pid);
+        let frames = &mut self.copied.frames;
+        frames.clear();
+        let unwinder = self.copied.unwinder.get_or_insert_with(|| Unwinder::new(arch));
+        let unwound = unwinder.unwind_live(space, &registers, copy, &beyond, MAX_FRAMES, frames);
+        (unwound.end, unwound.beyond_copy)
+    }
+}
