@@ -10,7 +10,8 @@ use pyrograph_symbol::Locator;
 use pyrograph_unwind::Arch;
 
 use super::*;
-use crate::counted::{CountedStack, CountedWaker, Cut, Label, Wait};
+use crate::counted::{CountedStack, CountedWaker, Label, Wait};
+use crate::cut::Cut;
 use crate::files::{Files, LiveFiles, MappedFile};
 use crate::resolver::{Options, Resolved, Resolver};
 
@@ -98,7 +99,7 @@ fn feed(resolver: &mut Resolver<WithMap>, stacks: u64) {
             kernel: &kernel[..(number % 2) as usize],
             user: user.into_iter(),
             has_user: true,
-            cut: (number % 7 == 0).then_some(Cut::Truncated),
+            cut: (number % 7 == 0).then_some(Cut::TooManyFrames),
             wait: (number % 3 == 0).then_some(Wait::Io),
             labels: if number % 5 == 0 { &labels[..1] } else { &labels[..0] },
             waker: (number % 6 == 0).then(|| CountedWaker {
