@@ -1,6 +1,6 @@
 //! What makes stacks be counted, and how its programs are attached.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Link, Object, TracepointCategory, UprobeOpts};
@@ -205,8 +205,11 @@ impl Trigger {
             Self::PerfEvents => {
                 let program = program(object, "on_event")?;
                 for event in events {
-                    let link = program.attach_perf_event(event.as_raw_fd());
+                    // The link closes its descriptor when it goes: the caller keeps its own.
+                    let own = event.try_clone_to_owned().map_err(Error::map("events"))?;
+                    let link = program.attach_perf_event(own.as_raw_fd());
                     links.push(link.map_err(Error::attach("on_event"))?);
+                    let _ = own.into_raw_fd();
                 }
             }
             Self::Tracepoint { category, name } => {
