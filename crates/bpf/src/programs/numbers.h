@@ -50,7 +50,8 @@ static __always_inline u32 process_number(struct task_struct *task, u32 tgid)
 // Notes the innermost PID namespace of the current thread, which is Pyrograph's.
 static __always_inline void note_namespace(void)
 {
-	struct pid *pid = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
 	u32 level = BPF_CORE_READ(pid, level);
 
 	state.pid_namespace = (u64)BPF_CORE_READ(number_at(pid, level), ns);

@@ -82,7 +82,8 @@ fn a_callchain_that_does_not_go_through_the_last_frame_is_not_used() {
 
 #[test]
 fn a_whole_stack_takes_nothing_from_the_callchain() {
-    check(&[USER, IP, 0x1567, 0x1789], &[0, 0, 0x1567], &[IP, 0x1566], None);
+    let stack = [0, STACK + 0x18, 0x1567, 0, 0];
+    check(&[USER, IP, 0x1567, 0x1789], &stack, &[IP, 0x1566], None);
 }
 
 #[test]
