@@ -9,8 +9,8 @@ use crate::copies::CopiedStack;
 use crate::files::Aliases;
 use crate::kernel_text::KernelText;
 use crate::layout::{
-    Count, FRAME_SHIFT, Key, MAX_FRAMES, MODULE_ANONYMOUS, MODULE_ASKED, MODULE_END,
-    MODULE_UNKNOWN, WAKER_WORDS,
+    Count, END_GUESSED, FRAME_SHIFT, KEY_TIME_SHIFT, Key, MAX_FRAMES, MODULE_ANONYMOUS,
+    MODULE_ASKED, MODULE_END, MODULE_UNKNOWN, WAKER_WORDS,
 };
 
 /// One frame of a user stack.
@@ -158,6 +158,8 @@ pub struct Counted<'a> {
     pub user: UserStack<'a>,
     /// Who ended the wait.
     pub waker: Option<Waker<'a>>,
+    /// When it happened, if keys have times: nanoseconds of `CLOCK_MONOTONIC`, to a millisecond.
+    pub time: Option<u64>,
 }
 
 /// Who woke a thread.
@@ -211,8 +213,21 @@ impl<'a> UserStack<'a> {
 
     /// Why it ends too early, if it does.
     pub fn cut(self) -> Option<Cut> {
+        match self.end()? & !END_GUESSED {
+            0 => None,
+            end => Some(Cut::from_end(end).unwrap_or(Cut::BadRule)),
+        }
+    }
+
+    /// Whether a frame of it was left by what its instructions say, for want of a table.
+    pub fn is_guessed(self) -> bool {
+        self.end().is_some_and(|end| end & END_GUESSED != 0)
+    }
+
+    /// What its last "frame" says, if that says how it ends.
+    fn end(self) -> Option<u64> {
         let last = *self.frames.last().filter(|last| module(**last) == MODULE_END)?;
-        Some(Cut::from_end(address(last)).unwrap_or(Cut::BadRule))
+        Some(address(last))
     }
 
     /// The module in which it ends because its table was left out, if it does.
@@ -360,6 +375,7 @@ impl Inner {
             },
             user: UserStack { frames: self.find(key.user)?, aliases: Some(aliases) },
             waker,
+            time: (key.time > 0).then(|| u64::from(key.time) << KEY_TIME_SHIFT),
         })
     }
 }
@@ -388,22 +404,23 @@ impl Stacks {
         &self,
         stack: &CopiedStack,
         frames: impl Iterator<Item = UserFrame>,
-        cut: Option<Cut>,
+        (cut, guessed): (Option<Cut>, bool),
     ) {
         let inner = &mut *self.inner.borrow_mut();
         let room = MOST_COPIED_WORDS.saturating_sub(inner.copied.words).max(MAX_FRAMES);
         let mut frames: Vec<u64> = frames.map(encode).collect();
         let cut = if frames.len() > room { Some(Cut::TooManyFrames) } else { cut };
         frames.truncate(room);
-        if let Some(cut) = cut {
-            let partial = inner.told.find(stack.partial);
-            if let Some(partial) = partial.or_else(|| inner.told_before.find(stack.partial))
-                && partial.len() > frames.len()
-            {
-                frames = partial.to_vec();
-            } else {
-                frames.push(u64::from(MODULE_END) << FRAME_SHIFT | cut as u64);
+        let partial = inner.told.find(stack.partial);
+        let partial = partial.or_else(|| inner.told_before.find(stack.partial));
+        match partial.filter(|partial| cut.is_some() && partial.len() > frames.len()) {
+            Some(partial) => frames = partial.to_vec(),
+            None if cut.is_some() || guessed => {
+                let guessed = if guessed { END_GUESSED } else { 0 };
+                let end = cut.map_or(0, |cut| cut as u64) | guessed;
+                frames.push(u64::from(MODULE_END) << FRAME_SHIFT | end);
             }
+            None => {}
         }
         inner.copied.add(stack.hash, frames);
     }

@@ -398,6 +398,12 @@ impl Engine {
         Ok(self.asked.take())
     }
 
+    /// From now on, stacks with code that was made at run time are counted by when that was, too: which function
+    /// was at an address may depend on it.
+    pub fn tell_times(&mut self) {
+        self.state.write_field(std::mem::offset_of!(State, times), 1u32);
+    }
+
     /// The present time as programs note it: nanoseconds of `CLOCK_MONOTONIC`.
     pub fn now() -> u64 {
         monotonic_now()
@@ -425,7 +431,8 @@ impl Engine {
         Ok(self.copied.take())
     }
 
-    /// Takes what a copied stack was unwound to, leaf first, and why it ends early, if it does.
+    /// Takes what a copied stack was unwound to, leaf first, why it ends early, if it does, and whether a frame of
+    /// it was guessed.
     ///
     /// # Errors
     ///
@@ -434,11 +441,11 @@ impl Engine {
         &mut self,
         stack: &CopiedStack,
         frames: impl Iterator<Item = UserFrame>,
-        cut: Option<Cut>,
+        end: (Option<Cut>, bool),
     ) -> Result<(), Error> {
         // The part that was unwound in the kernel came before the copy.
         self.rings.consume().map_err(Error::map("stacks"))?;
-        self.stacks.add_copied(stack, frames, cut);
+        self.stacks.add_copied(stack, frames, end);
         Ok(())
     }
 

@@ -24,8 +24,9 @@ pub const MODULE_ASKED: u32 = 65536;
 pub const MODULE_ANONYMOUS: u32 = 0x1fffe;
 /// The "module" of the frame that ends a stack whose outer part is missing.
 pub const MODULE_END: u32 = 0x1ffff;
-/// How many reasons `enum end` has.
+/// How many reasons `enum end` has; added to one of them, a frame of the stack was guessed.
 pub const ENDS: usize = 16;
+pub const END_GUESSED: u64 = 16;
 
 #[cfg(test)]
 pub const TABLE_PENDING: u32 = 0;
@@ -103,8 +104,11 @@ pub struct Key {
     pub detail: u32,
     pub waker: u64,
     pub cpu: u32,
-    pub pad: u32,
+    pub time: u32,
 }
+
+/// A key's time is in this power of two of nanoseconds.
+pub const KEY_TIME_SHIFT: u32 = 20;
 
 /// Words of what is told of a waker: hashes of its user and its kernel stack, its process, and two names.
 pub const WAKER_WORDS: usize = 7;
@@ -157,6 +161,8 @@ pub struct Config {
     pub by_cpu: u32,
     pub arena: u64,
     pub copy_budget: u64,
+    pub no_guess: u32,
+    pub pad: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -175,7 +181,7 @@ pub struct State {
     pub forgotten: u64,
     pub pid_namespace: u64,
     pub pid_level: u32,
-    pub pad: u32,
+    pub times: u32,
     pub copied: u64,
     pub copies_refused: u64,
 }

@@ -195,6 +195,8 @@ fn config(options: &Options, text: &KernelText) -> Config {
         by_cpu: options.by_cpu.into(),
         arena: 0,
         copy_budget: if copies_stacks(options) { copies::BUDGET } else { 0 },
+        no_guess: options.no_guess.into(),
+        pad: 0,
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Options {
     pub table_backend: Option<TableBackend>,
     /// Take stacks of waits when threads stop to run, also where the kernel tells when they go on.
     pub at_switches: bool,
+    /// Do not leave frames by what their instructions say, where there is no table.
+    pub no_guess: bool,
     /// Below which folder (such as `~/.cache`) it is kept for the next recording what tables were made, and
     /// where parts of the kernel are; none: it is not.
     pub cache: Option<PathBuf>,
@@ -91,6 +93,7 @@ impl Default for Options {
             table_budget: 256 << 20,
             table_backend: None,
             at_switches: false,
+            no_guess: false,
             cache: None,
         }
     }

@@ -380,7 +380,7 @@ fn words(rule: &TableRule) -> [u64; 2] {
     let [s0, s1, s2, s3, s4, s5] = rule.saved;
     [
         u64::from_ne_bytes([rule.kind as u8, rule.base, add_0, add_1, o0, o1, o2, o3]),
-        u64::from_ne_bytes([s0, s1, s2, s3, s4, s5, rule.below_fp, 0]),
+        u64::from_ne_bytes([s0, s1, s2, s3, s4, s5, rule.below_fp, rule.flags]),
     ]
 }
 

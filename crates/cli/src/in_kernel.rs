@@ -109,6 +109,7 @@ pub fn load(
             tables::TableBackend::Arrays => TableBackend::Arrays,
         }),
         at_switches: tables.at_switches,
+        no_guess: tables.no_guess,
         cache: tables.cache(),
     })
 }

@@ -131,7 +131,6 @@ fn sample(plan: &Plan) -> anyhow::Result<Sampled> {
 
 /// The in-kernel engine, if it is to serve.
 fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
-    let is_command = matches!(plan.options.target, Target::Command(_));
     let load = || {
         let engine = in_kernel::load(&plan.options, &plan.question, &plan.whom, plan.tables);
         engine.inspect_err(|error| {
@@ -147,7 +146,8 @@ fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
         }
         Some(EngineChoice::Perf) => Ok(None),
         Some(EngineChoice::Ebpf) => Ok(Some(load()?)),
-        None if is_command && !plan.question.tells_more_in_kernel() => Ok(None),
+        // What the kernel has counted has no times.
+        None if plan.keeps_times() && !plan.question.tells_more_in_kernel() => Ok(None),
         None => match load() {
             Ok(engine) => Ok(Some(engine)),
             // Then it needs no word: perf_event says what it may not.

@@ -19,6 +19,10 @@ pub struct TableArgs {
     #[arg(long, hide = true)]
     pub at_switches: bool,
 
+    /// Do not find callers by what the instructions say where code has no unwind table: such stacks end there
+    #[arg(long)]
+    pub no_guess: bool,
+
     /// Make all unwind tables anew, read all kernel symbols and decompress debug information, and keep none
     /// in ~/.cache/pyrograph for the next recording
     #[arg(long)]

@@ -60,6 +60,8 @@ pub struct Collected {
     pub marker: Option<Marker>,
     /// Why these are missing.
     pub cut: Option<Cut>,
+    /// A frame of it was guessed, for want of an unwind table.
+    pub guessed: bool,
     /// Its outer frames were read from the running process.
     pub completed: bool,
 }
@@ -69,6 +71,12 @@ impl Collector {
     pub fn new(arch: Arch, user_only: bool) -> Self {
         let unwinder = Unwinder::new(arch);
         Self { unwinder, user_only, frames: Vec::new(), unwound: Vec::new() }
+    }
+
+    /// Whether callers are guessed where there is no unwind table.
+    pub fn guessing(mut self, guessing: bool) -> Self {
+        self.unwinder.set_guessing(guessing);
+        self
     }
 
     /// The frames of the last sample, leaf first: the kernel's, then the program's.
@@ -121,6 +129,7 @@ impl Collector {
                             collected.cut = None;
                         }
                         collected.marker = collected.cut.map(Cut::marker);
+                        collected.guessed = found.guessed > 0;
                         collected.completed = found.beyond_copy > 0 && collected.marker.is_none();
                     }
                     None => {

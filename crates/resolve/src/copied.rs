@@ -1,6 +1,6 @@
 //! User stacks that the in-kernel engine could not unwind to their end and copied out.
 
-use pyrograph_unwind::{Frame, Registers, StackCopy, StackEnd, Unwinder};
+use pyrograph_unwind::{Frame, Registers, StackCopy, StackEnd, Unwinder, Unwound};
 
 use crate::collect::{MAX_FRAMES, user_frame};
 use crate::cut::Cut;
@@ -63,7 +63,7 @@ impl<F: Files> Resolver<F> {
     pub fn read_missing(&mut self, stack: &CopiedStack<'_>) -> Vec<u8> {
         let is_enough = stack.missing == 0
             || (self.processes.runs(stack.pid)
-                && !matches!(self.walk(stack).0, StackEnd::Truncated | StackEnd::OffStack));
+                && !matches!(self.walk(stack).end, StackEnd::Truncated | StackEnd::OffStack));
         if is_enough {
             return Vec::new();
         }
@@ -81,13 +81,13 @@ impl<F: Files> Resolver<F> {
 
     /// Unwinds a copied stack with the mappings that its process has now. Appends its frames to `out`, leaf first:
     /// a module's number and a file offset, or without a module an address of the process, in either case inside
-    /// of a call. Returns why it ends early, if it does.
+    /// of a call. Returns why it ends early, if it does, and whether a frame was guessed.
     pub fn unwind_copied(
         &mut self,
         stack: &CopiedStack<'_>,
         out: &mut Vec<(Option<u32>, u64)>,
-    ) -> Option<Cut> {
-        let (end, beyond) = self.walk(stack);
+    ) -> (Option<Cut>, bool) {
+        let Unwound { end, beyond_copy, guessed, .. } = self.walk(stack);
         let process = self.processes.space(stack.pid);
         out.extend(self.copied.frames.iter().map(|frame| {
             let frame = user_frame(process, frame.lookup_address());
@@ -96,14 +96,15 @@ impl<F: Files> Resolver<F> {
                 ModuleId(number) => (Some(number), frame.address),
             }
         }));
-        if end == StackEnd::Root && beyond > 0 {
+        if end == StackEnd::Root && beyond_copy > 0 {
             self.stats.completed += 1;
         }
-        Cut::of(end, stack.missing > stack.rest.len() as u64)
+        (Cut::of(end, stack.missing > stack.rest.len() as u64), guessed > 0)
     }
 
-    /// Puts the frames into `copied.frames`; returns where they end, and how many were found beyond the copy.
-    fn walk(&mut self, stack: &CopiedStack<'_>) -> (StackEnd, u32) {
+    /// Puts the frames into `copied.frames`.
+    fn walk(&mut self, stack: &CopiedStack<'_>) -> Unwound {
+        let guessing = self.options.guessing;
         let arch = self.options.arch;
         let mut registers = Registers::new(arch);
         (0..).zip(stack.registers).for_each(|(number, value)| registers.set(number, *value));
@@ -113,7 +114,7 @@ impl<F: Files> Resolver<F> {
         let frames = &mut self.copied.frames;
         frames.clear();
         let unwinder = self.copied.unwinder.get_or_insert_with(|| Unwinder::new(arch));
-        let unwound = unwinder.unwind_live(space, &registers, copy, &beyond, MAX_FRAMES, frames);
-        (unwound.end, unwound.beyond_copy)
+        unwinder.set_guessing(guessing);
+        unwinder.unwind_live(space, &registers, copy, &beyond, MAX_FRAMES, frames)
     }
 }

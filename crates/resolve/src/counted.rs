@@ -37,6 +37,11 @@ pub struct CountedStack<'a, U> {
     pub has_user: bool,
     /// Why the outer part of the user part is missing.
     pub cut: Option<Cut>,
+    /// Whether a frame of the user part was guessed, for want of an unwind table.
+    pub guessed: bool,
+    /// When it was, in nanoseconds of the records' clock, if that is known: which function of code made at run
+    /// time was at an address may depend on it.
+    pub time: Option<u64>,
     /// What the thread waited for, if it did not run.
     pub wait: Option<Wait>,
     /// Frames that stand for no code, at the leaf, leaf first.
@@ -200,14 +205,21 @@ impl<F: Files> Resolver<F> {
         if !stands_alone {
             self.push_code(counted.pid, counted.kernel, counted.user, marker);
         }
-        let raw = self.unnamed.table(Unnamed::is_made(&self.frames));
+        let is_made = Unnamed::is_made(&self.frames);
+        let time = counted.time.filter(|_| is_made && self.keeps_time(counted.pid));
+        let raw = self.unnamed.table(is_made);
         let stack = raw.intern(&self.frames);
-        let collected = Collected { user: counted.has_user, marker, cut, completed: false };
+        let guessed = counted.guessed;
+        let collected =
+            Collected { user: counted.has_user, marker, cut, guessed, completed: false };
         self.stats.samples += counted.events;
         self.stats.count_stacks(collected, counted.events);
         let value = if self.options.count_samples { counted.events } else { counted.value };
         let row = profile::Sample { thread, cpu: counted.cpu, ..profile::Sample::new(stack) };
-        raw.add_on_cpu(row, value);
+        match time {
+            Some(_) => raw.push(profile::Sample { time, ..row }, value),
+            None => raw.add_on_cpu(row, value),
+        }
     }
 
     /// Adds the frames of a stack, leaf first.

@@ -54,6 +54,8 @@ pub struct Options {
     /// Tell functions without a symbol apart by their addresses; otherwise they are named by their
     /// module alone.
     pub addresses: bool,
+    /// Find the callers of code that has no unwind table by what its instructions say.
+    pub guessing: bool,
     /// Whose instructions the programs are made of.
     pub arch: Arch,
     /// How to find symbols.
@@ -76,6 +78,9 @@ pub struct Stats {
     pub broken: u64,
     /// All user stacks that end early, by cause.
     pub cuts: Cuts,
+    /// User stacks with a frame that was guessed, for want of an unwind table: its caller was found by what its
+    /// instructions say, or by a word on the stack.
+    pub guessed: u64,
     /// User stacks of which nothing could be read; not counted among `user_stacks`.
     pub unreadable_stacks: u64,
     /// Samples that were lost because a buffer was full.
@@ -139,7 +144,7 @@ impl<F: Files> Resolver<F> {
         Self {
             files,
             profile: Profile::new(vec![value_type]),
-            collector: Collector::new(options.arch, user_only),
+            collector: Collector::new(options.arch, user_only).guessing(options.guessing),
             modules: Modules::new(options.symbols.locator.clone()),
             settler: Settler::new(options.stack_memory.filter(|_| !options.keep_time)),
             options,
@@ -203,6 +208,11 @@ impl<F: Files> Resolver<F> {
             self.take(done);
         }
         has_settled
+    }
+
+    /// Whether a process has written down which functions it makes at run time, and when.
+    pub fn has_timed_code(&self) -> bool {
+        self.modules.has_dumps()
     }
 
     /// Gives back the pages of mapped files; they are read again where they are needed.
@@ -280,7 +290,7 @@ impl<F: Files> Resolver<F> {
 
     /// Whether times of the process's samples are kept, if only to the end: which function was at an
     /// address may depend on them.
-    fn keeps_time(&self, pid: i32) -> bool {
+    pub(crate) fn keeps_time(&self, pid: i32) -> bool {
         let Options { keep_time, monotonic_time, .. } = self.options;
         keep_time || monotonic_time && self.modules.has_dump(pid)
     }
@@ -429,6 +439,7 @@ impl Stats {
         self.completed += other.completed;
         self.broken += other.broken;
         self.cuts.add_all(&other.cuts);
+        self.guessed += other.guessed;
         self.unreadable_stacks += other.unreadable_stacks;
         self.unreadable += other.unreadable;
     }
@@ -439,8 +450,9 @@ impl Stats {
 
     /// Counts as many stacks that are the same.
     pub(crate) fn count_stacks(&mut self, collected: Collected, times: u64) {
-        let Collected { user, marker, cut, completed } = collected;
+        let Collected { user, marker, cut, guessed, completed } = collected;
         self.completed += u64::from(completed) * times;
+        self.guessed += u64::from(guessed) * times;
         if let Some(cut) = cut {
             self.cuts.add(cut, times);
         }

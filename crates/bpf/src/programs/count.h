@@ -168,6 +168,7 @@ static __always_inline void name_thread(struct key *key, struct task_struct *tas
 	BPF_CORE_READ_INTO(&key->process, task, group_leader, comm);
 	key->detail = 0;
 	key->waker = 0;
+	key->time = 0;
 	key->cpu = config.by_cpu ? bpf_get_smp_processor_id() + 1 : 0;
 }
 
@@ -191,6 +192,8 @@ static __always_inline int take_stacks(struct scratch *s, void *ctx, struct task
 	if (config.user && has_program(task) && !tell_user_stack(s, task, is_other))
 		return 0;
 	name_thread(key, task);
+	if (state.times && key->user && s->has_made)
+		key->time = bpf_ktime_get_ns() >> KEY_TIME_SHIFT;
 	return 1;
 }
 

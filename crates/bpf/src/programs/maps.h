@@ -192,6 +192,10 @@ struct scratch {
 	u64 end;
 	// What `called` was where the walk began.
 	u64 leaf_called;
+	// Code made at run time is in the stack.
+	u64 has_made;
+	// A frame was left by what its instructions say.
+	u64 guessed;
 	// Calls whose return is probed, from the last one that was met on.
 	u64 returns;
 	u64 words[8];

@@ -126,8 +126,12 @@ struct rule {
 	u8 saved[6];
 	// Words below `rbp + 8` instead: functions that realign their stack.
 	u8 below_fp;
-	u8 pad;
+	// `RULE_GUESS`, and above it a bit for each register of `saved` that is not known in the caller.
+	u8 flags;
 };
+
+// The rule comes from instructions, for want of a table: it may be wrong.
+#define RULE_GUESS 1
 
 enum rule_kind {
 	// No table says anything: follow the frame pointer.
@@ -170,6 +174,8 @@ enum end {
 	// It was left to chance whether it is taken, and it was not.
 	END_NOT_TAKEN,
 	ENDS,
+	// Added to the others: a frame of the stack was left by what its instructions say.
+	END_GUESSED = 16,
 };
 
 // What is counted by itself.
@@ -189,8 +195,13 @@ struct key {
 	u64 waker;
 	// The CPU's number and 1, where CPUs are told apart.
 	u32 cpu;
-	u32 pad;
+	// When it was, in steps of `KEY_TIME_SHIFT`, for stacks in code made at run time if names depend on the time;
+	// else 0.
+	u32 time;
 };
+
+// A key's time is CLOCK_MONOTONIC, in 2^20 ns: a millisecond. It begins anew every 52 days.
+#define KEY_TIME_SHIFT 20
 
 // Who woke a thread, told as if it were a stack: so many words, in this order.
 enum waker {
@@ -333,6 +344,9 @@ struct config {
 	u64 arena;
 	// How many bytes of stacks that end early a CPU copies to user space in `COPY_WINDOW_NS`; 0: none.
 	u64 copy_budget;
+	// Do not leave frames by what their instructions say.
+	u32 no_guess;
+	u32 pad;
 };
 
 enum measure {
@@ -367,7 +381,8 @@ struct state {
 	// The PID namespace of Pyrograph, and its depth; at depth 0 all numbers are the machine's.
 	u64 pid_namespace;
 	u32 pid_level;
-	u32 pad;
+	// Keys have times (`struct key`).
+	u32 times;
 	// Stacks copied to user space, and those that were not for lack of room or budget.
 	u64 copied;
 	u64 copies_refused;

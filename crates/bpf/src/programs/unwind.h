@@ -144,6 +144,53 @@ static __always_inline int leave_by_register(struct scratch *s, u8 reg, s32 offs
 	return s->ip ? 0 : stop(s, END_ROOT);
 }
 
+// Whether 8 bytes of code end with a call: `call rel32`, or `call *…` of any length (Intel SDM, volume 2: `FF /2`;
+// table 2-2 for how many bytes its operand has).
+static __always_inline int ends_with_call(u64 code)
+{
+	if ((code >> 24 & 0xff) == 0xe8)
+		return 1;
+	// Of so many bytes: the operation, the byte that says what follows, and that.
+	for (u32 len = 2; len <= 7; len++) {
+		u32 modrm = code >> (8 * (9 - len)) & 0xff, sib = code >> (8 * (10 - len)) & 0xff;
+		u32 mode = modrm >> 6, base = modrm & 7, has_sib = mode != 3 && base == 4;
+		u32 no_base = base == 5 || (has_sib && (sib & 7) == 5);
+		u32 displacement = mode == 1 ? 1 : mode == 2 || (!mode && no_base) ? 4 : 0;
+
+		if ((code >> (8 * (8 - len)) & 0xff) == 0xff && (modrm >> 3 & 7) == 2 &&
+		    len == 2 + has_sib + displacement)
+			return 1;
+	}
+	return 0;
+}
+
+// A frame was left by what its instructions say: this is believed if it leads behind a call. User space has other
+// ways to go on if not.
+__noinline int is_behind_call(struct scratch *s)
+{
+	u64 code;
+
+	return s && !bpf_probe_read_user(&code, 8, (const void *)(s->ip - 8)) && ends_with_call(code);
+}
+
+static __always_inline int check_guess(struct scratch *s, struct task_struct *other, u8 flags)
+{
+	u64 code;
+	int believed;
+
+	if (other)
+		believed = !read_user(other, &code, 8, s->ip - 8) && ends_with_call(code);
+	else
+		believed = is_behind_call(s);
+	if (!believed)
+		return stop(s, END_NO_RULE);
+	s->guessed = 1;
+	s->known &= ~((flags & 2 ? 1 << RBP : 0) | (flags & 4 ? 1 << RBX : 0) |
+		      (flags & 8 ? 1 << R12 : 0) | (flags & 16 ? 1 << R13 : 0) |
+		      (flags & 32 ? 1 << R14 : 0) | (flags & 64 ? 1 << R15 : 0));
+	return 0;
+}
+
 static __always_inline int apply(struct scratch *s, struct task_struct *other,
 				 struct rule TABLE_MEMORY *rule)
 {
@@ -151,6 +198,8 @@ static __always_inline int apply(struct scratch *s, struct task_struct *other,
 	u8 reg = rule->base & 15;
 	int saves, whole;
 
+	if (config.no_guess && rule->flags & RULE_GUESS)
+		return by_frame_pointer(s, other);
 	switch (rule->kind) {
 	case RULE_NONE:
 		return by_frame_pointer(s, other);
@@ -210,6 +259,8 @@ static __always_inline int apply(struct scratch *s, struct task_struct *other,
 	s->ip = return_address;
 	s->called = 1;
 	s->chained = 0;
+	if (rule->flags & RULE_GUESS)
+		return check_guess(s, other, rule->flags);
 	return return_address ? 0 : stop(s, END_ROOT);
 }
 
@@ -264,9 +315,14 @@ static __always_inline int step(struct scratch *s, struct task_struct *other)
 	found = find_code(s);
 	address = s->ip - s->called;
 	if (!found) {
-		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (address & ((1ull << FRAME_SHIFT) - 1)));
+		// Where it was interrupted is a frame all the same; what a walk comes to is none.
+		if (!s->user.len)
+			push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT |
+				    (address & ((1ull << FRAME_SHIFT) - 1)));
 		return stop(s, END_NO_MAPPING);
 	}
+	if (s->mapping.module == MODULE_ANONYMOUS)
+		s->has_made = 1;
 	push(s, (u64)s->mapping.module << FRAME_SHIFT |
 		    ((address + s->mapping.to_frame) & ((1ull << FRAME_SHIFT) - 1)));
 	rule = find_rule(s, address, &end);
@@ -393,6 +449,8 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	s->called = (s64)regs->orig_ax >= 0 && !is_new_program(regs);
 	s->chained = 0;
 	s->leaf_called = s->called;
+	s->has_made = 0;
+	s->guessed = 0;
 	// The code segment of 64-bit programs; read as a whole word, for that is how the verifier wants it.
 	if ((*(volatile unsigned long *)&regs->cs & 0xff) != 0x33) {
 		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (s->ip & ((1ull << FRAME_SHIFT) - 1)));
@@ -402,11 +460,11 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	} else {
 		walk_current(&walk);
 	}
-	if (s->end != END_ROOT) {
+	if (s->end != END_ROOT || s->guessed) {
 		// In place of the last frame, if there are too many.
 		if (s->user.len >= MAX_FRAMES)
 			s->user.len = MAX_FRAMES - 1;
-		push(s, (u64)MODULE_END << FRAME_SHIFT | s->end);
+		push(s, (u64)MODULE_END << FRAME_SHIFT | s->end | (s->guessed ? END_GUESSED : 0));
 	}
 	return 1;
 }

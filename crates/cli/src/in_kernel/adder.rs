@@ -34,6 +34,8 @@ impl Adder<'_> {
             has_user: !counted.user.is_empty(),
             user: frames(counted.user),
             cut: cut(counted.user),
+            guessed: counted.user.is_guessed(),
+            time: counted.time,
             wait: wait(counted.sort),
             labels: &answers::labels(counted.sort, self.returned),
             waker,

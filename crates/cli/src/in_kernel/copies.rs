@@ -99,9 +99,9 @@ impl Copies {
         let Some(first) = self.waiting.pop_front() else { return Ok(()) };
         self.bytes -= first.bytes();
         self.frames.clear();
-        let cut = resolver.unwind_copied(&first.as_copied(), &mut self.frames);
+        let (cut, guessed) = resolver.unwind_copied(&first.as_copied(), &mut self.frames);
         let frames = self.frames.iter().map(|&(module, address)| UserFrame { module, address });
-        engine.unwound(&first.stack, frames, cut.map(cut_of_engine))?;
+        engine.unwound(&first.stack, frames, (cut.map(cut_of_engine), guessed))?;
         Ok(())
     }
 }

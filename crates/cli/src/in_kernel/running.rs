@@ -107,6 +107,9 @@ impl<'a> Running<'a> {
         self.copies.receive(&mut self.engine, self.resolver)?;
         let goes_on = self.take_records()?;
         tell_files(&mut self.engine, self.resolver);
+        if self.resolver.has_timed_code() {
+            self.engine.tell_times();
+        }
         if !goes_on {
             return Ok(false);
         }

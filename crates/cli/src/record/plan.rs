@@ -252,8 +252,9 @@ impl Plan {
                 .chain([self.whom.threads()])
                 .max()
                 .unwrap_or_default(),
-            // What the kernel has counted has no times.
-            monotonic_time: false,
+            // That of the programs in the kernel.
+            monotonic_time: true,
+            guessing: !self.tables.no_guess,
             user_only: !self.options.kernel,
             addresses: true,
             arch: NATIVE,

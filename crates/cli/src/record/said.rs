@@ -32,6 +32,14 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &
     let stacks =
         |count: u64| format!("{} ({})", counted(count, "stack"), percent(count, user_stacks));
     say(completed, format!("{} completed from the running process", stacks(completed)));
+    let guessed = resolved.stats.guessed;
+    say(
+        guessed,
+        format!(
+            "{} through code without unwind tables, found by its instructions",
+            stacks(guessed)
+        ),
+    );
     let cuts = resolved.stats.cuts.by_count();
     let cut = cuts.iter().map(|(_, count)| count).sum();
     say(cut, format!("{} not whole: {}", stacks(cut), causes(&cuts)));

@@ -154,6 +154,7 @@ fn resolve(
             count_samples: options.count == Count::Samples,
             keep_time: options.detail == Detail::Samples,
             stack_memory: None,
+            guessing: true,
             monotonic_time: event.has_monotonic_time(),
             threads: options.threads,
             user_only: false,
