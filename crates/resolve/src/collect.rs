@@ -1,11 +1,12 @@
 //! From one sample to its frames.
 
 use pyrograph_event::{Abi, Callchain, Context, CpuMode, Entry, Regs, Sample};
-use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, Unwinder};
+use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, StackEnd, Unwinder};
 
 use crate::beyond::Beyond;
 use crate::cut::Cut;
 use crate::files::Files;
+use crate::made_code::ended_in_made_code;
 use crate::modules::ModuleId;
 use crate::stacks::{Marker, RawFrame};
 
@@ -31,6 +32,8 @@ pub struct Collector {
     user_only: bool,
     frames: Vec<RawFrame>,
     unwound: Vec<pyrograph_unwind::Frame>,
+    /// Where the last stack ended that was unwound here.
+    end: StackEnd,
 }
 
 /// Where a sample's addresses are looked up.
@@ -70,13 +73,19 @@ impl Collector {
     /// For samples of one architecture; `user_only` leaves the kernel's frames out.
     pub fn new(arch: Arch, user_only: bool) -> Self {
         let unwinder = Unwinder::new(arch);
-        Self { unwinder, user_only, frames: Vec::new(), unwound: Vec::new() }
+        let (frames, unwound, end) = (Vec::new(), Vec::new(), StackEnd::Root);
+        Self { unwinder, user_only, frames, unwound, end }
     }
 
     /// Whether callers are guessed where there is no unwind table.
     pub fn guessing(mut self, guessing: bool) -> Self {
         self.unwinder.set_guessing(guessing);
         self
+    }
+
+    /// Where the last stack ended for want of a table, if that is in code without a file.
+    pub fn ended_in_made_code(&self, space: &AddressSpace) -> Option<u64> {
+        ended_in_made_code(space, self.end, &self.unwound)
     }
 
     /// The frames of the last sample, leaf first: the kernel's, then the program's.
@@ -93,6 +102,7 @@ impl Collector {
         live: Option<&dyn Files>,
     ) -> Collected {
         self.frames.clear();
+        self.end = StackEnd::Root;
         let space = spaces.process;
         let mut chain = Chain { frames: &mut self.frames, spaces, user_only: self.user_only };
         let has_stack = sample.user_stack.is_some() && sample.user_regs.is_some();
@@ -124,6 +134,7 @@ impl Collector {
                             }
                         };
                         chain.unwound(unwound);
+                        self.end = found.end;
                         collected.cut = Cut::of(found.end, stack.is_cut());
                         if collected.cut.is_some() && chain.goes_on(sample, extra, unwound) {
                             collected.cut = None;

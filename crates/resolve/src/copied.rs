@@ -1,12 +1,15 @@
 //! User stacks that the in-kernel engine could not unwind to their end and copied out.
 
-use pyrograph_unwind::{Frame, Registers, StackCopy, StackEnd, Unwinder, Unwound};
+use std::borrow::Cow;
+
+use pyrograph_unwind::{AddressSpace, Frame, Registers, StackCopy, StackEnd, Unwinder, Unwound};
 
 use crate::collect::{MAX_FRAMES, user_frame};
 use crate::cut::Cut;
 use crate::files::Files;
+use crate::made_code::{MOST_IN_STACK, ended_in_made_code};
 use crate::modules::ModuleId;
-use crate::resolver::Resolver;
+use crate::resolver::{Options, Resolver};
 
 /// No more is read of a stack above its copy: deeper recursion is cut.
 const MOST_READ: u64 = 8 << 20;
@@ -104,17 +107,29 @@ impl<F: Files> Resolver<F> {
 
     /// Puts the frames into `copied.frames`.
     fn walk(&mut self, stack: &CopiedStack<'_>) -> Unwound {
-        let guessing = self.options.guessing;
-        let arch = self.options.arch;
+        let Options { arch, guessing, .. } = self.options;
         let mut registers = Registers::new(arch);
         (0..).zip(stack.registers).for_each(|(number, value)| registers.set(number, *value));
         let copy = StackCopy { start: stack.start(), bytes: stack.bytes };
         let beyond = |address| stack.beyond(address);
-        let space = self.processes.space(stack.pid);
-        let frames = &mut self.copied.frames;
-        frames.clear();
-        let unwinder = self.copied.unwinder.get_or_insert_with(|| Unwinder::new(arch));
+        let CopiedStacks { unwinder, frames } = &mut self.copied;
+        let unwinder = unwinder.get_or_insert_with(|| Unwinder::new(arch));
         unwinder.set_guessing(guessing);
-        unwinder.unwind_live(space, &registers, copy, &beyond, MAX_FRAMES, frames)
+        let mut walk = |space: &AddressSpace, frames: &mut Vec<Frame>| {
+            frames.clear();
+            unwinder.unwind_live(space, &registers, copy, &beyond, MAX_FRAMES, frames)
+        };
+        let mut space = Cow::Borrowed(self.processes.space(stack.pid));
+        let mut unwound = walk(&space, frames);
+        for _ in 0..MOST_IN_STACK {
+            let thread = (stack.pid, stack.tid);
+            let with_code = ended_in_made_code(&space, unwound.end, frames)
+                .filter(|_| guessing)
+                .and_then(|at| self.made_code.space_with_code(&mut self.files, thread, &space, at));
+            let Some(with_code) = with_code else { break };
+            space = Cow::Owned(with_code);
+            unwound = walk(&space, frames);
+        }
+        unwound
     }
 }

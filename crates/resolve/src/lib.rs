@@ -15,6 +15,7 @@ mod cut;
 mod deferred;
 mod files;
 mod jit;
+mod made_code;
 mod modules;
 mod names;
 mod processes;

@@ -1,5 +1,6 @@
 //! Records, one after the other, to stacks.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Record, Sample, Task};
@@ -12,6 +13,7 @@ use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
 use crate::copied::CopiedStacks;
 use crate::cut::Cuts;
 use crate::files::{Files, Identity, MappedFile};
+use crate::made_code::{MOST_IN_STACK, MadeCode};
 use crate::modules::Modules;
 use crate::names::{NameStats, Naming};
 use crate::processes::{Processes, Start};
@@ -133,6 +135,7 @@ pub struct Resolver<F> {
     /// For one stack, so that it need not be allocated for each.
     pub(crate) frames: Vec<RawFrame>,
     pub(crate) copied: CopiedStacks,
+    pub(crate) made_code: MadeCode,
 }
 
 impl<F: Files> Resolver<F> {
@@ -154,6 +157,7 @@ impl<F: Files> Resolver<F> {
             stats: Stats::default(),
             frames: Vec::new(),
             copied: CopiedStacks::default(),
+            made_code: MadeCode::default(),
         }
     }
 
@@ -376,9 +380,7 @@ impl<F: Files> Resolver<F> {
     fn sample(&mut self, sample: &Sample<'_>) {
         self.stats.samples += 1;
         let (pid, tid) = (sample.id.pid.unwrap_or(-1), sample.id.tid.unwrap_or(-1));
-        let spaces = Spaces { process: self.processes.space(pid), kernel: &self.kernel };
-        let live: &dyn Files = &self.files;
-        let collected = self.collector.collect(sample, spaces, Extra::default(), Some(live));
+        let collected = self.collect(sample, (pid, tid));
         self.stats.count_stack(collected);
         let value = if self.options.count_samples { 1 } else { sample.period.unwrap_or(1) };
         let thread = self.thread(pid, tid);
@@ -394,6 +396,27 @@ impl<F: Files> Resolver<F> {
         } else {
             raw.add(row, value);
         }
+    }
+
+    /// Collects the frames of a sample.
+    fn collect(&mut self, sample: &Sample<'_>, thread: (i32, i32)) -> Collected {
+        let mut space = Cow::Borrowed(self.processes.space(thread.0));
+        let (kernel, collector) = (&self.kernel, &mut self.collector);
+        let mut collect = |space: &AddressSpace, files: &dyn Files| {
+            let spaces = Spaces { process: space, kernel };
+            let collected = collector.collect(sample, spaces, Extra::default(), Some(files));
+            (collected, collector.ended_in_made_code(space))
+        };
+        let (mut collected, mut at) = collect(&space, &self.files);
+        for _ in 0..MOST_IN_STACK {
+            let with_code = at
+                .filter(|_| self.options.guessing)
+                .and_then(|at| self.made_code.space_with_code(&mut self.files, thread, &space, at));
+            let Some(with_code) = with_code else { break };
+            space = Cow::Owned(with_code);
+            (collected, at) = collect(&space, &self.files);
+        }
+        collected
     }
 
     fn thread(&mut self, pid: i32, tid: i32) -> ThreadId {

@@ -90,6 +90,11 @@ impl PerfMap {
         (address < *end).then_some((name, start))
     }
 
+    /// The addresses of all functions, in order.
+    pub fn ranges(&self) -> impl Iterator<Item = std::ops::Range<u64>> + '_ {
+        self.ranges.iter().map(|(start, (end, _))| *start..*end)
+    }
+
     /// How many lines could not be used.
     pub fn skipped(&self) -> u64 {
         self.skipped

@@ -214,6 +214,8 @@ fn code_of_processes_that_are_gone_is_forgotten() {
             kernel: &[],
             user: std::iter::once((None, 0x1800)),
             has_user: true,
+            guessed: false,
+            time: None,
             cut: None,
             wait: None,
             labels: &[],

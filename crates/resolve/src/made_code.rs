@@ -1,0 +1,215 @@
+//! Unwinding code that a process makes as it runs: by its instructions, which are read from the process while it
+//! lives, for no table tells of it.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::ops::Range;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use pyrograph_symbol::PerfMap;
+use pyrograph_unwind::{AddressSpace, Arch, Frame, StackEnd, UnwindInfo};
+
+use crate::files::Files;
+
+/// Code is read in aligned windows of this size, which keeps one stack from costing as much as a heap of code.
+const WINDOW: u64 = 1 << 20;
+
+/// More windows are not kept: 64 MiB.
+const MOST_WINDOWS: usize = 64;
+
+/// More windows are not looked at for one stack.
+pub const MOST_IN_STACK: usize = 4;
+
+/// What of the code at an address must be as it was when its window was read.
+const CHECKED: u64 = 64;
+
+/// A perf map that is larger than this is not read for where functions begin.
+const LARGEST_MAP: u64 = 64 << 20;
+
+/// Code of processes as it was when it was read.
+#[derive(Default)]
+pub(crate) struct MadeCode {
+    windows: HashMap<(i32, u64), Window>,
+    maps: HashMap<i32, Functions>,
+}
+
+struct Window {
+    code: Arc<[u8]>,
+    info: Arc<UnwindInfo>,
+}
+
+/// Where functions are, by a perf map of this length.
+#[derive(Default)]
+struct Functions {
+    map_len: u64,
+    ranges: Vec<Range<u64>>,
+}
+
+/// Where a walk through a process ended for want of a table, if that is code without a file.
+pub(crate) fn ended_in_made_code(
+    space: &AddressSpace,
+    end: StackEnd,
+    frames: &[Frame],
+) -> Option<u64> {
+    if matches!(end, StackEnd::Root | StackEnd::TooManyFrames) {
+        return None;
+    }
+    // A wrong step out of made code may have led elsewhere, where it ended.
+    let made = |frame: &&Frame| {
+        space.lookup(frame.lookup_address()).is_some_and(|mapping| mapping.info.is_none())
+    };
+    frames.iter().find(made).map(Frame::lookup_address)
+}
+
+impl MadeCode {
+    /// A process's mappings with what the instructions around an address say; none if that is no code without a
+    /// file, or cannot be read.
+    pub fn space_with_code(
+        &mut self,
+        files: &mut dyn Files,
+        (pid, tid): (i32, i32),
+        space: &AddressSpace,
+        address: u64,
+    ) -> Option<AddressSpace> {
+        let mapping = space.lookup(address).filter(|mapping| mapping.info.is_none())?;
+        let start = (address & !(WINDOW - 1)).max(mapping.range.start);
+        let end = (address | (WINDOW - 1)).saturating_add(1).min(mapping.range.end);
+        let tag = mapping.tag;
+        let info = self.info(files, (pid, tid), start..end, address)?;
+        let mut space = space.clone();
+        space.map(start..end, 0, Some(info), tag);
+        Some(space)
+    }
+
+    fn info(
+        &mut self,
+        files: &mut dyn Files,
+        (pid, tid): (i32, i32),
+        window: Range<u64>,
+        address: u64,
+    ) -> Option<Arc<UnwindInfo>> {
+        let key = (pid, window.start);
+        if let Some(known) = self.windows.get(&key)
+            && is_unchanged(&known.code, files, tid, &window, address)
+        {
+            return Some(Arc::clone(&known.info));
+        }
+        let mut code = vec![0; usize::try_from(window.end - window.start).ok()?];
+        if !files.read_memory(tid, window.start, &mut code) {
+            return None;
+        }
+        let code: Arc<[u8]> = code.into();
+        let functions = self.functions(files, pid, &window);
+        let bytes = Arc::clone(&code);
+        let info = UnwindInfo::from_code(Arch::X86_64, window.start, bytes, &functions);
+        let info = Arc::new(info);
+        if self.windows.len() >= MOST_WINDOWS {
+            self.windows.clear();
+            self.maps.clear();
+        }
+        self.windows.insert(key, Window { code, info: Arc::clone(&info) });
+        Some(info)
+    }
+
+    /// The functions in a window, by the perf map that the process writes, if it does.
+    fn functions(
+        &mut self,
+        files: &mut dyn Files,
+        pid: i32,
+        window: &Range<u64>,
+    ) -> Vec<Range<u64>> {
+        let known = self.maps.entry(pid).or_default();
+        if let Some(map) = files.perf_map(pid)
+            && let Ok(data) = map.metadata()
+            && data.len() != known.map_len
+            && data.len() <= LARGEST_MAP
+        {
+            *known = Functions { map_len: data.len(), ranges: ranges(&map) };
+        }
+        let first = known.ranges.partition_point(|range| range.start < window.start);
+        let inside = known.ranges[first..].iter().take_while(|range| range.end <= window.end);
+        inside.cloned().collect()
+    }
+}
+
+/// The functions of a perf map, by address.
+fn ranges(map: &File) -> Vec<Range<u64>> {
+    PerfMap::parse(BufReader::new(map)).map(|map| map.ranges().collect()).unwrap_or_default()
+}
+
+/// Whether the code around an address is as it was when it was read.
+fn is_unchanged(
+    code: &[u8],
+    files: &dyn Files,
+    tid: i32,
+    window: &Range<u64>,
+    address: u64,
+) -> bool {
+    let start = (address & !(CHECKED - 1)).max(window.start);
+    let end = start.saturating_add(CHECKED).min(window.end);
+    let mut now = vec![0; (end - start) as usize];
+    let at = (start - window.start) as usize;
+    // If the process is gone, what was read is all that is left.
+    !files.read_memory(tid, start, &mut now) || code.get(at..at + now.len()) == Some(&now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::MappedFile;
+
+    /// `sub $8,%rsp; call *%rcx; add $8,%rsp; ret`, as CPython's trampolines for perf, at 0x10040.
+    const TRAMPOLINE: [u8; 11] = [0x48, 0x83, 0xec, 8, 0xff, 0xd1, 0x48, 0x83, 0xc4, 8, 0xc3];
+
+    struct Process {
+        code: Vec<u8>,
+    }
+
+    impl Files for Process {
+        fn open(&mut self, _: &MappedFile<'_>) -> Option<(File, bool)> {
+            None
+        }
+
+        fn perf_map(&mut self, _: i32) -> Option<File> {
+            use std::io::{Seek, Write};
+            let mut map = tempfile::tempfile().expect("a file");
+            writeln!(map, "10040 b py::f:/a.py").expect("it can be written");
+            map.rewind().expect("it is a file");
+            Some(map)
+        }
+
+        fn read_memory(&self, _: i32, address: u64, bytes: &mut [u8]) -> bool {
+            let Some(at) = address.checked_sub(0x10000) else { return false };
+            let part = self.code.get(at as usize..at as usize + bytes.len());
+            part.map(|part| bytes.copy_from_slice(part)).is_some()
+        }
+    }
+
+    #[test]
+    fn code_made_at_run_time_is_unwound_by_its_instructions() {
+        let mut code = vec![0xcc; 0x1000];
+        code[0x40..0x40 + TRAMPOLINE.len()].copy_from_slice(&TRAMPOLINE);
+        let mut process = Process { code };
+        let mut space = AddressSpace::new();
+        space.map(0x10000..0x11000, 0, None, 7);
+        let mut made = MadeCode::default();
+        let found = made.space_with_code(&mut process, (1, 1), &space, 0x10045).expect("code");
+        let mapping = found.lookup(0x10045).expect("a mapping");
+        assert_eq!((mapping.tag, mapping.range.clone()), (7, 0x10000..0x11000));
+        let info = mapping.info.as_ref().expect("what its instructions say");
+        // In the call, a word lies above the return address.
+        let rule = *info.table().rule(mapping.svma(0x10045)).expect("a rule");
+        assert_eq!((rule.base, rule.offset), (7, 16));
+
+        assert!(Arc::ptr_eq(
+            info,
+            &made.info(&mut process, (1, 1), 0x10000..0x11000, 0x10045).unwrap()
+        ));
+        process.code[0x50] = 0x90;
+        let changed = made.info(&mut process, (1, 1), 0x10000..0x11000, 0x10045).expect("code");
+        assert!(!Arc::ptr_eq(info, &changed), "it is read again");
+        assert!(made.space_with_code(&mut process, (1, 1), &space, 0x20000).is_none());
+        assert!(made.space_with_code(&mut process, (1, 1), &found, 0x10045).is_none());
+    }
+}
