@@ -186,6 +186,11 @@ impl Engine {
             object,
         };
         engine.forget_questions()?;
+        // A clock's samples are few: telling them apart costs little, and nothing is missed before a process is seen to
+        // make code.
+        if options.hertz.is_some() && options.waits == Waits::None {
+            engine.tell_times();
+        }
         for pid in options.processes.iter().flatten() {
             engine.add_target(*pid)?;
         }

@@ -118,6 +118,20 @@ impl InKernel<'_> {
     /// Records until the target ends, the time is over, or the user has seen enough.
     pub fn record(
         &self,
+        engine: Engine,
+        session: Session,
+        command: Option<Waiting>,
+        resolver: &mut Resolver<LiveFiles>,
+    ) -> anyhow::Result<Recorded> {
+        // What went wrong with a command has an exit code of its own.
+        self.run(engine, session, command, resolver).map_err(|error| match error {
+            Error::Record(error) => error.into(),
+            Error::Engine(error) => error.into(),
+        })
+    }
+
+    fn run(
+        &self,
         mut engine: Engine,
         session: Session,
         command: Option<Waiting>,

@@ -463,9 +463,10 @@ impl Modules {
         self.has_dumps
     }
 
-    /// Whether the process writes a jitdump file.
+    /// Whether the process writes a jitdump file, or did so before it ended.
     pub fn has_dump(&self, pid: i32) -> bool {
-        let kind = || Some(&self.made.get(self.jit.get(&pid)?)?.kind);
+        let id = || self.jit.get(&pid).or_else(|| self.jit_before.get(&pid));
+        let kind = || Some(&self.made.get(id()?)?.kind);
         self.has_dumps && matches!(kind(), Some(ModuleKind::Jit { dump: Some(_), .. }))
     }
 

@@ -323,9 +323,12 @@ static __always_inline int step(struct scratch *s, struct task_struct *other)
 	}
 	if (s->mapping.module == MODULE_ANONYMOUS)
 		s->has_made = 1;
+	rule = find_rule(s, address, &end);
+	// Nothing was called where a signal handler returns to.
+	if (rule && rule->kind == RULE_SIGNAL)
+		address += s->called;
 	push(s, (u64)s->mapping.module << FRAME_SHIFT |
 		    ((address + s->mapping.to_frame) & ((1ull << FRAME_SHIFT) - 1)));
-	rule = find_rule(s, address, &end);
 	if (!rule)
 		return stop(s, end);
 	return apply(s, other, rule);
