@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::code::{Tableless, ends_with_call};
 use crate::evaluate::Failure;
 use crate::registers::{Arch, Memory, Registers};
+use crate::scan;
 use crate::space::AddressSpace;
 
 /// How the caller of a frame without a table was found.
@@ -67,11 +68,12 @@ impl Fallback<'_> {
         // (a call through a bad pointer).
         match registers.arch() {
             _ if !self.interrupted => {}
-            Arch::X86_64 => {
+            Arch::X86_64 if self.code == Tableless::Unseen => {
                 if let Some(words) = self.return_address_in(0..2, sp) {
                     return self.leave_leaf(sp, words, registers);
                 }
             }
+            Arch::X86_64 => {}
             Arch::Aarch64 => {
                 let link = registers.get(LINK).filter(|&link| Some(link) != registers.ip());
                 if link.is_some_and(|link| is_return_address(self.space, link)) {
@@ -99,7 +101,10 @@ impl Fallback<'_> {
         registers.arch() == Arch::X86_64
             && self.stack.u64(sp).is_some_and(|word| {
                 let seen = self.space.lookup(word).is_some_and(|mapping| mapping.info.is_some());
-                (seen || word & TAG != TAGGED) && is_return_address(self.space, word)
+                match registers.ip() {
+                    Some(ip) if seen => scan::is_from_caller(self.space, word, ip),
+                    _ => word & TAG != TAGGED && is_return_address(self.space, word),
+                }
             })
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Finds the callers of a sampled thread from the unwind tables of the files that it maps
 //! (`.eh_frame`, `.debug_frame`), so that code without frame pointers has whole stacks. Code without
-//! a table (made at run time, or assembly) is walked by its frame pointers, and the tables take over
-//! again above it.
+//! a table (made at run time, or assembly) is followed by its instructions, or walked by its frame
+//! pointers, and the tables take over again above it.
 //!
 //! It opens no file, knows no process and no symbol name: the caller has the bytes of the files,
 //! and tells which of them is mapped where. A stack that could not be followed to its first frame
@@ -12,14 +12,15 @@
 //! ```
 //! use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, StackEnd, Unwinder};
 //!
-//! // A frame of code made at run time: `rbp` points to the caller's `rbp` and the return address.
+//! // A frame of code made at run time: `rbp` points to the caller's `rbp` and the return address. The thread's
+//! // first frame has neither.
 //! let mut space = AddressSpace::new();
 //! space.map(0x1000..0x2000, 0, None, 0);
 //! let mut registers = Registers::new(Arch::X86_64);
 //! registers.set(Arch::X86_64.ip(), 0x1234);
 //! registers.set(Arch::X86_64.sp(), 0x7000);
 //! registers.set(Arch::X86_64.fp(), 0x7008);
-//! let words: [u64; 3] = [0, 0, 0x1567];
+//! let words: [u64; 5] = [0, 0x7018, 0x1567, 0, 0];
 //! let bytes = words.map(u64::to_le_bytes).concat();
 //!
 //! let mut frames = Vec::new();
@@ -40,6 +41,7 @@ mod info;
 mod instructions;
 mod registers;
 mod rule;
+mod scan;
 mod space;
 mod stored;
 mod table;

@@ -198,6 +198,12 @@ impl<'a> Memory<'a> {
         }
     }
 
+    /// The 8 bytes at an address, if they were copied.
+    pub(crate) fn copied(&self, address: u64) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.copy.start)?).ok()?;
+        self.copy.bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
     #[cold]
     fn read_beyond(&self, address: u64) -> Option<u64> {
         let value = self.beyond?(address)?;

@@ -6,6 +6,7 @@ use crate::fallback::{Fallback, Found, is_return_address};
 use crate::info::{Context, UnwindInfo};
 use crate::registers::{Arch, Memory, Registers, StackCopy};
 use crate::rule::{Compact, Compiled, Row, Rule};
+use crate::scan::{self, Scanned};
 use crate::space::{AddressSpace, Mapping, Place};
 
 /// One frame of a stack.
@@ -174,6 +175,7 @@ impl Unwinder {
             guessed: 0,
             beyond_copy: 0,
             chained: false,
+            doubtful: false,
         };
         let end = walk.frames(max_frames, out);
         let depth = walk.sp.saturating_sub(start);
@@ -225,6 +227,8 @@ struct Walk<'a> {
     beyond_copy: u32,
     /// The last frame was left by its frame pointer.
     chained: bool,
+    /// A frame was left by a word on the stack: the frame pointer may be that of any frame outside of it.
+    doubtful: bool,
 }
 
 /// What became of an attempt to leave a frame.
@@ -275,7 +279,7 @@ impl Walk<'_> {
                 self.beyond_copy += 1;
             }
             if caller == Some(0) {
-                return StackEnd::Root;
+                return if self.doubtful { StackEnd::NoRule } else { StackEnd::Root };
             }
         }
         StackEnd::TooManyFrames
@@ -298,6 +302,7 @@ impl Walk<'_> {
             Rule::Compact(rule) if rule.cfa.lost().is_some() => {
                 return self.by_instructions(&rule, frame, mapping, info, interrupted);
             }
+            Rule::Compact(rule) if self.doubtful => return self.doubtfully(&rule, interrupted),
             Rule::Compact(rule) => {
                 (evaluate::compact(&rule, &mut self.registers, self.stack), false)
             }
@@ -378,7 +383,15 @@ impl Walk<'_> {
             interrupted,
             chained: self.chained,
         };
-        let found = match frame.step(&mut self.registers) {
+        let found = frame.step(&mut self.registers);
+        if matches!(found, Ok(Found::Nothing) | Err(Failure::Truncated))
+            && code != Tableless::Unseen
+            && self.unwinder.guessing
+            && let Some(step) = self.by_scan(interrupted)
+        {
+            return step;
+        }
+        let found = match found {
             Ok(found) => found,
             Err(failure) => return Step::End(end(failure)),
         };
@@ -400,6 +413,73 @@ impl Walk<'_> {
             Found::Nothing => Step::End(StackEnd::NoRule),
         }
     }
+}
+
+/// What is done where neither tables nor instructions nor frame pointers lead on.
+impl Walk<'_> {
+    /// Leave a frame by a return address that is somewhere on the stack.
+    #[cold]
+    fn by_scan(&mut self, interrupted: bool) -> Option<Step> {
+        let (space, stack, registers) = (self.space, self.stack, self.registers);
+        let ip = registers.ip()?.wrapping_sub(u64::from(!interrupted));
+        let found = scan::scan(space, stack, &registers, ip, &mut |found| {
+            let mut caller = caller_of(&registers, found);
+            self.leads_on(&mut caller)
+        })?;
+        self.registers = caller_of(&registers, found);
+        self.sp = self.sp.max(found.at.wrapping_add(8));
+        self.guessed += 1;
+        self.chained = false;
+        self.doubtful = true;
+        Some(Step::Called)
+    }
+
+    /// Whether the caller of a frame in a call is found by its table, or it has none.
+    fn leads_on(&mut self, registers: &mut Registers) -> bool {
+        let Some(call) = registers.ip().map(|ip| ip.wrapping_sub(1)) else { return false };
+        let Some(mapping) = self.space.lookup(call) else { return false };
+        let Some(info) = &mapping.info else { return false };
+        match self.unwinder.rule(info, mapping.svma(call)) {
+            Rule::Root => true,
+            Rule::Compact(rule) => {
+                evaluate::compact(&rule, registers, self.stack).is_ok()
+                    && registers.ip().is_some_and(|ip| is_return_address(self.space, ip))
+            }
+            Rule::Row(_) | Rule::Missing(_) | Rule::Bad => false,
+        }
+    }
+
+    /// Leave a frame by its table, if that leads to a call with the registers that may not be this frame's.
+    #[cold]
+    fn doubtfully(&mut self, rule: &Compact, interrupted: bool) -> Step {
+        let before = self.registers;
+        let applied = evaluate::compact(rule, &mut self.registers, self.stack);
+        let caller = self.registers.ip();
+        if applied.is_ok() && caller.is_some_and(|ip| is_return_address(self.space, ip)) {
+            // The frame pointer is what the function saved.
+            self.doubtful = rule.saved[0] == 0;
+            return self.left(interrupted);
+        }
+        self.registers = before;
+        self.registers.forget(before.arch().fp());
+        self.without_table(Tableless::Plain, interrupted)
+    }
+}
+
+/// The registers of a frame that was found by its return address: of the others only the frame pointer may be what
+/// it was, if it can be the caller's.
+fn caller_of(registers: &Registers, found: Scanned) -> Registers {
+    const LARGEST_FRAME: u64 = 1 << 20;
+    let arch = registers.arch();
+    let mut caller = Registers::new(arch);
+    let sp = found.at.wrapping_add(8);
+    caller.set(arch.ip(), found.return_address);
+    caller.set(arch.sp(), sp);
+    let fp = registers.fp().filter(|fp| fp.is_multiple_of(8));
+    if let Some(fp) = fp.filter(|fp| fp.checked_sub(sp).is_some_and(|far| far < LARGEST_FRAME)) {
+        caller.set(arch.fp(), fp);
+    }
+    caller
 }
 
 fn end(failure: Failure) -> StackEnd {

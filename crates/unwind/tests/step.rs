@@ -233,6 +233,11 @@ fn assembly_without_tables() {
 }
 
 #[test]
+fn frames_of_a_size_that_cannot_be_seen() {
+    check_guesses("gcc", "odd.c", "odd", &["-O2", "-no-pie"]);
+}
+
+#[test]
 fn optimized_without_frame_pointers() {
     check("optimized", &["-O2", "-fomit-frame-pointer", "-Wl,-z,lazy"]);
 }

@@ -1,0 +1,114 @@
+//! Looks for a return address on the stack, for frames that neither a table, nor the instructions, nor a frame
+//! pointer lead out of.
+
+use crate::code::ends_with_call;
+use crate::registers::{Arch, Memory, Registers};
+use crate::space::{AddressSpace, Mapping};
+
+/// Words of the stack that are looked at.
+const MOST_WORDS: u64 = 512;
+
+/// A return address that was found, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scanned {
+    pub return_address: u64,
+    pub at: u64,
+}
+
+/// What the call before a word says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    /// It goes to the function that is to be left.
+    Here,
+    /// It goes by a pointer or a linkage table, to any function.
+    Anywhere,
+    /// It goes to another function, or there is none: the word was left over by other calls, or is no address.
+    Elsewhere,
+}
+
+/// The return address of a frame whose code is at `ip` (inside of the call, if it is in one), if there is one on the
+/// stack that is believable: a word behind a call to the function, or, where there is none, the first behind a call
+/// by a pointer whose own frame leads on.
+pub(crate) fn scan(
+    space: &AddressSpace,
+    stack: &Memory<'_>,
+    registers: &Registers,
+    ip: u64,
+    leads_on: &mut dyn FnMut(Scanned) -> bool,
+) -> Option<Scanned> {
+    /// Believing takes a look into tables.
+    const MOST_TRIED: usize = 4;
+    let mapping = space.lookup(ip)?;
+    let start = function_start(mapping, ip);
+    let sp = registers.sp().filter(|sp| registers.arch() == Arch::X86_64 && sp % 8 == 0)?;
+    let (mut tried, mut pointed) = (0, None);
+    for word in 0..MOST_WORDS {
+        let at = sp.checked_add(8 * word)?;
+        let Some(return_address) = stack.copied(at) else { break };
+        let found = Scanned { return_address, at };
+        match call_before(space, return_address, start, ip) {
+            Call::Here => return Some(found),
+            Call::Anywhere if pointed.is_none() && tried < MOST_TRIED => {
+                tried += 1;
+                if leads_on(found) {
+                    pointed = Some(found);
+                }
+            }
+            Call::Anywhere | Call::Elsewhere => {}
+        }
+    }
+    pointed
+}
+
+/// Whether a word is a return address behind a call to the function that `ip` is in.
+pub(crate) fn is_from_caller(space: &AddressSpace, word: u64, ip: u64) -> bool {
+    let start = space.lookup(ip).and_then(|mapping| function_start(mapping, ip));
+    call_before(space, word, start, ip) == Call::Here
+}
+
+/// Where the function at an address starts, if a table says so.
+fn function_start(mapping: &Mapping, ip: u64) -> Option<u64> {
+    let svma = mapping.svma(ip);
+    let function = mapping.info.as_ref()?.function(svma)?;
+    ip.checked_sub(svma.checked_sub(function.start)?)
+}
+
+fn call_before(space: &AddressSpace, address: u64, start: Option<u64>, ip: u64) -> Call {
+    let Some(mapping) = space.lookup(address.wrapping_sub(1)) else { return Call::Elsewhere };
+    // Code that cannot be looked at may be anything.
+    let Some(info) = &mapping.info else { return Call::Elsewhere };
+    let end = mapping.svma(address);
+    let bytes = |address: u64, len| info.code(address, len);
+    if let Some(&[0xe8, ref offset @ ..]) = bytes(end.wrapping_sub(5), 5)
+        && let Some(offset) = offset.first_chunk()
+    {
+        let by = i64::from(i32::from_le_bytes(*offset));
+        let target = address.wrapping_add_signed(by);
+        if goes_to(target, start, ip) {
+            return Call::Here;
+        }
+        let code = info.code_from(end.wrapping_add_signed(by)).unwrap_or_default();
+        return if is_linkage(code) { Call::Anywhere } else { Call::Elsewhere };
+    }
+    let before = (2..=7).rev().find_map(|len| bytes(end.wrapping_sub(len), len as usize));
+    match before.is_some_and(ends_with_call) {
+        true => Call::Anywhere,
+        false => Call::Elsewhere,
+    }
+}
+
+/// Whether a call goes to the function that an address is in. Where it starts is not known for all code.
+fn goes_to(target: u64, start: Option<u64>, ip: u64) -> bool {
+    const NEAR: u64 = 16 << 10;
+    match start {
+        Some(start) => target == start,
+        None => ip.checked_sub(target).is_some_and(|distance| distance < NEAR),
+    }
+}
+
+/// An entry of a linkage table: a jump by a pointer.
+fn is_linkage(code: &[u8]) -> bool {
+    const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
+    let code = code.strip_prefix(ENDBR64).unwrap_or(code);
+    matches!(code, [0xff, 0x25, ..] | [0xf2, 0xff, 0x25, ..])
+}
