@@ -76,6 +76,8 @@ pub(crate) struct Layout {
     /// Virtual address of the file's first instruction; 0 for none.
     pub entry: u64,
     pub code: Vec<Segment>,
+    /// Virtual addresses of the sections with code: its segment may hold much else.
+    pub code_sections: Vec<Range<u64>>,
     pub eh_frame: Option<Mapped>,
     pub eh_frame_hdr: Option<Mapped>,
     pub debug_frame: Option<Contents>,
@@ -117,6 +119,7 @@ impl Layout {
             arch,
             entry: 0,
             code: Vec::new(),
+            code_sections: Vec::new(),
             eh_frame: None,
             eh_frame_hdr: None,
             debug_frame: None,
@@ -171,6 +174,11 @@ impl Layout {
             if matches!(section.sh_type(endian), elf::SHT_SYMTAB | elf::SHT_DYNSYM) {
                 self.symbols.extend(range);
                 continue;
+            }
+            let flags = section.sh_flags(endian);
+            if flags.contains(elf::SHF_EXECINSTR) {
+                let end = svma.saturating_add(section.sh_size(endian));
+                self.code_sections.push(svma..end);
             }
             match name {
                 b".eh_frame" => self.eh_frame = range.map(|range| Mapped { range, svma }),

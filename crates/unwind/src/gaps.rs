@@ -48,7 +48,7 @@ impl UnwindInfo {
 
     /// The part of the code around an address that no table has an entry for.
     fn piece(&self, svma: u64) -> Option<Range<u64>> {
-        let code = self.code_ranges().into_iter().find(|range| range.contains(&svma))?;
+        let code = self.instruction_ranges().into_iter().find(|range| range.contains(&svma))?;
         let gap = self.gap(svma);
         pieces(gap.start.max(code.start)..gap.end.min(code.end)).find(|piece| piece.contains(&svma))
     }

@@ -250,12 +250,16 @@ impl UnwindInfo {
     pub(crate) fn table_bytes(&self) -> Vec<&[u8]> {
         let eh_frame = self.eh_frame_bytes().unwrap_or_default();
         let tables = [eh_frame, self.debug_frame_bytes(0), self.debug_frame_bytes(1)];
-        let file = (*self.bytes).as_ref();
-        let code = self.layout.code.iter().filter_map(|segment| {
-            let start = usize::try_from(segment.offset).ok()?;
-            file.get(start..start.checked_add(usize::try_from(segment.size).ok()?)?)
+        // Where nearly all code has a table, that says nearly all of where the rest is.
+        const FEW: u64 = 50;
+        let ranges = self.instruction_ranges();
+        let len: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        let has_tables = tables.iter().map(|table| table.len() as u64).sum::<u64>() > len / FEW;
+        let code = ranges.iter().filter(|_| !has_tables).filter_map(|range| {
+            self.code(range.start, usize::try_from(range.end - range.start).ok()?)
         });
-        tables.into_iter().chain(self.symbol_tables()).chain(code).collect()
+        let symbols = self.symbol_tables().filter(|_| !has_tables);
+        tables.into_iter().chain(symbols).chain(code).collect()
     }
 
     /// The symbol tables of the file and of its separate debug file.
@@ -338,6 +342,19 @@ impl UnwindInfo {
         let mut ranges: Vec<_> = self.layout.code.iter().map(range).collect();
         ranges.sort_unstable_by_key(|range| range.start);
         ranges
+    }
+
+    /// The virtual addresses of code, in order: those of the sections, if the file has any.
+    pub(crate) fn instruction_ranges(&self) -> Vec<Range<u64>> {
+        let segments = self.code_ranges();
+        let mut sections = self.layout.code_sections.clone();
+        sections.retain(|section| {
+            let holds =
+                |segment: &Range<u64>| segment.start <= section.start && section.end <= segment.end;
+            section.start < section.end && segments.iter().any(holds)
+        });
+        sections.sort_unstable_by_key(|section| section.start);
+        if sections.is_empty() { segments } else { sections }
     }
 
     /// Bytes of `.eh_frame`.

@@ -315,6 +315,7 @@ impl<'a> Builder<'a> {
                         let from = starts.partition_point(|&start| start < range.start);
                         let to = starts.partition_point(|&start| start < range.end);
                         self.gap(&range, &starts[from..to], none, &mut out);
+                        out.push(range.end, none);
                     }
                 }
             }
@@ -324,12 +325,12 @@ impl<'a> Builder<'a> {
 
     /// The entries without those that overlap others, and what is between them.
     fn parts(&mut self, start: u64) -> Vec<Part> {
-        /// Of a file without tables, no more code than this is looked at: it takes 50 ns a byte.
+        /// Of a file without tables, no more code than this is looked at.
         const MOST_GUESSED: u64 = 64 << 20;
         let mut spans = std::mem::take(&mut self.spans);
         spans.sort_unstable_by_key(|span| (span.start, span.order));
-        let code = self.info.code_ranges();
-        let last = code.last().map(|range| (range.end, None));
+        let code = self.info.instruction_ranges();
+        let last = self.info.code_ranges().last().map(|range| (range.end, None));
         let spans = spans.into_iter().map(|span| (span.start, Some(span)));
         let (mut parts, mut covered, mut left) = (Vec::new(), start, MOST_GUESSED);
         for (next, span) in spans.chain(last) {
@@ -337,13 +338,15 @@ impl<'a> Builder<'a> {
                 continue;
             }
             if !self.is_nothing(covered, next, parts.is_empty()) {
+                parts.push(Part::Gap { range: covered..next, guessed: false });
+                // In large files there are some hundred gaps, and some ten sections.
                 for code in &code {
-                    let gap = covered.max(code.start)..next.min(code.end);
-                    for range in pieces(gap) {
+                    for range in pieces(covered.max(code.start)..next.min(code.end)) {
                         let len = range.end - range.start;
-                        let guessed = len <= left && !self.info.is_padding(&range);
-                        left -= if guessed { len } else { 0 };
-                        parts.push(Part::Gap { range, guessed });
+                        if len <= left && !self.info.is_padding(&range) {
+                            left -= len;
+                            parts.push(Part::Gap { range, guessed: true });
+                        }
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! Follows the instructions of a piece of code from its functions' starts.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
@@ -74,9 +74,9 @@ pub(super) struct Flow<'a> {
     items: Vec<Item>,
     after_calls: BinaryHeap<Reverse<(usize, u32)>>,
     /// Offsets and states of jumps to places that are not known.
-    jumps: Vec<(usize, u32)>,
+    jumps: BTreeMap<usize, u32>,
     /// Offsets and states behind calls, before what may be another function.
-    doubtful: Vec<(usize, u32)>,
+    doubtful: BTreeMap<usize, u32>,
     /// What is behind calls of the program's first code.
     entry_calls: Vec<(usize, u32)>,
     evidence: Evidence,
@@ -100,8 +100,8 @@ impl<'a> Flow<'a> {
             pending: BTreeSet::new(),
             items: Vec::new(),
             after_calls: BinaryHeap::new(),
-            jumps: Vec::new(),
-            doubtful: Vec::new(),
+            jumps: BTreeMap::new(),
+            doubtful: BTreeMap::new(),
             entry_calls: Vec::new(),
             evidence: Evidence::default(),
             trial: None,
@@ -316,7 +316,9 @@ impl<'a> Flow<'a> {
                 None
             }
             FlowControl::IndirectBranch => {
-                self.jumps.push((at, state));
+                if self.trial.is_none() {
+                    self.jumps.insert(at, state);
+                }
                 let is_end = self.states.get(state).is_at_return_address();
                 self.evidence.good += u32::from(is_end);
                 None
@@ -413,7 +415,9 @@ impl<'a> Flow<'a> {
         if end < self.code.len() {
             match self.may_be_start(end) {
                 true if self.trial.is_some() => {}
-                true => self.doubtful.push((end, next)),
+                true => {
+                    self.doubtful.insert(end, next);
+                }
                 false => self.after_calls.push(Reverse((end, next))),
             }
         }
@@ -490,9 +494,9 @@ impl<'a> Flow<'a> {
         const MOST_JUMPS: usize = 3;
         let function = self.starts.range(..=at).next_back().copied().unwrap_or(0);
         let mut candidates = Vec::new();
-        let near = self.jumps.iter().rev().filter(|(from, _)| (function..at).contains(from));
-        for &(_, state) in near {
-            if candidates.len() < MOST_JUMPS && !candidates.contains(&state) {
+        for &state in self.jumps.range(function..at).rev().map(|(_, state)| state).take(MOST_JUMPS)
+        {
+            if !candidates.contains(&state) {
                 candidates.push(state);
             }
         }
@@ -527,20 +531,18 @@ impl<'a> Flow<'a> {
     fn state_behind_call(&self, at: usize) -> Option<u32> {
         const LONGEST_PADDING: usize = 64;
         let from = at.saturating_sub(LONGEST_PADDING);
-        let near = self.doubtful.iter().rev().find(|(end, _)| (from..=at).contains(end));
-        let &(end, state) = near?;
+        let (&end, &state) = self.doubtful.range(from..=at).next_back()?;
         self.cells[end..at].iter().all(|&cell| cell == 0).then_some(state)
     }
 
     /// What speaks for a state; everything is as it was before.
     fn try_state(&mut self, at: usize, state: u32) -> Evidence {
         const BUDGET: usize = 1000;
-        let (jumps, calls) = (self.jumps.len(), self.entry_calls.len());
+        let calls = self.entry_calls.len();
         self.evidence = Evidence::default();
         self.trial = Some(Trial { changes: Vec::new(), starts: Vec::new(), budget: BUDGET });
         self.items.push(Item { at, state, edge: Edge::Flow });
         self.run();
-        self.jumps.truncate(jumps);
         self.entry_calls.truncate(calls);
         if let Some(trial) = self.trial.take() {
             for (at, cell) in trial.changes.into_iter().rev() {
