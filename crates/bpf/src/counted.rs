@@ -44,10 +44,12 @@ pub enum Cut {
     Compat = 8,
     /// All of it: there were more waits than stacks are taken of.
     NotTaken = 9,
+    /// A file without a table, of a process that cannot be seen from this PID namespace.
+    Invisible = 10,
 }
 
 impl Cut {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::TooManyFrames,
         Self::Unreadable,
         Self::Unmapped,
@@ -57,6 +59,7 @@ impl Cut {
         Self::BadRule,
         Self::Compat,
         Self::NotTaken,
+        Self::Invisible,
     ];
 
     /// From a number of `enum end`; none if the stack is whole.

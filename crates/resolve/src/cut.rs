@@ -29,11 +29,13 @@ pub enum Cut {
     Compat,
     /// All of it: of so many waits, only a part had their stacks taken.
     NotTaken,
+    /// In a file of a process that cannot be seen from this PID namespace.
+    Invisible,
 }
 
 impl Cut {
     /// All causes, in the order in which they are declared.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::TooManyFrames,
         Self::CopyTooSmall,
         Self::Unreadable,
@@ -45,6 +47,7 @@ impl Cut {
         Self::OffStack,
         Self::Compat,
         Self::NotTaken,
+        Self::Invisible,
     ];
 
     /// Where the unwinder stopped; none if that is the root. `is_cut`: the copy is full, so that there was more of
@@ -85,6 +88,7 @@ impl Cut {
             Self::OffStack => "leading off the stack",
             Self::Compat => "of 32-bit programs",
             Self::NotTaken => "of waits whose stacks were not taken",
+            Self::Invisible => "of processes in other PID namespaces, whose files cannot be opened",
         }
     }
 }

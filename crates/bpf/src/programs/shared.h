@@ -173,6 +173,8 @@ enum end {
 	END_COMPAT,
 	// It was left to chance whether it is taken, and it was not.
 	END_NOT_TAKEN,
+	// A file without a table, of a process that cannot be seen from Pyrograph's PID namespace.
+	END_INVISIBLE,
 	ENDS,
 	// Added to the others: a frame of the stack was left by what its instructions say.
 	END_GUESSED = 16,

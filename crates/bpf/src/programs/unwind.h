@@ -463,6 +463,8 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	} else {
 		walk_current(&walk);
 	}
+	if (s->end == END_PENDING && s->question.tgid == INVISIBLE)
+		s->end = END_INVISIBLE;
 	if (s->end != END_ROOT || s->guessed) {
 		// In place of the last frame, if there are too many.
 		if (s->user.len >= MAX_FRAMES)

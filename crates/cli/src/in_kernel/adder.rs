@@ -50,7 +50,7 @@ fn frames<'a>(stack: UserStack<'a>) -> impl Iterator<Item = (Option<u32>, u64)> 
 }
 
 /// The causes, as the engine and as the resolver know them.
-const CUTS: [(Cut, pyrograph_resolve::Cut); 9] = [
+const CUTS: [(Cut, pyrograph_resolve::Cut); 10] = [
     (Cut::TooManyFrames, pyrograph_resolve::Cut::TooManyFrames),
     (Cut::Unreadable, pyrograph_resolve::Cut::Unreadable),
     (Cut::Unmapped, pyrograph_resolve::Cut::Unmapped),
@@ -60,6 +60,7 @@ const CUTS: [(Cut, pyrograph_resolve::Cut); 9] = [
     (Cut::BadRule, pyrograph_resolve::Cut::BadRule),
     (Cut::Compat, pyrograph_resolve::Cut::Compat),
     (Cut::NotTaken, pyrograph_resolve::Cut::NotTaken),
+    (Cut::Invisible, pyrograph_resolve::Cut::Invisible),
 ];
 
 fn cut(stack: UserStack<'_>) -> Option<pyrograph_resolve::Cut> {
