@@ -104,6 +104,45 @@ impl Effects {
     }
 }
 
+/// Whether an instruction surely changes nothing that is known: so it is with most, and then no state has to be made
+/// and looked up.
+pub(super) fn leaves_alone(state: &State, instruction: &Instruction) -> bool {
+    use Mnemonic::{
+        Adc, Add, And, Cmp, Dec, Endbr64, Inc, Lea, Mov, Movsx, Movsxd, Movzx, Neg, Nop, Not, Or,
+        Sar, Sbb, Shl, Shr, Sub, Test, Xor,
+    };
+    if !matches!(state.kind, Kind::Function | Kind::Cloned) {
+        return true;
+    }
+    let mnemonic = instruction.mnemonic();
+    match mnemonic {
+        Nop | Endbr64 | Cmp | Test => return true,
+        Adc | Add | And | Dec | Inc | Lea | Mov | Movsx | Movsxd | Movzx | Neg | Not | Or | Sar
+        | Sbb | Shl | Shr | Sub | Xor => {}
+        _ => return false,
+    }
+    match instruction.op0_kind() {
+        OpKind::Register => {
+            let Some(number) = general(instruction.op0_register()) else { return false };
+            let stays = match mnemonic {
+                Lea => address(state, instruction).is_none(),
+                Mov if instruction.op1_kind() == OpKind::Register
+                    || instruction.op1_kind() == OpKind::Memory =>
+                {
+                    operand(state, instruction, 1) == Value::Unknown
+                }
+                // A number of a system call.
+                Mov | Xor => number != RAX,
+                And => number != RSP,
+                _ => true,
+            };
+            stays && state.registers[number] == Value::Unknown
+        }
+        OpKind::Memory => address(state, instruction).is_none(),
+        _ => false,
+    }
+}
+
 /// The value of a register, if the operand is one of 64 bits.
 fn operand(state: &State, instruction: &Instruction, at: u32) -> Value {
     match instruction.op_kind(at) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
-use super::effect::Effects;
+use super::effect::{self, Effects};
 use super::state::{Kind, State, States};
 
 /// What has been found of the byte at an offset: 0, [`INSIDE`], or the number of a state plus 1, and flags.
@@ -351,6 +351,9 @@ impl<'a> Flow<'a> {
             && instruction.mnemonic() == Mnemonic::Syscall
         {
             return None;
+        }
+        if effect::leaves_alone(self.states.get(state), instruction) {
+            return Some(state);
         }
         let mut next = self.states.get(state).clone();
         self.effects.apply(&mut next, instruction);
