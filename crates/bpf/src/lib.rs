@@ -8,6 +8,7 @@
 //! It finds no symbols and knows no file names: files have numbers, and frames come out with them. Which
 //! process has mapped what is looked up by the programs, in the kernel's own lists.
 
+mod allocators;
 mod builder;
 mod cache;
 mod copies;

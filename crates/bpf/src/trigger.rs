@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Link, Object, TracepointCategory, UprobeOpts};
 
+use crate::allocators::{Allocator, allocators};
 use crate::engine::program;
 use crate::error::Error;
 use crate::features;
@@ -93,16 +94,6 @@ pub enum Measure {
 
 /// System calls that wait for locks: `futex`, `futex_waitv`, `futex_wait` of x86-64.
 const FUTEXES: [u32; 3] = [202, 449, 455];
-
-/// Functions that give memory (`enum allocation`).
-const ALLOCATIONS: [(&str, u64); 6] = [
-    ("malloc", 0),
-    ("calloc", 1),
-    ("realloc", 2),
-    ("posix_memalign", 3),
-    ("aligned_alloc", 4),
-    ("memalign", 4),
-];
 
 impl Trigger {
     /// The programs that are attached.
@@ -240,7 +231,10 @@ impl Trigger {
             }
             Self::Allocations { path, live: true } => {
                 // What is given and not seen to be given back would be held for ever.
-                let link = function(object, path, "on_free", "free", UprobeOpts::default());
+                let func_name = Some("free".to_owned());
+                let options = UprobeOpts { func_name, ..UprobeOpts::default() };
+                let link =
+                    program(object, "on_free")?.attach_uprobe_with_opts(-1, path, 0, options);
                 links.push(link.map_err(|error| Error::function(path, "free", &error))?);
                 allocations(object, path, "on_given", true, &mut links)?;
                 allocations(object, path, "on_ask", false, &mut links)?;
@@ -264,26 +258,11 @@ fn allocations(
     retprobe: bool,
     links: &mut Vec<Link>,
 ) -> Result<(), Error> {
-    for (called, cookie) in ALLOCATIONS {
+    for Allocator { offset, cookie } in allocators(path)? {
         let options = UprobeOpts { cookie, retprobe, ..UprobeOpts::default() };
-        match function(object, path, name, called, options) {
-            Ok(link) => links.push(link),
-            // Without `malloc` it is no C library; the others may be missing.
-            Err(error) if called == "malloc" => return Err(Error::function(path, called, &error)),
-            Err(_) => {}
-        }
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let link = program(object, name)?.attach_uprobe_with_opts(-1, path, offset, options);
+        links.push(link.map_err(|error| Error::function(path, &format!("{offset:#x}"), &error))?);
     }
     Ok(())
-}
-
-fn function(
-    object: &Object,
-    path: &Path,
-    name: &'static str,
-    called: &str,
-    options: UprobeOpts,
-) -> Result<Link, libbpf_rs::Error> {
-    let missing = |_| libbpf_rs::Error::from(std::io::Error::from_raw_os_error(libc::EINVAL));
-    let options = UprobeOpts { func_name: Some(called.to_owned()), ..options };
-    program(object, name).map_err(missing)?.attach_uprobe_with_opts(-1, path, 0, options)
 }

@@ -177,6 +177,48 @@ fn locks_of_the_kernel_have_their_sort() {
     assert_eq!(folded.share(has_own), 0.0, "{:?}", folded.stacks);
 }
 
+// `realloc` of nothing calls `malloc`, `aligned_alloc` and `memalign` are one function with two names, and so on.
+#[test]
+fn each_allocation_counts_once_whatever_function_gives_it() {
+    let name = "each_allocation_counts_once_whatever_function_gives_it";
+    let Some((_folder, program)) = program(name, "allocates.c") else { return };
+    let expect = [
+        ("by_malloc", 100.0),
+        ("by_calloc", 110.0),
+        ("by_realloc_of_nothing", 120.0),
+        ("by_realloc", 130.0),
+        ("by_reallocarray_of_nothing", 140.0),
+        ("by_aligned_alloc", 160.0),
+        ("by_aligned_alloc_of_pages", 8192.0),
+        ("by_memalign", 170.0),
+        ("by_memalign_of_lines", 190.0),
+        ("by_valloc", 200.0),
+        ("by_pvalloc", 210.0),
+        ("by_strdup", 350.0),
+        ("by_posix_memalign", 220.0),
+        ("by_turns", 8.0 * 230.0),
+    ];
+    for flags in [&["--alloc"][..], &["--alloc", "--tables", "arrays"], &["--alloc", "--live"]] {
+        let (folded, _) = record_command(&program, &[], flags);
+        for (function, bytes) in expect {
+            // `realloc` gives back what the function before it was given.
+            let given_back = function == "by_realloc_of_nothing" && flags.contains(&"--live");
+            let bytes = if given_back { 0.0 } else { 100.0 * bytes };
+            assert_eq!(
+                value_of(&folded, function),
+                bytes,
+                "{function} {flags:?}: {:?}",
+                folded.stacks
+            );
+        }
+    }
+    let (folded, _) = record_command(&program, &[], &["--alloc", "--count"]);
+    for (function, _) in expect {
+        let calls = if function == "by_turns" { 800.0 } else { 100.0 };
+        assert_eq!(value_of(&folded, function), calls, "{function}: {:?}", folded.stacks);
+    }
+}
+
 #[test]
 fn memory_that_is_held_is_told() {
     let Some((_folder, program)) = program("memory_that_is_held_is_told", "holds.c") else {

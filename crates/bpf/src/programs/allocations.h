@@ -7,11 +7,19 @@
 
 #include "count.h"
 
-// How many bytes a function is asked for; `function` is an `enum allocation`.
+// A function that gives memory, as it is told to the program that is attached there: which one (`enum
+// allocation`), and above that 28 bits each of how far it is behind the start of its library's code, and how
+// long that code is.
+#define FUNCTION(cookie) ((cookie) & 0xff)
+#define BEHIND_START(cookie) ((cookie) >> 8 & ((1 << 28) - 1))
+#define TEXT_SIZE(cookie) ((cookie) >> 36)
+
+// How many bytes a function is asked for.
 static __always_inline u64 bytes_asked(struct event_context *ctx, u64 function)
 {
 	switch (function) {
 	case ALLOCATION_MALLOC:
+	case ALLOCATION_PAGES:
 		return ctx->di;
 	case ALLOCATION_CALLOC:
 		return ctx->di * ctx->si;
@@ -22,11 +30,112 @@ static __always_inline u64 bytes_asked(struct event_context *ctx, u64 function)
 	}
 }
 
+// As many bytes more a function may ask another for, so that it can align what it gets.
+static __always_inline u64 bytes_to_align(struct event_context *ctx, u64 function)
+{
+	switch (function) {
+	case ALLOCATION_POSIX_MEMALIGN:
+		return ctx->si;
+	case ALLOCATION_ALIGNED:
+		return ctx->di;
+	case ALLOCATION_PAGES:
+		return 2 * 4096;
+	default:
+		return 0;
+	}
+}
+
+// The last function that a thread called for memory and that may call another for it.
+struct call {
+	// Where its return address was, and what it was; 0: there is none.
+	u64 sp;
+	u64 caller;
+	u64 cookie;
+	u64 bytes;
+	u64 to_align;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+// The frames of functions that give memory, which call one another, take less than this of the stack.
+#define MOST_BETWEEN 512
+
+// Whether a call has not returned whose return address was there: that address may be the kernel's own, which it
+// puts there where somebody has the return probed.
+static __always_inline int has_not_returned(struct task_struct *task, struct call *outer)
+{
+	struct return_instance *probed;
+	u64 caller;
+
+	if (bpf_probe_read_user(&caller, 8, (void *)outer->sp))
+		return 0;
+	if (caller == outer->caller)
+		return 1;
+	if (!bpf_core_type_exists(struct return_instance))
+		return 0;
+	probed = (struct return_instance *)last_probed_call(task);
+	return probed && BPF_CORE_READ(probed, stack) == outer->sp;
+}
+
+// Whether a function was called by the one that was noted, and not by the program. There is no probe where
+// functions return, for that costs as much again. But the first call comes next after the one it is made in, for as
+// many bytes (or some more, to be aligned); and if it is a jump, the return address is the same and in the same
+// place, else it is in the library and the other is still where it was.
+static __always_inline int is_inner(struct event_context *ctx, struct task_struct *task, struct call *outer,
+				    u64 cookie, u64 bytes)
+{
+	u64 caller, start = ctx->ip - BEHIND_START(cookie);
+
+	if (!outer->sp || outer->cookie == cookie || ctx->sp > outer->sp ||
+	    outer->sp - ctx->sp > MOST_BETWEEN || bytes < outer->bytes ||
+	    bytes - outer->bytes > outer->to_align)
+		return 0;
+	if (ctx->sp < outer->sp && (bpf_probe_read_user(&caller, 8, (void *)ctx->sp) ||
+				    caller - start >= TEXT_SIZE(cookie)))
+		return 0;
+	return has_not_returned(task, outer);
+}
+
+// Whether the program called a function, and not one that it called before; then it is noted, if it may call
+// others.
+static __always_inline int is_outermost(struct event_context *ctx, struct task_struct *task, u64 cookie,
+					u64 bytes)
+{
+	struct call *call = bpf_task_storage_get(&calls, task, NULL, 0);
+	u64 function = FUNCTION(cookie);
+
+	if (call && is_inner(ctx, task, call, cookie, bytes))
+		return 0;
+	if (call)
+		call->sp = 0;
+	// This one calls no other.
+	if (function == ALLOCATION_MALLOC)
+		return 1;
+	if (!call)
+		call = bpf_task_storage_get(&calls, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!call || bpf_probe_read_user(&call->caller, 8, (void *)ctx->sp))
+		return 1;
+	call->sp = ctx->sp;
+	call->cookie = cookie;
+	call->bytes = bytes;
+	call->to_align = bytes_to_align(ctx, function);
+	return 1;
+}
+
 // A program asks for memory.
 SEC("uprobe")
 int on_allocation(struct event_context *ctx)
 {
-	count_here(NULL, SORT_PROBE, 0, bytes_asked(ctx, bpf_get_attach_cookie(ctx)));
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 cookie = bpf_get_attach_cookie(ctx), bytes = bytes_asked(ctx, FUNCTION(cookie));
+
+	if (is_target(task) && is_outermost(ctx, task, cookie, bytes))
+		count_here(NULL, SORT_PROBE, 0, bytes);
 	return 0;
 }
 
@@ -81,6 +190,12 @@ static __always_inline void hold(u32 tgid, u64 address, u64 number, u64 bytes)
 	__sync_fetch_and_add(&site->value, bytes);
 }
 
+// Whether the kernel does not say which probed functions have not returned.
+static __always_inline int returns_are_unknown(struct task_struct *task)
+{
+	return !bpf_core_field_exists(task->utask);
+}
+
 // A program asks for memory: the stack is taken now, for when the function returns it is not on it any
 // more.
 SEC("uprobe")
@@ -94,9 +209,10 @@ int on_ask(struct event_context *ctx)
 
 	if (!is_target(task))
 		return 0;
-	// One function may call another: what the program called counts.
+	// One function may call another, or jump to it: what the program called counts. Where a call has not
+	// returned, the kernel knows of a return that is probed.
 	outer = bpf_map_lookup_elem(&asked, &tid);
-	if (outer && ctx->sp < outer->sp)
+	if (outer && ctx->sp <= outer->sp && (returns_are_unknown(task) || last_probed_call(task)))
 		return 0;
 	s = take_scratch();
 	if (!s)
@@ -105,7 +221,7 @@ int on_ask(struct event_context *ctx)
 	if (take_stacks(s, NULL, task, 0)) {
 		s->asked.key = s->blocked.key;
 		s->asked.sp = ctx->sp;
-		s->asked.function = bpf_get_attach_cookie(ctx);
+		s->asked.function = FUNCTION(bpf_get_attach_cookie(ctx));
 		s->asked.bytes = bytes_asked(ctx, s->asked.function);
 		s->asked.to = ctx->di;
 		s->asked.old = 0;

@@ -248,6 +248,8 @@ enum allocation {
 	ALLOCATION_POSIX_MEMALIGN,
 	// `aligned_alloc`, `memalign`
 	ALLOCATION_ALIGNED,
+	// `valloc`, `pvalloc`
+	ALLOCATION_PAGES,
 };
 
 struct count {

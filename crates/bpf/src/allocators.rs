@@ -1,0 +1,135 @@
+//! The functions of a C library that give memory, by where they are in its file.
+
+use std::fs::File;
+use std::path::Path;
+
+use memmap2::Mmap;
+use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
+
+use crate::error::Error;
+
+/// Functions that give memory (`enum allocation`). `reallocarray` is not among them: in every library it calls
+/// `realloc`, by a jump in most.
+const ALLOCATIONS: [(&str, u64); 8] = [
+    ("malloc", 0),
+    ("calloc", 1),
+    ("realloc", 2),
+    ("posix_memalign", 3),
+    ("aligned_alloc", 4),
+    ("memalign", 4),
+    ("valloc", 5),
+    ("pvalloc", 5),
+];
+
+/// A function that gives memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocator {
+    /// Its offset in the file.
+    pub offset: u64,
+    /// What the program that is attached there is given: which function it is, how far it is behind the start of
+    /// the library's code, and how long that code is ([`Allocator::cookie`]).
+    pub cookie: u64,
+}
+
+/// Code of a file that is mapped as one.
+struct Text {
+    address: u64,
+    size: u64,
+    offset: u64,
+}
+
+/// The functions of a file that give memory, each once: one address may have several names.
+///
+/// # Errors
+///
+/// If it cannot be read, or has no `malloc`.
+pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
+    let failed = |reason: String| Error::Function {
+        path: path.to_owned(),
+        function: "malloc".to_owned(),
+        reason,
+    };
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    // SAFETY: whoever changes the file meanwhile changes what is read; any bytes will do.
+    let map = unsafe { Mmap::map(&file) }.map_err(|error| failed(error.to_string()))?;
+    let elf = object::File::parse(&map[..]).map_err(|error| failed(error.to_string()))?;
+    let texts: Vec<Text> = elf.segments().filter_map(|segment| text(&segment)).collect();
+    let mut found: Vec<Allocator> = Vec::new();
+    let mut has_malloc = false;
+    for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
+        let is_function = symbol.kind() == SymbolKind::Text && symbol.is_definition();
+        let Some(name) = symbol.name().ok().filter(|_| is_function && symbol.is_global()) else {
+            continue;
+        };
+        // A version may stand behind it.
+        let name = name.split('@').next().unwrap_or(name);
+        let function = ALLOCATIONS.iter().find(|(known, _)| *known == name);
+        let text = texts.iter().find(|text| {
+            symbol.address().checked_sub(text.address).is_some_and(|distance| distance < text.size)
+        });
+        let (Some((_, function)), Some(text)) = (function, text) else { continue };
+        let distance = symbol.address() - text.address;
+        let offset = text.offset.saturating_add(distance);
+        has_malloc |= *function == 0;
+        if found.iter().all(|known| known.offset != offset) {
+            found.push(Allocator { offset, cookie: cookie(*function, distance, text.size) });
+        }
+    }
+    match has_malloc {
+        true => Ok(found),
+        false => Err(failed("it has no function of this name in its symbol tables".to_owned())),
+    }
+}
+
+/// Bits of a distance in a cookie.
+const DISTANCE_BITS: u32 = 28;
+
+/// The function's number in the lower 8 bits, above it the distance from the start of the code and the code's
+/// size, 28 bits each.
+fn cookie(function: u64, distance: u64, size: u64) -> u64 {
+    let most = (1 << DISTANCE_BITS) - 1;
+    function | distance.min(most) << 8 | size.min(most) << (8 + DISTANCE_BITS)
+}
+
+fn text<'a>(segment: &impl ObjectSegment<'a>) -> Option<Text> {
+    let SegmentFlags::Elf { p_flags, .. } = segment.flags() else { return None };
+    let (offset, _) = segment.file_range();
+    let (address, size) = (segment.address(), segment.size());
+    p_flags.contains(object::elf::PF_X).then_some(Text { address, size, offset })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_function_is_found_once_whatever_its_names() {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("its own mappings");
+        let libc = maps.lines().find_map(|line| {
+            let path = &line[line.find('/')?..];
+            path.contains("libc.so").then_some(path)
+        });
+        let Some(libc) = libc else {
+            eprintln!("skipped: this test has no C library of its own file");
+            return;
+        };
+        let found = allocators(Path::new(libc)).expect("it has malloc");
+        let mut offsets: Vec<u64> = found.iter().map(|function| function.offset).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        assert_eq!(offsets.len(), found.len());
+        for function in 0..=5 {
+            assert!(found.iter().any(|one| one.cookie & 0xff == function), "{function}: {found:?}");
+        }
+        for Allocator { cookie, .. } in found {
+            let distance = cookie >> 8 & ((1 << DISTANCE_BITS) - 1);
+            assert!(distance < cookie >> (8 + DISTANCE_BITS));
+        }
+    }
+
+    #[test]
+    fn a_file_without_malloc_is_an_error() {
+        assert!(allocators(Path::new("/nonexistent")).is_err());
+        assert!(allocators(Path::new("/dev/null")).is_err());
+    }
+}
