@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::features::{self, Feature};
 use crate::files::{self, Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
-use crate::layout::{Blocked, Count, ENDS, FileKey, Key, MOST_WAITED_NS, Site, State};
+use crate::layout::{Blocked, Count, ENDS, FileKey, Key, Site, State};
 use crate::load::{self, Loaded};
 use crate::memory::TableBackend;
 use crate::options::{Options, Waits, copies_stacks, counts_at_once, follows_forks, lists_waiting};
@@ -117,7 +117,7 @@ impl Engine {
             true => KernelText::of_this_kernel(cache),
             false => KernelText::default(),
         };
-        let resumes = options.waits == Waits::Alone
+        let resumes = matches!(options.waits, Waits::Alone | Waits::WithWakers)
             && !options.at_switches
             && features::tells_when_threads_go_on();
         let list_waiting = match lists_waiting(options) {
@@ -307,13 +307,10 @@ impl Engine {
                 .lookup_batch(4096, MapFlags::ANY, MapFlags::ANY)
                 .map_err(Error::map("blocked"))?;
             for (_, blocked) in rows {
-                let Blocked { since, stands_for, key } = bytemuck::pod_read_unaligned(&blocked);
+                let Blocked { since, key, .. } = bytemuck::pod_read_unaligned(&blocked);
                 let waited = now.saturating_sub(since);
                 if u128::from(waited) >= self.min_block.as_nanos() {
-                    let value = waited.saturating_mul(stands_for);
-                    let (events, value) =
-                        if value < MOST_WAITED_NS { (stands_for, value) } else { (1, waited) };
-                    self.stacks.counted(&key, &Count { events, value }, out);
+                    self.stacks.counted(&key, &Count { events: 1, value: waited }, out);
                 }
             }
         }

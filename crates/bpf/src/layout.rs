@@ -120,9 +120,6 @@ pub struct Count {
     pub value: u64,
 }
 
-/// Nanoseconds to which a wait comes at most with those for which it stands.
-pub const MOST_WAITED_NS: u64 = 16_000_000;
-
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Blocked {
@@ -163,6 +160,8 @@ pub struct Config {
     pub copy_budget: u64,
     pub no_guess: u32,
     pub pad: u32,
+    pub waits_alike: u32,
+    pub wakers_too: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

@@ -197,6 +197,8 @@ fn config(options: &Options, text: &KernelText) -> Config {
         copy_budget: if copies_stacks(options) { copies::BUDGET } else { 0 },
         no_guess: options.no_guess.into(),
         pad: 0,
+        waits_alike: options.waits_alike.into(),
+        wakers_too: u32::from(options.waits == Waits::WithWakers),
     }
 }
 

@@ -29,6 +29,7 @@ impl Waits {
             Self::None => &[],
             Self::Alone if resumes => &["on_resume", "on_leave"],
             Self::Alone => &["on_switch"],
+            Self::WithWakers if resumes => &["on_wake", "on_resume", "on_leave"],
             Self::WithWakers => &["on_waking", "on_switch"],
             Self::Wakers => &["on_waking", "on_sleep"],
         }
@@ -56,6 +57,8 @@ pub struct Options {
     pub waits: Waits,
     /// The shortest wait that counts.
     pub min_block: Duration,
+    /// Waits are counted, and not their time.
+    pub waits_alike: bool,
     /// Only threads of these names, or of processes of these names; none for all.
     pub names: Vec<String>,
     /// Only threads in the control group with this ID, or in one inside of it: the inode of its folder
@@ -87,6 +90,7 @@ impl Default for Options {
             hertz: None,
             waits: Waits::None,
             min_block: Duration::from_micros(1),
+            waits_alike: false,
             names: Vec::new(),
             group: None,
             by_cpu: false,
@@ -122,8 +126,8 @@ pub(crate) fn lists_waiting(options: &Options) -> bool {
 pub(crate) fn counts_at_once(options: &Options, resumes: bool) -> bool {
     let waits = match options.waits {
         Waits::None => true,
-        Waits::Alone => resumes,
-        Waits::WithWakers | Waits::Wakers => false,
+        Waits::Alone | Waits::WithWakers => resumes,
+        Waits::Wakers => false,
     };
     waits && options.trigger.counts_at_once()
 }

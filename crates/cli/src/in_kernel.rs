@@ -100,6 +100,7 @@ pub fn load(
         hertz: hertz(options),
         waits: answers::waits(question),
         min_block: question.waits.map_or(Duration::ZERO, |(_, min_block)| min_block),
+        waits_alike: question.waits_alike,
         names: whom.names.clone(),
         group: whom.group,
         by_cpu: whom.by_cpu(),

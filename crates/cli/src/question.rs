@@ -150,6 +150,8 @@ pub struct Question {
     pub probe: Probe,
     /// Waits count, if they are as long as this.
     pub waits: Option<(Waits, Duration)>,
+    /// Waits are counted, and not their time.
+    pub waits_alike: bool,
     /// Nothing but the in-kernel engine can answer.
     pub in_kernel_only: bool,
     /// What is counted and its unit, where it is not the event.
@@ -178,6 +180,7 @@ impl Question {
         if let Some((waits, name)) = args.waits() {
             let mut question = Self::of(name, "ns", "wait", Probe::Nothing);
             question.waits = Some((waits, args.min_block));
+            question.waits_alike = count;
             if args.wall {
                 question.event = Some(Event::parse("cpu-clock")?);
                 question.probe = Probe::Event;
@@ -222,6 +225,7 @@ impl Question {
             event: None,
             probe: Probe::Event,
             waits: None,
+            waits_alike: false,
             in_kernel_only: false,
             shown: None,
             noun: "sample",

@@ -236,9 +236,11 @@ enum maple_type { maple_dense, maple_leaf_64, maple_range_64, maple_arange_64 };
 
 #define VM_EXEC 4
 
+#define PF_EXITING 4
 #define PF_KTHREAD 0x00200000
 
 #define TASK_RUNNING 0
+#define TASK_INTERRUPTIBLE 1
 #define TASK_UNINTERRUPTIBLE 2
 
 #define S_IFMT 0170000

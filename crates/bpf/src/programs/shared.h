@@ -351,6 +351,10 @@ struct config {
 	// Do not leave frames by what their instructions say.
 	u32 no_guess;
 	u32 pad;
+	// Waits are counted, and not their time.
+	u32 waits_alike;
+	// Wakers are told beside what waited, where that is when it goes on.
+	u32 wakers_too;
 };
 
 enum measure {

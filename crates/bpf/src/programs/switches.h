@@ -41,6 +41,8 @@ struct pause {
 	u32 sort;
 	// One wait of so many was to be chosen.
 	u32 one_of;
+	// Of those that were not.
+	struct skipped skipped;
 };
 
 struct {
@@ -76,43 +78,48 @@ static __always_inline u32 chosen_for(struct pause *pause, u64 now)
 	return one_of;
 }
 
-// A thread goes on whose stack was taken when it stopped.
-static __always_inline void end_wait(u32 tid, u64 now)
+// A thread goes on whose stack was taken when it stopped. It stands for others, as far as there are any: sums are
+// exact whatever was left to chance.
+static __always_inline void end_wait(struct pause *pause, u32 tid, u64 now)
 {
 	struct blocked *ended = bpf_map_lookup_elem(&blocked, &tid);
-	u64 waited;
+	u64 waited, others, events = 0, value = 0;
 
 	if (!ended)
 		return;
 	waited = now - ended->since;
-	if (waited >= config.min_block) {
-		u64 stands_for = waited * ended->stands_for < MOST_WAITED_NS ? ended->stands_for : 1;
-
-		add(&ended->key, stands_for, waited * stands_for);
+	others = ended->stands_for - 1;
+	if (pause && waited * ended->stands_for < MOST_WAITED_NS) {
+		events = pause->skipped.events < others ? pause->skipped.events : others;
+		value = waited * others;
+		if (value > pause->skipped.value)
+			value = pause->skipped.value;
+		pause->skipped.events -= events;
+		pause->skipped.value -= value;
 	}
+	if (waited >= config.min_block) {
+		events++;
+		value += waited;
+	}
+	if (events || value)
+		add(&ended->key, events, value);
+	if (pause)
+		note_last(&pause->skipped, &ended->key);
 	bpf_map_delete_elem(&blocked, &tid);
 }
 
-// One whose stack was not taken goes on. Of short waits, others stand for it.
+// One whose stack was not taken goes on. Others stand for it if it is short.
 static __always_inline void end_pause(struct task_struct *task, struct pause *pause, u64 now)
 {
 	u64 waited = now - pause->since;
-	struct scratch *s;
 
 	pause->since = 0;
-	if (waited * pause->one_of < MOST_WAITED_NS || waited < config.min_block)
+	if (waited < config.min_block)
 		return;
-	s = take_scratch();
-	if (!s)
-		return;
-	leave_out(s);
-	s->blocked.key.user = s->user.hash;
-	s->blocked.key.kernel = 0;
-	s->blocked.key.sort = pause->sort;
-	name_thread(&s->blocked.key, task);
-	if (tell(&s->user))
-		add(&s->blocked.key, 1, waited);
-	give_back(s);
+	if (waited * pause->one_of < MOST_WAITED_NS)
+		skip(&pause->skipped, 1, waited);
+	else
+		count_without_stack(task, pause->sort, 1, waited);
 }
 
 // A thread goes on.
@@ -123,7 +130,7 @@ static __always_inline void go_on(struct task_struct *task, struct pause *pause,
 	if (pause && pause->since)
 		end_pause(task, pause, now);
 	else
-		end_wait(task->pid, now);
+		end_wait(pause, task->pid, now);
 }
 
 static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 task_state, u64 now)
@@ -142,6 +149,11 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 
 	if (pause->ran)
 		go_on(task, pause, now - (task->se.sum_exec_runtime - pause->ran));
 	pause->ran = task->se.sum_exec_runtime;
+	if (task->flags & PF_EXITING) {
+		pause->ran = 0;
+		settle(&pause->skipped, task);
+		return;
+	}
 	stands_for = chosen_for(pause, now);
 	if (!stands_for) {
 		pause->since = now;
@@ -155,8 +167,7 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 
 	s->blocked.stands_for = stands_for;
 	s->blocked.key.sort = sort;
 	if (take_stacks(s, ctx, task, 0)) {
-		// What it takes to take a stack is not to be counted for all for which this one stands.
-		s->blocked.since = stands_for > 1 ? bpf_ktime_get_ns() : now;
+		s->blocked.since = now;
 		if (bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_ANY))
 			lose(&state.lost_counts);
 	}
@@ -199,15 +210,19 @@ int on_task(struct bpf_iter__task *ctx)
 	struct scratch *s;
 	u32 tid;
 
-	if (!task || !is_wanted_thread(task) || !has_program(task) || task->on_cpu)
+	if (!task || !is_wanted_thread(task) || !has_program(task))
 		return 0;
 	if (state.stopped) {
 		// Of the others, `blocked` knows.
 		pause = bpf_task_storage_get(&pauses, task, NULL, 0);
-		if (pause)
+		if (pause) {
+			settle(&pause->skipped, task);
 			count_until_stopped(task, pause->since, pause->sort);
+		}
 		return 0;
 	}
+	if (task->on_cpu)
+		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (config.futexes &&
 	    (!is_wanted(regs, regs->orig_ax) || !waits_for_futex(regs, regs->orig_ax)))

@@ -62,7 +62,61 @@ static __always_inline u64 tell_waker(struct scratch *s, void *ctx, struct task_
 	return tell(&s->user) ? s->user.hash : 0;
 }
 
-// A thread is woken, by the current one or by an interrupt.
+// Where wakers alone are told: waits as long as this count each. A shorter one counts with a probability in
+// proportion to its length, and then for this: sums are right on average, whatever is chosen.
+static __always_inline int choose(u64 waited, u64 now, struct count *count)
+{
+	u32 zero = 0;
+	struct pace *pace = bpf_map_lookup_elem(&paces, &zero);
+	u64 least;
+
+	count->events = 1;
+	count->value = waited;
+	if (!pace)
+		return 1;
+	least = pace->quantum;
+	if (waited < least) {
+		if ((bpf_get_prandom_u32() * least) >> 32 >= waited)
+			return 0;
+		count->value = least;
+		// Whole ones, and one more with the probability of what is left over.
+		count->events = least / waited;
+		if (bpf_get_prandom_u32() % waited < least % waited)
+			count->events++;
+	}
+	next_stack(pace, now);
+	return 1;
+}
+
+// A thread is woken, by the current one or by an interrupt. Where the kernel tells when it goes on, the waker is told
+// if a stack will be taken then: a while before, for it may have to wait for a CPU yet.
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_wake, struct task_struct *woken)
+{
+	struct absence *absence;
+	struct pace *pace;
+	struct scratch *s;
+	u32 zero = 0;
+	u64 waited;
+
+	if (!state.on)
+		return 0;
+	absence = bpf_task_storage_get(&absences, woken, NULL, 0);
+	pace = bpf_map_lookup_elem(&paces, &zero);
+	if (!absence || !pace || !absence->since || absence->task_state == TASK_RUNNING || absence->waker)
+		return 0;
+	waited = bpf_ktime_get_ns() - absence->since;
+	if (waited < config.min_block || (!is_long(pace, waited, 2) && !is_enough(absence, waited)))
+		return 0;
+	s = take_scratch();
+	if (!s)
+		return 0;
+	absence->waker = tell_waker(s, ctx, bpf_get_current_task_btf());
+	give_back(s);
+	return 0;
+}
+
+// A thread is woken, where its stack was taken when it stopped to run, or wakers alone are told.
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *woken)
 {
