@@ -59,7 +59,8 @@ pub enum Error {
     UnsupportedArch,
     /// The user may not load programs into the kernel.
     #[error(
-        "loading programs into the kernel is for root, or with the capabilities CAP_BPF and CAP_PERFMON"
+        "loading programs into the kernel is for root outside of user namespaces, or with the capabilities CAP_BPF \
+         and CAP_PERFMON"
     )]
     NotPermitted,
 }
@@ -117,11 +118,17 @@ impl Error {
     }
 }
 
-/// Whether this process has the capabilities that loading asks for (include/uapi/linux/capability.h).
+/// Whether this process has the capabilities that loading asks for (include/uapi/linux/capability.h), in the first
+/// user namespace, where they count.
 fn may_load() -> bool {
     const CAP_SYS_ADMIN: u64 = 1 << 21;
     const CAP_PERFMON: u64 = 1 << 38;
     const CAP_BPF: u64 = 1 << 39;
+    let uid_map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    // There, all users are mapped to themselves.
+    if !uid_map.split_whitespace().eq(["0", "0", "4294967295"]) {
+        return false;
+    }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let has = status
         .lines()
