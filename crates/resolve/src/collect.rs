@@ -121,7 +121,9 @@ impl Collector {
                         self.unwound.clear();
                         let unwound = &mut self.unwound;
                         let tid = sample.id.tid.unwrap_or(-1);
-                        let found = match live.filter(|_| stack.is_cut()) {
+                        // Also a copy that is not full can lack what is there: the kernel ends it at the first page
+                        // that was never touched, such as in the midst of a large array.
+                        let found = match live {
                             Some(files) => {
                                 let live = Beyond::new(files, tid, copy.start, stack.bytes);
                                 let beyond = |address| live.read(address);
