@@ -11,7 +11,7 @@ fn main() {
     let (object, library) = (format!("{out}/unwind.o"), format!("{out}/libkernel_unwinder.a"));
     run(Command::new("clang")
         .args(["-std=gnu11", "-O1", "-g", "-DPYROGRAPH_FUZZ", "-fno-strict-aliasing"])
-        .args(["-fsanitize=address,fuzzer-no-link", "-Wno-unknown-pragmas"])
+        .args(["-fsanitize=address,fuzzer-no-link", "-Wno-unknown-attributes"])
         .arg("-I")
         .arg(sources.join("user_space"))
         .args(["-c", "-o", &object])
