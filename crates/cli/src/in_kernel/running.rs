@@ -222,8 +222,8 @@ impl<'a> Running<'a> {
             self.given_back = self.drained;
         }
         // Tables are made of whole files, which are not needed afterwards.
-        let (asked, made) = self.engine.tables();
-        if made == asked && made != self.tables_made {
+        let (_, made) = self.engine.tables();
+        if made != self.tables_made {
             self.resolver.give_pages_back();
             self.tables_made = made;
         }
