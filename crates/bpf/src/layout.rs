@@ -204,3 +204,39 @@ pub struct Copy {
 /// The most bytes of the stack that a copy has, and in how many nanoseconds a CPU uses up its budget of copies.
 pub const LARGE_COPY: u64 = 64 << 10;
 pub const COPY_WINDOW_NS: u64 = 100_000_000;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use libbpf_rs::btf::types::Struct;
+    use libbpf_rs::btf::{Btf, HasSize};
+
+    use super::*;
+
+    /// What both sides share has the same size in both: a field that one of them lacks would move all that follow.
+    #[test]
+    fn structures_are_as_large_as_in_the_programs() {
+        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");
+        let objects = ["profile.bpf.o", "profile_arena.bpf.o"]
+            .map(|object| Btf::from_path(programs.join(object)).expect("its types"));
+        let check = |name: &str, size: usize| {
+            let mut found = objects.iter().filter_map(|types| types.type_by_name(name)).peekable();
+            // An object describes the types of its maps, its variables and what its programs are given.
+            assert!(found.peek().is_some(), "struct {name}");
+            found.for_each(|found: Struct<'_>| assert_eq!(found.size(), size, "struct {name}"));
+        };
+        check("file_key", size_of::<FileKey>());
+        check("segment", size_of::<Segment>());
+        check("mapped_file", size_of::<MappedFile>());
+        check("lookup", size_of::<Lookup>());
+        check("module", size_of::<Module>());
+        check("rule", size_of::<pyrograph_unwind::TableRule>());
+        check("key", size_of::<Key>());
+        check("count", size_of::<Count>());
+        check("blocked", size_of::<Blocked>());
+        check("site", size_of::<Site>());
+        check("config", size_of::<Config>());
+        check("state", size_of::<State>());
+    }
+}

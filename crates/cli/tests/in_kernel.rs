@@ -661,3 +661,33 @@ fn killed_it_leaves_no_program_in_the_kernel() {
     wait_until("no program is left in the kernel", || !programs.iter().any(is_there));
     assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 0);
 }
+
+// In a container, numbers of processes are others than the kernel's own.
+#[test]
+fn processes_are_recorded_from_inside_of_a_pid_namespace() {
+    if !is_root("processes_are_recorded_from_inside_of_a_pid_namespace") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "split.c", folder.path());
+    let script = "
+        $PROGRAM 1000000 & busy=$!
+        $PYROGRAPH record --engine ebpf -F 499 -d 1 -p $busy -o attached.folded
+        $PYROGRAPH record --engine ebpf -F 499 -d 1 -a --comm split_c -o machine.folded
+        $PYROGRAPH record --engine ebpf --wall -d 1 -p $busy -o wall.folded
+        kill $busy
+        $PYROGRAPH record --engine ebpf -F 499 -o command.folded -- sh -c \"$PROGRAM 100; true\"
+    ";
+    let pyrograph = pyrograph();
+    let output = run(Command::new("unshare")
+        .args(["-m", "-p", "-f", "--mount-proc", "sh", "-c", script])
+        .envs(pyrograph.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .env("PYROGRAPH", pyrograph.get_program())
+        .env("PROGRAM", &program)
+        .current_dir(folder.path()));
+    let said = String::from_utf8_lossy(&output.stderr);
+    for name in ["attached", "machine", "wall", "command"] {
+        let folded = Folded::read(&folder.path().join(name).with_extension("folded"));
+        assert!(folded.total_share("main") > 90.0, "{name}: {said} {:?}", folded.leaves());
+    }
+}
