@@ -237,6 +237,19 @@ fn frames_of_a_size_that_cannot_be_seen() {
     check_guesses("gcc", "odd.c", "odd", &["-O2", "-no-pie"]);
 }
 
+/// The first exceptions of a program: all of them are millions of instructions.
+#[test]
+fn exceptions() {
+    let program = compile_with("g++", "exceptions.cpp", "exceptions", &["-O2", "-static"]);
+    let mut command = Command::new(program.expect("g++ is installed"));
+    command.env_clear();
+    let findings = Walk::new(command, None).run(150_000);
+    let wrong: usize = findings.wrong.values().sum();
+    assert!(findings.steps == 150_000 && findings.deepest > 12, "{findings:?}");
+    assert!(wrong * 1000 <= findings.steps, "{findings:?}");
+    assert_eq!(findings.wrong_in_silence, 0, "{findings:?}");
+}
+
 #[test]
 fn optimized_without_frame_pointers() {
     check("optimized", &["-O2", "-fomit-frame-pointer", "-Wl,-z,lazy"]);
