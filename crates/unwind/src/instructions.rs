@@ -155,3 +155,32 @@ fn is_prologue(code: &[u8]) -> bool {
             | [0x48, 0x83 | 0x81, 0xec, ..] // sub $…,%rsp
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that look random, with many of those that move the stack pointer; no panic, and rows in order.
+    #[test]
+    fn any_bytes_are_looked_at() {
+        const COMMON: [u8; 12] =
+            [0x48, 0x81, 0xec, 0xc4, 0x53, 0x5b, 0xc3, 0xe8, 0xeb, 0x80, 0xff, 0x00];
+        let mut state = 1_u64;
+        for round in 0..200 {
+            let code: Vec<u8> = (0..512)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let byte = (state >> 40) as u8;
+                    if byte & 1 == 0 { COMMON[usize::from(byte) % COMMON.len()] } else { byte }
+                })
+                .collect();
+            let address = if round % 2 == 0 { 0x1000 } else { u64::MAX - 511 };
+            let guesses = Guesses::new(&code, address, &[address, address + 9], Some(address + 50));
+            assert!(guesses.rows.is_sorted_by(|a, b| a.address < b.address));
+        }
+        // lea -0x80000000(%rsp),%rsp after push, and back: offsets at the ends of their range.
+        let lea = [0x48, 0x8d, 0xa4, 0x24, 0x00, 0x00, 0x00, 0x80];
+        let code = [&[0x58][..], &lea[..], &lea[..], &[0xc3][..]].concat();
+        assert!(!Guesses::new(&code, 0x1000, &[0x1000], None).rows.is_empty());
+    }
+}

@@ -187,7 +187,8 @@ impl State {
             // Above it, the return address has been popped.
             let is_left = register == RSP && place.offset >= 0;
             let register = register as u8;
-            return (!is_left).then_some(Cfa::Guess { register, lost, offset: -place.offset });
+            let offset = place.offset.checked_neg().filter(|_| !is_left)?;
+            return Some(Cfa::Guess { register, lost, offset });
         }
         // The old stack pointer was saved below the aligned one.
         places().find_map(|(register, place)| {
