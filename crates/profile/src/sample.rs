@@ -146,6 +146,13 @@ impl Samples {
         }
     }
 
+    /// Replaces the stack of each sample.
+    pub fn map_stacks(&mut self, new: impl Fn(StackId) -> StackId) {
+        for stack in &mut self.stack {
+            *stack = new(*stack);
+        }
+    }
+
     /// Replaces the thread of each sample.
     pub(crate) fn map_threads(&mut self, new: impl Fn(ThreadId) -> ThreadId) {
         for thread in &mut self.thread {

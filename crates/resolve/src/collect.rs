@@ -30,10 +30,36 @@ pub fn module_of_tag(tag: u32) -> (ModuleId, bool) {
 pub struct Collector {
     unwinder: Unwinder,
     user_only: bool,
-    frames: Vec<RawFrame>,
+    places: Vec<Place>,
     unwound: Vec<pyrograph_unwind::Frame>,
     /// Where the last stack ended that was unwound here.
     end: StackEnd,
+}
+
+/// A frame whose address may still have to be looked up.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// An address in the process.
+    Process(u64),
+    /// An address in the kernel.
+    Kernel(u64),
+    /// A frame already.
+    Frame(RawFrame),
+}
+
+impl Place {
+    /// The frame.
+    pub fn frame(self, spaces: Spaces<'_>) -> RawFrame {
+        match self {
+            Self::Frame(frame) => frame,
+            Self::Kernel(address) => match spaces.kernel.lookup(address) {
+                // One function, whatever the address.
+                Some(made) => RawFrame::new(ModuleId(made.tag), made.range.start),
+                None => RawFrame::new(ModuleId::KERNEL, address),
+            },
+            Self::Process(address) => user_frame(spaces.process, address),
+        }
+    }
 }
 
 /// Where a sample's addresses are looked up.
@@ -73,8 +99,8 @@ impl Collector {
     /// For samples of one architecture; `user_only` leaves the kernel's frames out.
     pub fn new(arch: Arch, user_only: bool) -> Self {
         let unwinder = Unwinder::new(arch);
-        let (frames, unwound, end) = (Vec::new(), Vec::new(), StackEnd::Root);
-        Self { unwinder, user_only, frames, unwound, end }
+        let (places, unwound, end) = (Vec::new(), Vec::new(), StackEnd::Root);
+        Self { unwinder, user_only, places, unwound, end }
     }
 
     /// Whether callers are guessed where there is no unwind table.
@@ -89,22 +115,21 @@ impl Collector {
     }
 
     /// The frames of the last sample, leaf first: the kernel's, then the program's.
-    pub fn frames(&self) -> &[RawFrame] {
-        &self.frames
+    pub fn places(&self) -> &[Place] {
+        &self.places
     }
 
     /// Collects the frames of a sample. `live` reads on where a stack's copy ends.
     pub fn collect(
         &mut self,
         sample: &Sample<'_>,
-        spaces: Spaces<'_>,
+        space: &AddressSpace,
         extra: Extra<'_>,
         live: Option<&dyn Files>,
     ) -> Collected {
-        self.frames.clear();
+        self.places.clear();
         self.end = StackEnd::Root;
-        let space = spaces.process;
-        let mut chain = Chain { frames: &mut self.frames, spaces, user_only: self.user_only };
+        let mut chain = Chain { places: &mut self.places, user_only: self.user_only };
         let has_stack = sample.user_stack.is_some() && sample.user_regs.is_some();
         let mut collected = Collected::default();
         let by_branches = extra.branches_are_calls && sample.branches.is_some();
@@ -167,10 +192,10 @@ impl Collector {
                     collected.user = true;
                 }
             }
-            _ if chain.frames.is_empty() => collected.user = chain.lone(sample),
+            _ if chain.places.is_empty() => collected.user = chain.lone(sample),
             _ => {}
         }
-        self.frames.extend(collected.marker.map(RawFrame::marker));
+        self.places.extend(collected.marker.map(|it| Place::Frame(RawFrame::marker(it))));
         collected
     }
 }
@@ -189,8 +214,7 @@ fn context_of(mode: CpuMode) -> Option<Context> {
 
 /// The stack of one sample as it is put together.
 struct Chain<'a> {
-    frames: &'a mut Vec<RawFrame>,
-    spaces: Spaces<'a>,
+    places: &'a mut Vec<Place>,
     user_only: bool,
 }
 
@@ -286,25 +310,16 @@ impl Chain<'_> {
         let module = match context {
             Context::GuestUser => ModuleId::GUEST,
             _ if self.user_only => return,
-            Context::Kernel => return self.kernel(address),
+            Context::Kernel => return self.places.push(Place::Kernel(address)),
             Context::Guest | Context::GuestKernel => ModuleId::GUEST_KERNEL,
             Context::Hypervisor => ModuleId::HYPERVISOR,
             _ => return,
         };
-        self.frames.push(RawFrame::new(module, address));
-    }
-
-    fn kernel(&mut self, address: u64) {
-        let frame = match self.spaces.kernel.lookup(address) {
-            // One function, whatever the address.
-            Some(made) => RawFrame::new(ModuleId(made.tag), made.range.start),
-            None => RawFrame::new(ModuleId::KERNEL, address),
-        };
-        self.frames.push(frame);
+        self.places.push(Place::Frame(RawFrame::new(module, address)));
     }
 
     fn user(&mut self, address: u64) {
-        self.frames.push(user_frame(self.spaces.process, address));
+        self.places.push(Place::Process(address));
     }
 }
 

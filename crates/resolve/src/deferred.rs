@@ -3,31 +3,39 @@
 //! What a sample needs from the records before it is its process's mappings and its thread. Both
 //! are known at once; its stack can be unwound later and elsewhere. So one thread takes the records
 //! in the order of time and hands the samples on in batches, and others collect frames, each with
-//! tables of its own. In the end those are put together in the order of the samples, so that the
-//! result does not depend on how many threads there were.
+//! a table of frames of its own. What they found goes to one more thread, which takes it in the order of
+//! the samples and keeps the distinct stacks, so that the result does not depend on how many threads
+//! there were.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
 use hashbrown::HashMap;
 use pyrograph_event::{Record, Sample};
-use pyrograph_profile::{self as profile, StackId, ThreadId};
-use pyrograph_unwind::Arch;
+use pyrograph_profile::{self as profile, FrameId, StackId, ThreadId};
+use pyrograph_unwind::{AddressSpace, Arch};
 
-use crate::collect::{Collector, Extra, Spaces};
+use crate::chains::{Builder, Chains, Row};
+use crate::collect::{Collector, Extra, Place, Spaces};
 use crate::files::Files;
+use crate::frame_table::FrameTable;
+use crate::lookups::Lookups;
 use crate::resolver::{Present, Resolved, Resolver, Stats};
-use crate::stacks::{RawSample, RawStacks};
+use crate::stacks::RawFrame;
 
 /// Samples handed on at once: enough that the channel costs nothing, few enough that no thread is
 /// left alone with the last batch for long.
 const BATCH: usize = 512;
 
+/// As many processes' mappings are remembered, to see whether they have changed.
+const MOST_SPACES: usize = 1 << 10;
+
 /// Where the samples are.
 pub trait SampleSource: Sync {
-    /// Decodes the sample at a place, and says what else is known of it. `None` if it cannot be
-    /// read.
-    fn sample(&self, place: u64) -> Option<(Sample<'_>, Extra<'_>)>;
+    /// Decodes the sample at a place, and has `take` take it, with what else is known of it. `None` if it
+    /// cannot be read.
+    fn sample<T>(&self, place: u64, take: impl FnOnce(&Sample<'_>, Extra<'_>) -> T) -> Option<T>;
 
     /// Called when no sample will be asked for any more: memory can go that only they need, while
     /// symbols begin to need theirs.
@@ -42,18 +50,29 @@ pub struct Feed<'a, F> {
     /// Who the present threads are, as long as no record changes that.
     known: HashMap<(i32, i32), (ThreadId, u32), foldhash::fast::FixedState>,
     last: Option<((i32, i32), (ThreadId, u32))>,
-    count: u64,
+    /// The mappings of processes as they were last, with their numbers.
+    spaces: HashMap<i32, (AddressSpace, u32), foldhash::fast::FixedState>,
+    next_space: u32,
 }
 
 /// Samples whose stacks are to be collected.
 #[derive(Default)]
 struct Batch {
-    /// The number of its first sample.
-    first: u64,
+    number: u64,
     items: Vec<Item>,
     /// Processes as they were.
-    processes: Vec<Present>,
+    processes: Vec<Process>,
 }
+
+struct Process {
+    present: Present,
+    /// Equal numbers are equal mappings.
+    space: u32,
+    kernel: u32,
+}
+
+/// In the place of a process: no PID is negative but that of what is in none.
+const KERNEL_PID: i32 = i32::MIN;
 
 struct Item {
     place: u64,
@@ -87,7 +106,6 @@ impl<F: Files> Feed<'_, F> {
             _ => self.look_up(pid, tid),
         };
         self.batch.items.push(Item { place, value, thread, process });
-        self.count += 1;
         if self.batch.items.len() == BATCH {
             self.send();
         }
@@ -103,7 +121,9 @@ impl<F: Files> Feed<'_, F> {
             Some(&found) => found,
             None => {
                 let (thread, present) = self.resolver.at_present(pid, tid);
-                self.batch.processes.push(present);
+                let space = self.number(pid, &present.process);
+                let kernel = self.number(KERNEL_PID, &present.kernel);
+                self.batch.processes.push(Process { present, space, kernel });
                 let found = (thread, (self.batch.processes.len() - 1) as u32);
                 self.known.insert((pid, tid), found);
                 found
@@ -113,8 +133,24 @@ impl<F: Files> Feed<'_, F> {
         found
     }
 
+    /// The number of a process's mappings as they are now.
+    fn number(&mut self, pid: i32, space: &AddressSpace) -> u32 {
+        if let Some((known, number)) = self.spaces.get(&pid)
+            && known.is_clone_of(space)
+        {
+            return *number;
+        }
+        if self.spaces.len() >= MOST_SPACES {
+            self.spaces.clear();
+        }
+        let number = self.next_space;
+        self.next_space = number.wrapping_add(1);
+        self.spaces.insert(pid, (space.clone(), number));
+        number
+    }
+
     fn send(&mut self) {
-        let next = Batch { first: self.count, ..Batch::default() };
+        let next = Batch { number: self.batch.number + 1, ..Batch::default() };
         // Fails only if all workers have panicked, which the scope then tells.
         let _ = self.sender.send(std::mem::replace(&mut self.batch, next));
         self.known.clear();
@@ -131,140 +167,228 @@ impl<F: Files> Resolver<F> {
         workers: usize,
         feed: impl FnOnce(&mut Feed<'_, F>) -> T,
     ) -> (Resolved, T) {
-        let (arch, user_only, keep_time) = self.collecting();
-        let (sender, receiver) = sync_channel(4 * workers.max(1));
+        let (arch, user_only) = self.collecting();
+        let workers = workers.max(1);
+        let (sender, receiver) = sync_channel(4 * workers);
         let receiver = Mutex::new(receiver);
-        let (parts, fed) = std::thread::scope(|scope| {
-            let work = || Worker::new(arch, user_only).run(source, &receiver);
-            let threads: Vec<_> = (0..workers.max(1)).map(|_| scope.spawn(work)).collect();
+        let (collected, joined) = sync_channel(4 * workers);
+        let (chains, stats, fed) = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..workers)
+                .map(|number| {
+                    let (batches, collected) = (&receiver, collected.clone());
+                    let worker = Worker::new(number, arch, user_only);
+                    scope.spawn(move || worker.run(source, batches, &collected))
+                })
+                .collect();
+            // It ends when the last of those has.
+            drop(collected);
+            let joiner = scope.spawn(move || Joiner::new(workers).run(&joined));
             let mut feeder = Feed {
                 resolver: &mut self,
                 sender,
                 batch: Batch::default(),
                 known: HashMap::default(),
                 last: None,
-                count: 0,
+                spaces: HashMap::default(),
+                next_space: 0,
             };
             let fed = feed(&mut feeder);
             feeder.send();
             drop(feeder);
-            let parts: Vec<Worker> = threads
-                .into_iter()
-                .map(|thread| {
-                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                })
-                .collect();
-            (parts, fed)
+            let mut stats = Stats::default();
+            for thread in threads {
+                let part = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                stats.add(&part);
+            }
+            let chains = joiner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (chains, stats, fed)
         });
         // To unmap a gigabyte takes as long as to name its addresses.
         let resolved = std::thread::scope(|scope| {
             scope.spawn(|| source.used_up());
-            let (raw, stats) = join(parts, keep_time);
-            self.finish_with(raw, &stats)
+            self.finish_with(chains, &stats)
         });
         (resolved, fed)
     }
 }
 
-/// One thread's tables.
+/// What a worker has found of a batch.
+struct Collected {
+    worker: usize,
+    batch: u64,
+    /// Frames that the worker has not handed on before; it numbers them one after the other.
+    new: Vec<RawFrame>,
+    rows: Vec<Row>,
+    /// The frames of all rows, leaf first, in the worker's numbers.
+    frames: Vec<u32>,
+}
+
+/// Collects the frames of samples.
 struct Worker {
+    number: usize,
     collector: Collector,
     stats: Stats,
-    raw: RawStacks,
-    /// The distinct stacks of samples, each with the number of the first sample that has it.
-    firsts: Vec<(u64, StackId)>,
-    /// By stack: whether it is among these.
-    seen: Vec<bool>,
-    /// For each sample of `raw`, the number of its first sample.
-    numbers: Vec<u64>,
+    known: FrameTable,
+    lookups: Lookups,
+    /// Of the batch, those whose numbers are still to be found, and where they are to stand.
+    open: Vec<RawFrame>,
+    places: Vec<Open>,
+}
+
+/// Where a number of a frame is missing.
+struct Open {
+    at: usize,
+    /// Its address, and the number of its mappings, if it is of any.
+    of: Option<(u32, u64)>,
 }
 
 impl Worker {
-    fn new(arch: Arch, user_only: bool) -> Self {
+    fn new(number: usize, arch: Arch, user_only: bool) -> Self {
         Self {
+            number,
             collector: Collector::new(arch, user_only),
             stats: Stats::default(),
-            raw: RawStacks::default(),
-            firsts: Vec::new(),
-            seen: Vec::new(),
-            numbers: Vec::new(),
+            known: FrameTable::default(),
+            lookups: Lookups::default(),
+            open: Vec::new(),
+            places: Vec::new(),
         }
     }
 
-    fn run<S: SampleSource>(mut self, source: &S, batches: &Mutex<Receiver<Batch>>) -> Self {
+    fn run<S: SampleSource>(
+        mut self,
+        source: &S,
+        batches: &Mutex<Receiver<Batch>>,
+        to: &SyncSender<Collected>,
+    ) -> Stats {
         loop {
             let batch = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(batch) = batch else { return self };
-            for (number, item) in (batch.first..).zip(&batch.items) {
-                self.sample(source, number, item, &batch.processes[item.process as usize]);
+            let Ok(batch) = batch else { return self.stats };
+            // Fails only if the one who takes it has panicked, which the scope then tells.
+            let _ = to.send(self.collect(source, &batch));
+        }
+    }
+
+    fn collect<S: SampleSource>(&mut self, source: &S, batch: &Batch) -> Collected {
+        let mut collected = Collected {
+            worker: self.number,
+            batch: batch.number,
+            new: Vec::new(),
+            rows: Vec::with_capacity(batch.items.len()),
+            frames: Vec::with_capacity(8 * batch.items.len()),
+        };
+        for item in &batch.items {
+            let process = &batch.processes[item.process as usize];
+            let row = source.sample(item.place, |sample, extra| {
+                self.sample(sample, extra, (item, process), &mut collected.frames)
+            });
+            match row {
+                Some(row) => collected.rows.push(row),
+                None => self.stats.unreadable += 1,
             }
         }
+        self.number_open(&mut collected);
+        collected
     }
 
-    fn sample<S: SampleSource>(&mut self, source: &S, number: u64, item: &Item, present: &Present) {
-        let Some((sample, extra)) = source.sample(item.place) else {
-            self.stats.unreadable += 1;
-            return;
-        };
+    fn sample(
+        &mut self,
+        sample: &Sample<'_>,
+        extra: Extra<'_>,
+        (item, process): (&Item, &Process),
+        frames: &mut Vec<u32>,
+    ) -> Row {
         self.stats.samples += 1;
-        let spaces = Spaces { process: &present.process, kernel: &present.kernel };
-        let collected = self.collector.collect(&sample, spaces, extra, None);
+        let Process { present, space, kernel } = process;
+        let collected = self.collector.collect(sample, &present.process, extra, None);
         self.stats.count_stack(collected);
-        let stack = self.raw.intern(self.collector.frames());
-        if stack.index() >= self.seen.len() {
-            self.seen.resize(self.raw.stacks.len(), false);
-        }
-        if !std::mem::replace(&mut self.seen[stack.index()], true) {
-            self.firsts.push((number, stack));
+        let spaces = Spaces { process: &present.process, kernel: &present.kernel };
+        let places = self.collector.places();
+        for &place in places {
+            let of = match place {
+                Place::Process(address) => Some((*space, address)),
+                Place::Kernel(address) => Some((*kernel, address)),
+                Place::Frame(_) => None,
+            };
+            let known = of.and_then(|(space, address)| self.lookups.get(space, address));
+            if known.is_none() {
+                self.open.push(place.frame(spaces));
+                self.places.push(Open { at: frames.len(), of });
+            }
+            frames.push(known.unwrap_or_default());
         }
         let (cpu, time) = (sample.id.cpu, sample.id.time);
-        let row = profile::Sample { stack, thread: item.thread, cpu, time };
-        if present.keep_time {
-            self.raw.push(row, item.value);
-        } else {
-            self.raw.add(row, item.value);
-        }
-        if self.raw.len() > self.numbers.len() {
-            self.numbers.push(number);
+        let sample = profile::Sample { stack: StackId::ROOT, thread: item.thread, cpu, time };
+        let (len, value) = (places.len(), item.value);
+        Row { sample, len, value, keep_time: present.keep_time }
+    }
+
+    /// Finds the numbers that are missing: all at once, since most are in memory that is far.
+    fn number_open(&mut self, batch: &mut Collected) {
+        self.known.fetch(&self.open);
+        for (frame, Open { at, of }) in self.open.drain(..).zip(self.places.drain(..)) {
+            let (number, is_new) = self.known.intern(frame);
+            if is_new {
+                batch.new.push(frame);
+            }
+            if let Some((space, address)) = of {
+                self.lookups.put(space, address, number);
+            }
+            batch.frames[at] = number;
         }
     }
 }
 
-/// Puts the tables of all threads together, as one thread alone would have made them.
-fn join(mut parts: Vec<Worker>, keep_time: bool) -> (RawStacks, Stats) {
-    let mut stats = Stats::default();
-    for part in &parts {
-        stats.add(&part.stats);
-    }
-    if parts.len() == 1 {
-        return (parts.remove(0).raw, stats);
-    }
-    let mut raw = RawStacks::default();
-    let mut firsts: Vec<(u64, usize, StackId)> = Vec::new();
-    let mut rows: Vec<(u64, usize, RawSample)> = Vec::new();
-    for (index, part) in parts.iter_mut().enumerate() {
-        firsts.extend(part.firsts.iter().map(|&(number, stack)| (number, index, stack)));
-        let samples = part.raw.take_samples();
-        let numbers = part.numbers.iter().copied();
-        rows.extend(numbers.zip(samples).map(|(number, row)| (number, index, row)));
-    }
-    // Numbers are distinct: every sample is one thread's.
-    firsts.sort_unstable_by_key(|&(number, ..)| number);
-    rows.sort_unstable_by_key(|&(number, ..)| number);
-    let mut moved: Vec<Vec<Option<StackId>>> =
-        parts.iter().map(|part| vec![None; part.raw.stacks.len()]).collect();
-    for (_, index, stack) in firsts {
-        raw.copy(&parts[index].raw, stack, &mut moved[index]);
-    }
-    for (_, index, row) in rows {
-        let stack = moved[index][row.sample.stack.index()].unwrap_or_default();
-        let sample = profile::Sample { stack, ..row.sample };
-        // A sample that was kept alone, or the total of several.
-        if keep_time || sample.time.is_some() {
-            raw.push(sample, row.value);
-        } else {
-            raw.add(sample, row.value);
-        }
-    }
-    (raw, stats)
+/// Takes what all workers have found, in the order of the samples.
+struct Joiner {
+    chains: Builder,
+    /// By worker, and by its number of a frame, ours.
+    numbers: Vec<Vec<FrameId>>,
+    /// The batch to come, and those that came before it.
+    next: u64,
+    early: BTreeMap<u64, Collected>,
 }
+
+impl Joiner {
+    fn new(workers: usize) -> Self {
+        let numbers = vec![Vec::new(); workers];
+        Self { chains: Builder::default(), numbers, next: 0, early: BTreeMap::new() }
+    }
+
+    fn run(mut self, from: &Receiver<Collected>) -> Chains {
+        for batch in from {
+            self.early.insert(batch.batch, batch);
+            while let Some(batch) = self.early.remove(&self.next) {
+                self.next += 1;
+                self.add(batch);
+            }
+        }
+        self.chains.finish()
+    }
+
+    /// A worker's batches are in the order in which it has handed them on.
+    fn add(&mut self, mut batch: Collected) {
+        let numbers = &mut self.numbers[batch.worker];
+        self.chains.fetch_frames(&batch.new);
+        // Frames have the numbers that one worker alone would give them: in the order of the stacks,
+        // each from its root on.
+        numbers.extend(batch.new.iter().map(|_| UNKNOWN));
+        let first = numbers.len() - batch.new.len();
+        let mut rest = &mut batch.frames[..];
+        for row in &batch.rows {
+            let (own, others) = rest.split_at_mut(row.len);
+            for frame in own.iter_mut().rev() {
+                let number = &mut numbers[*frame as usize];
+                if *number == UNKNOWN {
+                    *number = self.chains.frame(batch.new[*frame as usize - first]);
+                }
+                *frame = number.0;
+            }
+            rest = others;
+        }
+        self.chains.add(&batch.rows, &batch.frames);
+    }
+}
+
+/// In the place of a number of a frame.
+const UNKNOWN: FrameId = FrameId(u32::MAX);

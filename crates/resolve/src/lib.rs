@@ -8,13 +8,17 @@
 //! told by a [`Files`].
 
 mod beyond;
+mod chains;
 mod collect;
 mod copied;
 mod counted;
 mod cut;
 mod deferred;
 mod files;
+mod frame_rows;
+mod frame_table;
 mod jit;
+mod lookups;
 mod made_code;
 mod modules;
 mod names;
@@ -31,7 +35,7 @@ pub use cut::{Cut, Cuts};
 pub use deferred::{Feed, SampleSource};
 pub use files::{Files, Identity, LiveFiles, MapWriter, MappedFile, open_regular, own_vdso};
 pub use modules::FileKey;
-pub use names::NameStats;
+pub use names::{NameStats, Rename};
 pub use pyrograph_symbol::{Locator, Options as SymbolOptions, Warning};
 pub use pyrograph_unwind::Arch;
 pub use resolver::{NATIVE, Options, Resolved, Resolver, Stats};

@@ -1,18 +1,22 @@
 //! The end of a recording, or a pause in it: every distinct address gets its name, once, and a profile is made.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
-use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Strings};
-use pyrograph_symbol::{
-    KALLSYMS, Kallsyms, KernelSymbol, RunningKernel, Symbolized, Warning, inlined_names,
-};
+use pyrograph_profile::{FrameId, Profile, Sample, StackId, Strings};
+use pyrograph_symbol::{KALLSYMS, Kallsyms, KernelSymbol, RunningKernel, Symbolized, Warning};
 
+use crate::chains::Chains;
+use crate::frame_rows::{FrameRows, Names};
 use crate::jit::{JitName, name_jit};
 use crate::modules::{Held, Module, ModuleId, ModuleKind};
 use crate::stacks::{Marker, RawFrame, RawStacks};
+
+/// Another name for a function, by the one that its symbol has.
+pub type Rename = fn(&str) -> Cow<'_, str>;
 
 /// How frames get their names.
 #[derive(Clone, Debug)]
@@ -21,6 +25,8 @@ pub struct Naming {
     pub symbols: pyrograph_symbol::Options,
     /// Whether functions without a symbol keep their address.
     pub addresses: bool,
+    /// What functions are called, by the names that their symbols have.
+    pub rename: Option<Rename>,
     /// The kernel's symbol table, if there is one that is right.
     pub kallsyms: Option<PathBuf>,
     /// How many threads work on it.
@@ -39,6 +45,7 @@ impl Naming {
         Self {
             symbols,
             addresses: true,
+            rename: None,
             kallsyms: None,
             threads: 1,
             by_time: false,
@@ -85,34 +92,49 @@ pub fn name_stacks(
     profile: &mut Profile,
 ) -> NameStats {
     let mut stats = NameStats::default();
-    let named = name_addresses(tables, modules, options, &mut stats);
-    for raw in tables {
-        add_stacks(raw, labels, modules, &named, options.addresses, profile);
+    let frames: Vec<&[RawFrame]> = tables.iter().map(|raw| raw.frames()).collect();
+    let named = name_addresses(&frames, modules, options, &mut stats);
+    for (raw, names) in tables.iter().zip(&named.tables) {
+        let names = Names { frames: raw.frames(), names, all: &named.names };
+        let mut rows = FrameRows::new(names, labels, modules, options);
+        add_stacks(raw, &mut rows, profile);
     }
     stats
 }
 
-fn add_stacks(
-    raw: &RawStacks,
-    labels: &Strings,
+/// The same with the stacks of a file, which are all that the profile is to have.
+pub fn name_chains(
+    chains: Chains,
     modules: &Held,
-    named: &Named,
-    addresses: bool,
+    options: &Naming,
     profile: &mut Profile,
-) {
-    // Each raw frame becomes one frame, or several where calls were inlined: root first.
-    let frames: Vec<Vec<FrameId>> = raw
-        .frames()
-        .iter()
-        .map(|&frame| frame_rows(frame, named, labels, modules, addresses, profile))
-        .collect();
+) -> NameStats {
+    let mut stats = NameStats::default();
+    let named = name_addresses(&[chains.frames()], modules, options, &mut stats);
+    let names = Names { frames: chains.frames(), names: &named.tables[0], all: &named.names };
+    let labels = Strings::default();
+    let mut rows = FrameRows::new(names, &labels, modules, options);
+    let stack = |number| {
+        chains.chain(number).rev().fold(StackId::ROOT, |stack, frame| {
+            let ids = rows.of(frame, profile);
+            ids.iter().fold(stack, |stack, &frame| profile.stacks.intern(stack, frame))
+        })
+    };
+    let stacks: Vec<StackId> = (0..chains.len()).map(stack).collect();
+    let mut samples = chains.into_samples();
+    samples.map_stacks(|chain| stacks[chain.index()]);
+    debug_assert!(profile.samples.is_empty());
+    profile.samples = samples;
+    stats
+}
 
+fn add_stacks(raw: &RawStacks, rows: &mut FrameRows<'_>, profile: &mut Profile) {
     let mut stacks = vec![StackId::ROOT; raw.stacks.len()];
     // Which ones end in the stack of a waker, which is turned round: callees stand below their callers.
     let mut turned = vec![false; raw.stacks.len()];
     for index in 1..raw.stacks.len() {
         if let Some((parent, frame)) = raw.stacks.get(StackId::from_index(index)) {
-            let rows = frames[frame.index()].iter();
+            let rows = rows.of(frame, profile).iter();
             let mut intern = |stack, &frame: &FrameId| profile.stacks.intern(stack, frame);
             let begin = stacks[parent.index()];
             stacks[index] = match turned[parent.index()] {
@@ -129,49 +151,54 @@ fn add_stacks(
     }
 }
 
-/// What is known of each address.
-type Named = HashMap<RawFrame, Name>;
+/// What is known of the addresses of some tables of frames.
+struct Named {
+    names: Vec<Name>,
+    /// By table and frame, the row of its name, or [`NAMELESS`].
+    tables: Vec<Vec<u32>>,
+}
 
-/// The name of an address.
-enum Name {
-    /// Of an ELF file.
-    Elf(Symbolized),
+/// The name of an address: of all addresses in one module that have it.
+pub enum Name {
+    /// Of an ELF file: innermost first.
+    Elf(Arc<[pyrograph_symbol::Frame]>),
     /// Of the kernel: function, and its module in brackets if it is in one.
     Kernel(String, Option<String>),
     /// Of code made at run time.
     Jit(JitName),
 }
 
+/// In place of the row of a name.
+pub const NAMELESS: u32 = u32::MAX;
+
+/// An address in a module, its version, and the frame: which of all tables' together.
+type Place = (u64, u32, usize);
+
 fn name_addresses(
-    tables: &[&RawStacks],
+    tables: &[&[RawFrame]],
     modules: &Held,
     options: &Naming,
     stats: &mut NameStats,
 ) -> Named {
-    let mut by_module: HashMap<ModuleId, Vec<(u64, u32)>> = HashMap::new();
-    let frames = tables.iter().flat_map(|raw| raw.frames());
-    for frame in frames.filter(|frame| frame.is_code()) {
-        by_module.entry(frame.module).or_default().push((frame.address, frame.version));
-    }
-    for places in by_module.values_mut() {
-        // Each table has an address once.
-        if tables.len() > 1 {
-            places.sort_unstable();
-            places.dedup();
+    let mut by_module: HashMap<ModuleId, Vec<Place>> = HashMap::new();
+    for (number, frame) in tables.iter().copied().flatten().enumerate() {
+        if frame.is_code() {
+            let places = by_module.entry(frame.module).or_default();
+            places.push((frame.address, frame.version, number));
         }
-        stats.addresses += places.len() as u64;
     }
-    let mut work: Vec<(ModuleId, Vec<(u64, u32)>)> = by_module.into_iter().collect();
+    let mut work: Vec<(ModuleId, Vec<Place>)> = by_module.into_iter().collect();
     // The largest first, so that no thread is left with one at the end; the number settles ties.
-    work.sort_by_key(|(module, addresses)| (std::cmp::Reverse(addresses.len()), *module));
+    work.sort_by_key(|(module, places)| (std::cmp::Reverse(places.len()), *module));
 
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
+    let work: Vec<_> = work.into_iter().map(|(id, places)| (id, Mutex::new(places))).collect();
     let work_on = || {
-        while let Some((id, addresses)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let Some(module) = modules.get(id) else { continue };
-            let result = name_module(*id, module, addresses, options);
-            results.lock().unwrap_or_else(|error| error.into_inner()).push((*id, result));
+        while let Some((id, places)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let places = std::mem::take(&mut *lock(places));
+            let result = name_places(*id, modules.get(id), places, options);
+            lock(&results).push((*id, result));
         }
     };
     std::thread::scope(|scope| {
@@ -181,27 +208,90 @@ fn name_addresses(
         work_on();
     });
 
-    let mut results = results.into_inner().unwrap_or_else(|error| error.into_inner());
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(module, _)| *module);
-    let mut named = Named::new();
-    for (module, result) in results {
-        stats.kernel_hidden |= result.kernel_hidden;
-        stats.warnings.extend(result.warnings);
-        for ((address, version), name) in result.names {
-            named.insert(RawFrame { module, address, version }, name);
+    let mut all = vec![NAMELESS; tables.iter().map(|frames| frames.len()).sum()];
+    let mut names = Vec::new();
+    for (_, result) in results {
+        stats.kernel_hidden |= result.names.kernel_hidden;
+        stats.warnings.extend(result.names.warnings);
+        let has_name = |name: &&u32| **name != NAMELESS;
+        let known = result.names.of.iter().filter(has_name).count();
+        stats.addresses += result.addresses as u64;
+        stats.unknown += (result.addresses - known) as u64;
+        for (frame, name) in result.frames {
+            all[frame] = name + names.len() as u32;
         }
+        names.extend(result.names.names);
     }
-    stats.unknown = stats.addresses.saturating_sub(named.len() as u64);
-    named
+    let mut rest = &all[..];
+    let tables = tables.iter().map(|frames| {
+        let (own, others) = rest.split_at(frames.len());
+        rest = others;
+        own.to_vec()
+    });
+    Named { tables: tables.collect(), names }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is known of one module's frames.
+struct PlaceNames {
+    names: ModuleNames,
+    /// How many distinct addresses there are.
+    addresses: usize,
+    /// Frames with the rows of their names.
+    frames: Vec<(usize, u32)>,
+}
+
+fn name_places(
+    id: ModuleId,
+    module: Option<&Arc<Module>>,
+    mut places: Vec<Place>,
+    options: &Naming,
+) -> PlaceNames {
+    places.sort_unstable();
+    let mut distinct: Vec<(u64, u32)> = places.iter().map(|&(at, of, _)| (at, of)).collect();
+    // Each table has an address once.
+    distinct.dedup();
+    let names = module.map(|module| name_module(id, module, &distinct, options));
+    let names = names.unwrap_or_default();
+    let mut at = 0;
+    let frames = places.into_iter().filter_map(|(address, version, frame)| {
+        at += usize::from(distinct[at] != (address, version));
+        Some((frame, *names.of.get(at)?)).filter(|&(_, name)| name != NAMELESS)
+    });
+    PlaceNames { frames: frames.collect(), addresses: distinct.len(), names }
 }
 
 /// What one module's pass gave.
 #[derive(Default)]
 struct ModuleNames {
-    /// By address and version.
-    names: Vec<((u64, u32), Name)>,
+    names: Vec<Name>,
+    /// By address and version that was asked for, the row of its name, or [`NAMELESS`]; empty if none has one.
+    of: Vec<u32>,
     warnings: Vec<Warning>,
     kernel_hidden: bool,
+}
+
+impl ModuleNames {
+    /// For so many addresses, of which none has a name yet.
+    fn nameless(count: usize) -> Self {
+        Self { of: vec![NAMELESS; count], ..Self::default() }
+    }
+
+    /// An address has a new name.
+    fn add(&mut self, at: usize, name: Name) {
+        self.of[at] = self.names.len() as u32;
+        self.names.push(name);
+    }
+
+    /// An address has the last of all names.
+    fn add_last(&mut self, at: usize) {
+        self.of[at] = self.names.len().wrapping_sub(1) as u32;
+    }
 }
 
 fn name_module(
@@ -224,18 +314,21 @@ fn name_module(
                 None => ModuleNames::default(),
             }
         }
-        ModuleKind::KernelCode { name } => {
-            let name = |&address: &u64| ((address, 0), Name::Kernel(name.clone(), None));
-            ModuleNames { names: addresses.iter().map(name).collect(), ..Default::default() }
-        }
+        ModuleKind::KernelCode { name } => ModuleNames {
+            names: vec![Name::Kernel(name.clone(), None)],
+            of: vec![0; addresses.len()],
+            ..Default::default()
+        },
         ModuleKind::Jit { map, dump } => {
             let named = name_jit(map.as_deref(), dump.as_deref(), places);
-            let names = named.names.into_iter().map(|(at, name)| (at, Name::Jit(name))).collect();
-            ModuleNames {
-                names,
-                warnings: named.warning.into_iter().collect(),
-                ..Default::default()
+            let mut names = ModuleNames::nameless(places.len());
+            for (place, name) in named.names {
+                if let Ok(at) = places.binary_search(&place) {
+                    names.add(at, Name::Jit(name));
+                }
             }
+            names.warnings.extend(named.warning);
+            names
         }
         ModuleKind::Elf { symbols: Some(symbols), .. } => {
             name_elf(symbols, &addresses, &options.symbols)
@@ -252,28 +345,35 @@ fn name_elf(
     offsets: &[u64],
     options: &pyrograph_symbol::Options,
 ) -> ModuleNames {
-    let mut known: Vec<(u64, u64)> = offsets
-        .iter()
-        .filter_map(|&offset| Some((symbols.file_offset_to_address(offset)?, offset)))
-        .collect();
+    let address = |(at, &offset)| Some((symbols.file_offset_to_address(offset)?, at));
+    let mut known: Vec<(u64, usize)> = offsets.iter().enumerate().filter_map(address).collect();
     known.sort_unstable();
-    known.dedup_by_key(|(address, _)| *address);
-    let addresses: Vec<u64> = known.iter().map(|&(address, _)| address).collect();
+    let mut addresses: Vec<u64> = known.iter().map(|&(address, _)| address).collect();
+    addresses.dedup();
     let result = symbols.symbolize(&addresses, options);
-    let names = known
-        .iter()
-        .zip(result.addresses)
-        .filter(|(_, name)| !name.frames.is_empty())
-        .map(|(&(_, offset), name)| ((offset, 0), Name::Elf(name)))
-        .collect();
-    ModuleNames { names, warnings: result.warnings, kernel_hidden: false }
+    let mut names = ModuleNames::nameless(offsets.len());
+    names.warnings = result.warnings;
+    let mut found = addresses.iter().zip(result.addresses).peekable();
+    for (address, at) in known {
+        while found.next_if(|(other, _)| **other < address).is_some() {}
+        let Some((_, Symbolized { frames, .. })) = found.peek() else { break };
+        match names.names.last() {
+            _ if frames.is_empty() => {}
+            Some(Name::Elf(last)) if Arc::ptr_eq(last, frames) => names.add_last(at),
+            _ => names.add(at, Name::Elf(Arc::clone(frames))),
+        }
+    }
+    names
 }
 
 fn name_kernel(path: &Path, addresses: &[u64]) -> ModuleNames {
     match Kallsyms::open(path) {
         Ok(symbols) if !symbols.is_restricted() => {
-            let name = |&address| Some((address, kernel_name(symbols.lookup(address)?)));
-            kernel_names(addresses.iter().filter_map(name))
+            let mut names = ModuleNames::nameless(addresses.len());
+            for (at, &address) in addresses.iter().enumerate() {
+                add_kernel_name(&mut names, at, symbols.lookup(address));
+            }
+            names
         }
         _ => ModuleNames { kernel_hidden: true, ..Default::default() },
     }
@@ -284,121 +384,21 @@ fn name_running_kernel(cache: Option<&Path>, addresses: &[u64]) -> ModuleNames {
     if symbols.is_hidden() {
         return ModuleNames { kernel_hidden: true, ..Default::default() };
     }
-    let name = |&address| Some((address, kernel_name(symbols.lookup(address)?)));
-    kernel_names(addresses.iter().filter_map(name))
-}
-
-fn kernel_name(symbol: KernelSymbol<'_>) -> Name {
-    Name::Kernel(symbol.name.to_owned(), symbol.module.map(str::to_owned))
-}
-
-fn kernel_names(names: impl Iterator<Item = (u64, Name)>) -> ModuleNames {
-    let names = names.map(|(address, name)| ((address, 0), name)).collect();
-    ModuleNames { names, ..Default::default() }
-}
-
-/// The frames of one address, root first.
-fn frame_rows(
-    raw: RawFrame,
-    named: &Named,
-    labels: &Strings,
-    modules: &Held,
-    addresses: bool,
-    profile: &mut Profile,
-) -> Vec<FrameId> {
-    if let Some(marker) = raw.as_marker() {
-        let function = profile.strings.intern(marker.label());
-        return vec![profile.frames.intern(Frame::named(function, FrameKind::Marker))];
+    let mut names = ModuleNames::nameless(addresses.len());
+    for (at, &address) in addresses.iter().enumerate() {
+        add_kernel_name(&mut names, at, symbols.lookup(address));
     }
-    if let Some((text, kind)) = raw.as_label() {
-        let text = profile.strings.intern(labels.get(text));
-        return vec![profile.frames.intern(Frame::named(text, kind))];
-    }
-    let forgotten;
-    let module = match modules.get(&raw.module) {
-        Some(module) => &**module,
-        None => {
-            forgotten = Module::forgotten(raw.module);
-            &forgotten
-        }
-    };
-    let path = profile.strings.intern(&module.path);
-    let kind = match module.kind {
-        ModuleKind::Kernel | ModuleKind::KernelCode { .. } | ModuleKind::OtherKernel => {
-            FrameKind::Kernel
-        }
-        ModuleKind::Jit { .. } => FrameKind::Jit,
-        ModuleKind::Elf { .. } | ModuleKind::Unknown => FrameKind::User,
-    };
-    let bare = Frame { module: path, kind, ..Frame::default() };
-    match named.get(&raw) {
-        Some(Name::Elf(symbolized)) => {
-            let outermost = symbolized.frames.len() - 1;
-            let frame = |(index, frame): (usize, &pyrograph_symbol::Frame)| {
-                let file = frame
-                    .file
-                    .as_deref()
-                    .map_or(StringId::EMPTY, |file| profile.strings.intern(file));
-                let frame = Frame {
-                    function: profile.strings.intern(&frame.function),
-                    file,
-                    line: frame.line,
-                    kind: if index == outermost { kind } else { FrameKind::Inlined },
-                    ..bare
-                };
-                profile.frames.intern(frame)
-            };
-            // The symbolizer gives the innermost first.
-            symbolized.frames.iter().enumerate().rev().map(frame).collect()
-        }
-        Some(Name::Kernel(function, module)) => {
-            let function = profile.strings.intern(function);
-            let module = module.as_deref().map_or(path, |module| profile.strings.intern(module));
-            vec![profile.frames.intern(Frame { function, module, ..bare })]
-        }
-        Some(Name::Jit(name)) => {
-            let file = name.file.as_deref().map_or(StringId::EMPTY, |f| profile.strings.intern(f));
-            let methods = inlined_names(&name.function).enumerate().map(|(depth, function)| {
-                let kind = if depth == 0 { kind } else { FrameKind::Inlined };
-                let function = profile.strings.intern(function);
-                profile.frames.intern(Frame { function, file, line: name.line, kind, ..bare })
-            });
-            methods.collect()
-        }
-        None => {
-            let place = unwind_function(module, raw.address);
-            let frame = match place {
-                // By convention: the linker takes this name for the program's entry.
-                Some(Function { is_entry: true, .. }) => {
-                    Frame { function: profile.strings.intern("_start"), ..bare }
-                }
-                _ if !addresses => bare,
-                Some(Function { start, .. }) => Frame { address: start, ..bare },
-                None => Frame { address: raw.address, ..bare },
-            };
-            vec![profile.frames.intern(frame)]
-        }
-    }
+    names
 }
 
-/// A function of which only the place is known.
-struct Function {
-    /// Where it starts, as a file offset.
-    start: u64,
-    /// Whether the program starts with it.
-    is_entry: bool,
-}
-
-/// The function that holds a file offset, by the file's unwind table, which a stripped file has,
-/// too: so that all its samples are of one frame, and not of one for each call that it makes.
-fn unwind_function(module: &Module, offset: u64) -> Option<Function> {
-    let ModuleKind::Elf { unwind: Some(unwind), .. } = &module.kind else { return None };
-    let address = unwind.svma(offset)?;
-    let start = unwind.function(address)?.start;
-    Some(Function {
-        start: offset.checked_sub(address - start)?,
-        is_entry: unwind.entry() == Some(start),
-    })
+fn add_kernel_name(names: &mut ModuleNames, at: usize, symbol: Option<KernelSymbol<'_>>) {
+    let Some(KernelSymbol { name, module, .. }) = symbol else { return };
+    match names.names.last() {
+        Some(Name::Kernel(last, of)) if last == name && of.as_deref() == module => {
+            names.add_last(at);
+        }
+        _ => names.add(at, Name::Kernel(name.to_owned(), module.map(str::to_owned))),
+    }
 }
 
 #[cfg(test)]
@@ -406,7 +406,7 @@ mod tests {
     use std::io::{Seek, Write};
     use std::sync::Arc;
 
-    use pyrograph_profile::{ThreadId, ValueType};
+    use pyrograph_profile::{FrameKind, ThreadId, ValueType};
 
     use super::*;
 

@@ -9,16 +9,17 @@ use pyrograph_profile::{Profile, Thread, ThreadDetail, ThreadId, ValueType};
 use pyrograph_symbol::Options as SymbolOptions;
 use pyrograph_unwind::{AddressSpace, Arch};
 
+use crate::chains::Chains;
 use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
 use crate::copied::CopiedStacks;
 use crate::cut::Cuts;
 use crate::files::{Files, Identity, MappedFile};
 use crate::made_code::{MOST_IN_STACK, MadeCode};
 use crate::modules::Modules;
-use crate::names::{NameStats, Naming};
+use crate::names::{NameStats, Naming, Rename, name_chains};
 use crate::processes::{Processes, Start};
 use crate::settle::{MOST_OPENED, Order, Part, Settler, StackMemory, Unnamed};
-use crate::stacks::{Marker, RawFrame, RawStacks};
+use crate::stacks::{Marker, RawFrame};
 
 /// The executable bit of a mapping's protection (`PROT_EXEC`).
 const PROT_EXEC: u32 = 4;
@@ -132,6 +133,7 @@ pub struct Resolver<F> {
     pub(crate) settler: Settler,
     pub(crate) profile: Profile,
     pub(crate) stats: Stats,
+    rename: Option<Rename>,
     /// For one stack, so that it need not be allocated for each.
     pub(crate) frames: Vec<RawFrame>,
     pub(crate) copied: CopiedStacks,
@@ -155,10 +157,16 @@ impl<F: Files> Resolver<F> {
             kernel: AddressSpace::new(),
             unnamed: Unnamed::default(),
             stats: Stats::default(),
+            rename: None,
             frames: Vec::new(),
             copied: CopiedStacks::default(),
             made_code: MadeCode::default(),
         }
+    }
+
+    /// Functions get other names than their symbols have.
+    pub fn with_names(self, rename: Rename) -> Self {
+        Self { rename: Some(rename), ..self }
     }
 
     /// The counts so far.
@@ -230,16 +238,21 @@ impl<F: Files> Resolver<F> {
     }
 
     fn order(&mut self, unnamed: Unnamed, threads: usize) -> Order {
-        let naming = Naming {
+        let naming = self.naming(threads);
+        let modules = self.modules.of(unnamed.frames());
+        Order { unnamed, modules, naming, value: self.profile.value_types[0].clone() }
+    }
+
+    fn naming(&mut self, threads: usize) -> Naming {
+        Naming {
             symbols: self.options.symbols.clone(),
             addresses: self.options.addresses,
+            rename: self.rename,
             kallsyms: self.files.kallsyms(),
             threads,
             by_time: self.options.monotonic_time && self.modules.has_dumps(),
             keep_time: self.options.keep_time,
-        };
-        let modules = self.modules.of(unnamed.frames());
-        Order { unnamed, modules, naming, value: self.profile.value_types[0].clone() }
+        }
     }
 
     /// Puts stacks that have names into the profile.
@@ -257,8 +270,7 @@ impl<F: Files> Resolver<F> {
         self.modules.refresh_all_jit(&mut self.files);
         self.stats.missing_files = self.modules.missing();
         let unnamed = std::mem::take(&mut self.unnamed);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let order = self.order(unnamed, threads);
+        let order = self.order(unnamed, available_threads());
         if self.settler.has_settled() {
             self.take(Some(order.run()));
         } else {
@@ -270,16 +282,23 @@ impl<F: Files> Resolver<F> {
     }
 
     /// The same with the stacks that were collected elsewhere.
-    pub(crate) fn finish_with(mut self, raw: RawStacks, stats: &Stats) -> Resolved {
-        self.unnamed.files = raw;
+    pub(crate) fn finish_with(mut self, chains: Chains, stats: &Stats) -> Resolved {
         self.stats.add(stats);
-        self.finish()
+        if self.options.monotonic_time && self.modules.has_dumps() {
+            self.unnamed.files = chains.into_stacks(self.options.keep_time);
+            return self.finish();
+        }
+        self.modules.refresh_all_jit(&mut self.files);
+        self.stats.missing_files = self.modules.missing();
+        let naming = self.naming(available_threads());
+        let modules = self.modules.of(chains.frames());
+        self.stats.names = name_chains(chains, &modules, &naming, &mut self.profile);
+        Resolved { profile: self.profile, stats: self.stats }
     }
 
-    /// What collecting frames elsewhere needs: the architecture, whether to leave out the kernel's
-    /// frames, and whether to keep times.
-    pub(crate) fn collecting(&self) -> (Arch, bool, bool) {
-        (self.options.arch, self.options.user_only, self.options.keep_time)
+    /// What collecting frames elsewhere needs: the architecture, and whether to leave out the kernel's frames.
+    pub(crate) fn collecting(&self) -> (Arch, bool) {
+        (self.options.arch, self.options.user_only)
     }
 
     /// The thread as it is now, and what there is to know about its process.
@@ -385,11 +404,10 @@ impl<F: Files> Resolver<F> {
         let value = if self.options.count_samples { 1 } else { sample.period.unwrap_or(1) };
         let thread = self.thread(pid, tid);
         let (all_times, keeps_time) = (self.options.keep_time, self.keeps_time(pid));
-        let frames = self.collector.frames();
-        let is_made = Unnamed::is_made(frames);
+        let is_made = Unnamed::is_made(&self.frames);
         // With times, they are in the order of time.
         let raw = self.unnamed.table(is_made && !all_times);
-        let stack = raw.intern(frames);
+        let stack = raw.intern(&self.frames);
         let row = profile::Sample { stack, thread, cpu: sample.id.cpu, time: sample.id.time };
         if all_times || keeps_time && is_made {
             raw.push(row, value);
@@ -398,13 +416,12 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Collects the frames of a sample.
+    /// Collects the frames of a sample, in `frames`.
     fn collect(&mut self, sample: &Sample<'_>, thread: (i32, i32)) -> Collected {
         let mut space = Cow::Borrowed(self.processes.space(thread.0));
         let (kernel, collector) = (&self.kernel, &mut self.collector);
         let mut collect = |space: &AddressSpace, files: &dyn Files| {
-            let spaces = Spaces { process: space, kernel };
-            let collected = collector.collect(sample, spaces, Extra::default(), Some(files));
+            let collected = collector.collect(sample, space, Extra::default(), Some(files));
             (collected, collector.ended_in_made_code(space))
         };
         let (mut collected, mut at) = collect(&space, &self.files);
@@ -416,6 +433,9 @@ impl<F: Files> Resolver<F> {
             space = Cow::Owned(with_code);
             (collected, at) = collect(&space, &self.files);
         }
+        let spaces = Spaces { process: &space, kernel };
+        self.frames.clear();
+        self.frames.extend(self.collector.places().iter().map(|place| place.frame(spaces)));
         collected
     }
 
@@ -490,6 +510,10 @@ impl Stats {
         }
         self.user_stacks += u64::from(user) * times;
     }
+}
+
+fn available_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The architecture this was built for: that of live samples.

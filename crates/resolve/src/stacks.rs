@@ -133,20 +133,55 @@ pub struct RawSample {
     pub value: u64,
 }
 
+/// Interned frames: equal frames have equal [`FrameId`]s.
+#[derive(Debug)]
+struct RawFrames {
+    rows: Vec<RawFrame>,
+    index: HashTable<FrameId>,
+    hasher: FixedState,
+}
+
+impl Default for RawFrames {
+    fn default() -> Self {
+        Self { rows: Vec::new(), index: HashTable::new(), hasher: FixedState::with_seed(0) }
+    }
+}
+
+impl RawFrames {
+    /// The distinct frames; a [`FrameId`] is a row of these.
+    fn rows(&self) -> &[RawFrame] {
+        &self.rows
+    }
+
+    /// The identifier of a frame, which is added if it is new.
+    fn intern(&mut self, frame: RawFrame) -> FrameId {
+        let (rows, hasher) = (&mut self.rows, &self.hasher);
+        let hash = hasher.hash_one(frame);
+        if let Some(id) = self.index.find(hash, |id| rows[id.index()] == frame) {
+            return *id;
+        }
+        let id = FrameId::from_index(rows.len());
+        rows.push(frame);
+        self.index.insert_unique(hash, id, |id| hasher.hash_one(rows[id.index()]));
+        id
+    }
+
+    fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<RawFrame>() + self.index.allocation_size()
+    }
+}
+
 /// The distinct frames and stacks, and the samples. A long recording of a machine meets new ones without end:
 /// each takes as little as it can.
 #[derive(Debug)]
 pub struct RawStacks {
-    frames: Vec<RawFrame>,
-    /// Rows of `frames`, to be found by what is in them.
-    frame_ids: HashTable<FrameId>,
+    frames: RawFrames,
     /// Their frames are rows of `frames`.
     pub stacks: Stacks,
     /// All samples, or, if times are not kept, one for each stack and thread.
     samples: Samples,
     /// Rows of `samples`, if times are not kept.
     totals: Totals,
-    hasher: FixedState,
 }
 
 /// Rows of samples without times, to be found by stack, thread and CPU.
@@ -199,12 +234,10 @@ fn hash(hasher: &FixedState, sample: Sample) -> u64 {
 impl Default for RawStacks {
     fn default() -> Self {
         Self {
-            frames: Vec::new(),
-            frame_ids: HashTable::new(),
+            frames: RawFrames::default(),
             stacks: Stacks::default(),
             samples: Samples::new(1),
             totals: Totals::default(),
-            hasher: FixedState::with_seed(0),
         }
     }
 }
@@ -212,14 +245,14 @@ impl Default for RawStacks {
 impl RawStacks {
     /// The distinct frames; a [`FrameId`] in `stacks` is a row of these.
     pub fn frames(&self) -> &[RawFrame] {
-        &self.frames
+        self.frames.rows()
     }
 
     /// The identifier of a stack, given **leaf first**.
     pub fn intern(&mut self, leaf_first: &[RawFrame]) -> StackId {
         let mut stack = StackId::ROOT;
         for &frame in leaf_first.iter().rev() {
-            let id = self.frame_id(frame);
+            let id = self.frames.intern(frame);
             stack = self.stacks.intern(stack, id);
         }
         stack
@@ -239,42 +272,21 @@ impl RawStacks {
         };
         moved[at.index()] = Some(here);
         while let Some((at, frame)) = missing.pop() {
-            let frame = self.frame_id(from.frames[frame.index()]);
+            let frame = self.frames.intern(from.frames()[frame.index()]);
             here = self.stacks.intern(here, frame);
             moved[at.index()] = Some(here);
         }
         here
     }
 
-    fn frame_id(&mut self, frame: RawFrame) -> FrameId {
-        let (frames, hasher) = (&mut self.frames, &self.hasher);
-        let hash = hasher.hash_one(frame);
-        if let Some(id) = self.frame_ids.find(hash, |id| frames[id.index()] == frame) {
-            return *id;
-        }
-        let id = FrameId::from_index(frames.len());
-        frames.push(frame);
-        self.frame_ids.insert_unique(hash, id, |id| hasher.hash_one(frames[id.index()]));
-        id
-    }
-
     /// The stack's frames, leaf first.
     pub fn leaf_first(&self, stack: StackId) -> impl Iterator<Item = RawFrame> {
-        self.stacks.leaf_first(stack).map(|frame| self.frames[frame.index()])
+        self.stacks.leaf_first(stack).map(|frame| self.frames()[frame.index()])
     }
 
     /// Bytes of memory that all tables take.
     pub fn bytes(&self) -> usize {
-        self.frames.capacity() * size_of::<RawFrame>()
-            + self.frame_ids.allocation_size()
-            + self.stacks.bytes()
-            + self.samples.bytes()
-            + self.totals.bytes()
-    }
-
-    /// How many samples there are.
-    pub fn len(&self) -> usize {
-        self.samples.len()
+        self.frames.bytes() + self.stacks.bytes() + self.samples.bytes() + self.totals.bytes()
     }
 
     /// The samples.

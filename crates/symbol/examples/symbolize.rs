@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if symbolized.frames.is_empty() {
             writeln!(out, "??\n??:0")?;
         }
-        for frame in &symbolized.frames {
+        for frame in &*symbolized.frames {
             let file = frame.file.as_deref().unwrap_or("??");
             writeln!(out, "{}\n{file}:{}", frame.function, frame.line)?;
         }

@@ -29,7 +29,7 @@
 //! let segment = module.segments().iter().find(|segment| segment.executable).ok_or("no code")?;
 //! let address = module.file_offset_to_address(segment.file_offset).ok_or("not mapped")?;
 //! let result = module.symbolize(&[address], &Options::default());
-//! for frame in &result.addresses[0].frames {
+//! for frame in &*result.addresses[0].frames {
 //!     println!("{} {}:{}", frame.function, frame.file.as_deref().unwrap_or("??"), frame.line);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -49,8 +49,9 @@ pub struct Frame {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbolized {
     /// Innermost first: inlined functions, if any, then the function that was really called. Empty
-    /// if no symbol covers the address.
-    pub frames: Vec<Frame>,
+    /// if no symbol covers the address. Addresses next to each other of which no more is known than
+    /// their symbol share one list.
+    pub frames: Arc<[Frame]>,
     /// Where the real function's symbol starts, as an address of the file.
     pub start: Option<u64>,
 }
@@ -145,50 +146,73 @@ impl Module {
             found = frames::find(dwarf, file, addresses, lowest, options.lines, warnings);
         }
         found.resize(addresses.len(), DwarfFrames::default());
+        let mut combiner = Combiner { options, last: None };
         for ((answer, symbol), dwarf) in result.addresses.iter_mut().zip(finder.finish()).zip(found)
         {
-            *answer = combine(symbol, dwarf, options);
+            *answer = combiner.combine(symbol, dwarf);
         }
         for (i, stub) in plt::stubs(&elf, addresses, &text) {
             let function = format!("{}@plt", readable(stub.callee)).into();
-            let frames = vec![Frame { function, file: None, line: 0 }];
+            let frames = Arc::from([Frame { function, file: None, line: 0 }]);
             result.addresses[i] = Symbolized { frames, start: Some(stub.start) };
         }
         result
     }
 }
 
-/// The symbol names the real function, with what the compiler made of it (`.cold`, `.constprop.0`);
-/// DWARF knows the rest. A label gives way to a function that DWARF knows.
-fn combine(symbol: Option<Symbol<'_>>, dwarf: DwarfFrames, options: &Options) -> Symbolized {
-    let mut frames = dwarf.frames;
-    let Some(outermost) = frames.pop() else {
-        let Some(symbol) = symbol else { return Symbolized::default() };
-        let frame = Frame { function: readable(symbol.name), file: None, line: 0 };
-        return Symbolized { frames: vec![frame], start: Some(symbol.start) };
-    };
-    let symbol = symbol.filter(|symbol| symbol.size > 0 || outermost.function.is_none());
-    let start = symbol.map(|symbol| symbol.start).or(dwarf.start);
-    let Some(function) = symbol.map(|symbol| readable(symbol.name)).or(outermost.function) else {
-        return Symbolized::default();
-    };
-    if !options.inlines {
-        frames.clear();
-    }
-    let unknown: Arc<str> = "??".into();
-    let inlined = frames.into_iter().map(|frame| Frame {
-        function: frame.function.unwrap_or_else(|| unknown.clone()),
-        file: frame.file,
-        line: frame.line,
-    });
-    let mut frames: Vec<_> = inlined.collect();
-    frames.push(Frame { function, file: outermost.file, line: outermost.line });
-    if !options.lines {
-        for frame in &mut frames {
-            (frame.file, frame.line) = (None, 0);
+/// Puts together what symbols and DWARF know of addresses, which are sorted: many one after the other have
+/// one symbol, whose name is demangled once.
+struct Combiner<'a> {
+    options: &'a Options,
+    /// The last symbol, and what is known of an address of which that is all.
+    last: Option<(Symbol<'a>, Arc<[Frame]>)>,
+}
+
+impl<'a> Combiner<'a> {
+    /// The symbol names the real function, with what the compiler made of it (`.cold`, `.constprop.0`);
+    /// DWARF knows the rest. A label gives way to a function that DWARF knows.
+    fn combine(&mut self, symbol: Option<Symbol<'a>>, dwarf: DwarfFrames) -> Symbolized {
+        let mut frames = dwarf.frames;
+        let Some(outermost) = frames.pop() else {
+            let Some(symbol) = symbol else { return Symbolized::default() };
+            let frames = Arc::clone(self.alone(symbol));
+            return Symbolized { frames, start: Some(symbol.start) };
+        };
+        let symbol = symbol.filter(|symbol| symbol.size > 0 || outermost.function.is_none());
+        let start = symbol.map(|symbol| symbol.start).or(dwarf.start);
+        let name = symbol.map(|symbol| Arc::clone(&self.alone(symbol)[0].function));
+        let Some(function) = name.or(outermost.function) else {
+            return Symbolized::default();
+        };
+        let Options { inlines, lines, .. } = *self.options;
+        if !inlines {
+            frames.clear();
         }
+        let inlined = frames.into_iter().map(|frame| Frame {
+            function: frame.function.unwrap_or_else(|| "??".into()),
+            file: frame.file,
+            line: frame.line,
+        });
+        let outermost = Frame { function, file: outermost.file, line: outermost.line };
+        let mut frames: Vec<_> = inlined.chain([outermost]).collect();
+        if !lines {
+            for frame in &mut frames {
+                (frame.file, frame.line) = (None, 0);
+            }
+        }
+        Symbolized { frames: frames.into(), start }
     }
-    Symbolized { frames, start }
+
+    /// The one frame of an address of which no more is known than its symbol.
+    fn alone(&mut self, symbol: Symbol<'a>) -> &Arc<[Frame]> {
+        let is_it = |last: &(Symbol<'_>, _)| std::ptr::eq(last.0.name, symbol.name);
+        let known = self.last.take().filter(is_it);
+        let new = || {
+            let frame = Frame { function: readable(symbol.name), file: None, line: 0 };
+            (symbol, Arc::from([frame]))
+        };
+        &self.last.insert(known.unwrap_or_else(new)).1
+    }
 }
 
 fn readable(name: &[u8]) -> Arc<str> {

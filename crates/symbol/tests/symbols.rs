@@ -158,7 +158,7 @@ fn the_vdso_of_this_process() {
         offsets.iter().map(|&offset| module.file_offset_to_address(offset).unwrap()).collect();
     let found = module.symbolize(&addresses, &options());
     let has = |name: &str| {
-        found.addresses.iter().flat_map(|a| &a.frames).any(|frame| &*frame.function == name)
+        found.addresses.iter().flat_map(|a| &*a.frames).any(|frame| &*frame.function == name)
     };
     assert!(has("clock_gettime") || has("__kernel_clock_gettime"), "{found:?}");
 }

@@ -49,6 +49,11 @@ impl AddressSpace {
         Self::default()
     }
 
+    /// Whether one is a clone of the other, and neither has changed since.
+    pub fn is_clone_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.chunks, &other.chunks)
+    }
+
     /// Add a mapping. What it overlaps gives way, as in the kernel's `mmap` with `MAP_FIXED`.
     pub fn map(
         &mut self,

@@ -14,7 +14,6 @@ mod fields;
 mod files;
 mod header;
 mod info;
-mod names;
 mod recording;
 mod records;
 mod trace_events;
@@ -38,7 +37,7 @@ use pyrograph_resolve::{Arch, Feed, Files, NATIVE, Resolved, Resolver};
 use self::events::Event;
 use self::files::RecordedFiles;
 use self::recording::{Place, Recording};
-use super::{Count, Detail, Options, ReadError, Reader, Reading};
+use super::{Count, Detail, Options, ReadError, Reader, Reading, tidy_name};
 use crate::warnings::{WarningKind, Warnings};
 use crate::{Head, TraceEvent};
 
@@ -83,8 +82,7 @@ impl Reader for PerfData {
         let event = &recording.events.list[chosen];
         let resolved = resolve(&recording, index, chosen, options);
         warn(&resolved, &mut warnings);
-        let profile = names::tidy(resolved.profile);
-        Ok(Reading { profile, warnings, event: Some(event.name.clone()) })
+        Ok(Reading { profile: resolved.profile, warnings, event: Some(event.name.clone()) })
     }
 
     fn events(
@@ -162,7 +160,8 @@ fn resolve(
             arch: arch(recording),
             symbols: options.symbols.clone(),
         },
-    );
+    )
+    .with_names(tidy_name);
     let workers = match options.workers {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get),
         workers => workers,

@@ -44,8 +44,9 @@ fn check(chain: &[u64], stack: &[u64], expect: &[u64], marker: Option<Marker>) {
     let kernel = AddressSpace::new();
     let spaces = Spaces { process: &process, kernel: &kernel };
     let mut collector = Collector::new(Arch::X86_64, false);
-    let collected = collector.collect(&sample, spaces, Extra::default(), None);
-    let frames = collector.frames();
+    let collected = collector.collect(&sample, &process, Extra::default(), None);
+    let places = collector.places().iter();
+    let frames: Vec<_> = places.map(|place| place.frame(spaces)).collect();
     let named = frames.iter().take_while(|frame| frame.as_marker().is_none());
     let addresses: Vec<u64> = named.map(|frame| frame.address).collect();
     assert_eq!(addresses, expect, "{chain:x?}");

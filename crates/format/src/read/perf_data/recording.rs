@@ -368,14 +368,16 @@ impl Recording {
 }
 
 impl SampleSource for Recording {
-    fn sample(&self, place: u64) -> Option<(Sample<'_>, Extra<'_>)> {
+    fn sample<T>(&self, place: u64, take: impl FnOnce(&Sample<'_>, Extra<'_>) -> T) -> Option<T> {
         let place = Place::from_number(place);
         let event = &self.events.list[place.event()];
-        let Ok(Record::Sample(sample)) = event.layout.decode(self.record_at(place)) else {
+        // It is large: it stays where it is decoded.
+        let Ok(Record::Sample(sample)) = &event.layout.decode(self.record_at(place)) else {
             return None;
         };
-        let deferred = self.deferred(&sample);
-        Some((sample, Extra { deferred, branches_are_calls: event.branches_are_calls() }))
+        let deferred = self.deferred(sample);
+        let branches_are_calls = event.branches_are_calls();
+        Some(take(sample, Extra { deferred, branches_are_calls }))
     }
 
     fn used_up(&self) {

@@ -1,0 +1,332 @@
+//! The stacks of a file's samples: each chain of frames once, in one piece.
+//!
+//! Where compilers and other programs without frame pointers run, most chains are short and few are met twice:
+//! their leaves are instructions. A tree of them, as [`RawStacks`] is, would have a node for nearly every frame
+//! of every sample. Here a sample takes one look at a table; the tree is only made of the named frames, of
+//! which there are a fraction as many.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use foldhash::fast::FixedState;
+use pyrograph_profile::{FrameId, Sample, Samples, StackId};
+
+use crate::frame_table::FrameTable;
+use crate::stacks::{RawFrame, RawStacks};
+
+/// The distinct chains of frames, and the samples.
+#[derive(Debug)]
+pub struct Chains {
+    frames: Vec<RawFrame>,
+    /// The chains, one after the other: of each the thread's number, or [`ANY`], the row of its total in
+    /// `samples`, and its frames, leaf first.
+    words: Vec<u32>,
+    /// Where each chain begins, and where the last one ends.
+    starts: Vec<usize>,
+    /// Their stacks are chains.
+    samples: Samples,
+}
+
+/// Interns frames and chains of samples.
+#[derive(Debug)]
+pub struct Builder {
+    frames: FrameTable,
+    chains: Chains,
+    /// Chains by their hash, in a power of two of slots, at most two thirds of them taken; a chain is in the
+    /// first slot that was free from that of its hash on.
+    slots: Vec<Slot>,
+    hasher: FixedState,
+    /// For one batch, so that it need not be allocated for each.
+    hashes: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    hash: u32,
+    /// The chain's number and one more; 0 if the slot is free.
+    chain: u32,
+}
+
+/// In the place of a thread: the chain is that of samples that are kept one by one.
+const ANY: u32 = u32::MAX;
+
+/// Words before a chain's frames.
+const HEAD: usize = 2;
+
+/// A sample whose frames are known.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its thread, CPU and time; the stack does not count.
+    pub sample: Sample,
+    /// How many frames it has.
+    pub len: usize,
+    /// Its weight.
+    pub value: u64,
+    /// It is kept with its time. Otherwise its value is added to that of its thread and chain.
+    pub keep_time: bool,
+}
+
+impl Row {
+    fn thread(&self) -> u32 {
+        if self.keep_time { ANY } else { self.sample.thread.0 }
+    }
+}
+
+impl Chains {
+    /// The distinct frames; a [`FrameId`] of a chain is a row of these.
+    pub fn frames(&self) -> &[RawFrame] {
+        &self.frames
+    }
+
+    /// How many chains there are.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The frames of a chain, leaf first.
+    pub fn chain(&self, number: usize) -> impl DoubleEndedIterator<Item = FrameId> {
+        let words = &self.words(number)[HEAD..];
+        words.iter().map(|&frame| FrameId(frame))
+    }
+
+    fn words(&self, number: usize) -> &[u32] {
+        &self.words[self.starts[number]..self.starts[number + 1]]
+    }
+
+    /// The samples, whose stacks are chains.
+    pub fn into_samples(self) -> Samples {
+        self.samples
+    }
+
+    /// The same as a tree. `keep_time`: all samples are kept one by one, also those without a time.
+    pub fn into_stacks(self, keep_time: bool) -> RawStacks {
+        let mut raw = RawStacks::default();
+        let mut frames = Vec::new();
+        let stacks: Vec<StackId> = (0..self.len())
+            .map(|number| {
+                frames.clear();
+                frames.extend(self.chain(number).map(|frame| self.frames[frame.index()]));
+                raw.intern(&frames)
+            })
+            .collect();
+        for (sample, &value) in self.samples.iter().zip(self.samples.values(0)) {
+            let sample = Sample { stack: stacks[sample.stack.index()], ..sample };
+            match keep_time || sample.time.is_some() {
+                true => raw.push(sample, value),
+                false => raw.add(sample, value),
+            }
+        }
+        raw
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        let (frames, words, starts) = (Vec::new(), Vec::new(), vec![0]);
+        Self {
+            frames: FrameTable::default(),
+            chains: Chains { frames, words, starts, samples: Samples::new(1) },
+            slots: vec![Slot::default(); 64],
+            hasher: FixedState::with_seed(0),
+            hashes: Vec::new(),
+        }
+    }
+}
+
+impl Builder {
+    /// What was added.
+    pub fn finish(self) -> Chains {
+        self.chains
+    }
+
+    /// The number of a frame.
+    pub fn frame(&mut self, frame: RawFrame) -> FrameId {
+        let (number, is_new) = self.frames.intern(frame);
+        if is_new {
+            self.chains.frames.push(frame);
+        }
+        FrameId(number)
+    }
+
+    /// Gets ready for frames that are to be numbered: many at once take less time than one by one.
+    pub fn fetch_frames(&self, frames: &[RawFrame]) {
+        self.frames.fetch(frames);
+    }
+
+    /// Adds samples, whose frames, leaf first, stand one after the other.
+    pub fn add(&mut self, rows: &[Row], frames: &[u32]) {
+        let mut hashes = std::mem::take(&mut self.hashes);
+        hashes.clear();
+        let mut rest = frames;
+        for row in rows {
+            let (own, others) = rest.split_at(row.len);
+            hashes.push(self.hash(row.thread(), own));
+            rest = others;
+        }
+        self.fetch(&hashes);
+        rest = frames;
+        for (row, &hash) in rows.iter().zip(&hashes) {
+            let (own, others) = rest.split_at(row.len);
+            self.add_one(row, own, hash);
+            rest = others;
+        }
+        self.hashes = hashes;
+    }
+
+    fn add_one(&mut self, row: &Row, frames: &[u32], hash: u32) {
+        let (number, is_new) = self.find_or_add(row.thread(), frames, hash);
+        let stack = StackId::from_index(number);
+        let samples = &mut self.chains.samples;
+        if row.keep_time {
+            samples.push(Sample { stack, ..row.sample }, &[row.value]);
+        } else if is_new {
+            let sample = Sample { stack, cpu: None, time: None, ..row.sample };
+            samples.push(sample, &[row.value]);
+        } else {
+            let total = self.chains.words[self.chains.starts[number] + 1];
+            samples.add(total as usize, 0, row.value);
+        }
+    }
+
+    /// The number of a chain, and whether it is new.
+    fn find_or_add(&mut self, thread: u32, frames: &[u32], hash: u32) -> (usize, bool) {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while let Slot { hash: known, chain: chain @ 1.. } = self.slots[at] {
+            let number = chain as usize - 1;
+            if known == hash {
+                let words = self.chains.words(number);
+                if words[0] == thread && words[HEAD..] == *frames {
+                    return (number, false);
+                }
+            }
+            at = (at + 1) & mask;
+        }
+        let Chains { words, starts, samples, .. } = &mut self.chains;
+        let number = starts.len() - 1;
+        self.slots[at] = Slot { hash, chain: StackId::from_index(number + 1).0 };
+        words.extend([thread, StackId::from_index(samples.len()).0]);
+        words.extend_from_slice(frames);
+        starts.push(words.len());
+        if number + 1 > self.slots.len() / 3 * 2 {
+            self.grow();
+        }
+        (number, true)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut slots = vec![Slot::default(); 2 * self.slots.len()];
+        let mask = slots.len() - 1;
+        for slot in self.slots.iter().filter(|slot| slot.chain != 0) {
+            let mut at = slot.hash as usize & mask;
+            while slots[at].chain != 0 {
+                at = (at + 1) & mask;
+            }
+            slots[at] = *slot;
+        }
+        self.slots = slots;
+    }
+
+    /// Looks at the memory that will be needed for chains with these hashes. Nothing waits for these looks, so
+    /// that the CPU goes on to the next one meanwhile.
+    fn fetch(&self, hashes: &[u32]) {
+        let mask = self.slots.len() - 1;
+        let slots = hashes.iter().map(|&hash| self.slots[hash as usize & mask].chain);
+        let starts = slots.map(|chain| self.chains.starts[(chain as usize).saturating_sub(1)]);
+        let words = starts.map(|start| self.chains.words.get(start).copied().unwrap_or_default());
+        std::hint::black_box(words.fold(0, |all, word| all ^ word));
+    }
+
+    fn hash(&self, thread: u32, frames: &[u32]) -> u32 {
+        let mut hasher = self.hasher.build_hasher();
+        thread.hash(&mut hasher);
+        frames.hash(&mut hasher);
+        let hash = hasher.finish();
+        (hash >> 32) as u32 ^ hash as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrograph_profile::ThreadId;
+
+    use super::*;
+    use crate::modules::ModuleId;
+
+    fn row(thread: u32, len: usize, value: u64, time: Option<u64>) -> Row {
+        let sample = Sample { thread: ThreadId(thread), time, ..Sample::default() };
+        Row { sample, len, value, keep_time: time.is_some() }
+    }
+
+    /// Chain, thread, time, value.
+    fn samples(chains: Chains) -> Vec<(u32, u32, Option<u64>, u64)> {
+        let samples = chains.into_samples();
+        let values = samples.values(0).iter();
+        samples.iter().zip(values).map(|(s, &v)| (s.stack.0, s.thread.0, s.time, v)).collect()
+    }
+
+    #[test]
+    fn equal_chains_of_a_thread_are_one() {
+        let mut builder = Builder::default();
+        let rows = [row(1, 2, 5, None), row(1, 2, 6, None), row(2, 2, 7, None), row(1, 1, 8, None)];
+        builder.add(&rows, &[1, 0, 1, 0, 1, 0, 1]);
+        builder.add(&[row(1, 0, 3, None), row(1, 2, 9, None)], &[1, 0]);
+        let chains = builder.finish();
+        let frames = |number| chains.chain(number).map(|frame| frame.0).collect::<Vec<_>>();
+        assert_eq!(
+            (0..chains.len()).map(frames).collect::<Vec<_>>(),
+            [vec![1, 0], vec![1, 0], vec![1], vec![]]
+        );
+        let expect = [(0, 1, None, 20), (1, 2, None, 7), (2, 1, None, 8), (3, 1, None, 3)];
+        assert_eq!(samples(chains), expect);
+    }
+
+    #[test]
+    fn samples_with_times_are_kept_one_by_one() {
+        let mut builder = Builder::default();
+        let rows = [row(1, 1, 5, Some(10)), row(2, 1, 6, Some(11)), row(2, 1, 7, None)];
+        builder.add(&rows, &[4, 4, 4]);
+        builder.add(&[row(2, 1, 8, None)], &[4]);
+        assert_eq!(
+            samples(builder.finish()),
+            [(0, 1, Some(10), 5), (0, 2, Some(11), 6), (1, 2, None, 15)]
+        );
+    }
+
+    /// Against a map, over more chains than the first tables have room for.
+    #[test]
+    fn many_chains() {
+        let mut builder = Builder::default();
+        let mut totals = std::collections::BTreeMap::new();
+        let mut state = 1u32;
+        for value in 1..5000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let frames: Vec<u32> = (0..state >> 30).map(|at| state >> (12 + at) & 15).collect();
+            builder.add(&[row(state >> 8 & 1, frames.len(), value, None)], &frames);
+            *totals.entry((state >> 8 & 1, frames)).or_insert(0) += value;
+        }
+        let chains = builder.finish();
+        let frames: Vec<Vec<u32>> = (0..chains.len())
+            .map(|number| chains.chain(number).map(|frame| frame.0).collect())
+            .collect();
+        assert_eq!(frames.len(), totals.len());
+        for (chain, thread, _, value) in samples(chains) {
+            assert_eq!(totals.get(&(thread, frames[chain as usize].clone())), Some(&value));
+        }
+    }
+
+    #[test]
+    fn a_tree_of_chains_has_their_frames() {
+        let mut builder = Builder::default();
+        let frames = [7, 8].map(|address| RawFrame::new(ModuleId(9), address));
+        let ids = frames.map(|frame| builder.frame(frame).0);
+        builder
+            .add(&[row(3, 2, 5, None), row(3, 2, 6, Some(1))], &[ids[1], ids[0], ids[1], ids[0]]);
+        let raw = builder.finish().into_stacks(false);
+        let rows: Vec<_> = raw.samples().collect();
+        assert_eq!(rows.iter().map(|row| row.value).collect::<Vec<_>>(), [5, 6]);
+        assert_eq!(rows[0].sample.stack, rows[1].sample.stack);
+        let found: Vec<_> = raw.leaf_first(rows[0].sample.stack).collect();
+        assert_eq!(found, [frames[1], frames[0]]);
+    }
+}

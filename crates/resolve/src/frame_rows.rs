@@ -1,0 +1,243 @@
+//! From names to the profile's frames.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, StringId, Strings};
+use pyrograph_symbol::inlined_names;
+use pyrograph_unwind::UnwindInfo;
+
+use crate::modules::{Held, Module, ModuleId, ModuleKind};
+use crate::names::{Name, Naming};
+use crate::stacks::RawFrame;
+
+/// A table of frames, and what is known of them.
+#[derive(Clone, Copy)]
+pub struct Names<'a> {
+    /// The frames.
+    pub frames: &'a [RawFrame],
+    /// By frame, the row of its name, or [`NAMELESS`](crate::names::NAMELESS).
+    pub names: &'a [u32],
+    /// The names. Each is of frames in one module.
+    pub all: &'a [Name],
+}
+
+/// The profile's frames of the frames of one table: of each one, or several where calls were inlined. They are
+/// made when they are first asked for.
+pub struct FrameRows<'a> {
+    names: Names<'a>,
+    labels: &'a Strings,
+    held: &'a Held,
+    options: &'a Naming,
+    modules: HashMap<ModuleId, ModuleRow>,
+    /// By frame and by name; [`Rows::NONE`] if they were not made yet.
+    by_frame: Vec<Rows>,
+    by_name: Vec<Rows>,
+    /// One row or more, for those that are several: how many, and these.
+    several: Vec<FrameId>,
+}
+
+/// The rows of a frame: mostly one, whose number this is. Otherwise it is where they begin in a table, with the
+/// highest bit set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rows(FrameId);
+
+impl Rows {
+    const SEVERAL: u32 = 1 << 31;
+    const NONE: Self = Self(FrameId(u32::MAX));
+}
+
+/// What a module's frames have in common.
+#[derive(Clone, Debug)]
+struct ModuleRow {
+    bare: Frame,
+    /// The frame itself, once it was asked for.
+    bare_row: Rows,
+    /// The addresses of the function that the program starts with, if the file is one and tells.
+    entry: Range<u64>,
+}
+
+/// Where the function is that a program starts with.
+fn entry_function(unwind: &UnwindInfo) -> Option<Range<u64>> {
+    let entry = unwind.entry()?;
+    unwind.function(entry).filter(|function| function.start == entry)
+}
+
+impl<'a> FrameRows<'a> {
+    /// None are made yet. `labels`: the texts of labels.
+    pub fn new(names: Names<'a>, labels: &'a Strings, held: &'a Held, options: &'a Naming) -> Self {
+        Self {
+            labels,
+            held,
+            options,
+            modules: HashMap::new(),
+            by_frame: vec![Rows::NONE; names.frames.len()],
+            by_name: vec![Rows::NONE; names.all.len()],
+            several: Vec::new(),
+            names,
+        }
+    }
+
+    /// The profile's frames of a frame, root first.
+    #[inline]
+    pub fn of(&mut self, frame: FrameId, profile: &mut Profile) -> &[FrameId] {
+        if self.by_frame[frame.index()] == Rows::NONE {
+            self.by_frame[frame.index()] = self.make(frame, profile);
+        }
+        let Rows(row) = &self.by_frame[frame.index()];
+        if row.0 < Rows::SEVERAL {
+            return std::slice::from_ref(row);
+        }
+        let start = (row.0 ^ Rows::SEVERAL) as usize;
+        let count = self.several[start].index();
+        &self.several[start + 1..][..count]
+    }
+
+    #[cold]
+    fn make(&mut self, frame: FrameId, profile: &mut Profile) -> Rows {
+        let raw = self.names.frames[frame.index()];
+        let name = self.names.names[frame.index()] as usize;
+        match self.by_name.get(name).copied() {
+            Some(Rows::NONE) => {
+                let bare = self.module(raw.module, profile).bare;
+                let rows = self.named(&self.names.all[name], bare, profile);
+                self.by_name[name] = rows;
+                rows
+            }
+            Some(rows) => rows,
+            None => self.nameless(raw, profile),
+        }
+    }
+
+    /// # Panics
+    ///
+    /// When there are 2^31 rows.
+    fn rows(&mut self, rows: &[FrameId]) -> Rows {
+        match *rows {
+            [row] if row.0 < Rows::SEVERAL => Rows(row),
+            _ => {
+                let start = FrameId::from_index(self.several.len());
+                assert!(start.0 < Rows::SEVERAL - 1, "more than 2^31 inlined calls");
+                self.several.push(FrameId::from_index(rows.len()));
+                self.several.extend(rows);
+                Rows(FrameId(start.0 | Rows::SEVERAL))
+            }
+        }
+    }
+
+    fn module(&mut self, id: ModuleId, profile: &mut Profile) -> &mut ModuleRow {
+        match self.modules.entry(id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let forgotten;
+                let module = match self.held.get(&id) {
+                    Some(module) => &**module,
+                    None => {
+                        forgotten = Module::forgotten(id);
+                        &forgotten
+                    }
+                };
+                let path = profile.strings.intern(&module.path);
+                let kind = match module.kind {
+                    ModuleKind::Kernel
+                    | ModuleKind::KernelCode { .. }
+                    | ModuleKind::OtherKernel => FrameKind::Kernel,
+                    ModuleKind::Jit { .. } => FrameKind::Jit,
+                    ModuleKind::Elf { .. } | ModuleKind::Unknown => FrameKind::User,
+                };
+                let bare = Frame { module: path, kind, ..Frame::default() };
+                let entry = unwind_of(module).and_then(entry_function).unwrap_or_default();
+                new.insert(ModuleRow { bare, bare_row: Rows::NONE, entry })
+            }
+        }
+    }
+
+    fn function(&self, name: &str, profile: &mut Profile) -> StringId {
+        let name = self.options.rename.map_or(Cow::Borrowed(name), |rename| rename(name));
+        profile.strings.intern(&name)
+    }
+
+    fn named(&mut self, name: &Name, bare: Frame, profile: &mut Profile) -> Rows {
+        let file = |file: Option<&str>, profile: &mut Profile| {
+            file.map_or(StringId::EMPTY, |file| profile.strings.intern(file))
+        };
+        match name {
+            Name::Elf(frames) => {
+                let outermost = frames.len() - 1;
+                // The symbolizer gives the innermost first.
+                let rows = frames.iter().enumerate().rev().map(|(index, frame)| {
+                    let file = file(frame.file.as_deref(), profile);
+                    let function = self.function(&frame.function, profile);
+                    let kind = if index == outermost { bare.kind } else { FrameKind::Inlined };
+                    profile.frames.intern(Frame { function, file, line: frame.line, kind, ..bare })
+                });
+                let rows: Vec<_> = rows.collect();
+                self.rows(&rows)
+            }
+            Name::Kernel(function, module) => {
+                let function = self.function(function, profile);
+                let module = module.as_deref();
+                let module = module.map_or(bare.module, |name| profile.strings.intern(name));
+                self.rows(&[profile.frames.intern(Frame { function, module, ..bare })])
+            }
+            Name::Jit(name) => {
+                let file = file(name.file.as_deref(), profile);
+                let rows = inlined_names(&name.function).enumerate().map(|(depth, function)| {
+                    let kind = if depth == 0 { bare.kind } else { FrameKind::Inlined };
+                    let function = self.function(function, profile);
+                    profile.frames.intern(Frame { function, file, line: name.line, kind, ..bare })
+                });
+                let rows: Vec<_> = rows.collect();
+                self.rows(&rows)
+            }
+        }
+    }
+
+    fn nameless(&mut self, raw: RawFrame, profile: &mut Profile) -> Rows {
+        if let Some(marker) = raw.as_marker() {
+            let function = self.function(marker.label(), profile);
+            return self.rows(&[profile.frames.intern(Frame::named(function, FrameKind::Marker))]);
+        }
+        if let Some((text, kind)) = raw.as_label() {
+            let text = self.function(self.labels.get(text), profile);
+            return self.rows(&[profile.frames.intern(Frame::named(text, kind))]);
+        }
+        let addresses = self.options.addresses;
+        let unwind = self.held.get(&raw.module).and_then(|module| unwind_of(module));
+        let module = self.module(raw.module, profile);
+        let address = unwind.and_then(|unwind| unwind.svma(raw.address));
+        let is_entry = address.is_some_and(|address| module.entry.contains(&address));
+        let (bare, bare_row) = (module.bare, module.bare_row);
+        let frame = match is_entry {
+            // By convention: the linker takes this name for the program's entry.
+            true => Frame { function: self.function("_start", profile), ..bare },
+            false if addresses => {
+                let start = unwind.and_then(|unwind| function_start(unwind, raw.address));
+                Frame { address: start.unwrap_or(raw.address), ..bare }
+            }
+            false if bare_row != Rows::NONE => return bare_row,
+            false => bare,
+        };
+        let rows = self.rows(&[profile.frames.intern(frame)]);
+        if frame == bare {
+            self.module(raw.module, profile).bare_row = rows;
+        }
+        rows
+    }
+}
+
+fn unwind_of(module: &Module) -> Option<&UnwindInfo> {
+    match &module.kind {
+        ModuleKind::Elf { unwind, .. } => unwind.as_deref(),
+        _ => None,
+    }
+}
+
+/// The start, as a file offset, of the function that holds another one, by the file's unwind table, which a
+/// stripped file has, too: so that all its samples are of one frame, and not of one for each call that it makes.
+fn function_start(unwind: &UnwindInfo, offset: u64) -> Option<u64> {
+    let address = unwind.svma(offset)?;
+    offset.checked_sub(address - unwind.function(address)?.start)
+}
