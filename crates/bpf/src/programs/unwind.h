@@ -62,9 +62,7 @@ static __always_inline int by_frame_pointer(struct scratch *s, struct task_struc
 {
 	u64 sp = s->registers[RSP], fp = s->registers[RBP];
 
-	// Zero is the mark of the first frame; where frame pointers are not kept it is only a zero.
-	if (!fp)
-		return stop(s, s->chained || s->called ? END_ROOT : END_NO_RULE);
+	// The ABI's mark of the first frame is a zero, but where frame pointers are not kept it is only a zero.
 	if (fp < sp || fp & 7 || fp - sp > 1 << 23)
 		return stop(s, END_NO_RULE);
 	if (read_user(other, s->words, 16, fp))
