@@ -2,10 +2,9 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
@@ -87,8 +86,14 @@ pub struct Builder {
     asked: Cell<usize>,
     made: Arc<AtomicUsize>,
     stats: Arc<Mutex<(TableStats, Option<Error>)>>,
-    thread: Option<JoinHandle<()>>,
+    /// The recording is over: tables that still wait are of no use to it.
+    over: Arc<AtomicBool>,
+    /// Disconnected when the thread has ended.
+    ended: Receiver<()>,
 }
+
+/// How long the end of a recording waits for tables that are being made, which the next one may want.
+const GRACE: Duration = Duration::from_millis(150);
 
 impl Builder {
     /// `cache`: where tables are that were made before.
@@ -97,13 +102,17 @@ impl Builder {
         let made = Arc::new(AtomicUsize::new(0));
         let stats = Arc::new(Mutex::new((TableStats::default(), None)));
         let (done, told) = (Arc::clone(&made), Arc::clone(&stats));
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&over);
+        let (ends, ended) = mpsc::channel::<()>();
         let mut waiting = Waiting::default();
         let run = move || {
+            let _ends = ends;
             prefer_this_thread();
             // For tables that are left out, and may come back.
             let mut infos = HashMap::new();
             let mut pause = PAUSE;
-            loop {
+            while !is_over.load(Ordering::Acquire) {
                 let patience = tables.lacks_some().then_some(pause);
                 let (module, is_new) =
                     match waiting.next(&queue, patience, |module| tables.hits(module)) {
@@ -139,9 +148,8 @@ impl Builder {
             // There will be no more: the recording is over.
             cache.map(|cache| cache.write(|module, start| tables.read_back(module, start)));
         };
-        let thread = std::thread::Builder::new().name("tables".to_owned()).spawn(run)?;
-        let asked = Cell::new(0);
-        Ok(Self { work: Some(work), asked, made, stats, thread: Some(thread) })
+        std::thread::Builder::new().name("tables".to_owned()).spawn(run)?;
+        Ok(Self { work: Some(work), asked: Cell::new(0), made, stats, over, ended })
     }
 
     /// Makes the table of a file; of code made at run time there is none.
@@ -209,10 +217,40 @@ pub fn prefer_this_thread() {
 }
 
 impl Drop for Builder {
+    /// A table that is being made is not waited for: the thread goes on with it beside what comes after the
+    /// recording, and writes what it has for the next one.
     fn drop(&mut self) {
         self.work = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        let _ = self.ended.recv_timeout(GRACE);
+        self.over.store(true, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memmap2::{MmapMut, MmapRaw};
+
+    use super::*;
+    use crate::layout::{ARENA_WORDS, BLOCK_WORDS};
+    use crate::memory::Memory;
+
+    /// Those of large compilers take seconds, and a recording is to end when it was asked to.
+    #[test]
+    fn tables_that_wait_when_the_recording_ends_are_not_made() {
+        let memory = MmapMut::map_anon(ARENA_WORDS + BLOCK_WORDS * 4).expect("memory");
+        let memory = Memory::over(&Arc::new(MmapRaw::from(memory)), 1);
+        let own = std::env::current_exe().and_then(std::fs::read).expect("this test");
+        let own = Arc::new(UnwindInfo::from_elf(own, None::<&[u8]>).expect("an ELF file"));
+        let builder = Builder::start(Tables::new(memory, Arc::default()), None).expect("a thread");
+        for module in 2..2000 {
+            builder.add(module, Some(Arc::clone(&own)));
         }
+        let made = Arc::clone(&builder.made);
+        drop(builder);
+        // The one that is being made is finished.
+        let until_now = made.load(Ordering::Acquire);
+        std::thread::sleep(10 * GRACE);
+        assert!(made.load(Ordering::Acquire) <= until_now + 1, "it went on");
+        assert!(until_now < 1998);
     }
 }
