@@ -86,6 +86,11 @@ pub enum Sort {
     Sent(Socket),
     /// A socket has received this.
     Received(Socket),
+    /// A wait for a lock of a program, or for a condition or the like.
+    Futex {
+        /// It is a lock.
+        lock: bool,
+    },
     /// The thread was woken: all of its stack is in [`Counted::waker`].
     Woken,
 }
@@ -104,8 +109,10 @@ pub struct Socket {
 pub enum Wait {
     /// It sleeps until something happens.
     Sleep,
-    /// It is in the system call `futex`: it waits for a lock or a condition.
+    /// It is in the system call `futex`: it waits for a lock.
     Lock,
+    /// It is in the system call `futex`, and waits for a condition, a semaphore, the end of a thread.
+    Condition,
     /// It waits for a block device.
     Io,
     /// It waits for something else in the kernel, and no signal wakes it.
@@ -120,6 +127,8 @@ impl Sort {
         let socket = Socket { family: (detail >> 16) as u16, protocol: detail as u16 };
         match number {
             1 => Self::Wait(Wait::Sleep),
+            // Waits for locks alone have the number of their system call.
+            2 | 12 if detail > 0 => Self::Futex { lock: number == 2 },
             2 => Self::Wait(Wait::Lock),
             3 => Self::Wait(Wait::Io),
             4 => Self::Wait(Wait::Uninterruptible),
@@ -130,6 +139,7 @@ impl Sort {
             9 => Self::Sent(socket),
             10 => Self::Received(socket),
             11 => Self::Woken,
+            12 => Self::Wait(Wait::Condition),
             _ => Self::Event,
         }
     }

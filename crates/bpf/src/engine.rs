@@ -21,7 +21,9 @@ use crate::kernel_text::KernelText;
 use crate::layout::{Blocked, Count, ENDS, FileKey, Key, Site, State};
 use crate::load::{self, Loaded};
 use crate::memory::TableBackend;
-use crate::options::{Options, Waits, copies_stacks, counts_at_once, follows_forks, lists_waiting};
+use crate::options::{
+    Options, Waits, copies_stacks, counts_at_once, follows_forks, lists_waiting, sampling,
+};
 use crate::said;
 use crate::shared::Shared;
 use crate::tables::Tables;
@@ -32,6 +34,9 @@ const ON_EXEC: &str = "on_exec";
 const LOOK_UP: &str = "look_up";
 pub(crate) const ON_TASK: &str = "on_task";
 pub(crate) const ON_ABSENT: &str = "on_absent";
+/// Accounts what was counted without a stack of its own, when a thread or the recording ends.
+const ON_EXIT: &str = "on_exit";
+const ON_REST: &str = "on_rest";
 
 /// What the programs could not count, and how user stacks ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,9 +125,11 @@ impl Engine {
         let resumes = matches!(options.waits, Waits::Alone | Waits::WithWakers)
             && !options.at_switches
             && features::tells_when_threads_go_on();
+        let samples = sampling(options).is_some();
         let list_waiting = match lists_waiting(options) {
             true if resumes => Some(ON_ABSENT),
             true => Some(ON_TASK),
+            false if samples => Some(ON_REST),
             false => None,
         };
         let live = matches!(options.trigger, Trigger::Allocations { live: true, .. });
@@ -130,7 +137,8 @@ impl Engine {
         let needed = |name: &str| match name {
             ON_FORK => follows_forks(options),
             ON_EXEC | LOOK_UP => true,
-            ON_TASK | ON_ABSENT => list_waiting == Some(name),
+            ON_TASK | ON_ABSENT | ON_REST => list_waiting == Some(name),
+            ON_EXIT => samples,
             name => programs.contains(&name),
         };
         let Loaded { object, memory } = load::load(options, &text, live, &needed)?;
@@ -218,7 +226,8 @@ impl Engine {
     /// What the kernel lacks of what would serve for what is recorded, which is done without it.
     pub fn lacks(&self) -> Vec<Feature> {
         // Where only wakers are told, stacks of threads that wait are not.
-        let waiting = self.list_waiting.is_some() && self.waits != Waits::Wakers;
+        let waiting =
+            self.list_waiting.is_some_and(|name| name != ON_REST) && self.waits != Waits::Wakers;
         features::lacks(self.trigger == Trigger::Locks, waiting)
     }
 
@@ -242,6 +251,9 @@ impl Engine {
             self.attach(ON_FORK)?;
         }
         self.attach(ON_EXEC)?;
+        if self.list_waiting == Some(ON_REST) {
+            self.attach(ON_EXIT)?;
+        }
         for name in self.waits.programs(self.resumes) {
             self.attach(name)?;
         }
@@ -350,7 +362,7 @@ impl Engine {
         self.stopped = Some(now);
         // What is being counted at this moment is done in microseconds.
         std::thread::sleep(Duration::from_millis(2));
-        if self.waits != Waits::None {
+        if self.waits != Waits::None || self.list_waiting == Some(ON_REST) {
             self.state.write_field(std::mem::offset_of!(State, stopped), now);
             self.list_waiting()?;
         }

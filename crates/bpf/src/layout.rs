@@ -162,6 +162,9 @@ pub struct Config {
     pub pad: u32,
     pub waits_alike: u32,
     pub wakers_too: u32,
+    pub least_quantum: u64,
+    pub by_value: u32,
+    pub no_idle: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

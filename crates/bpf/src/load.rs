@@ -13,7 +13,7 @@ use crate::kernel_text::KernelText;
 use crate::kernel_types;
 use crate::layout::Config;
 use crate::memory::{self, Arena, Memory, TableBackend};
-use crate::options::{Options, Waits, copies_stacks};
+use crate::options::{Options, Sampling, Waits, copies_stacks, sampling};
 use crate::trigger::Trigger;
 
 /// Compiled programs. libbpf reads them as they are in memory, which asks for their alignment.
@@ -197,8 +197,11 @@ fn config(options: &Options, text: &KernelText) -> Config {
         copy_budget: if copies_stacks(options) { copies::BUDGET } else { 0 },
         no_guess: options.no_guess.into(),
         pad: 0,
-        waits_alike: options.waits_alike.into(),
+        waits_alike: options.counts_events.into(),
         wakers_too: u32::from(options.waits == Waits::WithWakers),
+        least_quantum: sampling(options).map_or(0, Sampling::least_quantum),
+        by_value: u32::from(sampling(options) == Some(Sampling::ByValue)),
+        no_idle: options.no_idle.into(),
     }
 }
 

@@ -57,8 +57,12 @@ pub struct Options {
     pub waits: Waits,
     /// The shortest wait that counts.
     pub min_block: Duration,
-    /// Waits are counted, and not their time.
-    pub waits_alike: bool,
+    /// Events are counted, and not what they stand for.
+    pub counts_events: bool,
+    /// Leave out waits for something to do: for conditions, requests, events, children.
+    pub no_idle: bool,
+    /// Take the stack of each event, however many there are.
+    pub exact: bool,
     /// Only threads of these names, or of processes of these names; none for all.
     pub names: Vec<String>,
     /// Only threads in the control group with this ID, or in one inside of it: the inode of its folder
@@ -90,7 +94,9 @@ impl Default for Options {
             hertz: None,
             waits: Waits::None,
             min_block: Duration::from_micros(1),
-            waits_alike: false,
+            counts_events: false,
+            no_idle: false,
+            exact: false,
             names: Vec::new(),
             group: None,
             by_cpu: false,
@@ -114,6 +120,31 @@ pub(crate) fn copies_stacks(options: &Options) -> bool {
 /// Whether forks matter: where all processes are looked at, they do not.
 pub(crate) fn follows_forks(options: &Options) -> bool {
     options.inherit && options.processes.is_some()
+}
+
+/// How it is chosen of which events stacks are taken, where there are very many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sampling {
+    /// Each event has the same chance.
+    ByEvents,
+    /// Each byte has.
+    ByValue,
+}
+
+impl Sampling {
+    /// For so much one stack is taken when there are too many to take all.
+    pub(crate) fn least_quantum(self) -> u64 {
+        match self {
+            Self::ByEvents => 2,
+            Self::ByValue => 1024,
+        }
+    }
+}
+
+/// How stacks are chosen, if not all are taken.
+pub(crate) fn sampling(options: &Options) -> Option<Sampling> {
+    let by_value = options.trigger.is_sampled_by_value().filter(|_| !options.exact)?;
+    Some(if by_value && !options.counts_events { Sampling::ByValue } else { Sampling::ByEvents })
 }
 
 /// Whether what waits already when the recording begins is looked for.

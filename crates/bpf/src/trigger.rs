@@ -141,6 +141,20 @@ impl Trigger {
         }
     }
 
+    /// Whether stacks are left out by bytes, and not by events; none if all are taken.
+    pub(crate) fn is_sampled_by_value(&self) -> Option<bool> {
+        match self {
+            Self::Allocations { live: false, .. } | Self::Calls { measure: Measure::Bytes, .. } => {
+                Some(true)
+            }
+            Self::Tracepoint { .. }
+            | Self::Function { .. }
+            | Self::Places { .. }
+            | Self::Calls { measure: Measure::Count, .. } => Some(false),
+            _ => None,
+        }
+    }
+
     /// What the kernel must tell of, and does not.
     pub(crate) fn missing(&self) -> Option<&'static str> {
         let tells = match self {

@@ -1,9 +1,34 @@
 //! From questions to what the in-kernel engine is told, and from what it counts to frames.
 
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
 use pyrograph_bpf::{Measure, Place, Socket, Sort, Trigger, Waits};
 use pyrograph_resolve::Label;
 
 use crate::question::{self, Probe, Question, call_name};
+use crate::say::say;
+
+/// Says what a call for memory costs while such calls are probed: this process's own are, if it has the same C
+/// library.
+pub fn say_cost_of_allocations() {
+    const CALLS: u32 = 200;
+    /// Without a trap a call takes some ten nanoseconds.
+    const LEAST: Duration = Duration::from_nanos(300);
+    let started = Instant::now();
+    for _ in 0..CALLS {
+        drop(black_box(Vec::<u8>::with_capacity(black_box(64))));
+    }
+    let each = started.elapsed() / CALLS;
+    let cost = match each > LEAST {
+        true => format!("{:.1} µs, as measured here", each.as_secs_f64() * 1e6),
+        false => "one to some microseconds".to_owned(),
+    };
+    say!(
+        "each call for memory traps into the kernel, which takes {cost}, whatever is recorded; --page-faults shows who \
+         touches new memory, and is cheap"
+    );
+}
 
 /// What makes a stack be counted.
 pub fn trigger(question: &Question) -> Trigger {
@@ -55,6 +80,8 @@ pub fn labels(sort: Sort, returned: Option<&str>) -> Vec<Label> {
     let kernel = |text: &str| Label { text: text.to_owned(), in_kernel: true };
     match sort {
         Sort::Call(number) => vec![kernel(&call_name(number))],
+        Sort::Futex { lock: true } => vec![kernel("[lock]")],
+        Sort::Futex { lock: false } => vec![kernel("[condition]")],
         Sort::KernelLock(flags) => vec![kernel(lock_name(flags))],
         Sort::Sent(socket) => vec![kernel("[sent]"), kernel(&socket_name(socket))],
         Sort::Received(socket) => vec![kernel("[received]"), kernel(&socket_name(socket))],

@@ -46,6 +46,8 @@ pub struct InKernel<'a> {
     pub verbose: bool,
     /// The function whose returns are counted, if that was asked for.
     pub returned: Option<&'a str>,
+    /// It is counted what asks for memory.
+    pub allocations: bool,
 }
 
 /// What a recording leaves besides its profile.
@@ -100,7 +102,9 @@ pub fn load(
         hertz: hertz(options),
         waits: answers::waits(question),
         min_block: question.waits.map_or(Duration::ZERO, |(_, min_block)| min_block),
-        waits_alike: question.waits_alike,
+        counts_events: question.counts_events,
+        no_idle: question.no_idle,
+        exact: question.exact,
         names: whom.names.clone(),
         group: whom.group,
         by_cpu: whom.by_cpu(),
@@ -147,6 +151,9 @@ impl InKernel<'_> {
         tell_files(&mut engine, resolver);
         prefer_this_thread();
         let mut running = Running::prepare(self, engine, session, command, resolver)?;
+        if self.allocations {
+            answers::say_cost_of_allocations();
+        }
         let progress = Progress::start();
         while running.step()? {
             progress.say(|| {

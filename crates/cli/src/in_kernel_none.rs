@@ -41,6 +41,8 @@ pub struct InKernel<'a> {
     pub interrupted: &'a dyn Fn() -> bool,
     pub verbose: bool,
     pub returned: Option<&'a str>,
+    /// It is counted what asks for memory.
+    pub allocations: bool,
 }
 
 /// What a recording leaves besides its profile.

@@ -52,9 +52,23 @@ pub struct QuestionArgs {
     min_block: Duration,
 
     /// What waits for locks: the time until it has them, in the kernel and in programs, whose waits for
-    /// conditions are among these (needs root)
+    /// conditions are [condition] (needs root)
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     locks: bool,
+
+    /// With --off-cpu, --wall, --off-wake and --locks: leave out waits for something to do
+    ///
+    /// Conditions and the like of programs, and the system calls that wait for requests, events, signals and
+    /// children: epoll_wait, poll, select, accept, wait4 and their variants.
+    #[arg(long)]
+    no_idle: bool,
+
+    /// Take each stack of --syscalls, --alloc, tracepoints and probes, however many there are
+    ///
+    /// Otherwise a CPU that comes to more than 4,000 a second takes the stacks of a part, each of which stands for
+    /// what its thread did since the one before: sums of threads are exact.
+    #[arg(long)]
+    exact: bool,
 
     /// What reads and writes files: the time that it takes, --bytes or --count (needs root)
     #[arg(long, group = "asked", conflicts_with = "frequency")]
@@ -74,6 +88,9 @@ pub struct QuestionArgs {
     syscalls: Option<String>,
 
     /// What asks for memory: the bytes that malloc and its like are called for (needs root)
+    ///
+    /// Each call traps into the kernel, which takes one to some microseconds whatever is recorded; how long here, is
+    /// said when it begins. --page-faults shows who touches new memory, and is cheap.
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     alloc: bool,
 
@@ -150,8 +167,12 @@ pub struct Question {
     pub probe: Probe,
     /// Waits count, if they are as long as this.
     pub waits: Option<(Waits, Duration)>,
-    /// Waits are counted, and not their time.
-    pub waits_alike: bool,
+    /// Events are counted, and not what they stand for.
+    pub counts_events: bool,
+    /// Waits for something to do are left out.
+    pub no_idle: bool,
+    /// The stack of each event is taken, however many there are.
+    pub exact: bool,
     /// Nothing but the in-kernel engine can answer.
     pub in_kernel_only: bool,
     /// What is counted and its unit, where it is not the event.
@@ -167,6 +188,18 @@ impl Question {
     ///
     /// If what is named is not there.
     pub fn new(args: &QuestionArgs, count: bool, target: &Target) -> anyhow::Result<Self> {
+        let mut question = Self::asked(args, count, target)?;
+        let waits = question.waits.is_some_and(|(waits, _)| waits != Waits::Wakers);
+        if args.no_idle && !waits && question.probe != Probe::Locks {
+            bail!("--no-idle is for --off-cpu, --wall, --off-wake and --locks");
+        }
+        question.counts_events = count;
+        question.no_idle = args.no_idle;
+        question.exact = args.exact;
+        Ok(question)
+    }
+
+    fn asked(args: &QuestionArgs, count: bool, target: &Target) -> anyhow::Result<Self> {
         let measured = args.file_io || args.block_io || args.syscalls.is_some();
         if (args.time || args.bytes) && !measured {
             bail!("--time and --bytes say how to measure --file-io, --block-io or --syscalls");
@@ -180,7 +213,6 @@ impl Question {
         if let Some((waits, name)) = args.waits() {
             let mut question = Self::of(name, "ns", "wait", Probe::Nothing);
             question.waits = Some((waits, args.min_block));
-            question.waits_alike = count;
             if args.wall {
                 question.event = Some(Event::parse("cpu-clock")?);
                 question.probe = Probe::Event;
@@ -225,7 +257,9 @@ impl Question {
             event: None,
             probe: Probe::Event,
             waits: None,
-            waits_alike: false,
+            counts_events: false,
+            no_idle: false,
+            exact: false,
             in_kernel_only: false,
             shown: None,
             noun: "sample",
@@ -308,6 +342,11 @@ impl Question {
             Probe::Function { name, returns: true, .. } => Some(name),
             _ => None,
         }
+    }
+
+    /// Whether it is counted what asks for memory.
+    pub fn is_of_allocations(&self) -> bool {
+        matches!(self.probe, Probe::Allocations { .. })
     }
 
     /// What happens, one of them: a sample, a wait, a call.

@@ -205,6 +205,7 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
         interrupted: &interrupted,
         verbose: plan.verbose,
         returned: plan.question.returned(),
+        allocations: plan.question.is_of_allocations(),
     };
     let Recorded { summary, child, cpu_time } =
         recording.record(engine, session, command, &mut resolver)?;

@@ -557,10 +557,11 @@ fn each_thread_waits_as_long_as_it_measures() {
 }
 
 /// What stands for a wait.
-const WAITS: [&str; 5] = [
+const WAITS: [&str; 6] = [
     "[sleeping]",
     "[preempted]",
     "[waiting for a lock]",
+    "[waiting for a condition]",
     "[waiting for I/O]",
     "[waiting in the kernel]",
 ];

@@ -98,6 +98,24 @@ fn system_calls_have_names() {
     assert!(value_of(&time, "sys_write") > 20_000.0, "{:?}", time.stacks);
 }
 
+// Where the kernel is called very often not all stacks are taken; how often each thread called it is exact all the same.
+#[test]
+fn many_calls_are_counted_exactly() {
+    let Some((_folder, program)) = program("many_calls_are_counted_exactly", "many_calls.c") else {
+        return;
+    };
+    for flags in [&["--syscalls=getppid"][..], &["--syscalls=getppid", "--tables", "arrays"]] {
+        let (folded, _) = record_command(&program, &[], flags);
+        assert_eq!(folded.total(), 300_000.0, "{flags:?}: {:?}", folded.stacks);
+        // One standard deviation is some 0.03: after the first 4,000 stacks there are some hundred.
+        let share = value_of(&folded, "calls_twice") / folded.total();
+        assert!((0.53..=0.8).contains(&share), "{flags:?}: {share}: {:?}", folded.stacks);
+    }
+    let (folded, _) = record_command(&program, &[], &["--syscalls=getppid", "--exact"]);
+    assert_eq!(value_of(&folded, "calls_once"), 100_000.0, "{:?}", folded.stacks);
+    assert_eq!(value_of(&folded, "calls_twice"), 200_000.0, "{:?}", folded.stacks);
+}
+
 #[test]
 fn sockets_send_and_receive() {
     let Some((folder, program)) = program("sockets_send_and_receive", "moves.c") else { return };
@@ -153,8 +171,67 @@ fn waits_for_locks_are_accounted_to_who_waits() {
     // It is in the system call nearly all of the time that it does not run, but may have to wait for a
     // CPU outside of it; and the call takes some time in which it runs.
     assert!((0.8..=1.05).contains(&share), "{share}: {:?}", folded.stacks);
-    let slept = value_of_chain(&folded, &["sleeps", "[waiting for a lock]"]);
+    let slept = value_of(&folded, "sleeps");
     assert_eq!(slept, 0.0, "{:?}", folded.stacks);
+}
+
+// Pools of threads that wait for work hid the locks that somebody waits for.
+#[test]
+fn conditions_are_told_from_locks() {
+    let Some((_folder, program)) = program("conditions_are_told_from_locks", "conditions.c") else {
+        return;
+    };
+    let ways = ["for_lock", "for_reading", "for_condition", "for_semaphore", "for_thread"];
+    for (question, lock, condition) in [
+        ("--locks", "[lock]", "[condition]"),
+        ("--off-cpu", "[waiting for a lock]", "[waiting for a condition]"),
+    ] {
+        let (folded, _) = record_command(&program, &[], &[question]);
+        for function in ways {
+            let leaf = match function {
+                "for_lock" | "for_reading" => lock,
+                _ => condition,
+            };
+            let waited = value_of_chain(&folded, &[function, leaf]);
+            // Each waits ten times for 5 ms.
+            assert!(waited >= 25e6, "{question} {function}: {waited}: {:?}", folded.stacks);
+        }
+        let (folded, _) = record_command(&program, &[], &[question, "--no-idle"]);
+        for function in ways {
+            let is_lock = matches!(function, "for_lock" | "for_reading");
+            let waited =
+                value_of_chain(&folded, &[function, if is_lock { lock } else { condition }]);
+            assert_eq!(waited >= 25e6, is_lock, "{question} {function}: {waited}");
+            assert!(is_lock || waited == 0.0, "{question} {function}: {waited}");
+        }
+        let polled = value_of(&folded, "polls");
+        assert_eq!(polled, 0.0, "{question}: {:?}", folded.stacks);
+    }
+}
+
+// What waits for a lock already when a recording begins had frames of the kernel, and what came later had none.
+#[test]
+fn one_wait_is_one_stack() {
+    let Some((folder, program)) = program("one_wait_is_one_stack", "conditions.c") else { return };
+    let out = folder.path().join("out.folded");
+    let mut child = std::process::Command::new(&program);
+    let child = child.arg("forever").stdin(std::process::Stdio::null()).spawn().expect("it runs");
+    let running = common::in_kernel::Running(child);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let pid = running.0.id().to_string();
+    let output = pyrograph()
+        .args(["record", "--locks", "-p", &pid, "-d", "1", "-o"])
+        .arg(&out)
+        .output()
+        .expect("pyrograph runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let folded = Folded::read(&out);
+    let of = |(stack, _): &&(Vec<String>, f64)| stack.iter().any(|frame| frame == "turns_of_two");
+    let leaves: Vec<_> = folded.stacks.iter().filter(of).map(|(stack, _)| stack.last()).collect();
+    assert!(!leaves.is_empty() && value_of(&folded, "turns_of_two") > 0.5e9, "{:?}", folded.stacks);
+    let is_kernel =
+        |frame: &String| frame.contains("futex_wait_queue") || frame.contains("do_syscall");
+    assert_eq!(folded.share(|stack| stack.iter().any(is_kernel)), 0.0, "{:?}", folded.stacks);
 }
 
 #[test]

@@ -229,7 +229,8 @@ impl Role {
 /// Whether a frame stands at the leaf of a stack that did not run, and says why.
 fn is_wait(name: &str) -> bool {
     let name = without_mark(name);
-    name.starts_with("[waiting ") || matches!(name, "[sleeping]" | "[preempted]")
+    name.starts_with("[waiting ")
+        || matches!(name, "[sleeping]" | "[preempted]" | "[lock]" | "[condition]")
 }
 
 /// The letter of a mark at the end of a name: `_[k]` kernel, `_[i]` inlined, `_[j]` compiled at

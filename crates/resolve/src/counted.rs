@@ -86,8 +86,10 @@ pub struct Label {
 pub enum Wait {
     /// For anything that is none of the others.
     Sleep,
-    /// For a lock or a condition.
+    /// For a lock.
     Lock,
+    /// For a condition, a semaphore, the end of a thread.
+    Condition,
     /// For a block device.
     Io,
     /// For something else in the kernel.
@@ -123,6 +125,7 @@ impl Wait {
         match self {
             Self::Sleep => Marker::Sleeping,
             Self::Lock => Marker::Lock,
+            Self::Condition => Marker::Condition,
             Self::Io => Marker::Io,
             Self::Uninterruptible => Marker::Uninterruptible,
             Self::Preempted => Marker::Preempted,

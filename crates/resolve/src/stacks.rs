@@ -75,7 +75,7 @@ pub enum Marker {
     Unreadable,
     /// Stands at the leaf, as those that follow: the thread did not run. It slept.
     Sleeping,
-    /// It waited for a lock or a condition.
+    /// It waited for a lock.
     Lock,
     /// It waited for a block device.
     Io,
@@ -89,10 +89,12 @@ pub enum Marker {
     NotTaken,
     /// In place of the inner part: there was no memory left for another stack.
     LeftOut,
+    /// At the leaf: it waited for a condition, a semaphore, the end of a thread.
+    Condition,
 }
 
 impl Marker {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Truncated,
         Self::Broken,
         Self::Unreadable,
@@ -104,6 +106,7 @@ impl Marker {
         Self::Waker,
         Self::NotTaken,
         Self::LeftOut,
+        Self::Condition,
     ];
 
     /// The text in the frame.
@@ -120,6 +123,7 @@ impl Marker {
             Self::Waker => "--",
             Self::NotTaken => "[stack not taken]",
             Self::LeftOut => "[stack left out]",
+            Self::Condition => "[waiting for a condition]",
         }
     }
 }

@@ -5,7 +5,7 @@
 #ifndef PYROGRAPH_ALLOCATIONS_H
 #define PYROGRAPH_ALLOCATIONS_H
 
-#include "count.h"
+#include "sample.h"
 
 // A function that gives memory, as it is told to the program that is attached there: which one (`enum
 // allocation`), and above that 28 bits each of how far it is behind the start of its library's code, and how
@@ -135,7 +135,7 @@ int on_allocation(struct event_context *ctx)
 	u64 cookie = bpf_get_attach_cookie(ctx), bytes = bytes_asked(ctx, FUNCTION(cookie));
 
 	if (is_target(task) && is_outermost(ctx, task, cookie, bytes))
-		count_here(NULL, SORT_PROBE, 0, bytes);
+		sample_here(NULL, task, SORT_PROBE, 0, bytes);
 	return 0;
 }
 

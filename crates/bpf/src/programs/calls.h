@@ -5,7 +5,7 @@
 #ifndef PYROGRAPH_CALLS_H
 #define PYROGRAPH_CALLS_H
 
-#include "count.h"
+#include "sample.h"
 
 // Whether a call is one of those that are looked at. 32-bit programs have other numbers.
 static __always_inline int is_wanted(struct pt_regs *regs, u64 number)
@@ -40,26 +40,18 @@ static __always_inline int is_of_file(struct task_struct *task, struct pt_regs *
 	return 0;
 }
 
-// Whether a call waits for a lock, and does not wake those that do (include/uapi/linux/futex.h).
-static __always_inline int waits_for_futex(struct pt_regs *regs, u64 number)
-{
-	enum { WAIT = 0, LOCK_PI = 6, WAIT_BITSET = 9, WAIT_REQUEUE_PI = 11, LOCK_PI2 = 13 };
-	u32 operation = regs->si & 127;
-
-	return number != NR_FUTEX || operation == WAIT || operation == LOCK_PI ||
-	       operation == WAIT_BITSET || operation == WAIT_REQUEUE_PI || operation == LOCK_PI2;
-}
-
 static __always_inline int call_counts(struct task_struct *task, struct pt_regs *regs, u64 number)
 {
 	return is_target(task) && is_wanted(regs, number) &&
-	       (!config.futexes || waits_for_futex(regs, number)) &&
+	       (!config.futexes || (waits_for_futex(regs, number) &&
+				    (!config.no_idle || is_for_lock(regs, number)))) &&
 	       (!config.files || is_of_file(task, regs, number));
 }
 
-static __always_inline int take_call(struct scratch *s, struct task_struct *task, u64 number)
+static __always_inline int take_call(struct scratch *s, struct task_struct *task, struct pt_regs *regs,
+				     u64 number)
 {
-	s->blocked.key.sort = config.futexes ? SORT_LOCK : SORT_CALL;
+	s->blocked.key.sort = config.futexes ? sort_of_futex(regs, number) : SORT_CALL;
 	// The kernel's part is the same for all.
 	if (!take_stacks(s, NULL, task, 0))
 		return 0;
@@ -78,15 +70,15 @@ int BPF_PROG(on_call, struct pt_regs *regs, long number)
 	// These do not return.
 	if (config.measure == MEASURE_TIME && (number == NR_EXIT || number == NR_EXIT_GROUP))
 		return 0;
+	if (config.measure != MEASURE_TIME) {
+		sample_here(NULL, task, SORT_CALL, number, 1);
+		return 0;
+	}
 	s = take_scratch();
 	if (!s)
 		return 0;
-	if (take_call(s, task, number)) {
-		if (config.measure == MEASURE_TIME)
-			begin(s, task->pid, BPF_ANY);
-		else
-			add(&s->blocked.key, 1, 1);
-	}
+	if (take_call(s, task, regs, number))
+		begin(s, task->pid, BPF_ANY);
 	give_back(s);
 	return 0;
 }
@@ -95,22 +87,14 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_return, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct scratch *s;
 
 	if (!state.on)
 		return 0;
-	if (config.measure == MEASURE_TIME) {
+	if (config.measure == MEASURE_TIME)
 		end(task->pid);
-		return 0;
-	}
-	if (result <= 0 || !call_counts(task, regs, regs->orig_ax))
-		return 0;
-	s = take_scratch();
-	if (!s)
-		return 0;
-	if (take_call(s, task, regs->orig_ax))
-		add(&s->blocked.key, 1, result);
-	give_back(s);
+	else if (result > 0 && call_counts(task, regs, regs->orig_ax))
+		// The kernel's part is the same for all.
+		sample_here(NULL, task, SORT_CALL, regs->orig_ax, result);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "count.h"
 #include "locks.h"
 #include "net.h"
+#include "sample.h"
 #include "switches.h"
 #include "wakeup.h"
 
@@ -28,7 +29,10 @@ int on_event(struct event_context *ctx)
 SEC("tracepoint")
 int on_tracepoint(void *ctx)
 {
-	count_here(ctx, SORT_PROBE, 0, 1);
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (is_target(task))
+		sample_here(ctx, task, SORT_PROBE, 0, 1);
 	// Whoever else listens to this tracepoint gets it, too.
 	return 1;
 }
@@ -37,7 +41,10 @@ int on_tracepoint(void *ctx)
 SEC("uprobe")
 int on_uprobe(struct event_context *ctx)
 {
-	count_here(NULL, SORT_PROBE, 0, 1);
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (is_target(task))
+		sample_here(NULL, task, SORT_PROBE, 0, 1);
 	return 0;
 }
 

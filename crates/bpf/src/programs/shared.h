@@ -221,7 +221,7 @@ enum waker {
 enum sort {
 	SORT_EVENT,
 	SORT_SLEEP,
-	// A futex: locks, condition variables.
+	// A futex that is a lock.
 	SORT_LOCK,
 	SORT_IO,
 	SORT_UNINTERRUPTIBLE,
@@ -238,6 +238,8 @@ enum sort {
 	SORT_RECEIVED,
 	// The thread was woken; all that is told of stacks is the waker's.
 	SORT_WOKEN,
+	// A futex that is no lock: a condition variable, a semaphore, the end of a thread.
+	SORT_CONDITION,
 };
 
 // Functions that give memory.
@@ -355,6 +357,12 @@ struct config {
 	u32 waits_alike;
 	// Wakers are told beside what waited, where that is when it goes on.
 	u32 wakers_too;
+	// Where so much happens that not all stacks are taken, one is for so many events at least, or for so much of what
+	// they stand for (`by_value`); 0: all are taken.
+	u64 least_quantum;
+	u32 by_value;
+	// Leave out waits for something to do.
+	u32 no_idle;
 };
 
 enum measure {

@@ -135,8 +135,7 @@ static __always_inline void go_on(struct task_struct *task, struct pause *pause,
 
 static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 task_state, u64 now)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	u32 sort = sort_of_wait(task, task_state, regs->orig_ax), tid = task->pid, stands_for;
+	u32 sort = sort_of_wait(task, task_state), tid = task->pid, stands_for;
 	struct pause *pause =
 		bpf_task_storage_get(&pauses, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	struct scratch *s;
@@ -151,7 +150,11 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 
 	pause->ran = task->se.sum_exec_runtime;
 	if (task->flags & PF_EXITING) {
 		pause->ran = 0;
-		settle(&pause->skipped, task);
+		settle(&pause->skipped, task, SORT_SLEEP);
+		return;
+	}
+	if (config.no_idle && is_idle(task, task_state)) {
+		pause->since = 0;
 		return;
 	}
 	stands_for = chosen_for(pause, now);
@@ -199,6 +202,19 @@ static __always_inline void forget_wait(void *waits, void *key, u64 since)
 		bpf_map_delete_elem(waits, key);
 }
 
+// Tells the user's part of the stack of a thread that does not run. Of waits for futexes the kernel's part is the same
+// for all, and those that begin later have none either: one wait is one stack.
+static __always_inline int take_other_user_stack(struct scratch *s, struct task_struct *task)
+{
+	s->blocked.key.user = 0;
+	s->blocked.key.kernel = 0;
+	if (config.user && !tell_user_stack(s, task, 1))
+		return 0;
+	name_thread(&s->blocked.key, task);
+	s->blocked.key.detail = NR_FUTEX;
+	return 1;
+}
+
 // Threads that wait already when the recording begins: nothing tells of them until they go on.
 SEC("iter/task")
 int on_task(struct bpf_iter__task *ctx)
@@ -216,7 +232,7 @@ int on_task(struct bpf_iter__task *ctx)
 		// Of the others, `blocked` knows.
 		pause = bpf_task_storage_get(&pauses, task, NULL, 0);
 		if (pause) {
-			settle(&pause->skipped, task);
+			settle(&pause->skipped, task, SORT_SLEEP);
 			count_until_stopped(task, pause->since, pause->sort);
 		}
 		return 0;
@@ -227,6 +243,8 @@ int on_task(struct bpf_iter__task *ctx)
 	if (config.futexes &&
 	    (!is_wanted(regs, regs->orig_ax) || !waits_for_futex(regs, regs->orig_ax)))
 		return 0;
+	if (config.no_idle && is_idle(task, task->__state))
+		return 0;
 	s = take_scratch();
 	if (!s)
 		return 0;
@@ -236,15 +254,15 @@ int on_task(struct bpf_iter__task *ctx)
 	if (config.futexes) {
 		u64 what = tid;
 
-		s->blocked.key.sort = SORT_LOCK;
-		if (take_stacks(s, NULL, task, 1) &&
+		s->blocked.key.sort = sort_of_futex(regs, regs->orig_ax);
+		if (take_other_user_stack(s, task) &&
 		    bpf_map_update_elem(&pending, &what, &s->blocked, BPF_NOEXIST) == 0 &&
 		    task->on_cpu)
 			forget_wait(&pending, &what, s->blocked.since);
 		give_back(s);
 		return 0;
 	}
-	s->blocked.key.sort = sort_of_wait(task, task->__state, regs->orig_ax);
+	s->blocked.key.sort = sort_of_wait(task, task->__state);
 	if (take_stacks(s, NULL, task, 1) &&
 	    bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_NOEXIST) == 0 && task->on_cpu)
 		forget_wait(&blocked, &tid, s->blocked.since);

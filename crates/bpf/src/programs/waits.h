@@ -8,16 +8,19 @@
 #define PYROGRAPH_WAITS_H
 
 #include "count.h"
+#include "idle.h"
 
-// What a thread that does not run waits for. `in_call`: the number of the system call that it is in.
-static __always_inline u32 sort_of_wait(struct task_struct *task, u32 task_state, s64 in_call)
+// What a thread that does not run waits for.
+static __always_inline u32 sort_of_wait(struct task_struct *task, u32 task_state)
 {
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
 	if (task_state == TASK_RUNNING)
 		return SORT_PREEMPTED;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return SORT_IO;
-	if (in_call == NR_FUTEX)
-		return SORT_LOCK;
+	if ((s64)regs->orig_ax == NR_FUTEX)
+		return sort_of_futex(regs, NR_FUTEX);
 	return task_state & TASK_UNINTERRUPTIBLE ? SORT_UNINTERRUPTIBLE : SORT_SLEEP;
 }
 
@@ -157,9 +160,7 @@ static __always_inline struct absence *absence_of(struct task_struct *task)
 // What it waits for; it is as it was when it stopped to run.
 static __always_inline u32 sort_of_absence(struct task_struct *task, struct absence *absence)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-
-	return sort_of_wait(task, absence->task_state, regs->orig_ax);
+	return sort_of_wait(task, absence->task_state);
 }
 
 static __always_inline void skip(struct skipped *skipped, u64 events, u64 value)
@@ -194,14 +195,14 @@ static __always_inline void count_without_stack(struct task_struct *task, u32 so
 
 // A thread ends, or the recording does: what has no stack is accounted to the last one that was taken, if that is
 // still known to the other side.
-static __always_inline void settle(struct skipped *skipped, struct task_struct *task)
+static __always_inline void settle(struct skipped *skipped, struct task_struct *task, u32 sort)
 {
 	if (!skipped->events)
 		return;
 	if (skipped->last.tgid && skipped->forgotten == state.forgotten)
 		add(&skipped->last, skipped->events, skipped->value);
 	else
-		count_without_stack(task, SORT_SLEEP, skipped->events, skipped->value);
+		count_without_stack(task, sort, skipped->events, skipped->value);
 	skipped->events = 0;
 	skipped->value = 0;
 }
@@ -214,7 +215,7 @@ static __always_inline void settle_absence(struct absence *absence, struct task_
 	if (absence->stolen >= config.min_block && absence->skipped.last.tgid)
 		skip(&absence->skipped, 1, absence->stolen);
 	absence->stolen = 0;
-	settle(&absence->skipped, task);
+	settle(&absence->skipped, task, SORT_SLEEP);
 }
 
 // How much a thread has to wait until its next stack is taken. It is left to chance, so that it keeps no step with
@@ -344,6 +345,8 @@ static __always_inline void leave(u64 *ctx, struct task_struct *task, u64 now)
 		return;
 	}
 	absence->task_state = state_at_switch(ctx, task);
+	if (config.no_idle && is_idle(task, absence->task_state))
+		return;
 	absence->since = now;
 }
 
@@ -468,6 +471,8 @@ int on_absent(struct bpf_iter__task *ctx)
 		if (!absence || absence->since || absence->resumed)
 			return 0;
 		absence->task_state = task->__state;
+		if (config.no_idle && is_idle(task, absence->task_state))
+			return 0;
 		absence->since = now;
 		if (task->on_cpu)
 			// It went on meanwhile.

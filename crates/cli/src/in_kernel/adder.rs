@@ -85,6 +85,7 @@ fn wait(sort: Sort) -> Option<pyrograph_resolve::Wait> {
     Some(match wait {
         Wait::Sleep => pyrograph_resolve::Wait::Sleep,
         Wait::Lock => pyrograph_resolve::Wait::Lock,
+        Wait::Condition => pyrograph_resolve::Wait::Condition,
         Wait::Io => pyrograph_resolve::Wait::Io,
         Wait::Uninterruptible => pyrograph_resolve::Wait::Uninterruptible,
         Wait::Preempted => pyrograph_resolve::Wait::Preempted,
