@@ -39,6 +39,7 @@ mod build_id;
 mod debug;
 mod demangle;
 mod dwarf;
+mod entries;
 mod frames;
 mod image;
 mod inline;

@@ -154,7 +154,7 @@ fn name<'a>(
         let callee = if IRELATIVE.contains(&relocation.kind) {
             let mut finder = Finder::new(std::slice::from_ref(&relocation.addend), text);
             finder.read(elf);
-            finder.finish()[0].map(|symbol| symbol.name)
+            finder.finish(|_, _| false)[0].map(|symbol| symbol.name)
         } else {
             let index = SymbolIndex(relocation.symbol);
             let symbol = symbols.as_ref().and_then(|table| table.symbol_by_index(index).ok());

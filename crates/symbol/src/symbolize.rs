@@ -7,6 +7,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::demangle::demangle;
+use crate::entries::Entries;
 use crate::frames::{self, DwarfFrames};
 use crate::locate::Locator;
 use crate::module::Module;
@@ -146,9 +147,14 @@ impl Module {
             found = frames::find(dwarf, file, addresses, lowest, options.lines, warnings);
         }
         found.resize(addresses.len(), DwarfFrames::default());
+        let entries = OnceCell::new();
+        let divided = |label, address| {
+            let entries = entries.get_or_init(|| Entries::read(&elf));
+            entries.as_ref().is_some_and(|entries| entries.divide(label, address))
+        };
+        let symbols = finder.finish(divided);
         let mut combiner = Combiner { options, last: None };
-        for ((answer, symbol), dwarf) in result.addresses.iter_mut().zip(finder.finish()).zip(found)
-        {
+        for ((answer, symbol), dwarf) in result.addresses.iter_mut().zip(symbols).zip(found) {
             *answer = combiner.combine(symbol, dwarf);
         }
         for (i, stub) in plt::stubs(&elf, addresses, &text) {

@@ -129,8 +129,9 @@ impl<'a, 'q> Finder<'a, 'q> {
     }
 
     /// For each address, the symbol that covers it. A label covers what follows it up to the next
-    /// symbol or the end of its section, unless it lies within a sized symbol.
-    pub fn finish(mut self) -> Vec<Option<Symbol<'a>>> {
+    /// symbol or the end of its section, unless it lies within a sized symbol, or there is a boundary of
+    /// functions between: `divided` says so of a label's address and the one asked for.
+    pub fn finish(mut self, mut divided: impl FnMut(u64, u64) -> bool) -> Vec<Option<Symbol<'a>>> {
         let mut label: Option<Symbol<'a>> = None;
         let mut end = 0;
         for (i, &address) in self.addresses.iter().enumerate() {
@@ -140,6 +141,7 @@ impl<'a, 'q> Finder<'a, 'q> {
                 && let Some(label) = label
                 && end <= label.start
                 && same_range(self.text, label.start, address)
+                && !divided(label.start, address)
             {
                 self.covering[i] = Some(label);
             }
@@ -209,7 +211,7 @@ mod tests {
                     finder.add(Symbol { start, size, name, is_function, is_exported }, first);
                 }
             }
-            let found = finder.finish();
+            let found = finder.finish(|_, _| false);
             let names: Vec<&str> =
                 found.iter().map(|s| s.map_or("", |s| str::from_utf8(s.name).unwrap())).collect();
             let expect: Vec<&str> = expect.iter().map(|(_, name)| *name).collect();
