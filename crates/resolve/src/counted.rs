@@ -10,7 +10,7 @@ use pyrograph_unwind::UnwindInfo;
 use crate::collect::{Collected, module_of_tag};
 use crate::cut::Cut;
 use crate::files::{Files, Identity, MappedFile};
-use crate::modules::{FileKey, ModuleId, is_anonymous};
+use crate::modules::{FileKey, ModuleId, is_anonymous, is_memory_file};
 use crate::resolver::Resolver;
 use crate::settle::Unnamed;
 use crate::stacks::{Marker, RawFrame};
@@ -151,12 +151,14 @@ impl<F: Files> Resolver<F> {
 
     /// What a process has mapped at a range, by the path that it sees.
     pub fn look_at(&mut self, pid: i32, range: Range<u64>, path: &str) -> Looked {
-        if is_anonymous(path) {
+        if is_anonymous(path) && !is_memory_file(path) {
             return Looked::Anonymous;
         }
         let mapped = MappedFile { pid, range, path, identity: &Identity::Unknown };
         match self.modules.file_at(&mut self.files, &mapped) {
             Some(id) => Looked::File(self.opened_file(None, id)),
+            // No ELF file: code that was made as the program ran.
+            None if is_memory_file(path) => Looked::Anonymous,
             None => Looked::Gone,
         }
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::modules::FileKey;
+use crate::modules::{FileKey, is_memory_file};
 
 /// A mapping of code, as an event names it.
 #[derive(Clone, Debug)]
@@ -132,8 +132,23 @@ impl Files for LiveFiles {
         {
             return Some((file, true));
         }
+        // The program itself needs fewer privileges. Without a range, it is what is asked for, by its link.
+        let exe = format!("/proc/{pid}/exe");
+        let is_program = match identity {
+            Identity::Inode { .. } => true,
+            _ => {
+                range.is_empty()
+                    && std::fs::read_link(&exe).is_ok_and(|link| link == Path::new(path))
+            }
+        };
+        if is_program
+            && let Ok(file) = File::open(exe)
+            && identity.may_be(&file)
+        {
+            return Some((file, true));
+        }
         let path = path.strip_suffix(" (deleted)").unwrap_or(path);
-        if !path.starts_with('/') {
+        if !path.starts_with('/') || is_memory_file(path) {
             return None;
         }
         // By its path as the process sees it; when the process is gone, as we see it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -180,6 +180,8 @@ pub struct Modules {
     by_name: HashMap<(String, Identity), Named>,
     /// By the file itself.
     by_file: HashMap<FileKey, ModuleId>,
+    /// Files without a name, by process: whether they are ELF files.
+    in_memory: HashMap<(i32, Identity), bool>,
     /// By process, until it runs another program.
     jit: HashMap<i32, ModuleId>,
     /// Of processes that are gone, or run another program.
@@ -232,6 +234,7 @@ impl Modules {
             next_made: 0,
             by_name: HashMap::new(),
             by_file: HashMap::new(),
+            in_memory: HashMap::new(),
             jit: HashMap::new(),
             jit_before: HashMap::new(),
             gone: Vec::new(),
@@ -284,7 +287,7 @@ impl Modules {
 
     /// The module of a new mapping. Its file is opened now: later it may be gone.
     pub fn mapped(&mut self, files: &mut dyn Files, mapped: &MappedFile<'_>) -> ModuleId {
-        if is_anonymous(mapped.path) {
+        if is_anonymous(mapped.path) && !self.is_program_in_memory(files, mapped) {
             return self.jit(files, mapped.pid);
         }
         let path = mapped.path.strip_suffix(" (deleted)").unwrap_or(mapped.path);
@@ -356,6 +359,32 @@ impl Modules {
                 Some(id)
             }
         }
+    }
+
+    /// Whether a file that has no name is an ELF file: programs and libraries are loaded from memory, too, where
+    /// compilers that make code as a program runs put only that.
+    fn is_program_in_memory(&mut self, files: &mut dyn Files, mapped: &MappedFile<'_>) -> bool {
+        const MOST: usize = 1 << 12;
+        if !is_memory_file(mapped.path) {
+            return false;
+        }
+        let key = (mapped.pid, mapped.identity.clone());
+        if let Some(known) = self.in_memory.get(&key) {
+            return *known;
+        }
+        let magic = files.open(mapped).and_then(|(file, _)| {
+            let mut magic = [0; 4];
+            file.read_exact_at(&mut magic, 0).is_ok().then_some(magic)
+        });
+        let is_program = magic == Some(*b"\x7fELF");
+        // Without an inode, the next one may be another.
+        if matches!(mapped.identity, Identity::Inode { .. }) {
+            if self.in_memory.len() >= MOST {
+                self.in_memory.clear();
+            }
+            self.in_memory.insert(key, is_program);
+        }
+        is_program
     }
 
     fn opened(&mut self, file: Option<FileKey>, id: ModuleId) {
@@ -568,6 +597,11 @@ pub fn is_anonymous(path: &str) -> bool {
     const PREFIXES: [&str; 8] =
         ["//anon", "[anon", "[heap]", "[stack", "/memfd:", "/dev/zero", "/SYSV", "anon_inode:"];
     path.is_empty() || PREFIXES.iter().any(|prefix| path.starts_with(prefix))
+}
+
+/// Whether a mapping's name is that of a file that lies in memory and has no place (`memfd_create`).
+pub fn is_memory_file(path: &str) -> bool {
+    path.starts_with("/memfd:")
 }
 
 /// Whether a mapped file is by its name what a process writes about its run-time code:

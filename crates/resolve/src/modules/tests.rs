@@ -11,6 +11,43 @@ fn memory_without_a_file() {
     }
 }
 
+/// A library that was loaded from memory is a file; code that was made as a program ran is none.
+#[test]
+fn an_elf_file_in_memory_is_a_module() {
+    use std::io::Write;
+    use std::os::fd::FromRawFd;
+
+    let pid = i32::try_from(std::process::id()).expect("a process's number");
+    let own = std::fs::read("/proc/self/exe").expect("this program");
+    let mut modules = Modules::new(Locator::default());
+    for (bytes, is_file) in [(&own[..], true), (&[0x90; 4096][..], false)] {
+        // SAFETY: the name ends with a zero, and the descriptor is new.
+        let mut file = unsafe { File::from_raw_fd(libc::memfd_create(c"code".as_ptr(), 0)) };
+        file.write_all(bytes).expect("memory");
+        // SAFETY: the file is this test's own, and stays as it is.
+        let map = unsafe { memmap2::MmapOptions::new().map_exec(&file) }.expect("a mapping");
+        let (start, end) = (map.as_ptr() as u64, map.as_ptr() as u64 + map.len() as u64);
+        let data = file.metadata().expect("metadata");
+        let identity = Identity::Inode {
+            major: libc::major(data.dev()),
+            minor: libc::minor(data.dev()),
+            inode: data.ino(),
+            generation: 0,
+        };
+        let range = start..end.next_multiple_of(4096);
+        let path = "/memfd:code (deleted)";
+        let mapped = MappedFile { pid, range, path, identity: &identity };
+        if LiveFiles.open(&mapped).is_none() {
+            return eprintln!(
+                "skipped: an_elf_file_in_memory_is_a_module may not follow map_files"
+            );
+        }
+        let id = modules.mapped(&mut LiveFiles, &mapped);
+        assert_eq!((modules.is_file(id), modules.unwind(id).is_some()), (is_file, is_file));
+        assert_eq!(id.is_made(), !is_file);
+    }
+}
+
 #[test]
 fn jitdump_files() {
     assert!(is_jitdump("/tmp/jit-1234.dump") && is_jitdump("jit-1.dump"));
