@@ -231,7 +231,12 @@ impl Engine {
         features::lacks(self.trigger == Trigger::Locks, waiting)
     }
 
-    fn add_target(&self, pid: i32) -> Result<(), Error> {
+    /// Looks at this process, too, which runs already.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for it.
+    pub fn add_target(&self, pid: i32) -> Result<(), Error> {
         let one = 1u32.to_ne_bytes();
         self.targets.update(&pid.to_ne_bytes(), &one, MapFlags::ANY).map_err(Error::map("targets"))
     }

@@ -13,7 +13,7 @@ pub use pyrograph_bpf::Engine;
 use pyrograph_bpf::{Feature, Stats, TableBackend, TableStats, prefer_this_thread};
 use pyrograph_record::{
     Child, Error as RecordError, Event, Notice, Rate, Recording, Session, Summary, Target, Unit,
-    Waiting,
+    Waiting, descendants,
 };
 use pyrograph_resolve::{LiveFiles, Resolver};
 
@@ -81,6 +81,14 @@ fn hertz(options: &pyrograph_record::Options) -> Option<u64> {
     }
 }
 
+/// The processes that those which were asked for have started, if these are followed.
+fn started_by(options: &pyrograph_record::Options) -> Vec<i32> {
+    match &options.target {
+        Target::Processes(pids) if options.inherit => descendants(pids),
+        _ => Vec::new(),
+    }
+}
+
 /// Loads the engine.
 pub fn load(
     options: &pyrograph_record::Options,
@@ -89,7 +97,7 @@ pub fn load(
     tables: TableArgs,
 ) -> Result<Engine, pyrograph_bpf::Error> {
     let processes = match &options.target {
-        Target::Processes(pids) => Some(pids.clone()),
+        Target::Processes(pids) => Some(pids.iter().copied().chain(started_by(options)).collect()),
         Target::Command(_) => Some(Vec::new()),
         Target::System => None,
     };
@@ -278,5 +286,7 @@ fn say_lack(feature: &Feature) {
 /// Whether a process with this number runs.
 pub fn is_running(pid: i32) -> bool {
     // SAFETY: signal 0 is not delivered.
-    unsafe { libc::kill(pid, 0) == 0 }
+    let sent = unsafe { libc::kill(pid, 0) };
+    // It may be another user's, which this one may not send a signal.
+    sent == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }

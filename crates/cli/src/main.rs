@@ -7,6 +7,7 @@
 
 #[cfg(feature = "bpf")]
 mod answers;
+mod capabilities;
 mod convert;
 mod cpu_time;
 mod diff;

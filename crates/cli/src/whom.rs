@@ -7,16 +7,20 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use pyrograph_analyze::{Filter, Level};
 use pyrograph_profile::{Profile, ThreadDetail};
+use pyrograph_record::{Target, descendants};
+
+use crate::question::NotThere;
 
 /// The flags.
 #[derive(clap::Args)]
 #[group(multiple = true)]
 pub struct WhomArgs {
-    /// Only processes and threads of these names (needs root)
+    /// Only processes and threads of these names; of the whole machine if nothing else is named (needs root)
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Filters")]
     comm: Vec<String>,
 
-    /// Only what is in this control group, or in one inside of it: its folder (needs root)
+    /// Only what is in this control group, or in one inside of it: its folder; of the whole machine if nothing
+    /// else is named (needs root)
     #[arg(long, value_name = "PATH", help_heading = "Filters")]
     cgroup: Option<PathBuf>,
 
@@ -63,6 +67,44 @@ impl Whom {
         Ok(Self { names: args.comm, group, by: args.by })
     }
 
+    /// Whether processes are chosen among all that run.
+    pub fn chooses(&self) -> bool {
+        !self.names.is_empty() || self.group.is_some()
+    }
+
+    /// Checks that some of what is to be recorded has one of the names.
+    ///
+    /// # Errors
+    ///
+    /// If nothing has.
+    pub fn find_names(&self, target: &Target, inherit: bool) -> anyhow::Result<()> {
+        let named = self.names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>();
+        let found = match target {
+            // It gets its name when it runs.
+            Target::Command(_) => return Ok(()),
+            _ if named.is_empty() => return Ok(()),
+            Target::System => processes().any(|pid| has_name(pid, &named)),
+            Target::Processes(pids) => {
+                let children = if inherit { descendants(pids) } else { Vec::new() };
+                pids.iter().copied().chain(children).any(|pid| has_name(pid, &named))
+            }
+        };
+        let is_there = |pid: &i32| Path::new(&format!("/proc/{pid}")).exists();
+        let runs = match target {
+            Target::Processes(pids) => pids.iter().all(is_there),
+            _ => true,
+        };
+        // If not, that will be said.
+        if !found && runs {
+            let whose = if *target == Target::System { "" } else { " of these" };
+            let names = self.names.join(" or ");
+            bail!(NotThere::new(format!(
+                "--comm: no process or thread{whose} has the name {names}"
+            )));
+        }
+        Ok(())
+    }
+
     /// Whether nothing was asked for.
     pub fn is_all(&self) -> bool {
         self.names.is_empty() && self.group.is_none() && self.by.is_empty()
@@ -101,6 +143,23 @@ impl Whom {
         let by = self.by.iter().map(level).collect();
         Ok(Filter { by, ..Filter::default() }.apply(profile)?)
     }
+}
+
+/// All processes that run.
+fn processes() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Whether a process or one of its threads has one of these names, of which the kernel keeps 15 bytes.
+fn has_name(pid: i32, names: &[&[u8]]) -> bool {
+    const LONGEST: usize = 15;
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut found = threads.filter_map(|thread| std::fs::read(thread.path().join("comm")).ok());
+    found.any(|comm| {
+        let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
+        names.iter().any(|name| &name[..name.len().min(LONGEST)] == comm)
+    })
 }
 
 /// The ID of a control group: its folder's inode. A path that does not begin with a slash is one below

@@ -84,6 +84,40 @@ impl<'a> Attached<'a> {
         Ok(())
     }
 
+    /// Samples processes and, with `inherit`, those that they have started. Returns how many of the latter
+    /// this user may not sample.
+    pub(crate) fn processes(&mut self, pids: &[i32], inherit: bool) -> Result<usize, Error> {
+        pids.iter().try_for_each(|pid| self.process(*pid))?;
+        let mut denied = 0;
+        let mut seen: BTreeSet<i32> = pids.iter().copied().collect();
+        // Those that start from now on inherit the events, and a FORK record tells of them.
+        let descendants = |pids| if inherit { procfs::descendants(pids) } else { Vec::new() };
+        loop {
+            let mut new = descendants(pids);
+            new.retain(|pid| !seen.contains(pid));
+            if new.is_empty() {
+                break;
+            }
+            // A process is listed a moment before its FORK record is written.
+            std::thread::sleep(Duration::from_millis(2));
+            self.drain();
+            let inherited = forked_threads(&self.early, &self.plan.layout);
+            for pid in new {
+                seen.insert(pid);
+                if inherited.contains(&pid) {
+                    continue;
+                }
+                match self.process(pid) {
+                    Err(Error::NotPermitted(_)) => denied += 1,
+                    // It has ended meanwhile.
+                    Ok(()) | Err(Error::NoSuchProcess { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(denied)
+    }
+
     fn drain(&mut self) {
         for (ring, early) in self.rings.iter_mut().zip(&mut self.early) {
             ring.drain(self.copier, early);

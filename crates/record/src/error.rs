@@ -145,6 +145,11 @@ pub enum Notice {
     /// Threads that start later are not followed: the kernel (before 5.13) can only follow
     /// both threads and processes.
     ThreadsNotFollowed,
+    /// So many processes that the sampled ones have started belong to other users.
+    ChildrenNotPermitted {
+        /// How many.
+        count: usize,
+    },
     /// The mappings of so many processes could not be read, so that their frames have no names.
     ProcessesUnreadable {
         /// How many.
@@ -178,6 +183,11 @@ impl fmt::Display for Notice {
                     "threads that start later are not sampled: this needs Linux 5.13, or children to be followed"
                 )
             }
+            Self::ChildrenNotPermitted { count } => write!(
+                f,
+                "{count} of the processes that were started by the recorded ones belong to other users and are not \
+                 recorded; run as root to record them, too"
+            ),
             Self::ProcessesUnreadable { count: 1 } => {
                 f.write_str("the mappings of 1 process could not be read: its frames have no names")
             }

@@ -60,5 +60,6 @@ pub use error::{Error, Notice};
 pub use event::{Event, EventError, Unit, nearest};
 pub use options::{Options, Rate, StackMode, Target};
 pub use permission::{Cause, NotPermitted, Wanted};
+pub use procfs::descendants;
 pub use reader::{Ended, Stopper};
 pub use session::{Next, Recording, Session, Summary};

@@ -31,8 +31,8 @@ pub struct Options {
     /// How old records may get that wait in a buffer. Short, since what a record tells of (a process, a
     /// file, the outer part of a stack) should still be there.
     pub patience: Duration,
-    /// With [`Target::System`]: which of the processes that run already are told of at the start; `None` for
-    /// all.
+    /// With [`Target::System`]: which of the processes that run already are told of at the start, with their
+    /// [descendants](crate::descendants) if these are followed; `None` for all.
     pub told: Option<Vec<i32>>,
 }
 
@@ -61,7 +61,7 @@ impl Options {
 pub enum Target {
     /// A program that is started: its name or path, and its arguments.
     Command(Vec<OsString>),
-    /// Running processes with all their threads.
+    /// Running processes with all their threads and, if children are followed, all that they have started.
     Processes(Vec<i32>),
     /// The whole machine.
     System,

@@ -3,6 +3,7 @@
 //!
 //! Source: proc_pid_maps(5), proc_pid_stat(5).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -73,6 +74,35 @@ impl Initial {
         let name = name.strip_suffix(b"\n").unwrap_or(&name);
         Comm { pid, tid, name, exec: false, id }.encode(layout, &mut self.bytes);
     }
+}
+
+/// The processes that these have started, and those that these have started in turn, as far as they run
+/// now: parents before their children, without the given ones and this one. Processes whose parents have
+/// ended are nobody's descendants any more.
+pub fn descendants(pids: &[i32]) -> Vec<i32> {
+    if pids.is_empty() {
+        return Vec::new();
+    }
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = number(&entry.file_name()).filter(|pid| *pid != own);
+        let parent = pid.and_then(|pid| parent_in(&fs::read(format!("/proc/{pid}/stat")).ok()?));
+        if let (Some(pid), Some(parent)) = (pid, parent) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut seen: BTreeSet<i32> = pids.iter().copied().collect();
+    let mut found = Vec::new();
+    let mut parents = pids.to_vec();
+    while let Some(parent) = parents.pop() {
+        // Each process is the child of one: removed here, a loop that changes while it is read has an end.
+        let new = children.remove(&parent).unwrap_or_default();
+        let new: Vec<i32> = new.into_iter().filter(|pid| seen.insert(*pid)).collect();
+        found.extend(&new);
+        parents.extend(new);
+    }
+    found
 }
 
 /// Before all that the kernel tells.
@@ -209,6 +239,34 @@ mod tests {
         assert_eq!(parent_in(b"7 (a) S 1 (b) R 99 7 7"), Some(99));
         assert_eq!(parent_in(b"7 (xz) S 1 7"), Some(1));
         assert_eq!(parent_in(b"7 (xz"), None);
+    }
+
+    #[test]
+    fn descendants_are_found_without_this_process() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "sleep 100 & echo; wait"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = [0];
+        io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let of_child = descendants(&[pid]);
+        let own = i32::try_from(std::process::id()).unwrap();
+        let of_own = descendants(&[own]);
+        let parent = std::os::unix::process::parent_id().cast_signed();
+        let of_parent = descendants(&[parent]);
+        for pid in &of_child {
+            // SAFETY: it is the process that was started above.
+            unsafe { libc::kill(*pid, libc::SIGKILL) };
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(of_child.len(), 1);
+        let place = |wanted: i32| of_own.iter().position(|pid| *pid == wanted);
+        assert!(place(pid).is_some() && place(pid) < place(of_child[0]), "{of_own:?}");
+        assert!(!of_own.contains(&own) && !of_parent.contains(&own));
+        assert_eq!(descendants(&[]), []);
     }
 
     proptest! {

@@ -18,7 +18,7 @@ use crate::limits;
 use crate::options::{Options, Rate, Target};
 use crate::permission::sysctl;
 use crate::plan::Plan;
-use crate::procfs::Initial;
+use crate::procfs::{self, Initial};
 use crate::reader::{Ended, Outcome, Reader, Round, Stopper, Watched};
 use crate::ring::Ring;
 use crate::sys;
@@ -39,6 +39,7 @@ pub struct Session {
     stopper: Stopper,
     patience: Duration,
     told: Option<Vec<i32>>,
+    inherit: bool,
 }
 
 impl Session {
@@ -60,20 +61,35 @@ impl Session {
         plan.notices = notices;
 
         let copier = Copier::new(&plan.layout, plan.attr.sample_regs_user);
+        let mut denied = 0;
         let mut attached = Attached::new(&plan, &mut rings, copier);
         match (&options.target, &command) {
             (Target::System, _) => attached.system()?,
-            (Target::Processes(pids), _) => {
-                pids.iter().try_for_each(|pid| attached.process(*pid))?
-            }
+            (Target::Processes(pids), _) => denied = attached.processes(pids, options.inherit)?,
             (Target::Command(_), command) => {
                 command.iter().try_for_each(|child| attached.command(child.pid()))?
             }
         }
         let Attached { events, early, .. } = attached;
+        if denied > 0 {
+            plan.notices.push(Notice::ChildrenNotPermitted { count: denied });
+        }
         let (target, stopper) = (options.target.clone(), Stopper::new()?);
         let (patience, told) = (options.patience, options.told.clone());
-        Ok(Self { target, plan, rings, copier, events, early, command, stopper, patience, told })
+        let inherit = options.inherit;
+        Ok(Self {
+            target,
+            plan,
+            rings,
+            copier,
+            events,
+            early,
+            command,
+            stopper,
+            patience,
+            told,
+            inherit,
+        })
     }
 
     /// The event that is sampled.
@@ -173,13 +189,21 @@ impl Session {
             notices: Vec::new(),
             child: None,
         };
+        let inherit = self.inherit;
+        let family = |pids: &[i32]| {
+            let children = if inherit { procfs::descendants(pids) } else { Vec::new() };
+            [pids.to_vec(), children].concat()
+        };
         let initial = match (&self.target, self.command) {
             (Target::Command(_), command) => {
                 recording.child = command.map(Waiting::run).transpose()?;
                 return Ok(recording);
             }
-            (Target::Processes(pids), _) => Initial::read(&self.plan.layout, Some(pids)),
-            (Target::System, _) => Initial::read(&self.plan.layout, self.told.as_deref()),
+            (Target::Processes(pids), _) => Initial::read(&self.plan.layout, Some(&family(pids))),
+            (Target::System, _) => {
+                let told = self.told.as_deref().map(family);
+                Initial::read(&self.plan.layout, told.as_deref())
+            }
         };
         if initial.unreadable > 0 {
             recording.notices.push(Notice::ProcessesUnreadable { count: initial.unreadable });

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pyrograph_bpf::{Engine, FileKey, Question as FileQuestion, What};
 use pyrograph_event::Layout;
-use pyrograph_record::{Child, Next, Recording, Session, Target, Waiting};
+use pyrograph_record::{Child, Next, Recording, Session, Target, Waiting, descendants};
 use pyrograph_resolve::{LiveFiles, Looked, Resolver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -72,6 +72,10 @@ impl<'a> Running<'a> {
     ) -> Result<Self, Error> {
         engine.trigger(session.events())?;
         engine.follow()?;
+        // Those that started before their parents were followed.
+        if let (Target::Processes(pids), true) = (how.target, how.inherit) {
+            descendants(pids).into_iter().try_for_each(|pid| engine.add_target(pid))?;
+        }
         let layout = session.layout();
         let recording = session.start()?;
         let now = Instant::now();

@@ -13,6 +13,13 @@ use super::Probe;
 #[error("{0}")]
 pub struct NotThere(String);
 
+impl NotThere {
+    /// With what is not there.
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+}
+
 /// `FILE:FUNCTION` or `FILE:FUNCTION+OFFSET`.
 pub fn function(place: &str, returns: bool) -> anyhow::Result<Probe> {
     let prefix = if returns { "uretprobe" } else { "uprobe" };

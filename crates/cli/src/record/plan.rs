@@ -29,7 +29,7 @@ Examples:
   sudo pyrograph record -a -F 99 -d 30        the whole machine
   pyrograph record -o app.folded -- ./app     folded stacks, for grep, sed and awk")]
 pub struct Args {
-    /// Processes to attach to, with all their threads and the children they start
+    /// Processes to attach to, with all their threads, and the children they have started or will start
     #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["all_cpus", "command"])]
     pid: Vec<i32>,
 
@@ -64,7 +64,7 @@ pub struct Args {
     #[arg(short, long)]
     kernel_only: bool,
 
-    /// Do not follow child processes
+    /// Do not record child processes
     #[arg(long)]
     no_inherit: bool,
 
@@ -172,20 +172,23 @@ pub(super) struct Plan {
 impl Plan {
     pub fn new(args: Args) -> anyhow::Result<Self> {
         let outputs = args.output.iter().map(|path| Output::new(path)).collect::<Result<_, _>>()?;
+        let whom = Whom::new(args.whom)?;
         let target = if args.all_cpus {
             Target::System
         } else if !args.pid.is_empty() {
             Target::Processes(args.pid)
         } else if !args.command.is_empty() {
             Target::Command(args.command)
+        } else if whom.chooses() {
+            Target::System
         } else {
             bail!(
                 "nothing to record: give a command after --, processes with -p, or the machine with -a"
             );
         };
+        whom.find_names(&target, !args.no_inherit)?;
         let counts = args.count == Count::Samples;
         let question = Question::new(&args.question, counts, &target)?;
-        let whom = Whom::new(args.whom)?;
         Ok(Self {
             title: args.title.unwrap_or_else(|| title(&target)),
             options: pyrograph_record::Options {

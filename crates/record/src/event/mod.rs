@@ -101,7 +101,7 @@ pub enum EventError {
         name: String,
     },
     /// tracefs is there, but only for root.
-    #[error("tracepoint '{name}' cannot be looked up: only root may read {}; run as root (sudo)", path.display())]
+    #[error("tracepoint '{name}' cannot be looked up: only root may read {}; run as root (sudo), or with cap_dac_read_search", path.display())]
     TracefsDenied {
         /// The tracepoint.
         name: String,

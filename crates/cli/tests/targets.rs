@@ -1,0 +1,172 @@
+//! What is recorded: processes with those that they have started, names, and what is permitted.
+
+mod common;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use common::in_kernel::{C, Running};
+use common::{Folded, compile, is_root, pyrograph, record_until};
+
+/// A shell with a program below it and one below a shell below it, and what ends when it does: both programs.
+struct Family(Running);
+
+impl Family {
+    fn start(program: &Path) -> Self {
+        let script =
+            format!("{0} 100000000 & sh -c '{0} 100000000; :' & echo; wait", program.display());
+        let mut shell = Command::new("setsid");
+        shell.args(["sh", "-c", &script]).stdout(Stdio::piped());
+        let mut shell = Running(shell.spawn().expect("a shell"));
+        let mut line = [0];
+        shell.0.stdout.as_mut().expect("a pipe").read_exact(&mut line).expect("it runs");
+        Self(shell)
+    }
+
+    fn pid(&self) -> String {
+        self.0.0.id().to_string()
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        // SAFETY: the group is the shell's own, which was not waited for yet.
+        unsafe { libc::kill(-self.0.0.id().cast_signed(), libc::SIGKILL) };
+    }
+}
+
+fn record(out: &Path, flags: &[&str]) -> Output {
+    let mut command = pyrograph();
+    command.args(["record", "-o"]).arg(out).args(flags);
+    command.output().expect("pyrograph runs")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn children_that_run_already_are_recorded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "split.c", folder.path());
+    let family = Family::start(&program);
+    let pid = family.pid();
+    let out = folder.path().join("out.folded");
+    for engine in ["perf", "ebpf"] {
+        if engine == "ebpf"
+            && !is_root("children_that_run_already_are_recorded, by programs in the kernel")
+        {
+            continue;
+        }
+        let folded = record_until(
+            |folded| folded.total() > 1e8,
+            |seconds| {
+                let output =
+                    record(&out, &["--engine", engine, "-p", &pid, "-F", "499", "-d", seconds]);
+                assert!(output.status.success(), "{engine}: {}", text(&output));
+                Folded::read(&out)
+            },
+        );
+        let share = folded.total_share("main");
+        assert!(share > 95.0, "{engine}: {share} % {:?}", folded.leaves());
+        let alone = record(&out, &["--engine", engine, "--no-inherit", "-p", &pid, "-d", "1"]);
+        assert!(text(&alone).contains("no samples"), "{engine}: {}", text(&alone));
+    }
+}
+
+#[test]
+fn a_name_alone_chooses_among_all_that_runs() {
+    if !is_root("a_name_alone_chooses_among_all_that_runs") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "split.c", folder.path());
+    let _family = Family::start(&program);
+    let out = folder.path().join("out.folded");
+    record_until(
+        |folded| folded.total_share("main") > 90.0,
+        |seconds| {
+            let output = record(&out, &["--comm", "split_c", "-d", seconds]);
+            assert!(output.status.success(), "{}", text(&output));
+            Folded::read(&out)
+        },
+    );
+}
+
+#[test]
+fn a_name_that_nothing_has_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.folded");
+    let own = std::process::id().to_string();
+    for target in [&[][..], &["-a"], &["-p", &own]] {
+        let output = record(&out, &[&["--comm", "no-such-name"], target].concat());
+        assert_eq!(output.status.code(), Some(1), "{target:?}");
+        assert!(text(&output).contains("has the name no-such-name"), "{}", text(&output));
+    }
+}
+
+/// A copy of the program that another user may run, with these capabilities.
+fn with_capabilities(folder: &Path, capabilities: &str) -> Option<PathBuf> {
+    let copy = folder.join("pyrograph");
+    std::fs::copy(env!("CARGO_BIN_EXE_pyrograph"), &copy).expect("a copy");
+    if capabilities.is_empty() {
+        return Some(copy);
+    }
+    let mut setcap = Command::new("setcap");
+    let done = setcap.arg(format!("{capabilities}=ep")).arg(&copy).status();
+    done.is_ok_and(|status| status.success()).then_some(copy)
+}
+
+/// `EPERM` was taken for "no such process", and nothing said which capabilities are needed.
+#[test]
+fn another_users_process_is_refused_or_recorded_as_capabilities_say() {
+    const TEST: &str = "another_users_process_is_refused_or_recorded_as_capabilities_say";
+    if !is_root(TEST) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), readable).expect("our folder");
+    let program = compile(C, "split.c", folder.path());
+    let busy = Running(Command::new(program).arg("100000000").spawn().expect("it runs"));
+    let pid = busy.0.id().to_string();
+    let as_nobody = |program: &Path, flags: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+        command.args(["record", "-p", &pid, "-d", "1", "-o"]).arg(folder.path().join("out.folded"));
+        command.args(flags).env("XDG_CACHE_HOME", folder.path().join("cache"));
+        command.output().expect("setpriv runs")
+    };
+    let bare = with_capabilities(folder.path(), "").expect("a copy");
+    let refused = text(&as_nobody(&bare, &[]));
+    assert!(refused.contains("belongs to another user"), "{refused}");
+    let (_, setcap) = refused.split_once("sudo setcap ").expect(&refused);
+    let (capabilities, rest) = setcap.split_once("=ep ").expect(&refused);
+    assert!(rest.starts_with(&*bare.to_string_lossy()), "{refused}");
+
+    let Some(capable) = with_capabilities(folder.path(), capabilities) else {
+        return eprintln!("skipped: {TEST} needs setcap");
+    };
+    for flags in [&[][..], &["--engine", "ebpf"], &["--off-cpu"], &["--syscalls"]] {
+        let recorded = as_nobody(&capable, flags);
+        assert!(recorded.status.success(), "{flags:?}: {}", text(&recorded));
+    }
+    let folded = Folded::read(&{
+        let recorded = as_nobody(&capable, &["--engine", "perf", "-F", "997"]);
+        assert!(recorded.status.success(), "{}", text(&recorded));
+        folder.path().join("out.folded")
+    });
+    assert!(folded.total_share("main") > 90.0, "{:?}", folded.leaves());
+    let probes = text(&as_nobody(&capable, &["--alloc"]));
+    assert!(probes.contains("need root"), "{probes}");
+}
+
+#[test]
+fn a_process_that_is_gone_is_said() {
+    let mut child = Command::new("true").spawn().expect("it runs");
+    child.wait().expect("it ends");
+    let out = tempfile::tempdir().expect("a folder");
+    let output = record(&out.path().join("x.folded"), &["-p", &child.id().to_string()]);
+    assert!(text(&output).contains("no process has the PID"), "{}", text(&output));
+}
