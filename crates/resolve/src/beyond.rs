@@ -1,6 +1,8 @@
-//! The part of a stack that a sample's copy could not hold, read from the process while it lives.
+//! The part of a stack that a sample's copy does not hold, read from the process while it lives.
 
 use std::cell::{Cell, RefCell};
+
+use pyrograph_unwind::LiveMemory;
 
 use crate::files::Files;
 
@@ -10,7 +12,7 @@ const CHECKED: usize = 2048;
 
 const PAGE: u64 = 4096;
 
-/// Reads above a copy, a page at a time.
+/// Reads what a copy does not have, a page at a time.
 pub struct Beyond<'a> {
     files: &'a dyn Files,
     tid: i32,
@@ -27,11 +29,7 @@ impl<'a> Beyond<'a> {
         Self { files, tid, copy, unchanged: Cell::new(None), pages: RefCell::default() }
     }
 
-    /// The 8 bytes at an address, if the stack still is what it was when it was copied.
-    pub fn read(&self, address: u64) -> Option<u64> {
-        if !self.is_unchanged() {
-            return None;
-        }
+    fn read(&self, address: u64) -> Option<u64> {
         let mut word = [0; 8];
         for (index, byte) in word.iter_mut().enumerate() {
             *byte = self.byte(address.checked_add(index as u64)?)?;
@@ -66,6 +64,16 @@ impl<'a> Beyond<'a> {
         let byte = page.get(offset).copied();
         pages.push((start, page));
         byte
+    }
+}
+
+impl LiveMemory for Beyond<'_> {
+    fn beyond(&self, address: u64) -> Option<u64> {
+        self.is_unchanged().then(|| self.read(address))?
+    }
+
+    fn elsewhere(&self, address: u64) -> Option<u64> {
+        self.read(address)
     }
 }
 
@@ -105,12 +113,14 @@ mod tests {
         let copy: Vec<u8> = (0..512u64).flat_map(|n| (0x1000 + 8 * n).to_le_bytes()).collect();
         let same = Memory { changed: false };
         let beyond = Beyond::new(&same, 1, 0x1000, &copy);
-        assert_eq!(beyond.read(0x3008), Some(0x3008));
-        assert_eq!(beyond.read(0x3ffc), Some(0x4000 << 32), "across two pages");
-        assert_eq!(beyond.read(0x30_000), None, "not mapped");
-        assert_eq!(beyond.read(u64::MAX), None);
+        assert_eq!(beyond.beyond(0x3008), Some(0x3008));
+        assert_eq!(beyond.beyond(0x3ffc), Some(0x4000 << 32), "across two pages");
+        assert_eq!(beyond.beyond(0x30_000), None, "not mapped");
+        assert_eq!(beyond.beyond(u64::MAX), None);
 
         let changed = Memory { changed: true };
-        assert_eq!(Beyond::new(&changed, 1, 0x1000, &copy).read(0x3008), None);
+        let beyond = Beyond::new(&changed, 1, 0x1000, &copy);
+        assert_eq!(beyond.beyond(0x3008), None);
+        assert_eq!(beyond.elsewhere(0x3008), Some(0x3009), "what is copied is of another stack");
     }
 }

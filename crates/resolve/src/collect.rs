@@ -151,9 +151,8 @@ impl Collector {
                         let found = match live {
                             Some(files) => {
                                 let live = Beyond::new(files, tid, copy.start, stack.bytes);
-                                let beyond = |address| live.read(address);
                                 self.unwinder.unwind_live(
-                                    space, &registers, copy, &beyond, MAX_FRAMES, unwound,
+                                    space, &registers, copy, &live, MAX_FRAMES, unwound,
                                 )
                             }
                             None => {
@@ -162,7 +161,7 @@ impl Collector {
                         };
                         chain.unwound(unwound);
                         self.end = found.end;
-                        collected.cut = Cut::of(found.end, stack.is_cut());
+                        collected.cut = Cut::of(found.end, stack.is_cut() && !found.on_other_stack);
                         if collected.cut.is_some() && chain.goes_on(sample, extra, unwound) {
                             collected.cut = None;
                         }

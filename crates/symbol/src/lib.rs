@@ -41,6 +41,7 @@ mod demangle;
 mod dwarf;
 mod entries;
 mod frames;
+mod go;
 mod image;
 mod inline;
 mod jitdump;

@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::demangle::demangle;
 use crate::entries::Entries;
 use crate::frames::{self, DwarfFrames};
+use crate::go;
 use crate::locate::Locator;
 use crate::module::Module;
 use crate::plt;
@@ -157,6 +158,7 @@ impl Module {
         for ((answer, symbol), dwarf) in result.addresses.iter_mut().zip(symbols).zip(found) {
             *answer = combiner.combine(symbol, dwarf);
         }
+        go::complete(self.image.bytes(), addresses, options, &mut result.addresses);
         for (i, stub) in plt::stubs(&elf, addresses, &text) {
             let function = format!("{}@plt", readable(stub.callee)).into();
             let frames = Arc::from([Frame { function, file: None, line: 0 }]);

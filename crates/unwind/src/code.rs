@@ -57,6 +57,20 @@ fn is_clone(code: &[u8]) -> bool {
     code == [0xb8, 56, 0, 0, 0, 0x0f, 0x05] || code == [0xb8, 0xb3, 0x01, 0, 0, 0x0f, 0x05]
 }
 
+/// `xor %rdi,%rdi; call …; hlt`: a stack that returns here has an end. Boost's `make_fcontext`
+/// prepares its stacks so, in assembly without a table.
+pub(crate) fn is_exit(code: &[u8]) -> bool {
+    code.starts_with(&EXIT) && code.get(EXIT.len() + 4) == Some(&0xf4)
+}
+
+/// How [`is_exit`] begins.
+pub(crate) const EXIT: [u8; 4] = [0x48, 0x31, 0xff, 0xe8];
+
+/// Whether a function's code ends with a call that does not return: `call rel32; hlt`.
+pub(crate) fn ends_without_return(code: &[u8]) -> bool {
+    matches!(code.last_chunk(), Some([0xe8, _, _, _, _, 0xf4]))
+}
+
 /// The words above the return address, if the next instruction belongs to a prologue or epilogue.
 fn frameless(info: &UnwindInfo, svma: u64) -> Option<u8> {
     const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];

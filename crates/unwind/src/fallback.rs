@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::code::{Tableless, ends_with_call};
+use crate::code::Tableless;
 use crate::evaluate::Failure;
 use crate::registers::{Arch, Memory, Registers};
 use crate::scan;
@@ -204,7 +204,5 @@ pub(crate) fn is_return_address(space: &AddressSpace, address: u64) -> bool {
     if info.arch() == Arch::Aarch64 {
         return address.is_multiple_of(4);
     }
-    let svma = mapping.svma(address);
-    let before = (2..=7).rev().find_map(|len| info.code(svma.wrapping_sub(len), len as usize));
-    before.is_some_and(ends_with_call)
+    info.is_behind_call(mapping.svma(address))
 }

@@ -12,7 +12,7 @@ use crate::code::{self, Tableless};
 use crate::elf::{Contents, Layout, Mapped, Segment};
 use crate::gaps::GuessCache;
 use crate::index::{FdeIndex, HeaderTable};
-use crate::instructions::Guess;
+use crate::instructions::{Guess, is_signal_return};
 use crate::registers::Arch;
 use crate::rule::{self, Compiled, RowSource, Rule, Section};
 
@@ -63,6 +63,7 @@ pub struct UnwindInfo {
     header: Option<HeaderTable>,
     eh_index: OnceLock<FdeIndex>,
     debug_frames: [Option<DebugFrameSection>; 2],
+    go: Option<pyrograph_go::Layout>,
     pub(crate) guesses: GuessCache,
 }
 
@@ -136,6 +137,7 @@ impl UnwindInfo {
             debug_bytes: debug_bytes.map(|bytes| Box::new(bytes) as FileBytes),
             header,
             debug_frames,
+            go: pyrograph_go::Layout::find(bytes.as_ref()),
             ..Self::new(layout, Box::new(bytes))
         })
     }
@@ -153,6 +155,7 @@ impl UnwindInfo {
             header: None,
             eh_index: OnceLock::new(),
             debug_frames: [None, None],
+            go: None,
         }
     }
 
@@ -215,9 +218,17 @@ impl UnwindInfo {
         Some(segment.svma.wrapping_add(file_offset.wrapping_sub(segment.offset)))
     }
 
+    /// Go's table of functions, in programs of Go.
+    pub(crate) fn go(&self) -> Option<&pyrograph_go::Layout> {
+        self.go.as_ref()
+    }
+
     /// The virtual addresses of the function that holds an address, as `.eh_frame` divides the code:
     /// known also where there is no symbol. A function that the compiler split is several.
     pub fn function(&self, svma: u64) -> Option<Range<u64>> {
+        if let Some(function) = self.go_function(svma) {
+            return Some(function);
+        }
         let (eh_frame, bases) = (self.eh_frame()?, self.bases());
         let offset = match &self.header {
             Some(header) => header.lookup((*self.bytes).as_ref(), svma),
@@ -382,8 +393,58 @@ impl UnwindInfo {
         near && self.rule_in_eh_frame(entry, context).is_missing()
     }
 
+    /// The rule for a frame whose code returns to a virtual address.
+    pub(crate) fn rule_of_call(&self, return_svma: u64, context: &mut Context) -> Compiled {
+        // A handler returns to the first byte.
+        if self.arch() == Arch::X86_64 && self.code_from(return_svma).is_some_and(is_signal_return)
+        {
+            return self.rule(return_svma, context);
+        }
+        if self.is_prepared(return_svma, context) {
+            return Compiled::Rule(Rule::Prepared);
+        }
+        self.rule(return_svma.wrapping_sub(1), context)
+    }
+
+    /// Whether a stack can only have been prepared to return to a virtual address: it is the first
+    /// byte of a function, or of the end that Boost gives its contexts, and no call is before it.
+    fn is_prepared(&self, svma: u64, context: &mut Context) -> bool {
+        if self.arch() != Arch::X86_64 || self.is_behind_call(svma) {
+            return false;
+        }
+        if self.function(svma).is_some_and(|function| function.start == svma) {
+            return !matches!(self.rule(svma, context), Compiled::Row(row) if row.signal);
+        }
+        self.code_from(svma).is_some_and(code::is_exit)
+    }
+
+    /// Whether a virtual address is where a C library lets its contexts start, or Boost: the first byte
+    /// of code that does not return.
+    pub(crate) fn starts_contexts(&self, svma: u64) -> bool {
+        const LONGEST: u64 = 64;
+        if self.arch() != Arch::X86_64 || self.is_behind_call(svma) {
+            return false;
+        }
+        match self.function(svma) {
+            Some(function) if function.start == svma && function.end - svma <= LONGEST => self
+                .code(svma, (function.end - svma) as usize)
+                .is_some_and(code::ends_without_return),
+            Some(_) => false,
+            None => self.code_from(svma).is_some_and(code::is_exit),
+        }
+    }
+
+    /// Whether the code before a virtual address is a call.
+    pub(crate) fn is_behind_call(&self, svma: u64) -> bool {
+        let before = (2..=7).rev().find_map(|len| self.code(svma.wrapping_sub(len), len as usize));
+        before.is_some_and(code::ends_with_call)
+    }
+
     /// The rule for the frame whose code is at a virtual address.
     pub(crate) fn rule(&self, svma: u64, context: &mut Context) -> Compiled {
+        if let Some(rule) = self.go_rule(svma) {
+            return Compiled::Rule(rule);
+        }
         let eh_frame = self.rule_in_eh_frame(svma, context);
         if !eh_frame.is_missing() {
             return eh_frame;
@@ -414,7 +475,12 @@ impl UnwindInfo {
         self.rule_at(Section::EhFrame, &eh_frame, &bases, offset, svma, context)
     }
 
-    fn rule_in_debug_frame(&self, at: usize, svma: u64, context: &mut Context) -> Compiled {
+    pub(crate) fn rule_in_debug_frame(
+        &self,
+        at: usize,
+        svma: u64,
+        context: &mut Context,
+    ) -> Compiled {
         let Some(section) = &self.debug_frames[at] else {
             return MISSING;
         };

@@ -31,11 +31,13 @@
 //! assert_eq!(unwound.end, StackEnd::Root);
 //! ```
 
+mod calls;
 mod code;
 mod elf;
 mod evaluate;
 mod fallback;
 mod gaps;
+mod go;
 mod index;
 mod info;
 mod instructions;
@@ -48,7 +50,7 @@ mod table;
 mod unwinder;
 
 pub use info::{Error, UnwindInfo};
-pub use registers::{Arch, Registers, StackCopy};
+pub use registers::{Arch, LiveMemory, Registers, StackCopy};
 pub use space::{AddressSpace, Mapping};
 pub use stored::{StoredTable, TableKey};
 pub use table::{Table, TableRow, TableRule, TableRuleKind};

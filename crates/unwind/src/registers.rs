@@ -38,6 +38,15 @@ impl Arch {
         }
     }
 
+    /// Whether a rule for this register has to be followed to find the callers of a frame. A caller
+    /// does not count on what a call may change: libgcc saves `rax` and `rdx` where it raises C++
+    /// exceptions, to pass them to a handler. Vector registers are never needed.
+    pub(crate) fn finds_callers(self, register: u16) -> bool {
+        u8::try_from(register).is_ok_and(|register| {
+            register == self.sp() || register == self.ip() || self.saved().contains(&register)
+        })
+    }
+
     /// The registers that a compact rule can say to be saved on the stack: those that a function
     /// must preserve, and the link register.
     pub(crate) const fn saved(self) -> &'static [u8] {
@@ -160,20 +169,58 @@ pub struct StackCopy<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Reads 8 bytes at an address above a copy, from wherever they still are.
-pub(crate) type ReadBeyond<'a> = &'a dyn Fn(u64) -> Option<u64>;
+/// Memory of a thread that still runs, as it is now: what a copy of its stack does not have.
+pub trait LiveMemory {
+    /// 8 bytes at an address above the copy, if what was copied is still what it was.
+    fn beyond(&self, address: u64) -> Option<u64>;
 
-/// The copied bytes, and what there is above them.
+    /// 8 bytes at an address of another stack than the one that was copied.
+    fn elsewhere(&self, address: u64) -> Option<u64>;
+}
+
+/// Reads both alike.
+impl<F: Fn(u64) -> Option<u64>> LiveMemory for F {
+    fn beyond(&self, address: u64) -> Option<u64> {
+        self(address)
+    }
+
+    fn elsewhere(&self, address: u64) -> Option<u64> {
+        self(address)
+    }
+}
+
+/// The copied bytes, and what there is besides.
 pub(crate) struct Memory<'a> {
     copy: StackCopy<'a>,
-    beyond: Option<ReadBeyond<'a>>,
-    /// Something was read from beyond the copy.
+    live: Option<&'a dyn LiveMemory>,
+    /// Something was read that is not in the copy.
     went_beyond: Cell<bool>,
+    /// The lowest address of the stack that is being unwound.
+    start: Cell<u64>,
+    /// That is another one than the stack that was copied.
+    switched: Cell<bool>,
 }
 
 impl<'a> Memory<'a> {
-    pub(crate) fn new(copy: StackCopy<'a>, beyond: Option<ReadBeyond<'a>>) -> Self {
-        Self { copy, beyond, went_beyond: Cell::new(false) }
+    pub(crate) fn new(copy: StackCopy<'a>, live: Option<&'a dyn LiveMemory>) -> Self {
+        let start = Cell::new(copy.start);
+        Self { copy, live, went_beyond: Cell::new(false), start, switched: Cell::new(false) }
+    }
+
+    /// The caller's frame is at a stack pointer which the frame that was left, at another one, need
+    /// not be below: a signal handler's stack can be anywhere.
+    pub(crate) fn switch(&self, from: u64, to: u64) {
+        // The kernel's frame for a handler holds all registers: up to 11 KiB with AMX.
+        const LARGEST_SIGNAL_FRAME: u64 = 1 << 16;
+        if to < from || to - from > LARGEST_SIGNAL_FRAME {
+            self.start.set(to);
+            self.switched.set(true);
+        }
+    }
+
+    /// Whether the stack is another one than that which was copied.
+    pub(crate) fn is_switched(&self) -> bool {
+        self.switched.get()
     }
 
     /// Whether something was read from beyond the copy since this was asked last.
@@ -182,19 +229,19 @@ impl<'a> Memory<'a> {
         self.went_beyond.replace(false)
     }
 
-    /// The lowest address of the copy.
+    /// The lowest address of the stack.
     #[inline]
     pub(crate) fn start(&self) -> u64 {
-        self.copy.start
+        self.start.get()
     }
 
     /// The 8 bytes at an address, if they are to be had.
     #[inline]
     pub(crate) fn u64(&self, address: u64) -> Option<u64> {
-        let at = usize::try_from(address.checked_sub(self.copy.start)?).ok()?;
+        let at = usize::try_from(address.wrapping_sub(self.copy.start)).ok()?;
         match self.copy.bytes.get(at..).and_then(<[u8]>::first_chunk) {
             Some(bytes) => Some(u64::from_le_bytes(*bytes)),
-            None => self.read_beyond(address),
+            None => self.read_live(address),
         }
     }
 
@@ -205,8 +252,12 @@ impl<'a> Memory<'a> {
     }
 
     #[cold]
-    fn read_beyond(&self, address: u64) -> Option<u64> {
-        let value = self.beyond?(address)?;
+    fn read_live(&self, address: u64) -> Option<u64> {
+        let live = self.live.filter(|_| address >= self.start.get())?;
+        let value = match self.switched.get() {
+            true => live.elsewhere(address),
+            false => live.beyond(address),
+        }?;
         self.went_beyond.set(true);
         Some(value)
     }

@@ -56,6 +56,16 @@ pub(crate) enum Rule {
     Row(u32),
     /// The return address is undefined: the first frame of a thread.
     Root,
+    /// For return addresses: the first byte of a function, behind no call. A stack was prepared to
+    /// return there, as `makecontext` does: this is its first frame, and its address is looked up as
+    /// it is.
+    Prepared,
+    /// The caller's frame is on another stack: its stack pointer, with the return address below it, is
+    /// `register + offset`.
+    Switch {
+        register: u8,
+        offset: i32,
+    },
     /// The tables say nothing about this address, but the code may.
     Missing(Tableless),
     /// The tables say something that makes no sense.
@@ -162,8 +172,7 @@ where
             (_, RegisterRule::SameValue) => {}
             (Some(at), RegisterRule::Offset(offset)) => saved[at] = words_below(*offset)?,
             (None, RegisterRule::Offset(-8)) if register.0 == 16 => return_address_saved = true,
-            // Vector registers and the like are never needed to find the caller.
-            (None, _) if usize::from(register.0) >= REGISTERS => {}
+            (None, _) if !source.arch.finds_callers(register.0) => {}
             _ => return None,
         }
     }

@@ -26,7 +26,7 @@ use crate::table::{Table, TableRow, TableRule, TableRuleKind};
 
 /// Raise the last byte whenever [`UnwindInfo::table`] makes anything else of the same file, or these bytes
 /// mean something else.
-const MAGIC: [u8; 8] = *b"pyrotab\x04";
+const MAGIC: [u8; 8] = *b"pyrotab\x05";
 const HEADER: usize = 32;
 const RULE: usize = size_of::<TableRule>();
 

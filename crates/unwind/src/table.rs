@@ -10,6 +10,7 @@ use gimli::{
     UnwindSection,
 };
 
+use crate::code::{self, Tableless};
 use crate::gaps::pieces;
 use crate::info::{Context, Slice, UnwindInfo};
 use crate::instructions::Guess;
@@ -63,7 +64,9 @@ pub struct TableRule {
     pub kind: TableRuleKind,
     /// The register that it is counted from, by its DWARF number.
     pub base: u8,
-    /// Added at the end.
+    /// Added at the end. Of [`TableRuleKind::Offset`], 1: the CFA is on another stack than the frame.
+    /// Of [`TableRuleKind::Root`] and [`TableRuleKind::Signal`], which have no CFA:
+    /// added to a return address less 1 to have the address to look up.
     pub add: i16,
     /// Added to the register.
     pub offset: i32,
@@ -85,12 +88,18 @@ impl Hash for TableRule {
     }
 }
 
+/// The handler returns to the trampoline's first byte, where nothing was called.
+const SIGNAL: TableRule = TableRule { add: 1, ..TableRule::of(TableRuleKind::Signal) };
+
+/// Just before the first byte of code that a stack was prepared to return to.
+const PREPARED: TableRule = TableRule { add: 1, ..TableRule::of(TableRuleKind::Root) };
+
 impl TableRule {
     /// In [`Self::flags`]: the rule comes from the instructions, not from a table, and may be wrong.
     pub const GUESS: u8 = 1;
 
-    fn of(kind: TableRuleKind) -> Self {
-        Self { kind, ..Self::default() }
+    const fn of(kind: TableRuleKind) -> Self {
+        Self { kind, base: 0, add: 0, offset: 0, saved: [0; 6], below_fp: 0, flags: 0 }
     }
 }
 
@@ -135,6 +144,7 @@ impl UnwindInfo {
             return Table::default();
         };
         let mut builder = Builder::new(self);
+        builder.go();
         if let Some(eh_frame) = self.eh_frame() {
             builder.section(Section::EhFrame, &eh_frame, &self.bases());
         }
@@ -149,7 +159,7 @@ impl UnwindInfo {
 
     /// How many bytes [`Self::table`] is made of: what it takes to make it grows with that.
     pub fn table_source(&self) -> usize {
-        self.eh_frame_len()
+        self.eh_frame_len() + self.go().map_or(0, |layout| layout.range().len() / 8)
     }
 
     /// [`Table::start`] of [`Self::table`].
@@ -162,7 +172,7 @@ impl UnwindInfo {
 struct Span {
     start: u64,
     end: u64,
-    /// `.eh_frame` comes first.
+    /// Go's own table comes first, then `.eh_frame`.
     order: u8,
     /// Its rows in [`Builder::rows`].
     rows: std::ops::Range<usize>,
@@ -221,14 +231,49 @@ impl<'a> Builder<'a> {
         number
     }
 
+    /// Takes in the functions of Go.
+    fn go(&mut self) {
+        let info = self.info;
+        info.go_rules(|mut function, rules| {
+            let first = self.rows.len();
+            for (address, rule) in rules {
+                let rule = match rule {
+                    Rule::Compact(compact) => from_compact(compact),
+                    Rule::Root => TableRule::of(TableRuleKind::Root),
+                    Rule::Missing(Tableless::SignalReturn) => SIGNAL,
+                    Rule::Switch { register, offset } => TableRule {
+                        base: *register,
+                        add: 1,
+                        offset: *offset,
+                        ..TableRule::of(TableRuleKind::Offset)
+                    },
+                    _ => TableRule::default(),
+                };
+                let number = self.number(rule);
+                self.rows.push((*address, number));
+            }
+            // A return address is looked up one byte back, in what fills the room.
+            let before = function.start.saturating_sub(1)..function.start;
+            if matches!(rules, [(_, Rule::Missing(_))]) && info.is_padding(&before) {
+                self.rows[first].0 = before.start;
+                function.start = before.start;
+                if let Some(last) = self.spans.last_mut() {
+                    last.end = last.end.min(before.start);
+                }
+            }
+            let rows = first..self.rows.len();
+            self.spans.push(Span { start: function.start, end: function.end, order: 0, rows });
+        });
+    }
+
     /// Reads all entries of a section; what comes after a damaged one is left out.
     fn section<'s, U>(&mut self, place: Section, section: &U, bases: &BaseAddresses)
     where
         U: UnwindSection<Slice<'s>>,
     {
         let order = match place {
-            Section::EhFrame => 0,
-            Section::DebugFrame(at) => 1 + at as u8,
+            Section::EhFrame => 1,
+            Section::DebugFrame(at) => 2 + at as u8,
         };
         let mut entries = section.entries(bases);
         // Thousands of entries in a row have the same common part.
@@ -300,9 +345,16 @@ impl<'a> Builder<'a> {
         let gaps: Vec<_> = parts.iter().filter(|part| is_gap(part)).map(Part::range).collect();
         let starts = if gaps.is_empty() { Vec::new() } else { self.info.function_starts(&gaps) };
         let mut out = Rows { start, rows: Vec::with_capacity(self.rows.len()) };
+        let mut covered = start;
         for part in parts {
             match part {
                 Part::Span(span) => {
+                    // Where a return address is looked up: what is there fills the room between two.
+                    if span.start > covered && self.info.starts_contexts(span.start) {
+                        let root = self.number(PREPARED);
+                        out.push(span.start - 1, root);
+                    }
+                    covered = span.end;
                     for at in span.rows.clone() {
                         let (address, number) = self.rows[at];
                         out.push(address, number);
@@ -365,10 +417,11 @@ impl<'a> Builder<'a> {
 
     /// Code for which there is no entry.
     fn gap(&mut self, range: &std::ops::Range<u64>, starts: &[u64], none: u16, out: &mut Rows) {
+        let mut rows = Vec::new();
         for row in self.info.guesses_in(range, starts).rows {
             let number = match row.guess {
                 Guess::Root => self.number(TableRule::of(TableRuleKind::Root)),
-                Guess::SignalReturn => self.number(TableRule::of(TableRuleKind::Signal)),
+                Guess::SignalReturn => self.number(SIGNAL),
                 Guess::Frame(compact) | Guess::Cloned(compact) => {
                     self.number(from_compact(&compact))
                 }
@@ -378,7 +431,25 @@ impl<'a> Builder<'a> {
                 }
                 Guess::Nothing => none,
             };
-            out.push(row.address, number);
+            rows.push((row.address, number));
+        }
+        self.exits(range, none, &mut rows);
+        rows.into_iter().for_each(|(address, number)| out.push(address, number));
+    }
+
+    /// Where stacks end that Boost prepares.
+    fn exits(&mut self, range: &std::ops::Range<u64>, none: u16, rows: &mut Vec<(u64, u16)>) {
+        let len = usize::try_from(range.end - range.start).unwrap_or(0);
+        let code = self.info.code(range.start, len).unwrap_or_default();
+        for at in memchr::memmem::find_iter(code, &code::EXIT) {
+            if at > 0 && code::is_exit(&code[at..]) {
+                let (before, end) = (at as u64 - 1, (at + code::EXIT.len() + 5) as u64);
+                let exit = range.start + before..range.start + end;
+                let behind = rows.iter().rfind(|row| row.0 <= exit.end).map_or(none, |row| row.1);
+                rows.retain(|row| !exit.contains(&row.0));
+                rows.extend([(exit.start, self.number(PREPARED)), (exit.end, behind)]);
+                rows.sort_by_key(|row| row.0);
+            }
         }
     }
 }
@@ -414,7 +485,7 @@ where
         Compiled::Rule(Rule::Compact(compact)) => from_compact(&compact),
         Compiled::Rule(Rule::Root) => TableRule::of(TableRuleKind::Root),
         Compiled::Rule(_) => TableRule::of(TableRuleKind::Bad),
-        Compiled::Row(_) if source.signal => TableRule::of(TableRuleKind::Signal),
+        Compiled::Row(_) if source.signal => SIGNAL,
         Compiled::Row(_) => realigned(source, row)
             .or_else(|| linked(source, row))
             .unwrap_or(TableRule::of(TableRuleKind::Bad)),
@@ -447,7 +518,7 @@ fn from_compact(compact: &Compact) -> TableRule {
     rule
 }
 
-/// The C library's `vfork`: its return address is in a register while its child uses the stack.
+/// The return address is in a register: in the C library's `vfork`, whose child uses the stack.
 fn linked<U, S>(
     source: &RowSource<'_, U>,
     row: &gimli::UnwindTableRow<usize, S>,
@@ -464,13 +535,18 @@ where
     let base = u8::try_from(link.0).ok().filter(|base| *base < 16)?;
     row.registers()
         .all(|(register, how)| {
-            *register == source.return_address || *how == RegisterRule::SameValue
+            *register == source.return_address
+                || *how == RegisterRule::SameValue
+                || !Arch::X86_64.finds_callers(register.0)
+                // Below the stack pointer, so that it has been restored: the last instruction of the
+                // functions that raise exceptions jumps to the handler.
+                || matches!(how, RegisterRule::Offset(at) if at.saturating_add(offset.into()) < 0)
         })
         .then(|| TableRule { base, offset, ..TableRule::of(TableRuleKind::Link) })
 }
 
-/// GCC's functions that realign their stack: the CFA is in memory, and registers are saved at places
-/// that are told by `rbp`.
+/// GCC's functions that realign their stack: the CFA is in memory or in a register of its own, and
+/// registers are saved at places that are told by `rbp`.
 fn realigned<'s, U, S>(
     source: &RowSource<'_, U>,
     row: &gimli::UnwindTableRow<usize, S>,
@@ -480,8 +556,14 @@ where
     S: gimli::UnwindContextStorage<usize>,
 {
     const RBP: u8 = 6;
-    let CfaRule::Expression(expression) = row.cfa() else { return None };
-    let cfa = rule::known_expression(source, expression)?;
+    let cfa = match row.cfa() {
+        CfaRule::Expression(expression) => rule::known_expression(source, expression)?,
+        // Where the stack pointer of before is in a register again.
+        CfaRule::RegisterAndOffset { register, offset } => Cfa::Offset {
+            register: u8::try_from(register.0).ok().filter(|&register| register < 16)?,
+            offset: i32::try_from(*offset).ok()?,
+        },
+    };
     let mut rule = from_compact(&Compact { cfa, saved: [0; 12] });
     rule.below_fp = 1;
     for (register, how) in row.registers() {
@@ -489,7 +571,7 @@ where
         match (at, how) {
             (_, RegisterRule::SameValue) => {}
             (None, RegisterRule::Offset(-8)) if register.0 == 16 => {}
-            (None, _) if register.0 > 16 => {}
+            (None, _) if !Arch::X86_64.finds_callers(register.0) => {}
             (Some(at), RegisterRule::Expression(expression)) => {
                 let (base, offset) = register_offset(source, expression)?;
                 let below = 8i64.checked_sub(offset).filter(|below| below % 8 == 0)? / 8;
@@ -544,6 +626,35 @@ mod tests {
             }
         }
         compared
+    }
+
+    /// The functions that raise exceptions save what they pass to handlers, which no caller is found by.
+    #[test]
+    fn functions_that_raise_exceptions_have_rules() {
+        let libgcc =
+            std::fs::read("/lib/x86_64-linux-gnu/libgcc_s.so.1").expect("the C compiler's");
+        let table = UnwindInfo::from_elf(libgcc, None::<&[u8]>).expect("an ELF file").table();
+        assert!(table.rows.len() > 100);
+        let is_bad =
+            |row: &&TableRow| table.rules[usize::from(row.rule)].kind == TableRuleKind::Bad;
+        assert_eq!(table.rows.iter().filter(is_bad).count(), 0);
+    }
+
+    /// Where nothing is called, the byte before says so: it is what is looked up.
+    #[test]
+    fn where_contexts_start_is_the_first_frame() {
+        let libc = std::fs::read("/lib/x86_64-linux-gnu/libc.so.6").expect("the C library");
+        let info = UnwindInfo::from_elf(libc, None::<&[u8]>).expect("an ELF file");
+        // mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi
+        let start = [0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff];
+        let segment = info.code_ranges()[0].clone();
+        let code = info.code(segment.start, (segment.end - segment.start) as usize).expect("code");
+        let at = code.windows(start.len()).position(|window| window == start);
+        let svma = segment.start + at.expect("__start_context") as u64;
+        let rule = info.table().rule(svma - 1).copied().expect("a rule");
+        assert_eq!((rule.kind, rule.add), (TableRuleKind::Root, 1));
+        let mut context = Context::new_in();
+        assert!(matches!(info.rule_of_call(svma, &mut context), Compiled::Rule(Rule::Prepared)));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! From the registers and the stack of a sample to its frames.
 
+use crate::calls;
 use crate::code::{self, Tableless};
 use crate::evaluate::{self, Failure};
 use crate::fallback::{Fallback, Found, is_return_address};
 use crate::info::{Context, UnwindInfo};
-use crate::registers::{Arch, Memory, Registers, StackCopy};
+use crate::registers::{Arch, LiveMemory, Memory, Registers, StackCopy};
 use crate::rule::{Compact, Compiled, Row, Rule};
 use crate::scan::{self, Scanned};
 use crate::space::{AddressSpace, Mapping, Place};
@@ -66,6 +67,8 @@ pub struct Unwound {
     pub beyond_copy: u32,
     /// Bytes of the stack up to the last frame found: what a copy had to hold to get there.
     pub depth: u64,
+    /// The outer frames are on another stack than the copied one: a signal handler had its own.
+    pub on_other_stack: bool,
 }
 
 /// Unwinds stacks, and remembers rules from one to the next. One for each thread that unwinds.
@@ -81,6 +84,7 @@ pub struct Unwinder {
 /// A rule by the file and the address in it that it is for.
 #[derive(Clone, Copy)]
 struct Cached {
+    /// Twice the address, and 1 if a call returns there.
     svma: u64,
     /// [`UnwindInfo::id`]; 0: none.
     info: u32,
@@ -133,23 +137,25 @@ impl Unwinder {
         self.walk(space, registers, Memory::new(stack, None), max_frames, out)
     }
 
-    /// As [`unwind`](Self::unwind), for a thread that still runs: where the copy ends, `beyond`
-    /// reads 8 bytes at a higher address of its stack as it is now.
+    /// As [`unwind`](Self::unwind), for a thread that still runs: what the copy does not have is
+    /// read from its memory as it is now.
     ///
     /// No copy can hold all stacks: rustc has a frame of 540,080 bytes near the root, and a sample
-    /// can hold 64 KiB. But outer frames change seldom, so that shortly after the sample they are
-    /// what they were. Return addresses that come from there are believed only if they are behind a
-    /// call; the stack is cut where they are not, or where `beyond` has nothing.
+    /// can hold 64 KiB; a signal handler may have a stack of its own, below which the thread's is not
+    /// copied. But outer frames change seldom, so that shortly after the sample they are what they
+    /// were. Return addresses that come from there are believed only if they are behind a call, and
+    /// those on another stack if that can be a call of the frame's function; the stack is cut where
+    /// they are not, or where `live` has nothing.
     pub fn unwind_live(
         &mut self,
         space: &AddressSpace,
         registers: &Registers,
         stack: StackCopy<'_>,
-        beyond: &dyn Fn(u64) -> Option<u64>,
+        live: &dyn LiveMemory,
         max_frames: usize,
         out: &mut Vec<Frame>,
     ) -> Unwound {
-        self.walk(space, registers, Memory::new(stack, Some(beyond)), max_frames, out)
+        self.walk(space, registers, Memory::new(stack, Some(live)), max_frames, out)
     }
 
     fn walk(
@@ -176,16 +182,19 @@ impl Unwinder {
             beyond_copy: 0,
             chained: false,
             doubtful: false,
+            copied_depth: None,
         };
         let end = walk.frames(max_frames, out);
-        let depth = walk.sp.saturating_sub(start);
+        let depth = walk.copied_depth.unwrap_or_else(|| walk.sp.saturating_sub(start));
         let Walk { without_table, guessed, beyond_copy, .. } = walk;
-        Unwound { end, without_table, guessed, beyond_copy, depth }
+        let on_other_stack = stack.is_switched();
+        Unwound { end, without_table, guessed, beyond_copy, depth, on_other_stack }
     }
 
-    /// The rule for an address of a file.
+    /// The rule for an address of a file, to which a call returns or which was interrupted.
     #[inline]
-    fn rule(&mut self, info: &UnwindInfo, svma: u64) -> Rule {
+    fn rule(&mut self, info: &UnwindInfo, svma: u64, is_return_address: bool) -> Rule {
+        let svma = svma << 1 | u64::from(is_return_address);
         let mixed = (svma ^ u64::from(info.id()) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let slot = (mixed >> (64 - CACHE_BITS)) as usize;
         let cached = &self.cache[slot];
@@ -197,7 +206,11 @@ impl Unwinder {
 
     #[cold]
     fn compile(&mut self, info: &UnwindInfo, svma: u64, slot: usize) -> Rule {
-        let rule = match info.rule(svma, &mut self.context) {
+        let compiled = match svma & 1 {
+            0 => info.rule(svma >> 1, &mut self.context),
+            _ => info.rule_of_call(svma >> 1, &mut self.context),
+        };
+        let rule = match compiled {
             Compiled::Rule(rule) => rule,
             Compiled::Row(row) => {
                 if self.rows.len() == MOST_ROWS {
@@ -229,6 +242,8 @@ struct Walk<'a> {
     chained: bool,
     /// A frame was left by a word on the stack: the frame pointer may be that of any frame outside of it.
     doubtful: bool,
+    /// [`Unwound::depth`], where the stack is another one now.
+    copied_depth: Option<u64>,
 }
 
 /// What became of an attempt to leave a frame.
@@ -237,6 +252,8 @@ enum Step {
     Called,
     /// The registers are those of a frame that was interrupted by a signal.
     Interrupted,
+    /// This is the first frame of a stack that was prepared to return to it.
+    Prepared,
     End(StackEnd),
 }
 
@@ -269,11 +286,17 @@ impl Walk<'_> {
                     }
                     false
                 }
+                Step::Prepared => {
+                    if let Some(first) = out.last_mut() {
+                        first.is_return_address = false;
+                    }
+                    return StackEnd::Root;
+                }
                 Step::End(end) => return end,
             };
             let caller = self.registers.ip();
             if self.stack.take_went_beyond() {
-                if is_return_address && !caller.is_some_and(|ip| self.believable(ip)) {
+                if is_return_address && !caller.is_some_and(|ip| self.believable(ip, frame)) {
                     return StackEnd::Truncated;
                 }
                 self.beyond_copy += 1;
@@ -285,10 +308,18 @@ impl Walk<'_> {
         StackEnd::TooManyFrames
     }
 
-    /// Whether a return address from beyond the copy can be one.
+    /// Whether a return address from beyond the copy can be that of a frame.
     #[cold]
-    fn believable(&self, address: u64) -> bool {
-        address == 0 || is_return_address(self.space, address)
+    fn believable(&mut self, address: u64, callee: Frame) -> bool {
+        let is_call = is_return_address(self.space, address)
+            && (!self.stack.is_switched()
+                || calls::may_lead_to(self.space, address, callee.lookup_address()));
+        address == 0
+            || is_call
+            || self.space.lookup(address).is_some_and(|mapping| {
+                let svma = mapping.svma(address);
+                mapping.info.as_deref().is_some_and(|info| info.starts_contexts(svma))
+            })
     }
 
     /// Leave a frame.
@@ -297,7 +328,8 @@ impl Walk<'_> {
         let Some((mapping, info)) = mapping.and_then(|m| Some((m, m.info.as_deref()?))) else {
             return self.without_table(Tableless::Unseen, interrupted);
         };
-        let rule = self.unwinder.rule(info, mapping.svma(frame.lookup_address()));
+        let svma = mapping.svma(frame.address);
+        let rule = self.unwinder.rule(info, svma, frame.is_return_address);
         let (applied, signal) = match rule {
             Rule::Compact(rule) if rule.cfa.lost().is_some() => {
                 return self.by_instructions(&rule, frame, mapping, info, interrupted);
@@ -311,21 +343,53 @@ impl Walk<'_> {
                 (evaluate::row(row, info, &mut self.registers, self.stack), row.signal)
             }
             Rule::Root => return Step::End(StackEnd::Root),
+            Rule::Prepared => return Step::Prepared,
+            Rule::Switch { register, offset } => return self.switched(register, offset),
             Rule::Bad => return Step::End(StackEnd::BadRule),
             Rule::Missing(code) => return self.without_table(code, interrupted),
         };
         match applied {
-            Ok(()) if signal => {
-                // A handler may have a stack of its own, anywhere.
-                self.chained = false;
-                self.sp = self.registers.sp().unwrap_or(self.sp);
-                Step::Interrupted
-            }
+            Ok(()) if signal => self.interrupted(),
             Ok(()) => self.left(interrupted),
             // The frame before was left by its frame pointer, which says less than a table.
             Err(Failure::UnknownRegister) => self.without_table(Tableless::Plain, interrupted),
             Err(failure) => Step::End(end(failure)),
         }
+    }
+
+    /// Leaves a frame whose caller's is on another stack.
+    fn switched(&mut self, register: u8, offset: i32) -> Step {
+        let arch = self.unwinder.arch;
+        let Some(cfa) =
+            self.registers.get(register).map(|it| it.wrapping_add_signed(offset.into()))
+        else {
+            return Step::End(StackEnd::BadRule);
+        };
+        self.switch(cfa);
+        let Some(return_address) = self.stack.u64(cfa.wrapping_sub(8)) else {
+            return Step::End(StackEnd::Truncated);
+        };
+        self.registers.set(arch.ip(), return_address);
+        self.registers.set(arch.sp(), cfa);
+        Step::Called
+    }
+
+    /// Left the frame of a signal. The handler may have had a stack of its own, anywhere.
+    fn interrupted(&mut self) -> Step {
+        self.switch(self.registers.sp().unwrap_or(self.sp));
+        Step::Interrupted
+    }
+
+    /// The next frame is above `sp`, which may be on another stack.
+    fn switch(&mut self, sp: u64) {
+        let depth = self.sp.saturating_sub(self.stack.start());
+        // With the return address.
+        self.stack.switch(self.sp, sp.wrapping_sub(8));
+        if self.stack.is_switched() {
+            self.copied_depth.get_or_insert(depth);
+        }
+        self.chained = false;
+        self.sp = sp;
     }
 
     /// Left a frame by its table: the stack must have become shorter.
@@ -405,9 +469,7 @@ impl Walk<'_> {
             }
             Found::Signal => {
                 self.without_table += 1;
-                self.chained = false;
-                self.sp = sp;
-                Step::Interrupted
+                self.interrupted()
             }
             Found::Root => Step::End(StackEnd::Root),
             Found::Nothing => Step::End(StackEnd::NoRule),
@@ -439,13 +501,15 @@ impl Walk<'_> {
         let Some(call) = registers.ip().map(|ip| ip.wrapping_sub(1)) else { return false };
         let Some(mapping) = self.space.lookup(call) else { return false };
         let Some(info) = &mapping.info else { return false };
-        match self.unwinder.rule(info, mapping.svma(call)) {
+        match self.unwinder.rule(info, mapping.svma(call).wrapping_add(1), true) {
             Rule::Root => true,
             Rule::Compact(rule) => {
                 evaluate::compact(&rule, registers, self.stack).is_ok()
                     && registers.ip().is_some_and(|ip| is_return_address(self.space, ip))
             }
-            Rule::Row(_) | Rule::Missing(_) | Rule::Bad => false,
+            Rule::Row(_) | Rule::Missing(_) | Rule::Prepared | Rule::Switch { .. } | Rule::Bad => {
+                false
+            }
         }
     }
 

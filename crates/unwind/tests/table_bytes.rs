@@ -150,7 +150,7 @@ fn the_same_file_has_the_same_table_or_another_version() {
     let found = (bytes[7], u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]));
     assert_eq!(
         found,
-        (4, 0x15dc_3a6e),
+        (5, 0x0b1a_03cd),
         "tables that were kept are not what is made now: raise the version in `MAGIC` of stored.rs, then put \
          both here"
     );

@@ -215,6 +215,9 @@ static __always_inline int apply(struct scratch *s, struct task_struct *other,
 		if (!(s->known >> reg & 1))
 			return stop(s, END_BAD_RULE);
 		cfa = s->registers[reg] + (s64)rule->offset;
+		// On another stack, anywhere.
+		if (rule->kind == RULE_OFFSET && rule->add)
+			sp = 0;
 		if (rule->kind == RULE_DEREF) {
 			if (read_user(other, s->words, 8, cfa))
 				return stop(s, END_UNREADABLE);
@@ -322,9 +325,9 @@ static __always_inline int step(struct scratch *s, struct task_struct *other)
 	if (s->mapping.module == MODULE_ANONYMOUS)
 		s->has_made = 1;
 	rule = find_rule(s, address, &end);
-	// Nothing was called where a signal handler returns to.
-	if (rule && rule->kind == RULE_SIGNAL)
-		address += s->called;
+	// Nothing was called where a signal handler returns to, or where a stack was prepared to return.
+	if (rule && s->called && (rule->kind == RULE_SIGNAL || rule->kind == RULE_ROOT))
+		address += rule->add;
 	push(s, (u64)s->mapping.module << FRAME_SHIFT |
 		    ((address + s->mapping.to_frame) & ((1ull << FRAME_SHIFT) - 1)));
 	if (!rule)

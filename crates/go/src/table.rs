@@ -1,0 +1,148 @@
+//! The functions in the table.
+
+use std::ops::Range;
+
+use crate::layout::{Form, Layout};
+use crate::steps::Steps;
+
+/// The table of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Table<'a> {
+    pub(crate) layout: &'a Layout,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// A function.
+#[derive(Clone, Copy, Debug)]
+pub struct Function<'a> {
+    table: Table<'a>,
+    /// Virtual address of its first byte.
+    pub start: u64,
+    /// Where the next function starts; what fills the room before it is this one's.
+    pub end: u64,
+    /// Where in the table more is known of it.
+    at: usize,
+}
+
+/// A place in source code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The file's name; not always UTF-8.
+    pub file: &'a [u8],
+    /// From 1.
+    pub line: u32,
+}
+
+impl<'a> Table<'a> {
+    /// All functions, by address; what is damaged is left out.
+    pub fn functions(self) -> impl Iterator<Item = Function<'a>> {
+        (0..self.layout.count).filter_map(move |at| self.function(at))
+    }
+
+    /// The function that holds an address.
+    pub fn lookup(self, address: u64) -> Option<Function<'a>> {
+        let (mut low, mut high) = (0, self.layout.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.address(middle)? <= address {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        self.function(low.checked_sub(1)?).filter(|function| address < function.end)
+    }
+
+    fn function(self, number: usize) -> Option<Function<'a>> {
+        let (start, end) = (self.address(number)?, self.address(number + 1)?);
+        let at = match self.layout.is_relative() {
+            true => self.u32(self.row(number)?.checked_add(4)?)? as usize,
+            false => usize::try_from(self.u64(self.row(number)?.checked_add(8)?)?).ok()?,
+        };
+        let at = self.layout.functions.checked_add(at)?;
+        (start < end).then_some(Function { table: self, start, end, at })
+    }
+
+    /// Where a function's row of the index is. Behind the last one is where it ends.
+    fn row(self, number: usize) -> Option<usize> {
+        let size = if self.layout.is_relative() { 8 } else { 16 };
+        self.layout.index.checked_add(number.checked_mul(size)?)
+    }
+
+    fn address(self, number: usize) -> Option<u64> {
+        let row = self.row(number)?;
+        match self.layout.is_relative() {
+            true => self.layout.text.checked_add(self.u32(row)?.into()),
+            false => self.u64(row),
+        }
+    }
+
+    fn u32(self, at: usize) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?))
+    }
+
+    fn u64(self, at: usize) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?))
+    }
+
+    /// A text that ends with a zero.
+    fn text(self, base: usize, at: usize) -> Option<&'a [u8]> {
+        const LONGEST: usize = 1 << 16;
+        let rest = self.bytes.get(base.checked_add(at)?..)?;
+        let rest = &rest[..rest.len().min(LONGEST)];
+        rest.iter().position(|&byte| byte == 0).map(|end| &rest[..end])
+    }
+}
+
+impl<'a> Function<'a> {
+    /// Its name, with package: `net/http.(*conn).serve`.
+    pub fn name(&self) -> Option<&'a [u8]> {
+        let at = usize::try_from(self.field(0)?).ok()?;
+        self.table.text(self.table.layout.names, at).filter(|name| !name.is_empty())
+    }
+
+    /// By how many bytes the stack pointer is below where it was when the function was called, the return
+    /// address not counted, from its first instruction to its last; nothing if the table does not say.
+    /// Functions in assembly that change to another stack have what they would have without that.
+    pub fn frame_sizes(&self) -> impl Iterator<Item = (Range<u64>, i32)> + use<'a> {
+        self.steps(3).into_iter().flatten()
+    }
+
+    /// The frame size at an address.
+    pub fn frame_size(&self, address: u64) -> Option<i32> {
+        self.steps(3)?.at(address)
+    }
+
+    /// Where the code at an address comes from.
+    pub fn place(&self, address: u64) -> Option<Place<'a>> {
+        let line = u32::try_from(self.steps(5)?.at(address)?).ok()?;
+        let number = usize::try_from(self.steps(4)?.at(address)?).ok()?;
+        let (table, layout) = (self.table, self.table.layout);
+        let file = if layout.form == Form::Go2 {
+            let row = layout.files.checked_add(number.checked_mul(4)?)?;
+            table.text(0, table.u32(row)? as usize)?
+        } else {
+            const NONE: u32 = u32::MAX;
+            let unit = usize::try_from(self.field(7)?).ok()?;
+            let row = layout.units.checked_add(unit.checked_add(number)?.checked_mul(4)?)?;
+            let at = table.u32(row).filter(|&at| at != NONE)?;
+            table.text(layout.files, at as usize)?
+        };
+        Some(Place { file, line })
+    }
+
+    /// One of the 32-bit fields behind the address: 0 the name, 3 frame sizes, 4 files, 5 lines, 7 the unit.
+    fn field(&self, number: usize) -> Option<i32> {
+        let address = if self.table.layout.is_relative() { 4 } else { 8 };
+        let at = self.at.checked_add(address + 4 * number)?;
+        self.table.u32(at).map(|value| value as i32)
+    }
+
+    /// The values in one of these fields; 0 is none.
+    fn steps(&self, field: usize) -> Option<Steps<'a>> {
+        let at = usize::try_from(self.field(field)?).ok().filter(|&at| at != 0)?;
+        let at = self.table.layout.steps.checked_add(at)?;
+        let bytes = self.table.bytes.get(at..)?;
+        Some(Steps::new(bytes, self.start, self.table.layout.quantum))
+    }
+}

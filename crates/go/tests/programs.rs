@@ -1,0 +1,84 @@
+//! What the table of real programs of Go holds, and what damaged ones do.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use pyrograph_go::Layout;
+
+/// A stripped program; none if Go is not installed.
+fn program(name: &str) -> Option<Vec<u8>> {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("go-{name}"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (source, out) = (folder.join("main.go"), folder.join("main"));
+    std::fs::write(
+        &source,
+        "package main\n\n//go:noinline\nfunc other() {\n\tprintln(1)\n}\n\nfunc main() { other() }\n",
+    )
+    .expect("a file");
+    let mut build = Command::new("go");
+    build.env("GO111MODULE", "off").args(["build", "-ldflags=-s -w", "-o"]).args([&out, &source]);
+    match build.status() {
+        Ok(status) => assert!(status.success()),
+        Err(_) => {
+            eprintln!("skipped: {name} needs golang-go");
+            return None;
+        }
+    }
+    Some(std::fs::read(out).expect("it was built"))
+}
+
+#[test]
+fn functions_have_names_and_places() {
+    let Some(file) = program("names") else { return };
+    let layout = Layout::find(&file).expect("a program of Go");
+    let table = layout.table(&file);
+    assert!(table.functions().count() > 500);
+    let named = |name: &[u8]| {
+        table.functions().find(|function| function.name() == Some(name)).expect("a function")
+    };
+    let other = named(b"main.other");
+    let place = other.place(other.start + 10).expect("a place");
+    assert!(place.file.ends_with(b"/main.go"), "{place:?}");
+    assert!((4..=6).contains(&place.line), "{place:?}");
+    for function in [other, named(b"runtime.goexit"), named(b"runtime.mallocgc")] {
+        for address in [function.start, function.end - 1] {
+            let found = table.lookup(address).expect("a function");
+            assert_eq!((found.start, found.name()), (function.start, function.name()));
+        }
+        let ends: Vec<_> = function.frame_sizes().collect();
+        assert_eq!(
+            ends.first().map(|(range, size)| (range.start, *size)),
+            Some((function.start, 0))
+        );
+        assert!(ends.windows(2).all(|pair| pair[0].0.end == pair[1].0.start));
+    }
+    assert!(table.lookup(0).is_none() && table.lookup(u64::MAX).is_none());
+}
+
+#[test]
+fn damaged_tables_have_other_contents_and_no_more() {
+    let Some(file) = program("damage") else { return };
+    let place = Layout::find(&file).expect("a program of Go").range();
+    let mut state = 7_u64;
+    let mut random = |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for round in 0..60 {
+        let mut damaged = file.clone();
+        // The header, the index, or anywhere.
+        let reach = [72, 1 << 14, place.len()][round % 3].min(place.len());
+        for _ in 0..1 + random(40) {
+            damaged[place.start + random(reach)] = random(256) as u8;
+        }
+        let Some(layout) = Layout::find(&damaged) else { continue };
+        let table = layout.table(&damaged);
+        for function in table.functions().take(2000) {
+            let _ = function.name();
+            let _ = function.place(function.start.wrapping_add(3));
+            assert!(function.frame_sizes().take(1000).all(|(range, _)| range.start <= range.end));
+            let _ = table.lookup(function.start);
+        }
+    }
+}
