@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyrograph_go::{Function, Layout};
+use pyrograph_go::Layout;
 
 use crate::symbolize::{Frame, Options, Symbolized};
 
@@ -25,20 +25,20 @@ pub(crate) fn complete(
     let table = layout.table(file);
     for (&address, answer) in addresses.iter().zip(answers).filter(|(_, answer)| lacks(answer)) {
         let Some(function) = table.lookup(address) else { continue };
-        if answer.frames.is_empty() {
-            let Some(name) = function.name() else { continue };
-            answer.start = Some(function.start);
-            answer.frames = vec![Frame { function: text(name), file: None, line: 0 }];
+        let mut frame = match answer.frames.first() {
+            Some(frame) => frame.clone(),
+            None => {
+                let Some(name) = function.name() else { continue };
+                answer.start = Some(function.start);
+                Frame { function: text(name), file: None, line: 0 }
+            }
+        };
+        if options.lines
+            && let Some(place) = function.place(address)
+        {
+            (frame.file, frame.line) = (Some(text(place.file)), place.line);
         }
-        if options.lines {
-            add_place(function, address, &mut answer.frames[0]);
-        }
-    }
-}
-
-fn add_place(function: Function<'_>, address: u64, frame: &mut Frame) {
-    if let Some(place) = function.place(address) {
-        (frame.file, frame.line) = (Some(text(place.file)), place.line);
+        answer.frames = vec![frame].into();
     }
 }
 
