@@ -83,7 +83,8 @@ fn signal_handlers_with_a_stack_of_their_own_have_callers() {
 #[test]
 fn coroutines_of_ucontext_begin_where_they_were_made_to() {
     let folder = tempfile::tempdir().expect("a folder");
-    let program = compile(&["gcc", "-O2", "-g", "-fomit-frame-pointer"], "hands_over.c", folder.path());
+    let program =
+        compile(&["gcc", "-O2", "-g", "-fomit-frame-pointer"], "hands_over.c", folder.path());
     let paths: &[(&[&str], f64)] =
         &[(&["first"], 20.0), (&["first", "deep"], 40.0), (&["second"], 40.0)];
     for engine in engines("coroutines, counted in the kernel") {
