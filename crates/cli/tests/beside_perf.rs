@@ -34,7 +34,9 @@ fn perf_records(folder: &Path) -> Result<(), String> {
 fn perf_record_ends_well_beside_a_recording() {
     with_perf_as_root("perf_record_ends_well_beside_a_recording", |folder| {
         let mut busy = Command::new("sh");
-        busy.args(["-c", "while :; do /bin/true; done"]);
+        // It starts programs, which map files, and takes CPU time itself.
+        let count = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        busy.args(["-c", &format!("while :; do /bin/true; {count}; done")]);
         let busy = Running(busy.spawn().expect("it runs"));
         let pid = busy.0.id().to_string();
         for engine in ["perf", "ebpf"] {

@@ -74,9 +74,13 @@ fn signal_handlers_with_a_stack_of_their_own_have_callers() {
         (&["main", "two", trampoline, "handler", "handled"], 20.0),
     ];
     for engine in engines("signal stacks, counted in the kernel") {
-        // With the perf engine the other stack is read from the process, a while later.
-        let whole = if *engine == "perf" { 97.0 } else { 99.0 };
-        check(&record(&program, "12", engine), engine, whole, paths);
+        let folded = record(&program, "12", engine);
+        match *engine {
+            // The other stack is read from the process milliseconds later, when it may have gone on: such stacks
+            // are marked.
+            "perf" => check(&folded, engine, 75.0, &[]),
+            _ => check(&folded, engine, 99.0, paths),
+        }
     }
 }
 
