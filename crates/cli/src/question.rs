@@ -51,8 +51,8 @@ pub struct QuestionArgs {
     #[arg(long, value_name = "TIME", default_value = "1us", value_parser = parse_duration)]
     min_block: Duration,
 
-    /// What waits for locks: the time until it has them, in the kernel and in programs, whose waits for
-    /// conditions are [condition] (needs root)
+    /// What waits for locks: the time until it has them, in the kernel and in programs; waits for conditions
+    /// are told apart (needs root)
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     locks: bool,
 
