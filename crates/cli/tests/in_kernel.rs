@@ -670,11 +670,13 @@ fn processes_are_recorded_from_inside_of_a_pid_namespace() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let program = compile(C, "split.c", folder.path());
+    // A name that no process of another test has.
+    let program = folder.path().join("ns_split");
+    fs::rename(compile(C, "split.c", folder.path()), &program).expect("own folder");
     let script = "
         $PROGRAM 1000000 & busy=$!
         $PYROGRAPH record --engine ebpf -F 499 -d 1 -p $busy -o attached.folded
-        $PYROGRAPH record --engine ebpf -F 499 -d 1 -a --comm split_c -o machine.folded
+        $PYROGRAPH record --engine ebpf -F 499 -d 1 -a --comm ns_split -o machine.folded
         $PYROGRAPH record --engine ebpf --wall -d 1 -p $busy -o wall.folded
         kill $busy
         $PYROGRAPH record --engine ebpf -F 499 -o command.folded -- sh -c \"$PROGRAM 100; true\"

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use common::in_kernel::{C, Running};
-use common::{Folded, compile, is_root, pyrograph, record_until};
+use common::{Folded, compile, is_root, pyrograph, record_until, wait_until};
 
 /// A shell with a program below it and one below a shell below it, and what ends when it does: both programs.
 struct Family(Running);
@@ -21,7 +21,23 @@ impl Family {
         let mut shell = Running(shell.spawn().expect("a shell"));
         let mut line = [0];
         shell.0.stdout.as_mut().expect("a pipe").read_exact(&mut line).expect("it runs");
-        Self(shell)
+        let family = Self(shell);
+        wait_until("both programs run", || family.has_started(program) == 2);
+        family
+    }
+
+    /// How many of its processes have become the program.
+    fn has_started(&self, program: &Path) -> usize {
+        let name = program.file_name().expect("a name").to_string_lossy().into_owned();
+        let is_of = |stat: String| {
+            // `PID (NAME) STATE PPID PGRP …` (proc_pid_stat(5)).
+            let (start, rest) = stat.rsplit_once(')')?;
+            let group = rest.split_ascii_whitespace().nth(2)?;
+            Some(start.ends_with(&format!("({name}")) && group == self.pid())
+        };
+        let stats = std::fs::read_dir("/proc").expect("processes").flatten();
+        let stats = stats.filter_map(|row| std::fs::read_to_string(row.path().join("stat")).ok());
+        stats.filter(|stat| is_of(stat.clone()).unwrap_or(false)).count()
     }
 
     fn pid(&self) -> String {
