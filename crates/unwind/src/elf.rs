@@ -146,6 +146,8 @@ impl Layout {
             let svma = segment.p_vaddr(endian);
             match segment.p_type(endian) {
                 elf::PT_LOAD if segment.p_flags(endian).contains(elf::PF_X) => {
+                    // What is not in the file is no code, however much there is said to be.
+                    let size = size.min((file.len() as u64).saturating_sub(offset));
                     self.code.push(Segment { offset, size, svma });
                 }
                 elf::PT_GNU_EH_FRAME => {

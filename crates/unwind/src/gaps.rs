@@ -50,7 +50,11 @@ impl UnwindInfo {
     fn piece(&self, svma: u64) -> Option<Range<u64>> {
         let code = self.instruction_ranges().into_iter().find(|range| range.contains(&svma))?;
         let gap = self.gap(svma);
-        pieces(gap.start.max(code.start)..gap.end.min(code.end)).find(|piece| piece.contains(&svma))
+        let gap = gap.start.max(code.start)..gap.end.min(code.end);
+        // Tables that contradict each other can have a gap that is not around the address.
+        let into = svma.checked_sub(gap.start)?;
+        let start = svma - into % PIECE;
+        (svma < gap.end).then(|| start..gap.end.min(start.saturating_add(PIECE)))
     }
 
     /// The symbols of functions in these ranges, which are sorted: their addresses, sorted.
