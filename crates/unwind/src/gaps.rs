@@ -2,15 +2,21 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::info::UnwindInfo;
 use crate::instructions::{self, Guess, Guesses, PIECE};
 use crate::registers::Arch;
 
-/// What has been found, by the address of the first byte of each piece.
+/// What has been found.
 #[derive(Default)]
-pub(crate) struct GuessCache(Mutex<HashMap<u64, Arc<Guesses>>>);
+pub(crate) struct GuessCache {
+    /// By the address of the first byte of each piece.
+    pieces: Mutex<HashMap<u64, Arc<Guesses>>>,
+    /// Of all functions that have a symbol, sorted: of a large program these take longer to read than most
+    /// pieces take.
+    starts: OnceLock<Vec<u64>>,
+}
 
 impl UnwindInfo {
     /// What the instructions say of the frame whose code is at an address that no table has an entry for. The
@@ -21,10 +27,12 @@ impl UnwindInfo {
         }
         let Some(piece) = self.piece(svma) else { return Guess::Nothing };
         let guesses = {
-            let mut known = self.guesses.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.guesses.pieces.lock().unwrap_or_else(PoisonError::into_inner);
             let guesses = known.entry(piece.start).or_insert_with(|| {
-                let starts = self.function_starts(std::slice::from_ref(&piece));
-                Arc::new(self.guesses_in(&piece, &starts))
+                let starts = self.guesses.starts.get_or_init(|| self.all_function_starts());
+                let from = starts.partition_point(|&start| start < piece.start);
+                let to = starts.partition_point(|&start| start < piece.end);
+                Arc::new(self.guesses_in(&piece, &starts[from..to]))
             });
             Arc::clone(guesses)
         };
@@ -48,7 +56,7 @@ impl UnwindInfo {
 
     /// The part of the code around an address that no table has an entry for.
     fn piece(&self, svma: u64) -> Option<Range<u64>> {
-        let code = self.instruction_ranges().into_iter().find(|range| range.contains(&svma))?;
+        let code = self.instruction_ranges().iter().find(|range| range.contains(&svma))?;
         let gap = self.gap(svma);
         let gap = gap.start.max(code.start)..gap.end.min(code.end);
         // Tables that contradict each other can have a gap that is not around the address.
@@ -63,13 +71,24 @@ impl UnwindInfo {
             let after = ranges.partition_point(|range| range.start <= *address);
             after.checked_sub(1).is_some_and(|at| ranges[at].contains(address))
         };
-        let mut starts: Vec<u64> = self.symbol_tables().flat_map(functions).collect();
-        starts.extend(self.given_starts());
-        starts.retain(is_inside);
-        starts.sort_unstable();
-        starts.dedup();
+        sorted(self.unsorted_starts().filter(is_inside).collect())
+    }
+
+    fn all_function_starts(&self) -> Vec<u64> {
+        let mut starts = sorted(self.unsorted_starts().collect());
+        starts.shrink_to_fit();
         starts
     }
+
+    fn unsorted_starts(&self) -> impl Iterator<Item = u64> {
+        self.symbol_tables().flat_map(functions).chain(self.given_starts().iter().copied())
+    }
+}
+
+fn sorted(mut starts: Vec<u64>) -> Vec<u64> {
+    starts.sort_unstable();
+    starts.dedup();
+    starts
 }
 
 /// The pieces that a gap between tables is looked at in.

@@ -65,6 +65,7 @@ pub struct UnwindInfo {
     debug_frames: [Option<DebugFrameSection>; 2],
     go: Option<pyrograph_go::Layout>,
     pub(crate) guesses: GuessCache,
+    instruction_ranges: OnceLock<Vec<Range<u64>>>,
 }
 
 impl fmt::Debug for UnwindInfo {
@@ -151,6 +152,7 @@ impl UnwindInfo {
             debug_symbols: Vec::new(),
             functions: Vec::new(),
             guesses: GuessCache::default(),
+            instruction_ranges: OnceLock::new(),
             debug_bytes: None,
             header: None,
             eh_index: OnceLock::new(),
@@ -356,7 +358,11 @@ impl UnwindInfo {
     }
 
     /// The virtual addresses of code, in order: those of the sections, if the file has any.
-    pub(crate) fn instruction_ranges(&self) -> Vec<Range<u64>> {
+    pub(crate) fn instruction_ranges(&self) -> &[Range<u64>] {
+        self.instruction_ranges.get_or_init(|| self.find_instruction_ranges())
+    }
+
+    fn find_instruction_ranges(&self) -> Vec<Range<u64>> {
         let segments = self.code_ranges();
         let mut sections = self.layout.code_sections.clone();
         sections.retain(|section| {

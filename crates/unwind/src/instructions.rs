@@ -10,6 +10,8 @@
 
 mod effect;
 mod flow;
+mod memo;
+mod starts;
 mod state;
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
@@ -127,22 +129,53 @@ pub(crate) fn is_signal_return(code: &[u8]) -> bool {
 
 /// Whether there are only instructions that do nothing.
 pub(crate) fn is_padding(code: &[u8]) -> bool {
-    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     let mut at = 0;
     while at < code.len() {
         at += match code[at] {
             0x00 | 0xcc | 0x90 => 1,
-            0x0f | 0x2e | 0x66 if decoder.set_position(at).is_ok() => {
-                let instruction = decoder.decode();
-                if instruction.mnemonic() != Mnemonic::Nop {
-                    return false;
-                }
-                instruction.len()
-            }
+            0x0f | 0x2e | 0x66 => match nop_len(&code[at..]) {
+                Some(len) => len,
+                None => return false,
+            },
             _ => return false,
         };
     }
     true
+}
+
+/// The length of the `nop` that code begins with.
+fn nop_len(code: &[u8]) -> Option<usize> {
+    // Those that assemblers fill room with, between any two functions, are known without a decoder, which takes
+    // longer to be made than all else here.
+    common_nop_len(code).or_else(|| {
+        let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        (instruction.mnemonic() == Mnemonic::Nop).then(|| instruction.len())
+    })
+}
+
+/// The same for `66 90`, and `0F 1F /0` with prefixes 66 and 2E (Intel SDM, volume 2B, "NOP").
+fn common_nop_len(code: &[u8]) -> Option<usize> {
+    const LONGEST: usize = 15;
+    let prefixes = code.iter().take_while(|&&byte| matches!(byte, 0x66 | 0x2e)).count();
+    let rest = match code.get(prefixes..)? {
+        [0x90, ..] => 1,
+        [0x0f, 0x1f, modrm, operand @ ..] if modrm >> 3 & 7 == 0 => {
+            let (mode, base) = (modrm >> 6, modrm & 7);
+            let has_sib = mode != 3 && base == 4;
+            let base = if has_sib { operand.first()? & 7 } else { base };
+            let displacement = match mode {
+                0 if base == 5 => 4,
+                1 => 1,
+                2 => 4,
+                _ => 0,
+            };
+            3 + usize::from(has_sib) + displacement
+        }
+        _ => return None,
+    };
+    let len = prefixes + rest;
+    (len <= LONGEST.min(code.len())).then_some(len)
 }
 
 /// Whether code begins as functions that make a frame do.
@@ -159,6 +192,43 @@ fn is_prologue(code: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Against the decoder, with each byte in the place of each.
+    #[test]
+    fn nops_are_as_long_as_the_decoder_says() {
+        let nops = [
+            &[0x66, 0x90][..],
+            &[0x0f, 0x1f, 0x00],
+            &[0x0f, 0x1f, 0x40, 0x00],
+            &[0x0f, 0x1f, 0x44, 0x00, 0x00],
+            &[0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00],
+            &[0x0f, 0x1f, 0x80, 0, 0, 0, 0],
+            &[0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0],
+            &[0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0],
+            &[0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0],
+        ];
+        let mut known = 0;
+        for nop in nops {
+            assert!(is_padding(nop) && common_nop_len(nop) == Some(nop.len()), "{nop:x?}");
+            for (at, byte) in
+                (0..nop.len()).flat_map(|at| (0..=u8::MAX).map(move |byte| (at, byte)))
+            {
+                let mut code = nop.to_vec();
+                code[at] = byte;
+                code.extend([0; 8]);
+                let Some(len) = common_nop_len(&code) else { continue };
+                let instruction = Decoder::new(64, &code, DecoderOptions::NONE).decode();
+                assert_eq!(
+                    (instruction.mnemonic(), instruction.len()),
+                    (Mnemonic::Nop, len),
+                    "{code:x?}"
+                );
+                known += 1;
+            }
+            assert_eq!(common_nop_len(&nop[..nop.len() - 1]), None);
+        }
+        assert!(known > 1000, "{known}");
+    }
 
     /// Bytes that look random, with many of those that move the stack pointer; no panic, and rows in order.
     #[test]

@@ -350,7 +350,7 @@ impl<'a> Builder<'a> {
             match part {
                 Part::Span(span) => {
                     // Where a return address is looked up: what is there fills the room between two.
-                    if span.start > covered && self.info.starts_contexts(span.start) {
+                    if span.start > covered && self.may_start_contexts(&span) {
                         let root = self.number(PREPARED);
                         out.push(span.start - 1, root);
                     }
@@ -392,7 +392,7 @@ impl<'a> Builder<'a> {
             if !self.is_nothing(covered, next, parts.is_empty()) {
                 parts.push(Part::Gap { range: covered..next, guessed: false });
                 // In large files there are some hundred gaps, and some ten sections.
-                for code in &code {
+                for code in code {
                     for range in pieces(covered.max(code.start)..next.min(code.end)) {
                         let len = range.end - range.start;
                         if len <= left && !self.info.is_padding(&range) {
@@ -408,6 +408,17 @@ impl<'a> Builder<'a> {
             }
         }
         parts
+    }
+
+    /// Whether a function is where contexts start. Of nearly all its code says at once that it is not.
+    fn may_start_contexts(&self, span: &Span) -> bool {
+        let is_eh_frame = span.order == 1;
+        let len = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
+        let returns = || {
+            let code = self.info.code(span.start, len);
+            !code.is_some_and(code::ends_without_return)
+        };
+        !(is_eh_frame && returns()) && self.info.starts_contexts(span.start)
     }
 
     /// Whether what is between two functions is too short for another, and fills the room there.

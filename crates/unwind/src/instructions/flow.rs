@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 use super::effect::{self, Effects};
+use super::memo::{Bytes, Memo};
+use super::starts::Starts;
 use super::state::{Kind, State, States};
 
 /// What has been found of the byte at an offset: 0, [`INSIDE`], or the number of a state plus 1, and flags.
@@ -65,9 +67,9 @@ pub(super) struct Flow<'a> {
     decoder: Decoder<'a>,
     effects: Effects,
     pub(super) states: States,
+    memo: Memo,
     cells: Vec<Cell>,
-    /// Offsets of functions, as far as they are known.
-    starts: BTreeSet<usize>,
+    starts: Starts,
     /// Those that have not been looked at.
     pending: BTreeSet<usize>,
     /// Where to go on; what is behind a call comes last, from the lowest address on.
@@ -95,8 +97,9 @@ impl<'a> Flow<'a> {
             decoder: Decoder::with_ip(64, code, address, DecoderOptions::NONE),
             effects: Effects::new(),
             states: States::default(),
+            memo: Memo::new(code.len()),
             cells: vec![0; code.len()],
-            starts: BTreeSet::new(),
+            starts: Starts::new(code.len()),
             pending: BTreeSet::new(),
             items: Vec::new(),
             after_calls: BinaryHeap::new(),
@@ -134,7 +137,7 @@ impl<'a> Flow<'a> {
             self.begin(at, Kind::Entry);
             // The dynamic loader goes on behind its first call; elsewhere another function is there.
             while let Some((behind, state)) = self.entry_calls.pop() {
-                let is_new = self.cells[behind] == 0 && !self.starts.contains(&behind);
+                let is_new = self.cells[behind] == 0 && !self.starts.contains(behind);
                 if is_new && self.try_state(behind, state).bad == 0 {
                     self.items.push(Item { at: behind, state, edge: Edge::Flow });
                     self.run();
@@ -233,7 +236,7 @@ impl<'a> Flow<'a> {
     fn arrive(&mut self, at: usize, state: u32, edge: Edge) -> Option<(u32, bool)> {
         let cell = self.cells[at];
         let new = self.states.get(state);
-        if edge != Edge::Start && self.starts.contains(&at) {
+        if edge != Edge::Start && self.starts.contains(at) {
             // Into another function: what it is called with is known.
             if edge == Edge::Call || new.is_at_return_address() || new.sp().is_none() {
                 self.evidence.good += u32::from(new.is_at_return_address());
@@ -271,7 +274,7 @@ impl<'a> Flow<'a> {
             let doubtful = edge == Edge::Replacing
                 || cell & AFTER_CALL != 0
                 || matches!(before.kind, Kind::Root | Kind::Entry)
-                || self.starts.contains(&at);
+                || self.starts.contains(at);
             if doubtful && cell & REPLACED == 0 {
                 self.set(at, (new + 1) | REPLACED);
                 return Some((new, true));
@@ -283,9 +286,16 @@ impl<'a> Flow<'a> {
         } else {
             self.evidence.good += u32::from(cell & TRIED == 0);
         }
-        let mut joined = before.join(after);
-        joined.kind = after.kind;
-        let joined = self.states.number(joined);
+        let joined = match self.memo.joined(old, new) {
+            Some(joined) => joined,
+            None => {
+                let mut joined = before.join(after);
+                joined.kind = after.kind;
+                let joined = self.states.number(joined);
+                self.memo.set_joined(old, new, joined);
+                joined
+            }
+        };
         if joined == old {
             return None;
         }
@@ -305,7 +315,7 @@ impl<'a> Flow<'a> {
         let flow = instruction.flow_control();
         let is_system_call = instruction.code() == Code::Syscall;
         match flow {
-            FlowControl::Next => self.next(instruction, state),
+            FlowControl::Next => self.next(instruction, at, state),
             FlowControl::ConditionalBranch => {
                 let (taken, not) = self.branch(instruction, state);
                 self.jump(instruction.near_branch_target(), taken, edge);
@@ -334,16 +344,16 @@ impl<'a> Flow<'a> {
             FlowControl::Call | FlowControl::IndirectCall if !is_system_call => {
                 self.call(instruction, end, state)
             }
-            FlowControl::Call => self.next(instruction, state),
-            FlowControl::XbeginXabortXend => self.next(instruction, state),
+            FlowControl::Call => self.next(instruction, at, state),
+            FlowControl::XbeginXabortXend => self.next(instruction, at, state),
             FlowControl::Interrupt if instruction.mnemonic() != Mnemonic::Int3 => {
-                self.next(instruction, state)
+                self.next(instruction, at, state)
             }
             _ => None,
         }
     }
 
-    fn next(&mut self, instruction: &Instruction, state: u32) -> Option<u32> {
+    fn next(&mut self, instruction: &Instruction, at: usize, state: u32) -> Option<u32> {
         if instruction.mnemonic() == Mnemonic::Hlt {
             return None;
         }
@@ -355,9 +365,17 @@ impl<'a> Flow<'a> {
         if effect::leaves_alone(self.states.get(state), instruction) {
             return Some(state);
         }
+        // The one whose effect depends on where it is.
+        let depends = instruction.mnemonic() == Mnemonic::And;
+        let bytes = Bytes::new(&self.code[at..], instruction.len());
+        if let Some(next) = self.memo.next(state, bytes).filter(|_| !depends) {
+            return Some(next);
+        }
         let mut next = self.states.get(state).clone();
         self.effects.apply(&mut next, instruction);
-        Some(self.states.number(next))
+        let next = self.states.number(next);
+        self.memo.set_next(state, bytes, next);
+        Some(next)
     }
 
     /// The states where a branch leads, and behind it.
@@ -454,7 +472,7 @@ impl<'a> Flow<'a> {
             }
             // Data, or code that makes no sense: go on at the next place where a function may be.
             let aligned = (at + 1).next_multiple_of(16).min(self.code.len());
-            let next = self.starts.range(at + 1..aligned).next().copied();
+            let next = self.starts.first_in(at + 1..aligned);
             at = next.unwrap_or(aligned);
         }
     }
@@ -473,7 +491,7 @@ impl<'a> Flow<'a> {
             let Some(&cell) = self.cells.get(at) else { continue };
             let Some(known) = (cell & NUMBER).checked_sub(1) else { continue };
             let same = self.states.get(known).sp() == self.states.get(state).sp();
-            if at > end && cell & INSIDE == 0 && same && !self.starts.contains(&at) {
+            if at > end && cell & INSIDE == 0 && same && !self.starts.contains(at) {
                 self.items.push(Item { at: end, state, edge: Edge::Call });
                 self.run();
             }
@@ -495,7 +513,7 @@ impl<'a> Flow<'a> {
     fn try_states(&mut self, at: usize) -> bool {
         /// Jumps by tables in one function, at most.
         const MOST_JUMPS: usize = 3;
-        let function = self.starts.range(..=at).next_back().copied().unwrap_or(0);
+        let function = self.starts.last_up_to(at).unwrap_or(0);
         let mut candidates = Vec::new();
         for &state in self.jumps.range(function..at).rev().map(|(_, state)| state).take(MOST_JUMPS)
         {
@@ -517,17 +535,28 @@ impl<'a> Flow<'a> {
         candidates.retain(|&state| state != entry);
         let place = if is_start { 0 } else { candidates.len() };
         candidates.insert(place, entry);
-        let tried: Vec<_> = candidates.iter().map(|&state| self.try_state(at, state)).collect();
-        let best = (0..tried.len())
-            .filter(|&number| tried[number].bad == 0)
-            .max_by_key(|&number| (tried[number].good > 0, Reverse(number)));
-        let Some(best) = best else { return false };
-        if candidates[best] == entry {
+        let Some(best) = self.best_of(at, &candidates) else { return false };
+        if best == entry {
             self.starts.insert(at);
         }
-        self.items.push(Item { at, state: candidates[best], edge: Edge::Start });
+        self.items.push(Item { at, state: best, edge: Edge::Start });
         self.run();
         self.cells[at] != 0
+    }
+
+    /// The first of some states that something speaks for, and nothing against; else the first that nothing
+    /// speaks against.
+    fn best_of(&mut self, at: usize, candidates: &[u32]) -> Option<u32> {
+        let mut possible = None;
+        for &state in candidates {
+            let Evidence { good, bad } = self.try_state(at, state);
+            match (bad, good) {
+                (0, 1..) => return Some(state),
+                (0, 0) => possible = possible.or(Some(state)),
+                _ => {}
+            }
+        }
+        possible
     }
 
     /// The state behind the call that is directly before.

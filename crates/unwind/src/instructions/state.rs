@@ -1,7 +1,9 @@
 //! Abstract values of the registers and the frame at one instruction.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher};
 
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
 use iced_x86::Register;
 
 use crate::registers::Arch;
@@ -16,7 +18,7 @@ pub(super) const RSP: usize = 7;
 const PRESERVED: [usize; 7] = [3, RBP, RSP, 12, 13, 14, 15];
 
 /// An address in the frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     /// 0: the CFA. Else what the stack pointer was after it was aligned, by the offset of the instruction that
     /// did it, plus 1: how far it moved there is not known.
@@ -35,7 +37,7 @@ impl Place {
 }
 
 /// What is known of a register or a word of the frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Value {
     #[default]
     Unknown,
@@ -48,7 +50,7 @@ pub(super) enum Value {
 }
 
 /// What is known of the code at an instruction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A function.
     #[default]
@@ -63,13 +65,40 @@ pub(super) enum Kind {
     SignalReturn,
 }
 
+impl Value {
+    /// One word to hash: the same for equal values, and seldom for others.
+    fn bits(self) -> u64 {
+        match self {
+            Self::Unknown => 0,
+            Self::Entry(register) => 1 << 8 | u64::from(register),
+            Self::Stack(Place { base, offset }) => {
+                u64::from(base) << 32 ^ u64::from(offset as u32) ^ 1 << 63
+            }
+            Self::Constant(number) => 1 << 16 | u64::from(number),
+        }
+    }
+}
+
 /// What is known at one instruction, before it is executed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub kind: Kind,
     pub registers: [Value; 16],
     /// Words of the frame, sorted by place; none is [`Value::Unknown`].
     slots: Vec<(Place, Value)>,
+}
+
+impl Hash for State {
+    // One word for each register and two for each slot: discriminants and fields one by one were a tenth of
+    // the time that the table of a large program takes.
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        to.write_u8(self.kind as u8);
+        self.registers.iter().for_each(|value| to.write_u64(value.bits()));
+        for (place, value) in &self.slots {
+            to.write_u64(Value::Stack(*place).bits());
+            to.write_u64(value.bits());
+        }
+    }
 }
 
 /// More words of a frame than this are not followed.
@@ -210,20 +239,30 @@ pub(super) fn general(register: Register) -> Option<usize> {
 }
 
 /// States by number: most instructions leave everything that is followed as it is.
-#[derive(Default)]
 pub(super) struct States {
     states: Vec<State>,
-    numbers: HashMap<State, u32, foldhash::fast::FixedState>,
+    numbers: HashTable<u32>,
+    hasher: FixedState,
+}
+
+impl Default for States {
+    fn default() -> Self {
+        let hasher = FixedState::with_seed(0);
+        Self { states: Vec::new(), numbers: HashTable::new(), hasher }
+    }
 }
 
 impl States {
     pub(super) fn number(&mut self, state: State) -> u32 {
-        if let Some(&number) = self.numbers.get(&state) {
+        let (states, hasher) = (&self.states, &self.hasher);
+        let hash = hasher.hash_one(&state);
+        if let Some(&number) = self.numbers.find(hash, |&number| states[number as usize] == state) {
             return number;
         }
-        let number = self.states.len() as u32;
-        self.states.push(state.clone());
-        self.numbers.insert(state, number);
+        let number = states.len() as u32;
+        let hash_of = |&number: &u32| hasher.hash_one(&states[number as usize]);
+        self.numbers.insert_unique(hash, number, hash_of);
+        self.states.push(state);
         number
     }
 
