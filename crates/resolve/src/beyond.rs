@@ -12,6 +12,9 @@ const CHECKED: usize = 2048;
 
 const PAGE: u64 = 4096;
 
+/// What a sample can hold, with all else that is in it.
+const LARGEST_COPY: u64 = 1 << 16;
+
 /// Reads what a copy does not have, a page at a time.
 pub struct Beyond<'a> {
     files: &'a dyn Files,
@@ -19,6 +22,7 @@ pub struct Beyond<'a> {
     /// The copied bytes, and the address of the first.
     copy: (u64, &'a [u8]),
     unchanged: Cell<Option<bool>>,
+    still_left: Cell<Option<bool>>,
     pages: RefCell<Vec<(u64, Vec<u8>)>>,
 }
 
@@ -26,7 +30,14 @@ impl<'a> Beyond<'a> {
     /// Above a copy of thread `tid`'s stack that starts at `start`.
     pub fn new(files: &'a dyn Files, tid: i32, start: u64, bytes: &'a [u8]) -> Self {
         let copy = (start, bytes);
-        Self { files, tid, copy, unchanged: Cell::new(None), pages: RefCell::default() }
+        Self {
+            files,
+            tid,
+            copy,
+            unchanged: Cell::new(None),
+            still_left: Cell::new(None),
+            pages: RefCell::default(),
+        }
     }
 
     fn read(&self, address: u64) -> Option<u64> {
@@ -40,14 +51,51 @@ impl<'a> Beyond<'a> {
     /// Whether the outer end of the copy still reads the same.
     fn is_unchanged(&self) -> bool {
         self.unchanged.get().unwrap_or_else(|| {
-            let (start, bytes) = self.copy;
-            let from = bytes.len().saturating_sub(CHECKED);
-            let mut now = vec![0; bytes.len() - from];
-            let same = self.files.read_memory(self.tid, start.wrapping_add(from as u64), &mut now)
-                && now == bytes[from..];
+            let same = self.reads_the_same(self.copy.1.len().saturating_sub(CHECKED));
             self.unchanged.set(Some(same));
+            self.touch_rest();
             same
         })
+    }
+
+    /// Whether a signal's frame at an address, or what else the copied stack was left by, still reads the same.
+    fn is_still_left_at(&self, address: u64) -> bool {
+        let from = usize::try_from(address.wrapping_sub(self.copy.0)).unwrap_or(usize::MAX);
+        if from >= self.copy.1.len() {
+            // It was beyond the copy itself.
+            return self.is_unchanged();
+        }
+        self.still_left.get().unwrap_or_else(|| {
+            let same = self.reads_the_same(from);
+            self.still_left.set(Some(same));
+            same
+        })
+    }
+
+    /// Whether the copy reads the same from an offset on, as far as is checked.
+    fn reads_the_same(&self, from: usize) -> bool {
+        let (start, bytes) = self.copy;
+        let then = &bytes[from..bytes.len().min(from + CHECKED)];
+        let mut now = vec![0; then.len()];
+        self.files.read_memory(self.tid, start.wrapping_add(from as u64), &mut now) && now == then
+    }
+
+    /// Reads on where a copy ends although it is not full, so that the next one does not end there.
+    ///
+    /// The kernel copies only pages that are in memory, and a function with a large array may never touch some in
+    /// the midst of it: musl's `printf` has one, x264 has many. The array is the running frame's, which changes all
+    /// the time, so that what is read beyond it is seldom to be believed. But a page that was read is in memory (as
+    /// the page of zeros, which takes none).
+    fn touch_rest(&self) {
+        let (start, bytes) = self.copy;
+        let mut at = start.saturating_add(bytes.len() as u64);
+        // A full copy ends anywhere.
+        while at.is_multiple_of(PAGE)
+            && at - start < LARGEST_COPY
+            && self.files.read_memory(self.tid, at, &mut [0])
+        {
+            at = at.saturating_add(PAGE);
+        }
     }
 
     fn byte(&self, address: u64) -> Option<u8> {
@@ -72,8 +120,8 @@ impl LiveMemory for Beyond<'_> {
         self.is_unchanged().then(|| self.read(address))?
     }
 
-    fn elsewhere(&self, address: u64) -> Option<u64> {
-        self.read(address)
+    fn elsewhere(&self, address: u64, left: u64) -> Option<u64> {
+        self.is_still_left_at(left).then(|| self.read(address))?
     }
 }
 
@@ -118,9 +166,52 @@ mod tests {
         assert_eq!(beyond.beyond(0x30_000), None, "not mapped");
         assert_eq!(beyond.beyond(u64::MAX), None);
 
+        assert_eq!(beyond.elsewhere(0x8008, 0x1100), Some(0x8008));
+
         let changed = Memory { changed: true };
         let beyond = Beyond::new(&changed, 1, 0x1000, &copy);
         assert_eq!(beyond.beyond(0x3008), None);
-        assert_eq!(beyond.elsewhere(0x3008), Some(0x3009), "what is copied is of another stack");
+        assert_eq!(beyond.elsewhere(0x8008, 0x1100), None, "another signal came since");
+    }
+
+    /// A process of which pages are read.
+    #[derive(Default)]
+    struct Untouched(RefCell<Vec<u64>>);
+
+    impl Files for Untouched {
+        fn open(&mut self, _: &MappedFile<'_>) -> Option<(File, bool)> {
+            None
+        }
+
+        fn perf_map(&mut self, _: i32) -> Option<File> {
+            None
+        }
+
+        fn read_memory(&self, _: i32, address: u64, bytes: &mut [u8]) -> bool {
+            self.0.borrow_mut().push(address);
+            bytes.fill(0);
+            address < 0x9000
+        }
+    }
+
+    #[test]
+    fn pages_that_ended_a_copy_are_touched_for_the_next() {
+        let read_above = |len: usize| {
+            let files = Untouched::default();
+            let copy = vec![1; len];
+            assert_eq!(
+                Beyond::new(&files, 1, 0x1800, &copy).beyond(0x7008),
+                None,
+                "it has changed"
+            );
+            let read = files.0.borrow();
+            read.iter()
+                .copied()
+                .filter(|address| *address >= 0x1800 + len as u64)
+                .collect::<Vec<_>>()
+        };
+        let pages: Vec<_> = (4..=9).map(|page| page << 12).collect();
+        assert_eq!(read_above(0x2800), pages, "up to where the stack ends");
+        assert_eq!(read_above(0x2008), [], "a full copy");
     }
 }

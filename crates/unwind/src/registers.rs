@@ -174,8 +174,10 @@ pub trait LiveMemory {
     /// 8 bytes at an address above the copy, if what was copied is still what it was.
     fn beyond(&self, address: u64) -> Option<u64>;
 
-    /// 8 bytes at an address of another stack than the one that was copied.
-    fn elsewhere(&self, address: u64) -> Option<u64>;
+    /// 8 bytes at an address of another stack than the one that was copied, if what was copied from `left` on is
+    /// still what it was. There the thread's frames left the copied stack: a signal's frame, with all registers of
+    /// the thread when it came, begins there.
+    fn elsewhere(&self, address: u64, left: u64) -> Option<u64>;
 }
 
 /// Reads both alike.
@@ -184,7 +186,7 @@ impl<F: Fn(u64) -> Option<u64>> LiveMemory for F {
         self(address)
     }
 
-    fn elsewhere(&self, address: u64) -> Option<u64> {
+    fn elsewhere(&self, address: u64, _: u64) -> Option<u64> {
         self(address)
     }
 }
@@ -197,14 +199,14 @@ pub(crate) struct Memory<'a> {
     went_beyond: Cell<bool>,
     /// The lowest address of the stack that is being unwound.
     start: Cell<u64>,
-    /// That is another one than the stack that was copied.
-    switched: Cell<bool>,
+    /// Where the frames left the stack that was copied, if that is another one.
+    left: Cell<Option<u64>>,
 }
 
 impl<'a> Memory<'a> {
     pub(crate) fn new(copy: StackCopy<'a>, live: Option<&'a dyn LiveMemory>) -> Self {
         let start = Cell::new(copy.start);
-        Self { copy, live, went_beyond: Cell::new(false), start, switched: Cell::new(false) }
+        Self { copy, live, went_beyond: Cell::new(false), start, left: Cell::new(None) }
     }
 
     /// The caller's frame is at a stack pointer which the frame that was left, at another one, need
@@ -214,13 +216,13 @@ impl<'a> Memory<'a> {
         const LARGEST_SIGNAL_FRAME: u64 = 1 << 16;
         if to < from || to - from > LARGEST_SIGNAL_FRAME {
             self.start.set(to);
-            self.switched.set(true);
+            self.left.set(self.left.get().or(Some(from)));
         }
     }
 
     /// Whether the stack is another one than that which was copied.
     pub(crate) fn is_switched(&self) -> bool {
-        self.switched.get()
+        self.left.get().is_some()
     }
 
     /// Whether something was read from beyond the copy since this was asked last.
@@ -254,9 +256,9 @@ impl<'a> Memory<'a> {
     #[cold]
     fn read_live(&self, address: u64) -> Option<u64> {
         let live = self.live.filter(|_| address >= self.start.get())?;
-        let value = match self.switched.get() {
-            true => live.elsewhere(address),
-            false => live.beyond(address),
+        let value = match self.left.get() {
+            Some(left) => live.elsewhere(address, left),
+            None => live.beyond(address),
         }?;
         self.went_beyond.set(true);
         Some(value)
