@@ -64,8 +64,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         first.map_or_else(|| "profile".to_owned(), |name| name.to_string_lossy().into_owned())
     });
     let (profile, _) = args.reading.read(inputs, options).context("failed to convert")?;
-    for warning in &output.not_held(&profile) {
-        say!("{warning}");
+    for (_, line) in output.not_held(&profile).lines() {
+        say!("{line}");
     }
     output.write(&profile, &LabelOptions::default(), &title)?;
     if let Some(which) = output.which() {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use pyrograph_format::{Call, Count, Options, expand_inlined, write_folded};
+use pyrograph_format::{Call, Count, Options, WarningKind, Warnings, expand_inlined, write_folded};
 use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree};
 use pyrograph_symbol::{Module, Options as SymbolOptions, Source};
 
@@ -160,8 +160,12 @@ fn calls(path: &Path, addresses: &[u64], lines: bool) -> anyhow::Result<Vec<Vec<
         .map(|&address| module.file_offset_to_address(address).unwrap_or(address))
         .collect();
     let found = module.symbolize(&linked, &SymbolOptions { lines, ..SymbolOptions::default() });
+    let mut warnings = Warnings::default();
     for warning in &found.warnings {
-        say!("{warning}");
+        warnings.add(WarningKind::Symbols(warning.to_string()), 1, []);
+    }
+    for (_, line) in warnings.lines() {
+        say!("{line}");
     }
     let call = |frame: &pyrograph_symbol::Frame| Call {
         function: frame.function.to_string(),

@@ -218,8 +218,8 @@ fn points(args: &Args) -> anyhow::Result<Drawing> {
              --begin and --end draw latencies"
         )
     })?;
-    for warning in &warnings {
-        say!("{warning}");
+    for (_, line) in warnings.lines() {
+        say!("{line}");
     }
     Ok(Drawing {
         times: points.times,

@@ -89,10 +89,10 @@ impl ReadArgs {
             true => read_each_event(inputs, &options)?,
             false => read(inputs, &options)?,
         };
-        for warning in &warnings {
-            match warning.kind {
-                WarningKind::OnlyEvent(_) => say!("{warning}; --event-filter chooses another"),
-                _ => say!("{warning}"),
+        for (kind, line) in warnings.lines() {
+            match kind {
+                WarningKind::OnlyEvent(_) => say!("{line}; --event-filter chooses another"),
+                _ => say!("{line}"),
             }
         }
         if let Some(name) = &self.value {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem::discriminant;
 
 /// How many places of each kind are named; the others are only counted.
 const PLACES: usize = 3;
@@ -56,6 +57,20 @@ pub enum WarningKind {
 }
 
 impl WarningKind {
+    /// What it is about, where one kind may be about many things.
+    fn subject(&self) -> &str {
+        match self {
+            Self::Truncated(subject)
+            | Self::OnlyEvent(subject)
+            | Self::OtherEvent(subject)
+            | Self::NoStacks(subject)
+            | Self::MissingFile(subject)
+            | Self::Symbols(subject)
+            | Self::NotHeld(subject) => subject,
+            _ => "",
+        }
+    }
+
     /// Whether something of the input is missing from the result though it was asked for.
     pub fn is_loss(&self) -> bool {
         matches!(
@@ -156,15 +171,56 @@ impl fmt::Display for Warning {
                  sudo sysctl kernel.kptr_restrict=0",
             ),
         }?;
-        for (index, place) in self.places.iter().enumerate() {
-            f.write_str(if index == 0 { " (" } else { ", " })?;
-            place.fmt(f)?;
+        let places: Vec<String> = self.places.iter().map(ToString::to_string).collect();
+        f.write_str(&in_brackets(&places, n, ", "))
+    }
+}
+
+/// The first few of `count`, in brackets; empty if none is named.
+fn in_brackets(named: &[String], count: u64, separator: &str) -> String {
+    let shown = named.len().min(PLACES);
+    let more = match (shown as u64) < count {
+        true => format!("{separator}…"),
+        false => String::new(),
+    };
+    match shown {
+        0 => String::new(),
+        _ => format!(" ({}{more})", named[..shown].join(separator)),
+    }
+}
+
+/// Several warnings of one kind, about different things, in one sentence.
+fn together(warnings: &[Warning]) -> String {
+    let count = warnings.len() as u64;
+    let samples: u64 = warnings.iter().fold(0, |sum, of| sum.saturating_add(of.count));
+    let named: Vec<String> = warnings.iter().map(|of| of.kind.subject().to_owned()).collect();
+    match warnings[0].kind {
+        WarningKind::OtherEvent(_) => {
+            let were = if samples == 1 { "was" } else { "were" };
+            let names = in_brackets(&named, count, ", ");
+            format!("{samples} samples of {count} other events{names} {were} not counted")
         }
-        match self.places.len() {
-            0 => Ok(()),
-            named if (named as u64) < n => f.write_str(", …)"),
-            _ => f.write_str(")"),
+        WarningKind::MissingFile(_) => {
+            let names = in_brackets(&named, count, ", ");
+            format!(
+                "{count} files{names} are not here as they were recorded: functions in them have no names"
+            )
         }
+        WarningKind::NoStacks(_) => {
+            let names = in_brackets(&named, count, ", ");
+            format!("{count} parts{names} were left out: no stacks with one value each are in them")
+        }
+        WarningKind::Truncated(_) => {
+            let causes = in_brackets(&named, count, "; ");
+            format!("{count} inputs end early{causes}; what came before is kept")
+        }
+        WarningKind::OnlyEvent(_) => format!("events {} are counted", named.join(", ")),
+        WarningKind::Symbols(_) => {
+            let reasons = in_brackets(&named, count, "; ");
+            format!("{count} problems with symbols, so that functions may lack names{reasons}")
+        }
+        // Of the other kinds there is one warning each, or each says something else.
+        _ => warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
     }
 }
 
@@ -205,6 +261,16 @@ impl Warnings {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// One line for each kind, with the kind. Warnings of one kind about many things (files, events)
+    /// are one sentence, which names the first few.
+    pub fn lines(&self) -> impl Iterator<Item = (&WarningKind, String)> {
+        let same = |a: &Warning, b: &Warning| discriminant(&a.kind) == discriminant(&b.kind);
+        self.list.chunk_by(same).map(|of_kind| match of_kind {
+            [one] => (&one.kind, one.to_string()),
+            several => (&several[0].kind, together(several)),
+        })
     }
 
     /// All of them.
@@ -291,5 +357,27 @@ mod tests {
             ]
         );
         assert!(warnings.any_loss());
+    }
+
+    #[test]
+    fn warnings_of_one_kind_are_one_line_with_the_first_three() {
+        let mut warnings = Warnings::default();
+        for number in 1..=805 {
+            let event = format!("{number:03}.5");
+            warnings.add(WarningKind::OtherEvent(event), 2, []);
+        }
+        warnings.add(WarningKind::MissingFile("/lib/a.so".to_owned()), 1, []);
+        warnings.add(WarningKind::MissingFile("/lib/b.so".to_owned()), 1, []);
+        warnings.add(WarningKind::NoCount, 1, []);
+        let lines: Vec<String> = warnings.lines().map(|(_, line)| line).collect();
+        assert_eq!(
+            lines,
+            [
+                "1 line without a count was skipped",
+                "1610 samples of 805 other events (001.5, 002.5, 003.5, …) were not counted",
+                "2 files (/lib/a.so, /lib/b.so) are not here as they were recorded: functions in them \
+                 have no names",
+            ]
+        );
     }
 }

@@ -145,8 +145,8 @@ impl Pairing {
         for head in heads {
             let warnings = events(head, &mut |event| reading.take(event))
                 .map_err(|error| anyhow!("failed to {error}"))?;
-            for warning in &warnings {
-                say!("{warning}");
+            for (_, line) in warnings.lines() {
+                say!("{line}");
             }
         }
         reading.finish()

@@ -39,6 +39,7 @@ use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
 
+use header::Layout;
 use worker::{Part, Worker};
 
 use super::{Options, ReadError, Reader, Reading};
@@ -72,7 +73,7 @@ impl Reader for PerfScript {
             }
             // Samples without a stack are lines of their own, all of them. Further down in a text
             // that begins otherwise, such a line is one only if frames follow.
-            if header::parse(line).is_some() && (first || frame::parse(next).is_some()) {
+            if header::is_certain(line) && (first || frame::parse(next).is_some()) {
                 return true;
             }
             first &= line.is_empty() || line.starts_with(b"#");
@@ -81,7 +82,7 @@ impl Reader for PerfScript {
                 && next.starts_with(b"\t")
                 && frame::parse(next).is_some()
             {
-                return header::parse_weak(line).is_some();
+                return header::parse_weak(line, Layout::default()).is_some();
             }
         }
         false
@@ -94,8 +95,9 @@ impl Reader for PerfScript {
             0 => thread::available_parallelism().map_or(1, NonZero::get),
             workers => workers,
         };
+        let layout = Layout::of(input.bytes());
         let chunks = Chunks::new(input.into_stream(), last_cut);
-        Ok(read_chunks(chunks, workers, &name, options))
+        Ok(read_chunks(chunks, layout, workers, &name, options))
     }
 
     fn reads_each_event(&self) -> bool {
@@ -112,8 +114,14 @@ impl Reader for PerfScript {
 }
 
 /// Parses the pieces with this many threads.
-fn read_chunks(chunks: Chunks, workers: usize, name: &str, options: &Options) -> Reading {
-    let work = || Worker::new(options).run(&chunks);
+fn read_chunks(
+    chunks: Chunks,
+    layout: Layout,
+    workers: usize,
+    name: &str,
+    options: &Options,
+) -> Reading {
+    let work = || Worker::new(options, layout).run(&chunks);
     let parts: Vec<Part> = thread::scope(|scope| {
         let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
         let mut parts = vec![work()];
@@ -147,12 +155,12 @@ fn last_cut_in(text: &[u8]) -> Option<usize> {
             return Some(end + 1);
         }
         // Where lines are not indented, they may be all there is.
-        if header_at.is_none() && !line.starts_with(b"\t") && header::parse(line).is_some() {
+        if header_at.is_none() && !line.starts_with(b"\t") && header::is_certain(line) {
             header_at = Some(start);
             // One more sample without a blank line between makes it sure that none will come.
         } else if let Some(at) = header_at
             && !line.starts_with(b"\t")
-            && header::parse(line).is_some()
+            && header::is_certain(line)
         {
             return Some(at);
         }

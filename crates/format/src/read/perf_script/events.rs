@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::arguments::arguments;
-use super::{frame, header, last_cut};
+use super::header::{self, Layout};
+use super::{frame, last_cut};
 use crate::Head;
 use crate::bytes;
 use crate::chunks::{Chunks, drop_carriage_returns};
@@ -12,6 +13,7 @@ use crate::warnings::{WarningKind, Warnings};
 
 /// Hands over what stands in the first line of each sample.
 pub fn events(input: Head, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Warnings {
+    let layout = Layout::of(input.bytes());
     let chunks = Chunks::new(input.into_stream(), last_cut);
     let mut text = Vec::new();
     while chunks.next(&mut text).is_some() {
@@ -19,7 +21,7 @@ pub fn events(input: Head, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Warning
         let mut at = 0;
         while at < text.len() {
             let end = bytes::find(&text, at, b'\n');
-            event(&text[at..end], on_event);
+            event(&text[at..end], layout, on_event);
             at = end + 1;
         }
     }
@@ -31,11 +33,12 @@ pub fn events(input: Head, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Warning
 }
 
 /// Hands over the event of a first line. Other lines are frames, comments, or blank.
-fn event(line: &[u8], on_event: &mut dyn FnMut(&TraceEvent<'_>)) {
+fn event(line: &[u8], layout: Layout, on_event: &mut dyn FnMut(&TraceEvent<'_>)) {
     if matches!(line.first(), None | Some(b'\t' | b'#')) {
         return;
     }
-    let Some(header) = header::parse(line).filter(|header| !header.is_other_record()) else {
+    let header = header::parse(line, layout);
+    let Some(header) = header.filter(|header| !header.is_other_record()) else {
         return;
     };
     let (name, comm, rest) = (lossy(header.event), lossy(header.comm), lossy(header.rest));

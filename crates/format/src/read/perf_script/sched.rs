@@ -68,7 +68,7 @@ impl Reader for PerfSched {
         let mut line = String::new();
         while lines.next(&mut line) {
             if state.switch.is_some() && !line.is_empty() {
-                let is_header = !line.starts_with('\t') && header::parse(line.as_bytes()).is_some();
+                let is_header = !line.starts_with('\t') && header::is_certain(line.as_bytes());
                 if !is_header {
                     match frame::parse(line.as_bytes()) {
                         Some(frame) => state.out.perf_frame(&frame),
@@ -122,7 +122,9 @@ impl State {
     }
 
     fn event(&mut self, line: &str) {
-        let Some(header) = header::parse(line.as_bytes()) else { return };
+        let Some(header) = header::parse(line.as_bytes(), header::Layout::default()) else {
+            return;
+        };
         let (event, rest) = (lossy(header.event), lossy(header.rest));
         let Some(time) = header.time() else { return };
         let fields = arguments(event, rest);

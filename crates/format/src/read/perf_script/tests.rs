@@ -82,6 +82,18 @@ fn names_of_processes() {
 }
 
 #[test]
+fn numbers_at_the_end_of_names_are_not_the_threads() {
+    let of = |who: &str| format!("{who}  3456  2471.02:  1001001 cpu-clock:\n{FRAMES}\n");
+    check(&of("worker 0"), "worker_0;main;work 1001001\n");
+    check(&of("Thread 1"), "Thread_1;main;work 1001001\n");
+    check(&of("my app 2"), "my_app_2;main;work 1001001\n");
+    // Without thread numbers, which the other head shows.
+    let of = |who: &str| format!("{who}  2471.020000: cpu-clock:\n{FRAMES}\n");
+    let both = format!("{}{}", of("bash"), of("worker 0"));
+    check(&both, "bash;main;work 1\nworker_0;main;work 1\n");
+}
+
+#[test]
 fn samples_without_a_callchain_are_kept() {
     check("app 12 [000] 1.5: 250 cycles: \n\napp 12 [000] 1.5: 1 cycles: \n\n", "app 251\n");
     // Without callchains perf prints the one frame on the same line, and no blank lines.
@@ -327,9 +339,9 @@ proptest! {
         let detail = if samples { Detail::Samples } else { Detail::Totals };
         let options = Options { detail, ..Options::default() };
         let whole = Chunks::new(Box::new(Cursor::new(text.clone())), last_cut);
-        let whole = read_chunks(whole, 1, "x", &options);
+        let whole = read_chunks(whole, Layout::default(), 1, "x", &options);
         let pieces = Chunks::with_size(Box::new(Cursor::new(text)), last_cut, size);
-        let pieces = read_chunks(pieces, workers, "x", &options);
+        let pieces = read_chunks(pieces, Layout::default(), workers, "x", &options);
         prop_assert_eq!(shown(&pieces.warnings), shown(&whole.warnings));
         prop_assert_eq!(pieces.event, whole.event);
         // Not only what is folded: every table.

@@ -9,7 +9,7 @@ use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, StackId, StringId, T
 
 use super::frame::{self, FrameLine};
 use super::functions::Functions;
-use super::header::{self, Header};
+use super::header::{self, Header, Layout};
 use super::name;
 use crate::byte_cache::ByteCache;
 use crate::bytes;
@@ -85,6 +85,7 @@ const MANY: u32 = 1 << 31;
 /// Parses pieces of an input.
 pub struct Worker<'a> {
     options: &'a Options,
+    layout: Layout,
     part: Part,
     /// The row of each key, for [`Detail::Totals`].
     totals: HashMap<Key, usize, FixedState>,
@@ -137,9 +138,10 @@ enum Trouble {
 }
 
 impl<'a> Worker<'a> {
-    pub fn new(options: &'a Options) -> Self {
+    pub fn new(options: &'a Options, layout: Layout) -> Self {
         Self {
             options,
+            layout,
             part: Part::default(),
             totals: HashMap::default(),
             event_index: HashMap::default(),
@@ -193,7 +195,8 @@ impl<'a> Worker<'a> {
         if body.is_empty() || body.len() > LONGEST_BLOCK || first.first() == Some(&b'\t') {
             return self.lines(text, start, end);
         }
-        let Some(header) = header::parse(first).filter(|header| !header.is_other_record()) else {
+        let header = header::parse(first, self.layout);
+        let Some(header) = header.filter(|header| !header.is_other_record()) else {
             return self.lines(text, start, end);
         };
         let hash = self.blocks.hash(body);
@@ -253,7 +256,9 @@ impl<'a> Worker<'a> {
             at += line.len() + 1;
             let next = block.get(at..).unwrap_or_default();
             let first_of_block = sample.is_none() && !skipping;
-            if let Some(header) = header::parse(line).or_else(|| weak(line, next, first_of_block)) {
+            let header = header::parse(line, self.layout)
+                .or_else(|| weak(line, next, first_of_block, self.layout));
+            if let Some(header) = header {
                 self.finish(sample.take(), text);
                 skipping = header.is_other_record();
                 if !skipping {
@@ -493,7 +498,7 @@ impl<'a> Unit<'a> {
         if text.get(end + 1..end + 3) == Some(b"  ") && begins_frame(&text[at..end]) {
             let below_end = bytes::find(text, end + 1, b'\n');
             let below = &text[end + 1..below_end];
-            if frame::is_source(below) && header::parse(below).is_none() {
+            if frame::is_source(below) && !header::is_certain(below) {
                 unit_end = below_end;
             }
         }
@@ -513,16 +518,21 @@ impl<'a> Unit<'a> {
 fn begins_frame(line: &[u8]) -> bool {
     match line.first() {
         Some(b'\t') => true,
-        _ => frame::is_likely(line) && header::parse(line).is_none(),
+        _ => frame::is_likely(line) && !header::is_certain(line),
     }
 }
 
 /// A first line that needs more evidence: that frames follow, or that all of it can be read.
-fn weak<'a>(line: &'a [u8], next: &[u8], first_of_block: bool) -> Option<Header<'a>> {
+fn weak<'a>(
+    line: &'a [u8],
+    next: &[u8],
+    first_of_block: bool,
+    layout: Layout,
+) -> Option<Header<'a>> {
     if line.starts_with(b"#") {
         return None;
     }
-    let header = header::parse_weak(line)?;
+    let header = header::parse_weak(line, layout)?;
     let whole = header.rest.is_empty() || frame::is_likely(header.rest);
     let next = &next[..bytes::find(next, 0, b'\n')];
     let frames_follow = first_of_block && !next.is_empty() && begins_frame(next);
