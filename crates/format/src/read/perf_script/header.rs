@@ -194,7 +194,7 @@ impl Field {
 
     /// Names that look like a field are rarer than others.
     fn is_printed(&self, heads: usize) -> bool {
-        self.sure || heads == 0 || 2 * self.seen > heads
+        self.sure || 2 * self.seen >= heads
     }
 }
 
