@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::features::{self, Feature};
 use crate::files::{self, Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
-use crate::layout::{Blocked, Count, ENDS, FileKey, Key, Site, State};
+use crate::layout::{Blocked, Count, ENDS, FileKey, Key, Site, State, Tick};
 use crate::load::{self, Loaded};
 use crate::memory::TableBackend;
 use crate::options::{
@@ -50,6 +50,13 @@ pub struct Stats {
     pub copied: u64,
     /// User stacks that ended early in the kernel and were not copied, for lack of room.
     pub copies_refused: u64,
+    /// Where a clock triggers: the stacks that were taken, how long that took in all, and how often the clock did not
+    /// tick in time, which counts for the stack after.
+    pub ticks: u64,
+    /// See [`Self::ticks`].
+    pub spent: Duration,
+    /// See [`Self::ticks`].
+    pub skipped: u64,
 }
 
 impl Stats {
@@ -72,6 +79,7 @@ pub struct Engine {
     copies_stacks: bool,
     counts: [MapHandle; 2],
     state: Shared<State>,
+    ticks: MapHandle,
     files: Files,
     builder: Builder,
     /// Modules that the builder was told of.
@@ -170,6 +178,7 @@ impl Engine {
             copies_stacks: copies_stacks(options),
             counts: [handle(&object, "counts_0")?, handle(&object, "counts_1")?],
             state: Shared::map(&handle(&object, ".bss")?, "state", 1)?,
+            ticks: handle(&object, "ticks")?,
             files: Files::new(handle(&object, "files")?, aliases),
             builder: Builder::start(
                 Tables::new(memory, Arc::clone(&readers)),
@@ -374,6 +383,25 @@ impl Engine {
         Ok(())
     }
 
+    /// Tells that a clock triggers, every `period` on each CPU, whatever the CPU does: then it is measured what each
+    /// tick stands for, since some never come.
+    pub fn expect_clock(&mut self, period: Duration) {
+        let period = nanoseconds(period);
+        self.state.write_field(std::mem::offset_of!(State, unit), period);
+        self.set_period(Duration::from_nanos(period));
+    }
+
+    /// Tells that the clock ticks at another pace from now on.
+    pub fn set_period(&mut self, period: Duration) {
+        self.state.write_field(std::mem::offset_of!(State, period), nanoseconds(period));
+    }
+
+    /// Lets a clock's samples end by themselves after a time.
+    pub fn end_after(&mut self, time: Duration) {
+        let until = monotonic_now().saturating_add(nanoseconds(time));
+        self.state.write_field(std::mem::offset_of!(State, until), until);
+    }
+
     fn set_on(&mut self, on: u32) {
         self.state.write_field(std::mem::offset_of!(State, on), on);
     }
@@ -551,13 +579,29 @@ impl Engine {
     /// The counts so far.
     pub fn stats(&self) -> Stats {
         let state = self.state.read(0);
+        let ticks = self.ticks.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let (mut taken, mut spent, mut skipped) = (0, 0, 0);
+        // What was counted is counted, though it could not be read.
+        for tick in ticks.ok().flatten().into_iter().flatten() {
+            let tick: Tick = bytemuck::pod_read_unaligned(&tick);
+            taken += tick.taken;
+            spent += tick.spent;
+            skipped += tick.skipped;
+        }
         Stats {
+            ticks: taken,
+            spent: Duration::from_nanos(spent),
+            skipped: u64::try_from(skipped).unwrap_or(0),
             lost: state.lost_counts + state.lost_stacks + state.lost_busy + self.stacks.unknown(),
             ends: state.ends,
             copied: state.copied,
             copies_refused: state.copies_refused,
         }
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Nanoseconds of the clock that programs read.

@@ -186,6 +186,19 @@ pub struct State {
     pub times: u32,
     pub copied: u64,
     pub copies_refused: u64,
+    pub unit: u64,
+    pub period: u64,
+    pub until: u64,
+}
+
+/// The clock of a CPU.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Tick {
+    pub at: u64,
+    pub taken: u64,
+    pub spent: u64,
+    pub skipped: i64,
 }
 
 /// A user stack that ended early in the kernel; bytes of the stack follow.
@@ -241,5 +254,6 @@ mod tests {
         check("site", size_of::<Site>());
         check("config", size_of::<Config>());
         check("state", size_of::<State>());
+        check("tick", size_of::<Tick>());
     }
 }

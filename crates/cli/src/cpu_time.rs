@@ -1,22 +1,13 @@
-//! CPU time that this program and its children have used.
+//! CPU time that this program has used.
 
 use std::time::Duration;
 
 /// CPU time of all threads of this process until now.
 pub fn cpu_time() -> Duration {
-    cpu_time_of(libc::RUSAGE_SELF)
-}
-
-/// CPU time of all children of this process that were waited for, and of theirs.
-pub fn children_cpu_time() -> Duration {
-    cpu_time_of(libc::RUSAGE_CHILDREN)
-}
-
-fn cpu_time_of(who: i32) -> Duration {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: The call writes a `rusage` to the pointer; all zeros are one, too.
     let usage = unsafe {
-        libc::getrusage(who, usage.as_mut_ptr());
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()
     };
     let time = |time: libc::timeval| {

@@ -5,6 +5,7 @@ mod adder;
 mod copies;
 mod follower;
 mod maps;
+mod pace;
 mod running;
 
 use std::time::Duration;
@@ -262,7 +263,9 @@ fn summary(recording: Recording, engine: &Engine) -> Summary {
         }
     }
     let mut summary = recording.finish();
-    summary.lost = summary.lost.saturating_add(engine.stats().lost);
+    let stats = engine.stats();
+    summary.lost = summary.lost.saturating_add(stats.lost);
+    summary.skipped = stats.skipped;
     summary
 }
 

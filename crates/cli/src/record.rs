@@ -5,7 +5,7 @@ mod said;
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::bail;
 use pyrograph_record::{
@@ -65,7 +65,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             let code = exit_code(child, &interrupt)?;
             written?;
             if !in_kernel {
-                too_short(&resolved, &plan);
+                too_short(&summary);
             }
             Ok(code)
         }
@@ -188,6 +188,7 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
             Target::Command(_) => Some(Vec::new()),
             Target::System => None,
         },
+        duration: None,
         ..plan.options.clone()
     };
     let session = Session::open(&options)?;
@@ -228,7 +229,7 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
         .map_err(|source| Error::System { doing: "catching signals".to_owned(), source })?;
     let mut recording = session.start()?;
 
-    let (start, begun) = (Instant::now(), cpu_time());
+    let begun = cpu_time();
     let stopper = recording.stopper();
     let progress = Progress::start();
     loop {
@@ -247,7 +248,8 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
                 }
             }
         }
-        if interrupt.asked() || plan.duration.is_some_and(|limit| start.elapsed() >= limit) {
+        // The reader knows when the time is over.
+        if interrupt.asked() {
             stopper.stop();
         }
         progress.say(|| {

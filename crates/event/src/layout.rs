@@ -57,6 +57,11 @@ impl Layout {
         self.sample_type
     }
 
+    /// What stands in a sample's counts, bits of [`read_format`](crate::read_format).
+    pub fn read_format(&self) -> u64 {
+        self.read_format
+    }
+
     /// The same for records whose event may ask for build IDs, as another event of the same file does.
     /// The records that `perf record` itself writes of what was mapped before have no event.
     #[must_use]

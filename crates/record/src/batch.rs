@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use pyrograph_event::{Flush, Header, Layout, Record, RoundQueue, kind};
 
+use crate::filter::Filter;
 use crate::reader::{Chunk, Pool, Round};
+use crate::weights::{Account, Weights};
 
 /// Records in the order of time: no record of a later batch is older.
 #[derive(Debug)]
@@ -18,14 +20,19 @@ struct Place {
     chunk: Arc<Chunk>,
     start: usize,
     len: u16,
+    kind: u32,
+}
+
+impl Place {
+    fn bytes(&self) -> &[u8] {
+        &self.chunk.bytes[self.start..self.start + usize::from(self.len)]
+    }
 }
 
 impl Batch {
     /// The records, each as one whole record's bytes.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.records
-            .iter()
-            .map(|place| &place.chunk.bytes[place.start..place.start + usize::from(place.len)])
+        self.records.iter().map(Place::bytes)
     }
 
     /// How many records there are.
@@ -38,8 +45,10 @@ impl Batch {
         self.records.is_empty()
     }
 
-    fn new(records: Flush<'_, Place>) -> Self {
-        Self { records: records.map(|(_, place)| place).collect() }
+    fn new(records: Flush<'_, Place>, filter: &mut Filter, layout: &Layout) -> Self {
+        let mut keeps = |time, place: &Place| filter.keeps(place.kind, time, place.bytes(), layout);
+        let kept = records.filter(|(time, place)| keeps(*time, place));
+        Self { records: kept.map(|(_, place)| place).collect() }
     }
 }
 
@@ -48,6 +57,10 @@ impl Batch {
 pub(crate) struct Sorter {
     layout: Layout,
     queue: RoundQueue<Place>,
+    filter: Filter,
+    weights: Option<Weights>,
+    /// What the samples stand for, if that is accounted.
+    pub account: Account,
     /// How many records the kernel said it had lost.
     pub lost: u64,
     /// How often the kernel stopped sampling for a while.
@@ -55,34 +68,40 @@ pub(crate) struct Sorter {
 }
 
 impl Sorter {
-    pub(crate) fn new(layout: Layout) -> Self {
+    pub(crate) fn new(layout: Layout, weights: Option<Weights>, filter: Filter) -> Self {
         // Each round lets go what the round before had: no limit is needed.
-        Self { layout, queue: RoundQueue::new(usize::MAX), lost: 0, throttled: 0 }
+        let (queue, account) = (RoundQueue::new(usize::MAX), Account::default());
+        Self { layout, queue, filter, weights, account, lost: 0, throttled: 0 }
     }
 
     /// The records that `round` completes.
     pub(crate) fn add(&mut self, round: Round) -> Batch {
         for chunk in round {
-            self.push(Arc::new(chunk));
+            self.push(chunk);
         }
-        Batch::new(self.queue.flush_round())
+        self.account.end_round();
+        Batch::new(self.queue.flush_round(), &mut self.filter, &self.layout)
     }
 
     /// The records of what was there before, in the order in which they stand.
     pub(crate) fn initial(&self, bytes: Vec<u8>) -> Batch {
         let mut chunk = Chunk::new(&Arc::new(Pool::default()));
         chunk.bytes = bytes;
-        let mut sorter = Self::new(self.layout);
-        sorter.push(Arc::new(chunk));
+        let mut sorter = Self::new(self.layout, None, Filter::all());
+        sorter.push(chunk);
         sorter.finish()
     }
 
     /// The rest.
     pub(crate) fn finish(&mut self) -> Batch {
-        Batch::new(self.queue.flush_all())
+        Batch::new(self.queue.flush_all(), &mut self.filter, &self.layout)
     }
 
-    fn push(&mut self, chunk: Arc<Chunk>) {
+    fn push(&mut self, mut chunk: Chunk) {
+        if let Some(weights) = self.weights {
+            self.weigh(&mut chunk, weights);
+        }
+        let chunk = Arc::new(chunk);
         let mut start = 0;
         let mut time = 0;
         while let Ok(header) = Header::parse(&chunk.bytes[start..], self.layout.order()) {
@@ -94,7 +113,28 @@ impl Sorter {
                 kind::THROTTLE => self.throttled += 1,
                 _ => {}
             }
-            self.queue.push(time, Place { chunk: Arc::clone(&chunk), start, len: header.size });
+            let (chunk, kind) = (Arc::clone(&chunk), header.kind);
+            self.queue.push(time, Place { chunk, start, len: header.size, kind });
+            start = end;
+        }
+    }
+
+    /// Writes into samples what they stand for. Those of one thread and CPU are in order.
+    fn weigh(&mut self, chunk: &mut Chunk, weights: Weights) {
+        let mut start = 0;
+        let period = chunk.period.max(1);
+        while let Ok(header) = Header::parse(&chunk.bytes[start..], self.layout.order()) {
+            let end = start + usize::from(header.size);
+            let record = &mut chunk.bytes[start..end];
+            match header.kind {
+                kind::SAMPLE => weights.weigh(record, period, &mut self.account),
+                kind::EXIT => {
+                    if let Ok(Record::Exit(task)) = self.layout.decode(record) {
+                        self.account.ends(task.tid.cast_unsigned());
+                    }
+                }
+                _ => {}
+            }
             start = end;
         }
     }

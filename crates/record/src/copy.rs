@@ -73,13 +73,16 @@ impl Copier {
             | sample_type::TID
             | sample_type::TIME
             | sample_type::CPU
-            | sample_type::PERIOD;
+            | sample_type::PERIOD
+            | sample_type::READ;
         let stack = sample_type::CALLCHAIN | sample_type::REGS_USER | sample_type::STACK_USER;
         let fields = layout.sample_type();
         if fields & stack != stack || fields & !(before | stack) != 0 {
             return Self::Whole;
         }
-        let prefix = Header::SIZE + 8 * (fields & before).count_ones() as usize;
+        let has_lost = fields & sample_type::READ != 0 && layout.read_format() != 0;
+        let words = (fields & before).count_ones() + u32::from(has_lost);
+        let prefix = Header::SIZE + 8 * words as usize;
         Self::Trimmed { prefix, regs: 8 * regs_mask.count_ones() as usize }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use crate::event::EventError;
 use crate::permission::NotPermitted;
@@ -133,6 +134,28 @@ pub enum Notice {
         /// Allowed.
         allowed: u64,
     },
+    /// Samples would take too much of this machine.
+    RateTooHigh {
+        /// How many samples a second were asked for.
+        asked: u64,
+        /// How many are taken.
+        possible: u64,
+        /// What each takes, as was measured.
+        cost: Duration,
+    },
+    /// There are so many threads that one event for each would miss much: each CPU is sampled, and samples of
+    /// others are dropped.
+    ManyThreads {
+        /// How many.
+        threads: usize,
+    },
+    /// There are so many threads that one event for each misses much, and sampling all CPUs is not permitted.
+    ManyThreadsApart {
+        /// How many.
+        threads: usize,
+        /// How many samples a second of each are taken.
+        rate: u64,
+    },
     /// The buffers are smaller than they should be, so that more may be lost.
     BufferReduced {
         /// How many bytes each should have had.
@@ -168,6 +191,24 @@ impl fmt::Display for Notice {
                 f,
                 "sampling {allowed} times a second, not {asked}: kernel.perf_event_max_sample_rate is {allowed}; \
                  to permit more: sudo sysctl kernel.perf_event_max_sample_rate={asked}"
+            ),
+            Self::RateTooHigh { asked, possible, cost } => write!(
+                f,
+                "sampling {possible} times a second, not {asked}: a sample takes {:.1} µs on this machine, and all \
+                 samples together are to take a quarter of its time at most",
+                cost.as_secs_f64() * 1e6
+            ),
+            Self::ManyThreads { threads } => write!(
+                f,
+                "{threads} threads: sampling all CPUs and keeping the samples of these threads, since most of them \
+                 run for less than the time between two samples"
+            ),
+            Self::ManyThreadsApart { threads, rate } => write!(
+                f,
+                "{threads} threads: each is sampled on each CPU once it has run there for {:.1} ms, and what it runs \
+                 for before is in no sample; to sample all CPUs instead: sudo sysctl kernel.perf_event_paranoid=0 \
+                 (or run as root)",
+                1e3 / *rate as f64
             ),
             Self::BufferReduced { wanted, bytes, mlock_kb } => write!(
                 f,

@@ -34,6 +34,8 @@ pub struct Options {
     /// With [`Target::System`]: which of the processes that run already are told of at the start, with their
     /// [descendants](crate::descendants) if these are followed; `None` for all.
     pub told: Option<Vec<i32>>,
+    /// For how long to record; `None` until the target ends, or it is [stopped](crate::Stopper).
+    pub duration: Option<Duration>,
 }
 
 impl Options {
@@ -52,6 +54,7 @@ impl Options {
             buffer: None,
             patience: Duration::from_millis(10),
             told: None,
+            duration: None,
         }
     }
 }

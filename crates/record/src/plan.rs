@@ -1,14 +1,18 @@
 //! What the events will be: found by trying, since only the kernel knows what it knows and permits.
 
 use std::io;
+use std::time::Duration;
 
 use pyrograph_event::{Attr, Layout, flag, read_format, regs, sample_type};
 
 use crate::error::{Error, Notice};
-use crate::event::Event;
+use crate::event::{Event, Modifiers};
+use crate::limits;
 use crate::options::{Options, Rate, StackMode, Target};
+use crate::pace;
 use crate::permission::{Rights, Wanted, sysctl};
 use crate::sys;
+use crate::weights::Weights;
 
 /// What is opened for each thread and CPU.
 #[derive(Clone, Debug)]
@@ -18,33 +22,43 @@ pub(crate) struct Plan {
     pub layout: Layout,
     pub rights: Rights,
     pub notices: Vec<Notice>,
+    /// What the kernel needs for a sample, where that was measured.
+    pub interrupt: Option<Duration>,
 }
 
 /// What a kernel may be too old for, newest first: on EINVAL one after another is left out.
 /// Without any of them records are still right; they tell less.
-const OPTIONAL: [Optional; 4] = [
-    // Linux 6.0. Without it, LOST records tell.
-    Optional { flags: 0, read_format: read_format::LOST },
+const OPTIONAL: [Optional; 5] = [
+    // Linux 6.13, where events are inherited. Without it, samples that the kernel skips are not known.
+    Optional { sample_type: sample_type::READ, ..NONE },
+    // 6.0. Without it, LOST records tell.
+    Optional { read_format: read_format::LOST, ..NONE },
     // 5.13. Without it, neither threads nor processes are followed.
-    Optional { flags: flag::INHERIT_THREAD, read_format: 0 },
+    Optional { flags: flag::INHERIT_THREAD, ..NONE },
     // 5.1. Without it, BPF programs that come later have no names.
-    Optional { flags: flag::KSYMBOL, read_format: 0 },
+    Optional { flags: flag::KSYMBOL, ..NONE },
     // 4.1. Without it, time is that of the scheduler's clock.
-    Optional { flags: flag::USE_CLOCKID, read_format: 0 },
+    Optional { flags: flag::USE_CLOCKID, ..NONE },
 ];
+
+const NONE: Optional = Optional { flags: 0, sample_type: 0, read_format: 0 };
 
 struct Optional {
     flags: u64,
+    sample_type: u64,
     read_format: u64,
 }
 
 impl Optional {
     fn is_in(&self, attr: &Attr) -> bool {
-        attr.flags & self.flags != 0 || attr.read_format & self.read_format != 0
+        attr.flags & self.flags != 0
+            || attr.sample_type & self.sample_type != 0
+            || attr.read_format & self.read_format != 0
     }
 
     fn drop_from(&self, attr: &mut Attr, notices: &mut Vec<Notice>) {
         attr.flags &= !self.flags;
+        attr.sample_type &= !self.sample_type;
         attr.read_format &= !self.read_format;
         if self.flags == flag::INHERIT_THREAD {
             attr.flags &= !flag::INHERIT;
@@ -69,8 +83,37 @@ impl Plan {
             }
         };
         let attr = attributes(options, &event, &mut notices)?;
-        let attr = try_out(attr, options, &event, rights, &mut notices)?;
-        Ok(Self { layout: Layout::new(&attr), event, attr, rights, notices })
+        let mut attr = try_out(attr, options, &event, rights, &mut notices)?;
+        let mut interrupt = None;
+        if event.is_clock()
+            && let Some(Rate::Hertz(asked)) = options.rate
+        {
+            interrupt = pace::lower(&mut attr, asked, limits::online_cpus()?.len(), &mut notices);
+        }
+        Ok(Self { interrupt, layout: Layout::new(&attr), event, attr, rights, notices })
+    }
+
+    /// How time is accounted to samples: where they are those of a clock, taken here.
+    pub(crate) fn weights(&self, target: &Target) -> Option<Weights> {
+        let is_taken = self.attr.sample_type & sample_type::CALLCHAIN != 0;
+        let weights = || Weights::new(&self.attr, *target == Target::System);
+        (self.event.is_clock() && is_taken).then(weights).flatten()
+    }
+
+    /// The time between two ticks of a clock on each CPU, if there is one for all that these do.
+    pub(crate) fn tick(&self) -> Option<Duration> {
+        let is_steady =
+            self.event.is_clock() && self.counts_all() && !self.attr.has(flag::EXCLUDE_IDLE);
+        let period = match self.attr.has(flag::FREQ) {
+            true => 1_000_000_000 / self.attr.sample_period.max(1),
+            false => self.attr.sample_period,
+        };
+        is_steady.then(|| Duration::from_nanos(period))
+    }
+
+    /// Whether all that the event counts is sampled, whichever mode the CPU is in.
+    pub(crate) fn counts_all(&self) -> bool {
+        !self.attr.has(flag::EXCLUDE_USER) && !self.attr.has(flag::EXCLUDE_KERNEL)
     }
 
     /// The clock of the time stamps, if it was chosen.
@@ -130,6 +173,20 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
     set_rate(&mut attr, options, event, notices)?;
     set_modes(&mut attr, options, event)?;
     set_stack(&mut attr, options)?;
+    let is_fast = attr.has(flag::FREQ) && attr.sample_period > pace::UNMEASURED;
+    let is_taken = options.stack != StackMode::Untold;
+    let is_all = !attr.has(flag::EXCLUDE_USER) && !attr.has(flag::EXCLUDE_KERNEL);
+    // Not at other rates, where hardly anything is skipped: threads that inherit such an event are dearer to switch.
+    if event.is_clock() && is_fast && is_taken && is_all {
+        attr.sample_type |= sample_type::READ;
+        // The count goes on there, too.
+        attr.flags &= !flag::EXCLUDE_IDLE;
+    }
+    // Whoever takes the stacks finds out what each tick stands for, and needs all of them.
+    if event.is_clock() && !is_taken && event.modifiers == Modifiers::default() {
+        attr.flags &=
+            !(flag::EXCLUDE_IDLE | flag::EXCLUDE_USER | flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
+    }
     Ok(attr)
 }
 

@@ -10,6 +10,11 @@ use std::io;
 
 use pyrograph_event::{Comm, FileId, Layout, Mmap2, SampleId, Task};
 
+/// How many threads a process has; none if there is no such process.
+pub(crate) fn count_threads(pid: i32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
+
 /// Records of what was there, in the order in which they make sense.
 #[derive(Debug, Default)]
 pub(crate) struct Initial {

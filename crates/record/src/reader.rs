@@ -1,10 +1,10 @@
 //! The thread that copies the kernel's buffers out, and does nothing else.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::copy::Copier;
 use crate::error::Error;
@@ -38,6 +38,17 @@ impl Stopper {
     }
 }
 
+/// Changes how often a clock ticks, where events are those of CPUs.
+#[derive(Clone, Debug)]
+pub struct Pacer(pub(crate) Arc<AtomicU64>);
+
+impl Pacer {
+    /// Sets the time between two ticks. The kernel does not write it into samples.
+    pub fn set(&self, period: Duration) {
+        self.0.store(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
 /// Why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ended {
@@ -66,6 +77,8 @@ impl Watched {
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub bytes: Vec<u8>,
+    /// Nanoseconds between two samples, if they are a clock's.
+    pub period: u64,
     /// How much of the pool's account is its own.
     counted: usize,
     pool: Arc<Pool>,
@@ -81,7 +94,7 @@ pub(crate) struct Pool {
 impl Chunk {
     pub(crate) fn new(pool: &Arc<Pool>) -> Self {
         let bytes = pool.free.lock().ok().and_then(|mut free| free.pop()).unwrap_or_default();
-        Self { bytes, counted: 0, pool: Arc::clone(pool) }
+        Self { bytes, period: 0, counted: 0, pool: Arc::clone(pool) }
     }
 
     /// Puts its bytes on the account, until it is dropped.
@@ -115,6 +128,25 @@ pub(crate) struct Outcome {
     pub ended: Ended,
     /// How many records the events say were lost, where the kernel counts them (Linux 6.0).
     pub lost: Option<u64>,
+    /// What the events have counted.
+    pub count: u64,
+    /// To how many a second samples were lowered.
+    pub lowered: Option<u64>,
+}
+
+/// What was lost until it was last looked.
+#[derive(Debug)]
+struct Losses {
+    looked: Instant,
+    lost: u64,
+    lowered: Option<u64>,
+}
+
+impl Losses {
+    /// How often it is looked. Until the rate is low enough, that much of it is lost.
+    const WINDOW: Duration = Duration::from_millis(30);
+    /// Nanoseconds: more than this is not lowered.
+    const LONGEST_PERIOD: u64 = 1_100_000;
 }
 
 /// All that the thread needs.
@@ -130,8 +162,14 @@ pub(crate) struct Reader {
     pub early: Vec<Vec<u8>>,
     /// How long to sleep at most.
     pub patience: Duration,
-    /// Whether the events count what they lost.
-    pub counts_lost: bool,
+    /// Nanoseconds between two ticks, once they are to change; 0 before.
+    pub period: Arc<AtomicU64>,
+    /// Nanoseconds between two samples of a clock; else 0.
+    pub unit: u64,
+    /// Whether fewer samples are taken once some are lost.
+    pub yields: bool,
+    /// When to end.
+    pub until: Option<Instant>,
 }
 
 impl Reader {
@@ -140,22 +178,69 @@ impl Reader {
         sys::become_reader();
         let pool = Arc::new(Pool::default());
         let has_targets = !self.watched.is_empty();
+        let mut losses = Losses { looked: Instant::now(), lost: 0, lowered: None };
         loop {
             self.wait();
-            let stopped = self.stopper.0.asked.load(Ordering::SeqCst);
+            self.keep_pace();
+            self.yield_to(&mut losses);
+            let over = self.until.is_some_and(|until| Instant::now() >= until);
+            let stopped = over || self.stopper.0.asked.load(Ordering::SeqCst);
             let all_gone = has_targets && self.watched.is_empty();
             if stopped || all_gone {
-                let _ = self.events.iter().try_for_each(sys::disable);
+                self.disable(&pool);
                 self.round(&pool);
                 let ended = if stopped { Ended::Stopped } else { Ended::TargetEnded };
-                return Outcome { ended, lost: self.lost() };
+                let (count, lost) = self.counts();
+                return Outcome { ended, lost, count, lowered: losses.lowered };
             }
             if pool.on_its_way.load(Ordering::Relaxed) < MOST_WAITING {
                 self.round(&pool);
             } else {
                 // A ring above its watermark lets no poll sleep.
-                std::thread::sleep(self.patience);
+                std::thread::sleep(self.timeout());
             }
+        }
+    }
+
+    /// How long to sleep at most.
+    fn timeout(&self) -> Duration {
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        left.map_or(self.patience, |left| left.min(self.patience))
+    }
+
+    /// Ends the sampling. That takes its time where there are thousands of events.
+    fn disable(&mut self, pool: &Arc<Pool>) {
+        const AT_ONCE: usize = 64;
+        for start in (0..self.events.len()).step_by(AT_ONCE) {
+            let events = self.events.iter().skip(start).take(AT_ONCE);
+            let _ = events.map(sys::disable).collect::<Vec<_>>();
+            if self.events.len() > AT_ONCE {
+                self.round(pool);
+            }
+        }
+    }
+
+    /// Lowers the rate if samples are lost.
+    fn yield_to(&mut self, losses: &mut Losses) {
+        let passed = losses.looked.elapsed();
+        if !self.yields || passed < Losses::WINDOW {
+            return;
+        }
+        let lost = self.counts().1.unwrap_or(0);
+        let taken = passed.as_nanos() * self.events.len() as u128 / u128::from(self.unit.max(1));
+        let are_many = u128::from(lost - losses.lost.min(lost)) * 50 > taken;
+        (losses.looked, losses.lost) = (Instant::now(), lost);
+        if are_many && self.unit * 2 <= Losses::LONGEST_PERIOD {
+            self.unit *= 2;
+            losses.lowered = Some(1_000_000_000 / self.unit);
+            let _ = self.events.iter().try_for_each(|event| sys::set_period(event, self.unit));
+        }
+    }
+
+    fn keep_pace(&self) {
+        let period = self.period.swap(0, Ordering::Relaxed);
+        if period > 0 {
+            let _ = self.events.iter().try_for_each(|event| sys::set_period(event, period));
         }
     }
 
@@ -168,12 +253,12 @@ impl Reader {
                 .map(|watched| sys::readable(watched.pidfd.as_ref().map(AsFd::as_fd))),
         );
         fds.extend(self.rings.iter().map(|ring| sys::readable(Some(ring.fd().as_fd()))));
-        sys::poll(&mut fds, self.patience);
+        sys::poll(&mut fds, self.timeout());
         // A ring's event belongs to the thread that opened the session. If that has ended, its
         // rings never wake us, but return at once.
         let rings = &fds[1 + self.watched.len()..];
         if rings.iter().any(|ring| ring.revents & libc::POLLHUP != 0) {
-            sys::poll(&mut fds[..=self.watched.len()], self.patience);
+            sys::poll(&mut fds[..=self.watched.len()], self.timeout());
         }
         let mut revents = fds[1..].iter().map(|fd| fd.revents);
         self.watched.retain(|watched| {
@@ -188,6 +273,7 @@ impl Reader {
         let early = std::mem::take(&mut self.early);
         for (index, ring) in self.rings.iter_mut().enumerate() {
             let mut chunk = Chunk::new(pool);
+            chunk.period = self.unit;
             chunk.bytes.extend(early.get(index).into_iter().flatten());
             ring.drain(self.copier, &mut chunk.bytes);
             if !chunk.bytes.is_empty() {
@@ -200,10 +286,12 @@ impl Reader {
         let _ = self.rounds.send(round);
     }
 
-    fn lost(&self) -> Option<u64> {
-        if !self.counts_lost {
-            return None;
-        }
-        Some(self.events.iter().filter_map(sys::read_lost).sum())
+    /// What all events have counted, and how many records they lost.
+    fn counts(&self) -> (u64, Option<u64>) {
+        let counts = self.events.iter().filter_map(sys::read_count);
+        counts.fold((0, None), |(sum, all), (count, lost)| {
+            let all = all.map_or(lost, |all: u64| Some(all.saturating_add(lost.unwrap_or(0))));
+            (sum.saturating_add(count), all)
+        })
     }
 }

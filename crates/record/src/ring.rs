@@ -53,7 +53,11 @@ impl Ring {
         if clock.is_some() {
             flags |= flag::USE_CLOCKID;
         }
-        let fd = sys::perf_event_open(&attr.with(flags), 0, Some(cpu))?;
+        Self::of_event(sys::perf_event_open(&attr.with(flags), 0, Some(cpu))?, cpu, size)
+    }
+
+    /// The ring of an event that nobody else writes into.
+    pub(crate) fn of_event(fd: OwnedFd, cpu: u32, size: usize) -> io::Result<Self> {
         let page = sys::page_size();
         Ok(Self { cpu, map: map(&fd, page + size)?, fd, page, size })
     }

@@ -2,11 +2,13 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pyrograph_event::{Layout, flag, read_format};
+use pyrograph_event::{Layout, flag, sample_type};
 
 use crate::attach::Attached;
 use crate::batch::{Batch, Sorter};
@@ -14,12 +16,13 @@ use crate::command::{Child, Waiting};
 use crate::copy::Copier;
 use crate::error::{Error, Notice};
 use crate::event::Event;
+use crate::filter::Filter;
 use crate::limits;
 use crate::options::{Options, Rate, Target};
 use crate::permission::sysctl;
 use crate::plan::Plan;
 use crate::procfs::{self, Initial};
-use crate::reader::{Ended, Outcome, Reader, Round, Stopper, Watched};
+use crate::reader::{Ended, Outcome, Pacer, Reader, Round, Stopper, Watched};
 use crate::ring::Ring;
 use crate::sys;
 
@@ -40,6 +43,12 @@ pub struct Session {
     patience: Duration,
     told: Option<Vec<i32>>,
     inherit: bool,
+    idle: bool,
+    duration: Option<Duration>,
+    /// All CPUs are sampled, also where processes are to be.
+    is_of_cpus: bool,
+    /// What was asked for by a [`Pacer`].
+    period: Arc<AtomicU64>,
 }
 
 impl Session {
@@ -50,7 +59,7 @@ impl Session {
     /// If the event is not known or not counted here, something is not permitted, a process does
     /// not exist, or the kernel lacks resources.
     pub fn open(options: &Options) -> Result<Self, Error> {
-        let mut plan = Plan::find(options)?;
+        let (mut plan, is_of_cpus) = find_plan(options)?;
         // The child is made before limits are raised, so that it has those of its user.
         let command = match &options.target {
             Target::Command(argv) => Some(Waiting::fork(argv)?),
@@ -64,6 +73,7 @@ impl Session {
         let mut denied = 0;
         let mut attached = Attached::new(&plan, &mut rings, copier);
         match (&options.target, &command) {
+            _ if is_of_cpus => attached.system()?,
             (Target::System, _) => attached.system()?,
             (Target::Processes(pids), _) => denied = attached.processes(pids, options.inherit)?,
             (Target::Command(_), command) => {
@@ -76,7 +86,7 @@ impl Session {
         }
         let (target, stopper) = (options.target.clone(), Stopper::new()?);
         let (patience, told) = (options.patience, options.told.clone());
-        let inherit = options.inherit;
+        let (inherit, idle, duration) = (options.inherit, options.idle, options.duration);
         Ok(Self {
             target,
             plan,
@@ -89,6 +99,10 @@ impl Session {
             patience,
             told,
             inherit,
+            idle,
+            duration,
+            is_of_cpus,
+            period: Arc::default(),
         })
     }
 
@@ -112,6 +126,22 @@ impl Session {
     pub fn rate(&self) -> Rate {
         let rate = self.plan.attr.sample_period;
         if self.plan.attr.has(flag::FREQ) { Rate::Hertz(rate) } else { Rate::Every(rate) }
+    }
+
+    /// With [`Target::System`], the time between two ticks of the clock on each CPU that is sampled, if all ticks are seen by
+    /// programs that are attached to [`Self::events`]: also those of idle CPUs, and in both modes.
+    pub fn tick(&self) -> Option<Duration> {
+        self.plan.tick().filter(|_| self.is_of_cpus)
+    }
+
+    /// What the kernel needs for a sample, stacks that others take aside: measured for rates above 5,000 Hz.
+    pub fn interrupt(&self) -> Option<Duration> {
+        self.plan.interrupt
+    }
+
+    /// Changes the time between two ticks of a clock while it is recorded.
+    pub fn pacer(&self) -> Pacer {
+        Pacer(Arc::clone(&self.period))
     }
 
     /// How many addresses a callchain has at most, markers not counted: one that has as many may
@@ -159,12 +189,15 @@ impl Session {
             }
             (Target::System, _) => Vec::new(),
         };
-        if self.target == Target::System {
+        let (begun, from) = (Instant::now(), sys::monotonic_now());
+        if self.is_of_cpus {
             self.events
                 .iter()
                 .try_for_each(sys::enable)
                 .map_err(Error::system("enabling the events"))?;
         }
+        let target = if self.is_of_cpus { Target::System } else { self.target.clone() };
+        let weights = self.plan.weights(&target);
         let reader = Reader {
             rings: self.rings,
             events: self.events,
@@ -174,13 +207,38 @@ impl Session {
             copier: self.copier,
             early: self.early,
             patience: self.patience,
-            counts_lost: self.plan.attr.read_format == read_format::LOST,
+            period: self.period,
+            yields: self.is_of_cpus && weights.is_some_and(|weights| weights.has_counts()),
+            unit: weights.map_or(0, |weights| weights.unit()),
+            until: self.duration.and_then(|duration| begun.checked_add(duration)),
         };
         let thread = std::thread::Builder::new().name("reader".to_owned());
         let reader = thread.spawn(|| reader.run()).map_err(Error::system("starting the reader"))?;
-        let sorter = Sorter::new(self.plan.layout);
+        let counts_idle = self.plan.attr.sample_type & sample_type::READ != 0 && !self.idle;
+        let inherit = self.inherit;
+        let family = |pids: &[i32]| {
+            let children = if inherit { procfs::descendants(pids) } else { Vec::new() };
+            [pids.to_vec(), children].concat()
+        };
+        let filter = match &self.target {
+            Target::Processes(pids) if self.is_of_cpus => {
+                Filter::of(&family(pids), inherit, &self.plan.layout)
+            }
+            Target::System if counts_idle => Filter::busy(&self.plan.layout),
+            _ => Filter::all(),
+        };
+        // Attaching to many threads, and detaching from them, takes its time.
+        let filter = match self.plan.clock() {
+            Some(libc::CLOCK_MONOTONIC) => {
+                let until = self.duration.and_then(|duration| from.checked_add(duration));
+                filter.between(nanoseconds(from)..until.map_or(u64::MAX, nanoseconds))
+            }
+            _ => filter,
+        };
         let mut recording = Recording {
-            sorter,
+            sorter: Sorter::new(self.plan.layout, weights, filter),
+            lost_time: weights.map(|weights| weights.unit()),
+            counts_all: self.plan.counts_all() && !self.is_of_cpus,
             initial: None,
             rounds: Some(rounds),
             flushed: false,
@@ -188,11 +246,6 @@ impl Session {
             stopper: self.stopper,
             notices: Vec::new(),
             child: None,
-        };
-        let inherit = self.inherit;
-        let family = |pids: &[i32]| {
-            let children = if inherit { procfs::descendants(pids) } else { Vec::new() };
-            [pids.to_vec(), children].concat()
         };
         let initial = match (&self.target, self.command) {
             (Target::Command(_), command) => {
@@ -213,10 +266,52 @@ impl Session {
     }
 }
 
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Finds what the events will be, and whether they are those of CPUs: of the whole machine, or where there are so
+/// many threads that one event for each would miss much. Each such event takes its first sample after a period,
+/// on each CPU: what a thread runs for before that is in no sample.
+fn find_plan(options: &Options) -> Result<(Plan, bool), Error> {
+    let Target::Processes(pids) = &options.target else {
+        return Ok((Plan::find(options)?, options.target == Target::System));
+    };
+    let plan = Plan::find(options)?;
+    let children = if options.inherit { procfs::descendants(pids) } else { Vec::new() };
+    let threads: usize = pids.iter().chain(&children).map(|pid| procfs::count_threads(*pid)).sum();
+    let are_there = pids.iter().all(|pid| procfs::count_threads(*pid) > 0);
+    let rate = plan.attr.sample_period;
+    // A tenth of a second of each CPU.
+    let are_many = plan.attr.has(flag::FREQ) && (threads as u64).saturating_mul(10) > rate;
+    if !(are_many && are_there) {
+        return Ok((plan, false));
+    }
+    // What suits threads, and not the whole machine.
+    let rate = options.rate.unwrap_or(Rate::Hertz(rate));
+    let of_cpus = Options { target: Target::System, rate: Some(rate), ..options.clone() };
+    match Plan::find(&of_cpus) {
+        Ok(mut plan) => {
+            plan.notices.push(Notice::ManyThreads { threads });
+            Ok((plan, true))
+        }
+        // Not permitted.
+        Err(_) => {
+            let mut plan = plan;
+            plan.notices.push(Notice::ManyThreadsApart { threads, rate: plan.attr.sample_period });
+            Ok((plan, false))
+        }
+    }
+}
+
 /// A recording that runs.
 #[derive(Debug)]
 pub struct Recording {
     sorter: Sorter,
+    /// Nanoseconds for which a lost sample would have stood, if it is a clock's.
+    lost_time: Option<u64>,
+    /// What events count is the time of what is sampled, and nothing else.
+    counts_all: bool,
     /// What was there before.
     initial: Option<Batch>,
     /// `None` once the recording is to be dropped, which the reader then notices.
@@ -239,6 +334,15 @@ pub enum Next {
     End,
 }
 
+/// CPU time that is in no sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsampled {
+    /// How much.
+    pub time: Duration,
+    /// The CPU time of all that was sampled.
+    pub used: Duration,
+}
+
 /// What is known when all is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
@@ -248,6 +352,15 @@ pub struct Summary {
     pub lost: u64,
     /// How often the kernel stopped sampling for a while, since there were too many samples.
     pub throttled: u64,
+    /// Samples that the kernel left out since it came too late for them, whose time counts for the sample after.
+    /// Known for clocks that are sampled more often than 5,000 times a second.
+    pub skipped: u64,
+    /// To how many a second samples were lowered, since some had been lost.
+    pub lowered: Option<u64>,
+    /// The CPU time of what was sampled, and the part of it that is neither in samples nor lost: what each thread
+    /// used before its first sample and after its last. Known for clocks, where processes are sampled and each
+    /// thread has an event.
+    pub unsampled: Option<Unsampled>,
     /// How the command ended, if it has.
     pub status: Option<ExitStatus>,
 }
@@ -308,10 +421,20 @@ impl Recording {
         let outcome = self.end();
         let ended = outcome.map_or(Ended::Stopped, |outcome| outcome.ended);
         let counted = outcome.and_then(|outcome| outcome.lost).unwrap_or(0);
+        let lost = counted.max(self.sorter.lost);
+        let unsampled =
+            self.lost_time.filter(|_| self.counts_all).zip(outcome).map(|(period, outcome)| {
+                let known = self.sorter.account.time.saturating_add(lost.saturating_mul(period));
+                let time = Duration::from_nanos(outcome.count.saturating_sub(known));
+                Unsampled { time, used: Duration::from_nanos(outcome.count) }
+            });
         Summary {
             ended,
+            skipped: self.sorter.account.skipped,
+            lowered: outcome.and_then(|outcome| outcome.lowered),
+            unsampled,
             // LOST records are written once there is room again: the last may be missing.
-            lost: counted.max(self.sorter.lost),
+            lost,
             throttled: self.sorter.throttled,
             status: self.child.as_mut().and_then(|child| child.try_wait().ok().flatten()),
         }

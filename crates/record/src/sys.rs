@@ -14,6 +14,8 @@ const FLAG_CLOEXEC: libc::c_ulong = 1 << 3;
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 /// `PERF_EVENT_IOC_DISABLE`, `_IO('$', 1)`.
 const IOC_DISABLE: libc::c_ulong = 0x2401;
+/// `PERF_EVENT_IOC_PERIOD`, `_IOW('$', 4, __u64)`.
+const IOC_PERIOD: libc::c_ulong = 0x4008_2404;
 /// `PERF_EVENT_IOC_SET_OUTPUT`, `_IO('$', 5)`.
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 
@@ -50,18 +52,28 @@ pub(crate) fn disable(event: &OwnedFd) -> io::Result<()> {
     ioctl(event, IOC_DISABLE, 0)
 }
 
+/// Changes the time between two samples of a clock.
+pub(crate) fn set_period(event: &OwnedFd, period: u64) -> io::Result<()> {
+    // SAFETY: the kernel reads the 8 bytes of `period`.
+    done(unsafe { libc::ioctl(event.as_raw_fd(), IOC_PERIOD as _, &raw const period) })
+}
+
 fn ioctl(fd: &OwnedFd, request: libc::c_ulong, argument: i32) -> io::Result<()> {
     // SAFETY: these requests take a number, and no memory.
     done(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, argument) })
 }
 
 /// Reads the event's count and, with `PERF_FORMAT_LOST` as its only format, how many records were lost.
-pub(crate) fn read_lost(event: &OwnedFd) -> Option<u64> {
+pub(crate) fn read_count(event: &OwnedFd) -> Option<(u64, Option<u64>)> {
     let mut words = [0_u64; 2];
     // SAFETY: the kernel writes at most as many bytes as `words` has.
     let read =
         unsafe { libc::read(event.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
-    (usize::try_from(read) == Ok(size_of_val(&words))).then_some(words[1])
+    match usize::try_from(read) {
+        Ok(8) => Some((words[0], None)),
+        Ok(16) => Some((words[0], Some(words[1]))),
+        _ => None,
+    }
 }
 
 /// A file descriptor that can be read once the process has ended. Linux 5.3.
@@ -81,6 +93,15 @@ pub(crate) fn wake(eventfd: &OwnedFd) {
     let one = 1_u64;
     // SAFETY: the kernel reads the 8 bytes of `one`.
     unsafe { libc::write(eventfd.as_raw_fd(), std::ptr::from_ref(&one).cast(), size_of::<u64>()) };
+}
+
+/// The time of `CLOCK_MONOTONIC`.
+pub(crate) fn monotonic_now() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid, and the clock exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// A pipe: its end to read and its end to write.
@@ -156,15 +177,21 @@ pub(crate) enum Resource {
     LockedMemory,
 }
 
-/// Prepares the calling thread for copying buffers out: signals go to other threads, and the
-/// scheduler prefers it where that is permitted (it hardly runs, but must run in time).
+/// Prepares the calling thread for copying buffers out: signals go to other threads, and the scheduler prefers it where
+/// that is permitted (it hardly runs, but must run in time). A real-time priority, the lowest, is above all programs
+/// that have none; a nice value counts only within its own group of processes where these are grouped (autogroup,
+/// control groups), and with eight programs at work the buffers then overflowed.
 pub(crate) fn become_reader() {
-    // SAFETY: the set is filled in before it is used; both calls bear on this thread only.
+    // SAFETY: the set is filled in before it is used, and `lowest` is valid; all calls bear on this thread only.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
-        libc::setpriority(libc::PRIO_PROCESS, 0, -10);
+        let lowest = libc::sched_param { sched_priority: 1 };
+        let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
+        if libc::sched_setscheduler(0, policy, &raw const lowest) < 0 {
+            libc::setpriority(libc::PRIO_PROCESS, 0, -10);
+        }
     }
 }
 

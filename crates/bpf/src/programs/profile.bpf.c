@@ -3,6 +3,7 @@
 #include "allocations.h"
 #include "block_io.h"
 #include "calls.h"
+#include "clock.h"
 #include "count.h"
 #include "locks.h"
 #include "net.h"
@@ -20,6 +21,8 @@ int on_event(struct event_context *ctx)
 	// In whose mode the CPU was.
 	int in_kernel = !(ctx->cs & 3);
 
+	if (state.unit)
+		return count_tick(ctx, in_kernel);
 	count_here(in_kernel ? ctx : NULL, SORT_EVENT, 0, ctx->sample_period);
 	// Nothing goes to the event's buffer.
 	return 0;

@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::adder::Adder;
 use super::copies::Copies;
 use super::follower::Follower;
+use super::pace::Pace;
 use super::{Error, InKernel, tables};
 use crate::cpu_time::cpu_time;
 use crate::memory;
@@ -38,6 +39,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Running<'a> {
     how: &'a InKernel<'a>,
     pub engine: Engine,
+    /// How often the clock ticks that triggers, if that may be too often.
+    pace: Option<Pace>,
     pub recording: Recording,
     layout: Layout,
     resolver: &'a mut Resolver<LiveFiles>,
@@ -71,6 +74,13 @@ impl<'a> Running<'a> {
         resolver: &'a mut Resolver<LiveFiles>,
     ) -> Result<Self, Error> {
         engine.trigger(session.events())?;
+        let period = session.tick();
+        if let Some(period) = period {
+            engine.expect_clock(period);
+        }
+        let pace = period
+            .zip(session.interrupt())
+            .map(|(period, interrupt)| Pace::new(period, interrupt, session.pacer()));
         engine.follow()?;
         // Those that started before their parents were followed.
         if let (Target::Processes(pids), true) = (how.target, how.inherit) {
@@ -84,6 +94,7 @@ impl<'a> Running<'a> {
             copies: Copies::default(),
             how,
             engine,
+            pace,
             recording,
             layout,
             resolver,
@@ -124,6 +135,9 @@ impl<'a> Running<'a> {
             self.engine.stop()?;
             self.recording.stopper().stop();
             self.stopped = true;
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.keep(&mut self.engine);
         }
         if self.drained.elapsed() >= DRAIN {
             self.drain()?;
@@ -191,6 +205,9 @@ impl<'a> Running<'a> {
         if let Some(command) = &self.waiting {
             self.engine.expect_command(command.pid());
             self.follower.add_command(command.pid());
+        }
+        if let Some(duration) = self.how.duration {
+            self.engine.end_after(duration);
         }
         self.engine.start()?;
         self.prepared = cpu_time();

@@ -200,6 +200,7 @@ impl Plan {
                 user: !args.kernel_only,
                 kernel: !args.user_only,
                 inherit: !args.no_inherit,
+                duration: args.duration,
                 ..pyrograph_record::Options::new(target)
             },
             outputs,

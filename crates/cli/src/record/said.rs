@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use pyrograph_record::{Summary, Target};
+use pyrograph_record::{Summary, Unsampled};
 use pyrograph_resolve::{Cut, Resolved, StackMemory, Stats};
 
-use super::plan::Plan;
-use crate::cpu_time::{children_cpu_time, cpu_time};
+use crate::cpu_time::cpu_time;
 use crate::say::say;
 use crate::units::{counted, grouped, percent};
 
@@ -23,12 +22,23 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &
         parts.push(format!("{} of {event}", counted(samples, noun)));
     }
     parts.push(format!("{} lost", grouped(summary.lost)));
+    if let Some(rate) = summary.lowered {
+        parts.push(format!("sampling lowered to {} a second so that no more are", grouped(rate)));
+    }
     let mut say = |count: u64, text: String| {
         if count > 0 {
             parts.push(text);
         }
     };
     say(summary.throttled, format!("throttled {}", counted(summary.throttled, "time")));
+    say(
+        summary.skipped,
+        format!(
+            "{} skipped by the kernel ({}), whose time counts for the sample after",
+            grouped(summary.skipped),
+            percent(summary.skipped, summary.skipped + samples)
+        ),
+    );
     let stacks =
         |count: u64| format!("{} ({})", counted(count, "stack"), percent(count, user_stacks));
     say(completed, format!("{} completed from the running process", stacks(completed)));
@@ -126,20 +136,15 @@ pub fn cost((begun, ended): (Duration, Duration)) -> String {
     )
 }
 
-/// Says if much of the command's time was not sampled. Each thread has a period of its own: one that
-/// ends before its first is over is never seen.
-pub fn too_short(resolved: &Resolved, plan: &Plan) {
-    let is_time = resolved.profile.value_types.first().is_some_and(|value| value.unit == "ns");
-    let is_whole = plan.options.user && plan.options.kernel && plan.options.inherit;
-    if !matches!(plan.options.target, Target::Command(_)) || !is_time || !is_whole {
-        return;
-    }
-    let sampled = resolved.profile.samples.total(0) as f64 / 1e9;
-    let used = children_cpu_time().as_secs_f64();
-    if plan.duration.is_none() && used > 0.1 && sampled < 0.7 * used {
+/// Says if much of the CPU time of what was recorded is in no sample. Where each thread has an event of its own on
+/// each CPU, its first sample comes after a period: a thread that runs for less is never seen.
+pub fn too_short(summary: &Summary) {
+    let Some(Unsampled { time, used }) = summary.unsampled else { return };
+    let (time, used) = (time.as_secs_f64(), used.as_secs_f64());
+    if used > 0.1 && time > 0.3 * used {
         say!(
-            "{sampled:.2} s of the command's {used:.2} s of CPU time were sampled: its processes are too \
-             short for this rate; -F raises it, and -a samples whatever runs"
+            "{time:.2} s of {used:.2} s of CPU time are in no sample: most threads ran for less than the time \
+             between two samples; -F raises the rate, and -a samples whatever runs"
         );
     }
 }

@@ -1,5 +1,6 @@
 /*
- * A program of many threads, as many as its argument says, that take turns:
+ * A program of many threads, as many as its first argument says, that take turns, and sleep in between for as many
+ * milliseconds as the second says (400 without):
  *
  *   start_thread → works
  *     left → unit      75
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #include "spin.h"
+
+static useconds_t pause_us = 400000;
 
 static NOINLINE void unit(void) {
     SPIN(6);
@@ -28,7 +31,7 @@ static void *works(void *unused) {
     for (;;) {
         left();
         right();
-        usleep(400000);
+        usleep(pause_us);
     }
     return unused;
 }
@@ -38,6 +41,8 @@ int main(int argc, char **argv) {
     pthread_attr_t attributes;
     pthread_t thread;
 
+    if (argc > 2)
+        pause_us = (useconds_t)atol(argv[2]) * 1000;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 65536);
     for (long i = 0; i < threads; i++)

@@ -1,0 +1,213 @@
+//! How often a second this machine can take a sample, found by taking some.
+//!
+//! A sample costs what the kernel does for it, during which the program stands still, and what is done with it
+//! here. The kernel limits the first for hardware counters (`kernel.perf_cpu_time_max_percent`, a quarter of the
+//! time if nothing else is set), but not for its clocks.
+
+use std::time::{Duration, Instant};
+
+use pyrograph_event::{Attr, Header, Layout, flag, kind, sample_type};
+
+use crate::copy::Copier;
+use crate::error::Notice;
+use crate::ring::Ring;
+use crate::sys;
+
+/// Rates up to this, in Hz, are taken as they are: what they cost is known, and measuring takes longer than
+/// some programs run.
+pub(crate) const UNMEASURED: u64 = 5_000;
+
+/// The kernel's timers take no shorter period than 10 µs.
+const MOST: u64 = 100_000;
+
+/// How many times a second samples are taken while it is measured what they cost, how many, and for how long at
+/// most.
+const TRIAL_RATE: u64 = 4_000;
+const TRIAL_SAMPLES: usize = 60;
+const TRIAL_TIME: Duration = Duration::from_millis(100);
+
+/// The part of each CPU's time that all samples may take in the kernel, and the part of one CPU's that may be
+/// needed here.
+const SHARE_OF_KERNEL: f64 = 0.25;
+const SHARE_OF_READER: f64 = 0.5;
+
+/// What it takes to unwind a stack: a shallow one in the kernel, where what others take is measured as it goes on; and
+/// here, with all that comes before.
+const UNWINDING_IN_KERNEL: Duration = Duration::from_micros(3);
+const UNWINDING: Duration = Duration::from_micros(8);
+
+/// What was used where it could not be measured: another program had the CPU, or nothing may be locked.
+const ASSUMED: Cost = Cost { kernel: Duration::from_micros(15), here: Duration::from_micros(5) };
+
+/// What one sample takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cost {
+    kernel: Duration,
+    here: Duration,
+}
+
+/// Lowers the rate of a clock to what the machine can do. `asked`: the rate that was asked for. `cpus`: on how many CPUs
+/// samples are taken at once.
+/// Returns what the kernel needs for a sample, where that was measured.
+pub(crate) fn lower(
+    attr: &mut Attr,
+    asked: u64,
+    cpus: usize,
+    notices: &mut Vec<Notice>,
+) -> Option<Duration> {
+    if !attr.has(flag::FREQ) || attr.sample_period <= UNMEASURED {
+        return None;
+    }
+    let is_unwound_in_kernel = attr.sample_type & sample_type::CALLCHAIN == 0;
+    let mut cost = measure(attr).unwrap_or(ASSUMED);
+    let interrupt = cost.kernel;
+    if is_unwound_in_kernel {
+        cost = Cost { kernel: cost.kernel + UNWINDING_IN_KERNEL, here: Duration::ZERO };
+    } else {
+        cost.here += UNWINDING;
+    }
+    let possible = cost.rate(cpus);
+    if possible < attr.sample_period {
+        attr.sample_period = possible;
+        notices.retain(|notice| !matches!(notice, Notice::RateLowered { .. }));
+        let cost = cost.kernel + cost.here;
+        notices.push(Notice::RateTooHigh { asked, possible, cost });
+    }
+    Some(interrupt)
+}
+
+/// The highest rate, in Hz, at which what is done in the kernel for each sample keeps to its share of a CPU's time.
+/// `cost`: all that is done for one.
+pub fn possible_rate(cost: Duration) -> u64 {
+    Cost { kernel: cost, here: Duration::ZERO }.rate(1)
+}
+
+impl Cost {
+    /// The highest rate, in Hz, that keeps to the shares.
+    fn rate(self, cpus: usize) -> u64 {
+        let kernel = SHARE_OF_KERNEL / self.kernel.as_secs_f64();
+        let here = SHARE_OF_READER / (self.here.as_secs_f64() * cpus.max(1) as f64);
+        let rate = kernel.min(here);
+        // A number that is not said to be more exact than it is.
+        let rounded = (rate / 100.0).floor() * 100.0;
+        (rounded as u64).clamp(UNMEASURED, MOST)
+    }
+}
+
+/// Takes samples of this thread, which spins meanwhile.
+fn measure(attr: &Attr) -> Option<Cost> {
+    let mut attr = *attr;
+    attr.flags &= flag::FREQ
+        | flag::EXCLUDE_KERNEL
+        | flag::EXCLUDE_HV
+        | flag::EXCLUDE_CALLCHAIN_USER
+        | flag::EXCLUDE_CALLCHAIN_KERNEL
+        | flag::USE_CLOCKID;
+    attr.flags |= flag::DISABLED | flag::WATERMARK;
+    attr.sample_period = TRIAL_RATE;
+    // It stays the same that this thread runs for the callchain and the copy.
+    let copier = Copier::new(&Layout::new(&attr), attr.sample_regs_user);
+    let mut ring = [4 << 20, 256 << 10].into_iter().find_map(|size| {
+        let event = sys::perf_event_open(&attr, 0, None).ok()?;
+        Ring::of_event(event, 0, size).ok()
+    })?;
+    sys::enable(ring.fd()).ok()?;
+    let (gaps, samples, read) = spin(&mut ring, copier);
+    let _ = sys::disable(ring.fd());
+    let kernel = longest(gaps, samples)?;
+    Some(Cost { kernel, here: read / u32::try_from(samples).unwrap_or(u32::MAX).max(1) })
+}
+
+/// Looks at the clock until there are enough samples: returns by how much it jumped each time that it did, how many samples
+/// there were, and how long it took to read these.
+fn spin(ring: &mut Ring, copier: Copier) -> (Vec<Duration>, usize, Duration) {
+    const JUMP: Duration = Duration::from_micros(1);
+    const MOST_JUMPS: usize = 4_000;
+    let (mut gaps, mut samples, mut read) = (Vec::new(), 0, Duration::ZERO);
+    let mut records = Vec::new();
+    let begun = Instant::now();
+    let mut last = begun;
+    while samples < TRIAL_SAMPLES && gaps.len() < MOST_JUMPS && begun.elapsed() < TRIAL_TIME {
+        let now = Instant::now();
+        let gap = now - last;
+        if gap >= JUMP {
+            gaps.push(gap);
+            records.clear();
+            ring.drain(copier, &mut records);
+            samples += count_samples(&records);
+            read += now.elapsed();
+        }
+        last = Instant::now();
+    }
+    (gaps, samples, read)
+}
+
+fn count_samples(mut records: &[u8]) -> usize {
+    let mut count = 0;
+    let order = Layout::new(&Attr::new()).order();
+    while let Ok(header) = Header::parse(records, order) {
+        count += usize::from(header.kind == kind::SAMPLE);
+        records = &records[usize::from(header.size)..];
+    }
+    count
+}
+
+/// The median of the longest jumps, as many as there were samples: the others are none of theirs, and when another
+/// program had the CPU, that was seldom.
+fn longest(mut gaps: Vec<Duration>, samples: usize) -> Option<Duration> {
+    const FEWEST: usize = 10;
+    if samples < FEWEST || gaps.len() < samples {
+        return None;
+    }
+    gaps.sort_unstable_by(|a, b| b.cmp(a));
+    Some(gaps[samples / 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn micros(count: u64) -> Duration {
+        Duration::from_micros(count)
+    }
+
+    #[test]
+    fn the_rate_keeps_to_a_quarter_of_each_cpu() {
+        let check = |kernel, here, cpus, expect| {
+            let cost = Cost { kernel: micros(kernel), here: micros(here) };
+            assert_eq!(cost.rate(cpus), expect, "{kernel} {here} {cpus}");
+        };
+        check(10, 0, 2, 25_000);
+        check(2, 10, 2, 25_000);
+        check(2, 10, 1, 50_000);
+        check(1, 0, 64, MOST);
+        check(10, 10, 64, UNMEASURED);
+    }
+
+    #[test]
+    fn a_sample_takes_what_most_jumps_took() {
+        let gaps = |long: usize| {
+            let mut gaps = vec![micros(2); 500];
+            gaps.extend(vec![micros(9); 40]);
+            gaps.extend(vec![micros(4_000); long]);
+            gaps
+        };
+        assert_eq!(longest(gaps(0), 40), Some(micros(9)));
+        assert_eq!(longest(gaps(5), 40), Some(micros(9)));
+        assert_eq!(longest(gaps(0), 5), None);
+    }
+
+    #[test]
+    fn this_machine_can_be_measured() {
+        let mut attr = Attr { sample_period: 20_000, ..Attr::new() };
+        crate::Event::cpu_clock().fill(&mut attr);
+        attr.sample_type = sample_type::IP | sample_type::TID | sample_type::TIME;
+        let attr = attr.with(flag::FREQ | flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
+        match measure(&attr) {
+            Some(cost) => {
+                assert!(cost.kernel > Duration::ZERO && cost.kernel < TRIAL_TIME, "{cost:?}");
+            }
+            None => eprintln!("skipped: this user may not sample, or another had the CPU"),
+        }
+    }
+}
