@@ -89,7 +89,7 @@ impl Cost {
         let here = SHARE_OF_READER / (self.here.as_secs_f64() * cpus.max(1) as f64);
         let rate = kernel.min(here);
         // A number that is not said to be more exact than it is.
-        let rounded = (rate / 100.0).floor() * 100.0;
+        let rounded = (rate / 100.0 + 1e-6).floor() * 100.0;
         (rounded as u64).clamp(UNMEASURED, MOST)
     }
 }
