@@ -10,7 +10,6 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use foldhash::fast::FixedState;
 use pyrograph_profile::{FrameId, Sample, Samples, StackId};
 
-use crate::frame_table::FrameTable;
 use crate::stacks::{RawFrame, RawStacks};
 
 /// The distinct chains of frames, and the samples.
@@ -26,10 +25,9 @@ pub struct Chains {
     samples: Samples,
 }
 
-/// Interns frames and chains of samples.
+/// Interns chains of samples.
 #[derive(Debug)]
 pub struct Builder {
-    frames: FrameTable,
     chains: Chains,
     /// Chains by their hash, in a power of two of slots, at most two thirds of them taken; a chain is in the
     /// first slot that was free from that of its hash on.
@@ -123,7 +121,6 @@ impl Default for Builder {
     fn default() -> Self {
         let (frames, words, starts) = (Vec::new(), Vec::new(), vec![0]);
         Self {
-            frames: FrameTable::default(),
             chains: Chains { frames, words, starts, samples: Samples::new(1) },
             slots: vec![Slot::default(); 64],
             hasher: FixedState::with_seed(0),
@@ -133,23 +130,23 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// What was added.
-    pub fn finish(self) -> Chains {
-        self.chains
-    }
-
-    /// The number of a frame.
-    pub fn frame(&mut self, frame: RawFrame) -> FrameId {
-        let (number, is_new) = self.frames.intern(frame);
-        if is_new {
-            self.chains.frames.push(frame);
+    /// What was added. `known`: the frames, by the numbers that they had up to now. In the chains they have those
+    /// that they are met with first, each chain from its root on: these do not depend on who numbered them.
+    pub fn finish(self, known: &[RawFrame]) -> Chains {
+        const UNKNOWN: u32 = u32::MAX;
+        let mut chains = self.chains;
+        let mut numbers = vec![UNKNOWN; known.len()];
+        for bounds in chains.starts.windows(2) {
+            for frame in chains.words[bounds[0] + HEAD..bounds[1]].iter_mut().rev() {
+                let number = &mut numbers[*frame as usize];
+                if *number == UNKNOWN {
+                    *number = FrameId::from_index(chains.frames.len()).0;
+                    chains.frames.push(known[*frame as usize]);
+                }
+                *frame = *number;
+            }
         }
-        FrameId(number)
-    }
-
-    /// Gets ready for frames that are to be numbered: many at once take less time than one by one.
-    pub fn fetch_frames(&self, frames: &[RawFrame]) {
-        self.frames.fetch(frames);
+        chains
     }
 
     /// Adds samples, whose frames, leaf first, stand one after the other.
@@ -258,6 +255,16 @@ mod tests {
         Row { sample, len, value, keep_time: time.is_some() }
     }
 
+    /// As many as a test needs.
+    fn known() -> Vec<RawFrame> {
+        (0..64).map(|address| RawFrame::new(ModuleId(1), address)).collect()
+    }
+
+    /// The addresses of a chain's frames, leaf first.
+    fn frames(chains: &Chains, number: usize) -> Vec<u32> {
+        chains.chain(number).map(|frame| chains.frames()[frame.index()].address as u32).collect()
+    }
+
     /// Chain, thread, time, value.
     fn samples(chains: Chains) -> Vec<(u32, u32, Option<u64>, u64)> {
         let samples = chains.into_samples();
@@ -271,14 +278,21 @@ mod tests {
         let rows = [row(1, 2, 5, None), row(1, 2, 6, None), row(2, 2, 7, None), row(1, 1, 8, None)];
         builder.add(&rows, &[1, 0, 1, 0, 1, 0, 1]);
         builder.add(&[row(1, 0, 3, None), row(1, 2, 9, None)], &[1, 0]);
-        let chains = builder.finish();
-        let frames = |number| chains.chain(number).map(|frame| frame.0).collect::<Vec<_>>();
-        assert_eq!(
-            (0..chains.len()).map(frames).collect::<Vec<_>>(),
-            [vec![1, 0], vec![1, 0], vec![1], vec![]]
-        );
+        let chains = builder.finish(&known());
+        let all: Vec<_> = (0..chains.len()).map(|number| frames(&chains, number)).collect();
+        assert_eq!(all, [vec![1, 0], vec![1, 0], vec![1], vec![]]);
         let expect = [(0, 1, None, 20), (1, 2, None, 7), (2, 1, None, 8), (3, 1, None, 3)];
         assert_eq!(samples(chains), expect);
+    }
+
+    #[test]
+    fn frames_have_numbers_in_the_order_of_the_chains() {
+        let mut builder = Builder::default();
+        builder.add(&[row(1, 2, 5, None), row(1, 3, 6, None)], &[9, 4, 30, 4, 2]);
+        let chains = builder.finish(&known());
+        let addresses: Vec<_> = chains.frames().iter().map(|frame| frame.address).collect();
+        assert_eq!(addresses, [4, 9, 2, 30]);
+        assert_eq!([frames(&chains, 0), frames(&chains, 1)], [vec![9, 4], vec![30, 4, 2]]);
     }
 
     #[test]
@@ -288,7 +302,7 @@ mod tests {
         builder.add(&rows, &[4, 4, 4]);
         builder.add(&[row(2, 1, 8, None)], &[4]);
         assert_eq!(
-            samples(builder.finish()),
+            samples(builder.finish(&known())),
             [(0, 1, Some(10), 5), (0, 2, Some(11), 6), (1, 2, None, 15)]
         );
     }
@@ -305,10 +319,9 @@ mod tests {
             builder.add(&[row(state >> 8 & 1, frames.len(), value, None)], &frames);
             *totals.entry((state >> 8 & 1, frames)).or_insert(0) += value;
         }
-        let chains = builder.finish();
-        let frames: Vec<Vec<u32>> = (0..chains.len())
-            .map(|number| chains.chain(number).map(|frame| frame.0).collect())
-            .collect();
+        let chains = builder.finish(&known());
+        let frames: Vec<Vec<u32>> =
+            (0..chains.len()).map(|number| frames(&chains, number)).collect();
         assert_eq!(frames.len(), totals.len());
         for (chain, thread, _, value) in samples(chains) {
             assert_eq!(totals.get(&(thread, frames[chain as usize].clone())), Some(&value));
@@ -319,10 +332,8 @@ mod tests {
     fn a_tree_of_chains_has_their_frames() {
         let mut builder = Builder::default();
         let frames = [7, 8].map(|address| RawFrame::new(ModuleId(9), address));
-        let ids = frames.map(|frame| builder.frame(frame).0);
-        builder
-            .add(&[row(3, 2, 5, None), row(3, 2, 6, Some(1))], &[ids[1], ids[0], ids[1], ids[0]]);
-        let raw = builder.finish().into_stacks(false);
+        builder.add(&[row(3, 2, 5, None), row(3, 2, 6, Some(1))], &[1, 0, 1, 0]);
+        let raw = builder.finish(&frames).into_stacks(false);
         let rows: Vec<_> = raw.samples().collect();
         assert_eq!(rows.iter().map(|row| row.value).collect::<Vec<_>>(), [5, 6]);
         assert_eq!(rows[0].sample.stack, rows[1].sample.stack);

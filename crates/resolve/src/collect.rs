@@ -37,7 +37,7 @@ pub struct Collector {
 }
 
 /// A frame whose address may still have to be looked up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// An address in the process.
     Process(u64),

@@ -2,10 +2,10 @@
 //!
 //! What a sample needs from the records before it is its process's mappings and its thread. Both
 //! are known at once; its stack can be unwound later and elsewhere. So one thread takes the records
-//! in the order of time and hands the samples on in batches, and others collect frames, each with
-//! a table of frames of its own. What they found goes to one more thread, which takes it in the order of
-//! the samples and keeps the distinct stacks, so that the result does not depend on how many threads
-//! there were.
+//! in the order of time and hands the samples on in batches, and others collect frames and number them, by one
+//! table. What they found goes to one more thread, which takes it in the order of the samples and keeps the
+//! distinct stacks. Last, frames get new numbers in the order of these, so that the result does not depend on how
+//! many threads there were.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -13,13 +13,13 @@ use std::sync::{Mutex, PoisonError};
 
 use hashbrown::HashMap;
 use pyrograph_event::{Record, Sample};
-use pyrograph_profile::{self as profile, FrameId, StackId, ThreadId};
+use pyrograph_profile::{self as profile, StackId, ThreadId};
 use pyrograph_unwind::{AddressSpace, Arch};
 
-use crate::chains::{Builder, Chains, Row};
+use crate::chains::{Builder, Row};
 use crate::collect::{Collector, Extra, Place, Spaces};
 use crate::files::Files;
-use crate::frame_table::FrameTable;
+use crate::frame_table::{Scratch, SharedFrames};
 use crate::lookups::Lookups;
 use crate::resolver::{Present, Resolved, Resolver, Stats};
 use crate::stacks::RawFrame;
@@ -172,17 +172,18 @@ impl<F: Files> Resolver<F> {
         let (sender, receiver) = sync_channel(4 * workers);
         let receiver = Mutex::new(receiver);
         let (collected, joined) = sync_channel(4 * workers);
+        let frames = SharedFrames::default();
         let (chains, stats, fed) = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..workers)
                 .map(|number| {
                     let (batches, collected) = (&receiver, collected.clone());
-                    let worker = Worker::new(number, arch, user_only);
+                    let worker = Worker::new(number, arch, user_only, &frames);
                     scope.spawn(move || worker.run(source, batches, &collected))
                 })
                 .collect();
             // It ends when the last of those has.
             drop(collected);
-            let joiner = scope.spawn(move || Joiner::new(workers).run(&joined));
+            let joiner = scope.spawn(move || Joiner::default().run(&joined));
             let mut feeder = Feed {
                 resolver: &mut self,
                 sender,
@@ -203,6 +204,7 @@ impl<F: Files> Resolver<F> {
             let chains = joiner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (chains, stats, fed)
         });
+        let chains = chains.finish(&frames.into_frames());
         // To unmap a gigabyte takes as long as to name its addresses.
         let resolved = std::thread::scope(|scope| {
             scope.spawn(|| source.used_up());
@@ -214,26 +216,41 @@ impl<F: Files> Resolver<F> {
 
 /// What a worker has found of a batch.
 struct Collected {
-    worker: usize,
     batch: u64,
-    /// Frames that the worker has not handed on before; it numbers them one after the other.
-    new: Vec<RawFrame>,
     rows: Vec<Row>,
-    /// The frames of all rows, leaf first, in the worker's numbers.
+    /// The numbers of the frames of all rows, leaf first.
     frames: Vec<u32>,
 }
 
 /// Collects the frames of samples.
-struct Worker {
+struct Worker<'a> {
     number: usize,
     collector: Collector,
     stats: Stats,
-    known: FrameTable,
+    known: &'a SharedFrames,
     lookups: Lookups,
     /// Of the batch, those whose numbers are still to be found, and where they are to stand.
     open: Vec<RawFrame>,
     places: Vec<Open>,
+    scratch: Scratch,
+    /// Some threads' last samples of the batch.
+    recent: [Recent; RECENT],
 }
+
+const RECENT: usize = 8;
+
+/// The last sample of a thread: the next one mostly has the same outer frames.
+#[derive(Default)]
+struct Recent {
+    /// The numbers of its mappings, and of the kernel's.
+    spaces: (u32, u32),
+    places: Vec<Place>,
+    /// Where the numbers of its frames end.
+    end: usize,
+}
+
+/// In place of the number of a frame that is still to be found.
+const OPEN: u32 = u32::MAX;
 
 /// Where a number of a frame is missing.
 struct Open {
@@ -242,16 +259,18 @@ struct Open {
     of: Option<(u32, u64)>,
 }
 
-impl Worker {
-    fn new(number: usize, arch: Arch, user_only: bool) -> Self {
+impl<'a> Worker<'a> {
+    fn new(number: usize, arch: Arch, user_only: bool, known: &'a SharedFrames) -> Self {
         Self {
             number,
             collector: Collector::new(arch, user_only),
             stats: Stats::default(),
-            known: FrameTable::default(),
+            known,
             lookups: Lookups::default(),
             open: Vec::new(),
             places: Vec::new(),
+            scratch: Scratch::default(),
+            recent: Default::default(),
         }
     }
 
@@ -271,12 +290,11 @@ impl Worker {
 
     fn collect<S: SampleSource>(&mut self, source: &S, batch: &Batch) -> Collected {
         let mut collected = Collected {
-            worker: self.number,
             batch: batch.number,
-            new: Vec::new(),
             rows: Vec::with_capacity(batch.items.len()),
             frames: Vec::with_capacity(8 * batch.items.len()),
         };
+        self.recent.iter_mut().for_each(|recent| recent.places.clear());
         for item in &batch.items {
             let process = &batch.processes[item.process as usize];
             let row = source.sample(item.place, |sample, extra| {
@@ -304,19 +322,37 @@ impl Worker {
         self.stats.count_stack(collected);
         let spaces = Spaces { process: &present.process, kernel: &present.kernel };
         let places = self.collector.places();
-        for &place in places {
+        let recent = &mut self.recent[item.thread.0 as usize % RECENT];
+        let same = if recent.spaces == (*space, *kernel) {
+            let outwards = places.iter().rev().zip(recent.places.iter().rev());
+            outwards.take_while(|(place, before)| place == before).count()
+        } else {
+            0
+        };
+        let mut before = recent.end - same;
+        for (at, &place) in places.iter().enumerate() {
             let of = match place {
                 Place::Process(address) => Some((*space, address)),
                 Place::Kernel(address) => Some((*kernel, address)),
                 Place::Frame(_) => None,
             };
-            let known = of.and_then(|(space, address)| self.lookups.get(space, address));
-            if known.is_none() {
+            let mut number = OPEN;
+            if at + same >= places.len() {
+                number = frames[before];
+                before += 1;
+            } else if let Some((space, address)) = of {
+                number = self.lookups.get(space, address).unwrap_or(OPEN);
+            }
+            if number == OPEN {
                 self.open.push(place.frame(spaces));
                 self.places.push(Open { at: frames.len(), of });
             }
-            frames.push(known.unwrap_or_default());
+            frames.push(number);
         }
+        recent.spaces = (*space, *kernel);
+        recent.places.clear();
+        recent.places.extend_from_slice(places);
+        recent.end = frames.len();
         let (cpu, time) = (sample.id.cpu, sample.id.time);
         let sample = profile::Sample { stack: StackId::ROOT, thread: item.thread, cpu, time };
         let (len, value) = (places.len(), item.value);
@@ -325,12 +361,9 @@ impl Worker {
 
     /// Finds the numbers that are missing: all at once, since most are in memory that is far.
     fn number_open(&mut self, batch: &mut Collected) {
-        self.known.fetch(&self.open);
-        for (frame, Open { at, of }) in self.open.drain(..).zip(self.places.drain(..)) {
-            let (number, is_new) = self.known.intern(frame);
-            if is_new {
-                batch.new.push(frame);
-            }
+        let numbers = self.known.intern(&self.open, self.number, &mut self.scratch);
+        self.open.clear();
+        for (Open { at, of }, &number) in self.places.drain(..).zip(numbers) {
             if let Some((space, address)) = of {
                 self.lookups.put(space, address, number);
             }
@@ -340,55 +373,23 @@ impl Worker {
 }
 
 /// Takes what all workers have found, in the order of the samples.
+#[derive(Default)]
 struct Joiner {
     chains: Builder,
-    /// By worker, and by its number of a frame, ours.
-    numbers: Vec<Vec<FrameId>>,
     /// The batch to come, and those that came before it.
     next: u64,
     early: BTreeMap<u64, Collected>,
 }
 
 impl Joiner {
-    fn new(workers: usize) -> Self {
-        let numbers = vec![Vec::new(); workers];
-        Self { chains: Builder::default(), numbers, next: 0, early: BTreeMap::new() }
-    }
-
-    fn run(mut self, from: &Receiver<Collected>) -> Chains {
+    fn run(mut self, from: &Receiver<Collected>) -> Builder {
         for batch in from {
             self.early.insert(batch.batch, batch);
             while let Some(batch) = self.early.remove(&self.next) {
                 self.next += 1;
-                self.add(batch);
+                self.chains.add(&batch.rows, &batch.frames);
             }
         }
-        self.chains.finish()
-    }
-
-    /// A worker's batches are in the order in which it has handed them on.
-    fn add(&mut self, mut batch: Collected) {
-        let numbers = &mut self.numbers[batch.worker];
-        self.chains.fetch_frames(&batch.new);
-        // Frames have the numbers that one worker alone would give them: in the order of the stacks,
-        // each from its root on.
-        numbers.extend(batch.new.iter().map(|_| UNKNOWN));
-        let first = numbers.len() - batch.new.len();
-        let mut rest = &mut batch.frames[..];
-        for row in &batch.rows {
-            let (own, others) = rest.split_at_mut(row.len);
-            for frame in own.iter_mut().rev() {
-                let number = &mut numbers[*frame as usize];
-                if *number == UNKNOWN {
-                    *number = self.chains.frame(batch.new[*frame as usize - first]);
-                }
-                *frame = number.0;
-            }
-            rest = others;
-        }
-        self.chains.add(&batch.rows, &batch.frames);
+        self.chains
     }
 }
-
-/// In the place of a number of a frame.
-const UNKNOWN: FrameId = FrameId(u32::MAX);

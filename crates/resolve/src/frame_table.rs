@@ -1,11 +1,108 @@
 //! The numbers of frames, for those who meet hundreds of thousands of distinct ones.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use crate::modules::ModuleId;
 use crate::stacks::RawFrame;
 
+/// Numbers of frames for several threads. Which frame has which depends on who came first.
+#[derive(Debug, Default)]
+pub struct SharedFrames {
+    /// By the first bits of the hash, so that threads seldom wait for each other.
+    shards: [Mutex<FrameTable>; SHARDS],
+}
+
+const SHARD_BITS: u32 = 4;
+const SHARDS: usize = 1 << SHARD_BITS;
+
+impl SharedFrames {
+    /// The numbers of frames, in their order. Threads that begin with different shards wait less.
+    ///
+    /// # Panics
+    ///
+    /// When a shard has 2^28 frames already.
+    pub fn intern<'a>(
+        &self,
+        frames: &[RawFrame],
+        begin: usize,
+        scratch: &'a mut Scratch,
+    ) -> &'a [u32] {
+        scratch.sort(frames);
+        let Scratch { hashes, starts, order, numbers } = scratch;
+        numbers.clear();
+        numbers.resize(frames.len(), 0);
+        for shard in (0..SHARDS).map(|at| (at + begin) % SHARDS) {
+            let own = &order[starts[shard] as usize..starts[shard + 1] as usize];
+            if own.is_empty() {
+                continue;
+            }
+            let mut table = lock(&self.shards[shard]);
+            table.fetch(own.iter().map(|&at| hashes[at as usize]));
+            for &at in own {
+                let at = at as usize;
+                let number = table.intern(frames[at], hashes[at]);
+                assert!(number >> (u32::BITS - SHARD_BITS) == 0, "more than 2^32 distinct frames");
+                numbers[at] = number << SHARD_BITS | shard as u32;
+            }
+        }
+        numbers
+    }
+
+    /// The frames, by number; there are gaps.
+    pub fn into_frames(self) -> Vec<RawFrame> {
+        let tables =
+            self.shards.map(|table| table.into_inner().unwrap_or_else(PoisonError::into_inner));
+        let most = tables.iter().map(|table| table.len as usize).max().unwrap_or(0);
+        let mut frames = vec![RawFrame::new(FREE.module, FREE.address); most << SHARD_BITS];
+        for (shard, table) in tables.into_iter().enumerate() {
+            for slot in table.slots.iter().filter(|slot| slot.number != FREE.number) {
+                let number = (slot.number as usize) << SHARD_BITS | shard;
+                frames[number] = RawFrame::new(slot.module, slot.address);
+            }
+        }
+        frames
+    }
+}
+
+/// Memory for one call of [`SharedFrames::intern`] after the other.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    hashes: Vec<u64>,
+    /// Where the frames of each shard begin in `order`, and where the last one's end.
+    starts: [u32; SHARDS + 1],
+    /// Places of frames, shard by shard.
+    order: Vec<u32>,
+    numbers: Vec<u32>,
+}
+
+impl Scratch {
+    fn sort(&mut self, frames: &[RawFrame]) {
+        let shard_of = |hash: u64| (hash >> (u64::BITS - SHARD_BITS)) as usize;
+        self.hashes.clear();
+        self.hashes.extend(frames.iter().map(|frame| hash(frame.module, frame.address)));
+        self.starts = [0; SHARDS + 1];
+        self.hashes.iter().for_each(|&hash| self.starts[shard_of(hash) + 1] += 1);
+        for shard in 0..SHARDS {
+            self.starts[shard + 1] += self.starts[shard];
+        }
+        let mut next = self.starts;
+        self.order.clear();
+        self.order.resize(frames.len(), 0);
+        for (at, &hash) in (0..).zip(&self.hashes) {
+            let next = &mut next[shard_of(hash)];
+            self.order[*next as usize] = at;
+            *next += 1;
+        }
+    }
+}
+
+fn lock(table: &Mutex<FrameTable>) -> MutexGuard<'_, FrameTable> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Numbers of frames without versions, from 0 on. A frame is in its slot, so that a look waits for memory once.
 #[derive(Debug)]
-pub struct FrameTable {
+struct FrameTable {
     /// A power of two of them, at most two thirds of them taken; a frame is in the first one that was free from
     /// that of its hash on.
     slots: Vec<Slot>,
@@ -28,23 +125,23 @@ impl Default for FrameTable {
 }
 
 impl FrameTable {
-    /// The number of a frame, and whether it is new.
+    /// The number of a frame with this hash.
     ///
     /// # Panics
     ///
     /// When there are 2^32 − 1 already.
     #[inline]
-    pub fn intern(&mut self, frame: RawFrame) -> (u32, bool) {
+    fn intern(&mut self, frame: RawFrame, hash: u64) -> u32 {
         debug_assert_eq!(frame.version, 0);
         let mask = self.slots.len() - 1;
-        let mut at = hash(frame.module, frame.address) as usize & mask;
+        let mut at = hash as usize & mask;
         loop {
             let slot = self.slots[at];
             if slot.number == FREE.number {
                 break;
             }
             if (slot.address, slot.module) == (frame.address, frame.module) {
-                return (slot.number, false);
+                return slot.number;
             }
             at = (at + 1) & mask;
         }
@@ -56,15 +153,15 @@ impl FrameTable {
         if self.len as usize > self.slots.len() / 3 * 2 {
             self.grow();
         }
-        (number, true)
+        number
     }
 
-    /// Looks at the memory that will be needed for frames. Nothing waits for these looks, so that the CPU goes
-    /// on to the next one meanwhile.
-    pub fn fetch(&self, frames: &[RawFrame]) {
+    /// Looks at the memory that will be needed for frames with these hashes. Nothing waits for these looks, so
+    /// that the CPU goes on to the next one meanwhile.
+    fn fetch(&self, hashes: impl Iterator<Item = u64>) {
         let mask = self.slots.len() - 1;
-        let slots = frames.iter().map(|frame| hash(frame.module, frame.address) as usize & mask);
-        std::hint::black_box(slots.fold(0, |all, at| all ^ self.slots[at].number));
+        let numbers = hashes.map(|hash| self.slots[hash as usize & mask].number);
+        std::hint::black_box(numbers.fold(0, |all, number| all ^ number));
     }
 
     #[cold]
@@ -106,11 +203,41 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let frame = RawFrame::new(ModuleId((state >> 60) as u32), state >> 33 & 0xff8);
             let next = known.len() as u32;
-            let is_new = !known.contains_key(&frame);
             let number = *known.entry(frame).or_insert(next);
-            table.fetch(&[frame]);
-            assert_eq!(table.intern(frame), (number, is_new));
+            let hash = hash(frame.module, frame.address);
+            table.fetch([hash].into_iter());
+            assert_eq!(table.intern(frame, hash), number);
         }
         assert!(known.len() > 4000, "{}", known.len());
+    }
+
+    /// Several threads with the same frames, in another order each.
+    #[test]
+    fn threads_give_a_frame_the_same_number() {
+        let frames: Vec<RawFrame> =
+            (0..9000).map(|at| RawFrame::new(ModuleId(at % 7), u64::from(at) * 64)).collect();
+        let shared = SharedFrames::default();
+        let numbers: Vec<Vec<u32>> = std::thread::scope(|scope| {
+            let number = |thread: usize| {
+                let (shared, frames) = (&shared, &frames);
+                scope.spawn(move || {
+                    let mut turned = frames.clone();
+                    turned.rotate_left(2000 * thread);
+                    let (mut all, mut scratch) = (Vec::new(), Scratch::default());
+                    for part in turned.chunks(100) {
+                        all.extend(shared.intern(part, thread, &mut scratch));
+                    }
+                    all.rotate_right(2000 * thread);
+                    all
+                })
+            };
+            let threads: Vec<_> = (0..4).map(number).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        assert!(numbers.windows(2).all(|pair| pair[0] == pair[1]));
+        let known = shared.into_frames();
+        let back: Vec<RawFrame> = numbers[0].iter().map(|&number| known[number as usize]).collect();
+        assert_eq!(back, frames);
+        assert!(known.len() < 2 * frames.len(), "{}", known.len());
     }
 }

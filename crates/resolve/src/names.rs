@@ -114,11 +114,26 @@ pub fn name_chains(
     let names = Names { frames: chains.frames(), names: &named.tables[0], all: &named.names };
     let labels = Strings::default();
     let mut rows = FrameRows::new(names, &labels, modules, options);
+    // The last chain's frames, from the root on, and the stacks up to each: the next has mostly the same outer ones.
+    let mut path: Vec<(FrameId, StackId)> = Vec::new();
     let stack = |number| {
-        chains.chain(number).rev().fold(StackId::ROOT, |stack, frame| {
-            let ids = rows.of(frame, profile);
-            ids.iter().fold(stack, |stack, &frame| profile.stacks.intern(stack, frame))
-        })
+        let mut frames = chains.chain(number).rev();
+        let mut same = 0;
+        let mut next = frames.next();
+        while let Some(frame) = next
+            && path.get(same).is_some_and(|(known, _)| *known == frame)
+        {
+            same += 1;
+            next = frames.next();
+        }
+        path.truncate(same);
+        for frame in next.into_iter().chain(frames) {
+            let caller = path.last().map_or(StackId::ROOT, |(_, stack)| *stack);
+            let ids = rows.of(frame, profile).iter();
+            let stack = ids.fold(caller, |stack, &frame| profile.stacks.intern(stack, frame));
+            path.push((frame, stack));
+        }
+        path.last().map_or(StackId::ROOT, |(_, stack)| *stack)
     };
     let stacks: Vec<StackId> = (0..chains.len()).map(stack).collect();
     let mut samples = chains.into_samples();
