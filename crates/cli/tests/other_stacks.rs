@@ -204,3 +204,25 @@ fn waiting_threads_of_go_are_whole() {
         check(&Folded::read(&folded), question, 99.0, &[]);
     }
 }
+
+/// The jitdump file has the only tables of this code; its frame pointer is 0, and guesses are refused.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn code_made_at_run_time_is_unwound_by_the_tables_of_its_jitdump_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program =
+        compile(&["gcc", "-O2", "-g", "-fomit-frame-pointer"], "jit_tables.c", folder.path());
+    for engine in engines("code made at run time, counted in the kernel") {
+        let folded = program.with_extension("folded");
+        run(pyrograph()
+            .args(["record", "-u", "-F", "1999", "--no-guess", "--engine", engine, "-o"])
+            .arg(&folded)
+            .arg("--")
+            .args([program.as_os_str(), "7000".as_ref()])
+            .current_dir(folder.path()));
+        let folded = Folded::read(&folded);
+        let outer = ["main", "work", "outer"];
+        let inner = ["main", "work", "outer", "inner"];
+        check(&folded, engine, 99.0, &[(&outer, 25.0), (&inner, 75.0)]);
+    }
+}

@@ -481,3 +481,33 @@ fn code_that_takes_the_place_of_other_code() {
         assert!((share - 75.0).abs() < 5.0, "{share}: {:?}", folded.leaves());
     });
 }
+
+/// The jitdump file has the only tables of this code, whose frame pointer is 0.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn code_made_at_run_time_is_unwound_by_the_tables_of_its_jitdump_file() {
+    with_perf("code made at run time with tables", |folder| {
+        let compiler = ["gcc", "-O2", "-g", "-fomit-frame-pointer"];
+        let program = common::compile(&compiler, "jit_tables.c", folder);
+        for clock in [&[][..], &["-k", "mono"]] {
+            let data = folder.join("perf.data");
+            let mut perf = Command::new("perf");
+            perf.args(["record", "-q", "-N", "-F", "999", "-e", "cpu-clock:u"]).args(clock);
+            perf.args(["--call-graph", "dwarf", "-o"]).arg(&data).arg("--");
+            run_perf(perf.args([program.as_os_str(), "5000".as_ref()]).current_dir(folder));
+            let folded = fold(&data, &[]);
+            let ends_with = |path: &[&str]| {
+                folded.share(|stack| {
+                    let tail = stack.len().checked_sub(path.len()).map(|from| &stack[from..]);
+                    tail.is_some_and(|tail| tail.iter().eq(path.iter()))
+                })
+            };
+            let outer = ends_with(&["main", "work", "outer"]);
+            let inner = ends_with(&["main", "work", "outer", "inner"]);
+            let leaves = folded.leaves();
+            assert!((outer - 25.0).abs() < 3.0 && (inner - 75.0).abs() < 3.0, "{leaves:?}");
+            let marked = folded.share(|stack| stack.iter().any(|frame| frame.starts_with('[')));
+            assert!(marked < 1.0, "{marked} %: {leaves:?}");
+        }
+    });
+}

@@ -6,7 +6,6 @@ use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, StackEnd, Unwin
 use crate::beyond::Beyond;
 use crate::cut::Cut;
 use crate::files::Files;
-use crate::made_code::ended_in_made_code;
 use crate::modules::ModuleId;
 use crate::stacks::{Marker, RawFrame};
 
@@ -109,9 +108,9 @@ impl Collector {
         self
     }
 
-    /// Where the last stack ended for want of a table, if that is in code without a file.
-    pub fn ended_in_made_code(&self, space: &AddressSpace) -> Option<u64> {
-        ended_in_made_code(space, self.end, &self.unwound)
+    /// Where the last stack ended, and its frames, leaf first; none if it was not unwound here.
+    pub fn unwound(&self) -> (StackEnd, &[pyrograph_unwind::Frame]) {
+        (self.end, &self.unwound)
     }
 
     /// The frames of the last sample, leaf first: the kernel's, then the program's.
@@ -128,6 +127,7 @@ impl Collector {
         live: Option<&dyn Files>,
     ) -> Collected {
         self.places.clear();
+        self.unwound.clear();
         self.end = StackEnd::Root;
         let mut chain = Chain { places: &mut self.places, user_only: self.user_only };
         let has_stack = sample.user_stack.is_some() && sample.user_regs.is_some();
@@ -143,7 +143,6 @@ impl Collector {
                     Some(registers) => {
                         let copy =
                             StackCopy { start: registers.sp().unwrap_or(0), bytes: stack.bytes };
-                        self.unwound.clear();
                         let unwound = &mut self.unwound;
                         let tid = sample.id.tid.unwrap_or(-1);
                         // Also a copy that is not full can lack what is there: the kernel ends it at the first page

@@ -7,7 +7,7 @@ use pyrograph_unwind::{AddressSpace, Frame, Registers, StackCopy, StackEnd, Unwi
 use crate::collect::{MAX_FRAMES, user_frame};
 use crate::cut::Cut;
 use crate::files::Files;
-use crate::made_code::{MOST_IN_STACK, ended_in_made_code};
+use crate::made_code::{Code, Steps};
 use crate::modules::ModuleId;
 use crate::resolver::{Options, Resolver};
 
@@ -112,6 +112,9 @@ impl<F: Files> Resolver<F> {
         (0..).zip(stack.registers).for_each(|(number, value)| registers.set(number, *value));
         let copy = StackCopy { start: stack.start(), bytes: stack.bytes };
         let beyond = |address| stack.beyond(address);
+        // When the copy was made is not known.
+        let (dump, thread) = (self.dump(stack.pid), (stack.pid, stack.tid));
+        let code = Code { dump, time: None, thread, guessing };
         let CopiedStacks { unwinder, frames } = &mut self.copied;
         let unwinder = unwinder.get_or_insert_with(|| Unwinder::new(arch));
         unwinder.set_guessing(guessing);
@@ -119,14 +122,17 @@ impl<F: Files> Resolver<F> {
             frames.clear();
             unwinder.unwind_live(space, &registers, copy, &beyond, MAX_FRAMES, frames)
         };
-        let mut space = Cow::Borrowed(self.processes.space(stack.pid));
+        let bare = self.processes.space(stack.pid);
+        let mut space = self.made_code.space(&code, bare);
         let mut unwound = walk(&space, frames);
-        for _ in 0..MOST_IN_STACK {
-            let thread = (stack.pid, stack.tid);
-            let with_code = ended_in_made_code(&space, unwound.end, frames)
-                .filter(|_| guessing)
-                .and_then(|at| self.made_code.space_with_code(&mut self.files, thread, &space, at));
-            let Some(with_code) = with_code else { break };
+        let mut steps = Steps::default();
+        while let Some(with_code) = self.made_code.lay(
+            &mut self.files,
+            &code,
+            &mut steps,
+            (bare, &space),
+            (unwound.end, frames),
+        ) {
             space = Cow::Owned(with_code);
             unwound = walk(&space, frames);
         }

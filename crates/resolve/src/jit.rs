@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn dump(bytes: &[u8]) -> DumpFile {
-        DumpFile { path: "/srv/jit-1.dump".to_owned(), file: file(bytes) }
+        DumpFile::new("/srv/jit-1.dump", file(bytes))
     }
 
     /// `function file:line` of each address that has a name, and the warning.

@@ -18,6 +18,7 @@ mod files;
 mod frame_rows;
 mod frame_table;
 mod jit;
+mod jit_tables;
 mod lookups;
 mod made_code;
 mod modules;

@@ -1,6 +1,7 @@
-//! Unwinding code that a process makes as it runs: by its instructions, which are read from the process while it
-//! lives, for no table tells of it.
+//! Unwinding code that a process makes as it runs: by the tables in its jitdump file, or by its instructions, which
+//! are read from the process while it lives.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::BufReader;
 use std::ops::Range;
@@ -11,6 +12,7 @@ use pyrograph_symbol::PerfMap;
 use pyrograph_unwind::{AddressSpace, Arch, Frame, StackEnd, UnwindInfo};
 
 use crate::files::Files;
+use crate::jit_tables::{Dump, Laid, MOST_LAID};
 
 /// Code is read in aligned windows of this size, which keeps one stack from costing as much as a heap of code.
 const WINDOW: u64 = 1 << 20;
@@ -19,7 +21,7 @@ const WINDOW: u64 = 1 << 20;
 const MOST_WINDOWS: usize = 64;
 
 /// More windows are not looked at for one stack.
-pub const MOST_IN_STACK: usize = 4;
+const MOST_IN_STACK: usize = 4;
 
 /// What of the code at an address must be as it was when its window was read.
 const CHECKED: u64 = 64;
@@ -30,6 +32,7 @@ const LARGEST_MAP: u64 = 64 << 20;
 /// Code of processes as it was when it was read.
 #[derive(Default)]
 pub(crate) struct MadeCode {
+    laid: Laid,
     windows: HashMap<(i32, u64), Window>,
     maps: HashMap<i32, Functions>,
 }
@@ -46,12 +49,26 @@ struct Functions {
     ranges: Vec<Range<u64>>,
 }
 
+/// Whose code a stack leads through.
+pub(crate) struct Code {
+    pub dump: Option<Dump>,
+    /// When it was so, if that is known.
+    pub time: Option<u64>,
+    /// Process and thread.
+    pub thread: (i32, i32),
+    /// Callers may be found by instructions.
+    pub guessing: bool,
+}
+
+/// What was laid over the mappings for one stack.
+#[derive(Default)]
+pub(crate) struct Steps {
+    tables: usize,
+    windows: usize,
+}
+
 /// Where a walk through a process ended for want of a table, if that is code without a file.
-pub(crate) fn ended_in_made_code(
-    space: &AddressSpace,
-    end: StackEnd,
-    frames: &[Frame],
-) -> Option<u64> {
+fn ended_in_made_code(space: &AddressSpace, end: StackEnd, frames: &[Frame]) -> Option<u64> {
     if matches!(end, StackEnd::Root | StackEnd::TooManyFrames) {
         return None;
     }
@@ -63,9 +80,42 @@ pub(crate) fn ended_in_made_code(
 }
 
 impl MadeCode {
+    /// A process's mappings with the tables of code that it made, as far as stacks have led through that.
+    pub fn space<'a>(&mut self, code: &Code, bare: &'a AddressSpace) -> Cow<'a, AddressSpace> {
+        match &code.dump {
+            Some(dump) => Cow::Owned(self.laid.space(dump, bare)),
+            None => Cow::Borrowed(bare),
+        }
+    }
+
+    /// Mappings with more that is known of the code that a stack leads through, which was unwound with `space`; none
+    /// if there is no more.
+    pub fn lay(
+        &mut self,
+        files: &mut dyn Files,
+        code: &Code,
+        steps: &mut Steps,
+        (bare, space): (&AddressSpace, &AddressSpace),
+        (end, frames): (StackEnd, &[Frame]),
+    ) -> Option<AddressSpace> {
+        if let Some(dump) = &code.dump
+            && steps.tables < MOST_LAID
+            // Code that was read from the process may have changed by the next stack.
+            && let bare = Some(bare).filter(|_| steps.windows == 0)
+            && let Some(space) = self.laid.lay(dump, code.time, (bare, space), frames)
+        {
+            steps.tables += 1;
+            return Some(space);
+        }
+        let is_left = code.guessing && steps.windows < MOST_IN_STACK;
+        let at = ended_in_made_code(space, end, frames).filter(|_| is_left)?;
+        steps.windows += 1;
+        self.space_with_code(files, code.thread, space, at)
+    }
+
     /// A process's mappings with what the instructions around an address say; none if that is no code without a
     /// file, or cannot be read.
-    pub fn space_with_code(
+    fn space_with_code(
         &mut self,
         files: &mut dyn Files,
         (pid, tid): (i32, i32),

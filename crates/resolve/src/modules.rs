@@ -10,9 +10,11 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use memmap2::{Mmap, UncheckedAdvice};
 use pyrograph_symbol::{BuildId, Locator, Source};
-use pyrograph_unwind::UnwindInfo;
+use pyrograph_unwind::{AddressSpace, UnwindInfo};
 
+use crate::collect::module_of_tag;
 use crate::files::{Files, Identity, MappedFile};
+use crate::jit_tables::Tables;
 use crate::stacks::RawFrame;
 
 /// The kernel, as perf names it.
@@ -39,7 +41,7 @@ impl ModuleId {
 
     /// The first of code that processes make as they run. Those of files are small numbers, which the
     /// in-kernel engine has tables for.
-    const MADE: u32 = 1 << 30;
+    pub(crate) const MADE: u32 = 1 << 30;
 
     /// Whether it is code that a process made as it ran.
     pub(crate) fn is_made(self) -> bool {
@@ -112,6 +114,15 @@ pub struct DumpFile {
     pub path: String,
     /// The file.
     pub file: File,
+    /// The unwind tables in it.
+    pub tables: Tables,
+}
+
+impl DumpFile {
+    /// An open file.
+    pub fn new(path: &str, file: File) -> Self {
+        Self { path: path.to_owned(), file, tables: Tables::default() }
+    }
 }
 
 /// What stays the same as long as a file's contents do: what `fstat` tells.
@@ -296,7 +307,7 @@ impl Modules {
         {
             let id = self.jit(files, mapped.pid);
             if let Some(ModuleKind::Jit { map, .. }) = self.made.get(&id).map(|made| &made.kind) {
-                let dump = Some(Arc::new(DumpFile { path: path.to_owned(), file }));
+                let dump = Some(Arc::new(DumpFile::new(path, file)));
                 let kind = ModuleKind::Jit { map: map.clone(), dump };
                 self.made.insert(id, Arc::new(Module { path: String::new(), kind }));
                 self.has_dumps = true;
@@ -497,6 +508,20 @@ impl Modules {
         let id = || self.jit.get(&pid).or_else(|| self.jit_before.get(&pid));
         let kind = || Some(&self.made.get(id()?)?.kind);
         self.has_dumps && matches!(kind(), Some(ModuleKind::Jit { dump: Some(_), .. }))
+    }
+
+    /// The jitdump file of a process with these mappings, which may be that of its parent.
+    pub fn dump(&self, space: &AddressSpace) -> Option<Arc<DumpFile>> {
+        if !self.has_dumps {
+            return None;
+        }
+        space.mappings().find_map(|mapping| {
+            let (id, _) = module_of_tag(mapping.tag);
+            match &self.made.get(&id)?.kind {
+                ModuleKind::Jit { dump, .. } => dump.clone(),
+                _ => None,
+            }
+        })
     }
 
     /// The module of a function that the kernel made as it ran, a BPF program or another.

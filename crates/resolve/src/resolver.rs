@@ -14,7 +14,8 @@ use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
 use crate::copied::CopiedStacks;
 use crate::cut::Cuts;
 use crate::files::{Files, Identity, MappedFile};
-use crate::made_code::{MOST_IN_STACK, MadeCode};
+use crate::jit_tables::Dump;
+use crate::made_code::{Code, MadeCode, Steps};
 use crate::modules::Modules;
 use crate::names::{NameStats, Naming, Rename, name_chains};
 use crate::processes::{Processes, Start};
@@ -116,6 +117,8 @@ pub(crate) struct Present {
     pub process: AddressSpace,
     /// The kernel's own code.
     pub kernel: AddressSpace,
+    /// The jitdump file of the process.
+    pub dump: Option<Dump>,
     /// Each sample is kept with its time.
     pub keep_time: bool,
 }
@@ -306,9 +309,17 @@ impl<F: Files> Resolver<F> {
         let present = Present {
             process: self.processes.space(pid).clone(),
             kernel: self.kernel.clone(),
+            dump: self.dump(pid),
             keep_time: self.keeps_time(pid),
         };
         (self.thread(pid, tid), present)
+    }
+
+    /// The jitdump file of a process, if the tables in it can be used.
+    pub(crate) fn dump(&self, pid: i32) -> Option<Dump> {
+        let file = self.modules.dump(self.processes.space(pid))?;
+        let by_time = self.options.monotonic_time;
+        (self.options.arch == Arch::X86_64).then_some(Dump { file, by_time })
     }
 
     /// Whether times of the process's samples are kept, if only to the end: which function was at an
@@ -418,20 +429,26 @@ impl<F: Files> Resolver<F> {
 
     /// Collects the frames of a sample, in `frames`.
     fn collect(&mut self, sample: &Sample<'_>, thread: (i32, i32)) -> Collected {
-        let mut space = Cow::Borrowed(self.processes.space(thread.0));
-        let (kernel, collector) = (&self.kernel, &mut self.collector);
-        let mut collect = |space: &AddressSpace, files: &dyn Files| {
-            let collected = collector.collect(sample, space, Extra::default(), Some(files));
-            (collected, collector.ended_in_made_code(space))
+        let bare = self.processes.space(thread.0);
+        let code = Code {
+            dump: self.dump(thread.0),
+            time: sample.id.time,
+            thread,
+            guessing: self.options.guessing,
         };
-        let (mut collected, mut at) = collect(&space, &self.files);
-        for _ in 0..MOST_IN_STACK {
-            let with_code = at
-                .filter(|_| self.options.guessing)
-                .and_then(|at| self.made_code.space_with_code(&mut self.files, thread, &space, at));
-            let Some(with_code) = with_code else { break };
+        let (kernel, collector) = (&self.kernel, &mut self.collector);
+        let mut space = self.made_code.space(&code, bare);
+        let mut collected = collector.collect(sample, &space, Extra::default(), Some(&self.files));
+        let mut steps = Steps::default();
+        while let Some(with_code) = self.made_code.lay(
+            &mut self.files,
+            &code,
+            &mut steps,
+            (bare, &space),
+            collector.unwound(),
+        ) {
             space = Cow::Owned(with_code);
-            (collected, at) = collect(&space, &self.files);
+            collected = collector.collect(sample, &space, Extra::default(), Some(&self.files));
         }
         let spaces = Spaces { process: &space, kernel };
         self.frames.clear();

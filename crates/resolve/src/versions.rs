@@ -100,7 +100,7 @@ mod tests {
 
     /// `caller;leaf value` for samples at times, all with the same two addresses.
     fn names(loads: &[(u64, u64, &str)], times: &[Option<u64>]) -> Vec<String> {
-        let file = DumpFile { path: "jit-1.dump".to_owned(), file: dump(loads) };
+        let file = DumpFile::new("jit-1.dump", dump(loads));
         let kind = ModuleKind::Jit { map: None, dump: Some(Arc::new(file)) };
         let modules = Held::from([(ModuleId(0), Arc::new(Module { path: String::new(), kind }))]);
         let mut raw = RawStacks::default();

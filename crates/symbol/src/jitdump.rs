@@ -7,7 +7,7 @@
 //!   1 MOVE        pid tid vma old_address new_address size index
 //!   2 DEBUG_INFO  address count { address line column file\0 }…      of the next LOAD
 //!   3 CLOSE
-//!   4 UNWINDING_INFO
+//!   4 UNWINDING_INFO  size header_size mapped_size eh_frame eh_frame_hdr      of the next LOAD
 //! ```
 //!
 //! It is what `node --perf-prof`, LLVM's and the JVM's agents, .NET and Wasmtime write for
@@ -25,6 +25,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use crate::timeline::Timeline;
 
@@ -47,6 +48,10 @@ const ELF_HEADER: u64 = 64;
 const MAX_NAME: u64 = 4096;
 /// A function's line entries are read up to here.
 const MAX_LINES: u64 = 1 << 20;
+/// Code that is larger is not unwound by the tables that came with it.
+const MAX_CODE: u64 = 16 << 20;
+/// The same for such tables. They are for one function.
+const MAX_UNWINDING: u64 = 1 << 20;
 /// More functions than any process makes; of a file with more, the first ones are read.
 const MAX_FUNCTIONS: usize = 1 << 20;
 /// How often they may take each other's place.
@@ -91,6 +96,17 @@ pub struct JitFunction {
     pub line: u32,
 }
 
+/// The code of a function and the table to unwind it with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JitUnwinding {
+    /// Where the code starts: an address of the process.
+    pub start: u64,
+    /// The code.
+    pub code: Vec<u8>,
+    /// An `.eh_frame`, made for the first multiple of 8 at or behind the end of the code.
+    pub eh_frame: Vec<u8>,
+}
+
 /// The functions of a process's run-time code, and when they were there.
 #[derive(Debug)]
 pub struct JitDump<R> {
@@ -117,6 +133,8 @@ struct Function {
     name: Span,
     /// Its line entries in the file.
     lines: Option<Lines>,
+    /// Its code in the file, and its `.eh_frame`.
+    unwinding: Option<(Span, Span)>,
 }
 
 /// File and line; 0 for an unknown one.
@@ -202,6 +220,20 @@ impl<R: Read + Seek> JitDump<R> {
         Some(JitFunction { name, start: function.start, file, line })
     }
 
+    /// The code of a function with a number that [`nearest`](Self::nearest) or [`last`](Self::last) gave, and its
+    /// unwind table, if the writer has made one.
+    ///
+    /// `None` as well if the file cannot be read any more.
+    pub fn unwinding(&mut self, number: u32) -> Option<JitUnwinding> {
+        let Function { start, unwinding, .. } = *self.functions.get(number as usize)?;
+        let (code, eh_frame) = unwinding?;
+        let mut whole = |span: Span| {
+            let bytes = self.read(span, span.size).ok()?;
+            (bytes.len() as u64 == span.size).then_some(bytes)
+        };
+        Some(JitUnwinding { start, code: whole(code)?, eh_frame: whole(eh_frame)? })
+    }
+
     fn line(&mut self, function: &Function, name: &str, address: u64) -> Option<Line> {
         let Lines { span, count } = function.lines?;
         let bytes = self.read(span, MAX_LINES).ok()?;
@@ -235,6 +267,22 @@ impl<R> JitDump<R> {
         self.timeline.nearest(address, time)
     }
 
+    /// The number of the function that was at an address last.
+    pub fn last(&self, address: u64) -> Option<u32> {
+        self.timeline.get(address, None)
+    }
+
+    /// Whether any function came with a table to unwind it.
+    pub fn has_unwinding(&self) -> bool {
+        self.functions.iter().any(|function| function.unwinding.is_some())
+    }
+
+    /// The addresses of a function with a number.
+    pub fn range(&self, number: u32) -> Option<Range<u64>> {
+        let function = self.functions.get(number as usize)?;
+        Some(function.start..function.start.saturating_add(function.size))
+    }
+
     /// The process that wrote it, by the number that it has in its own PID namespace.
     pub fn pid(&self) -> u32 {
         self.pid
@@ -265,6 +313,8 @@ struct Scan {
     by_start: HashMap<u64, u32>,
     /// `DEBUG_INFO` that waits for its `LOAD`.
     lines: Option<(u64, Lines)>,
+    /// The `.eh_frame` of an `UNWINDING_INFO` that waits for its `LOAD`.
+    unwinding: Option<Span>,
     /// The least distance of a first line entry from its function's start.
     nearest_line: Option<u64>,
 }
@@ -301,6 +351,7 @@ impl Scan {
                 (0, body @ 40..) => self.load(input, since, body)?,
                 (1, 48..) => self.moved(input, since)?,
                 (2, body @ 16..) => self.debug_info(input, body)?,
+                (4, body @ 24..) => self.unwinding_info(input, body)?,
                 _ => {}
             }
             at += size;
@@ -320,7 +371,26 @@ impl Scan {
         let name = Span { offset: input.at, size: (size - 40).saturating_sub(code) };
         let lines = self.lines.take().filter(|(address, _)| *address == start);
         let lines = lines.map(|(_, lines)| lines);
-        self.add(Function { start, size: code, first_start: start, name, lines }, since);
+        let has_code = code <= (size - 40).min(MAX_CODE);
+        let code_span = Span { offset: name.offset + name.size, size: code };
+        let unwinding = self.unwinding.take().filter(|_| has_code);
+        let unwinding = unwinding.map(|eh_frame| (code_span, eh_frame));
+        let function = Function { start, size: code, first_start: start, name, lines, unwinding };
+        self.add(function, since);
+        Ok(())
+    }
+
+    fn unwinding_info<R: Read + Seek>(
+        &mut self,
+        input: &mut Input<R>,
+        size: u64,
+    ) -> io::Result<()> {
+        let body = input.bytes::<24>()?;
+        // The header comes last: `perf` puts it behind the table in the file that it makes.
+        let (all, header) = (input.order.u64(&body, 0), input.order.u64(&body, 8));
+        let span = Span { offset: input.at, size: all.saturating_sub(header) };
+        let is_there = all <= size - 24 && (1..=MAX_UNWINDING).contains(&span.size);
+        self.unwinding = is_there.then_some(span);
         Ok(())
     }
 

@@ -64,7 +64,7 @@ mod unpacked;
 
 pub use build_id::{BuildId, InvalidBuildId};
 pub use demangle::demangle;
-pub use jitdump::{JitDump, JitDumpDamage, JitDumpError, JitFunction};
+pub use jitdump::{JitDump, JitDumpDamage, JitDumpError, JitFunction, JitUnwinding};
 pub use kallsyms::{Kallsyms, KernelSymbol};
 pub use locate::Locator;
 pub use module::{Error, Module, Segment, Source};

@@ -60,6 +60,16 @@ impl Writer {
         })
     }
 
+    /// `header`: the size of what follows the table; `more`: by how much the size that is told is too large.
+    fn unwinding(&mut self, time: u64, eh_frame: &[u8], header: u64, more: u64) -> &mut Self {
+        self.record(4, time, |writer| {
+            let size = eh_frame.len() as u64 + header;
+            writer.u64(size + more).u64(header).u64(size);
+            writer.bytes.extend(eh_frame);
+            writer.bytes.resize(writer.bytes.len() + header as usize, 0x77);
+        })
+    }
+
     fn lines(&mut self, time: u64, start: u64, lines: &[(u64, u32, &[u8])]) -> &mut Self {
         self.record(2, time, |writer| {
             writer.u64(start).u64(lines.len() as u64);
@@ -217,6 +227,60 @@ fn other_files() {
     assert_eq!(error(&newer), "jitdump version 2, known is 1");
 }
 
+#[test]
+fn unwind_tables_are_those_of_the_next_function() {
+    for is_big in [false, true] {
+        let mut writer = Writer::new(is_big);
+        writer
+            .lines(1, 0x1000, &[(0x1000, 3, b"a.c")])
+            .unwinding(1, b"table of f", 20, 0)
+            .load(2, 0x1000, 0x20, "f")
+            .load(3, 0x2000, 0x10, "g")
+            .moved(4, 0x1000, 0x3000, 0x20);
+        let mut dump = open(&writer.bytes);
+        assert!(dump.has_unwinding());
+        let number = dump.last(0x101f).expect("f");
+        let unwinding = |start| JitUnwinding {
+            start,
+            code: vec![0xc3; 0x20],
+            eh_frame: b"table of f".to_vec(),
+        };
+        assert_eq!(dump.unwinding(number), Some(unwinding(0x1000)));
+        let g = dump.last(0x2000).expect("g");
+        assert_eq!((dump.unwinding(g), dump.range(g)), (None, Some(0x2000..0x2010)));
+        let moved = dump.last(0x3000).expect("f, at another address");
+        assert_eq!(
+            (dump.unwinding(moved), dump.range(moved)),
+            (Some(unwinding(0x3000)), Some(0x3000..0x3020))
+        );
+        check(&writer.bytes, 0x1000, Some(2), "f 1000 a.c:3");
+    }
+}
+
+#[test]
+fn unwind_tables_that_cannot_be_right_are_not_used() {
+    let found = |eh_frame: &[u8], header, more| {
+        let mut writer = Writer::new(false);
+        writer.unwinding(1, eh_frame, header, more).load(2, 0x1000, 0x20, "f");
+        let mut dump = open(&writer.bytes);
+        let number = dump.last(0x1000).expect("f");
+        assert_eq!(dump.unwinding(number).is_some(), dump.has_unwinding());
+        dump.has_unwinding()
+    };
+    assert!(found(b"table", 20, 0));
+    assert!(!found(b"", 20, 0), "V8 writes a header alone for functions that have no table");
+    assert!(!found(b"table", 20, 1), "larger than the record");
+    assert!(!found(b"table", 0, u64::MAX - 5), "larger than all numbers");
+    assert!(!found(&vec![0; MAX_UNWINDING as usize + 1], 0, 0));
+    // Code that the record does not have.
+    let mut writer = Writer::new(false);
+    writer.unwinding(1, b"table", 0, 0).record(0, 2, |writer| {
+        writer.u32(7).u32(7).u64(0x1000).u64(0x1000).u64(0x1000).u64(0);
+        writer.bytes.extend(b"f\0");
+    });
+    assert!(!open(&writer.bytes).has_unwinding());
+}
+
 proptest! {
     #[test]
     fn nothing_panics(
@@ -232,6 +296,9 @@ proptest! {
             for address in [0, 0x18c4000, 0x7f8e88004487, 0x7f8e88005b9d, 0x7f8e88006181, u64::MAX] {
                 dump.lookup(address, time);
                 dump.changes(address);
+                if let Some(number) = dump.last(address) {
+                    dump.unwinding(number);
+                }
             }
         }
     }
