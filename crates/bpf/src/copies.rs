@@ -1,7 +1,7 @@
 //! User stacks that the programs could not unwind to their end, copied out with registers.
 
 use crate::counted::Cut;
-use crate::layout::{COPY_WINDOW_NS, Copy, LARGE_COPY};
+use crate::layout::{COPY_WINDOW_NS, Copy, LARGE_COPY, ROOT_COPY};
 
 /// Copies of the largest size that a CPU makes a second at most.
 const MOST_A_SECOND: u64 = 1024;
@@ -32,6 +32,8 @@ pub struct CopiedStack {
     pub registers: [u64; 17],
     /// The bytes from the stack pointer on, as many as could be copied.
     pub bytes: Vec<u8>,
+    /// The thread's first frames, where these are further up than the bytes reach: an address, and what was there.
+    pub root: Option<(u64, Vec<u8>)>,
     /// Where the stack's mapping ends.
     pub stack_end: u64,
     /// Why it could not be unwound in the kernel.
@@ -47,12 +49,20 @@ impl CopiedStack {
         let (head, rest) = bytes.split_at_checked(size_of::<Copy>())?;
         let copy: Copy = bytemuck::pod_read_unaligned(head);
         let len = usize::try_from(copy.len).ok()?;
+        let root = match copy.root {
+            0 => None,
+            address => {
+                let from = LARGE_COPY as usize;
+                Some((address, rest.get(from..from + ROOT_COPY as usize)?.to_vec()))
+            }
+        };
         Some(Self {
             pid: copy.tgid,
             tid: copy.tid,
             time: copy.time,
             registers: copy.registers,
             bytes: rest.get(..len)?.to_vec(),
+            root,
             stack_end: copy.stack_end,
             cut: Cut::from_end(copy.end.into())?,
             hash: copy.hash,
@@ -91,7 +101,13 @@ mod tests {
         assert_eq!(CopiedStack::read(&bytes).expect("a copy").bytes, [7; 8]);
         assert!(CopiedStack::read(&bytes[..bytes.len() - 9]).is_none());
         assert!(CopiedStack::read(&bytes[..40]).is_none());
-        let root = Copy { end: 0, ..copy };
-        assert!(CopiedStack::read(bytemuck::bytes_of(&root)).is_none());
+        let whole = Copy { end: 0, ..copy };
+        assert!(CopiedStack::read(bytemuck::bytes_of(&whole)).is_none());
+
+        let copy = Copy { len: LARGE_COPY, root: 0x7000, ..copy };
+        let (large, root) = (vec![7; LARGE_COPY as usize], vec![9; ROOT_COPY as usize]);
+        let bytes = [bytemuck::bytes_of(&copy), &large, &root].concat();
+        assert_eq!(CopiedStack::read(&bytes).expect("a copy").root, Some((0x7000, root)));
+        assert!(CopiedStack::read(&bytes[..bytes.len() - 1]).is_none());
     }
 }

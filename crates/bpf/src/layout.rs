@@ -215,10 +215,12 @@ pub struct Copy {
     pub registers: [u64; 17],
     pub stack_end: u64,
     pub len: u64,
+    pub root: u64,
 }
 
 /// The most bytes of the stack that a copy has, and in how many nanoseconds a CPU uses up its budget of copies.
 pub const LARGE_COPY: u64 = 64 << 10;
+pub const ROOT_COPY: u64 = 4 << 10;
 pub const COPY_WINDOW_NS: u64 = 100_000_000;
 
 #[cfg(test)]

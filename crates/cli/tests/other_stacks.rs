@@ -94,6 +94,42 @@ fn signal_handlers_with_a_stack_of_their_own_have_callers() {
     }
 }
 
+/// What led to a recursion that is deeper than a copy is the first frames' affair, which the kernel copies, too. The
+/// other engine reads them later, and says so.
+#[test]
+fn recursions_deeper_than_a_copy_have_their_own_callers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let flags = ["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+    let program = compile(&flags, "depth.c", folder.path());
+    for engine in engines("deep recursion, counted in the kernel") {
+        let folded = program.with_extension("folded");
+        let output = run(pyrograph()
+            .args(["record", "-u", "-F", "499", "--engine", engine, "-o"])
+            .arg(&folded)
+            .arg("--")
+            .arg(&program)
+            .args(["10000", "500"]));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let folded = Folded::read(&folded);
+        let share = |way: &str, end: &str| {
+            folded.share(|stack| {
+                stack.iter().any(|it| it == way) && stack.last().is_some_and(|it| it == end)
+            })
+        };
+        let whole = folded.share(|stack| stack.len() > 1000 && stack.iter().any(|it| it == "main"));
+        let least = if *engine == "ebpf" { 95.0 } else { 60.0 };
+        assert!(whole > least, "{engine}: {whole:.1} % whole, {said}");
+        let crossed = share("left", "ground") + share("right", "bottom");
+        if *engine == "ebpf" {
+            assert!(crossed < 0.5, "{crossed:.1} % with callers of another moment");
+            let left = share("left", "bottom");
+            assert!((left - 70.0).abs() < 2.0 * TOLERANCE, "{left:.1} %");
+        } else {
+            assert!(said.contains("of recursions deeper than the copy"), "{said}");
+        }
+    }
+}
+
 #[test]
 fn coroutines_of_ucontext_begin_where_they_were_made_to() {
     let folder = tempfile::tempdir().expect("a folder");

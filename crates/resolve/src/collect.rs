@@ -92,6 +92,8 @@ pub struct Collected {
     pub guessed: bool,
     /// Its outer frames were read from the running process.
     pub completed: bool,
+    /// These are of a recursion that is deeper than the copy: what led to it may be of a later moment.
+    pub of_recursion: bool,
 }
 
 impl Collector {
@@ -167,6 +169,7 @@ impl Collector {
                         collected.marker = collected.cut.map(Cut::marker);
                         collected.guessed = found.guessed > 0;
                         collected.completed = found.beyond_copy > 0 && collected.marker.is_none();
+                        collected.of_recursion = collected.completed && found.recursion_goes_beyond;
                     }
                     None => {
                         if sample.mode == CpuMode::User {

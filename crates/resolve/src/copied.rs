@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use pyrograph_unwind::{AddressSpace, Frame, Registers, StackCopy, StackEnd, Unwinder, Unwound};
+use pyrograph_unwind::{
+    AddressSpace, Frame, LiveMemory, Registers, StackCopy, StackEnd, Unwinder, Unwound,
+};
 
 use crate::collect::{MAX_FRAMES, user_frame};
 use crate::cut::Cut;
@@ -28,7 +30,9 @@ pub struct CopiedStack<'a> {
     pub registers: &'a [u64; 17],
     /// The bytes from the stack pointer on.
     pub bytes: &'a [u8],
-    /// How many there are above these.
+    /// The thread's first frames, where these are further up than the bytes reach: an address, and what was there.
+    pub root: Option<(u64, &'a [u8])>,
+    /// How many bytes of the stack there are above the copied ones.
     pub missing: u64,
     /// What was read of these ([`Resolver::read_missing`]).
     pub rest: &'a [u8],
@@ -41,15 +45,28 @@ impl CopiedStack<'_> {
     fn start(&self) -> u64 {
         self.registers[Self::SP]
     }
+}
 
+impl LiveMemory for CopiedStack<'_> {
     /// The 8 bytes at an address above the copy.
+    ///
+    /// Of a deep recursion, what is between the copy and the first frames looks the same whichever way led to it:
+    /// it may have been read after the thread left it and came back. What led to it is in the first frames.
     fn beyond(&self, address: u64) -> Option<u64> {
         let end = self.start().checked_add(self.bytes.len() as u64)?;
-        let word: Vec<u8> = match usize::try_from(address.checked_sub(end)?) {
-            Ok(at) => self.rest.get(at..at.checked_add(8)?)?.to_vec(),
-            Err(_) => return None,
-        };
-        Some(u64::from_le_bytes(word.try_into().ok()?))
+        let roots = self.root.into_iter();
+        [(end, self.rest)].into_iter().chain(roots).rev().find_map(|(from, bytes)| {
+            let at = usize::try_from(address.checked_sub(from)?).ok()?;
+            bytes.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
+        })
+    }
+
+    fn elsewhere(&self, address: u64, _: u64) -> Option<u64> {
+        self.beyond(address)
+    }
+
+    fn has_root(&self) -> bool {
+        self.root.is_some()
     }
 }
 
@@ -90,7 +107,7 @@ impl<F: Files> Resolver<F> {
         stack: &CopiedStack<'_>,
         out: &mut Vec<(Option<u32>, u64)>,
     ) -> (Option<Cut>, bool) {
-        let Unwound { end, beyond_copy, guessed, .. } = self.walk(stack);
+        let Unwound { end, beyond_copy, guessed, recursion_goes_beyond, .. } = self.walk(stack);
         let process = self.processes.space(stack.pid);
         out.extend(self.copied.frames.iter().map(|frame| {
             let frame = user_frame(process, frame.lookup_address());
@@ -101,6 +118,7 @@ impl<F: Files> Resolver<F> {
         }));
         if end == StackEnd::Root && beyond_copy > 0 {
             self.stats.completed += 1;
+            self.stats.of_recursions += u64::from(recursion_goes_beyond);
         }
         (Cut::of(end, stack.missing > stack.rest.len() as u64), guessed > 0)
     }
@@ -111,7 +129,6 @@ impl<F: Files> Resolver<F> {
         let mut registers = Registers::new(arch);
         (0..).zip(stack.registers).for_each(|(number, value)| registers.set(number, *value));
         let copy = StackCopy { start: stack.start(), bytes: stack.bytes };
-        let beyond = |address| stack.beyond(address);
         // When the copy was made is not known.
         let (dump, thread) = (self.dump(stack.pid), (stack.pid, stack.tid));
         let code = Code { dump, time: None, thread, guessing };
@@ -120,7 +137,7 @@ impl<F: Files> Resolver<F> {
         unwinder.set_guessing(guessing);
         let mut walk = |space: &AddressSpace, frames: &mut Vec<Frame>| {
             frames.clear();
-            unwinder.unwind_live(space, &registers, copy, &beyond, MAX_FRAMES, frames)
+            unwinder.unwind_live(space, &registers, copy, stack, MAX_FRAMES, frames)
         };
         let bare = self.processes.space(stack.pid);
         let mut space = self.made_code.space(&code, bare);

@@ -216,7 +216,7 @@ impl<F: Files> Resolver<F> {
         let stack = raw.intern(&self.frames);
         let guessed = counted.guessed;
         let collected =
-            Collected { user: counted.has_user, marker, cut, guessed, completed: false };
+            Collected { user: counted.has_user, marker, cut, guessed, ..Collected::default() };
         self.stats.samples += counted.events;
         self.stats.count_stacks(collected, counted.events);
         let value = if self.options.count_samples { counted.events } else { counted.value };

@@ -78,6 +78,8 @@ pub struct Stats {
     /// User stacks whose outer frames, for which the copy was too small, were read from the process
     /// when its sample was taken up: a fraction of a second later.
     pub completed: u64,
+    /// Of these, those of recursions deeper than the copy: what led to the recursion may be of that later moment.
+    pub of_recursions: u64,
     /// User stacks that could not be unwound to their end for another reason.
     pub broken: u64,
     /// All user stacks that end early, by cause.
@@ -497,6 +499,7 @@ impl Stats {
         self.user_stacks += other.user_stacks;
         self.truncated += other.truncated;
         self.completed += other.completed;
+        self.of_recursions += other.of_recursions;
         self.broken += other.broken;
         self.cuts.add_all(&other.cuts);
         self.guessed += other.guessed;
@@ -510,8 +513,9 @@ impl Stats {
 
     /// Counts as many stacks that are the same.
     pub(crate) fn count_stacks(&mut self, collected: Collected, times: u64) {
-        let Collected { user, marker, cut, guessed, completed } = collected;
+        let Collected { user, marker, cut, guessed, completed, of_recursion } = collected;
         self.completed += u64::from(completed) * times;
+        self.of_recursions += u64::from(of_recursion) * times;
         self.guessed += u64::from(guessed) * times;
         if let Some(cut) = cut {
             self.cuts.add(cut, times);

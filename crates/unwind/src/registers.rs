@@ -178,6 +178,11 @@ pub trait LiveMemory {
     /// still what it was. There the thread's frames left the copied stack: a signal's frame, with all registers of
     /// the thread when it came, begins there.
     fn elsewhere(&self, address: u64, left: u64) -> Option<u64>;
+
+    /// Whether the thread's first frames were copied, too, and are among what [`Self::beyond`] has.
+    fn has_root(&self) -> bool {
+        false
+    }
 }
 
 /// Reads both alike.
@@ -223,6 +228,11 @@ impl<'a> Memory<'a> {
     /// Whether the stack is another one than that which was copied.
     pub(crate) fn is_switched(&self) -> bool {
         self.left.get().is_some()
+    }
+
+    /// Whether the thread's first frames are of the moment of the copy.
+    pub(crate) fn has_root(&self) -> bool {
+        self.live.is_some_and(LiveMemory::has_root)
     }
 
     /// Whether something was read from beyond the copy since this was asked last.

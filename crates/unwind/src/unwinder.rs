@@ -65,6 +65,9 @@ pub struct Unwound {
     /// How many frames were found by what was read from beyond the copy
     /// ([`Unwinder::unwind_live`]): they are as the stack was when it was unwound.
     pub beyond_copy: u32,
+    /// A recursion goes on where the copy ends: its frames look alike whatever led to it, so that those which were
+    /// read later, and do lead on, may be of another moment ([`LiveMemory::has_root`]).
+    pub recursion_goes_beyond: bool,
     /// Bytes of the stack up to the last frame found: what a copy had to hold to get there.
     pub depth: u64,
     /// The outer frames are on another stack than the copied one: a signal handler had its own.
@@ -113,7 +116,8 @@ impl Unwinder {
     }
 
     /// Whether frames may be guessed ([`Frame::guessed`]), as they are unless this says otherwise. Without,
-    /// stacks end ([`StackEnd::NoRule`]) where neither tables nor frame pointers lead on.
+    /// stacks end ([`StackEnd::NoRule`]) where neither tables nor frame pointers lead on, and
+    /// ([`StackEnd::Truncated`]) in recursions beyond the copy.
     pub fn set_guessing(&mut self, guessing: bool) {
         self.guessing = guessing;
     }
@@ -180,15 +184,24 @@ impl Unwinder {
             without_table: 0,
             guessed: 0,
             beyond_copy: 0,
+            recursion_goes_beyond: false,
             chained: false,
             doubtful: false,
             copied_depth: None,
         };
         let end = walk.frames(max_frames, out);
         let depth = walk.copied_depth.unwrap_or_else(|| walk.sp.saturating_sub(start));
-        let Walk { without_table, guessed, beyond_copy, .. } = walk;
+        let Walk { without_table, guessed, beyond_copy, recursion_goes_beyond, .. } = walk;
         let on_other_stack = stack.is_switched();
-        Unwound { end, without_table, guessed, beyond_copy, depth, on_other_stack }
+        Unwound {
+            end,
+            without_table,
+            guessed,
+            beyond_copy,
+            recursion_goes_beyond,
+            depth,
+            on_other_stack,
+        }
     }
 
     /// The rule for an address of a file, to which a call returns or which was interrupted.
@@ -238,6 +251,7 @@ struct Walk<'a> {
     without_table: u32,
     guessed: u32,
     beyond_copy: u32,
+    recursion_goes_beyond: bool,
     /// The last frame was left by its frame pointer.
     chained: bool,
     /// A frame was left by a word on the stack: the frame pointer may be that of any frame outside of it.
@@ -298,6 +312,15 @@ impl Walk<'_> {
             if self.stack.take_went_beyond() {
                 if is_return_address && !caller.is_some_and(|ip| self.believable(ip, frame)) {
                     return StackEnd::Truncated;
+                }
+                if self.beyond_copy == 0
+                    && !self.stack.has_root()
+                    && caller.is_some_and(|caller| is_in_recursion(caller, out))
+                {
+                    self.recursion_goes_beyond = true;
+                    if !self.unwinder.guessing {
+                        return StackEnd::Truncated;
+                    }
                 }
                 self.beyond_copy += 1;
             }
@@ -528,6 +551,13 @@ impl Walk<'_> {
         self.registers.forget(before.arch().fp());
         self.without_table(Tableless::Plain, interrupted)
     }
+}
+
+/// Whether a call returns to where one of the last frames does, too.
+fn is_in_recursion(caller: u64, frames: &[Frame]) -> bool {
+    /// Functions that call each other in a circle, at most.
+    const CIRCLE: usize = 32;
+    frames[frames.len().saturating_sub(CIRCLE)..].iter().any(|frame| frame.address == caller)
 }
 
 /// The registers of a frame that was found by its return address: of the others only the frame pointer may be what

@@ -150,6 +150,24 @@ fn what_is_cut_says_so() {
             assert_eq!(live.end, StackEnd::Root);
             assert_eq!(frames, whole);
             assert_eq!(live.beyond_copy as usize, whole.len() - found, "{size} bytes");
+            // The recursion is where an address comes again.
+            let is_in = |frames: &[Frame], next: &Frame| {
+                frames.iter().rev().take(32).any(|it| it.address == next.address)
+            };
+            let goes_on = whole.get(found).is_some_and(|next| is_in(&whole[..found], next));
+            assert_eq!(live.recursion_goes_beyond, goes_on, "{size} bytes");
+            if goes_on {
+                unwinder.set_guessing(false);
+                frames.clear();
+                let refused =
+                    unwinder.unwind_live(&space, &registers, copy, &beyond, 10_000, &mut frames);
+                assert_eq!(
+                    (refused.end, frames.len()),
+                    (StackEnd::Truncated, found),
+                    "{size} bytes"
+                );
+                unwinder.set_guessing(true);
+            }
         }
         let mut frames = Vec::new();
         let copy = StackCopy { start, bytes: &bytes };

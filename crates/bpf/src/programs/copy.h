@@ -58,6 +58,29 @@ static __always_inline void read_stack(struct task_struct *other, struct copy *c
 	}
 }
 
+// Where a thread's first frames end, if that is above `from`: below what the kernel gave to the program on its
+// stack, or, as C libraries make the stacks of threads, below what `fs` points to.
+static __always_inline u64 root_end(struct task_struct *task, u64 from, u64 stack_end)
+{
+	u64 end = BPF_CORE_READ(task, thread.fsbase);
+
+	if (end > from && end <= stack_end)
+		return end;
+	end = BPF_CORE_READ(task, mm, start_stack);
+	return end > from && end <= stack_end ? end : 0;
+}
+
+// Copies the outermost part of a stack of which not all was copied.
+static __always_inline void read_root(struct task_struct *task, struct task_struct *other, struct copy *copy,
+				      u8 *to)
+{
+	u64 copied = copy->registers[RSP] + copy->len;
+	u64 end = root_end(task, copied + ROOT_COPY, copy->stack_end);
+
+	if (copy->len == LARGE_COPY && end && !read_user(other, to, ROOT_COPY, end - ROOT_COPY))
+		copy->root = end - ROOT_COPY;
+}
+
 static __always_inline void fill_copy(struct scratch *s, struct copy *copy, struct task_struct *task,
 				      u64 stack_end)
 {
@@ -90,18 +113,22 @@ static __always_inline void fill_copy(struct scratch *s, struct copy *copy, stru
 	registers[R15] = regs->r15;
 	registers[16] = regs->ip;
 	copy->stack_end = stack_end;
+	copy->root = 0;
 }
 
-// Hands out a copy of a size that the verifier knows. Returns the hash that stands for the stack; 0 if there was
+// Hands out a copy of sizes that the verifier knows. Returns the hash that stands for the stack; 0 if there was
 // no room.
-#define COPY_OF(size)                                                                              \
+#define COPY_OF(size, root_size)                                                                   \
 	do {                                                                                       \
-		struct copy *copy = bpf_ringbuf_reserve(&copies, sizeof(*copy) + (size), 0);       \
+		u64 whole = sizeof(struct copy) + (size) + (root_size);                            \
+		struct copy *copy = bpf_ringbuf_reserve(&copies, whole, 0);                        \
                                                                                                    \
 		if (!copy)                                                                         \
 			return 0;                                                                  \
 		fill_copy(s, copy, task, stack_end);                                               \
 		read_stack(other, copy, (u8 *)(copy + 1), size);                                   \
+		if ((root_size) > 0)                                                               \
+			read_root(task, other, copy, (u8 *)(copy + 1) + (size));                   \
 		hash = copy->hash;                                                                 \
 		bpf_ringbuf_submit(copy, copy_flags());                                            \
 	} while (0)
@@ -121,11 +148,11 @@ static __always_inline u64 hand_out(struct scratch *s, struct task_struct *task,
 	u64 hash;
 
 	if (bytes <= SMALL_COPY)
-		COPY_OF(SMALL_COPY);
+		COPY_OF(SMALL_COPY, 0);
 	else if (bytes <= MEDIUM_COPY)
-		COPY_OF(MEDIUM_COPY);
+		COPY_OF(MEDIUM_COPY, 0);
 	else
-		COPY_OF(LARGE_COPY);
+		COPY_OF(LARGE_COPY, ROOT_COPY);
 	return hash;
 }
 

@@ -169,7 +169,12 @@ struct pid {
 	struct upid numbers[1];
 };
 
+struct thread_struct {
+	unsigned long fsbase;
+};
+
 struct task_struct {
+	struct thread_struct thread;
 	struct sched_entity se;
 	struct css_set *cgroups;
 	int pid;

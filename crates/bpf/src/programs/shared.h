@@ -308,12 +308,16 @@ struct copy {
 	u64 stack_end;
 	// How many bytes of the stack follow, from the stack pointer on.
 	u64 len;
+	// Copies of LARGE_COPY that lack some of the stack have ROOT_COPY bytes behind that, from this address on: the
+	// thread's first frames. 0: none.
+	u64 root;
 };
 
 // Copies have one of these sizes, the smallest that holds the stack.
 #define SMALL_COPY (8 << 10)
 #define MEDIUM_COPY (24 << 10)
 #define LARGE_COPY (64 << 10)
+#define ROOT_COPY (4 << 10)
 
 #define COPY_WINDOW_NS 100000000ull
 

@@ -31,7 +31,8 @@ struct Waiting {
 
 impl Waiting {
     fn bytes(&self) -> usize {
-        size_of::<Self>() + self.stack.bytes.len() + self.rest.len()
+        let root = self.stack.root.as_ref().map_or(0, |(_, bytes)| bytes.len());
+        size_of::<Self>() + self.stack.bytes.len() + self.rest.len() + root
     }
 
     fn as_copied(&self) -> pyrograph_resolve::CopiedStack<'_> {
@@ -40,6 +41,7 @@ impl Waiting {
             tid: self.stack.tid,
             registers: &self.stack.registers,
             bytes: &self.stack.bytes,
+            root: self.stack.root.as_ref().map(|(address, bytes)| (*address, bytes.as_slice())),
             missing: self.stack.missing(),
             rest: &self.rest,
         }

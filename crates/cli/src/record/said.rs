@@ -42,6 +42,14 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &
     let stacks =
         |count: u64| format!("{} ({})", counted(count, "stack"), percent(count, user_stacks));
     say(completed, format!("{} completed from the running process", stacks(completed)));
+    let of_recursions = resolved.stats.of_recursions;
+    say(
+        of_recursions,
+        format!(
+            "{} of them of recursions deeper than the copy, with callers that may be those of a later moment",
+            grouped(of_recursions)
+        ),
+    );
     let guessed = resolved.stats.guessed;
     say(
         guessed,
