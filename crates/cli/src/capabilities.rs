@@ -5,23 +5,28 @@
 
 use pyrograph_record::Error;
 
-use crate::question::{Probe, Question};
+use crate::question::Probe;
 
 /// Programs in the kernel; samples of all users; their memory; the files that they have mapped; the kernel's
 /// symbols.
 const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_syslog";
 
 /// The error, with what would permit it if that is what went wrong.
-pub fn with_remedy(error: anyhow::Error, question: &Question) -> anyhow::Error {
+pub fn with_remedy(error: anyhow::Error, probe: &Probe) -> anyhow::Error {
     let text = format!("{error:#}");
-    let is_refused = matches!(error.downcast_ref(), Some(Error::NotPermitted(_)))
-        || ["(os error 1)", "(os error 13)", "is for root"].iter().any(|sign| text.contains(sign));
     // SAFETY: The call takes nothing and cannot fail.
-    if !is_refused || unsafe { libc::geteuid() } == 0 {
+    if !is_refused(&error) || unsafe { libc::geteuid() } == 0 {
         return error;
     }
     let program = std::env::current_exe().unwrap_or_else(|_| "pyrograph".into());
-    anyhow::anyhow!("{text}; {}", remedy(&question.probe, &program.display()))
+    anyhow::anyhow!("{text}; {}", remedy(probe, &program.display()))
+}
+
+/// Whether something was not permitted.
+pub fn is_refused(error: &anyhow::Error) -> bool {
+    let text = format!("{error:#}");
+    matches!(error.downcast_ref(), Some(Error::NotPermitted(_)))
+        || ["(os error 1)", "(os error 13)", "is for root"].iter().any(|sign| text.contains(sign))
 }
 
 /// The command that permits a question, or that there is none.

@@ -14,6 +14,7 @@ use anyhow::{Context, bail};
 use pyrograph_record::{Event, Target};
 use pyrograph_symbol::StaticProbe;
 
+use crate::capabilities::{is_refused, with_remedy};
 use crate::needed;
 use crate::units::parse_duration;
 
@@ -222,7 +223,13 @@ impl Question {
         }
         if args.alloc {
             let (live, name) = (args.live, if args.live { "live" } else { "alloc" });
-            let probe = Probe::Allocations { path: c_library(target)?, live };
+            // Where it may not even be looked for, probes are not permitted either.
+            let unknown = Probe::Allocations { path: PathBuf::new(), live };
+            let path = c_library(target).map_err(|error| match is_refused(&error) {
+                true => NotThere::new(format!("{:#}", with_remedy(error, &unknown))).into(),
+                false => error,
+            })?;
+            let probe = Probe::Allocations { path, live };
             return Ok(Self::of(name, "bytes", "allocation", probe));
         }
         if args.locks {
@@ -398,8 +405,12 @@ fn c_library(target: &Target) -> anyhow::Result<PathBuf> {
             return library.cloned().context("--alloc: there is no such program");
         }
     };
-    let maps = std::fs::read_to_string(format!("/proc/{process}/maps"))
-        .with_context(|| format!("the mappings of process {process}"))?;
+    let maps = match std::fs::read_to_string(format!("/proc/{process}/maps")) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            bail!(NotThere::new(format!("no process has the PID {process}")))
+        }
+        maps => maps.with_context(|| format!("the mappings of process {process}"))?,
+    };
     let paths: Vec<PathBuf> =
         maps.lines().filter_map(|line| Some(line[line.find('/')?..].into())).collect();
     Ok(match allocator(&paths) {

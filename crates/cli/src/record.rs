@@ -48,7 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         sampled => {
             let Sampled { resolver, summary, event, child, interrupt, in_kernel, cpu_time } =
-                sampled.map_err(|error| with_remedy(error, &plan.question))?;
+                sampled.map_err(|error| with_remedy(error, &plan.question.probe))?;
             if plan.verbose {
                 say!("{}", stacks_held(&resolver.stack_memory()));
             }
