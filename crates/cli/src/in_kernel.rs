@@ -21,7 +21,7 @@ use pyrograph_resolve::{LiveFiles, Resolver};
 use self::running::{Running, tell_files};
 use crate::answers;
 use crate::cpu_time::cpu_time;
-use crate::memory;
+use crate::memory::Resident;
 use crate::needed;
 use crate::progress::Progress;
 use crate::question::Question;
@@ -239,8 +239,8 @@ fn memory_said(engine: &Engine) -> String {
         TableBackend::Arrays => 0,
     };
     format!(
-        "memory: {} MiB, and {} MiB in the kernel; --table-memory limits what of that are tables",
-        memory::own_memory() >> 20,
+        "{}; and {} MiB in the kernel, of which --table-memory limits the tables",
+        Resident::now(),
         maps::memory_of_maps().saturating_add(arena) >> 20
     )
 }

@@ -1,6 +1,7 @@
 //! What of memory a recording takes.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 /// Lets large pieces of memory go as soon as they are no longer needed. If nothing is said, the allocator
 /// learns from each of them to keep more, as much as the unwind table of the largest program takes while it
@@ -23,10 +24,71 @@ pub fn give_back() {
     }
 }
 
-/// Bytes of memory that this process has now for itself, without files that it has mapped.
-pub fn own_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status.lines().find_map(|line| kibibytes(line.strip_prefix("RssAnon:")?)).unwrap_or(0)
+/// Bytes of memory that this process has, as a monitor shows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resident {
+    /// All of it.
+    pub all: u64,
+    /// Pages of files that it has mapped: the kernel has them anyway, as long as there is room.
+    pub files: u64,
+    /// The most that it has had.
+    pub peak: u64,
+}
+
+impl Resident {
+    /// What this process has now.
+    pub fn now() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let field = |name| status.lines().find_map(|line| kibibytes(line.strip_prefix(name)?));
+        Self {
+            all: field("VmRSS:").unwrap_or(0),
+            files: field("RssFile:").unwrap_or(0),
+            peak: field("VmHWM:").unwrap_or(0),
+        }
+    }
+}
+
+impl std::fmt::Display for Resident {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [all, files, peak] = [self.all, self.files, self.peak].map(|bytes| bytes >> 20);
+        write!(
+            f,
+            "memory: {all} MiB, of which {files} MiB are pages of files, and {peak} MiB at most"
+        )
+    }
+}
+
+/// Pages of files are given back once there are so many more of them than there were afterwards.
+const MOST_PAGES: u64 = 32 << 20;
+
+/// How often it is looked how many there are.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// When pages of files are to be given back: most are read once, for an unwind table or a stack.
+#[derive(Debug)]
+pub struct Pages {
+    looked: Instant,
+    /// How many bytes were left.
+    left: u64,
+}
+
+impl Pages {
+    /// From now on.
+    pub fn new() -> Self {
+        Self { looked: Instant::now(), left: Resident::now().files }
+    }
+
+    /// Calls `give_back` if there are many.
+    pub fn keep_few(&mut self, give_back: impl FnOnce()) {
+        if self.looked.elapsed() < LOOK {
+            return;
+        }
+        if Resident::now().files > self.left + MOST_PAGES {
+            give_back();
+            self.left = Resident::now().files;
+        }
+        self.looked = Instant::now();
+    }
 }
 
 /// A number of kibibytes: `  1234 kB`.
@@ -40,9 +102,11 @@ mod tests {
 
     #[test]
     fn this_process_has_memory() {
-        let before = own_memory();
+        let own = || Resident::now().all - Resident::now().files;
+        let before = own();
         let more = std::hint::black_box(vec![1_u8; 64 << 20]);
-        assert!(before > 0 && own_memory() > before + (more.len() as u64) / 2);
+        assert!(before > 0 && own() > before + (more.len() as u64) / 2);
+        assert!(Resident::now().peak >= Resident::now().all);
         assert_eq!(kibibytes("\t   1234 kB"), Some(1234 << 10));
         assert_eq!(kibibytes("1234"), None);
     }

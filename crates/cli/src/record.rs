@@ -20,7 +20,7 @@ use crate::capabilities::with_remedy;
 use crate::cpu_time::cpu_time;
 use crate::in_kernel::{self, Engine, InKernel, Recorded};
 use crate::interrupt::Interrupt;
-use crate::memory;
+use crate::memory::{self, Resident};
 use crate::progress::Progress;
 use crate::question::NotThere;
 use crate::say::say;
@@ -61,6 +61,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             let written = write_all(&plan, &resolved);
             if plan.verbose {
                 say!("{}", cost(cpu_time));
+                say!("{} (at the end)", Resident::now());
             }
             let code = exit_code(child, &interrupt)?;
             written?;
@@ -263,7 +264,7 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
         say!("{notice}");
     }
     if plan.verbose {
-        say!("memory: {} MiB", memory::own_memory() >> 20);
+        say!("{}", Resident::now());
     }
     let child = recording.take_child();
     let (summary, cpu_time) = (recording.finish(), (begun, cpu_time()));

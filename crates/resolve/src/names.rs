@@ -273,6 +273,10 @@ fn name_places(
     distinct.dedup();
     let names = module.map(|module| name_module(id, module, &distinct, options));
     let names = names.unwrap_or_default();
+    if let Some(ModuleKind::Elf { symbols: Some(symbols), .. }) = module.map(|module| &module.kind)
+    {
+        symbols.give_pages_back();
+    }
     let mut at = 0;
     let frames = places.into_iter().filter_map(|(address, version, frame)| {
         at += usize::from(distinct[at] != (address, version));

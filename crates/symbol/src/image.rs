@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 use object::{CompressionFormat, Object, ObjectSection};
 
 /// No decompressed section is larger: Chromium's `.debug_info`, among the largest known, has about
@@ -38,6 +38,15 @@ impl Image {
 
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::map(&File::open(path)?)
+    }
+
+    /// Gives back the pages of the file that were read: those that are needed again are read again, most often from
+    /// the kernel's page cache.
+    pub fn give_pages_back(&self) {
+        if let Self::Mapped(map) = self {
+            // SAFETY: nobody writes to the mapping: its pages have nothing that the file has not.
+            let _ = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
+        }
     }
 
     pub fn bytes(&self) -> &[u8] {

@@ -92,6 +92,15 @@ pub struct Module {
 }
 
 impl Module {
+    /// Gives back the memory of the file's pages, and of its debug file's. It is used as before.
+    pub fn give_pages_back(&self) {
+        self.image.give_pages_back();
+        let debug = self.debug.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, image)) = debug.as_ref().and_then(|debug| debug.file.as_ref()) {
+            image.give_pages_back();
+        }
+    }
+
     /// A module from an open file, which is mapped. `file` may come from `/proc/PID/map_files`, so
     /// that it is the very file that runs even if another has taken its path.
     ///

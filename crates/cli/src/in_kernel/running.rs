@@ -14,7 +14,7 @@ use super::follower::Follower;
 use super::pace::Pace;
 use super::{Error, InKernel, tables};
 use crate::cpu_time::cpu_time;
-use crate::memory;
+use crate::memory::{self, Pages};
 use crate::say::say;
 
 /// How often counts are taken out of the kernel.
@@ -58,8 +58,7 @@ pub struct Running<'a> {
     /// The time of the clock of copies until which the next drain has counts.
     counted_until: u64,
     given_back: Instant,
-    /// How many tables were made when pages of files were given back.
-    tables_made: usize,
+    pages: Pages,
     /// CPU time of this process until counting began.
     pub prepared: Duration,
 }
@@ -107,7 +106,7 @@ impl<'a> Running<'a> {
             drained: now,
             counted_until: 0,
             given_back: now,
-            tables_made: 0,
+            pages: Pages::new(),
             prepared: Duration::ZERO,
         })
     }
@@ -122,6 +121,8 @@ impl<'a> Running<'a> {
         self.copies.receive(&mut self.engine, self.resolver)?;
         let goes_on = self.take_records()?;
         tell_files(&mut self.engine, self.resolver);
+        // Tables are made of whole files, which are not needed afterwards.
+        self.pages.keep_few(|| self.resolver.give_pages_back());
         if self.resolver.has_timed_code() {
             self.engine.tell_times();
         }
@@ -241,12 +242,6 @@ impl<'a> Running<'a> {
         if self.resolver.settle() || self.given_back.elapsed() >= GIVE_BACK {
             memory::give_back();
             self.given_back = self.drained;
-        }
-        // Tables are made of whole files, which are not needed afterwards.
-        let (_, made) = self.engine.tables();
-        if made != self.tables_made {
-            self.resolver.give_pages_back();
-            self.tables_made = made;
         }
         Ok(())
     }
