@@ -100,6 +100,35 @@ fn kibibytes(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
+    /// Those of this test itself, which has tens of megabytes.
+    #[test]
+    fn pages_of_files_are_given_back_once_there_are_many() {
+        use std::os::fd::AsRawFd;
+        let own = fs::File::open("/proc/self/exe").expect("this test");
+        let len = usize::try_from(own.metadata().expect("its size").len()).expect("a size");
+        assert!(len as u64 > MOST_PAGES + MOST_PAGES / 4, "{len}");
+        let mut pages = Pages { looked: Instant::now() - LOOK, ..Pages::new() };
+        pages.keep_few(|| panic!("there are no more than before"));
+        // SAFETY: a new mapping that is only read, and not beyond the end of a file that nobody changes.
+        let map = unsafe {
+            let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_POPULATE);
+            let map = libc::mmap(std::ptr::null_mut(), len, protection, flags, own.as_raw_fd(), 0);
+            assert!(map != libc::MAP_FAILED);
+            map
+        };
+        pages.looked = Instant::now() - LOOK;
+        let mut times = 0;
+        for _ in 0..2 {
+            pages.keep_few(|| {
+                times += 1;
+                // SAFETY: it was mapped with this length, and nothing borrows from it.
+                unsafe { libc::munmap(map, len) };
+            });
+            pages.looked = Instant::now() - LOOK;
+        }
+        assert_eq!(times, 1);
+    }
+
     #[test]
     fn this_process_has_memory() {
         let own = || Resident::now().all - Resident::now().files;
