@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use pyrograph_format::{Locator, SymbolOptions};
 
+use crate::tables::cache_folder;
+
 /// For inputs that hold addresses, as perf.data does.
 #[derive(clap::Args)]
 pub struct SymbolArgs {
@@ -18,6 +20,11 @@ pub struct SymbolArgs {
     /// perf.data: leave out the calls that the compiler inlined
     #[arg(long, help_heading = "Symbols")]
     no_inline: bool,
+
+    /// perf.data: read all kernel symbols and decompress debug information anew, and keep nothing of it in
+    /// ~/.cache/pyrograph for the next time
+    #[arg(long, help_heading = "Symbols")]
+    no_cache: bool,
 }
 
 impl SymbolArgs {
@@ -32,7 +39,7 @@ impl SymbolArgs {
             inlines: !self.no_inline,
             lines: false,
             locator,
-            ..SymbolOptions::default()
+            cache: (!self.no_cache).then(cache_folder).flatten(),
         }
     }
 }

@@ -30,13 +30,16 @@ pub struct TableArgs {
 }
 
 impl TableArgs {
-    /// The folder below which such things are kept (XDG Base Directory Specification).
+    /// The folder below which such things are kept, if they are.
     pub fn cache(&self) -> Option<PathBuf> {
-        let folder =
-            |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-        (!self.no_cache).then(cache).flatten()
+        (!self.no_cache).then(cache_folder).flatten()
     }
+}
+
+/// The folder below which programs keep what they can make anew (XDG Base Directory Specification).
+pub fn cache_folder() -> Option<PathBuf> {
+    let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))
 }
 
 /// What unwind tables are in.

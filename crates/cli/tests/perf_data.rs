@@ -511,3 +511,32 @@ fn code_made_at_run_time_is_unwound_by_the_tables_of_its_jitdump_file() {
         }
     });
 }
+
+#[test]
+fn kernel_symbols_are_kept_for_the_next_time_unless_refused() {
+    with_perf_as_root("kernel symbols are kept", |folder| {
+        let data = folder.join("perf.data");
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "-N", "-F", "4999", "-e", "cpu-clock", "-g", "-o"]);
+        run_perf(perf.arg(&data).args([
+            "--",
+            "dd",
+            "if=/dev/zero",
+            "of=/dev/null",
+            "count=300000",
+        ]));
+        let cache = folder.join("cache");
+        std::fs::create_dir(&cache).expect("own folder");
+        let kept = cache.join("pyrograph/kernel/symbols");
+        let folded = |options: &[&str]| {
+            let mut command = pyrograph();
+            let command = command.env("XDG_CACHE_HOME", &cache).arg("fold").args(options);
+            String::from_utf8(run(command.arg(&data)).stdout).expect("text")
+        };
+        let without = folded(&["--no-cache"]);
+        assert!(!kept.exists());
+        let first = folded(&[]);
+        assert!(kept.exists() && without.contains("read"), "{without}");
+        assert!(without == first && first == folded(&[]), "with and without what was kept");
+    });
+}
