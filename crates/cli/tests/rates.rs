@@ -136,6 +136,42 @@ fn no_sample_is_taken_after_the_end() {
     }
 }
 
+/// Where no thread runs for a whole period, the closing line said that the target used too little.
+#[test]
+fn threads_that_run_for_too_little_each_are_said() {
+    const TEST: &str = "threads_that_run_for_too_little_each_are_said";
+    if !is_root(TEST) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), readable).expect("our folder");
+    let program = compile(C, "crowd.c", folder.path());
+    let pyrograph = folder.path().join("pyrograph");
+    std::fs::copy(env!("CARGO_BIN_EXE_pyrograph"), &pyrograph).expect("a copy");
+    let as_nobody = |program: &Path| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+        command
+    };
+    let crowd = Running(as_nobody(&program).args(["900", "1500"]).spawn().expect("it runs"));
+    let pid = crowd.0.id().to_string();
+    let tasks = format!("/proc/{pid}/task");
+    common::wait_until("it has all its threads", || {
+        std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 900)
+    });
+    let out = folder.path().join("none.folded");
+    let mut recording = as_nobody(&pyrograph);
+    recording.args(["record", "--engine", "perf", "-F", "99", "-d", "2", "-p", &pid, "-o"]);
+    let output = recording.arg(out).output().expect("setpriv runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("not permitted: ") && !said.contains("kernel mode") {
+        return eprintln!("skipped: {TEST}: {said}");
+    }
+    assert!(said.contains("threads: each is sampled on each CPU once"), "{said}");
+    assert!(said.contains("by no thread so much on one CPU"), "{said}");
+}
+
 /// The clock of a thread took its first sample after a period, on each CPU: of threads that run for less nothing was seen.
 #[test]
 fn five_thousand_threads_that_run_for_little_each_are_all_sampled() {

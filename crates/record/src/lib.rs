@@ -66,4 +66,4 @@ pub use pace::possible_rate;
 pub use permission::{Cause, NotPermitted, Wanted};
 pub use procfs::descendants;
 pub use reader::{Ended, Pacer, Stopper};
-pub use session::{Next, Recording, Session, Summary, Unsampled};
+pub use session::{Next, Recording, Session, Summary};

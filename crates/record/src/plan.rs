@@ -281,7 +281,9 @@ fn try_out(
                     return Err(rights.explain(what, errno).into());
                 }
                 // The answer may be the same without the kernel, and then it is not about that.
-                let without = attempt.with(flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
+                let mut without = attempt.with(flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
+                // The count goes on there: it says nothing of what was skipped.
+                without.sample_type &= !sample_type::READ;
                 if attempt.has(flag::EXCLUDE_USER) {
                     return Err(rights.explain(Wanted::Kernel, errno).into());
                 }

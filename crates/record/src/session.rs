@@ -238,7 +238,8 @@ impl Session {
         let mut recording = Recording {
             sorter: Sorter::new(self.plan.layout, weights, filter),
             lost_time: weights.map(|weights| weights.unit()),
-            counts_all: self.plan.counts_all() && !self.is_of_cpus,
+            counts_all: self.plan.counts_all(),
+            is_of_threads: !self.is_of_cpus,
             initial: None,
             rounds: Some(rounds),
             flushed: false,
@@ -312,6 +313,8 @@ pub struct Recording {
     lost_time: Option<u64>,
     /// What events count is the time of what is sampled, and nothing else.
     counts_all: bool,
+    /// Each thread has an event.
+    is_of_threads: bool,
     /// What was there before.
     initial: Option<Batch>,
     /// `None` once the recording is to be dropped, which the reader then notices.
@@ -334,15 +337,6 @@ pub enum Next {
     End,
 }
 
-/// CPU time that is in no sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unsampled {
-    /// How much.
-    pub time: Duration,
-    /// The CPU time of all that was sampled.
-    pub used: Duration,
-}
-
 /// What is known when all is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
@@ -357,10 +351,12 @@ pub struct Summary {
     pub skipped: u64,
     /// To how many a second samples were lowered, since some had been lost.
     pub lowered: Option<u64>,
-    /// The CPU time of what was sampled, and the part of it that is neither in samples nor lost: what each thread
-    /// used before its first sample and after its last. Known for clocks, where processes are sampled and each
-    /// thread has an event.
-    pub unsampled: Option<Unsampled>,
+    /// The CPU time that is neither in samples nor lost: what each thread used before its first sample and after
+    /// its last. Known for clocks, where processes are sampled in both modes and each thread has an event.
+    pub unsampled: Option<Duration>,
+    /// The CPU time of what was sampled, and of what it did in modes that were left out. Known where
+    /// [`Self::unsampled`] could be.
+    pub used: Option<Duration>,
     /// How the command ended, if it has.
     pub status: Option<ExitStatus>,
 }
@@ -422,17 +418,17 @@ impl Recording {
         let ended = outcome.map_or(Ended::Stopped, |outcome| outcome.ended);
         let counted = outcome.and_then(|outcome| outcome.lost).unwrap_or(0);
         let lost = counted.max(self.sorter.lost);
-        let unsampled =
-            self.lost_time.filter(|_| self.counts_all).zip(outcome).map(|(period, outcome)| {
-                let known = self.sorter.account.time.saturating_add(lost.saturating_mul(period));
-                let time = Duration::from_nanos(outcome.count.saturating_sub(known));
-                Unsampled { time, used: Duration::from_nanos(outcome.count) }
-            });
+        let used = outcome.filter(|_| self.lost_time.is_some() && self.is_of_threads);
+        let used = used.map(|outcome| Duration::from_nanos(outcome.count));
+        let lost_time = Duration::from_nanos(lost.saturating_mul(self.lost_time.unwrap_or(0)));
+        let known = Duration::from_nanos(self.sorter.account.time) + lost_time;
+        let unsampled = used.filter(|_| self.counts_all).map(|used| used.saturating_sub(known));
         Summary {
             ended,
             skipped: self.sorter.account.skipped,
             lowered: outcome.and_then(|outcome| outcome.lowered),
             unsampled,
+            used,
             // LOST records are written once there is room again: the last may be missing.
             lost,
             throttled: self.sorter.throttled,

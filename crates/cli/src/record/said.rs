@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pyrograph_record::{Summary, Unsampled};
+use pyrograph_record::Summary;
 use pyrograph_resolve::{Cut, Resolved, StackMemory, Stats};
 
 use crate::cpu_time::cpu_time;
@@ -14,7 +14,12 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &
     let Stats { samples, user_stacks, completed, .. } = resolved.stats;
     let mut parts = Vec::new();
     if samples == 0 {
+        let used = summary.used.unwrap_or_default().as_secs_f64();
         parts.push(match noun {
+            "sample" if used > 0.05 => format!(
+                "no samples of {event}: {used:.2} s of CPU time were used, and by no thread so much on one CPU as \
+                 lies between two samples"
+            ),
             "sample" => format!("no samples of {event}: the target used too little of it"),
             _ => format!("no {noun}s: what was recorded had none"),
         });
@@ -147,7 +152,7 @@ pub fn cost((begun, ended): (Duration, Duration)) -> String {
 /// Says if much of the CPU time of what was recorded is in no sample. Where each thread has an event of its own on
 /// each CPU, its first sample comes after a period: a thread that runs for less is never seen.
 pub fn too_short(summary: &Summary) {
-    let Some(Unsampled { time, used }) = summary.unsampled else { return };
+    let Some((time, used)) = summary.unsampled.zip(summary.used) else { return };
     let (time, used) = (time.as_secs_f64(), used.as_secs_f64());
     if used > 0.1 && time > 0.3 * used {
         say!(
