@@ -241,6 +241,9 @@ impl<'a> Picture<'a> {
         number(out, self.height());
         out.push_str(&format!("\" viewBox=\"0 0 {SPAN} "));
         number(out, self.height());
+        if self.graph.narrow > 0 {
+            out.push_str(&format!("\" data-narrow=\"{}", self.graph.narrow));
+        }
         out.push_str("\" preserveAspectRatio=\"none\" stroke-width=\"");
         number(out, (self.options.row_height - 1.0).max(1.0));
         out.push_str(&format!("\" data-view=\"{}\">\n", self.style.view.name()));

@@ -190,6 +190,9 @@ impl<'a> Frames<'a> {
             let whole = self.position(self.graph.whole);
             out.push_str(&format!("\" data-whole=\"{whole}"));
         }
+        if self.graph.narrow > 0 {
+            out.push_str(&format!("\" data-narrow=\"{}", self.graph.narrow));
+        }
         if !self.graph.threads.is_empty() {
             let rows: Vec<String> = self.graph.threads.iter().map(u32::to_string).collect();
             let rows = rows.join(" ");

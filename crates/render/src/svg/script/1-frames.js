@@ -38,6 +38,8 @@
   var span = picture.viewBox.baseVal.width;
   // Percentages are of the whole input, of which filters may have left a part.
   var whole = parseFloat(picture.getAttribute("data-whole")) || span;
+  // How many frames were too narrow to be drawn.
+  var narrow = parseInt(picture.getAttribute("data-narrow") || "0", 10);
   var ofWhole = whole > span ? " of the whole input" : " of all";
   var rowsHeight = picture.viewBox.baseVal.height;
   var top = parseFloat(picture.getAttribute("y"));

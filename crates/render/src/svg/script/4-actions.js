@@ -99,7 +99,10 @@
     }
     controls.input.setAttribute("aria-invalid", String(wrong));
     if (regex) {
-      allNames().forEach(function (name, i) { if (regex.test(name)) { hits.push(i); } });
+      // The first stands for the whole, and is no function.
+      allNames().forEach(function (name, i) {
+        if (i > 0) { if (regex.test(name)) { hits.push(i); } }
+      });
     }
     hits.sort(function (a, b) { return starts[a] - starts[b] || depths[a] - depths[b]; });
     hits.forEach(function (i) { elements[i].classList.add("hit"); });
@@ -112,13 +115,20 @@
     var sum = 0;
     var end = from;
     hits.forEach(function (i) {
+      var begin = Math.max(starts[i], end);
       var stop = Math.min(starts[i] + widths[i], to);
-      if (stop > end) {
-        sum += stop - Math.max(starts[i], end);
+      if (stop > begin) {
+        sum += stop - begin;
         end = stop;
       }
     });
     return sum;
+  }
+  // Frames too narrow to be in the file may match, too.
+  function foundShare(from, to, of) {
+    var sum = covered(from, to);
+    var sure = narrow === 0 || sum === 0 || sum === to - from;
+    return (sure ? "" : "at least ") + percent(sum, of);
   }
   function nextHit(step) {
     var shown = hits.filter(function (i) {
@@ -136,10 +146,14 @@
       text = "Not a regular expression";
     } else if (pattern) {
       text = hits.length.toLocaleString("en") + (hits.length === 1 ? " frame, " : " frames, ") +
-        percent(covered(0, span), whole) + ofWhole;
+        foundShare(0, span, whole) + ofWhole;
       if (zoomed !== 0) {
-        text += ", " + percent(covered(viewStart, viewStart + viewWidth), viewWidth) +
+        text += ", " + foundShare(viewStart, viewStart + viewWidth, viewWidth) +
           " of the zoomed frame";
+      }
+      if (narrow > 0) {
+        text += "; " + narrow.toLocaleString("en") + " narrow " +
+          (narrow === 1 ? "frame" : "frames") + " not searched";
       }
     } else if (zoomed !== 0) {
       text = nameOf(zoomed) + ": " + percent(viewWidth, whole) + ofWhole;
