@@ -73,6 +73,20 @@ impl UserStack<'_> {
 }
 
 impl Layout {
+    /// Whether a record is exactly as long as what it holds. `record` is one whole record.
+    pub fn fits(&self, record: &[u8]) -> bool {
+        /// Later versions of the kernel may have more fields.
+        const KNOWN: u64 = (1 << 25) - 1;
+        let Ok(header) = Header::parse(record, self.order) else { return false };
+        if header.kind != kind::SAMPLE {
+            return self.decode(record).is_ok();
+        }
+        let body = &record[Header::SIZE..usize::from(header.size)];
+        let mut from = Cursor::new(body, self.order);
+        let is_whole = self.sample_fields(header, &mut from, &mut "fields").is_some();
+        is_whole && (self.sample_type & !KNOWN != 0 || from.rest().is_empty())
+    }
+
     /// `record` is exactly one record.
     #[inline]
     pub(crate) fn decode_sample<'a>(

@@ -12,6 +12,8 @@ const PLACES: usize = 3;
 pub enum WarningKind {
     /// The input ended early; what came before is kept. Holds the cause.
     Truncated(String),
+    /// The input is damaged. Holds how, and what became of it.
+    Damaged(String),
     /// The first line of a sample could not be read, so the sample was left out.
     UnreadableSample,
     /// A line within a sample is no frame, so the line was left out.
@@ -61,6 +63,7 @@ impl WarningKind {
     fn subject(&self) -> &str {
         match self {
             Self::Truncated(subject)
+            | Self::Damaged(subject)
             | Self::OnlyEvent(subject)
             | Self::OtherEvent(subject)
             | Self::NoStacks(subject)
@@ -76,6 +79,7 @@ impl WarningKind {
         matches!(
             self,
             Self::Truncated(_)
+                | Self::Damaged(_)
                 | Self::UnreadableSample
                 | Self::UnreadableLine
                 | Self::NoCount
@@ -123,6 +127,7 @@ impl fmt::Display for Warning {
             WarningKind::Truncated(cause) => {
                 write!(f, "the input ends early ({cause}); what came before is kept")
             }
+            WarningKind::Damaged(how) => write!(f, "the input is damaged ({how})"),
             WarningKind::UnreadableSample => {
                 write!(f, "{n} sample{s} {was} skipped: no readable first line")
             }

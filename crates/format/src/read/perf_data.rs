@@ -8,12 +8,14 @@
 //! Source of the format: `tools/perf/Documentation/perf.data-file-format.txt` in the kernel's
 //! source, and `include/uapi/linux/perf_event.h` for the records that the kernel writes.
 
+mod damage;
 mod events;
 mod features;
 mod fields;
 mod files;
 mod header;
 mod info;
+mod lost;
 mod recording;
 mod records;
 mod trace_events;
@@ -36,6 +38,7 @@ use pyrograph_resolve::{Arch, Feed, Files, NATIVE, Resolved, Resolver};
 
 use self::events::Event;
 use self::files::RecordedFiles;
+use self::lost::Losses;
 use self::recording::{Place, Recording};
 use super::{Count, Detail, Options, ReadError, Reader, Reading, tidy_name};
 use crate::warnings::{WarningKind, Warnings};
@@ -80,8 +83,8 @@ impl Reader for PerfData {
         };
         let index = std::mem::take(&mut recording.index);
         let event = &recording.events.list[chosen];
-        let resolved = resolve(&recording, index, chosen, options);
-        warn(&resolved, &mut warnings);
+        let (resolved, losses) = resolve(&recording, index, chosen, options);
+        warn(&resolved, losses.total(), &mut warnings);
         Ok(Reading { profile: resolved.profile, warnings, event: Some(event.name.clone()) })
     }
 
@@ -109,17 +112,16 @@ fn without_samples(recording: &Recording) -> String {
     let names = events.iter().map(|event| event.name.as_str());
     let names: Vec<&str> = names.filter(|name| !name.starts_with("dummy")).collect();
     let names = names.join(", ");
-    let mut lost = 0u64;
+    let mut losses = Losses::default();
     for &(_, place) in &recording.index {
         let place = Place::from_number(place);
-        let event = &events[place.event()];
-        lost = lost.saturating_add(match event.layout.decode(recording.record_at(place)) {
-            Ok(Record::Lost(record)) => record.count,
-            Ok(Record::LostSamples(record)) => record.count,
-            _ => 0,
-        });
+        let (event, bytes) = (&events[place.event()], recording.record_at(place));
+        if let Ok(record) = event.layout.decode(bytes) {
+            losses.add(event, &record, recording.misc(bytes));
+        }
     }
-    match (lost, recording.damage.first()) {
+    let damage = recording.damage.first().or(recording.flaws.first());
+    match (losses.total(), damage) {
         (0, None) => format!("there is no sample of {names} in it"),
         (0, Some(damage)) => format!("there is no sample of {names} in it: {damage}"),
         (lost, _) => {
@@ -134,6 +136,12 @@ fn damage(recording: &Recording, name: &str) -> Warnings {
     for damage in &recording.damage {
         warnings.add(WarningKind::Truncated(format!("{name}: {damage}")), 1, []);
     }
+    for flaw in &recording.flaws {
+        warnings.add(WarningKind::Damaged(format!("{name}: {flaw}")), 1, []);
+    }
+    if recording.impossible > 0 {
+        warnings.add(WarningKind::UnreadableRecord, recording.impossible, []);
+    }
     warnings
 }
 
@@ -143,7 +151,7 @@ fn resolve(
     index: Vec<(u64, u64)>,
     chosen: usize,
     options: &Options,
-) -> Resolved {
+) -> (Resolved, Losses) {
     let event = &recording.events.list[chosen];
     let resolver = Resolver::new(
         RecordedFiles::new(recording, options.symbols.locator.clone()),
@@ -166,14 +174,15 @@ fn resolve(
         0 => std::thread::available_parallelism().map_or(1, NonZero::get),
         workers => workers,
     };
-    let (resolved, ()) = resolver.resolve(recording, workers, |feed| {
+    resolver.resolve(recording, workers, |feed| {
         let count_samples = options.count == Count::Samples;
-        let mut follow = Follow { recording, chosen, count_samples, counts: HashMap::default() };
+        let (counts, losses) = (HashMap::default(), Losses::default());
+        let mut follow = Follow { recording, chosen, count_samples, counts, losses };
         for (_, place) in index {
             follow.record(place, feed);
         }
-    });
-    resolved
+        follow.losses
+    })
 }
 
 fn arch(recording: &Recording) -> Arch {
@@ -192,6 +201,7 @@ struct Follow<'a> {
     /// The last count of each event, where samples tell counts; of each thread's, where threads
     /// inherit events.
     counts: HashMap<(u64, i32), u64, foldhash::fast::FixedState>,
+    losses: Losses,
 }
 
 impl Follow<'_> {
@@ -202,6 +212,7 @@ impl Follow<'_> {
         let event = &self.recording.events.list[place.event()];
         if !event.is_sample(bytes) {
             match event.layout.decode(bytes) {
+                Ok(record) if self.losses.add(event, &record, self.recording.misc(bytes)) => {}
                 Ok(record) => feed.record(&record),
                 Err(_) => feed.unreadable(),
             }
@@ -239,14 +250,14 @@ impl Follow<'_> {
 }
 
 /// What makes the result less than whole.
-fn warn(resolved: &Resolved, warnings: &mut Warnings) {
+fn warn(resolved: &Resolved, lost: u64, warnings: &mut Warnings) {
     let stats = &resolved.stats;
     let mut count = |kind: WarningKind, count: u64| {
         if count > 0 {
             warnings.add(kind, count, []);
         }
     };
-    count(WarningKind::LostSamples, stats.lost);
+    count(WarningKind::LostSamples, lost);
     count(WarningKind::UnreadableRecord, stats.unreadable);
     count(WarningKind::CutStack, stats.truncated);
     count(WarningKind::BrokenStack, stats.broken);

@@ -208,9 +208,19 @@ impl Events {
         Some(if id == 0 { 0 } else { self.index(id)? })
     }
 
-    /// As [`of`](Self::of), where any event will do if it is not told.
-    pub fn of_any(&self, record: &[u8]) -> Option<usize> {
-        self.of(record).or_else(|| (!self.list.is_empty()).then_some(0))
+    /// An event, for records that do not say of which they are.
+    pub fn any(&self) -> Option<usize> {
+        (!self.list.is_empty()).then_some(0)
+    }
+
+    /// Whether a sample, whose event is `known` by now, has an ID that no event of the file has.
+    #[inline]
+    pub fn is_foreign(&self, record: &[u8], known: Option<usize>) -> bool {
+        if self.by_id.is_empty() || (known.is_some() && !self.alike) {
+            return false;
+        }
+        let id = self.list.first().and_then(|event| event.layout.event_id(record));
+        id.is_some_and(|id| id != 0 && !self.by_id.contains_key(&id))
     }
 
     /// The event to count: the one that is called `wanted`, or else the first in the file's order,

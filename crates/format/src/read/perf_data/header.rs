@@ -19,7 +19,7 @@
 
 use std::ops::Range;
 
-use pyrograph_event::{Attr, ByteOrder};
+use pyrograph_event::{Attr, ByteOrder, sample_type};
 
 use super::fields::{Fields, slice};
 
@@ -48,6 +48,8 @@ pub struct FileHeader {
     pub features: Vec<(u32, Range<u64>)>,
     /// There were more features, or parts of them, where the file ends now.
     pub lacks_features: bool,
+    /// What is wrong with the table of events, and what follows from it.
+    pub table_flaw: Option<String>,
 }
 
 /// Whether a file that begins so is `perf.data`.
@@ -72,7 +74,14 @@ impl FileHeader {
         let all = bytes.len() as u64;
         if size == PIPE_SIZE {
             let (attrs, features) = (Vec::new(), Vec::new());
-            return Ok(Self { order, attrs, data: size..all, features, lacks_features: false });
+            return Ok(Self {
+                order,
+                attrs,
+                data: size..all,
+                features,
+                lacks_features: false,
+                table_flaw: None,
+            });
         }
         Self::parse_file(bytes, from, order).ok_or_else(|| "it ends within its header".to_owned())
     }
@@ -85,17 +94,45 @@ impl FileHeader {
         from.section()?;
         let words = [from.u64()?, from.u64()?, from.u64()?, from.u64()?];
         let (attrs_read, features) = (Vec::new(), Vec::new());
-        let mut header = Self { order, attrs: attrs_read, data, features, lacks_features: false };
+        let mut header = Self {
+            order,
+            attrs: attrs_read,
+            data,
+            features,
+            lacks_features: false,
+            table_flaw: None,
+        };
         let attr_size = entry_size.checked_sub(SECTION)?;
         // The IDs of all events together cannot be more than the file has bytes for: sections that
         // overlap would make much of little.
         let mut room = bytes.len();
-        for entry in slice(bytes, &attrs).chunks_exact(entry_size) {
-            let ids = Fields::new(&entry[attr_size..], order).section()?;
-            let ids = slice(bytes, &ids);
+        let table = slice(bytes, &attrs);
+        let mut is_damaged = table.len() as u64 != attrs.end - attrs.start
+            || !table.len().is_multiple_of(entry_size);
+        let mut all_ids = Vec::new();
+        for entry in table.chunks_exact(entry_size) {
+            let section = Fields::new(&entry[attr_size..], order).section()?;
+            let ids = slice(bytes, &section);
+            is_damaged |= ids.len() as u64 != section.end - section.start
+                || !ids.len().is_multiple_of(8)
+                || !has_size(entry, attr_size, order);
+            all_ids.extend(words_of(&ids[..ids.len().min(room)], order));
             let ids = &ids[..ids.len().min(room)];
             room -= ids.len();
             header.attrs.push((Attr::parse(&entry[..attr_size], order), words_of(ids, order)));
+        }
+        let count = all_ids.len();
+        all_ids.sort_unstable();
+        all_ids.dedup();
+        is_damaged |= all_ids.len() < count;
+        // Events without an ID cannot be told apart; a single one need not be.
+        is_damaged |= header.attrs.len() > 1 && header.attrs.iter().any(|(_, ids)| ids.is_empty());
+        let id_at = |(attr, _): &(Attr, Vec<u64>)| attr.sample_type & sample_type::IDENTIFIER;
+        is_damaged |= header.attrs.windows(2).any(|pair| id_at(&pair[0]) != id_at(&pair[1]));
+        if is_damaged {
+            let what = "the table of events contradicts itself: samples may be counted as those of \
+                        another event";
+            header.table_flaw = Some(what.to_owned());
         }
         // perf fills in the size when it ends: if it was killed, all that follows is data.
         if header.data.is_empty() && header.data.start < all {
@@ -111,6 +148,15 @@ impl FileHeader {
             || header.features.iter().any(|(_, section)| section.end > all);
         Some(header)
     }
+}
+
+/// Whether the attributes that an entry begins with say that they are of a size they can have.
+fn has_size(entry: &[u8], attr_size: usize, order: ByteOrder) -> bool {
+    let mut from = Fields::new(entry, order);
+    from.u32();
+    // The first version had 64 bytes.
+    from.u32()
+        .is_some_and(|size| size >= 64 && usize::try_from(size).is_ok_and(|size| size <= attr_size))
 }
 
 /// Numbers of 64 bits, one after the other.

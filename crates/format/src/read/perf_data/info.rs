@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use pyrograph_event::{Attr, Record, flag, type_id};
 
+use super::lost::Losses;
 use super::recording::{Place, Recording};
 use super::tracepoint::{Tracepoint, TracepointField};
 use super::tracing;
@@ -151,6 +152,7 @@ fn describe(recording: &Recording) -> RecordingInfo {
 fn count_records(recording: &Recording, info: &mut RecordingInfo) {
     let mut names: BTreeMap<i32, String> = BTreeMap::from([(0, "swapper".to_owned())]);
     let mut samples: BTreeMap<i32, u64> = BTreeMap::new();
+    let mut losses = Losses::default();
     for &(time, number) in &recording.index {
         let place = Place::from_number(number);
         let event = &recording.events.list[place.event()];
@@ -163,7 +165,11 @@ fn count_records(recording: &Recording, info: &mut RecordingInfo) {
             }
             continue;
         }
-        match event.layout.decode(bytes) {
+        let record = event.layout.decode(bytes);
+        if let Ok(record) = &record {
+            losses.add(event, record, recording.misc(bytes));
+        }
+        match record {
             Ok(Record::Comm(comm)) if comm.pid == comm.tid => {
                 names.insert(comm.pid, String::from_utf8_lossy(comm.name).into_owned());
             }
@@ -171,12 +177,11 @@ fn count_records(recording: &Recording, info: &mut RecordingInfo) {
                 let name = names.get(&task.parent_pid).cloned();
                 name.and_then(|name| names.insert(task.pid, name));
             }
-            Ok(Record::Lost(lost)) => info.lost += lost.count,
-            Ok(Record::LostSamples(lost)) => info.lost += lost.count,
             Ok(Record::Throttle(_)) => info.throttled += 1,
             _ => {}
         }
     }
+    info.lost = losses.total();
     let process = |(pid, samples): (i32, u64)| ProcessInfo {
         pid,
         name: names.get(&pid).cloned().unwrap_or_default(),

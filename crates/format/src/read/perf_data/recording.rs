@@ -9,6 +9,7 @@ use memmap2::{Advice, Mmap, UncheckedAdvice};
 use pyrograph_event::{Attr, ByteOrder, Callchain, Header, Record, Sample, kind};
 use pyrograph_resolve::{Extra, SampleSource};
 
+use super::damage;
 use super::events::Events;
 use super::features::{EventDescription, Features, number};
 use super::fields::{Fields, slice, text};
@@ -105,6 +106,12 @@ pub struct Recording {
     pub kernel_start: Option<u64>,
     /// What is wrong with the file.
     pub damage: Vec<String>,
+    /// What in the file contradicts itself, and what became of it.
+    pub flaws: Vec<String>,
+    /// Records that cannot have been written as they are here. They were left out.
+    pub impossible: u64,
+    /// Samples of events that are not in the table of events. They were left out.
+    of_no_event: u64,
     /// When the file was written, as far as is known.
     pub written: Option<std::time::SystemTime>,
 }
@@ -186,6 +193,9 @@ impl Recording {
             deferred: HashMap::new(),
             kernel_start: None,
             damage,
+            flaws: header.table_flaw.clone().into_iter().collect(),
+            impossible: 0,
+            of_no_event: 0,
             written: None,
         }
     }
@@ -219,7 +229,8 @@ impl Recording {
         // What the records tell changes all but the bytes they are in.
         let mut parts = std::mem::take(&mut self.parts);
         for (number, part) in parts.iter_mut().enumerate() {
-            if is_packed(part.records(), self.order) {
+            let was_packed = is_packed(part.records(), self.order);
+            if was_packed {
                 let (bytes, damage) = unpack::unpack(part.records(), self.order)?;
                 self.damage.extend(damage);
                 let end = bytes.len();
@@ -227,10 +238,11 @@ impl Recording {
             }
             std::thread::scope(|scope| {
                 scope.spawn(|| part.map_second_half());
-                self.index_part(number, part, &mut index);
+                self.index_part(number, part, was_packed, &mut index);
             });
         }
         self.parts = parts;
+        self.check_events();
         self.events.describe(&std::mem::take(&mut self.features.events));
         // Each CPU's records are sorted, and the sort merges runs. Equal times keep their order.
         index.sort_by_key(|&(time, _)| time);
@@ -238,16 +250,53 @@ impl Recording {
         Ok(())
     }
 
-    fn index_part(&mut self, number: usize, part: &Part, index: &mut Vec<(u64, u64)>) {
+    /// Whether what the file says about its events, in several places, agrees.
+    fn check_events(&mut self) {
+        let (listed, described) = (self.events.list.len(), self.features.events.len());
+        if described > listed {
+            self.flaws.push(format!(
+                "{described} events were recorded, and {listed} of them are in the table of events: \
+                 their samples cannot be told apart"
+            ));
+        }
+        if self.of_no_event > 0 {
+            self.flaws.push(format!(
+                "{} samples are of no event that is in the table of events, and were left out",
+                self.of_no_event
+            ));
+        }
+    }
+
+    fn index_part(
+        &mut self,
+        number: usize,
+        part: &Part,
+        was_packed: bool,
+        index: &mut Vec<(u64, u64)>,
+    ) {
         let mut records = Records::new(part.records(), self.order);
         // Of a record that has no time it is known only what it came after.
         let mut last = 0;
         for record in &mut records {
+            if damage::is_impossible(record.bytes, record.kind) {
+                self.impossible += 1;
+                continue;
+            }
             if record.kind >= kind::FIRST_OF_PERF {
                 self.record_of_perf(&record);
                 continue;
             }
-            let Some(event) = self.events.of_any(record.bytes) else { continue };
+            let known = self.events.of(record.bytes);
+            if record.kind == kind::SAMPLE && self.events.is_foreign(record.bytes, known) {
+                self.of_no_event += 1;
+                continue;
+            }
+            let Some(event) = known.or(self.events.any()) else { continue };
+            if was_packed && damage::is_garbled(&self.events.list[event], record.bytes, self.order)
+            {
+                self.impossible += 1;
+                continue;
+            }
             let layout = &self.events.list[event].layout;
             last = layout.time(record.bytes).unwrap_or(last);
             let Some(place) = Place::new(number, part.start + record.offset, event) else {
@@ -336,6 +385,11 @@ impl Recording {
     /// The byte order of everything in it.
     pub fn order(&self) -> ByteOrder {
         self.order
+    }
+
+    /// The flags in a record's header.
+    pub fn misc(&self, record: &[u8]) -> u16 {
+        Header::parse(record, self.order).map_or(0, |header| header.misc)
     }
 
     /// The record at a place.

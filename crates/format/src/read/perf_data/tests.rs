@@ -60,13 +60,14 @@ struct Maker {
     order: ByteOrder,
     sample_type: u64,
     branch_sample_type: u64,
+    read_format: u64,
     records: Vec<Vec<u8>>,
 }
 
 impl Maker {
     fn new(order: ByteOrder) -> Self {
         let sample_type = IP_TID_TIME_PERIOD_CHAIN;
-        Self { order, sample_type, branch_sample_type: 0, records: Vec::new() }
+        Self { order, sample_type, branch_sample_type: 0, read_format: 0, records: Vec::new() }
     }
 
     fn record(&mut self, kind: u32, misc: u16, body: &Bytes) {
@@ -117,7 +118,8 @@ impl Maker {
             ByteOrder::Big => 1 << 45,
         };
         let head = self.bytes().u32(1).u32(112);
-        let words = [0, 1, self.sample_type, 0, flags, 0, 0, 0, self.branch_sample_type];
+        let words =
+            [0, 1, self.sample_type, self.read_format, flags, 0, 0, 0, self.branch_sample_type];
         let attr = head.words(&words);
         let rest = 112 - attr.bytes.len();
         attr.raw(&vec![0; rest])
@@ -395,5 +397,136 @@ fn device_and_inode_under_the_flag_of_build_ids_are_no_build_id() {
     // A virtio disk, and a SCSI disk, whose number could be a size.
     for major in [254, 8] {
         assert_eq!(fold(major), Vec::<String>::new(), "{major}");
+    }
+}
+
+#[test]
+fn losses_that_perf_counts_again_when_it_ends_are_counted_once() {
+    let lost = |maker: &mut Maker, count: u64, time: u64| {
+        let body = maker.bytes().words(&[0, count]).u32(7).u32(7).words(&[time]);
+        maker.record(2, 0, &body);
+    };
+    let lost_samples = |maker: &mut Maker, misc: u16, count: u64, time: u64| {
+        let body = maker.bytes().words(&[count]).u32(0).u32(0).words(&[time]);
+        maker.record(13, misc, &body);
+    };
+    let said = |maker: &Maker| fold(&maker.file()).1;
+    let mut maker = example(ByteOrder::Little);
+    maker.read_format = 1 << 4;
+    lost(&mut maker, 30, 41);
+    lost(&mut maker, 12, 42);
+    assert_eq!(said(&maker), ["42 samples were lost while recording"]);
+    // perf's own count at the end has no time, and what was lost after the last LOST is in it.
+    lost_samples(&mut maker, 0, 45, 0);
+    assert_eq!(said(&maker), ["45 samples were lost while recording"]);
+    // The hardware's are others, and those of a filter are none.
+    lost_samples(&mut maker, 0, 5, 43);
+    lost_samples(&mut maker, 1 << 15, 1000, 0);
+    assert_eq!(said(&maker), ["50 samples were lost while recording"]);
+    // An event that does not count what is lost: both are of the kernel.
+    maker.read_format = 0;
+    assert_eq!(said(&maker), ["92 samples were lost while recording"]);
+}
+
+/// The file that `perf record -z` would write: all records packed into records of at most this size.
+fn packed(maker: &Maker, size: usize) -> Vec<u8> {
+    let packed = zstd::encode_all(maker.records.concat().as_slice(), 1).expect("zstd");
+    let mut outer = Maker::new(maker.order);
+    for piece in packed.chunks(size) {
+        let record = outer.bytes().u32(81).u16(0).u16(8 + piece.len() as u16).raw(piece);
+        outer.records.push(record.bytes);
+    }
+    outer.file()
+}
+
+#[test]
+fn a_changed_byte_in_packed_records_is_noticed_or_changes_no_number_of_samples() {
+    let mut maker = Maker::new(ByteOrder::Little);
+    maker.comm(7, "app", 10);
+    for number in 0..200 {
+        let chain = [USER, 0x1000 + number % 7, 0x2000 + number % 3];
+        maker.sample(7, 20 + 3 * number, 1, &chain[..2 + (number % 2) as usize], &[]);
+    }
+    let file = packed(&maker, 100);
+    let count = |folded: &str| {
+        let count = |line: &str| line.rsplit(' ').next().and_then(|count| count.parse().ok());
+        folded.lines().filter_map(count).fold(0u64, u64::saturating_add)
+    };
+    assert_eq!(fold(&file).1, Vec::<String>::new());
+    assert_eq!(count(&fold(&file).0), 200);
+    let options = Options { count: Count::Samples, workers: 1, ..Options::default() };
+    let mut silent = Vec::new();
+    for at in 232..file.len() {
+        let mut damaged = file.clone();
+        damaged[at] ^= 1 << (at % 8);
+        let Ok((profile, warnings)) = read(vec![Input::bytes("x", damaged)], &options) else {
+            continue;
+        };
+        if profile.samples.total(0) != 200 && !warnings.any_loss() {
+            silent.push((at, profile.samples.total(0)));
+        }
+    }
+    assert_eq!(silent, [], "bytes, and the samples that were left");
+}
+
+#[test]
+fn packed_records_that_end_early_say_so() {
+    let file = packed(&example(ByteOrder::Little), 1000);
+    for missing in [1, 9, 17] {
+        let (_, warnings) = fold(&file[..file.len() - missing]);
+        assert!(!warnings.is_empty(), "{missing}");
+    }
+    let mut maker = example(ByteOrder::Little);
+    let last = maker.records.last_mut().expect("a record");
+    last.truncate(last.len() - 8);
+    let (folded, warnings) = fold(&packed(&maker, 1000));
+    assert!(folded.contains("[unknown] 5"), "{folded}");
+    assert!(warnings[0].contains("compressed data ends within a record"), "{warnings:?}");
+}
+
+/// A file of two events with an ID each, and a sample of each.
+fn two_events() -> (Maker, Vec<u8>) {
+    const ID: u64 = 1 << 16;
+    let mut maker = Maker::new(ByteOrder::Little);
+    maker.sample_type |= ID;
+    for (id, time) in [(11, 20), (12, 30), (12, 40)] {
+        let body = maker.bytes().words(&[id, 0x1000]).u32(7).u32(7).words(&[time, 1, 2]);
+        let body = body.words(&[USER, 0x1000]);
+        maker.record(9, 2, &body);
+    }
+    let attr = maker.attr().bytes;
+    let data = maker.records.concat();
+    let (table, ids) = (104 + 16, 104 + 16 + 2 * 128);
+    let start = ids;
+    // The IDs are before the table.
+    let header = maker.magic().words(&[104, 128, table, 256, start, data.len() as u64, 0, 0]);
+    let file = header.words(&[0; 4]).words(&[11, 12]);
+    let file = file.raw(&attr).words(&[104, 8]).raw(&attr).words(&[112, 8]).raw(&data);
+    (maker, file.bytes)
+}
+
+#[test]
+fn a_damaged_table_of_events_does_not_make_all_events_one_in_silence() {
+    let (_, file) = two_events();
+    let (folded, warnings) = fold(&file);
+    assert_eq!(folded, ":7;[unknown] 1\n");
+    assert!(warnings.iter().all(|said| !said.contains("damaged")), "{warnings:?}");
+    // The table's size and place, each entry's attributes' size, and where its IDs are.
+    let (table, first_ids) = (120, 120 + 112);
+    for (at, what) in [
+        (16, "size of an entry"),
+        (32, "size of the table"),
+        (table + 4, "size of attributes"),
+        (first_ids, "place of IDs"),
+        (first_ids + 8, "size of IDs"),
+        (104, "an ID"),
+        (112, "another ID"),
+    ] {
+        let mut damaged = file.clone();
+        damaged[at] ^= 0x40;
+        let (folded, warnings) = fold(&damaged);
+        let is_said =
+            warnings.iter().any(|said| said.contains("damaged") || said.contains("read x"));
+        assert!(is_said, "{what}: {folded} {warnings:?}");
     }
 }

@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 use pyrograph_event::{Record, Sample, type_id};
 
+use super::lost::Losses;
 use super::recording::{Place, Recording};
 use super::tracepoint::Tracepoint;
 use super::tracing;
@@ -18,11 +19,12 @@ pub fn events(recording: &Recording, on_event: &mut dyn FnMut(&TraceEvent<'_>)) 
     };
     let of_event: Vec<_> = recording.events.list.iter().map(tracepoint_of).collect();
     let mut names = Names::default();
-    let (mut lost, mut unreadable) = (0u64, 0);
+    let (mut losses, mut unreadable) = (Losses::default(), 0);
     for &(_, place) in &recording.index {
         let place = Place::from_number(place);
         let event = &recording.events.list[place.event()];
-        match event.layout.decode(recording.record_at(place)) {
+        let bytes = recording.record_at(place);
+        match event.layout.decode(bytes) {
             Ok(Record::Sample(sample)) => {
                 let tracepoint = of_event[place.event()];
                 let fields = tracepoint.zip(sample.raw).map(|(tracepoint, raw)| {
@@ -32,15 +34,14 @@ pub fn events(recording: &Recording, on_event: &mut dyn FnMut(&TraceEvent<'_>)) 
                 let comm = names.of(&sample);
                 on_event(&trace_event(&event.name, &sample, comm, &fields.unwrap_or_default()));
             }
-            Ok(Record::Lost(record)) => lost = lost.saturating_add(record.count),
-            Ok(Record::LostSamples(record)) => lost = lost.saturating_add(record.count),
+            Ok(record) if losses.add(event, &record, recording.misc(bytes)) => {}
             Ok(record) => names.follow(&record),
             Err(_) => unreadable += 1,
         }
     }
     let mut warnings = Warnings::default();
     for (kind, count) in
-        [(WarningKind::LostSamples, lost), (WarningKind::UnreadableRecord, unreadable)]
+        [(WarningKind::LostSamples, losses.total()), (WarningKind::UnreadableRecord, unreadable)]
     {
         if count > 0 {
             warnings.add(kind, count, []);

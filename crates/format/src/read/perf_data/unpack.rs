@@ -71,12 +71,17 @@ pub fn unpack(bytes: &[u8], order: ByteOrder) -> io::Result<(Mmap, Option<String
             }
         };
         if let Some(reason) = stream.unpack(packed.unwrap_or_default(), order, &mut out)? {
-            let at = record.offset;
-            damage = Some(format!("compressed data cannot be unpacked at byte {at}: {reason}"));
+            // Each record needs those before it.
+            let (at, rest) = (record.offset, bytes.len() - record.offset);
+            damage = Some(format!(
+                "compressed data cannot be unpacked at byte {at}, and what is in the last {rest} of {} \
+                 bytes is lost: {reason}",
+                bytes.len()
+            ));
             break;
         }
     }
-    damage = damage.or_else(|| records.damage());
+    damage = damage.or_else(|| records.damage()).or_else(|| stream.left_over());
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     // An empty file cannot be mapped.
     if file.metadata()?.len() == 0 {
@@ -127,6 +132,10 @@ impl Stream {
             }
             self.pending.extend_from_slice(&buffer[..written]);
             self.write_whole(order, out)?;
+            // Nothing comes after a record without a size.
+            if self.pending.get(6..8).is_some_and(|size| size == [0; 2]) {
+                return Ok(Some("it holds what is no record".to_owned()));
+            }
             // A record's size has 16 bits.
             if self.pending.len() > usize::from(u16::MAX) {
                 return Ok(Some("it holds what is no record".to_owned()));
@@ -135,6 +144,14 @@ impl Stream {
                 return Ok(None);
             }
         }
+    }
+
+    /// What is wrong if no more comes: the last record is not whole.
+    fn left_over(&self) -> Option<String> {
+        let count = self.pending.len();
+        (count > 0).then(|| {
+            format!("compressed data ends within a record, of which {count} bytes are there")
+        })
     }
 
     fn write_whole(&mut self, order: ByteOrder, out: &mut dyn Write) -> io::Result<()> {
