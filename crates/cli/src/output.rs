@@ -163,7 +163,7 @@ impl Output {
 /// The colours that the field expects for what is not CPU time, so that nobody takes the graph for one
 /// of what ran.
 fn palette(profile: &Profile) -> Palette {
-    match profile.value_types.first().map_or("", |value| &value.name) {
+    match profile.value_types.get(profile.shown).map_or("", |value| &value.name) {
         "off-cpu" => Palette::Hue(Hue::Blue),
         "wall" => Palette::Wall,
         "wakeup" => Palette::Wakeup,
@@ -225,5 +225,19 @@ impl fmt::Display for Output {
             Some(path) => path.display().fmt(f),
             None => f.write_str("standard output"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_those_of_the_value_that_is_drawn() {
+        let types = vec![ValueType::new("calls", "count"), ValueType::new("off-cpu", "ns")];
+        let mut profile = Profile::new(types);
+        assert_eq!(palette(&profile), Palette::default());
+        profile.shown = 1;
+        assert_eq!(palette(&profile), Palette::Hue(Hue::Blue));
     }
 }

@@ -34,6 +34,7 @@ mod otlp;
 mod perf_data;
 mod perf_report;
 mod perf_script;
+mod pl_sample_bt;
 mod pmcstat;
 mod pprof;
 mod proc_stack;
@@ -157,6 +158,7 @@ pub static READERS: &[&dyn Reader] = &[
     &bcc::Bcc,
     &stackcount::Stackcount,
     &wakeuptime::Wakeuptime,
+    &pl_sample_bt::PlSampleBt,
     &gdb::Gdb,
     &eu_stack::EuStack,
     &proc_stack::ProcStack,
@@ -290,13 +292,15 @@ pub enum ReadError {
     /// No reader knows it.
     #[error(
         "read {name}: it is of none of the {tried} formats that are tried (`pyrograph formats` lists them, \
-         --from forces one). It begins: {beginning}"
+         --from forces one){hint}. It begins: {beginning}"
     )]
     UnknownFormat {
         /// The input.
         name: String,
         /// How many readers looked at it.
         tried: usize,
+        /// What may help beside that; empty if nothing is known.
+        hint: &'static str,
         /// Its first lines, cut to a few dozen characters each.
         beginning: String,
     },
@@ -419,6 +423,12 @@ fn unknown_format(name: &str, head: &[u8]) -> ReadError {
     ReadError::UnknownFormat {
         name: name.to_owned(),
         tried: READERS.len(),
+        hint: match folded::mostly_counted(head) {
+            true => {
+                "; its lines end in numbers: if they are stacks of one frame, --from folded reads them"
+            }
+            false => "",
+        },
         beginning: shown.collect(),
     }
 }

@@ -154,6 +154,16 @@ impl Cells {
     fn split_any(&mut self, line: &[u8], delimiter: u8) {
         let mut at = 0;
         loop {
+            let blanks = line[at..].iter().take_while(|&&byte| byte == b' ').count();
+            if blanks > 0 && line.get(at + blanks) == Some(&b'"') {
+                // Blanks before a quoted cell are its indentation.
+                self.places.push(at..at);
+                at = self.unquote(line, at, delimiter) + 1;
+                if at > line.len() {
+                    return;
+                }
+                continue;
+            }
             let is_quoted = line.get(at) == Some(&b'"');
             let (begin, mark) = if is_quoted { (at + 1, b'"') } else { (at, delimiter) };
             let mut end = bytes::find(line, begin, mark);
@@ -323,6 +333,7 @@ mod tests {
         assert_eq!(cells(r#""operator""""",1"#), [r#"operator"""#, "1"]);
         assert_eq!(cells(r#""né"e,"a,b"#), ["née", "a,b"]);
         assert_eq!(cells("\",\",\"\",\"\""), [",", "", ""]);
+        assert_eq!(cells(r#"  "f(int, char)",1.5,  "m, n""#), ["  f(int, char)", "1.5", "  m, n"]);
         assert_eq!(cells(r#"a"b,c"d,e"#), [r#"a"b"#, r#"c"d"#, "e"]);
     }
 

@@ -9,7 +9,9 @@
 //! ```
 //!
 //! Frames may hold blanks and numbers: the count is what follows the last blank, and there are two
-//! counts only if every line at the beginning of the file has two.
+//! counts only if every line at the beginning of the file has two. Lines of words with a number at
+//! their end are in many a text: it is taken for folded if semicolons part frames in some line, or if
+//! every line has one word.
 //!
 //! What makes it fast: the lines are mostly sorted, so that each shares its callers with the line
 //! before; only the frames after those are looked at.
@@ -27,7 +29,8 @@ use crate::warnings::{LocalWarnings, WarningKind};
 /// See the module.
 pub struct Folded;
 
-/// As many decimals as nanoseconds have to a second; more would leave too few digits before them.
+/// As many decimals as nanoseconds have to a second; more would leave too few digits before them. What
+/// has more is rounded.
 const MOST_DECIMALS: u8 = 9;
 
 impl Reader for Folded {
@@ -43,12 +46,18 @@ impl Reader for Folded {
         if memchr::memchr(0, head).is_some() {
             return false;
         }
-        let lines = data_lines(head).take(100).map(split_count);
-        let (counted, all) = lines.fold((0, 0), |(counted, all), split| {
-            (counted + usize::from(matches!(split, Split::Count(..))), all + 1)
-        });
-        // Any text has a line here and there that ends in a number.
-        counted > 0 && counted * 2 >= all
+        let lines = || data_lines(head).take(100).map(split_count);
+        // What many a text has lines of: words and a number at the end.
+        let parts_frames =
+            |split: Split<'_>| matches!(split, Split::Count(stack, _) if stack.contains(&b';'));
+        let is_word = |split: Split<'_>| match split {
+            Split::Count(stack, _) => is_one_word(stack),
+            Split::None | Split::OutOfRange => true,
+        };
+        let has_name =
+            |split: Split<'_>| matches!(split, Split::Count(stack, _) if !stack.is_empty());
+        let are_words = || lines().any(has_name) && lines().all(is_word);
+        mostly_counted(head) && (lines().any(parts_frames) || are_words())
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
@@ -57,6 +66,25 @@ impl Reader for Folded {
         let chunks = Chunks::new(input.into_stream(), last_line_end);
         Ok(read_chunks(chunks, two, options.fold_recursion, &name))
     }
+}
+
+/// Whether most lines end in a number, as those of folded text do, and of many another text.
+pub(crate) fn mostly_counted(head: &[u8]) -> bool {
+    let lines = data_lines(head).take(100).map(split_count);
+    let (counted, all) = lines.fold((0, 0), |(counted, all), split| {
+        (counted + usize::from(matches!(split, Split::Count(..))), all + 1)
+    });
+    // Any text has a line here and there that ends in a number.
+    counted > 0 && counted * 2 >= all
+}
+
+/// Whether the name of a single frame has no blank in it, but for one before another count.
+fn is_one_word(stack: &[u8]) -> bool {
+    let name = match split_count(stack) {
+        Split::Count(name, _) => name,
+        Split::None | Split::OutOfRange => stack,
+    };
+    !name.trim_ascii().contains(&b' ')
 }
 
 fn read_chunks(chunks: Chunks, two: bool, fold_recursion: bool, name: &str) -> Reading {
@@ -136,12 +164,25 @@ fn split_count(line: &[u8]) -> Split<'_> {
         line.iter().rev().take_while(|&&byte| byte.is_ascii_digit() || byte == b'.').count();
     let (before, count) = line.split_at(line.len() - digits);
     let stack = before.trim_ascii_end();
-    if count.is_empty() || stack.len() == before.len() || stack.is_empty() {
+    // A blank and a count: samples without a stack, as py-spy writes them.
+    if count.is_empty() || stack.len() == before.len() {
         return Split::None;
     }
     let mut value = 0u64;
     let mut decimals: Option<u8> = None;
-    for &digit in count {
+    for (at, &digit) in count.iter().enumerate() {
+        if decimals == Some(MOST_DECIMALS) {
+            // Rounded half up.
+            let beyond = &count[at..];
+            if beyond.contains(&b'.') {
+                return Split::None;
+            }
+            match value.checked_add(u64::from(beyond[0] >= b'5')) {
+                Some(rounded) => value = rounded,
+                None => return Split::OutOfRange,
+            }
+            break;
+        }
         if digit == b'.' {
             if decimals.replace(0).is_some() {
                 return Split::None;
@@ -153,9 +194,6 @@ fn split_count(line: &[u8]) -> Split<'_> {
         value = more;
         if let Some(decimals) = &mut decimals {
             *decimals += 1;
-            if *decimals > MOST_DECIMALS {
-                return Split::OutOfRange;
-            }
         }
     }
     if count == b"." {
@@ -410,6 +448,7 @@ mod tests {
         check("a;b; 1\n", "a;b 1\n");
         check("a;;b 1\na;;c 1\na;b 1\n", "a;[unknown];b 1\na;[unknown];c 1\na;b 1\n");
         check("; 1\n;; 1\n", "[unknown] 2\n");
+        check("a;b 1\n 3\na;b 2\n", "[unknown] 3\na;b 3\n");
         check("a; 1\na;b 1\na;;b 1\n;a;b 1\n", "a 1\na;[unknown];b 1\na;b 2\n");
     }
 
@@ -457,6 +496,18 @@ mod tests {
     }
 
     #[test]
+    fn counts_with_ten_decimals_and_more_are_rounded_not_dropped() {
+        check("a 1.2345678901\n", "a 1.23456789\n");
+        check("a 0.12345678950000000\nb 0.99999999999\n", "a 0.12345679\nb 1\n");
+        check("a 3.3333333333333335\n", "a 3.333333333\n");
+        check_warns(
+            b"a 1\na 1.0123456789.5\n",
+            "a 1\n",
+            &["1 line without a count was skipped (x:2)"],
+        );
+    }
+
+    #[test]
     fn lines_that_are_not_understood_are_counted_and_named() {
         check_warns(
             b"a;b 1\na;b\na;b 1x\na;b -3\n5\na 1.2.3\n",
@@ -464,9 +515,9 @@ mod tests {
             &["5 lines without a count were skipped (x:2, x:3, x:4, \u{2026})"],
         );
         check_warns(
-            b"a 1\na 18446744073709551616\na 0.0000000001\n",
-            "a 1\n",
-            &["2 lines were skipped: the count is out of range (x:2, x:3)"],
+            b"a 1\na 18446744073709551616\nb 0.5\n",
+            "a 1\nb 0.5\n",
+            &["1 line was skipped: the count is out of range (x:2)"],
         );
         check_warns(
             b"a;b\xff 1\na;b\xfe 2\n",

@@ -13,6 +13,7 @@
 //!
 //! - Each exception that was thrown, a cause as well, is a sample of 1.
 //! - `... N more` stands for the outermost N frames of the trace above it, which are put back.
+//! - A cause may have no frames of its own. Without any at all, its class is the stack.
 //! - The exception's class is the leaf, where the line above the first frame names one.
 //! - Suppressed exceptions are indented by a tab more, and read alike.
 
@@ -67,8 +68,18 @@ impl Reader for JavaExceptions {
                 }
                 continue;
             }
-            if !is_first {
-                if let Some(more) = frames_in_common(text) {
+            let more = frames_in_common(text);
+            let is_cause = ["Caused by: ", "Suppressed: "].iter().any(|of| header.starts_with(of));
+            if is_first
+                && is_cause
+                && let Some(class) = exception_class(&header)
+            {
+                // All of its frames are in the trace above, or the JVM left them out.
+                let class = collector.intern(class);
+                collector.push_frame(Frame::named(class, FrameKind::Marker));
+            }
+            if collector.depth() > 0 {
+                if let Some(more) = more {
                     let from = above.len().saturating_sub(more);
                     collector.frames.extend_from_slice(&above[from..]);
                 }
@@ -76,6 +87,13 @@ impl Reader for JavaExceptions {
                 collector.end_leaf_first(ThreadId::UNKNOWN, 1);
             }
             text.clone_into(&mut header);
+        }
+        if collector.depth() == 0
+            && header.starts_with("Caused by: ")
+            && let Some(class) = exception_class(&header)
+        {
+            let class = collector.intern(class);
+            collector.push_frame(Frame::named(class, FrameKind::Marker));
         }
         if collector.depth() > 0 {
             collector.end_leaf_first(ThreadId::UNKNOWN, 1);
@@ -106,6 +124,25 @@ fn exception_class(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn causes_without_frames_are_kept() {
+        use pyrograph_profile::{LabelOptions, Tree};
+        let text = "a.b.Outer: x\n\tat p.Q.f(Q.java:1)\n\tat p.Q.main(Q.java:2)\n\
+                    Caused by: a.b.Same: y\n\t... 2 more\n\
+                    Caused by: a.b.None\n\
+                    Caused by: a.b.Last: z\n\tat p.Q.g(Q.java:3)\n\t... 1 more\n";
+        let head = crate::Input::bytes("x", text).begin().expect("bytes");
+        let reading = JavaExceptions.read(head, &Options::default()).expect("text");
+        let mut out = Vec::new();
+        let tree = Tree::new(&reading.profile, &LabelOptions::default());
+        crate::write_folded(&tree, &mut out).expect("to memory");
+        let folded = String::from_utf8(out).expect("text");
+        for class in ["a.b.Outer", "a.b.Same", "a.b.None", "a.b.Last"] {
+            assert!(folded.contains(&format!("{class} 1\n")), "{class}: {folded}");
+        }
+        assert!(folded.contains(";p.Q.f;a.b.Same 1"), "its frames are those above: {folded}");
+    }
 
     #[test]
     fn classes_of_exceptions() {

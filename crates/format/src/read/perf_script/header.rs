@@ -437,7 +437,7 @@ fn fields(line: &[u8], from: usize, after_thread: bool, layout: Layout) -> Optio
         event_at.1 = event_end(line, at);
     }
     if let [event @ .., b':'] = &line[event_at.0..event_at.1]
-        && !event.is_empty()
+        && !matches!(event, [] | [b'[' | b'(', ..])
         && layout.events
     {
         // The time of a line whose name holds what looks like other fields.
