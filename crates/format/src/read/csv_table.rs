@@ -54,6 +54,11 @@ impl Table {
             let line = self.lines.bytes();
             if !line.is_empty() {
                 self.cells.split(line, self.delimiter);
+                if self.cells.places.len() < self.headings.len() && self.lines.is_unfinished() {
+                    let cause = "its last row is not whole".to_owned();
+                    self.lines.warnings.add(WarningKind::Truncated(cause), 1, []);
+                    return false;
+                }
                 return true;
             }
         }
@@ -335,6 +340,24 @@ mod tests {
         assert_eq!(cells("\",\",\"\",\"\""), [",", "", ""]);
         assert_eq!(cells(r#"  "f(int, char)",1.5,  "m, n""#), ["  f(int, char)", "1.5", "  m, n"]);
         assert_eq!(cells(r#"a"b,c"d,e"#), [r#"a"b"#, r#"c"d"#, "e"]);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_within_its_last_row_says_so() {
+        let rows = |text: &str| {
+            let head = crate::Input::bytes("x", text).begin().expect("bytes");
+            let mut table = Table::open(head, b',', |line| line.starts_with("Name")).expect("one");
+            let mut rows = 0;
+            while table.next() {
+                rows += 1;
+            }
+            (rows, table.into_warnings().any_loss())
+        };
+        let text = "Name,Time,Module\nf,1,a\ng,2,b\n";
+        assert_eq!(rows(text), (2, false));
+        assert_eq!(rows(text.trim_end()), (2, false));
+        assert_eq!(rows(&text[..text.len() - 3]), (1, true));
+        assert_eq!(rows(&text[..text.len() - 5]), (1, true));
     }
 
     proptest! {

@@ -160,6 +160,11 @@ impl Lines {
         text
     }
 
+    /// Whether the line that came last is the input's last, and has no end.
+    pub fn is_unfinished(&self) -> bool {
+        self.at == self.text.len() && !self.text.ends_with('\n')
+    }
+
     /// The number of the line that came last, from 1.
     pub fn number(&self) -> u64 {
         self.number
