@@ -388,3 +388,49 @@ fn one_very_deep_stack_is_recognized_in_every_format() {
         assert!(lines == folded.as_bytes(), "{}", writer.name());
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A Chrome trace of a speedscope profile adds up to what the profile does, or says that it does
+    /// not: samples without a stack were left out without a word.
+    #[test]
+    fn speedscope_to_chrome_trace_loses_no_time_in_silence(
+        samples in prop::collection::vec((prop::collection::vec(0u8..3, 0..4), 0u32..100_000), 1..20),
+        threads in 1u8..4,
+        unit in prop::sample::select(vec!["milliseconds", "microseconds", "seconds"]),
+    ) {
+        let one = |name: u8| {
+            let mine = || samples.iter().skip(name.into()).step_by(threads.into());
+            let (stacks, weights): (Vec<_>, Vec<_>) =
+                mine().map(|(stack, weight)| (stack, f64::from(*weight) / 1000.0)).unzip();
+            let end: f64 = weights.iter().sum();
+            format!(
+                r#"{{"type":"sampled","name":"{name}","unit":"{unit}","startValue":0,
+                    "endValue":{end},"samples":{stacks:?},"weights":{weights:?}}}"#
+            )
+        };
+        let profiles: Vec<String> = (0..threads).map(one).collect();
+        let text = format!(
+            r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json",
+                "shared":{{"frames":[{{"name":"a"}},{{"name":"b"}},{{"name":"c"}}]}},
+                "profiles":[{}]}}"#,
+            profiles.join(",")
+        );
+        let read = |name: &str, bytes: Vec<u8>| {
+            let head = Input::bytes("x", bytes).begin().expect("bytes");
+            let options = Options { detail: Detail::Samples, ..Options::default() };
+            reader_named(name).expect("a format").read(head, &options)
+        };
+        let before = read("speedscope", text.into_bytes()).expect("a profile").profile;
+        let writer = pyrograph_format::writer_named("Chrome trace").expect("a format");
+        if writer.refuses(&before).is_some() {
+            return Ok(());
+        }
+        let said = writer.changes(&before).is_some();
+        let after = read("Chrome trace", write(writer, &before)).expect("a trace");
+        prop_assert!(after.warnings.is_empty());
+        let (before, after) = (before.samples.total(0), after.profile.samples.total(0));
+        prop_assert!(said || before == after, "{before} ns became {after} ns");
+    }
+}

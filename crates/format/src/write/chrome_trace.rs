@@ -5,7 +5,8 @@
 //! event, with its begin and how long it takes (`X`): pairs of events leave readers to guess which
 //! belong together where one ends as another begins. Those of a thread are in the order of their
 //! begin, callers before callees. Module and source stand in a call's arguments, its sort of code is
-//! its category.
+//! its category. A sample without a stack is a call of `[unknown]`, as in folded text: left out, its
+//! time would be lost.
 
 use std::io::{self, Write};
 
@@ -111,7 +112,8 @@ fn ids(profile: &Profile, id: ThreadId) -> (i64, i64) {
 
 /// A call and when it was, in nanoseconds.
 struct Call {
-    frame: FrameId,
+    /// `None` where a sample has no stack.
+    frame: Option<FrameId>,
     start: u64,
     end: u64,
 }
@@ -122,6 +124,9 @@ struct Trace<'a> {
     ids: (i64, i64),
     out: &'a mut dyn Write,
 }
+
+/// The call of samples without a stack.
+const NO_STACK: &str = "[unknown]";
 
 impl Trace<'_> {
     /// Says what the process and the thread are called.
@@ -156,12 +161,16 @@ impl Trace<'_> {
         let mut calls: Vec<Call> = Vec::new();
         // The calls that go on.
         let mut open: Vec<usize> = Vec::new();
-        let mut path: Vec<FrameId> = Vec::new();
+        let mut path: Vec<Option<FrameId>> = Vec::new();
         let mut until = 0;
         for span in spans.iter().filter(|span| span.end > span.start) {
             path.clear();
-            path.extend(self.profile.stacks.leaf_first(self.profile.samples.get(span.row).stack));
+            let stack = self.profile.samples.get(span.row).stack;
+            path.extend(self.profile.stacks.leaf_first(stack).map(Some));
             path.reverse();
+            if path.is_empty() {
+                path.push(None);
+            }
             let same = match span.start == until {
                 true => {
                     open.iter().zip(&path).take_while(|(at, id)| calls[**at].frame == **id).count()
@@ -182,7 +191,6 @@ impl Trace<'_> {
     }
 
     fn call(&mut self, call: Call) -> io::Result<()> {
-        let frame = self.profile.frames.get(call.frame);
         let (pid, tid) = self.ids;
         write!(self.out, ",\n{{\"ph\":\"X\",\"pid\":{pid},\"tid\":{tid},\"ts\":")?;
         // Microseconds.
@@ -190,7 +198,12 @@ impl Trace<'_> {
         self.out.write_all(b",\"dur\":")?;
         decimal(self.out, call.end - call.start, 3)?;
         self.out.write_all(b",\"name\":")?;
-        string(self.out, self.labels.names.get(self.labels.frames[call.frame.index()]))?;
+        let Some(id) = call.frame else {
+            string(self.out, NO_STACK)?;
+            return self.out.write_all(b"}");
+        };
+        string(self.out, self.labels.names.get(self.labels.frames[id.index()]))?;
+        let frame = self.profile.frames.get(id);
         write!(self.out, ",\"cat\":\"{}\"", frame.kind.name())?;
         self.arguments(frame)?;
         self.out.write_all(b"}")
@@ -260,6 +273,19 @@ mod tests {
                 (&["main", "b"], 9000, 1000),
             ],
             "main@1+3 a@1+1 b@2+2 main@9+1 b@9+1",
+        );
+    }
+
+    #[test]
+    fn samples_without_a_stack_keep_their_time() {
+        check(
+            &[
+                (&["main"], 1000, 1000),
+                (&[], 2000, 1000),
+                (&[], 3000, 1000),
+                (&["main"], 4000, 1000),
+            ],
+            "main@1+1 [unknown]@2+2 main@4+1",
         );
     }
 
