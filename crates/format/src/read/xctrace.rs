@@ -7,7 +7,7 @@
 //! <thread id="2" fmt="main 0x1a2b (app, pid: 42)"><tid id="3" fmt="0x1a2b">6699</tid>
 //!   <process id="4" fmt="app (42)"><pid id="5" fmt="42">42</pid></process></thread>
 //! <core id="7" fmt="CPU 3">3</core><weight id="8" fmt="1.00 ms">1000000</weight>
-//! <backtrace id="9"><frame id="10" name="work" addr="0x1000a"><binary id="11" name="app"/></frame>
+//! <backtrace id="9"><frame id="10" name="work" addr="0x1000a"><binary id="11" name="app" load-addr="0x1000"/></frame>
 //!   <frame id="12" name="main" addr="0x1000f"><binary ref="11"/></frame></backtrace></row>
 //! <row><sample-time id="13">513384000</sample-time><thread ref="2"/><core ref="7"/><weight ref="8"/>
 //!   <backtrace ref="9"/></row>
@@ -17,7 +17,9 @@
 //! '/trace-toc/run/data/table[@schema="time-profile"]'`.
 //!
 //! - Every element that repeats is written once, with an `id`, and then referred to with `ref`.
-//! - Frames are leaf first. A frame without a name has its address for one, and is shown as its binary.
+//! - Frames are leaf first. A frame without a name has its address for one, and is shown as its binary
+//!   and the offset in it: addresses are absolute, and `load-addr` says where the binary lies. Where it
+//!   does not, the binary alone is shown.
 //! - Newer versions wrap the backtrace into `tagged-backtrace`.
 
 use hashbrown::HashMap;
@@ -71,7 +73,12 @@ impl Reader for Xctrace {
                 },
                 Ok(Event::End(_)) => table.end(),
                 Ok(Event::Text(text)) => table.text(&String::from_utf8_lossy(&text)),
-                Ok(Event::Eof) => break,
+                Ok(Event::Eof) => {
+                    if let Some(cause) = table.unclosed() {
+                        table.warnings.add(WarningKind::Truncated(cause), 1, []);
+                    }
+                    break;
+                }
                 Ok(_) => {}
                 Err(error) => {
                     let reason = error.to_string();
@@ -81,8 +88,13 @@ impl Reader for Xctrace {
             }
         }
         if table.profile.samples.is_empty() {
-            let reason = "no row has a weight and a backtrace: export the table with the schema \
-                          time-profile";
+            let reason = match table.warnings.any_loss() {
+                true => "it ends before its first row with a weight and a backtrace",
+                false => {
+                    "no row has a weight and a backtrace: export the table with the schema \
+                     time-profile"
+                }
+            };
             return Err(ReadError::Nothing { name, reason: reason.to_owned() });
         }
         Ok(Reading { profile: table.profile, warnings: table.warnings, event: None })
@@ -145,6 +157,11 @@ fn plain_reference(tag: &[u8]) -> Option<(Tag, u64)> {
     Some((Tag::named(&tag[..at]), bytes::decimal(digits)?))
 }
 
+/// Reads `0x1000a`.
+fn hexadecimal(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
 /// An element that has begun.
 #[derive(Default)]
 struct Element {
@@ -155,6 +172,8 @@ struct Element {
     /// Its attribute `name`, or else `fmt`.
     name: String,
     address: u64,
+    /// Of a binary: where it lies in memory.
+    load_address: Option<u64>,
     text: String,
 }
 
@@ -168,6 +187,14 @@ struct Row {
     stack: Option<StackId>,
 }
 
+/// A program or library.
+#[derive(Clone, Copy, Default)]
+struct Binary {
+    name: StringId,
+    /// Where it lies in memory, if the file says so.
+    load_address: Option<u64>,
+}
+
 struct Table {
     profile: Profile,
     warnings: Warnings,
@@ -178,11 +205,11 @@ struct Table {
     /// Of the thread that is being read.
     thread: Thread,
     /// Of the frame that is being read.
-    binary: StringId,
+    binary: Binary,
     /// Leaf first.
     frames: Vec<FrameId>,
     numbers: HashMap<u64, u64>,
-    names: HashMap<u64, StringId>,
+    binaries: HashMap<u64, Binary>,
     threads: HashMap<u64, ThreadId>,
     processes: HashMap<u64, (StringId, Option<i32>)>,
     known_frames: HashMap<u64, FrameId>,
@@ -198,10 +225,10 @@ impl Table {
             too_deep: 0,
             row: Row::default(),
             thread: Thread::default(),
-            binary: StringId::EMPTY,
+            binary: Binary::default(),
             frames: Vec::new(),
             numbers: HashMap::new(),
-            names: HashMap::new(),
+            binaries: HashMap::new(),
             threads: HashMap::new(),
             processes: HashMap::new(),
             known_frames: HashMap::new(),
@@ -220,10 +247,8 @@ impl Table {
                 b"fmt" if element.name.is_empty() && element.tag != Tag::SampleTime => {
                     element.name = value.into_owned();
                 }
-                b"addr" => {
-                    let digits = value.strip_prefix("0x").unwrap_or_default();
-                    element.address = u64::from_str_radix(digits, 16).unwrap_or(0);
-                }
+                b"addr" => element.address = hexadecimal(&value).unwrap_or(0),
+                b"load-addr" => element.load_address = hexadecimal(&value),
                 _ => {}
             }
         }
@@ -240,7 +265,7 @@ impl Table {
             Tag::Row => self.row = Row::default(),
             Tag::Thread => self.thread = Thread::default(),
             Tag::Backtrace => self.frames.clear(),
-            Tag::Frame => self.binary = StringId::EMPTY,
+            Tag::Frame => self.binary = Binary::default(),
             _ => {}
         }
     }
@@ -293,7 +318,8 @@ impl Table {
             Tag::Thread => self.finish_thread(element),
             Tag::Binary => {
                 let name = self.profile.strings.intern(&element.name);
-                self.binary = defined(&mut self.names, element, name);
+                let own = Binary { name, load_address: element.load_address };
+                self.binary = defined(&mut self.binaries, element, own);
             }
             Tag::Frame => self.finish_frame(element),
             Tag::Backtrace => {
@@ -302,6 +328,15 @@ impl Table {
             }
             Tag::Other => {}
         }
+    }
+
+    /// What is still open at the end of the file, if anything: a table that is whole ends with its
+    /// outermost element.
+    fn unclosed(&self) -> Option<String> {
+        (!self.open.is_empty()).then(|| {
+            let rows = self.profile.samples.len();
+            format!("the table is not closed after its {rows} samples")
+        })
     }
 
     fn number(&mut self, element: &Element) -> Option<u64> {
@@ -331,13 +366,18 @@ impl Table {
 
     fn finish_frame(&mut self, element: &Element) {
         let strings = &mut self.profile.strings;
+        let Binary { name: module, load_address } = self.binary;
         // A frame without a symbol has its address for a name.
         let (name, address) = match element.name.starts_with("0x") {
-            true => ("", element.address),
+            true if module.is_empty() => ("", element.address),
+            // An address of a frame with a module is an offset in it.
+            true => {
+                let offset = load_address.and_then(|start| element.address.checked_sub(start));
+                ("", offset.unwrap_or(0))
+            }
             false => (element.name.as_str(), 0),
         };
         let function = strings.intern(name);
-        let module = self.binary;
         let frame = Frame { module, address, ..Frame::named(function, FrameKind::User) };
         let frame = self.profile.frames.intern(frame);
         let frame = defined(&mut self.known_frames, element, frame);
@@ -362,5 +402,61 @@ fn defined<T: Copy>(known: &mut HashMap<u64, T>, element: &Element, own: T) -> T
             own
         }
         (None, None) => own,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Input, write_folded};
+    use pyrograph_profile::{LabelOptions, Tree};
+
+    const TABLE: &str = r#"<?xml version="1.0"?>
+<trace-query-result><node xpath='//trace-toc[1]'>
+<row><sample-time id="1">5000</sample-time><thread id="2" fmt="m"><tid id="3">7</tid></thread>
+<weight id="8" fmt="1.00 ms">1000</weight><backtrace id="9"><frame id="10" name="work" addr="0x1000a"><binary id="11" name="app" load-addr="0x10000"/></frame><frame id="12" name="main"><binary ref="11"/></frame></backtrace></row>
+<row><sample-time id="13">6000</sample-time><thread ref="2"/><weight ref="8"/><backtrace ref="9"/></row>
+</node></trace-query-result>
+"#;
+
+    fn read(text: &str) -> Result<Reading, ReadError> {
+        let input = Input::bytes("x", text).begin().expect("bytes in memory");
+        Xctrace.read(input, &Options::default())
+    }
+
+    #[test]
+    fn an_absolute_address_is_not_an_offset() {
+        let table = |binary: &str| {
+            let frame = |name: &str| TABLE.replace(r#"name="work""#, &format!("name=\"{name}\""));
+            let text = frame("0x1000a").replace(r#" load-addr="0x10000""#, binary);
+            let reading = read(&text).expect("rows");
+            let mut out = Vec::new();
+            write_folded(&Tree::new(&reading.profile, &LabelOptions::default()), &mut out)
+                .expect("to memory");
+            String::from_utf8_lossy(&out).into_owned()
+        };
+        assert_eq!(table(r#" load-addr="0x10000""#), "main;app+0xa 2000\n");
+        // It lies elsewhere than it says, or says nothing.
+        assert_eq!(table(r#" load-addr="0x20000""#), "main;[app] 2000\n");
+        assert_eq!(table(""), "main;[app] 2000\n");
+    }
+
+    #[test]
+    fn a_table_that_is_cut_anywhere_says_so() {
+        let whole = read(TABLE).expect("rows");
+        assert!(whole.warnings.is_empty());
+        // Nothing but blanks follows the last element.
+        let last = TABLE.trim_end().len();
+        for at in 0..last {
+            if let Ok(cut) = read(&TABLE[..at]) {
+                assert!(cut.warnings.any_loss(), "{:?}", &TABLE[..at]);
+                assert!(cut.profile.samples.len() <= whole.profile.samples.len());
+            }
+        }
+        let samples = read(&TABLE[..last]).expect("rows");
+        assert!(samples.warnings.is_empty());
+        let before = "it ends before its first row with a weight and a backtrace";
+        let said = read(&TABLE[..200]).expect_err("no rows").to_string();
+        assert!(said.contains(before), "{said}");
     }
 }
