@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsRawFd;
 
 use pyrograph_event::{Comm, Record, SampleId, Task};
 use pyrograph_profile::ThreadDetail;
@@ -24,7 +25,8 @@ impl Files for WithMap {
     }
 
     fn perf_map(&mut self, _: i32) -> Option<File> {
-        self.0.try_clone().ok()
+        // A clone would be read on from where another thread has come to.
+        File::open(format!("/proc/self/fd/{}", self.0.as_raw_fd())).ok()
     }
 }
 
