@@ -24,6 +24,9 @@
 //! - The labels that `perf_to_profile` and others write for threads (`pid`, `tid`, `comm`,
 //!   `thread_comm`, `timestamp_ns`, `cpu` …) are taken for what they mean. Other labels
 //!   are left out, and said.
+//! - References that lead nowhere are counted, and said: they show that a file was cut.
+
+mod references;
 
 use std::ops::Range;
 
@@ -276,6 +279,8 @@ struct Builder<'a> {
     frames: Vec<FrameId>,
     /// How many more frames stacks may have: a small file could make endless ones.
     frames_left: usize,
+    /// References of samples that lead nowhere.
+    dangling: u64,
     /// The strings of the file that were needed so far, by index, and those that are names.
     texts: Vec<Option<StringId>>,
     names: Vec<Option<StringId>>,
@@ -324,6 +329,7 @@ impl<'a> Builder<'a> {
             locations: vec![None; locations],
             frames: Vec::new(),
             frames_left,
+            dangling: 0,
             texts: vec![None; strings],
             names: vec![None; strings],
             labels: Vec::new(),
@@ -447,6 +453,7 @@ impl<'a> Builder<'a> {
         let mut anything = false;
         for &id in locations.iter().rev() {
             let Some(at) = self.tables.locations.position(id) else {
+                self.dangling += 1;
                 let unknown = self.profile.frames.intern(Frame::default());
                 stack = self.profile.stacks.intern(stack, unknown);
                 continue;
@@ -471,6 +478,7 @@ impl<'a> Builder<'a> {
     /// What a sample's labels say of it.
     fn labelled(&mut self, mut sample: Sample, labels: &[Label]) -> Sample {
         let mut thread = Thread::default();
+        self.dangling += self.tables.dangling_of_labels(labels);
         for label in labels {
             let number = label.number;
             let id = i32::try_from(number as i64).ok();
@@ -504,6 +512,10 @@ impl<'a> Builder<'a> {
     }
 
     fn finish(mut self) -> Reading {
+        let dangling = self.dangling + self.tables.dangling();
+        if dangling > 0 {
+            self.warnings.add(references::warning(dangling), 1, []);
+        }
         self.rows.finish(&mut self.profile);
         let others = self.labels.iter().filter(|(_, meaning)| *meaning == Meaning::Other);
         let names: Vec<_> = others.map(|&(key, _)| self.tables.text(key)).collect();
@@ -554,6 +566,7 @@ struct Label {
     key: u64,
     text: u64,
     number: u64,
+    unit: u64,
 }
 
 impl Scratch {
@@ -569,8 +582,8 @@ impl Scratch {
                 1 => value.numbers(&mut self.locations)?,
                 2 => value.numbers(&mut self.values)?,
                 3 => {
-                    let [key, text, number] = numbers(value)?;
-                    self.labels.push(Label { key, text, number });
+                    let [key, text, number, unit] = numbers(value)?;
+                    self.labels.push(Label { key, text, number, unit });
                 }
                 _ => {}
             }
