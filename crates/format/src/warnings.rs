@@ -302,8 +302,19 @@ impl LocalWarnings {
     /// Counts one at a line (from 0) of piece `chunk`. A thread takes its pieces in order. `line` is
     /// called only if the place will be named.
     pub fn add(&mut self, kind: WarningKind, chunk: u64, line: impl FnOnce() -> u64) {
+        self.add_many(kind, 1, chunk, line);
+    }
+
+    /// Counts several at one line.
+    pub fn add_many(
+        &mut self,
+        kind: WarningKind,
+        many: u64,
+        chunk: u64,
+        line: impl FnOnce() -> u64,
+    ) {
         let (count, places) = self.0.entry(kind).or_default();
-        *count += 1;
+        *count = count.saturating_add(many);
         if places.len() < PLACES {
             places.push((chunk, line()));
         }
@@ -322,7 +333,7 @@ impl LocalWarnings {
         for part in parts {
             for (kind, (count, places)) in part.0 {
                 let entry = all.entry(kind).or_default();
-                entry.0 += count;
+                entry.0 = entry.0.saturating_add(count);
                 let line = |(chunk, line): (u64, u64)| {
                     before.get(chunk as usize).copied().unwrap_or(sum) + line + 1
                 };

@@ -19,7 +19,11 @@
 //! - Other keys stand on a line of their own before the stacks, or after them with the count, both
 //!   indented by a blank or two: they are the process. What `jstack()` finds of Java has no module.
 //! - Java's inlined methods stand in one line, parted by `->`, the caller first.
-//! - Distributions (`quantize()`) are left out, with a warning, and so are headers and messages.
+//! - Distributions (`quantize()`) are left out, with a warning, and so is what the script itself printed,
+//!   counts of keys alone, and stacks without a count, as the action `stack()` prints them. Headings
+//!   and messages are skipped; the samples that messages say were dropped are counted as lost.
+//! - A count without a stack is `[unknown]`: that of an empty stack. `@ = count()` prints the same, so
+//!   it is said.
 //!
 //! What makes it fast: a profile repeats itself. The frames down to a count are looked up as one block
 //! of bytes among those seen before. Blocks that are new mostly differ in offsets alone: a line is
@@ -27,6 +31,8 @@
 //! block are looked up as one sequence.
 
 mod lines;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 
@@ -35,8 +41,8 @@ use hashbrown::HashMap;
 use pyrograph_profile::{FrameId, FrameKind, Sample, StackId, ThreadId, ValueType};
 
 use self::lines::{
-    Ending, KEY_INDENT, end_of_block, is_bar, is_class_path, is_header, is_indented,
-    is_kernel_module, last_cut, module, words,
+    Ending, KEY_INDENT, drops, end_of_block, is_bar, is_class_path, is_heading, is_indented,
+    is_kernel_module, is_message, last_cut, module, probe_row, words,
 };
 use super::text::{Collector, first_lines, without_offset};
 use super::{Options, ReadError, Reader, Reading, hex_offset_dropped, is_java, tidy_name};
@@ -148,6 +154,10 @@ struct Block {
     /// The process, if a line before the stack told it.
     name: Option<String>,
     has_distribution: bool,
+    /// Whether something in it was warned of, so that it is parsed each time.
+    is_warned_of: bool,
+    /// Whether frames begin in the first column.
+    is_flush: bool,
     /// How far frames are indented.
     indent: usize,
     /// The place in `known` of the line before, if it is a function.
@@ -156,7 +166,14 @@ struct Block {
 
 impl Block {
     fn new(indent: usize) -> Self {
-        Self { name: None, has_distribution: false, indent, before: NO_PLACE }
+        Self {
+            name: None,
+            has_distribution: false,
+            is_warned_of: false,
+            is_flush: false,
+            indent,
+            before: NO_PLACE,
+        }
     }
 }
 
@@ -259,13 +276,19 @@ impl Parser {
                 self.begin_block();
                 remembers = self.benefit.is_expected();
             } else if !remembers {
-                self.line(text, at, end);
+                self.line(text, chunk, at, end);
             }
             at = end + 1;
         }
+        if remembers {
+            self.lines(text, chunk, (begin, text.len()));
+        }
         let rest = text.get(begin..).unwrap_or_default();
-        if rest.split(|&byte| byte == b'\n').any(|line| module(line.trim_ascii()).is_some()) {
-            let lines_before = || memchr::memchr_iter(b'\n', &text[..begin]).count() as u64;
+        let lines_before = || memchr::memchr_iter(b'\n', &text[..begin]).count() as u64;
+        self.warn_of_distribution((chunk, &lines_before));
+        if self.entries.iter().any(|entry| matches!(entry, Entry::Known(..)))
+            && rest.split(|&byte| byte == b'\n').any(|line| module(line.trim_ascii()).is_some())
+        {
             self.warnings.add(WarningKind::NoCount, chunk, lines_before);
         }
     }
@@ -289,29 +312,48 @@ impl Parser {
                 return row;
             }
         }
-        let mut at = begin;
-        while at < end {
-            at = self.expected_line(text, at).unwrap_or_else(|| {
-                let end = memchr::memchr(b'\n', &text[at..end]).map_or(end, |length| at + length);
-                self.line(text, at, end);
-                end + 1
-            });
-        }
+        self.lines(text, place.0, (begin, end));
         let row = self.row(text, key, place)?;
-        if key.is_empty() && !self.block.has_distribution {
+        if key.is_empty() && !self.block.has_distribution && !self.block.is_warned_of {
             self.blocks.insert(hash, block, row);
         }
         Some(row)
     }
 
-    /// The row of the stack whose lines were met since the last one.
-    fn row(&mut self, text: &[u8], key: &[u8], place: Place<'_>) -> Option<u32> {
+    /// Adds the lines of a block.
+    fn lines(&mut self, text: &[u8], chunk: u64, (begin, end): Span) {
+        let mut at = begin;
+        while at < end {
+            at = self.expected_line(text, at).unwrap_or_else(|| {
+                let end = memchr::memchr(b'\n', &text[at..end]).map_or(end, |length| at + length);
+                self.line(text, chunk, at, end);
+                end + 1
+            });
+        }
+    }
+
+    fn warn_of_distribution(&mut self, place: Place<'_>) {
         if self.block.has_distribution {
             let kind = WarningKind::NoStacks("a distribution".to_owned());
             self.warnings.add(kind, place.0, place.1);
         }
+    }
+
+    /// The row of the stack whose lines were met since the last one.
+    fn row(&mut self, text: &[u8], key: &[u8], place: Place<'_>) -> Option<u32> {
+        self.warn_of_distribution(place);
         if self.entries.iter().all(|entry| matches!(entry, Entry::Blank)) {
-            return None;
+            self.block.is_warned_of = true;
+            if self.block.has_distribution {
+                return None;
+            }
+            if !key.is_empty() {
+                let kind = WarningKind::NoStacks("a count of a key alone".to_owned());
+                self.warnings.add(kind, place.0, place.1);
+                return None;
+            }
+            let said = "counts without a stack are shown as [unknown]".to_owned();
+            self.warnings.add(WarningKind::NotHeld(said), place.0, place.1);
         }
         let thread = match self.block.name.take() {
             None if key.is_empty() => ThreadId::UNKNOWN,
@@ -390,7 +432,7 @@ impl Parser {
     }
 
     /// Adds the line from `at` to `end`.
-    fn line(&mut self, all: &[u8], at: usize, end: usize) {
+    fn line(&mut self, all: &[u8], chunk: u64, at: usize, end: usize) {
         let line = &all[at..end];
         let before = std::mem::replace(&mut self.block.before, NO_PLACE);
         if line.trim_ascii_start().is_empty() {
@@ -410,17 +452,46 @@ impl Parser {
                 before.nexts = [known, before.nexts[0]];
             }
             self.block.before = known;
-        } else if memchr::memmem::find(text, DISTRIBUTION).is_some() {
+            self.block.is_flush |= indent == 0;
+        } else if let Some((kind, count)) = self.other_line(text, indent, span) {
+            let lines_before = || memchr::memchr_iter(b'\n', &all[..at]).count() as u64;
+            self.block.is_warned_of = true;
+            self.warnings.add_many(kind, count, chunk, lines_before);
+        }
+    }
+
+    /// Adds a line that is no frame of a module; returns what to warn of, and how often.
+    fn other_line(&mut self, text: &[u8], indent: usize, span: Span) -> Option<(WarningKind, u64)> {
+        let not_of_a_stack =
+            || (WarningKind::NotHeld("lines that are of no stack were left out".to_owned()), 1);
+        if memchr::memmem::find(text, DISTRIBUTION).is_some() {
             // All above was its key.
             self.entries.clear();
             self.block.has_distribution = true;
             self.block.name = None;
-        } else if is_header(text) || is_bar(text) {
+        } else if let Some(has_output) = probe_row(text).or(is_heading(text).then_some(false)) {
+            // Nothing above it belongs to what is below.
+            let is_frame = |entry: &Entry| !matches!(entry, Entry::Blank);
+            let has_stack = self.entries.iter().any(is_frame);
+            self.entries.clear();
+            self.block.name = None;
+            return match has_stack {
+                true => Some((WarningKind::NoCount, 1)),
+                false => has_output.then(not_of_a_stack),
+            };
+        } else if is_message(text) {
+            return drops(text).map(|count| (WarningKind::LostSamples, count));
+        } else if is_bar(text) {
         } else if indent <= KEY_INDENT && indent > 0 {
-            self.block.name = Some(words(text));
+            let earlier = self.block.name.replace(words(text));
+            return earlier.map(|_| not_of_a_stack());
+        } else if indent == 0 && !self.block.is_flush && !text.starts_with(b"0x") {
+            // What the script printed.
+            return Some(not_of_a_stack());
         } else {
             self.entries.push(Entry::Text(span));
         }
+        None
     }
 
     /// The function of a frame with a module, as a place in `known`.
@@ -500,66 +571,5 @@ impl Parser {
             "" => self.out.symbol(function, "", kind),
             module => self.out.frame(&tidy_name(symbol), module, kind),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Input, write_folded};
-    use pyrograph_profile::{LabelOptions, Tree};
-
-    fn check(text: &str, expect: &str, warnings: &[&str]) {
-        assert!(Dtrace.detect(text.as_bytes()), "{text}");
-        let input = Input::bytes("x", text.as_bytes()).begin().expect("bytes in memory");
-        let reading = Dtrace.read(input, &Options::default()).expect("text");
-        let labels = LabelOptions { mark_kernel: true, mark_inlined: true, ..Default::default() };
-        let mut out = Vec::new();
-        write_folded(&Tree::new(&reading.profile, &labels), &mut out).expect("to memory");
-        assert_eq!(String::from_utf8_lossy(&out), expect, "{text}");
-        let said: Vec<String> = reading.warnings.iter().map(ToString::to_string).collect();
-        assert_eq!(said, warnings);
-    }
-
-    #[test]
-    fn keys_before_and_after_the_stacks_are_the_process() {
-        check(
-            "\n  my app          12\n\n  sh                \n              libc.so.1`read+0xa\n              sh`main+0x1\n                3\n\n  sh                \n              libc.so.1`read+0xa\n              sh`main+0x2\n                4\n",
-            "sh;sh`main;libc.so.1`read 7\n",
-            &[],
-        );
-        check(
-            "\n              sh`main+0x1\n  my  app                                                  5\n",
-            "my app;sh`main 5\n",
-            &[],
-        );
-    }
-
-    #[test]
-    fn distributions_and_negative_sums_are_left_out() {
-        check(
-            "\n              a`g+0x1\n                2\n\n              a`f+0x1\n           value  ------------- Distribution ------------- count    \n               1 |                                         0        \n               2 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@ 3        \n\n              a`f+0x1\n                1\n\n              a`f\n               -5\n",
-            "a`f 1\na`g 2\n",
-            &[
-                "1 line was skipped: the count is out of range (x:14)",
-                "a distribution was left out: no stacks with one value each are in it (x:11)",
-            ],
-        );
-    }
-
-    #[test]
-    fn java_and_what_it_inlined() {
-        check(
-            "              Lorg/x/A;.f->Lorg/x/B;.g+0x12\n              java/lang/Thread.run+0x11\n              libjvm.so`JavaThread::run()+0x2\n              0x7fffbf\n                9\n",
-            "[unknown];libjvm.so`JavaThread::run;java/lang/Thread.run;org/x/A:.f;org/x/B:.g_[i] 9\n",
-            &[],
-        );
-    }
-
-    #[test]
-    fn pieces_are_cut_after_counts_only() {
-        let text = b"  a`f\n   12\n\n   b`g\n  13\n   c`h\n";
-        assert_eq!(last_cut(text).map(|at| &text[at..]), Some(&b"   c`h\n"[..]));
-        assert_eq!(last_cut(b"  a`f\n"), None);
     }
 }

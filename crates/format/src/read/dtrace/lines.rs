@@ -1,5 +1,7 @@
 //! What a line of DTrace's output is.
 
+use crate::bytes;
+
 /// The module in ``genunix`copen``.
 pub(super) fn module(frame: &[u8]) -> Option<&[u8]> {
     let at = memchr::memchr(b'`', frame)?;
@@ -52,7 +54,8 @@ pub(super) fn end_of_block(line: &[u8]) -> Option<Ending<'_>> {
     let (key, count) = text.split_at(text.len() - digits);
     let (key, sign) = key.strip_suffix(b"-").map_or((key, 0), |key| (key, 1));
     let indented = line.iter().take(KEY_INDENT + 1).take_while(|&&byte| byte == b' ').count();
-    let is_end = key.is_empty() || (indented > 0 && indented <= KEY_INDENT && key.ends_with(b" "));
+    let is_key = || indented > 0 && indented <= KEY_INDENT && key.ends_with(b" ");
+    let is_end = key.is_empty() || (is_key() && !is_probe_row(key));
     let count = &text[text.len() - count.len() - sign..];
     is_end.then_some(Ending { key: key.trim_ascii(), count })
 }
@@ -78,17 +81,39 @@ pub(super) fn words(key: &[u8]) -> String {
     text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `CPU     ID                    FUNCTION:NAME`, what comes below it, and messages.
-pub(super) fn is_header(text: &[u8]) -> bool {
+/// Messages of `dtrace` itself, and the key that ends it.
+pub(super) fn is_message(text: &[u8]) -> bool {
+    text.starts_with(b"dtrace: ") || text == b"^C"
+}
+
+/// How many samples a message says were lost: `dtrace: 12 aggregation drops on CPU 0`.
+pub(super) fn drops(text: &[u8]) -> Option<u64> {
+    let mut words = text.strip_prefix(b"dtrace: ")?.split(|&byte| byte == b' ');
+    let count = bytes::decimal(words.next()?)?;
+    let what = words.find(|word| *word != b"aggregation")?;
+    (what == b"drops" && words.next() == Some(b"on")).then_some(count)
+}
+
+/// The heading `CPU     ID                    FUNCTION:NAME`.
+pub(super) fn is_heading(text: &[u8]) -> bool {
+    text.ends_with(b"FUNCTION:NAME")
+}
+
+/// A line below the heading: a CPU, a probe's number and its name, and then what `trace()` or
+/// `printf()` wrote there, if anything.
+pub(super) fn is_probe_row(text: &[u8]) -> bool {
+    probe_row(text).is_some()
+}
+
+/// Whether something is written behind the probe of such a line; `None` if it is none.
+pub(super) fn probe_row(text: &[u8]) -> Option<bool> {
     let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let is_number =
         |word: Option<&[u8]>| word.is_some_and(|word| word.iter().all(u8::is_ascii_digit));
-    text.starts_with(b"dtrace: ")
-        || text.ends_with(b"FUNCTION:NAME")
-        || is_number(words.next())
-            && is_number(words.next())
-            && words.next().is_some_and(|probe| memchr::memchr(b':', probe).is_some())
-            && words.next().is_none()
+    let is_row = is_number(words.next())
+        && is_number(words.next())
+        && words.next().is_some_and(|probe| memchr::memchr(b':', probe).is_some());
+    is_row.then(|| words.next().is_some())
 }
 
 /// A line of a distribution: `               1 |@@@@@@@@@@          4`.
