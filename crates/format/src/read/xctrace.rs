@@ -20,6 +20,7 @@
 //! - Frames are leaf first. A frame without a name has its address for one, and is shown as its binary
 //!   and the offset in it: addresses are absolute, and `load-addr` says where the binary lies. Where it
 //!   does not, the binary alone is shown.
+//! - A row without a backtrace (`<sentinel/>`) is a sample without a stack: its time was spent, too.
 //! - Newer versions wrap the backtrace into `tagged-backtrace`.
 
 use hashbrown::HashMap;
@@ -87,7 +88,7 @@ impl Reader for Xctrace {
                 }
             }
         }
-        if table.profile.samples.is_empty() {
+        if !table.any_stack {
             let reason = match table.warnings.any_loss() {
                 true => "it ends before its first row with a weight and a backtrace",
                 false => {
@@ -202,6 +203,8 @@ struct Table {
     /// How many more have begun beyond [`DEEPEST`].
     too_deep: usize,
     row: Row,
+    /// Whether any row had a backtrace: other tables have weights, too.
+    any_stack: bool,
     /// Of the thread that is being read.
     thread: Thread,
     /// Of the frame that is being read.
@@ -224,6 +227,7 @@ impl Table {
             open: Vec::new(),
             too_deep: 0,
             row: Row::default(),
+            any_stack: false,
             thread: Thread::default(),
             binary: Binary::default(),
             frames: Vec::new(),
@@ -386,8 +390,10 @@ impl Table {
 
     fn finish_row(&mut self) {
         let row = self.row;
-        if let (Some(weight), Some(stack)) = (row.weight, row.stack) {
-            let Row { thread, cpu, time, .. } = row;
+        if let Some(weight) = row.weight {
+            let Row { thread, cpu, time, stack, .. } = row;
+            self.any_stack |= stack.is_some();
+            let stack = stack.unwrap_or(StackId::ROOT);
             self.profile.push(Sample { stack, thread, cpu, time }, &[weight]);
         }
     }
@@ -439,6 +445,20 @@ mod tests {
         // It lies elsewhere than it says, or says nothing.
         assert_eq!(table(r#" load-addr="0x20000""#), "main;[app] 2000\n");
         assert_eq!(table(""), "main;[app] 2000\n");
+    }
+
+    #[test]
+    fn rows_without_a_backtrace_keep_their_time() {
+        let row = r#"<row><weight ref="8"/><sentinel/></row>"#;
+        let text = TABLE.replace("</node>", &format!("{row}</node>"));
+        let reading = read(&text).expect("rows");
+        assert_eq!(reading.profile.samples.total(0), 3000);
+        // Of another table.
+        let text = format!(
+            r#"<trace-query-result>{}</trace-query-result>"#,
+            row.replace("ref=\"8\"/>", ">9</weight>")
+        );
+        assert!(read(&text).is_err());
     }
 
     #[test]
