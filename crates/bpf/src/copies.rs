@@ -3,11 +3,15 @@
 use crate::counted::Cut;
 use crate::layout::{COPY_WINDOW_NS, Copy, LARGE_COPY, ROOT_COPY};
 
-/// Copies of the largest size that a CPU makes a second at most.
-const MOST_A_SECOND: u64 = 1024;
-
-/// What a CPU may copy in a window of time, in bytes (`copy_budget` of `struct config`).
-pub const BUDGET: u64 = LARGE_COPY * MOST_A_SECOND / (1_000_000_000 / COPY_WINDOW_NS);
+/// What a CPU may copy in a window of time, in bytes (`copy_budget` of `struct config`): at a rate of samples, if
+/// that is known, the whole of all of them, with a quarter for those that come early. A copy of the largest size
+/// takes some 10 µs, so that the fastest rate takes a twelfth of the CPU.
+pub fn budget(hertz: Option<u64>) -> u64 {
+    const LEAST_A_SECOND: u64 = 1024;
+    const MOST_A_SECOND: u64 = 8192;
+    let wanted = hertz.map_or(0, |hertz| hertz.saturating_add(hertz / 4));
+    LARGE_COPY * wanted.clamp(LEAST_A_SECOND, MOST_A_SECOND) / (1_000_000_000 / COPY_WINDOW_NS)
+}
 
 /// The size of the ring for copies, in bytes: what all CPUs copy in a tenth of a second at a rate of samples, if
 /// that is known.
@@ -92,6 +96,15 @@ mod tests {
         assert_eq!(ring_size(Some(997), 2), 16 << 20);
         assert_eq!(ring_size(Some(u64::MAX), 1 << 20), 32 << 20);
         assert_eq!(ring_size(None, 2), 8 << 20);
+    }
+
+    #[test]
+    fn budgets_suit_the_rate() {
+        let copies_a_second = |hertz| (budget(hertz) * 10).div_ceil(LARGE_COPY);
+        assert_eq!(copies_a_second(None), 1024);
+        assert_eq!(copies_a_second(Some(99)), 1024);
+        assert_eq!(copies_a_second(Some(2000)), 2500);
+        assert_eq!(copies_a_second(Some(u64::MAX)), 8192);
     }
 
     #[test]

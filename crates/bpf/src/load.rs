@@ -46,7 +46,7 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
         // The kernel wants a ring to have a page.
         return Some(if map == "copies" { 4096 } else { 1 });
     }
-    let hertz = options.hertz.filter(|_| !waits && options.trigger == Trigger::PerfEvents);
+    let hertz = sampled_hertz(options);
     if map == "copies" {
         return Some(copies::ring_size(hertz, cpus));
     }
@@ -60,6 +60,12 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
         "stacks" => Some(rows << 10),
         _ => None,
     }
+}
+
+/// How many samples a second there are of each CPU, if a clock takes them.
+fn sampled_hertz(options: &Options) -> Option<u64> {
+    let is_sampled = options.waits == Waits::None && options.trigger == Trigger::PerfEvents;
+    options.hertz.filter(|_| is_sampled)
 }
 
 /// What of the programs and maps is wanted, by their names.
@@ -194,7 +200,11 @@ fn config(options: &Options, text: &KernelText) -> Config {
         names: u32::from(!options.names.is_empty()),
         by_cpu: options.by_cpu.into(),
         arena: 0,
-        copy_budget: if copies_stacks(options) { copies::BUDGET } else { 0 },
+        copy_budget: if copies_stacks(options) {
+            copies::budget(sampled_hertz(options))
+        } else {
+            0
+        },
         no_guess: options.no_guess.into(),
         pad: 0,
         waits_alike: options.counts_events.into(),
