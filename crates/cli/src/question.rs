@@ -288,10 +288,14 @@ impl Question {
         let numbers = calls::numbers(names)?;
         let probe = Probe::Calls { numbers, measure, files: false };
         let mut question = Self::of("syscalls", measure.unit("calls"), "call", probe);
-        // Where it is only to be counted, perf_event can do it, too, but does not tell which calls.
-        if measure == Measure::Count && names.is_empty() {
+        // Where it is only to be counted, perf_event can do it, too, but does not tell which calls. It cannot where
+        // the tracepoint's number may not be read: without root.
+        if measure == Measure::Count
+            && names.is_empty()
+            && let Ok(event) = Event::parse("raw_syscalls:sys_enter")
+        {
             question.in_kernel_only = false;
-            question.event = Event::parse("raw_syscalls:sys_enter").ok();
+            question.event = Some(event);
         }
         Ok(question)
     }
@@ -325,6 +329,19 @@ impl Question {
         match self.probe {
             Probe::Event => Ok(self.event.clone()),
             _ => Ok(Some(Event::parse("dummy")?)),
+        }
+    }
+
+    /// An error, with the flag that asked for it and what would permit it, if it was not permitted.
+    pub fn refused(&self, error: anyhow::Error) -> anyhow::Error {
+        if !is_refused(&error) {
+            return error;
+        }
+        let error = with_remedy(error, &self.probe);
+        match &self.shown {
+            Some((event, _)) if event.contains(':') => error.context(format!("-e {event}")),
+            Some((name, _)) => error.context(format!("--{}", name.replace("live", "alloc --live"))),
+            None => error,
         }
     }
 

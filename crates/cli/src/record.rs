@@ -16,7 +16,6 @@ use pyrograph_resolve::{LiveFiles, Resolved, Resolver};
 pub use self::plan::Args;
 use self::plan::{EngineChoice, Plan};
 use self::said::{closing_line, cost, left_out, stacks_held, too_short};
-use crate::capabilities::with_remedy;
 use crate::cpu_time::cpu_time;
 use crate::in_kernel::{self, Engine, InKernel, Recorded};
 use crate::interrupt::Interrupt;
@@ -48,7 +47,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         sampled => {
             let Sampled { resolver, summary, event, child, interrupt, in_kernel, cpu_time } =
-                sampled.map_err(|error| with_remedy(error, &plan.question.probe))?;
+                sampled.map_err(|error| plan.question.refused(error))?;
             if plan.verbose {
                 say!("{}", stacks_held(&resolver.stack_memory()));
             }

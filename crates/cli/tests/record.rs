@@ -516,6 +516,15 @@ fn without_privileges_the_users_own_part_is_recorded() {
     assert_eq!(output.status.code(), Some(1));
     let text = stderr(&output);
     assert!(text.contains("perf_event_paranoid") && text.contains("sysctl"), "{text}");
+
+    // Not samples of the CPU clock by another name: it is refused, and says what was and what would permit it.
+    for flag in ["--syscalls", "--off-cpu", "--locks"] {
+        let output = as_nobody(&["record", flag, "--", "true"]).output().expect("it runs");
+        let text = stderr(&output);
+        assert!(!output.status.success(), "{flag}: {text}");
+        assert!(text.contains(&format!("{flag}: ")) && text.contains("for root"), "{text}");
+        assert!(text.contains("sudo setcap") && !text.contains("wrote"), "{text}");
+    }
 }
 
 #[test]
