@@ -361,7 +361,10 @@ impl<'a> Lines<'a> {
                 is_there = true;
             }
             name_before = name;
-            self.callers.push(Caller { end, depth, function });
+            // After a last semicolon is no frame; if the next line goes on with another semicolon, there is one.
+            if end > at || end < text.len() {
+                self.callers.push(Caller { end, depth, function });
+            }
             at = end + 1;
         }
         if !is_there {
@@ -539,14 +542,30 @@ mod tests {
         );
     }
 
+    fn fold_in_pieces(text: &[u8], size: usize) -> (String, Vec<String>) {
+        let source = Box::new(Cursor::new(text.to_vec()));
+        let chunks = Chunks::with_size(source, last_line_end, size);
+        let reading = read_chunks(chunks, has_two_counts(text), false, "x");
+        (folded(&reading.profile), shown(&reading.warnings))
+    }
+
+    #[test]
+    fn a_semicolon_at_the_end_of_the_line_before_hides_no_nameless_frame() {
+        check("a; 1\na;;b 1\n", "a 1\na;[unknown];b 1\n");
+        check("; 1\n;;1 2\n", "[unknown] 1\n[unknown];1 2\n");
+    }
+
+    #[test]
+    fn a_carriage_return_within_a_line_is_the_same_in_pieces() {
+        let text = b"; 1\r\n11.\r#;a\n1;;.a \ra\r\n#;1\r#\n11..a#.11#1\n#1.\r\n;;1\r11\n";
+        assert_eq!(fold_in_pieces(text, 1), fold(text));
+    }
+
     proptest! {
         #[test]
         fn pieces_make_no_difference(text in "([ab;. 1-9#\r]{0,12}\n){0,30}", size in 1usize..64) {
             let whole = fold(text.as_bytes());
-            let source = Box::new(Cursor::new(text.clone().into_bytes()));
-            let chunks = Chunks::with_size(source, last_line_end, size);
-            let reading = read_chunks(chunks, has_two_counts(text.as_bytes()), false, "x");
-            prop_assert_eq!((folded(&reading.profile), shown(&reading.warnings)), whole);
+            prop_assert_eq!(fold_in_pieces(text.as_bytes(), size), whole);
         }
 
         #[test]
