@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use pyrograph_format::{Options, SymbolOptions, ThreadDetail};
 use pyrograph_profile::LabelOptions;
 
 use crate::output::Output;
 use crate::reading::ReadArgs;
-use crate::say::say;
+use crate::say::{misuse, say};
 use crate::streams::inputs;
 
 /// Turn any input into a file for another tool
@@ -79,6 +79,6 @@ fn output(args: &Args) -> anyhow::Result<Output> {
     match (&args.to, path) {
         (Some(format), path) => Output::named(path, format),
         (None, Some(path)) => Output::new(path),
-        (None, None) => bail!("give a file to write (-o FILE) or a format (--to FORMAT)"),
+        (None, None) => misuse!("give a file to write (-o FILE) or a format (--to FORMAT)"),
     }
 }

@@ -78,6 +78,9 @@ fn hertz(options: &pyrograph_record::Options) -> Option<u64> {
     let event = options.event.clone().unwrap_or_else(Event::cpu_clock);
     match options.rate.unwrap_or_else(|| Rate::default_for(&options.target, &event)) {
         Rate::Hertz(hertz) if event.unit() == Unit::Nanoseconds => Some(hertz),
+        Rate::Every(period) if event.unit() == Unit::Nanoseconds => {
+            Some((1_000_000_000 / period.max(1)).max(1))
+        }
         _ => None,
     }
 }
@@ -117,7 +120,7 @@ pub fn load(
         names: whom.names.clone(),
         group: whom.group,
         by_cpu: whom.by_cpu(),
-        table_budget: tables.table_memory,
+        table_budget: tables.budget(),
         table_backend: tables.tables.map(|backend| match backend {
             tables::TableBackend::Arena => TableBackend::Arena,
             tables::TableBackend::Arrays => TableBackend::Arrays,
@@ -167,7 +170,7 @@ impl InKernel<'_> {
         while running.step()? {
             progress.say(|| {
                 let samples = counted(running.samples(), "sample");
-                format!("{samples}, {} lost", grouped(running.engine.stats().lost))
+                format!("{samples}, {} lost; Ctrl-C ends it", grouped(running.engine.stats().lost))
             });
         }
         progress.end();

@@ -7,6 +7,7 @@
 
 #[cfg(feature = "bpf")]
 mod answers;
+mod browser;
 mod capabilities;
 mod convert;
 mod cpu_time;
@@ -42,7 +43,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::say::say;
+use crate::say::{Usage, say_error};
 
 /// Where does the time go? Samples programs, reads other profilers' files, draws flame graphs.
 #[derive(Parser)]
@@ -67,6 +68,27 @@ enum Verb {
     Manual(manual::ManualArgs),
 }
 
+/// The exit code for a command line that makes no sense, whatever the machine and the files are like.
+const BAD_USAGE: u8 = 2;
+
+/// The exit code for a command that could not be run, as shells have it.
+const COMMAND_NOT_RUN: u8 = 127;
+
+/// The exit code of what went wrong.
+fn exit_code(error: &anyhow::Error) -> ExitCode {
+    use pyrograph_record::{Error, EventError};
+
+    let recording = error.downcast_ref::<Error>();
+    if error.is::<Usage>() || error.is::<EventError>() || matches!(recording, Some(Error::Event(_)))
+    {
+        return ExitCode::from(BAD_USAGE);
+    }
+    match recording {
+        Some(Error::Command { .. }) => ExitCode::from(COMMAND_NOT_RUN),
+        _ => ExitCode::FAILURE,
+    }
+}
+
 fn main() -> ExitCode {
     let arguments = parse(std::env::args_os().collect());
     let done = match arguments.verb {
@@ -86,8 +108,8 @@ fn main() -> ExitCode {
         if is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        say!("{error:#}");
-        ExitCode::FAILURE
+        say_error!("{error:#}");
+        exit_code(&error)
     })
 }
 
@@ -99,8 +121,23 @@ fn parse(arguments: Vec<OsString>) -> Cli {
         Some(verb) if verb == "fold" => spelling::normalized::<fold::Args>(arguments),
         _ => arguments,
     };
-    let matches = Cli::command().get_matches_from(arguments);
-    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    let parsed = Cli::command()
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.unwrap_or_else(|error| wrong(&error))
+}
+
+/// Prints help, or what is wrong with the command line. What was typed may hold what a terminal would obey: then it
+/// is printed without colours.
+fn wrong(error: &clap::Error) -> ! {
+    let text = error.render().to_string();
+    let plain = terminal::plain(&text);
+    if !error.use_stderr() || plain == text {
+        error.exit();
+    }
+    use std::io::Write;
+    write!(std::io::stderr(), "{plain}").ok();
+    std::process::exit(error.exit_code())
 }
 
 /// Whether the reader of our output went away, as `head` does: no error.

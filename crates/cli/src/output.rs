@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use pyrograph_analyze::{FlameError, FlameOptions, flame, top};
 use pyrograph_format::{
     Detail, WRITERS, Warnings, WriteOptions, Writer, not_held, writer_for, writer_named,
@@ -12,6 +12,7 @@ use pyrograph_format::{
 use pyrograph_profile::{LabelOptions, Profile, ThreadDetail, Tree, ValueType};
 use pyrograph_render::{Hue, Palette, SvgOptions, svg, svg_message, top_csv};
 
+use crate::say::misuse;
 use crate::streams::{check_path, write_output, write_png};
 
 /// What is written into a file.
@@ -47,7 +48,7 @@ impl Output {
     pub fn new(path: &Path) -> anyhow::Result<Self> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some(format) = format_of(name) else {
-            bail!("{}: unknown format; use a name that ends in {}", path.display(), endings());
+            misuse!("{}: unknown format; use a name that ends in {}", path.display(), endings());
         };
         check_path(path)?;
         Ok(Self { path: Some(path.to_owned()), format, named: false })
@@ -61,18 +62,31 @@ impl Output {
     pub fn named(path: Option<&Path>, format: &str) -> anyhow::Result<Self> {
         let format = match writer_named(format) {
             Some(writer) => Format::Profile(writer),
-            None => format_of(&format!("x.{format}")).with_context(|| {
-                let names: Vec<&str> = WRITERS.iter().map(|writer| writer.name()).collect();
-                format!(
-                    "{format}: unknown format; these can be written: {}, svg, png, csv",
-                    names.join(", ")
-                )
-            })?,
+            None => match format_of(&format!("x.{format}")) {
+                Some(format) => format,
+                None => {
+                    let names: Vec<&str> = WRITERS.iter().map(|writer| writer.name()).collect();
+                    misuse!(
+                        "{format}: unknown format; these can be written: {}, svg, png, csv",
+                        names.join(", ")
+                    )
+                }
+            },
         };
         if let Some(path) = path {
             check_path(path)?;
         }
         Ok(Self { path: path.map(Path::to_owned), format, named: true })
+    }
+
+    /// The file of a picture that a browser shows.
+    pub fn picture(&self) -> Option<&Path> {
+        self.path.as_deref().filter(|_| matches!(self.format, Format::Svg | Format::Png))
+    }
+
+    /// Whether it goes to standard output.
+    pub fn is_standard(&self) -> bool {
+        self.path.is_none()
     }
 
     /// How much of a profile the format has room for: single samples if it holds their times.

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use crate::say::is_quiet;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Shows that a recording goes on, for how long, and what came of it so far.
@@ -11,7 +12,7 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// A spinner on standard error, if that is a terminal.
     pub fn start() -> Self {
-        if !std::io::stderr().is_terminal() {
+        if !std::io::stderr().is_terminal() || is_quiet() {
             return Self(ProgressBar::hidden());
         }
         let style = ProgressStyle::with_template("{spinner} {elapsed_precise} {msg}")

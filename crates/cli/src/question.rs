@@ -16,6 +16,7 @@ use pyrograph_symbol::StaticProbe;
 
 use crate::capabilities::{is_refused, with_remedy};
 use crate::needed;
+use crate::say::misuse;
 use crate::units::parse_duration;
 
 /// The flags. At most one question is asked; some can be measured in several ways.
@@ -48,9 +49,9 @@ pub struct QuestionArgs {
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     off_wake: bool,
 
-    /// The shortest wait that counts
-    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = parse_duration)]
-    min_block: Duration,
+    /// The shortest wait that counts [default: 1us]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    min_block: Option<Duration>,
 
     /// What waits for locks: the time until it has them, in the kernel and in programs; waits for conditions
     /// are told apart (needs root)
@@ -192,7 +193,21 @@ impl Question {
         let mut question = Self::asked(args, count, target)?;
         let waits = question.waits.is_some_and(|(waits, _)| waits != Waits::Wakers);
         if args.no_idle && !waits && question.probe != Probe::Locks {
-            bail!("--no-idle is for --off-cpu, --wall, --off-wake and --locks");
+            misuse!("--no-idle is for --off-cpu, --wall, --off-wake and --locks");
+        }
+        if args.min_block.is_some() && question.waits.is_none() {
+            misuse!("--min-block is for --off-cpu, --wall, --wakeup and --off-wake");
+        }
+        let has_each = !matches!(
+            question.probe,
+            Probe::Event
+                | Probe::BlockRequests { .. }
+                | Probe::Locks
+                | Probe::Sockets
+                | Probe::Nothing
+        );
+        if args.exact && !has_each {
+            misuse!("--exact is for --syscalls, --file-io, --alloc, tracepoints and probes");
         }
         question.counts_events = count;
         question.no_idle = args.no_idle;
@@ -203,7 +218,7 @@ impl Question {
     fn asked(args: &QuestionArgs, count: bool, target: &Target) -> anyhow::Result<Self> {
         let measured = args.file_io || args.block_io || args.syscalls.is_some();
         if (args.time || args.bytes) && !measured {
-            bail!("--time and --bytes say how to measure --file-io, --block-io or --syscalls");
+            misuse!("--time and --bytes say how to measure --file-io, --block-io or --syscalls");
         }
         let measure = |default| match args {
             _ if args.bytes => Measure::Bytes,
@@ -213,7 +228,8 @@ impl Question {
         };
         if let Some((waits, name)) = args.waits() {
             let mut question = Self::of(name, "ns", "wait", Probe::Nothing);
-            question.waits = Some((waits, args.min_block));
+            let shortest = args.min_block.unwrap_or(Duration::from_micros(1));
+            question.waits = Some((waits, shortest));
             if args.wall {
                 question.event = Some(Event::parse("cpu-clock")?);
                 question.probe = Probe::Event;
@@ -281,7 +297,7 @@ impl Question {
 
     fn calls(names: &str, measure: Measure) -> anyhow::Result<Self> {
         if measure == Measure::Bytes {
-            bail!(
+            misuse!(
                 "system calls are counted, or measured with --time; bytes are for --file-io and --net"
             );
         }
@@ -419,7 +435,15 @@ fn c_library(target: &Target) -> anyhow::Result<PathBuf> {
             let files: Vec<_> =
                 argv.first().into_iter().flat_map(|program| needed::files(program)).collect();
             let library = allocator(&files).or(files.first());
-            return library.cloned().context("--alloc: there is no such program");
+            // As it will be said when it is to be run.
+            let missing = || pyrograph_record::Error::Command {
+                program: argv
+                    .first()
+                    .map(|name| name.to_string_lossy().into_owned())
+                    .unwrap_or_default(),
+                source: std::io::ErrorKind::NotFound.into(),
+            };
+            return Ok(library.cloned().ok_or_else(missing)?);
         }
     };
     let maps = match std::fs::read_to_string(format!("/proc/{process}/maps")) {

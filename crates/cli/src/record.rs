@@ -3,72 +3,70 @@
 mod plan;
 mod said;
 
+use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::bail;
 use pyrograph_record::{
-    Child, Error, Event, Next, Rate, Session, StackMode, Summary, Target, Waiting,
+    Child, Error, Event, Next, Rate, Session, StackMode, Stopper, Summary, Target, Waiting,
 };
 use pyrograph_resolve::{LiveFiles, Resolved, Resolver};
 
 pub use self::plan::Args;
 use self::plan::{EngineChoice, Plan};
 use self::said::{closing_line, cost, left_out, stacks_held, too_short};
+use crate::browser;
 use crate::cpu_time::cpu_time;
 use crate::in_kernel::{self, Engine, InKernel, Recorded};
 use crate::interrupt::Interrupt;
 use crate::memory::{self, Resident};
+use crate::output::Output;
 use crate::progress::Progress;
-use crate::question::NotThere;
-use crate::say::say;
+use crate::say::{misuse, say, say_error};
 use crate::units::{counted, grouped};
-
-/// The exit code for a command that could not be run, as shells have it.
-const COMMAND_NOT_RUN: u8 = 127;
 
 /// How long to wait for records before looking at the clock and for signals.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Runs `pyrograph record`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let plan = match Plan::new(args) {
-        Ok(plan) => plan,
-        Err(error) => {
-            say!("{error:#}");
-            return Ok(ExitCode::from(if error.is::<NotThere>() { 1 } else { 2 }));
-        }
-    };
-    match sample(&plan) {
-        Err(error) if matches!(error.downcast_ref(), Some(Error::Command { .. })) => {
-            say!("{error}");
-            Ok(ExitCode::from(COMMAND_NOT_RUN))
-        }
-        sampled => {
-            let Sampled { resolver, summary, event, child, interrupt, in_kernel, cpu_time } =
-                sampled.map_err(|error| plan.question.refused(error))?;
-            if plan.verbose {
-                say!("{}", stacks_held(&resolver.stack_memory()));
-            }
-            let mut resolved = resolver.finish();
-            resolved.profile = plan.whom.put_levels(resolved.profile)?;
-            closing_line(&resolved, &summary, plan.question.name(&event), plan.question.noun());
-            if let Some(left_out) = left_out(&resolved, plan.stack_memory) {
-                say!("{left_out}");
-            }
-            let written = write_all(&plan, &resolved);
-            if plan.verbose {
-                say!("{}", cost(cpu_time));
-                say!("{} (at the end)", Resident::now());
-            }
-            let code = exit_code(child, &interrupt)?;
-            written?;
-            if !in_kernel {
-                too_short(&summary);
-            }
-            Ok(code)
-        }
+    let plan = Plan::new(args)?;
+    let sampled = sample(&plan).map_err(|error| plan.question.refused(error))?;
+    let Sampled { resolver, summary, event, child, interrupt, in_kernel, cpu_time } = sampled;
+    if plan.verbose {
+        say!("{}", stacks_held(&resolver.stack_memory()));
+    }
+    let mut resolved = resolver.finish();
+    resolved.profile = plan.whom.put_levels(resolved.profile)?;
+    closing_line(&resolved, &summary, plan.question.name(&event), plan.question.noun());
+    if let Some(left_out) = left_out(&resolved, plan.stack_memory) {
+        say!("{left_out}");
+    }
+    let written = write_all(&plan, &resolved);
+    if plan.verbose {
+        say!("{}", cost(cpu_time));
+        say!("{} (at the end)", Resident::now());
+    }
+    if !in_kernel {
+        too_short(&summary);
+    }
+    let is_written = written.is_ok();
+    let code = exit_code(child, &interrupt)?;
+    written?;
+    if is_written {
+        show(&plan);
+    }
+    Ok(code)
+}
+
+/// Shows the picture, or says on a terminal how to.
+fn show(plan: &Plan) {
+    let Some(picture) = plan.outputs.iter().find_map(Output::picture) else { return };
+    if plan.open {
+        browser::open(picture);
+    } else if std::io::stderr().is_terminal() {
+        say!("to see it: {}", browser::command_line(picture));
     }
 }
 
@@ -90,7 +88,7 @@ fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
                 }
             }
             Err(error) if result.is_ok() => result = Err(error),
-            Err(error) => say!("{error:#}"),
+            Err(error) => say_error!("{error:#}"),
         }
     }
     result
@@ -141,8 +139,8 @@ fn load_engine(plan: &Plan) -> anyhow::Result<Option<Engine>> {
     };
     match plan.engine {
         Some(EngineChoice::Perf) if plan.question.in_kernel_only || !plan.whom.is_all() => {
-            bail!(
-                "only the in-kernel engine can tell this: leave out --engine perf and --call-graph"
+            misuse!(
+                "only the in-kernel engine can record this: leave out --engine perf and --call-graph"
             )
         }
         Some(EngineChoice::Perf) => Ok(None),
@@ -171,9 +169,11 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
     }
     // The child is made before limits are raised, so that it has those of its user.
     let command = match target {
-        Target::Command(argv) => Some(Waiting::fork(argv)?),
-        Target::Processes(_) | Target::System => None,
+        Target::Command(argv) => Some(argv),
+        Target::Processes(_) | Target::System => plan.beside.as_ref(),
     };
+    let command = command.map(|argv| Waiting::fork(argv, plan.options.output_to_stderr));
+    let command = command.transpose()?;
     // The programs choose among all that runs.
     let event = plan.question.event_beside_probe()?;
     let rate = Rate::default_for(target, event.as_ref().unwrap_or(&Event::cpu_clock()));
@@ -216,6 +216,10 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
 
 /// With the samples that the kernel copies out.
 fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
+    // Before limits are raised, so that it has those of its user.
+    let beside = plan.beside.as_ref();
+    let beside =
+        beside.map(|argv| Waiting::fork(argv, plan.options.output_to_stderr)).transpose()?;
     let session = Session::open(&plan.options)?;
     for notice in session.notices() {
         say!("{notice}");
@@ -228,6 +232,10 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
     let interrupt = Interrupt::catch()
         .map_err(|source| Error::System { doing: "catching signals".to_owned(), source })?;
     let mut recording = session.start()?;
+    let beside = beside.map(Waiting::run).transpose()?;
+    if let Some(child) = &beside {
+        stop_with(child.pid(), recording.stopper());
+    }
 
     let begun = cpu_time();
     let stopper = recording.stopper();
@@ -254,7 +262,7 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
         }
         progress.say(|| {
             let samples = counted(resolver.stats().samples, "sample");
-            format!("{samples}, {} lost", grouped(recording.lost()))
+            format!("{samples}, {} lost; Ctrl-C ends it", grouped(recording.lost()))
         });
     }
     progress.end();
@@ -265,9 +273,24 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
     if plan.verbose {
         say!("{}", Resident::now());
     }
-    let child = recording.take_child();
+    let child = recording.take_child().or(beside);
     let (summary, cpu_time) = (recording.finish(), (begun, cpu_time()));
     Ok(Sampled { resolver, summary, event, child, interrupt, in_kernel: false, cpu_time })
+}
+
+/// Ends a recording at once when a child ends, however busy this thread is.
+fn stop_with(pid: i32, stopper: Stopper) {
+    let wait = move || {
+        // SAFETY: `siginfo_t` is valid when zero; the kernel fills it in, and does not reap the child.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let flags = libc::WEXITED | libc::WNOWAIT;
+            libc::waitid(libc::P_PID, pid.cast_unsigned(), &raw mut info, flags);
+        }
+        stopper.stop();
+    };
+    // Without a thread it ends with Ctrl-C or the time.
+    std::thread::Builder::new().name("child".to_owned()).spawn(wait).ok();
 }
 
 /// The command's own exit code; 128 and the signal's number if one ended it, as shells have it. A
@@ -280,10 +303,14 @@ fn exit_code(child: Option<Child>, interrupt: &Interrupt) -> anyhow::Result<Exit
     let status = match child.try_wait()? {
         Some(status) => status,
         None => {
-            say!("the command goes on (PID {})", child.pid());
+            say!("waiting for the command, which still runs (PID {})", child.pid());
             child.wait()?
         }
     };
+    if let Some(signal) = status.signal().filter(|_| !interrupt.asked()) {
+        let name = signal_hook::low_level::signal_name(signal).unwrap_or("a real-time signal");
+        say!("the command was killed by signal {signal} ({name})");
+    }
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }

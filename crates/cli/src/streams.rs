@@ -64,19 +64,51 @@ pub fn check_path(path: &Path) -> anyhow::Result<()> {
     if !folder.is_dir() {
         bail!("{}: the folder {} is not there", path.display(), folder.display());
     }
-    if !path.exists() && !may_write(folder) {
-        bail!("{}: the folder {} may not be written", path.display(), folder.display());
+    let existing = std::fs::metadata(path).ok();
+    if existing.is_some() && !may_write(path) {
+        bail!("{} may not be written", path.display());
+    }
+    // What is no regular file is written in its place; others are made anew.
+    if existing.is_none_or(|existing| existing.is_file())
+        && let Err(error) = try_folder(folder)
+    {
+        bail!(
+            "{}: nothing can be written into the folder {}: {error}",
+            path.display(),
+            folder.display()
+        );
     }
     Ok(())
 }
 
-/// Whether this process may make files in a folder.
-fn may_write(folder: &Path) -> bool {
+/// Whether this process may write a file.
+fn may_write(path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;
 
-    let Ok(folder) = std::ffi::CString::new(folder.as_os_str().as_bytes()) else { return false };
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: The call reads a C string, which lives through it.
-    unsafe { libc::access(folder.as_ptr(), libc::W_OK) == 0 }
+    unsafe { libc::access(path.as_ptr(), libc::W_OK) == 0 }
+}
+
+/// Makes a file in a folder and takes it away: root may do all, but not on each file system.
+fn try_folder(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).custom_flags(libc::O_TMPFILE);
+    match options.open(folder).map(drop) {
+        Ok(()) => return Ok(()),
+        Err(error)
+            if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM | libc::EROFS)) =>
+        {
+            return Err(error);
+        }
+        // The file system has no files without names.
+        Err(_) => {}
+    }
+    let name = folder.join(format!(".pyrograph-{}", std::process::id()));
+    std::fs::OpenOptions::new().write(true).create_new(true).open(&name)?;
+    std::fs::remove_file(name)
 }
 
 /// Writes a file, whole or not at all, or standard output, which `-` names, too.

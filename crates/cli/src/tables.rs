@@ -7,9 +7,9 @@ use crate::units::parse_size;
 /// The flags.
 #[derive(clap::Args, Clone, Copy)]
 pub struct TableArgs {
-    /// The most memory for unwind tables in the kernel: what is met least is left out
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_budget)]
-    pub table_memory: usize,
+    /// The most memory for unwind tables in the kernel: what is used least is left out [default: 256M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_budget)]
+    table_memory: Option<usize>,
 
     /// What they are in [default: an arena if the kernel has arenas (Linux 6.9), else arrays]
     #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
@@ -30,6 +30,17 @@ pub struct TableArgs {
 }
 
 impl TableArgs {
+    /// The most bytes of unwind tables.
+    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "without an engine nobody asks"))]
+    pub fn budget(&self) -> usize {
+        self.table_memory.unwrap_or(256 << 20)
+    }
+
+    /// Whether something is asked of the unwind tables in the kernel.
+    pub fn is_of_tables(&self) -> bool {
+        self.table_memory.is_some() || self.tables.is_some()
+    }
+
     /// The folder below which such things are kept, if they are.
     pub fn cache(&self) -> Option<PathBuf> {
         (!self.no_cache).then(cache_folder).flatten()

@@ -12,7 +12,7 @@ use pyrograph_record::{Target, descendants};
 use crate::question::NotThere;
 
 /// The flags.
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 #[group(multiple = true)]
 pub struct WhomArgs {
     /// Only processes and threads of these names; of the whole machine if nothing else is named (needs root)

@@ -27,16 +27,34 @@ pub(crate) struct Attached<'a> {
     core_types: Vec<CoreType>,
     /// All events' descriptors.
     pub events: Vec<OwnedFd>,
+    /// The CPUs that are sampled; `None` for all.
+    cpus: Option<&'a [u32]>,
+    /// Events of the other CPUs, which sample nothing: processes start and map files there, too.
+    pub others: Vec<OwnedFd>,
     threads: usize,
 }
 
 impl<'a> Attached<'a> {
-    pub(crate) fn new(plan: &'a Plan, rings: &'a mut [Ring], copier: Copier) -> Self {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        rings: &'a mut [Ring],
+        copier: Copier,
+        cpus: Option<&'a [u32]>,
+    ) -> Self {
         sys::raise_limit(sys::Resource::Files);
         let generic = matches!(plan.attr.type_, type_id::HARDWARE | type_id::HW_CACHE);
         let core_types = if generic { CoreType::of_this_machine() } else { Vec::new() };
         let early = vec![Vec::new(); rings.len()];
-        Self { plan, rings, copier, early, core_types, events: Vec::new(), threads: 0 }
+        let (events, others) = (Vec::new(), Vec::new());
+        Self { plan, rings, copier, early, core_types, events, cpus, others, threads: 0 }
+    }
+
+    /// Samples single threads, and nothing that they start.
+    pub(crate) fn threads(&mut self, tids: &[i32]) -> Result<(), Error> {
+        self.threads = tids.len();
+        tids.iter().try_for_each(|tid| {
+            self.thread(*tid).map_err(|error| self.error(error, Wanted::Process { pid: *tid }))
+        })
     }
 
     /// Samples all that runs.
@@ -127,11 +145,15 @@ impl<'a> Attached<'a> {
     /// Opens the events of one thread. One that has ended, or a CPU that went offline, has none.
     fn thread(&mut self, tid: i32) -> io::Result<()> {
         for ring in &*self.rings {
-            let attr = CoreType::attr_for(&self.core_types, &self.plan.attr, ring.cpu);
+            let is_sampled = self.cpus.is_none_or(|cpus| cpus.contains(&ring.cpu));
+            let attr = match is_sampled {
+                true => CoreType::attr_for(&self.core_types, &self.plan.attr, ring.cpu),
+                false => without_samples(&self.plan.attr),
+            };
             match sys::perf_event_open(&attr, tid, Some(ring.cpu)) {
                 Ok(event) => {
                     sys::set_output(&event, ring.fd())?;
-                    self.events.push(event);
+                    if is_sampled { &mut self.events } else { &mut self.others }.push(event);
                 }
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
@@ -165,6 +187,15 @@ impl<'a> Attached<'a> {
             },
         }
     }
+}
+
+/// An event with records of processes in the same layout, but without samples.
+fn without_samples(attr: &pyrograph_event::Attr) -> pyrograph_event::Attr {
+    let mut attr = *attr;
+    // include/uapi/linux/perf_event.h: `PERF_COUNT_SW_DUMMY`.
+    (attr.type_, attr.config, attr.sample_period) = (type_id::SOFTWARE, 9, 0);
+    attr.flags &= !flag::FREQ;
+    attr
 }
 
 /// The threads of a process, or `None` if there is no such process.

@@ -95,12 +95,13 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Forks. The child does nothing until [`Waiting::run`].
+    /// Forks. The child does nothing until [`Waiting::run`]. With `output_to_stderr` its standard output is this
+    /// process's standard error.
     ///
     /// # Errors
     ///
     /// If there is no command, or the kernel makes no process.
-    pub fn fork(argv: &[std::ffi::OsString]) -> Result<Self, Error> {
+    pub fn fork(argv: &[std::ffi::OsString], output_to_stderr: bool) -> Result<Self, Error> {
         let program = argv.first().ok_or(Error::NoCommand)?.to_string_lossy().into_owned();
         let arguments: Result<Vec<CString>, _> =
             argv.iter().map(|word| CString::new(word.as_bytes())).collect();
@@ -118,7 +119,7 @@ impl Waiting {
         let pid = unsafe { libc::fork() };
         match pid {
             -1 => Err(Error::last_os(doing)),
-            0 => become_program(&pointers, &go_read, &go_write, &failure_write),
+            0 => become_program(&pointers, &go_read, &go_write, &failure_write, output_to_stderr),
             pid => {
                 let child = Child { pid, status: None };
                 Ok(Self { child, program, go: Some(go_write.into()), failure: failure_read.into() })
@@ -169,6 +170,7 @@ fn become_program(
     go: &OwnedFd,
     go_write: &OwnedFd,
     failure: &OwnedFd,
+    output_to_stderr: bool,
 ) -> ! {
     // SAFETY: each of these is async-signal-safe, or (execvp) is in the C libraries of Linux: it
     // searches PATH with memory on its stack. The pointers of `argv` end with a null.
@@ -189,6 +191,9 @@ fn become_program(
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        if output_to_stderr {
+            libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
+        }
         libc::execvp(argv[0], argv.as_ptr());
         let errno = *libc::__errno_location();
         libc::write(failure.as_raw_fd(), (&raw const errno).cast(), size_of::<i32>());

@@ -44,6 +44,20 @@ pub enum Error {
         /// The number.
         pid: i32,
     },
+    /// No thread has this number.
+    #[error("no thread has the TID {tid}")]
+    NoSuchThread {
+        /// The number.
+        tid: i32,
+    },
+    /// The machine has no such CPU, or it is offline.
+    #[error("CPU {cpu} is not online; those that are: {online}")]
+    NoSuchCpu {
+        /// The number.
+        cpu: u32,
+        /// Those that are, as a list.
+        online: String,
+    },
     /// The command is empty.
     #[error("no command to run")]
     NoCommand,

@@ -64,6 +64,6 @@ pub use event::{Event, EventError, Unit, nearest};
 pub use options::{Options, Rate, StackMode, Target};
 pub use pace::possible_rate;
 pub use permission::{Cause, NotPermitted, Wanted};
-pub use procfs::descendants;
+pub use procfs::{descendants, process_of};
 pub use reader::{Ended, Pacer, Stopper};
 pub use session::{Next, Recording, Session, Summary};

@@ -34,6 +34,14 @@ pub struct Options {
     /// With [`Target::System`]: which of the processes that run already are told of at the start, with their
     /// [descendants](crate::descendants) if these are followed; `None` for all.
     pub told: Option<Vec<i32>>,
+    /// Sample these threads only, of the processes that are the target, and nothing that they start; `None` for
+    /// all threads. Only with [`Target::Processes`].
+    pub threads: Option<Vec<i32>>,
+    /// Sample these CPUs only; `None` for all. Only with [`Target::System`].
+    pub cpus: Option<Vec<u32>>,
+    /// The command writes to standard error what it would write to standard output, which is needed for
+    /// something else.
+    pub output_to_stderr: bool,
     /// For how long to record; `None` until the target ends, or it is [stopped](crate::Stopper).
     pub duration: Option<Duration>,
 }
@@ -54,6 +62,9 @@ impl Options {
             buffer: None,
             patience: Duration::from_millis(10),
             told: None,
+            threads: None,
+            cpus: None,
+            output_to_stderr: false,
             duration: None,
         }
     }

@@ -167,7 +167,7 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
         if event.is_clock() && !options.idle {
             attr.flags |= flag::EXCLUDE_IDLE;
         }
-    } else {
+    } else if options.threads.is_none() {
         attr.flags |= flag::INHERIT | if options.inherit { 0 } else { flag::INHERIT_THREAD };
     }
     set_rate(&mut attr, options, event, notices)?;
@@ -190,6 +190,9 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
     Ok(attr)
 }
 
+/// Nanoseconds between two ticks of a clock, at least.
+const LEAST_CLOCK_PERIOD: u64 = 10_000;
+
 fn set_rate(
     attr: &mut Attr,
     options: &Options,
@@ -210,6 +213,12 @@ fn set_rate(
             attr.flags |= flag::FREQ;
         }
         Rate::Every(period) => {
+            // The kernel's timer does not tick more often (`perf_swevent_start_hrtimer`).
+            if event.is_clock() && period < LEAST_CLOCK_PERIOD {
+                let (option, value) = ("period of a clock", period);
+                let range = format!("in nanoseconds, {LEAST_CLOCK_PERIOD} at least");
+                return Err(Error::OutOfRange { option, value, range });
+            }
             attr.sample_period = period;
             // If samples are to tell their period, the kernel takes one each time such an event
             // happens, whatever the period is (`perf_swevent_event`).

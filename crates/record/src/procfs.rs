@@ -15,6 +15,13 @@ pub(crate) fn count_threads(pid: i32) -> usize {
     fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
 }
 
+/// The process that a thread belongs to; `None` if no thread has this number.
+pub fn process_of(tid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
+}
+
 /// Records of what was there, in the order in which they make sense.
 #[derive(Debug, Default)]
 pub(crate) struct Initial {

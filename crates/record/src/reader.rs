@@ -154,6 +154,8 @@ impl Losses {
 pub(crate) struct Reader {
     pub rings: Vec<Ring>,
     pub events: Vec<OwnedFd>,
+    /// Events that tell of processes on other CPUs until this ends.
+    pub _others: Vec<OwnedFd>,
     pub watched: Vec<Watched>,
     pub stopper: Stopper,
     pub rounds: Sender<Round>,

@@ -36,6 +36,7 @@ pub struct Session {
     rings: Vec<Ring>,
     copier: Copier,
     events: Vec<OwnedFd>,
+    others: Vec<OwnedFd>,
     /// What was copied out of the rings while events were opened.
     early: Vec<Vec<u8>>,
     command: Option<Waiting>,
@@ -45,6 +46,7 @@ pub struct Session {
     inherit: bool,
     idle: bool,
     duration: Option<Duration>,
+    threads: Option<Vec<i32>>,
     /// All CPUs are sampled, also where processes are to be.
     is_of_cpus: bool,
     /// What was asked for by a [`Pacer`].
@@ -59,10 +61,11 @@ impl Session {
     /// If the event is not known or not counted here, something is not permitted, a process does
     /// not exist, or the kernel lacks resources.
     pub fn open(options: &Options) -> Result<Self, Error> {
+        check_cpus(options)?;
         let (mut plan, is_of_cpus) = find_plan(options)?;
         // The child is made before limits are raised, so that it has those of its user.
         let command = match &options.target {
-            Target::Command(argv) => Some(Waiting::fork(argv)?),
+            Target::Command(argv) => Some(Waiting::fork(argv, options.output_to_stderr)?),
             Target::Processes(_) | Target::System => None,
         };
         let mut notices = std::mem::take(&mut plan.notices);
@@ -71,16 +74,19 @@ impl Session {
 
         let copier = Copier::new(&plan.layout, plan.attr.sample_regs_user);
         let mut denied = 0;
-        let mut attached = Attached::new(&plan, &mut rings, copier);
+        let mut attached = Attached::new(&plan, &mut rings, copier, options.cpus.as_deref());
         match (&options.target, &command) {
             _ if is_of_cpus => attached.system()?,
+            (Target::Processes(_), _) if options.threads.is_some() => {
+                attached.threads(options.threads.as_deref().unwrap_or_default())?
+            }
             (Target::System, _) => attached.system()?,
             (Target::Processes(pids), _) => denied = attached.processes(pids, options.inherit)?,
             (Target::Command(_), command) => {
                 command.iter().try_for_each(|child| attached.command(child.pid()))?
             }
         }
-        let Attached { events, early, .. } = attached;
+        let Attached { events, others, early, .. } = attached;
         if denied > 0 {
             plan.notices.push(Notice::ChildrenNotPermitted { count: denied });
         }
@@ -93,6 +99,7 @@ impl Session {
             rings,
             copier,
             events,
+            others,
             early,
             command,
             stopper,
@@ -101,6 +108,7 @@ impl Session {
             inherit,
             idle,
             duration,
+            threads: options.threads.clone(),
             is_of_cpus,
             period: Arc::default(),
         })
@@ -182,7 +190,8 @@ impl Session {
         let (sender, rounds) = mpsc::channel();
         let watched = match (&self.target, &self.command) {
             (Target::Processes(pids), _) => {
-                pids.iter().map(|pid| Watched::new(*pid, false)).collect()
+                let watched = self.threads.as_ref().unwrap_or(pids);
+                watched.iter().map(|pid| Watched::new(*pid, false)).collect()
             }
             (Target::Command(_), command) => {
                 command.iter().map(|child| Watched::new(child.pid(), true)).collect()
@@ -193,6 +202,7 @@ impl Session {
         if self.is_of_cpus {
             self.events
                 .iter()
+                .chain(&self.others)
                 .try_for_each(sys::enable)
                 .map_err(Error::system("enabling the events"))?;
         }
@@ -201,6 +211,7 @@ impl Session {
         let reader = Reader {
             rings: self.rings,
             events: self.events,
+            _others: self.others,
             watched,
             stopper: self.stopper.clone(),
             rounds: sender,
@@ -215,7 +226,7 @@ impl Session {
         let thread = std::thread::Builder::new().name("reader".to_owned());
         let reader = thread.spawn(|| reader.run()).map_err(Error::system("starting the reader"))?;
         let counts_idle = self.plan.attr.sample_type & sample_type::READ != 0 && !self.idle;
-        let inherit = self.inherit;
+        let inherit = self.inherit && self.threads.is_none();
         let family = |pids: &[i32]| {
             let children = if inherit { procfs::descendants(pids) } else { Vec::new() };
             [pids.to_vec(), children].concat()
@@ -267,6 +278,19 @@ impl Session {
     }
 }
 
+/// Checks that the CPUs that are to be sampled are online.
+fn check_cpus(options: &Options) -> Result<(), Error> {
+    let Some(cpus) = &options.cpus else { return Ok(()) };
+    let online = limits::online_cpus()?;
+    match cpus.iter().find(|cpu| !online.contains(cpu)) {
+        Some(cpu) => {
+            let online = online.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+            Err(Error::NoSuchCpu { cpu: *cpu, online })
+        }
+        None => Ok(()),
+    }
+}
+
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -279,6 +303,9 @@ fn find_plan(options: &Options) -> Result<(Plan, bool), Error> {
         return Ok((Plan::find(options)?, options.target == Target::System));
     };
     let plan = Plan::find(options)?;
+    if options.threads.is_some() {
+        return Ok((plan, false));
+    }
     let children = if options.inherit { procfs::descendants(pids) } else { Vec::new() };
     let threads: usize = pids.iter().chain(&children).map(|pid| procfs::count_threads(*pid)).sum();
     let are_there = pids.iter().all(|pid| procfs::count_threads(*pid) > 0);

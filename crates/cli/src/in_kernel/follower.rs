@@ -20,6 +20,8 @@ pub struct Follower {
     asked: Vec<(i32, Option<OwnedFd>)>,
     /// A command was asked for: its parent knows better when it ends.
     command: bool,
+    /// Tells when the command ends that says for how long to record.
+    beside: Option<OwnedFd>,
     inherit: bool,
     gone: Vec<i32>,
 }
@@ -33,7 +35,7 @@ impl Follower {
         let asked = pids.iter().map(|pid| (*pid, pidfd(*pid))).collect();
         let targets = (*target != Target::System).then(|| pids.iter().copied().collect());
         let command = matches!(target, Target::Command(_));
-        Self { targets, asked, command, inherit, gone: Vec::new() }
+        Self { targets, asked, command, beside: None, inherit, gone: Vec::new() }
     }
 
     /// The command runs, and is looked at.
@@ -42,9 +44,15 @@ impl Follower {
         self.asked.push((pid, pidfd(pid)));
     }
 
+    /// The command that says for how long to record, if it is no target itself, runs.
+    pub fn watch(&mut self, pid: i32) {
+        self.beside = pidfd(pid).filter(|_| !self.command);
+    }
+
     /// What can be read once one of those that were asked for has ended.
     pub fn ends(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.asked.iter().filter_map(|(_, pidfd)| pidfd.as_ref().map(AsFd::as_fd))
+        let asked = self.asked.iter().filter_map(|(_, pidfd)| pidfd.as_ref());
+        asked.chain(&self.beside).map(AsFd::as_fd)
     }
 
     fn is_target(&self, pid: i32) -> bool {

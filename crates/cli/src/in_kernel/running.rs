@@ -203,7 +203,7 @@ impl<'a> Running<'a> {
 
     /// Begins to count, and lets the command go.
     fn begin(&mut self) -> Result<(), Error> {
-        if let Some(command) = &self.waiting {
+        if let (Target::Command(_), Some(command)) = (self.how.target, &self.waiting) {
             self.engine.expect_command(command.pid());
             self.follower.add_command(command.pid());
         }
@@ -217,6 +217,9 @@ impl<'a> Running<'a> {
             say!("recording; {}", tables(&self.engine));
         }
         self.child = self.waiting.take().map(Waiting::run).transpose()?;
+        if let Some(child) = &self.child {
+            self.follower.watch(child.pid());
+        }
         Ok(())
     }
 

@@ -1,8 +1,9 @@
 //! System calls of x86-64 by their names.
 
-use anyhow::bail;
 use pyrograph_record::nearest;
 use syscalls::x86_64::Sysno;
+
+use crate::say::misuse;
 
 /// Those that move data from or to what a file descriptor stands for, or wait until it is on the disk.
 const FILES: [Sysno; 20] = [
@@ -47,9 +48,9 @@ pub fn numbers(names: &str) -> anyhow::Result<Vec<u32>> {
             let Some(call) = Sysno::iter().find(|call| call.name() == plain) else {
                 let near = nearest(plain, Sysno::iter().map(|call| call.name().to_owned()));
                 if near.is_empty() {
-                    bail!("no system call is called '{name}'");
+                    misuse!("no system call is called '{name}'");
                 }
-                bail!("no system call is called '{name}': did you mean {}?", near.join(", "));
+                misuse!("no system call is called '{name}': did you mean {}?", near.join(", "));
             };
             Ok(call.id().cast_unsigned())
         })

@@ -7,6 +7,7 @@ use pyrograph_record::nearest;
 use pyrograph_symbol::{StaticProbe, function_names, static_probes};
 
 use super::Probe;
+use crate::say::misuse;
 
 /// What is to be watched is not there. Unlike flags that cannot be understood, this is no wrong usage.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +27,7 @@ pub fn function(place: &str, returns: bool) -> anyhow::Result<Probe> {
     let Some((path, name)) =
         place.rsplit_once(':').filter(|(path, name)| !path.is_empty() && !name.is_empty())
     else {
-        bail!(
+        misuse!(
             "{prefix}:{place}: use {prefix}:FILE:FUNCTION, for example {prefix}:/bin/bash:readline"
         )
     };
@@ -37,7 +38,7 @@ pub fn function(place: &str, returns: bool) -> anyhow::Result<Probe> {
     };
     let offset = number.with_context(|| format!("{prefix}:{place}: '{offset}' is no offset"))?;
     if returns && offset > 0 {
-        bail!("{prefix}:{place}: a function returns as a whole: leave out the offset");
+        misuse!("{prefix}:{place}: a function returns as a whole: leave out the offset");
     }
     check_function(Path::new(path), name)?;
     Ok(Probe::Function { path: path.into(), name: name.to_owned(), offset, returns })
@@ -65,7 +66,7 @@ pub fn static_probe(place: &str) -> anyhow::Result<Probe> {
         [path, provider, name].iter().all(|part| !part.is_empty()).then_some((path, provider, name))
     });
     let Some((path, provider, name)) = parts else {
-        bail!("usdt:{place}: use usdt:FILE:PROVIDER:NAME; readelf -n FILE lists a file's probes")
+        misuse!("usdt:{place}: use usdt:FILE:PROVIDER:NAME; readelf -n FILE lists a file's probes")
     };
     let not_there = |error: pyrograph_symbol::Error| NotThere(error.to_string());
     let probes = static_probes(Path::new(path)).map_err(not_there)?;

@@ -1,17 +1,17 @@
 //! What is to be recorded, as the flags say it.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::bail;
 use pyrograph_format::Detail;
 use pyrograph_profile::{LabelOptions, ValueType};
-use pyrograph_record::{Event, Rate, StackMode, Target, Unit};
+use pyrograph_record::{Error, Event, Rate, StackMode, Target, Unit, process_of};
 use pyrograph_resolve::{NATIVE, SymbolOptions};
 
 use crate::output::Output;
-use crate::question::{Question, QuestionArgs};
+use crate::question::{Probe, Question, QuestionArgs};
+use crate::say::{be_quiet, misuse, say};
 use crate::tables::TableArgs;
 use crate::units::{parse_duration, parse_size};
 use crate::whom::{Whom, WhomArgs};
@@ -30,25 +30,50 @@ Examples:
   pyrograph record -o app.folded -- ./app     folded stacks, for grep, sed and awk")]
 pub struct Args {
     /// Processes to attach to, with all their threads, and the children they have started or will start
-    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["all_cpus", "command"])]
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "all_cpus",
+        value_parser = clap::value_parser!(i32).range(1..))]
     pid: Vec<i32>,
 
+    /// Threads to attach to, without what they start
+    #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["pid", "all_cpus"],
+        value_parser = clap::value_parser!(i32).range(1..))]
+    tid: Vec<i32>,
+
     /// The whole machine
-    #[arg(short, long, conflicts_with = "command")]
+    #[arg(short, long)]
     all_cpus: bool,
 
+    /// The whole machine, but these CPUs only: 0-3,8
+    #[arg(short = 'C', long, value_name = "CPUS", conflicts_with_all = ["pid", "tid"], value_parser = parse_cpus)]
+    cpu: Option<Cpus>,
+
     /// Samples a second [default: 997 of each thread; with -a 99 of each CPU]
-    #[arg(short = 'F', long, value_name = "HZ", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'F', long, visible_short_alias = 'r', value_name = "HZ",
+        value_parser = clap::value_parser!(u64).range(1..))]
     frequency: Option<u64>,
+
+    /// One sample for each COUNT of the event: cycles, page faults, nanoseconds of a clock
+    #[arg(short = 'c', long = "period", value_name = "COUNT", conflicts_with = "frequency",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    every: Option<u64>,
 
     /// For how long: seconds, or with a unit (500ms, 10s, 5m) [default: until it ends, or Ctrl-C]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
 
-    /// Where to write; the ending says what: .svg, .folded, .pb.gz (pprof) … (see convert). Can be
-    /// given several times
-    #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg")]
+    /// Where to write, `-` for standard output; the ending says what: .svg, .folded, .pb.gz (pprof) … (see
+    /// convert). Can be given several times [default: flamegraph.svg]
+    #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
+
+    /// The format to write [default: by the output's ending]; `pyrograph formats` lists them. Without -o to
+    /// standard output; what the command prints goes to standard error then
+    #[arg(long, value_name = "FORMAT")]
+    to: Option<String>,
+
+    /// Show the flame graph in the browser when it is written ($BROWSER, or xdg-open)
+    #[arg(long)]
+    open: bool,
 
     #[command(flatten)]
     question: QuestionArgs,
@@ -104,12 +129,21 @@ pub struct Args {
     #[arg(short, long)]
     verbose: bool,
 
+    /// Print errors only
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+
+    /// Stacks are always recorded: for the habit of perf's users
+    #[arg(short, hide = true)]
+    graph: bool,
+
     /// The graph's title
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 
-    /// The command to run, and its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    /// The command to run, and its arguments. With -a, -C, -p or -t it only says for how long to record: until
+    /// it ends
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -129,6 +163,27 @@ pub(super) enum Count {
     Samples,
     /// What the samples stand for
     Period,
+}
+
+/// Numbers of CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Cpus(Vec<u32>);
+
+/// Reads a list of CPUs such as `0-3,8`.
+fn parse_cpus(text: &str) -> Result<Cpus, String> {
+    /// More than any kernel is built for.
+    const MOST: u32 = 1 << 16;
+    let mut cpus = Vec::new();
+    for range in text.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
+            (Ok(first), Ok(last)) if first <= last && last < MOST => cpus.extend(first..=last),
+            _ => return Err(format!("'{range}' is neither a CPU nor a range of CPUs such as 0-3")),
+        }
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(Cpus(cpus))
 }
 
 fn parse_stack_memory(text: &str) -> Result<usize, String> {
@@ -152,10 +207,17 @@ fn parse_stack_mode(text: &str) -> Result<StackMode, String> {
     }
 }
 
+/// What is written where nothing else is asked for.
+const DEFAULT_OUTPUT: &str = "flamegraph.svg";
+
 /// What the flags come to.
 pub(super) struct Plan {
     pub options: pyrograph_record::Options,
     pub outputs: Vec<Output>,
+    /// Whether the picture is shown when it is written.
+    pub open: bool,
+    /// What runs beside the target, as long as it is recorded.
+    pub beside: Option<Vec<OsString>>,
     pub duration: Option<Duration>,
     pub count: Count,
     pub engine: Option<EngineChoice>,
@@ -170,30 +232,34 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub fn new(args: Args) -> anyhow::Result<Self> {
-        let outputs = args.output.iter().map(|path| Output::new(path)).collect::<Result<_, _>>()?;
-        let whom = Whom::new(args.whom)?;
-        let target = if args.all_cpus {
-            Target::System
-        } else if !args.pid.is_empty() {
-            Target::Processes(args.pid)
-        } else if !args.command.is_empty() {
-            Target::Command(args.command)
-        } else if whom.chooses() {
-            Target::System
-        } else {
-            bail!(
-                "nothing to record: give a command after --, processes with -p, or the machine with -a"
-            );
-        };
+    pub fn new(mut args: Args) -> anyhow::Result<Self> {
+        if args.quiet {
+            be_quiet();
+        }
+        if args.graph && args.verbose {
+            say!("-g does nothing: stacks are always recorded");
+        }
+        let outputs = outputs(&args)?;
+        let whom = Whom::new(std::mem::take(&mut args.whom))?;
+        let target = target(&mut args, &whom)?;
         whom.find_names(&target, !args.no_inherit)?;
         let counts = args.count == Count::Samples;
         let question = Question::new(&args.question, counts, &target)?;
+        refuse_what_has_no_effect(&args, &question, &target, &whom)?;
+        let threads = Some(args.tid).filter(|tids| !tids.is_empty());
+        let is_of_perf = threads.is_some()
+            || (args.every.is_some() || args.cpu.is_some())
+                && matches!(question.probe, Probe::Tracepoint { .. });
         Ok(Self {
             title: args.title.unwrap_or_else(|| title(&target)),
+            beside: Some(args.command).filter(|command| !command.is_empty()),
+            open: args.open,
             options: pyrograph_record::Options {
                 event: question.event.clone(),
-                rate: args.frequency.map(Rate::Hertz),
+                rate: args.frequency.map(Rate::Hertz).or(args.every.map(Rate::Every)),
+                threads,
+                cpus: args.cpu.map(|cpus| cpus.0),
+                output_to_stderr: outputs.iter().any(Output::is_standard),
                 stack: args
                     .call_graph
                     .unwrap_or(StackMode::Dwarf { bytes: StackMode::DEFAULT_BYTES }),
@@ -209,7 +275,7 @@ impl Plan {
             // Who says how stacks are to be found wants it done so.
             engine: args
                 .engine
-                .or(args.call_graph.map(|_| EngineChoice::Perf))
+                .or((args.call_graph.is_some() || is_of_perf).then_some(EngineChoice::Perf))
                 .or((question.in_kernel_only || !whom.is_all()).then_some(EngineChoice::Ebpf)),
             question,
             whom,
@@ -270,6 +336,88 @@ impl Plan {
             },
         }
     }
+}
+
+/// Where the profile goes.
+fn outputs(args: &Args) -> anyhow::Result<Vec<Output>> {
+    let output = |path: &PathBuf| match (path.as_os_str() == "-", &args.to) {
+        (true, Some(format)) => Output::named(None, format),
+        (true, None) => misuse!("-o - needs --to FORMAT: standard output has no ending"),
+        (false, Some(format)) => Output::named(Some(path), format),
+        (false, None) => Output::new(path),
+    };
+    let outputs = match &args.to {
+        Some(format) if args.output.is_empty() => vec![Output::named(None, format)?],
+        None if args.output.is_empty() => vec![Output::new(Path::new(DEFAULT_OUTPUT))?],
+        _ => args.output.iter().map(output).collect::<Result<Vec<_>, _>>()?,
+    };
+    if args.open && !outputs.iter().any(|output| output.picture().is_some()) {
+        misuse!("--open shows a picture: give one, as -o flamegraph.svg");
+    }
+    Ok(outputs)
+}
+
+/// Who is recorded. A command that is only run meanwhile is left in `args`.
+fn target(args: &mut Args, whom: &Whom) -> anyhow::Result<Target> {
+    if args.all_cpus || args.cpu.is_some() {
+        return Ok(Target::System);
+    }
+    if !args.pid.is_empty() {
+        return Ok(Target::Processes(std::mem::take(&mut args.pid)));
+    }
+    if !args.tid.is_empty() {
+        let process = |tid: &i32| process_of(*tid).ok_or(Error::NoSuchThread { tid: *tid });
+        let mut pids = args.tid.iter().map(process).collect::<Result<Vec<_>, _>>()?;
+        pids.sort_unstable();
+        pids.dedup();
+        return Ok(Target::Processes(pids));
+    }
+    if !args.command.is_empty() {
+        return Ok(Target::Command(std::mem::take(&mut args.command)));
+    }
+    match whom.chooses() {
+        true => Ok(Target::System),
+        false => misuse!(
+            "nothing to record: give a command after --, processes with -p, or the machine with -a"
+        ),
+    }
+}
+
+/// Who gives an option expects something of it.
+fn refuse_what_has_no_effect(
+    args: &Args,
+    question: &Question,
+    target: &Target,
+    whom: &Whom,
+) -> anyhow::Result<()> {
+    let is_sampled = matches!(question.probe, Probe::Event | Probe::Tracepoint { .. })
+        && question.waits.is_none();
+    if args.every.is_some() && !is_sampled {
+        misuse!("-c is for events that are sampled: cycles, clocks, page faults, tracepoints");
+    }
+    if args.cpu.is_some() && !is_sampled {
+        misuse!("-C is for events that are sampled: cycles, clocks, page faults, tracepoints");
+    }
+    if !args.tid.is_empty() && (question.in_kernel_only || !whom.is_all()) {
+        misuse!("-t is for samples of the CPU and events; give the process with -p");
+    }
+    if !args.tid.is_empty() && args.engine == Some(EngineChoice::Ebpf) {
+        misuse!("-t needs --engine perf: the in-kernel engine records processes");
+    }
+    if args.no_inherit && *target == Target::System {
+        misuse!("--no-inherit has no effect where the whole machine is recorded");
+    }
+    if args.no_inherit && !args.tid.is_empty() {
+        misuse!("--no-inherit has no effect with -t: what a thread starts is not recorded");
+    }
+    if args.call_graph.is_some() && args.engine == Some(EngineChoice::Ebpf) {
+        misuse!("--call-graph is for --engine perf: in the kernel, stacks are unwound with tables");
+    }
+    let is_of_perf = args.engine == Some(EngineChoice::Perf) || args.call_graph.is_some();
+    if is_of_perf && args.tables.is_of_tables() {
+        misuse!("--table-memory and --tables are for the in-kernel engine (--engine ebpf)");
+    }
+    Ok(())
 }
 
 /// The title of a recording's graph: what was recorded.

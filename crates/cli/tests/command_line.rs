@@ -1,0 +1,280 @@
+//! The command line of `pyrograph record`: habits of perf's users, slips, and what is refused before anything runs.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use common::{Folded, compile, is_root, pyrograph, run};
+
+/// Runs `pyrograph record` in a folder.
+fn record(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = pyrograph();
+    command.current_dir(folder).arg("record").args(arguments).stdin(Stdio::null());
+    command.output().expect("pyrograph runs")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+/// Checks what is said, the exit code, and that the command (which makes a file) was not run.
+fn refused(arguments: &[&str], code: i32, said: &str) {
+    let folder = folder();
+    let output = record(folder.path(), &[arguments, &["--", "touch", "ran"]].concat());
+    let text = stderr(&output);
+    assert!(text.contains(said), "{arguments:?}: {text}");
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+    let left = fs::read_dir(folder.path()).expect("the folder").count();
+    assert_eq!(left, 0, "{arguments:?} left something: {text}");
+}
+
+#[test]
+fn an_unknown_option_is_not_taken_for_the_command() {
+    refused(&["--frequncy", "99"], 2, "'--frequency'");
+    refused(&["-p", "1", "--durtion", "1"], 2, "'--duration'");
+    refused(&["-Z"], 2, "unexpected argument '-Z'");
+    // But what is behind the command is its own.
+    let folder = folder();
+    let output =
+        record(folder.path(), &["-q", "-o", "x.folded", "sh", "-c", "exit 3", "--frequncy"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+}
+
+#[test]
+fn g_is_taken_and_explained_once_on_request() {
+    let folder = folder();
+    let output = record(folder.path(), &["-g", "-o", "x.folded", "--", "true"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("-g"), "{}", stderr(&output));
+    let output = record(folder.path(), &["-g", "-v", "-o", "x.folded", "--", "true"]);
+    assert_eq!(stderr(&output).matches("-g does nothing").count(), 1, "{}", stderr(&output));
+}
+
+#[test]
+fn with_all_or_processes_a_command_says_for_how_long() {
+    if !is_root("with_all_or_processes_a_command_says_for_how_long") {
+        return;
+    }
+    let folder = folder();
+    let program = compile(&["gcc", "-O2", "-g"], "split.c", folder.path());
+    let mut busy = Command::new(&program).arg("1000000").spawn().expect("it runs");
+    let pid = busy.id().to_string();
+    for engine in ["ebpf", "perf"] {
+        for target in [&["-a"][..], &["-p", &pid], &["-t", &pid], &["-C", "0-1"]] {
+            if target[0] == "-t" && engine == "ebpf" {
+                continue;
+            }
+            let flags = ["--engine", engine, "-o", "x.folded"];
+            let command = ["--", "sh", "-c", "sleep 1.5; exit 9"];
+            let output = record(folder.path(), &[&flags[..], target, &command].concat());
+            let text = stderr(&output);
+            assert_eq!(output.status.code(), Some(9), "{engine} {target:?}: {text}");
+            let folded = Folded::read(&folder.path().join("x.folded"));
+            assert!(folded.total_share("alpha") > 0.0, "{engine} {target:?}: {text}");
+        }
+    }
+    busy.kill().expect("it still runs");
+    busy.wait().expect("it ends");
+}
+
+#[test]
+fn one_cpu_of_two_is_sampled() {
+    if !is_root("one_cpu_of_two_is_sampled") {
+        return;
+    }
+    let folder = folder();
+    let program = compile(&["gcc", "-O2", "-g"], "split.c", folder.path());
+    // A name of its own among all that runs.
+    let alone = folder.path().join("on-one-cpu");
+    fs::rename(program, &alone).expect("own folder");
+    let program = alone.to_str().expect("a plain path");
+    let path = folder.path().join("x.folded");
+    for engine in ["ebpf", "perf"] {
+        let flags = ["--engine", engine, "-o", "x.folded"];
+        for (cpu, is_there) in [("0", true), ("1", false)] {
+            let busy = ["--", "taskset", "-c", "0", program, "1500"];
+            let output = record(folder.path(), &[&flags[..], &["-C", cpu], &busy].concat());
+            if stderr(&output).contains("not online") {
+                eprintln!("skipped: one_cpu_of_two_is_sampled needs two CPUs");
+                return;
+            }
+            assert!(output.status.success(), "{}", stderr(&output));
+            let found = Folded::read(&path).share(|stack| stack[0] == "on-one-cpu") > 0.0;
+            assert_eq!(found, is_there, "{engine}, CPU {cpu}: {}", stderr(&output));
+        }
+    }
+    let output = record(folder.path(), &["-C", "60000", "--", "true"]);
+    assert!(stderr(&output).contains("CPU 60000 is not online"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_thread_alone_is_sampled() {
+    let folder = folder();
+    // The shell waits, and its child is busy.
+    let script = "i=0; while :; do i=$((i+1)); done & echo $!; wait";
+    let mut shell =
+        Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().expect("sh");
+    let mut child = String::new();
+    let out = shell.stdout.take().expect("piped");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut child).expect("a number");
+    let child = child.trim();
+    let output = record(folder.path(), &["-t", child, "-d", "1", "-o", "child.folded"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(Folded::read(&folder.path().join("child.folded")).total() > 0.0);
+    let alone = shell.id().to_string();
+    let output = record(folder.path(), &["-t", &alone, "-d", "1", "-o", "shell.folded"]);
+    let folded = fs::read_to_string(folder.path().join("shell.folded")).expect("written");
+    assert_eq!(folded, "", "the child of a thread is not recorded: {}", stderr(&output));
+    run(Command::new("kill").args([child, &alone]));
+    shell.wait().expect("it ends");
+    let output = record(folder.path(), &["-t", "999999999"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("no thread has the TID 999999999"), "{}", stderr(&output));
+}
+
+#[test]
+fn one_sample_for_each_count() {
+    let folder = folder();
+    let path = folder.path().join("x.folded");
+    let faults = |count: &str| {
+        let flags = ["-e", "page-faults", "-c", count, "-o", "x.folded"];
+        let command = ["--", "perl", "-e", "my $x = 'a' x 40_000_000"];
+        let output = record(folder.path(), &[&flags[..], &command].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = stderr(&output);
+        let line = text.lines().find(|line| line.contains(" of page-faults")).expect("a line");
+        let samples = line.split(' ').nth(1).expect("a number").replace(',', "");
+        (samples.parse::<f64>().expect("a number"), Folded::read(&path).total())
+    };
+    let (each, all) = faults("1");
+    let (some, same) = faults("50");
+    assert!((0.8..1.2).contains(&(each / some / 50.0)), "{each} and {some} samples");
+    assert!((0.8..1.2).contains(&(all / same)), "{all} and {same} page faults");
+    refused(&["-c", "1", "-F", "9"], 2, "cannot be used with");
+    refused(&["-e", "cpu-clock", "-c", "1"], 1, "10000 at least");
+}
+
+#[test]
+fn r_is_the_frequency_of_other_tools() {
+    let folder = folder();
+    let output = record(folder.path(), &["-r", "499", "-o", "x.folded", "--", "true"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn standard_output_is_the_profiles_alone() {
+    let folder = folder();
+    let script = "echo from the command; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    for flags in [&["--to", "folded"][..], &["--to", "folded", "-o", "-"]] {
+        let output = record(folder.path(), &[flags, &["--", "sh", "-c", script]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(Folded::parse(&String::from_utf8_lossy(&output.stdout)).total() > 0.0);
+        assert!(stderr(&output).contains("from the command"), "{}", stderr(&output));
+    }
+    refused(&["-o", "-"], 2, "-o - needs --to FORMAT");
+    refused(&["--to", "foldde"], 2, "foldde: unknown format");
+}
+
+#[test]
+fn quiet_is_quiet_but_for_errors() {
+    let folder = folder();
+    let output = record(folder.path(), &["-q", "-o", "x.folded", "--", "true"]);
+    assert_eq!((stderr(&output).as_str(), output.status.code()), ("", Some(0)));
+    let output = record(folder.path(), &["-q", "-o", "x.folded", "--", "./none"]);
+    assert_eq!(output.status.code(), Some(127));
+    assert!(stderr(&output).contains("failed to run './none'"), "{}", stderr(&output));
+}
+
+#[test]
+fn open_shows_the_picture_in_the_browser() {
+    let folder = folder();
+    let seen = folder.path().join("seen");
+    let browser = folder.path().join("browser");
+    fs::write(&browser, format!("#!/bin/sh\necho \"$@\" >{}\n", seen.display())).expect("a script");
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).expect("own file");
+    let mut command = pyrograph();
+    command.current_dir(folder.path()).env("BROWSER", &browser);
+    run(command.args(["record", "--open", "-o", "x.svg", "--", "true"]));
+    common::wait_until("the browser was started", || {
+        fs::read_to_string(&seen).is_ok_and(|text| text.ends_with("/x.svg\n"))
+    });
+    refused(&["--open", "-o", "x.folded"], 2, "--open shows a picture");
+}
+
+#[test]
+fn what_cannot_be_recorded_or_written_is_refused_before_the_command_runs() {
+    refused(&["-p", "0"], 2, "0 is not in");
+    refused(&["-p", "999999999"], 1, "no process has the PID 999999999");
+    refused(&["-t", "0"], 2, "0 is not in");
+    refused(&["-o", "none/x.svg"], 1, "the folder none is not there");
+    refused(&["-o", "/"], 2, "unknown format");
+    // Root may write everywhere, but these file systems take no files.
+    refused(&["-o", "/proc/x.svg"], 1, "nothing can be written into the folder /proc");
+    refused(&["-o", "/sys/x.svg"], 1, "nothing can be written into the folder /sys");
+    refused(&["--alloc", "-o", "x.folded", "--", "./none"], 127, "failed to run './none'");
+    if is_root("a name that no process has") {
+        refused(&["-a", "--comm", "nosuch"], 1, "no process or thread has the name nosuch");
+    }
+}
+
+#[test]
+fn a_file_that_may_not_be_written_is_not_replaced() {
+    // SAFETY: The call takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } == 0 {
+        let folder = folder();
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("own folder");
+        let own = folder.path().join("pyrograph");
+        fs::copy(env!("CARGO_BIN_EXE_pyrograph"), &own).expect("a copy that others may run");
+        let readonly = folder.path().join("x.svg");
+        fs::write(&readonly, "mine").expect("a file");
+        fs::set_permissions(&readonly, fs::Permissions::from_mode(0o444)).expect("own file");
+        let output = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(&own)
+            .args(["record", "-o", "x.svg", "--", "touch", "ran"])
+            .current_dir(folder.path())
+            .output()
+            .expect("setpriv runs");
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains("x.svg may not be written"), "{}", stderr(&output));
+        assert!(!folder.path().join("ran").exists());
+    }
+}
+
+#[test]
+fn options_without_effect_are_errors() {
+    refused(&["--min-block", "1ms"], 2, "--min-block is for");
+    refused(&["--exact"], 2, "--exact is for");
+    refused(&["--no-inherit", "-a"], 2, "--no-inherit has no effect");
+    refused(&["--engine", "ebpf", "--call-graph", "fp"], 2, "--call-graph is for --engine perf");
+    refused(&["--engine", "perf", "--table-memory", "64M"], 2, "are for the in-kernel engine");
+    refused(&["--off-cpu", "-C", "0"], 2, "-C is for events that are sampled");
+    refused(&["--off-cpu", "--engine", "perf"], 2, "leave out --engine perf");
+}
+
+#[test]
+fn a_crash_of_the_command_is_said() {
+    let folder = folder();
+    let output = record(folder.path(), &["-o", "x.folded", "--", "sh", "-c", "kill -SEGV $$"]);
+    assert_eq!(output.status.code(), Some(139));
+    let text = stderr(&output);
+    assert!(text.contains("the command was killed by signal 11 (SIGSEGV)"), "{text}");
+}
+
+#[test]
+fn a_command_that_outlives_the_recording_is_waited_for_and_that_is_said() {
+    let folder = folder();
+    let flags = ["-d", "200ms", "-o", "x.folded", "--", "sh", "-c", "sleep 2; exit 4"];
+    let output = record(folder.path(), &flags);
+    assert_eq!(output.status.code(), Some(4));
+    let text = stderr(&output);
+    assert!(text.contains("waiting for the command, which still runs (PID "), "{text}");
+}
