@@ -20,6 +20,11 @@ pub(crate) trait Calls {
     fn self_values(&self, column: usize) -> &[u64];
     fn value_types(&self) -> &[ValueType];
 
+    /// The value of the samples whose frame in a node was found by a guess.
+    fn guessed(&self, _column: usize, _node: usize) -> u64 {
+        0
+    }
+
     /// The sum of a column's values before the node's first sample, where there is such an order.
     fn start(&self, _column: usize, _node: usize) -> Option<u64> {
         None
@@ -63,6 +68,10 @@ impl Calls for Tree {
 
     fn value_types(&self) -> &[ValueType] {
         &self.value_types
+    }
+
+    fn guessed(&self, column: usize, node: usize) -> u64 {
+        self.guessed_value(column, NodeId::from_index(node))
     }
 }
 

@@ -165,6 +165,7 @@ fn linked(mut drawn: Vec<Drawn>, total: u64) -> Vec<FlameFrame> {
         parent: parent as u32,
         start: drawn.start,
         value: drawn.end - drawn.start,
+        guessed: 0,
         before: 0,
         self_change: 0,
     };

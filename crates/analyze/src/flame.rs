@@ -92,7 +92,9 @@ pub struct FlameFrame {
     pub start: u64,
     /// The width, as a value: the samples that end in this frame or in its callees.
     pub value: u64,
-    /// The same in the baseline; 0 if nothing is compared.
+    /// Of the value, that of samples whose frame here was found by a guess, for want of an unwind table.
+    pub guessed: u64,
+    /// The value in the baseline; 0 if nothing is compared.
     pub before: u64,
     /// How the value of the samples that end in this very frame has changed.
     pub self_change: i64,
@@ -207,6 +209,7 @@ fn lay_out<C: Calls>(
         parent: 0,
         start: 0,
         value: total,
+        guessed: 0,
         before: before.as_ref().map_or(0, |before| before[0]),
         self_change: 0,
     });
@@ -232,6 +235,7 @@ fn lay_out<C: Calls>(
                 parent: at as u32,
                 start,
                 value: totals[node],
+                guessed: calls.guessed(options.column, node),
                 before: before.as_ref().map_or(0, |before| before[node]),
                 self_change: 0,
             });

@@ -57,6 +57,10 @@ pub struct Args {
     #[arg(long)]
     addrs: bool,
 
+    /// Mark frames that were found by a guess, for want of an unwind table, with _[g]
+    #[arg(long)]
+    mark_guesses: bool,
+
     /// Look up inlined calls in the programs' debug information, where perf did not
     #[arg(long)]
     inline: bool,
@@ -145,6 +149,7 @@ fn label_options(args: &Args) -> LabelOptions {
         mark_kernel: args.kernel || args.all,
         mark_jit: args.jit || args.all,
         mark_inlined: args.jit || args.all,
+        mark_guessed: args.mark_guesses,
         source: args.srcline || (args.inline && args.context),
     }
 }

@@ -56,6 +56,8 @@ pub struct Frame {
     pub address: u64,
     /// What sort of code it is.
     pub kind: FrameKind,
+    /// Found by a guess, for want of an unwind table: it may be wrong, and what is outside of it with it.
+    pub guessed: bool,
 }
 
 impl Frame {

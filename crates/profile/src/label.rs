@@ -28,6 +28,8 @@ pub struct LabelOptions {
     pub mark_jit: bool,
     /// Mark inlined functions with `_[i]`.
     pub mark_inlined: bool,
+    /// Mark frames that were found by a guess ([`Frame::guessed`]) with `_[g]`, before any other mark.
+    pub mark_guessed: bool,
     /// Add `:file:line` where it is known.
     pub source: bool,
 }
@@ -110,6 +112,9 @@ fn write_frame(label: &mut String, strings: &Strings, frame: Frame, options: &La
             line => write!(label, ":{file}:{line}"),
         }
         .expect("writing to a string does not fail");
+    }
+    if frame.guessed && options.mark_guessed {
+        label.push_str("_[g]");
     }
     label.push_str(match frame.kind {
         FrameKind::Kernel if options.mark_kernel => "_[k]",

@@ -23,6 +23,8 @@ pub struct Tree {
     frame: Vec<FrameId>,
     /// What sort of code each of the profile's frames is.
     kinds: Vec<FrameKind>,
+    /// Per value type, the value of the samples whose frame in each node was guessed; empty if none was.
+    guessed: Vec<Vec<u64>>,
     /// Per value type, the value of the samples that end in each node.
     self_values: Vec<Vec<u64>>,
 }
@@ -33,7 +35,31 @@ const NO_FRAME: FrameId = FrameId(u32::MAX);
 impl Tree {
     /// The projection of `profile`.
     pub fn new(profile: &Profile, options: &LabelOptions) -> Self {
-        Builder::new(profile, options).build()
+        let mut builder = Builder::new(profile, options);
+        let nodes = builder.build();
+        let mut tree = builder.tree;
+        tree.count_guesses(profile, &nodes);
+        tree
+    }
+
+    /// Adds up what was guessed; `nodes` has the node of each sample.
+    fn count_guesses(&mut self, profile: &Profile, nodes: &[NodeId]) {
+        if !profile.frames.iter().any(|frame| frame.guessed) {
+            return;
+        }
+        self.guessed = vec![vec![0; self.len()]; profile.samples.columns()];
+        for (row, (sample, &leaf)) in profile.samples.iter().zip(nodes).enumerate() {
+            let mut node = leaf;
+            for frame in profile.stacks.leaf_first(sample.stack) {
+                if profile.frames.get(frame).guessed {
+                    for (column, values) in self.guessed.iter_mut().enumerate() {
+                        let sum = &mut values[node.index()];
+                        *sum = sum.saturating_add(profile.samples.values(column)[row]);
+                    }
+                }
+                node = self.parent(node);
+            }
+        }
     }
 
     /// How many nodes there are, the root included.
@@ -96,6 +122,11 @@ impl Tree {
         totals
     }
 
+    /// The value of the samples whose frame in a node was found by a guess ([`Frame::guessed`](crate::Frame::guessed)).
+    pub fn guessed_value(&self, column: usize, node: NodeId) -> u64 {
+        self.guessed.get(column).map_or(0, |values| values[node.index()])
+    }
+
     /// The sum of a column. Saturates.
     pub fn total(&self, column: usize) -> u64 {
         self.self_values[column].iter().fold(0, |sum, &value| sum.saturating_add(value))
@@ -148,6 +179,7 @@ impl<'a> Builder<'a> {
             name: vec![StringId::EMPTY],
             frame: vec![NO_FRAME],
             kinds: profile.frames.iter().map(|frame| frame.kind).collect(),
+            guessed: Vec::new(),
             self_values: vec![vec![0]; columns],
         };
         let (is_alone, children) = (vec![false], Children::default());
@@ -155,7 +187,8 @@ impl<'a> Builder<'a> {
         Self { profile, labels, roots, is_shared, is_alone, missing, children, tree }
     }
 
-    fn build(mut self) -> Tree {
+    /// Grows it, and returns the node of each sample.
+    fn build(&mut self) -> Vec<NodeId> {
         let profile = self.profile;
         if self.is_whole() {
             return self.take_stacks();
@@ -166,6 +199,7 @@ impl<'a> Builder<'a> {
         distinct.dedup();
 
         // One root label after the other, so that one table of nodes, by stack, serves them all.
+        let mut of_samples = vec![NodeId::ROOT; profile.samples.len()];
         let mut nodes = NodeOfStack::new(profile.stacks.len());
         let mut rows_of: Vec<Vec<usize>> = vec![Vec::new(); distinct.len()];
         for (row, sample) in profile.samples.iter().enumerate() {
@@ -188,6 +222,7 @@ impl<'a> Builder<'a> {
             self.is_alone[root.index()] = is_alone;
             for row in rows {
                 let node = self.node(profile.samples.get(row).stack, &mut nodes);
+                of_samples[row] = node;
                 for column in 0..self.tree.self_values.len() {
                     let value = profile.samples.values(column)[row];
                     let sum = &mut self.tree.self_values[column][node.index()];
@@ -195,7 +230,7 @@ impl<'a> Builder<'a> {
                 }
             }
         }
-        self.tree
+        of_samples
     }
 
     /// Whether the stacks are the tree already: no process stands at their root, and no two frames
@@ -204,7 +239,7 @@ impl<'a> Builder<'a> {
         !self.is_shared.contains(&true) && self.roots.iter().all(|label| label.is_empty())
     }
 
-    fn take_stacks(mut self) -> Tree {
+    fn take_stacks(&mut self) -> Vec<NodeId> {
         let (profile, tree) = (self.profile, &mut self.tree);
         let stacks = profile.stacks.rows();
         tree.parent.reserve_exact(stacks.len());
@@ -222,7 +257,7 @@ impl<'a> Builder<'a> {
                 *sum = sum.saturating_add(profile.samples.values(column)[row]);
             }
         }
-        self.tree
+        profile.samples.iter().map(|sample| NodeId(sample.stack.0)).collect()
     }
 
     /// The node of a stack; `nodes` holds those found so far.
@@ -355,6 +390,30 @@ mod tests {
         );
         let options = LabelOptions { process: ProcessLabel::None, ..Default::default() };
         assert_eq!(folded(&profile, &options), ["main;libx.so+0x10 6", "main;read 4"]);
+    }
+
+    #[test]
+    fn guesses_are_added_up_by_node_and_do_not_split_it() {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let [main, work] = ["main", "work"].map(|name| profile.strings.intern(name));
+        let sure = [main, work].map(|name| Frame::named(name, FrameKind::User));
+        let [main, work] = sure.map(|frame| profile.frames.intern(frame));
+        let guessed = Frame { guessed: true, ..sure[0] };
+        let guessed = profile.frames.intern(guessed);
+        for (path, value) in [(vec![main, work], 3), (vec![guessed, work], 2), (vec![guessed], 1)] {
+            let stack = profile.stacks.intern_path(path);
+            profile.push(Sample::new(stack), &[value]);
+        }
+        let tree = Tree::new(&profile, &LabelOptions::default());
+        let values: Vec<_> = tree
+            .nodes()
+            .map(|node| {
+                (tree.name(node), tree.total_values(0)[node.index()], tree.guessed_value(0, node))
+            })
+            .collect();
+        assert_eq!(values, [("main", 6, 3), ("work", 5, 0)]);
+        let marked = LabelOptions { mark_guessed: true, ..LabelOptions::default() };
+        assert_eq!(folded(&profile, &marked), ["main;work 3", "main_[g] 1", "main_[g];work 2"]);
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Collector {
 pub enum Place {
     /// An address in the process.
     Process(u64),
+    /// The same, found by a guess.
+    Guessed(u64),
     /// An address in the kernel.
     Kernel(u64),
     /// A frame already.
@@ -57,6 +59,7 @@ impl Place {
                 None => RawFrame::new(ModuleId::KERNEL, address),
             },
             Self::Process(address) => user_frame(spaces.process, address),
+            Self::Guessed(address) => user_frame(spaces.process, address).guessed(true),
         }
     }
 }
@@ -286,9 +289,10 @@ impl Chain<'_> {
 
     /// Adds the frames of an unwound stack.
     fn unwound(&mut self, frames: &[pyrograph_unwind::Frame]) {
-        for frame in frames {
-            self.user(frame.lookup_address());
-        }
+        self.places.extend(frames.iter().map(|frame| match frame.guessed {
+            true => Place::Guessed(frame.lookup_address()),
+            false => Place::Process(frame.lookup_address()),
+        }));
     }
 
     /// Adds the place itself, for a sample that has no stack; returns whether it is the program's.

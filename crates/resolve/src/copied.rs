@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use pyrograph_unwind::{
-    AddressSpace, Frame, LiveMemory, Registers, StackCopy, StackEnd, Unwinder, Unwound,
+    AddressSpace, Arch, Frame, LiveMemory, Registers, StackCopy, StackEnd, Unwinder, Unwound,
 };
 
 use crate::collect::{MAX_FRAMES, user_frame};
@@ -75,6 +75,13 @@ impl LiveMemory for CopiedStack<'_> {
 pub(crate) struct CopiedStacks {
     unwinder: Option<Unwinder>,
     frames: Vec<Frame>,
+}
+
+impl CopiedStacks {
+    /// What unwinds them.
+    pub fn unwinder(&mut self, arch: Arch) -> &mut Unwinder {
+        self.unwinder.get_or_insert_with(|| Unwinder::new(arch))
+    }
 }
 
 impl<F: Files> Resolver<F> {

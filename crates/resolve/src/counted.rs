@@ -208,7 +208,7 @@ impl<F: Files> Resolver<F> {
         let marker = counted.cut.map(Cut::marker);
         let cut = counted.cut;
         if !stands_alone {
-            self.push_code(counted.pid, counted.kernel, counted.user, marker);
+            self.push_code(counted.pid, counted.kernel, (counted.user, counted.guessed), marker);
         }
         let is_made = Unnamed::is_made(&self.frames);
         let time = counted.time.filter(|_| is_made && self.keeps_time(counted.pid));
@@ -227,9 +227,14 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Adds the frames of a stack, leaf first.
-    fn push_code<U>(&mut self, pid: i32, kernel: &[u64], user: U, marker: Option<Marker>)
-    where
+    /// Adds the frames of a stack, leaf first; of the user part also whether any of them was guessed.
+    fn push_code<U>(
+        &mut self,
+        pid: i32,
+        kernel: &[u64],
+        (user, guessed): (U, bool),
+        marker: Option<Marker>,
+    ) where
         U: Iterator<Item = (Option<u32>, u64)>,
     {
         if !self.options.user_only {
@@ -238,15 +243,28 @@ impl<F: Files> Resolver<F> {
                 RawFrame::new(ModuleId::KERNEL, address.wrapping_sub(u64::from(depth > 0)))
             }));
         }
-        for (module, address) in user {
+        // The kernel says of a stack, not of each frame, that it was guessed: it was where there is no table.
+        let mut is_guess = false;
+        for (depth, (module, address)) in user.enumerate() {
             let module = match module.map(ModuleId) {
                 Some(module) if self.modules.is_known_file(module) => module,
                 Some(_) => ModuleId::UNKNOWN,
                 None => self.made_code(pid, address),
             };
-            self.frames.push(RawFrame::new(module, address));
+            self.frames.push(RawFrame::new(module, address).guessed(is_guess));
+            is_guess = guessed && self.has_no_table(module, address, depth > 0);
         }
         self.frames.extend(marker.map(RawFrame::marker));
+    }
+
+    /// Whether the caller of a place in a module had to be guessed.
+    fn has_no_table(&mut self, module: ModuleId, offset: u64, is_call: bool) -> bool {
+        if module.is_made() {
+            return true;
+        }
+        let Some(info) = self.modules.unwind(module) else { return true };
+        let unwinder = self.copied.unwinder(self.options.arch);
+        info.svma(offset).is_none_or(|svma| unwinder.has_no_table(info, svma, is_call))
     }
 
     /// Adds the stack of a waker, and its process's name as its root.
@@ -255,7 +273,7 @@ impl<F: Files> Resolver<F> {
         U: Iterator<Item = (Option<u32>, u64)>,
     {
         let CountedWaker { pid, process, kernel, user, cut, alone } = waker;
-        self.push_code(pid, kernel, user, cut.map(Cut::marker));
+        self.push_code(pid, kernel, (user, false), cut.map(Cut::marker));
         let process = self.unnamed.labels.intern(&String::from_utf8_lossy(process));
         self.frames.push(RawFrame::label(process, false));
         if !alone {

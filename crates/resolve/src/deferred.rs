@@ -337,7 +337,7 @@ impl<'a> Worker<'a> {
             let of = match place {
                 Place::Process(address) => Some((*space, address)),
                 Place::Kernel(address) => Some((*kernel, address)),
-                Place::Frame(_) => None,
+                Place::Guessed(_) | Place::Frame(_) => None,
             };
             let mut number = OPEN;
             if at + same >= places.len() {

@@ -86,20 +86,14 @@ impl<'a> FrameRows<'a> {
         if self.by_frame[frame.index()] == Rows::NONE {
             self.by_frame[frame.index()] = self.make(frame, profile);
         }
-        let Rows(row) = &self.by_frame[frame.index()];
-        if row.0 < Rows::SEVERAL {
-            return std::slice::from_ref(row);
-        }
-        let start = (row.0 ^ Rows::SEVERAL) as usize;
-        let count = self.several[start].index();
-        &self.several[start + 1..][..count]
+        self.slice(&self.by_frame[frame.index()])
     }
 
     #[cold]
     fn make(&mut self, frame: FrameId, profile: &mut Profile) -> Rows {
         let raw = self.names.frames[frame.index()];
         let name = self.names.names[frame.index()] as usize;
-        match self.by_name.get(name).copied() {
+        let rows = match self.by_name.get(name).copied() {
             Some(Rows::NONE) => {
                 let bare = self.module(raw.module, profile).bare;
                 let rows = self.named(&self.names.all[name], bare, profile);
@@ -108,7 +102,30 @@ impl<'a> FrameRows<'a> {
             }
             Some(rows) => rows,
             None => self.nameless(raw, profile),
+        };
+        if raw.is_guessed() { self.guessed(rows, profile) } else { rows }
+    }
+
+    /// The same rows, of frames that were guessed.
+    fn guessed(&mut self, rows: Rows, profile: &mut Profile) -> Rows {
+        let rows = self.slice(&rows).iter().map(|&row| {
+            let frame = Frame { guessed: true, ..profile.frames.get(row) };
+            profile.frames.intern(frame)
+        });
+        let rows: Vec<FrameId> = rows.collect();
+        self.rows(&rows)
+    }
+
+    /// The rows that a frame has.
+    #[inline]
+    fn slice<'r>(&'r self, rows: &'r Rows) -> &'r [FrameId] {
+        let Rows(row) = rows;
+        if row.0 < Rows::SEVERAL {
+            return std::slice::from_ref(row);
         }
+        let start = (row.0 ^ Rows::SEVERAL) as usize;
+        let count = self.several[start].index();
+        &self.several[start + 1..][..count]
     }
 
     /// # Panics

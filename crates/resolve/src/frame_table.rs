@@ -1,4 +1,4 @@
-//! The numbers of frames, for those who meet hundreds of thousands of distinct ones.
+//! The numbers of frames, for files with hundreds of thousands of distinct ones.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -55,9 +55,9 @@ impl SharedFrames {
         let most = tables.iter().map(|table| table.len as usize).max().unwrap_or(0);
         let mut frames = vec![RawFrame::new(FREE.module, FREE.address); most << SHARD_BITS];
         for (shard, table) in tables.into_iter().enumerate() {
-            for slot in table.slots.iter().filter(|slot| slot.number != FREE.number) {
-                let number = (slot.number as usize) << SHARD_BITS | shard;
-                frames[number] = RawFrame::new(slot.module, slot.address);
+            for slot in table.slots.iter().filter(|slot| !slot.is_free()) {
+                let number = (slot.number() as usize) << SHARD_BITS | shard;
+                frames[number] = RawFrame::new(slot.module, slot.address).guessed(slot.guessed());
             }
         }
         frames
@@ -113,10 +113,27 @@ struct FrameTable {
 struct Slot {
     address: u64,
     module: ModuleId,
-    number: u32,
+    /// The frame's number, and [`GUESSED`] if it was found by a guess; `u32::MAX` if the slot is free.
+    bits: u32,
 }
 
-const FREE: Slot = Slot { address: 0, module: ModuleId(0), number: u32::MAX };
+const GUESSED: u32 = 1 << 31;
+
+const FREE: Slot = Slot { address: 0, module: ModuleId(0), bits: u32::MAX };
+
+impl Slot {
+    fn is_free(self) -> bool {
+        self.bits == FREE.bits
+    }
+
+    fn number(self) -> u32 {
+        self.bits & !GUESSED
+    }
+
+    fn guessed(self) -> bool {
+        self.bits & GUESSED != 0
+    }
+}
 
 impl Default for FrameTable {
     fn default() -> Self {
@@ -129,26 +146,29 @@ impl FrameTable {
     ///
     /// # Panics
     ///
-    /// When there are 2^32 − 1 already.
+    /// When there are 2^31 − 1 already.
     #[inline]
     fn intern(&mut self, frame: RawFrame, hash: u64) -> u32 {
-        debug_assert_eq!(frame.version, 0);
+        debug_assert_eq!(frame.version(), 0);
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {
             let slot = self.slots[at];
-            if slot.number == FREE.number {
+            if slot.is_free() {
                 break;
             }
-            if (slot.address, slot.module) == (frame.address, frame.module) {
-                return slot.number;
+            if (slot.address, slot.module, slot.guessed())
+                == (frame.address, frame.module, frame.is_guessed())
+            {
+                return slot.number();
             }
             at = (at + 1) & mask;
         }
         let RawFrame { address, module, .. } = frame;
         let number = self.len;
-        assert!(number < FREE.number, "more than 2^32 distinct frames");
-        self.slots[at] = Slot { address, module, number };
+        assert!(number < GUESSED - 1, "more than 2^31 distinct frames");
+        let bits = if frame.is_guessed() { number | GUESSED } else { number };
+        self.slots[at] = Slot { address, module, bits };
         self.len += 1;
         if self.len as usize > self.slots.len() / 3 * 2 {
             self.grow();
@@ -160,7 +180,7 @@ impl FrameTable {
     /// that the CPU goes on to the next one meanwhile.
     fn fetch(&self, hashes: impl Iterator<Item = u64>) {
         let mask = self.slots.len() - 1;
-        let numbers = hashes.map(|hash| self.slots[hash as usize & mask].number);
+        let numbers = hashes.map(|hash| self.slots[hash as usize & mask].bits);
         std::hint::black_box(numbers.fold(0, |all, number| all ^ number));
     }
 
@@ -168,9 +188,9 @@ impl FrameTable {
     fn grow(&mut self) {
         let mut slots = vec![FREE; 2 * self.slots.len()];
         let mask = slots.len() - 1;
-        for slot in self.slots.iter().filter(|slot| slot.number != FREE.number) {
+        for slot in self.slots.iter().filter(|slot| !slot.is_free()) {
             let mut at = hash(slot.module, slot.address) as usize & mask;
-            while slots[at].number != FREE.number {
+            while !slots[at].is_free() {
                 at = (at + 1) & mask;
             }
             slots[at] = *slot;

@@ -199,7 +199,7 @@ fn name_addresses(
     for (number, frame) in tables.iter().copied().flatten().enumerate() {
         if frame.is_code() {
             let places = by_module.entry(frame.module).or_default();
-            places.push((frame.address, frame.version, number));
+            places.push((frame.address, frame.version(), number));
         }
     }
     let mut work: Vec<(ModuleId, Vec<Place>)> = by_module.into_iter().collect();

@@ -16,14 +16,39 @@ pub struct RawFrame {
     /// A file offset, or the address itself where the module is no file. Of a caller this is the
     /// last byte of the call, not the address to return to, which may belong to another function.
     pub address: u64,
-    /// Which of the functions that were there one after the other: 0, or as `versions.rs` gives it.
-    pub version: u32,
+    /// Which of the functions that were there one after the other: 0, or as `versions.rs` gives it. The highest bit
+    /// is set if the frame was guessed.
+    bits: u32,
 }
+
+/// In [`RawFrame::bits`]: the frame was guessed.
+const GUESSED: u32 = 1 << 31;
 
 impl RawFrame {
     /// An address in a module.
     pub const fn new(module: ModuleId, address: u64) -> Self {
-        Self { module, address, version: 0 }
+        Self { module, address, bits: 0 }
+    }
+
+    /// The same, found by a guess or not.
+    pub const fn guessed(self, guessed: bool) -> Self {
+        let bits = if guessed { self.bits | GUESSED } else { self.bits & !GUESSED };
+        Self { bits, ..self }
+    }
+
+    /// Whether it was found by a guess.
+    pub const fn is_guessed(self) -> bool {
+        self.bits & GUESSED != 0
+    }
+
+    /// Which of the functions that were at the address one after the other: 0, or as `versions.rs` gives it.
+    pub const fn version(self) -> u32 {
+        self.bits & !GUESSED
+    }
+
+    /// The same, of another version, which must be below 2^31.
+    pub const fn with_version(self, version: u32) -> Self {
+        Self { bits: self.bits & GUESSED | version & !GUESSED, ..self }
     }
 
     /// Stands at the root of a stack whose outer part is not there, or at the leaf of one that waits.

@@ -47,13 +47,12 @@ pub fn tell_apart(raw: RawStacks, modules: &Held) -> RawStacks {
             None => told.copy(&raw, sample.stack, &mut moved),
             Some(time) => {
                 frames.clear();
-                frames.extend(raw.leaf_first(sample.stack).map(|mut frame| {
+                frames.extend(raw.leaf_first(sample.stack).map(|frame| {
                     let dump = dumps.get(&frame.module);
                     let number = dump
                         .filter(|dump| dump.changes(frame.address))
                         .and_then(|dump| dump.nearest(frame.address, time));
-                    frame.version = number.map_or(0, |number| number + 1);
-                    frame
+                    frame.with_version(number.map_or(0, |number| number + 1))
                 }));
                 told.intern(&frames)
             }

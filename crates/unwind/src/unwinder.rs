@@ -19,8 +19,9 @@ pub struct Frame {
     /// is what to look up, and it ends just before: look up `address - 1`, for at `address` another
     /// line or function may begin.
     pub is_return_address: bool,
-    /// Whether the frame was found by a guess: by what the instructions of the frame inside of it do, or as a
-    /// word on the stack that can be a return address. It can be wrong, and what is outside of it with it.
+    /// Whether the frame was found by a guess: by what the instructions of the frame inside of it do, as a word on
+    /// the stack that can be a return address, or later, where a recursion goes on beyond the copy. It can be wrong,
+    /// and what is outside of it with it.
     pub guessed: bool,
 }
 
@@ -170,9 +171,7 @@ impl Unwinder {
         max_frames: usize,
         out: &mut Vec<Frame>,
     ) -> Unwound {
-        if self.cache.is_empty() {
-            self.cache = vec![EMPTY; 1 << CACHE_BITS].into_boxed_slice();
-        }
+        self.make_cache();
         let start = stack.start();
         let mut walk = Walk {
             unwinder: self,
@@ -201,6 +200,23 @@ impl Unwinder {
             recursion_goes_beyond,
             depth,
             on_other_stack,
+        }
+    }
+
+    /// Whether no unwind table covers the code at a virtual address, so that its caller is a guess. `is_call`: the
+    /// address is inside of a call instruction, that of a caller.
+    pub fn has_no_table(&mut self, info: &UnwindInfo, svma: u64, is_call: bool) -> bool {
+        self.make_cache();
+        match self.rule(info, svma.wrapping_add(is_call.into()), is_call) {
+            Rule::Compact(rule) => rule.cfa.lost().is_some(),
+            Rule::Missing(_) => true,
+            Rule::Row(_) | Rule::Root | Rule::Prepared | Rule::Switch { .. } | Rule::Bad => false,
+        }
+    }
+
+    fn make_cache(&mut self) {
+        if self.cache.is_empty() {
+            self.cache = vec![EMPTY; 1 << CACHE_BITS].into_boxed_slice();
         }
     }
 
@@ -285,7 +301,7 @@ impl Walk<'_> {
             if number == 0 {
                 is_return_address = after_syscall(&self.registers, mapping, address);
             }
-            let guessed = guesses != self.guessed;
+            let guessed = guesses != self.guessed || self.recursion_goes_beyond;
             guesses = self.guessed;
             let frame = Frame { address, is_return_address, guessed };
             out.push(frame);

@@ -148,7 +148,13 @@ fn what_is_cut_says_so() {
             frames.clear();
             let live = unwinder.unwind_live(&space, &registers, copy, &beyond, 10_000, &mut frames);
             assert_eq!(live.end, StackEnd::Root);
-            assert_eq!(frames, whole);
+            let addresses =
+                |frames: &[Frame]| frames.iter().map(|it| it.address).collect::<Vec<_>>();
+            assert_eq!(addresses(&frames), addresses(&whole));
+            // What was read of a recursion may be of another moment.
+            let guessed = frames.iter().filter(|frame| frame.guessed).count();
+            let read = if live.recursion_goes_beyond { whole.len() - found } else { 0 };
+            assert_eq!(guessed, read, "{size} bytes");
             assert_eq!(live.beyond_copy as usize, whole.len() - found, "{size} bytes");
             // The recursion is where an address comes again.
             let is_in = |frames: &[Frame], next: &Frame| {

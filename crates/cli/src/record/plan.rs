@@ -125,6 +125,10 @@ pub struct Args {
     #[arg(long)]
     annotate: bool,
 
+    /// Mark frames that were found by a guess, for want of an unwind table, with _[g]
+    #[arg(long)]
+    mark_guesses: bool,
+
     /// Say who takes the stacks, what was made for it, and what it cost
     #[arg(short, long)]
     verbose: bool,
@@ -287,6 +291,7 @@ impl Plan {
                 mark_kernel: args.annotate,
                 mark_jit: args.annotate,
                 mark_inlined: args.annotate,
+                mark_guessed: args.mark_guesses,
                 ..LabelOptions::default()
             },
         })

@@ -241,6 +241,7 @@ impl<'a> Builder<'a> {
             line: index(&frames.line, row).map_or(0, |line| u32::try_from(line).unwrap_or(0)),
             address: if unnamed || self.keep_addresses { address } else { 0 },
             kind,
+            guessed: false,
         }
     }
 

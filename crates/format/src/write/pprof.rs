@@ -177,6 +177,12 @@ impl<'a> Encoder<'a> {
                     label(key, 0, number, 0);
                 }
             }
+            // As a number, so that `-tagignore` and `-tagfocus` can tell them from those that are sure.
+            let guessed = profile.stacks.leaf_first(sample.stack);
+            match guessed.filter(|&frame| profile.frames.get(frame).guessed).count() {
+                0 => {}
+                guessed => label(strings.id("guessed_frames"), 0, guessed as u64, 0),
+            }
             if let Some(time) = sample.time {
                 label(keys.time, 0, time, strings.id("nanoseconds"));
             }

@@ -346,6 +346,11 @@ impl<'a> Frames<'a> {
             out.push(if frame.self_change < 0 { '-' } else { '+' });
             write_percent(out, frame.self_change.unsigned_abs(), self.graph.whole);
         }
+        if frame.guessed > 0 {
+            out.push('\n');
+            write_percent(out, frame.guessed, frame.value);
+            out.push_str(" of it by a guess, without an unwind table");
+        }
         let module = self.graph.names.get(frame.module);
         if !module.is_empty() {
             out.push('\n');

@@ -133,9 +133,11 @@ fn rows(resolved: &Resolved) -> BTreeMap<String, u64> {
         let thread = profile.threads.get(sample.thread);
         let mut row = format!("{} {:?} {:?}", text(thread.process), thread.tid, sample.cpu);
         for id in profile.stacks.leaf_first(sample.stack) {
-            let Frame { function, module, file, line, address, kind } = profile.frames.get(id);
+            let Frame { function, module, file, line, address, kind, guessed } =
+                profile.frames.get(id);
+            let mark = if guessed { " guessed" } else { "" };
             let names = [function, module, file].map(text).join(" ");
-            row += &format!(";{names} {line} {address:x} {kind:?}");
+            row += &format!(";{names} {line} {address:x} {kind:?}{mark}");
         }
         *rows.entry(row).or_default() += value;
     }

@@ -358,6 +358,7 @@ impl<'a> Worker<'a> {
             line: line.line,
             address: 0,
             kind,
+            guessed: false,
         };
         if kind != FrameKind::Jit || !symbol.contains("->") || !name::is_java(symbol) {
             let function = self.function(symbol, module, line.address());
