@@ -7,7 +7,7 @@ use anyhow::Context;
 use pyrograph_format::{Options, SymbolOptions, ThreadDetail};
 use pyrograph_profile::LabelOptions;
 
-use crate::output::Output;
+use crate::output::{Output, PictureArgs};
 use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
 use crate::streams::inputs;
@@ -25,8 +25,7 @@ Examples:
   pyrograph convert heap.pb.gz --value alloc_space -o heap.svg
   pyrograph convert app.pb.gz --to folded | grep malloc")]
 pub struct Args {
-    /// Inputs, `-` for standard input [default: standard input; on a terminal the last
-    /// recording in the current folder: flamegraph.pb.gz or perf.data]
+    /// Inputs, `-` for standard input [default: standard input]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -41,6 +40,9 @@ pub struct Args {
     /// The title, in formats that have one [default: the name of the first input]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
+
+    #[command(flatten)]
+    picture: PictureArgs,
 
     #[command(flatten)]
     reading: ReadArgs,
@@ -68,7 +70,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     for (_, line) in output.not_held(&profile).lines() {
         say!("{line}");
     }
-    output.write(&profile, &LabelOptions::default(), &title)?;
+    output.write(&profile, &LabelOptions::default(), &title, args.picture)?;
     if let Some(which) = output.which() {
         say!("{which}");
     }

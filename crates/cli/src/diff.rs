@@ -13,10 +13,9 @@ use pyrograph_analyze::{
 use pyrograph_format::{Detail, Options, write_folded};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{
-    Background, ChangeColors, DiffStyle, MinWidth, SvgOptions, View, diff_svg, svg_message,
+    Background, ChangeColors, DiffStyle, MinWidth, SvgOptions, Theme, View, diff_svg, svg_message,
 };
 
-use crate::found;
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output, write_picture};
@@ -33,7 +32,7 @@ const NOT_COMPARED: u8 = 2;
 #[derive(clap::Args)]
 #[command(
     args_override_self = true,
-    override_usage = "pyrograph diff [OPTIONS] [BEFORE] [AFTER]\n       \
+    override_usage = "pyrograph diff [OPTIONS] <BEFORE> <AFTER>\n       \
                       pyrograph diff [OPTIONS] --before <FILE>... --after <FILE>...",
     after_help = "\
 Examples:
@@ -47,9 +46,8 @@ Exit codes: 0 done; 1 failed; 2 bad usage. With --fail-over, as diff(1) has them
 more, 1 something does, 2 they could not be compared."
 )]
 pub struct Args {
-    /// The profile before, and the one after; or one file of folded stacks with two counts [default: the last
-    /// recording in the current folder, and the one before it]
-    #[arg(value_name = "FILE", num_args = 1..=2)]
+    /// The profile before, and the one after; or one file of folded stacks with two counts
+    #[arg(value_name = "FILE", num_args = 1..=2, required_unless_present = "before")]
     files: Vec<PathBuf>,
 
     /// Runs before, one a file
@@ -158,6 +156,10 @@ pub struct Args {
     /// The colours the other way round
     #[arg(long, help_heading = "Picture")]
     negate: bool,
+
+    /// For light or dark pages, or for the reader's setting
+    #[arg(long, value_name = "THEME", default_value = "auto", help_heading = "Picture")]
+    theme: Theme,
 
     /// The background: yellow, blue, green, grey, or #rrggbb [default: the reader's, light or dark]
     #[arg(long, value_name = "COLOUR", help_heading = "Picture")]
@@ -342,11 +344,7 @@ struct Input {
 
 impl Sides {
     fn read(args: &Args) -> anyhow::Result<Self> {
-        let found = match args.files.is_empty() && args.before.is_empty() {
-            true => Vec::from(found::two()?),
-            false => args.files.clone(),
-        };
-        let (before, after) = match &found[..] {
+        let (before, after) = match &args.files[..] {
             [] => (&args.before[..], &args.after[..]),
             [both] => (std::slice::from_ref(both), &[][..]),
             [before, after, ..] => (std::slice::from_ref(before), std::slice::from_ref(after)),
@@ -358,10 +356,6 @@ impl Sides {
         if sides.after.is_empty() {
             let both = &mut sides.before[0];
             if !both.profile.is_comparison() {
-                if let Some(after) = found::after(&found[0]) {
-                    sides.after = read(&[after])?;
-                    return Ok(sides);
-                }
                 bail!("{} has one count a stack: name a profile to compare it with", both.name);
             }
             for of in both.profile.value_types.iter_mut().chain(&mut both.tree.value_types) {
@@ -441,6 +435,7 @@ fn svg_options(args: &Args, sides: &Sides) -> SvgOptions {
         row_height: args.height,
         min_width: args.minwidth,
         count_name: args.countname.clone(),
+        theme: args.theme,
         background: args.bgcolors,
         inverted: args.inverted,
         negate: args.negate,

@@ -9,8 +9,8 @@ use pyrograph_analyze::{FlameError, FlameGraph, FlameOptions, flame, flame_chart
 use pyrograph_format::{Detail, Options, ThreadDetail, write_file};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{
-    Background, Encoding, MinWidth, NameAttributes, Palette, PaletteMap, SvgOptions, Tone, svg,
-    svg_message,
+    Background, Encoding, MinWidth, NameAttributes, Palette, PaletteMap, SvgOptions, Theme, Tone,
+    svg, svg_message,
 };
 
 use crate::reading::ReadArgs;
@@ -36,8 +36,7 @@ Examples:
   pyrograph flamegraph --embed stacks.folded       for a blog: no script, paste it anywhere"
 )]
 pub struct Args {
-    /// Inputs, `-` for standard input; text or .gz or .zst [default: standard input; on a terminal the last
-    /// recording in the current folder: flamegraph.pb.gz or perf.data]
+    /// Inputs, `-` for standard input; text or .gz or .zst [default: standard input]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -143,7 +142,11 @@ pub struct Args {
     #[arg(long, value_name = "PALETTE", default_value = "default", help_heading = "Colours")]
     colors: Palette,
 
-    /// The background: yellow, blue, green, grey, or #rrggbb [default: the reader's, light or dark]
+    /// For light or dark pages, or for the reader's setting
+    #[arg(long, value_name = "THEME", default_value = "auto", help_heading = "Colours")]
+    theme: Theme,
+
+    /// The background: yellow, blue, green, grey, or #rrggbb [default: that of the theme]
     #[arg(long, value_name = "COLOUR", help_heading = "Colours")]
     bgcolors: Option<Background>,
 
@@ -240,6 +243,7 @@ fn svg_options(args: &Args) -> anyhow::Result<SvgOptions> {
             (false, false) => Tone::Name,
         },
         palette_map: None,
+        theme: args.theme,
         background: args.bgcolors,
         inverted: args.inverted,
         negate: args.negate,

@@ -33,8 +33,7 @@ Examples:
   pyrograph fold --event-filter page-faults monday.txt tuesday.txt -o faults.folded"
 )]
 pub struct Args {
-    /// Inputs, `-` for standard input [default: standard input; on a terminal the last
-    /// recording in the current folder: flamegraph.pb.gz or perf.data]
+    /// Inputs, `-` for standard input [default: standard input]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 

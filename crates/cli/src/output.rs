@@ -10,7 +10,7 @@ use pyrograph_format::{
     Detail, WRITERS, Warnings, WriteOptions, Writer, not_held, writer_for, writer_named,
 };
 use pyrograph_profile::{LabelOptions, Profile, ThreadDetail, Tree, ValueType};
-use pyrograph_render::{Hue, Palette, SvgOptions, svg, svg_message, top_csv};
+use pyrograph_render::{Hue, Palette, SvgOptions, Theme, svg, svg_message, top_csv};
 
 use crate::say::misuse;
 use crate::streams::{check_path, write_output, write_png};
@@ -28,6 +28,18 @@ enum Format {
     Profile(&'static dyn Writer),
 }
 
+/// How flame graphs look that are written beside other formats.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub struct PictureArgs {
+    /// Flame graphs with the root at the top
+    #[arg(long)]
+    inverted: bool,
+
+    /// Flame graphs for light or dark pages, or for the reader's setting
+    #[arg(long, value_name = "THEME", default_value = "auto")]
+    theme: Theme,
+}
+
 /// Something to write.
 #[derive(Clone, Debug)]
 pub struct Output {
@@ -36,8 +48,6 @@ pub struct Output {
     format: Format,
     /// Whether a flag says which format it is, and not the ending.
     named: bool,
-    /// Whether nobody asked for it: then it must not make a recording dearer.
-    kept: bool,
 }
 
 impl Output {
@@ -53,21 +63,7 @@ impl Output {
             misuse!("{}: unknown format; use a name that ends in {}", path.display(), endings());
         };
         check_path(path)?;
-        Ok(Self { path: Some(path.to_owned()), format, named: false, kept: false })
-    }
-
-    /// A file that is written beside what was asked for: totals, without source lines.
-    ///
-    /// # Errors
-    ///
-    /// As [`Output::new`].
-    pub fn kept(path: &Path) -> anyhow::Result<Self> {
-        Ok(Self { kept: true, ..Self::new(path)? })
-    }
-
-    /// Whether it is written beside what was asked for.
-    pub fn is_kept(&self) -> bool {
-        self.kept
+        Ok(Self { path: Some(path.to_owned()), format, named: false })
     }
 
     /// A file, or standard output, of the format that is called so.
@@ -92,7 +88,7 @@ impl Output {
         if let Some(path) = path {
             check_path(path)?;
         }
-        Ok(Self { path: path.map(Path::to_owned), format, named: true, kept: false })
+        Ok(Self { path: path.map(Path::to_owned), format, named: true })
     }
 
     /// The file of a picture that a browser shows.
@@ -108,7 +104,7 @@ impl Output {
     /// How much of a profile the format has room for: single samples if it holds their times.
     pub fn detail(&self) -> Detail {
         match self.format {
-            Format::Profile(writer) if writer.holds().times && !self.kept => Detail::Samples,
+            Format::Profile(writer) if writer.holds().times => Detail::Samples,
             _ => Detail::Totals,
         }
     }
@@ -123,7 +119,7 @@ impl Output {
 
     /// Whether the format holds source lines, as all do but pictures and plain text.
     pub fn holds_sources(&self) -> bool {
-        matches!(self.format, Format::Profile(writer) if writer.holds().files && !self.kept)
+        matches!(self.format, Format::Profile(writer) if writer.holds().files)
     }
 
     /// What of the profile the format has no place for.
@@ -168,8 +164,16 @@ impl Output {
         profile: &Profile,
         labels: &LabelOptions,
         title: &str,
+        picture: PictureArgs,
     ) -> anyhow::Result<()> {
         let path = self.path.as_deref();
+        let options = || SvgOptions {
+            title: title.to_owned(),
+            palette: palette(profile),
+            inverted: picture.inverted,
+            theme: picture.theme,
+            ..SvgOptions::default()
+        };
         match self.format {
             Format::Profile(writer) => {
                 if let Some(reason) = writer.refuses(profile) {
@@ -178,14 +182,14 @@ impl Output {
                 let options = WriteOptions { labels: labels.clone(), title: title.to_owned() };
                 write_output(path, |out| writer.write(profile, &options, out))
             }
-            Format::Svg => write_output(path, |out| write_svg(profile, labels, title, out)),
+            Format::Svg => write_output(path, |out| write_svg(profile, labels, &options(), out)),
             Format::Csv => {
                 let rows = top(profile, labels, profile.shown);
                 let of = profile.value_types.get(profile.shown).cloned();
                 let of = of.unwrap_or_else(ValueType::samples);
                 write_output(path, |out| top_csv(&rows, &of, out))
             }
-            Format::Png => write_png(path, |out| write_svg(profile, labels, title, out)),
+            Format::Png => write_png(path, |out| write_svg(profile, labels, &options(), out)),
         }
     }
 }
@@ -208,20 +212,18 @@ fn palette(profile: &Profile) -> Palette {
 fn write_svg(
     profile: &Profile,
     labels: &LabelOptions,
-    title: &str,
+    options: &SvgOptions,
     mut out: &mut dyn Write,
 ) -> io::Result<()> {
-    let options =
-        SvgOptions { title: title.to_owned(), palette: palette(profile), ..SvgOptions::default() };
     let layout = FlameOptions {
         column: profile.shown,
         min_share: options.min_width.share(options.frames_width()),
         ..FlameOptions::default()
     };
     match flame(profile, &Tree::new(profile, labels), &layout) {
-        Ok(graph) => svg(&graph, &options, &mut out),
+        Ok(graph) => svg(&graph, options, &mut out),
         Err(error @ (FlameError::Empty(_) | FlameError::NoSuchColumn(..))) => {
-            svg_message(&error.to_string(), &options, &mut out)
+            svg_message(&error.to_string(), options, &mut out)
         }
     }
 }

@@ -29,8 +29,7 @@ Examples:
   pyrograph report --json perf.data | jq '.functions[] | select(.module == \"\")'"
 )]
 pub struct Args {
-    /// Inputs, `-` for standard input [default: standard input; on a terminal the last
-    /// recording in the current folder: flamegraph.pb.gz or perf.data]
+    /// Inputs, `-` for standard input [default: standard input]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 

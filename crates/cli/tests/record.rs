@@ -73,6 +73,21 @@ fn the_default_is_an_svg_in_the_present_folder() {
 }
 
 #[test]
+fn a_recorded_graph_can_be_inverted_and_dark() {
+    let case = Case::new();
+    let svg = case.path("x.svg");
+    let mut record = pyrograph();
+    record.args(["record", "--inverted", "--theme", "dark", "-o"]).arg(&svg);
+    run(record.arg("--").arg(&case.program).arg("50"));
+    let svg = fs::read_to_string(svg).expect("it is written");
+    assert!(svg.contains(" data-inverted=\"\"") && svg.contains(" data-theme=\"dark\""));
+    // The root is in the first row.
+    let rows = &svg[svg.find("class=\"frames\"").expect("frames")..];
+    let first = &rows[rows.find("translate(0 ").expect("a row")..];
+    assert!(first.starts_with("translate(0 8.5)"), "{}", &first[..20]);
+}
+
+#[test]
 fn the_commands_exit_status_passes_through_after_the_graph_is_written() {
     let case = Case::new();
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)] {

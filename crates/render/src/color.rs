@@ -29,6 +29,18 @@ impl Rgb {
         }
     }
 
+    /// Its lightness, chroma, and hue in degrees in the OKLCH space.
+    pub(crate) fn to_oklch(self) -> (f64, f64, f64) {
+        let [lightness, a, b] = linear_to_oklab([self.0, self.1, self.2].map(decode));
+        (lightness, a.hypot(b), b.atan2(a).to_degrees())
+    }
+
+    /// Of the same hue and lightness, and nearly grey.
+    pub(crate) fn muted(self) -> Self {
+        let (lightness, chroma, hue) = self.to_oklch();
+        Self::oklch(lightness, 0.2 * chroma, hue)
+    }
+
     /// The contrast ratio of WCAG 2, from 1 to 21.
     pub fn contrast(self, other: Self) -> f64 {
         let (a, b) = (self.luminance(), other.luminance());
@@ -41,11 +53,7 @@ impl Rgb {
     }
 
     fn luminance(self) -> f64 {
-        let linear = |c: u8| {
-            let c = f64::from(c) / 255.0;
-            if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
+        0.2126 * decode(self.0) + 0.7152 * decode(self.1) + 0.0722 * decode(self.2)
     }
 }
 
@@ -72,6 +80,24 @@ fn oklab_to_linear(lightness: f64, a: f64, b: f64) -> [f64; 3] {
     ]
 }
 
+/// The inverse of [`oklab_to_linear`].
+fn linear_to_oklab([r, g, b]: [f64; 3]) -> [f64; 3] {
+    let l = (0.412_221_470_8 * r + 0.536_332_536_3 * g + 0.051_445_992_9 * b).cbrt();
+    let m = (0.211_903_498_2 * r + 0.680_699_545_1 * g + 0.107_396_956_6 * b).cbrt();
+    let s = (0.088_302_461_9 * r + 0.281_718_837_6 * g + 0.629_978_700_5 * b).cbrt();
+    [
+        0.210_454_255_3 * l + 0.793_617_785_0 * m - 0.004_072_046_8 * s,
+        1.977_998_495_1 * l - 2.428_592_205_0 * m + 0.450_593_709_9 * s,
+        0.025_904_037_1 * l + 0.782_771_766_2 * m - 0.808_675_766_0 * s,
+    ]
+}
+
+/// An sRGB channel as light.
+fn decode(channel: u8) -> f64 {
+    let c = f64::from(channel) / 255.0;
+    if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+}
+
 fn encode(linear: f64) -> u8 {
     let linear = linear.clamp(0.0, 1.0);
     let encoded =
@@ -88,6 +114,16 @@ mod tests {
         // White, and sRGB red: oklch(0.628 0.2577 29.23) in CSS Color 4.
         assert_eq!(Rgb::oklch(1.0, 0.0, 0.0), Rgb::WHITE);
         assert_eq!(Rgb::oklch(0.62796, 0.25768, 29.2339), Rgb(255, 0, 0));
+    }
+
+    #[test]
+    fn colours_come_back_from_oklch() {
+        for colour in [Rgb(255, 0, 0), Rgb(12, 200, 77), Rgb(90, 90, 90), Rgb(250, 180, 60)] {
+            let (lightness, chroma, hue) = colour.to_oklch();
+            let Rgb(r, g, b) = Rgb::oklch(lightness, chroma, hue);
+            let off = [r.abs_diff(colour.0), g.abs_diff(colour.1), b.abs_diff(colour.2)];
+            assert!(off.iter().all(|off| *off <= 1), "{colour} {off:?}");
+        }
     }
 
     #[test]

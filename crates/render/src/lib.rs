@@ -31,7 +31,7 @@ pub use color::Rgb;
 pub use csv::top_csv;
 pub use heatmap::{HeatMapLook, heat_map_svg};
 pub use offsets::offsets_html;
-pub use options::{Background, Encoding, MinWidth, OptionError, SvgOptions};
+pub use options::{Background, Encoding, MinWidth, OptionError, SvgOptions, Theme};
 pub use palette::{Hue, Palette, Tone, UnknownPalette};
 pub use palette_change::{ChangeColors, UnknownChangeColors};
 pub use palette_map::PaletteMap;

@@ -21,6 +21,7 @@ const STYLE: &str = include_str!("offsets/page.css");
 const SCRIPT: &str = concat!(
     include_str!("offsets/1-samples.js"),
     include_str!("script/scale.js"),
+    include_str!("script/names.js"),
     include_str!("offsets/2-flame.js"),
     include_str!("offsets/3-start.js"),
 );

@@ -34,7 +34,9 @@ pub struct SvgOptions {
     pub tone: Tone,
     /// Colours fixed by function name.
     pub palette_map: Option<PaletteMap>,
-    /// The background; `None` for white or near-black by the reader's setting.
+    /// Light or dark.
+    pub theme: Theme,
+    /// The background; `None` for white or near-black by the theme.
     pub background: Option<Background>,
     /// The root at the top.
     pub inverted: bool,
@@ -80,6 +82,7 @@ impl Default for SvgOptions {
             palette: Palette::default(),
             tone: Tone::default(),
             palette_map: None,
+            theme: Theme::default(),
             background: None,
             inverted: false,
             negate: false,
@@ -126,6 +129,9 @@ pub enum OptionError {
     /// Not a background.
     #[error("`{0}` is no background: give yellow, blue, green, grey, or a colour as #rrggbb")]
     Background(String),
+    /// Not a theme.
+    #[error("`{0}` is no theme: give light, dark or auto")]
+    Theme(String),
     /// Not an encoding, or one that does not contain ASCII.
     #[error("`{0}` is no encoding that contains ASCII, such as UTF-8 or ISO-8859-1")]
     Encoding(String),
@@ -143,6 +149,51 @@ impl FromStr for MinWidth {
             .filter(|value| value.is_finite() && *value >= 0.0)
             .ok_or_else(|| OptionError::MinWidth(text.to_owned()))?;
         Ok(if text.ends_with('%') { Self::Percent(value) } else { Self::Pixels(value) })
+    }
+}
+
+/// What page a picture is drawn for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Theme {
+    /// Light or dark by the reader's setting; light where the picture is printed.
+    #[default]
+    Auto,
+    /// Light for every reader.
+    Light,
+    /// Dark for every reader.
+    Dark,
+}
+
+impl FromStr for Theme {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<Self, OptionError> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "light" => Ok(Self::Light),
+            "dark" => Ok(Self::Dark),
+            _ => Err(OptionError::Theme(text.to_owned())),
+        }
+    }
+}
+
+impl Theme {
+    /// The colours on a light and on a dark page: the same twice where the theme is fixed.
+    pub(crate) fn choose<T: Copy>(self, (light, dark): (T, T)) -> (T, T) {
+        match self {
+            Self::Auto => (light, dark),
+            Self::Light => (light, light),
+            Self::Dark => (dark, dark),
+        }
+    }
+
+    /// Its name, where it is fixed.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Auto => None,
+            Self::Light => Some("light"),
+            Self::Dark => Some("dark"),
+        }
     }
 }
 
@@ -236,6 +287,13 @@ mod tests {
         }
         assert!((MinWidth::Pixels(0.1).share(1000.0) - 0.0001).abs() < 1e-12);
         assert!((MinWidth::Percent(2.0).share(1000.0) - 0.02).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_theme_is_light_dark_or_auto() {
+        assert_eq!("dark".parse(), Ok(Theme::Dark));
+        assert_eq!("auto".parse(), Ok(Theme::Auto));
+        assert!("black".parse::<Theme>().is_err());
     }
 
     #[test]

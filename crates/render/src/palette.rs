@@ -9,8 +9,8 @@ use std::str::FromStr;
 use pyrograph_analyze::{FlameFrame, FlameGraph};
 use pyrograph_profile::FrameKind;
 
-use crate::Rgb;
 use crate::palette_change::ChangeColors;
+use crate::{Rgb, Theme};
 
 /// A set of colours, and the rule that picks from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -273,6 +273,24 @@ pub(crate) struct Paint {
 }
 
 impl Paint {
+    /// The same for the pages of a theme.
+    pub(crate) fn themed(self, theme: Theme) -> Self {
+        let (light, dark) = theme.choose((self.light, self.dark));
+        Self { light, dark, ..self }
+    }
+
+    /// What text on it is written with on a light and on a dark page. Colours for dark pages are made
+    /// for white.
+    pub(crate) fn inks(self, theme: Theme) -> (Rgb, Rgb) {
+        let readable = |colour: Rgb, ink: Rgb| {
+            if colour.contrast(ink) >= 4.5 { ink } else { colour.ink() }
+        };
+        if self.light == self.dark && theme == Theme::Auto {
+            return (self.light.ink(), self.light.ink());
+        }
+        theme.choose((readable(self.light, Rgb::INK), readable(self.dark, Rgb::WHITE)))
+    }
+
     fn same(colour: Rgb) -> Self {
         Self { light: colour, dark: colour, hatched: false }
     }

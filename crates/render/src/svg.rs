@@ -35,9 +35,10 @@ use frames::Frames;
 use page::Page;
 pub(crate) use page::{BACKGROUND, FONT, MUTED, TEXT};
 
-/// The interactive part: one function in five files. Lines that are only a comment, and indentation, do not go into files.
+/// The interactive part: one function in several files. Lines that are only a comment, and indentation, do not go into files.
 const SCRIPT: &str = concat!(
     include_str!("svg/script/1-frames.js"),
+    include_str!("script/names.js"),
     include_str!("svg/script/2-view.js"),
     include_str!("svg/script/3-controls.js"),
     include_str!("svg/script/4-actions.js"),
@@ -47,6 +48,7 @@ const SCRIPT: &str = concat!(
 /// The same for a comparison, which has both sides in it.
 const DIFF_SCRIPT: &str = concat!(
     include_str!("svg/script/1-frames.js"),
+    include_str!("script/names.js"),
     include_str!("svg/script/2-view.js"),
     include_str!("svg/script/3-controls.js"),
     include_str!("svg/script/4-actions.js"),
@@ -57,6 +59,7 @@ const DIFF_SCRIPT: &str = concat!(
 /// The same for a chart of true time.
 const CHART_SCRIPT: &str = concat!(
     include_str!("svg/script/1-frames.js"),
+    include_str!("script/names.js"),
     include_str!("svg/script/2-view.js"),
     include_str!("svg/script/3-controls.js"),
     include_str!("svg/script/4-actions.js"),

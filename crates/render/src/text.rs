@@ -23,6 +23,17 @@ pub(crate) fn escape(out: &mut String, text: &str) {
     out.push_str(&text[clean..]);
 }
 
+/// Of a name that is cut, so many letters are left at least: fewer say nothing.
+const LEAST_LETTERS: usize = 4;
+
+/// What compilers and file systems put behind a dot.
+#[rustfmt::skip]
+const SUFFIXES: &[&str] = &[
+    "cold", "part", "constprop", "isra", "llvm", "lto_priv", "localalias", "so", "dll", "exe", "py", "pyc",
+    "pyx", "js", "mjs", "cjs", "ts", "rb", "php", "lua", "pl", "c", "cc", "cpp", "cxx", "h", "hpp", "rs", "go",
+    "java", "kt",
+];
+
 /// How wide characters are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Metrics {
@@ -57,7 +68,8 @@ impl Metrics {
     }
 
     /// What of `text` is shown in `room` pixels: all, all but a hash, the end from a namespace on,
-    /// or the beginning; `None` if less than two characters would be left. `2-view.js` has the same rule.
+    /// or the beginning; `None` if a name that is cut would have less than four letters left.
+    /// `script/names.js` has the same rule.
     pub(crate) fn fit(self, text: &str, room: f64) -> Option<String> {
         // Most frames are far too narrow.
         if room < 2.0 * self.uniform.unwrap_or(0.3) * self.size {
@@ -74,8 +86,9 @@ impl Metrics {
         let mut last = 0;
         for start in heads(text) {
             last = start;
-            if self.width(&text[start..]) <= room {
-                return Some(format!("…{}", &text[start..]));
+            let tail = &text[start..];
+            if self.width(tail) <= room {
+                return (tail.chars().count() >= LEAST_LETTERS).then(|| format!("…{tail}"));
             }
         }
         let text = &text[last..];
@@ -87,7 +100,7 @@ impl Metrics {
                 used > room
             })
             .map_or(text.len(), |(at, _)| at);
-        (text[..end].chars().count() >= 2).then(|| format!("{}…", &text[..end]))
+        (text[..end].chars().count() >= LEAST_LETTERS).then(|| format!("{}…", &text[..end]))
     }
 }
 
@@ -104,7 +117,7 @@ fn without_hash(name: &str) -> &str {
     }
 }
 
-/// Where a name may be cut at its head: behind each `::` and `/` that is not inside brackets, and
+/// Where a name may be cut at its head: behind each `::`, `/` and `.` that is not inside brackets, and
 /// before the parameters. What follows a space is not the name: V8 writes a function's file there.
 fn heads(name: &str) -> impl Iterator<Item = usize> {
     let bytes = name.as_bytes();
@@ -117,10 +130,26 @@ fn heads(name: &str) -> impl Iterator<Item = usize> {
             b' ' => ended |= depth == 0,
             b'/' => return depth == 0 && !ended,
             b':' => return depth == 0 && !ended && at > 1 && bytes[at - 2] == b':',
+            b'.' => return depth == 0 && !ended && is_part(&bytes[at..]),
             _ => {}
         }
         false
     })
+}
+
+/// Whether what stands behind a dot is a part of a qualified name, as in `com.example.Cart.add`, and no
+/// suffix, as in `app.py`, `render.cold` and `libc.so.6`.
+fn is_part(rest: &[u8]) -> bool {
+    let letter = |b: &u8| b.is_ascii_alphabetic() || b"_$".contains(b);
+    match rest.first() {
+        Some(b'<' | b'(') => true,
+        Some(first) if letter(first) => {
+            let end = rest.iter().position(|b| !letter(b) && !b.is_ascii_digit());
+            let part = &rest[..end.unwrap_or(rest.len())];
+            !SUFFIXES.iter().any(|suffix| suffix.as_bytes() == part)
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -145,15 +174,50 @@ mod tests {
         check("alloc::vec::Vec::push", 20, Some("…vec::Vec::push"));
         check("alloc::vec::Vec::push", 10, Some("…Vec::push"));
         check("alloc::vec::Vec::push", 5, Some("…push"));
-        check("alloc::vec::Vec::push", 4, Some("pus…"));
-        check("alloc::vec::Vec::push", 2, None);
+        check("alloc::vec::Vec::pushed", 5, Some("push…"));
         check("a::b<c::d>(e::f)", 13, Some("b<c::d>(e::f…"));
         check("java/util/List.get", 9, Some("…List.get"));
         check("JS:^parse /app/server.js:2:15", 12, Some("JS:^parse /…"));
-        check("é::ü", 3, Some("…ü"));
+        check("é::üüüü", 6, Some("…üüüü"));
         check("log::init::h2040ab7e0793ea3f", 28, Some("log::init::h2040ab7e0793ea3f"));
         check("log::init::h2040ab7e0793ea3f", 27, Some("log::init"));
         check("log::init::h2040ab7e0793ea3f", 6, Some("…init"));
         check("", 3, Some(""));
+    }
+
+    #[test]
+    fn dotted_names_keep_their_end() {
+        let metrics = Metrics { size: 10.0, uniform: Some(1.0) };
+        let check = |text, characters: u32, expect: Option<&str>| {
+            let room = f64::from(characters) * 10.0;
+            assert_eq!(metrics.fit(text, room).as_deref(), expect, "{text} in {characters}");
+        };
+        check("com.example.shop.Cart.addItem", 20, Some("…shop.Cart.addItem"));
+        check("com.example.shop.Cart.addItem", 14, Some("…Cart.addItem"));
+        check("com.example.shop.Cart.addItem", 8, Some("…addItem"));
+        check("com.example.shop.Cart.addItem", 6, Some("addIt…"));
+        check("importlib._bootstrap._find", 12, Some("…_find"));
+        check("json.decoder.decode (/lib/json.py:9)", 30, Some("…decode (/lib/json.py:9)"));
+        check("github.com/x/api.(*Server).Serve", 18, Some("…(*Server).Serve"));
+        // What stands behind the last dot is no name.
+        check("read_pages.constprop.0", 14, Some("read_pages.co…"));
+        check("libstdc++.so.6+0x12", 9, Some("libstdc+…"));
+        check("application.py:12", 10, Some("applicati…"));
+    }
+
+    #[test]
+    fn labels_under_four_letters_are_left_out() {
+        let metrics = Metrics { size: 10.0, uniform: Some(1.0) };
+        for (text, characters, expect) in [
+            ("gc", 2, Some("gc")),
+            ("alloc::vec::Vec::push", 4, None),
+            ("alloc::vec::Vec::new", 4, None),
+            ("alloc::vec::Vec::push", 5, Some("…push")),
+            ("function", 4, None),
+            ("function", 5, Some("func…")),
+        ] {
+            let room = f64::from(characters) * 10.0;
+            assert_eq!(metrics.fit(text, room).as_deref(), expect, "{text} in {characters}");
+        }
     }
 }

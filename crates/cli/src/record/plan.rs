@@ -9,8 +9,7 @@ use pyrograph_profile::{LabelOptions, ValueType};
 use pyrograph_record::{Error, Event, Rate, StackMode, Target, Unit, process_of};
 use pyrograph_resolve::{NATIVE, SymbolOptions};
 
-use crate::found;
-use crate::output::Output;
+use crate::output::{Output, PictureArgs};
 use crate::question::{Probe, Question, QuestionArgs};
 use crate::say::{be_quiet, misuse, say};
 use crate::tables::TableArgs;
@@ -63,8 +62,7 @@ pub struct Args {
     duration: Option<Duration>,
 
     /// Where to write, `-` for standard output; the ending says what: .svg, .folded, .pb.gz (pprof) … (see
-    /// convert). Can be given several times [default: flamegraph.svg, and flamegraph.pb.gz for report, diff and
-    /// the other verbs]
+    /// convert). Can be given several times [default: flamegraph.svg]
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
 
@@ -146,6 +144,9 @@ pub struct Args {
     /// The graph's title
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
+
+    #[command(flatten)]
+    picture: PictureArgs,
 
     /// The command to run, and its arguments. With -a, -C, -p or -t it only says for how long to record: until
     /// it ends
@@ -235,6 +236,7 @@ pub(super) struct Plan {
     pub inlines: bool,
     pub labels: LabelOptions,
     pub title: String,
+    pub picture: PictureArgs,
 }
 
 impl Plan {
@@ -260,6 +262,7 @@ impl Plan {
             title: args.title.unwrap_or_else(|| title(&target)),
             beside: Some(args.command).filter(|command| !command.is_empty()),
             open: args.open,
+            picture: args.picture,
             options: pyrograph_record::Options {
                 event: question.event.clone(),
                 rate: args.frequency.map(Rate::Hertz).or(args.every.map(Rate::Every)),
@@ -355,9 +358,7 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<Output>> {
     };
     let outputs = match &args.to {
         Some(format) if args.output.is_empty() => vec![Output::named(None, format)?],
-        None if args.output.is_empty() => {
-            vec![Output::new(Path::new(DEFAULT_OUTPUT))?, Output::kept(Path::new(found::KEPT))?]
-        }
+        None if args.output.is_empty() => vec![Output::new(Path::new(DEFAULT_OUTPUT))?],
         _ => args.output.iter().map(output).collect::<Result<Vec<_>, _>>()?,
     };
     if args.open && !outputs.iter().any(|output| output.picture().is_some()) {

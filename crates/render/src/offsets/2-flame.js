@@ -58,22 +58,9 @@
     }
     return sum;
   }
-  // What of a name fits: all, what follows a namespace, or its beginning.
   function fit(context, text, room) {
     if (room < 14) { return ""; }
-    if (textWidth(context, text) <= room) { return text; }
-    var left = room - textWidth(context, "\u2026");
-    for (var at = text.indexOf("::"); at >= 0; at = text.indexOf("::", at + 2)) {
-      var tail = text.slice(at + 2);
-      if (textWidth(context, tail) <= left) { return "\u2026" + tail; }
-    }
-    var kept = "";
-    for (var c of text) {
-      left -= textWidth(context, c);
-      if (left < 0) { break; }
-      kept += c;
-    }
-    return kept.length > 1 ? kept + "\u2026" : "";
+    return fitName(text, room, function (part) { return textWidth(context, part); });
   }
   function ink(colour) {
     var hex = colour.length === 4 ? colour.replace(/[0-9a-f]/g, "$&$&") : colour;

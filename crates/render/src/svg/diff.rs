@@ -53,6 +53,8 @@ const GAP_FROM: f64 = 3.0;
 /// pixels. So wide is the box, too.
 const ABSENT_FROM: f64 = 3.0;
 const ABSENT_WIDTH: f64 = 6.0;
+/// Their line and their inside, on light and on dark pages.
+const ABSENT: ((&str, &str), (&str, &str)) = (("#55555c", "#fff"), ("#d5d5da", "#17171b"));
 /// Room left and right of text, in pixels.
 const PADDING: f64 = 3.0;
 /// Changes that count are at least so strong in colour, however small beside the largest.
@@ -148,7 +150,7 @@ impl<'a> Picture<'a> {
 
     fn legend(&self) -> Vec<(Paint, &'static str)> {
         let sign = if self.options.negate { -1.0 } else { 1.0 };
-        let paint = |share: f64| self.style.colors.paint(share * sign);
+        let paint = |share: f64| self.style.colors.paint(share * sign).themed(self.options.theme);
         let hatched = |share: f64| Paint { hatched: true, ..paint(share) };
         let mut legend = vec![(paint(-1.0), "less"), (paint(0.0), "same or noise")];
         legend.push((paint(1.0), "more"));
@@ -194,12 +196,17 @@ impl<'a> Picture<'a> {
 
     /// The colours of what stands in for absent stacks.
     fn style(&self, out: &mut String, page: &Page<'_>) {
-        out.push_str(&format!(
-            "<style>.{id} .absent{{stroke:#55555c;fill:#fff;fill-opacity:.55}}\
-             @media (prefers-color-scheme:dark){{\
-             .{id} .absent{{stroke:#d5d5da;fill:#17171b}}}}</style>\n",
-            id = page.id
-        ));
+        let id = page.id;
+        let rule = |(stroke, fill): (&str, &str)| {
+            format!(".{id} .absent{{stroke:{stroke};fill:{fill};fill-opacity:.55}}")
+        };
+        let (light, dark) = self.options.theme.choose(ABSENT);
+        out.push_str(&format!("<style>{}", rule(light)));
+        if light != dark {
+            let rule = rule(dark);
+            out.push_str(&format!("@media screen and (prefers-color-scheme:dark){{{rule}}}"));
+        }
+        out.push_str("</style>\n");
     }
 
     /// Where a frame stands on the side that is shown, and on the other.
@@ -283,7 +290,7 @@ impl<'a> Picture<'a> {
             let index = group[0].0;
             let paint = self.paints[index as usize];
             out.push_str(&format!("<g class=\"c{index}"));
-            if paint.light.ink() == Rgb::WHITE {
+            if paint.inks(self.options.theme).0 == Rgb::WHITE {
                 out.push_str(" white");
             }
             if paint.hatched {
@@ -325,13 +332,19 @@ impl<'a> Picture<'a> {
         out.push_str("</title></path>");
     }
 
+    /// Whether text has another colour on dark pages.
+    fn inks_differ(&self) -> bool {
+        let inks = |paint: &Paint| paint.inks(self.options.theme);
+        self.paints.iter().any(|paint| inks(paint).0 != inks(paint).1)
+    }
+
     /// The gaps between neighbours, what stands in for absent stacks, and names where they fit.
     fn write_text(&self, out: &mut String, page: &Page<'_>) {
         let widths = self.widths();
         let pixels = self.options.frames_width();
         let scale = pixels / widths.0 as f64;
         out.push_str(&format!(
-            "<g class=\"text\" pointer-events=\"none\" fill=\"{}\" transform=\"translate(10 ",
+            "<g class=\"text\" aria-hidden=\"true\" pointer-events=\"none\" fill=\"{}\" transform=\"translate(10 ",
             Rgb::INK
         ));
         number(out, page.top);
@@ -352,7 +365,7 @@ impl<'a> Picture<'a> {
         out.push_str("\"/>\n");
         let boxes = self.absent(out, pixels);
         let baseline = height / 2.0 + 0.36 * self.options.font_size;
-        let dark_ink = self.paints.iter().any(|paint| paint.light.ink() != paint.dark.ink());
+        let dark_ink = self.inks_differ();
         for (index, frame) in self.graph.frames.iter().enumerate() {
             let (here, _) = self.sides(frame);
             let width = here.value as f64 * scale;
@@ -373,7 +386,7 @@ impl<'a> Picture<'a> {
             number(out, self.row_top(frame.depth) + baseline);
             out.push('"');
             let paint = self.paints[self.paint_of[index] as usize];
-            if !dark_ink && paint.light.ink() == Rgb::WHITE {
+            if !dark_ink && paint.inks(self.options.theme).0 == Rgb::WHITE {
                 out.push_str(" fill=\"#fff\"");
             }
             out.push('>');
@@ -388,10 +401,11 @@ impl<'a> Picture<'a> {
     fn absent(&self, out: &mut String, pixels: f64) -> Vec<Vec<f64>> {
         let mut boxes = vec![Vec::new(); self.graph.rows as usize];
         let widths = self.widths();
-        out.push_str(
-            "<path class=\"absent\" stroke=\"#55555c\" fill=\"#fff\" fill-opacity=\".55\" \
-                      stroke-dasharray=\"2 1.5\" d=\"",
-        );
+        let (stroke, fill) = self.options.theme.choose(ABSENT).0;
+        out.push_str(&format!(
+            "<path class=\"absent\" stroke=\"{stroke}\" fill=\"{fill}\" fill-opacity=\".55\" \
+             stroke-dasharray=\"2 1.5\" d=\""
+        ));
         let height = (self.options.row_height - 1.0).max(1.0);
         for frame in &self.graph.frames {
             let (here, there) = self.sides(frame);
@@ -426,7 +440,7 @@ fn paint(graph: &DiffGraph, options: &SvgOptions, style: DiffStyle, frame: &Diff
     // Small changes are told apart better so.
     let strength = size.sqrt().clamp(LEAST_STRENGTH, 1.0);
     let sign = if options.negate { -sign } else { sign };
-    let paint = style.colors.paint(sign * strength);
+    let paint = style.colors.paint(sign * strength).themed(options.theme);
     let one_sided = frame.before.value == 0 || frame.after.value == 0;
     Paint { hatched: one_sided && frame.verdict != Verdict::Noise, ..paint }
 }

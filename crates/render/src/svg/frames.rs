@@ -52,7 +52,7 @@ impl<'a> Frames<'a> {
                 let fixed = options.palette_map.as_ref().and_then(|map| map.get(name));
                 match fixed {
                     Some(colour) => Paint { light: colour, dark: colour, hatched: false },
-                    None => painter.paint(index, role),
+                    None => painter.paint(index, role).themed(options.theme),
                 }
             })
             .collect();
@@ -163,7 +163,7 @@ impl<'a> Frames<'a> {
                 negate: self.options.negate,
                 graph: &graph,
             };
-            painter.paint(0, Role::User)
+            painter.paint(0, Role::User).themed(self.options.theme)
         };
         let largest = self.graph.comparison.as_ref().map_or(1, |c| c.largest.max(1));
         let largest = i64::try_from(largest).unwrap_or(i64::MAX);
@@ -231,10 +231,9 @@ impl<'a> Frames<'a> {
     /// Hatching, for the paints that have it.
     fn patterns(&self, out: &mut String, page: &Page<'_>, scale: f64) {
         let hatched = self.paints.iter().enumerate().filter(|(_, paint)| paint.hatched);
+        let lines = self.options.theme.choose((Rgb(0xb6, 0xb6, 0xbc), Rgb(0x85, 0x85, 0x8d)));
         for (index, paint) in hatched {
-            for (suffix, base, line) in
-                [("", paint.light, Rgb(0xb6, 0xb6, 0xbc)), ("d", paint.dark, Rgb(0x85, 0x85, 0x8d))]
-            {
+            for (suffix, base, line) in [("", paint.light, lines.0), ("d", paint.dark, lines.1)] {
                 out.push_str(&format!(
                     "<pattern class=\"hatch\" id=\"{}-{index}{suffix}\" width=\"6\" height=\"6\" \
                      patternUnits=\"userSpaceOnUse\" patternTransform=\"scale({scale} 1) \
@@ -260,7 +259,7 @@ impl<'a> Frames<'a> {
             let index = group[0].0;
             let paint = self.paints[index as usize];
             out.push_str(&format!("<g class=\"c{index}"));
-            if paint.light.ink() == Rgb::WHITE {
+            if paint.inks(self.options.theme).0 == Rgb::WHITE {
                 out.push_str(" white");
             }
             if paint.hatched {
@@ -358,11 +357,17 @@ impl<'a> Frames<'a> {
         }
     }
 
+    /// Whether text has another colour on dark pages.
+    fn inks_differ(&self) -> bool {
+        let inks = |paint: &Paint| paint.inks(self.options.theme);
+        self.paints.iter().any(|paint| inks(paint).0 != inks(paint).1)
+    }
+
     /// The gaps between neighbours, and names where they fit.
     fn write_text(&self, out: &mut String, page: &Page<'_>) {
         let scale = self.scale();
-        let dark_ink = self.paints.iter().any(|paint| paint.light.ink() != paint.dark.ink());
-        out.push_str("<g class=\"text\" pointer-events=\"none\" fill=\"");
+        let dark_ink = self.inks_differ();
+        out.push_str("<g class=\"text\" aria-hidden=\"true\" pointer-events=\"none\" fill=\"");
         out.push_str(&Rgb::INK.to_string());
         out.push_str("\" transform=\"translate(10 ");
         number(out, page.top);
@@ -393,7 +398,7 @@ impl<'a> Frames<'a> {
             number(out, self.row_top(frame.depth) + baseline);
             out.push('"');
             let paint = self.paints[self.paint_of[index] as usize];
-            if !dark_ink && paint.light.ink() == Rgb::WHITE {
+            if !dark_ink && paint.inks(self.options.theme).0 == Rgb::WHITE {
                 out.push_str(" fill=\"#fff\"");
             }
             out.push('>');

@@ -4,7 +4,7 @@ use super::diff::stripes;
 use super::number;
 use crate::palette::Paint;
 use crate::text::{Metrics, escape};
-use crate::{Rgb, SvgOptions};
+use crate::{Rgb, SvgOptions, Theme};
 
 /// The reader's interface font.
 pub(crate) const FONT: &str =
@@ -15,6 +15,9 @@ pub(crate) const TEXT: (Rgb, Rgb) = (Rgb(0x1d, 0x1d, 0x20), Rgb(0xec, 0xec, 0xee
 pub(crate) const MUTED: (Rgb, Rgb) = (Rgb(0x5c, 0x5c, 0x63), Rgb(0xa8, 0xa8, 0xb0));
 /// The background where none is asked for.
 pub(crate) const BACKGROUND: (Rgb, Rgb) = (Rgb::WHITE, Rgb(0x17, 0x17, 0x1b));
+
+/// What a search has found: no palette has this colour.
+pub(crate) const FOUND: (Rgb, Rgb) = (Rgb(0xf0, 0x6a, 0xbf), Rgb(0xd4, 0x00, 0x7f));
 
 /// The page that frames are drawn on.
 pub(super) struct Page<'a> {
@@ -49,10 +52,9 @@ impl<'a> Page<'a> {
         let width = options.width.unwrap_or(SvgOptions::DEFAULT_WIDTH).max(40.0);
         let title = options.font_size + 5.0;
         let mut top = if options.title.is_empty() { 36.0 } else { title + 23.0 };
-        if !options.subtitle.is_empty() {
-            top += options.font_size + 6.0;
-        }
         let metrics = Metrics { size: options.font_size, uniform: options.font_width };
+        let subtitle = wrap(metrics, &options.subtitle, width - 2.0 * SvgOptions::MARGIN);
+        top += subtitle.len() as f64 * (options.font_size + 6.0);
         Self { options, id, width, top: top.round(), metrics }
     }
 
@@ -61,8 +63,13 @@ impl<'a> Page<'a> {
     }
 
     fn inks(&self) -> Inks {
+        let theme = self.options.theme;
         match self.options.background {
-            None => Inks { text: TEXT, muted: MUTED, background: BACKGROUND },
+            None => Inks {
+                text: theme.choose(TEXT),
+                muted: theme.choose(MUTED),
+                background: theme.choose(BACKGROUND),
+            },
             Some(fixed) => {
                 let ink = fixed.top.ink();
                 let same = (ink, ink);
@@ -81,29 +88,11 @@ impl<'a> Page<'a> {
         let room = self.width - 2.0 * SvgOptions::MARGIN;
         let below = !legend.is_empty() && self.metrics.width(notice) > room - legend_width;
         let whole = legend.is_empty() || below;
-        let notice = self.wrap(notice, if whole { room } else { f64::INFINITY });
+        let notice = wrap(self.metrics, notice, if whole { room } else { f64::INFINITY });
         let lines = notice.len() + usize::from(below);
         let lines = lines.max(usize::from(!legend.is_empty()));
         let height = SvgOptions::MARGIN + lines as f64 * (self.options.font_size + 8.0);
         Footer { legend, notice, below, height }
-    }
-
-    /// Lines that fit, each with the blank that it was broken at. `2-view.js` has the same rule.
-    fn wrap<'f>(&self, text: &'f str, room: f64) -> Vec<&'f str> {
-        let mut lines = Vec::new();
-        let (mut start, mut end) = (0, 0);
-        for word in text.split_inclusive(' ') {
-            let line = text[start..end + word.len()].trim_end();
-            if end > start && self.metrics.width(line) > room {
-                lines.push(&text[start..end]);
-                start = end;
-            }
-            end += word.len();
-        }
-        if end > start {
-            lines.push(&text[start..end]);
-        }
-        lines
     }
 
     /// The root element and what stands before it. `summary` is markup, `below` the height of
@@ -172,6 +161,9 @@ impl<'a> Page<'a> {
         if self.options.width.is_some() {
             out.push_str(" data-fixed=\"\"");
         }
+        if let Some(theme) = self.options.theme.name() {
+            out.push_str(&format!(" data-theme=\"{theme}\""));
+        }
         if let Some(width) = self.options.font_width {
             out.push_str(" data-char=\"");
             out.push_str(&format!("{width}\""));
@@ -185,26 +177,44 @@ impl<'a> Page<'a> {
 
     /// The style: what attributes cannot say.
     pub(super) fn style(&self, out: &mut String, paints: &[Paint], legend: &[(Paint, &str)]) {
-        let Inks { text, muted, background } = self.inks();
+        let background = self.inks().background;
         let id = self.id;
         out.push_str("<style>\n");
         for rule in [
             "{font-variant-numeric:tabular-nums}",
             " text{cursor:default}",
-            " .frames{cursor:pointer;overflow:hidden;-webkit-user-select:none;user-select:none}",
+            " .frames,.ID .text{cursor:pointer}",
+            " .text text{cursor:pointer}",
+            " .frames{overflow:hidden;-webkit-user-select:none;user-select:none}",
             " .frames:focus,.ID path:focus{outline:none}",
             " .up{opacity:.5}",
             " text.up{opacity:.8}",
-            ".hits .frames path{stroke:#d9d9dc}",
-            ".hits .frames path.hit{stroke:#f06abf}",
         ] {
             let rule = rule.replace("ID", id);
             out.push_str(&format!(".{id}{rule}\n"));
         }
+        self.search_style(out, paints, false);
         // In a window of its own, what the picture leaves free.
         let below = self.options.background.map_or(background.0, |fixed| fixed.bottom);
         out.push_str(&format!(".{id}{{background:{below}}}\n"));
-        out.push_str("@media (prefers-color-scheme:dark){\n");
+        // Paper is light.
+        if self.options.theme == Theme::Auto {
+            out.push_str("@media screen and (prefers-color-scheme:dark){\n");
+            self.dark_style(out, paints, legend);
+            out.push_str("}\n");
+        }
+        // On paper there is nothing to click, and the whole picture is on one page.
+        out.push_str(&format!(
+            "@media print{{.{id} .controls{{display:none}}\
+             .{id}:root{{width:100vw;height:100vh}}}}\n</style>\n"
+        ));
+        self.background(out, background.0);
+    }
+
+    /// What differs on dark pages.
+    fn dark_style(&self, out: &mut String, paints: &[Paint], legend: &[(Paint, &str)]) {
+        let Inks { text, muted, background } = self.inks();
+        let id = self.id;
         if background.0 != background.1 {
             out.push_str(&format!(".{id}{{background:{}}}\n", background.1));
             let rules = [
@@ -220,7 +230,8 @@ impl<'a> Page<'a> {
         }
         let mut inks_differ = false;
         for (index, paint) in paints.iter().enumerate() {
-            inks_differ |= paint.light.ink() != paint.dark.ink();
+            let inks = paint.inks(self.options.theme);
+            inks_differ |= inks.0 != inks.1;
             if paint.dark != paint.light {
                 let colour = paint.dark;
                 let stroke =
@@ -239,10 +250,22 @@ impl<'a> Page<'a> {
         if inks_differ {
             out.push_str(&format!(".{id} .text{{fill:#fff}}\n"));
         }
-        out.push_str(&format!(".{id}.hits .frames path{{stroke:#3a3a40}}\n"));
-        out.push_str(&format!(".{id}.hits .frames path.hit{{stroke:#d4007f}}\n"));
-        out.push_str("}\n</style>\n");
-        self.background(out, background.0);
+        self.search_style(out, paints, true);
+    }
+
+    /// The colours of a search: one is kept for what was found, and the rest keeps its hue and loses its
+    /// chroma.
+    fn search_style(&self, out: &mut String, paints: &[Paint], dark: bool) {
+        let id = self.id;
+        for (index, paint) in paints.iter().enumerate().filter(|(_, paint)| !paint.hatched) {
+            if dark && paint.dark == paint.light {
+                continue;
+            }
+            let colour = if dark { paint.dark } else { paint.light };
+            out.push_str(&format!(".{id}.hits .c{index}{{stroke:{}}}\n", colour.muted()));
+        }
+        let found = if dark { FOUND.1 } else { self.options.theme.choose(FOUND).0 };
+        out.push_str(&format!(".{id}.hits .frames path.hit{{stroke:{found}}}\n"));
     }
 
     fn background(&self, out: &mut String, flat: Rgb) {
@@ -285,10 +308,29 @@ impl<'a> Page<'a> {
         }
         if !options.subtitle.is_empty() {
             y += options.font_size + 7.0;
-            let attributes = format!(" fill=\"{}\"", inks.muted.0);
-            line("sub", &attributes, &options.subtitle, y, options.font_size);
+            let lines = wrap(self.metrics, &options.subtitle, room);
+            out.push_str(&format!("<text class=\"sub\" x=\"{}\" y=\"", SvgOptions::MARGIN));
+            number(out, y);
+            out.push_str(&format!("\" fill=\"{}\">", inks.muted.0));
+            self.lines(out, &lines, SvgOptions::MARGIN, options.font_size + 6.0);
+            out.push_str("</text>\n");
         }
         out.push_str("</g>\n");
+    }
+
+    /// The lines of a text: all but the first in elements of their own.
+    fn lines(&self, out: &mut String, lines: &[&str], x: f64, height: f64) {
+        let Some((first, more)) = lines.split_first() else { return };
+        escape(out, first);
+        for more in more {
+            out.push_str("<tspan x=\"");
+            number(out, x);
+            out.push_str("\" dy=\"");
+            number(out, height);
+            out.push_str("\">");
+            escape(out, more);
+            out.push_str("</tspan>");
+        }
     }
 
     fn entry_width(&self, label: &str) -> f64 {
@@ -341,7 +383,7 @@ impl<'a> Page<'a> {
             }
             out.push_str("</g>\n");
         }
-        if let Some((first, more)) = footer.notice.split_first() {
+        if !footer.notice.is_empty() {
             let y = if footer.below { baseline + line } else { baseline };
             let right = !footer.legend.is_empty() && !footer.below;
             let x = if right { self.width - SvgOptions::MARGIN } else { SvgOptions::MARGIN };
@@ -350,18 +392,27 @@ impl<'a> Page<'a> {
             out.push_str("\" x=\"");
             number(out, x);
             out.push_str(if right { "\" text-anchor=\"end\">" } else { "\">" });
-            escape(out, first);
-            for more in more {
-                out.push_str("<tspan x=\"");
-                number(out, x);
-                out.push_str("\" dy=\"");
-                number(out, line);
-                out.push_str("\">");
-                escape(out, more);
-                out.push_str("</tspan>");
-            }
+            self.lines(out, &footer.notice, x, line);
             out.push_str("</text>\n");
         }
         out.push_str("</g>\n");
     }
+}
+
+/// Lines that fit, each with the blank that it was broken at. `2-view.js` has the same rule.
+fn wrap(metrics: Metrics, text: &str, room: f64) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for word in text.split_inclusive(' ') {
+        let line = text[start..end + word.len()].trim_end();
+        if end > start && metrics.width(line) > room {
+            lines.push(&text[start..end]);
+            start = end;
+        }
+        end += word.len();
+    }
+    if end > start {
+        lines.push(&text[start..end]);
+    }
+    lines
 }

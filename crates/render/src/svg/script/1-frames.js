@@ -42,6 +42,7 @@
   var narrow = parseInt(picture.getAttribute("data-narrow") || "0", 10);
   var ofWhole = whole > span ? " of the whole input" : " of all";
   var rowsHeight = picture.viewBox.baseVal.height;
+  var rowGroups = [];
   var top = parseFloat(picture.getAttribute("y"));
   var designTop = top;
   var fontSize = parseFloat(root.getAttribute("font-size"));
@@ -56,6 +57,7 @@
   function readFrames() {
     var groups = picture.children;
     for (var g = 0; groups.length > g; g++) {
+      rowGroups.push(groups[g]);
       var paths = groups[g].querySelectorAll("path");
       var row = [];
       for (var p = 0; paths.length > p; p++) {

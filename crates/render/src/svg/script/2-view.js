@@ -9,8 +9,40 @@
 
   function framesWidth() { return width - 2 * MARGIN; }
   function scale() { return framesWidth() / viewWidth; }
+  // Rows that hold nothing in the zoom are left out: `places` has what number each of the others is,
+  // from the root, and `shownDepths` which row has that number.
+  var places = [];
+  var shownDepths = [];
   function rowTop(depth) {
-    return (inverted ? depth : rows.length - 1 - depth) * rowHeight;
+    return (inverted ? places[depth] : shownDepths.length - 1 - places[depth]) * rowHeight;
+  }
+  // The row at a height; none beyond the frames.
+  function depthAt(y) {
+    var row = Math.floor((y - top) / rowHeight);
+    return shownDepths[inverted ? row : shownDepths.length - 1 - row];
+  }
+  function isWithin(depth) {
+    return rows[depth].some(function (i) {
+      return starts[i] >= viewStart + viewWidth ? false : starts[i] + widths[i] > viewStart;
+    });
+  }
+  function placeRows() {
+    places = [];
+    shownDepths = [];
+    for (var depth = 0; rows.length > depth; depth++) {
+      if (depth > 0) { if (!isWithin(depth)) { continue; } }
+      places[depth] = shownDepths.length;
+      shownDepths.push(depth);
+    }
+    rowsHeight = shownDepths.length * rowHeight;
+    rowGroups.forEach(function (group, depth) {
+      if (places[depth] === undefined) { group.setAttribute("display", "none"); return; }
+      group.removeAttribute("display");
+      group.setAttribute("transform",
+        "translate(0 " + (rowTop(depth) + Math.max(1, rowHeight - 1) / 2) + ")");
+    });
+    picture.setAttribute("height", rowsHeight);
+    foot.setAttribute("transform", "translate(0 " + (top + rowsHeight) + ")");
   }
 
   // Text that fits, by the same rule as in text.rs, but with the widths of the font in use.
@@ -35,40 +67,9 @@
     for (var c of text) { sum += advance(c); }
     return sum;
   }
-  function heads(name) {
-    var found = [];
-    var depth = 0;
-    for (var at = 1; name.length > at; at++) {
-      var c = name[at - 1];
-      if ("\u003c([{".includes(c)) { depth++; }
-      else if (">)]}".includes(c)) { depth = Math.max(0, depth - 1); }
-      else if (depth === 0) {
-        if (c === " ") { break; }
-        if (c === "/") { found.push(at); }
-        else if (c === ":") { if (name[at - 2] === ":") { found.push(at); } }
-      }
-    }
-    return found;
-  }
   function fit(text, room) {
     if (2 * advance("i") > room) { return ""; }
-    if (room >= textWidth(text)) { return text; }
-    text = text.replace(/::h[0-9a-f]{16}$/, "");
-    if (room >= textWidth(text)) { return text; }
-    var left = room - advance("\u2026");
-    var cuts = heads(text);
-    for (var k = 0; cuts.length > k; k++) {
-      var tail = text.slice(cuts[k]);
-      if (left >= textWidth(tail)) { return "\u2026" + tail; }
-    }
-    var rest = Array.from(cuts.length ? text.slice(cuts[cuts.length - 1]) : text);
-    var count = 0;
-    while (rest.length > count) {
-      left -= advance(rest[count]);
-      if (0 > left) { break; }
-      count++;
-    }
-    return count >= 2 ? rest.slice(0, count).join("") + "\u2026" : "";
+    return fitName(text, room, textWidth);
   }
 
   // Gaps and text of what is in view.
@@ -80,7 +81,7 @@
     var end = viewStart + viewWidth;
     var least = 2 * advance("i") + 2 * PADDING;
     var middle = (rowHeight - 1) / 2 + 0.36 * fontSize;
-    for (var depth = 0; rows.length > depth; depth++) {
+    shownDepths.forEach(function (depth) {
       var row = rows[depth];
       var y = rowTop(depth);
       for (var k = 0; row.length > k; k++) {
@@ -99,10 +100,12 @@
         text.setAttribute("y", (y + middle).toFixed(1));
         if (inkIsWhite(i)) { text.setAttribute("fill", "#fff"); }
         if (depths[zoomed] > depth) { text.setAttribute("class", "up"); }
+        // A link is below the text on it.
+        if (elements[i].closest("a")) { text.setAttribute("pointer-events", "none"); }
         text.textContent = shown;
         texts.push(text);
       }
-    }
+    });
     gap.setAttribute("d", gaps);
     textLayer.replaceChildren.apply(textLayer, texts);
   }
@@ -114,22 +117,45 @@
   }
 
   function showZoom() {
-    viewStart = starts[zoomed];
-    viewWidth = widths[zoomed];
-    picture.setAttribute("viewBox", viewStart + " 0 " + viewWidth + " " + rowsHeight);
-    root.querySelectorAll(".hatch").forEach(function (hatch) {
-      hatch.setAttribute("patternTransform", "scale(" + 1 / scale() + " 1) rotate(45)");
+    keepInPlace(function () {
+      viewStart = starts[zoomed];
+      viewWidth = widths[zoomed];
+      placeRows();
+      picture.setAttribute("viewBox", viewStart + " 0 " + viewWidth + " " + rowsHeight);
+      root.querySelectorAll(".hatch").forEach(function (hatch) {
+        hatch.setAttribute("patternTransform", "scale(" + 1 / scale() + " 1) rotate(45)");
+      });
+      picture.querySelectorAll(".up").forEach(function (up) { up.classList.remove("up"); });
+      var up = zoomed;
+      while (depths[up] > 0) {
+        up = parentOf(up);
+        elements[up].classList.add("up");
+      }
+      drawText();
+      showStatus();
+      showNotice();
     });
-    picture.querySelectorAll(".up").forEach(function (up) { up.classList.remove("up"); });
-    var up = zoomed;
-    while (depths[up] > 0) {
-      up = parentOf(up);
-      elements[up].classList.add("up");
-    }
-    drawText();
-    showStatus();
-    showNotice();
     hideTip();
+  }
+  // Rows come and go above the root: it stays where it is in the window.
+  var kept = false;
+  function keepInPlace(change) {
+    var outer = !kept;
+    var before = shownDepths.length > 0 ? top + rowTop(0) : NaN;
+    kept = true;
+    change();
+    if (!outer) { return; }
+    kept = false;
+    var moved = top + rowTop(0) - before;
+    var matrix = root.getScreenCTM();
+    if (matrix) { if (Math.abs(moved) > 0) { window.scrollBy(0, moved * matrix.d); } }
+  }
+  // Where nothing else says what to show first, it is the root, and the zoomed frame with it.
+  function openAtRoot() {
+    if (!alone || inverted) { return; }
+    window.scrollTo(0, height);
+    var y = root.getScreenCTM().f + top + rowTop(depths[zoomed]);
+    if (60 > y) { window.scrollBy(0, y - 60); }
   }
   // A zoom shows more of what is in the file, and nothing of what is not.
   function showNotice() {
@@ -145,20 +171,11 @@
       var there = Math.round(root.getBoundingClientRect().width);
       if (there > 0) { width = Math.max(240, there); }
     }
-    var narrow = 640 > width;
-    top = designTop + (narrow ? 32 : 0);
-    fitHeight();
     // An <object> may be higher than the picture.
     root.setAttribute("preserveAspectRatio", "xMidYMin");
     picture.setAttribute("width", framesWidth());
-    picture.setAttribute("y", top);
-    textLayer.setAttribute("transform", "translate(" + MARGIN + " " + top + ")");
-    foot.setAttribute("transform", "translate(0 " + (top + rowsHeight) + ")");
-    bar.setAttribute("x", narrow ? MARGIN : Math.max(MARGIN, width - MARGIN - 560));
-    barTop = narrow ? designTop - 6 : 6;
-    floatBar();
-    bar.setAttribute("width", narrow ? framesWidth() : Math.min(560, framesWidth()));
-    fitHead(narrow ? width - 2 * MARGIN : width - 600);
+    headTop = fitHead();
+    placeHead();
     showZoom();
   }
   function fitHeight() {
@@ -168,11 +185,46 @@
     tip.setAttribute("width", width);
     tip.setAttribute("height", height);
   }
+  // The buttons stand beside the heading, or below it where that is narrow; and what was found to
+  // their left, or in lines of its own where it would be cut.
+  var headTop = top;
+  var barAt = { x: 0, y: 0, width: 0 };
+  var saidAt = null;
+  function placeHead() {
+    var beside = width >= 640;
+    var buttons = controls.line.offsetWidth;
+    var text = controls.status.textContent;
+    var left = titleWidth > 0 ? titleWidth + 24 : 0;
+    var room = framesWidth() - left - buttons - 12;
+    barAt = { x: MARGIN, y: beside ? 6 : headTop - 6, width: framesWidth() };
+    top = beside ? headTop : headTop + 32;
+    saidAt = null;
+    if (text) {
+      if (beside) {
+        if (room >= textWidth(text) * 1.05 + 4) { saidAt = { x: MARGIN + left, y: 6, width: room }; }
+      }
+      if (!saidAt) {
+        said.setAttribute("width", framesWidth());
+        saidAt = { x: MARGIN, y: top - 6, width: framesWidth() };
+        top += controls.said.scrollHeight;
+      }
+    }
+    picture.setAttribute("y", top);
+    textLayer.setAttribute("transform", "translate(" + MARGIN + " " + top + ")");
+    foot.setAttribute("transform", "translate(0 " + (top + rowsHeight) + ")");
+    floatBar();
+  }
   // In a window of its own the controls stay in view.
   function floatBar() {
     var scrolled = alone ? window.scrollY : 0;
-    bar.setAttribute("y", Math.max(barTop, scrolled + 6));
-    controls.line.classList.toggle("floats", scrolled + 6 > barTop);
+    var floats = scrolled + 6 > barAt.y;
+    var at = saidAt;
+    if (floats) { at = { x: MARGIN, y: scrolled + 46, width: framesWidth() }; }
+    [[bar, { x: barAt.x, y: Math.max(barAt.y, scrolled + 6), width: barAt.width }, controls.line],
+      [said, at || barAt, controls.said]].forEach(function (part) {
+      for (var name in part[1]) { part[0].setAttribute(name, part[1][name]); }
+      part[2].classList.toggle("floats", floats);
+    });
   }
   // The legend, made smaller where it is too wide, and the notice beside it or in lines below.
   var noticeShown = noticeText;
@@ -213,15 +265,35 @@
     });
     return lines;
   }
+  // The title is cut where it is too long, and the subtitle broken. Returns where the frames begin.
   var heading = [];
-  function fitHead(room) {
+  var titleWidth = 0;
+  function fitHead() {
+    var y = designTop;
+    titleWidth = 0;
+    bar.setAttribute("width", framesWidth());
     heading.forEach(function (entry) {
-      var text = entry.full;
-      entry.element.textContent = text;
-      while (text.length > 4) {
-        if (room >= entry.element.getComputedTextLength()) { break; }
-        text = text.slice(0, Math.floor(text.length * 0.9));
-        entry.element.textContent = text + "\u2026";
-      }
+      if (entry.isTitle) { cutTitle(entry); return; }
+      var lines = wrap(entry.full, framesWidth());
+      entry.element.replaceChildren.apply(entry.element, lines.map(function (text, k) {
+        var part = document.createElementNS(SVG, "tspan");
+        part.setAttribute("x", MARGIN);
+        if (k > 0) { part.setAttribute("dy", fontSize + 6); }
+        part.textContent = text;
+        return part;
+      }));
+      y += (lines.length - entry.lines) * (fontSize + 6);
     });
+    return y;
+  }
+  function cutTitle(entry) {
+    var room = width >= 640 ? framesWidth() - controls.line.offsetWidth - 24 : framesWidth();
+    var text = entry.full;
+    entry.element.textContent = text;
+    while (text.length > 4) {
+      if (room >= entry.element.getComputedTextLength()) { break; }
+      text = text.slice(0, Math.floor(text.length * 0.9));
+      entry.element.textContent = text + "\u2026";
+    }
+    titleWidth = entry.element.getComputedTextLength();
   }

@@ -1,10 +1,10 @@
   // Controls, as HTML in a shadow tree: the page's style does not reach them.
   var bar;
+  var said;
   var tip;
   var tipBox;
   var ring;
   var controls = {};
-  var barTop = 6;
   function html(tag, attributes, text) {
     var element = document.createElementNS(XHTML, tag);
     for (var key in attributes) { element.setAttribute(key, attributes[key]); }
@@ -20,6 +20,9 @@
     var host = html("div", {});
     holder.appendChild(host);
     root.appendChild(holder);
+    holder.setAttribute("class", "controls");
+    holder.style.overflow = "visible";
+    holder.style.pointerEvents = "none";
     var shadow = host.attachShadow({ mode: "open" });
     shadow.appendChild(html("style", {}, style));
     return { holder: holder, shadow: shadow };
@@ -27,16 +30,16 @@
   function font() {
     return "font:" + fontSize + "px " + getComputedStyle(root).fontFamily + ";";
   }
+  // What the picture is drawn for, if not for the reader's setting.
+  var theme = root.getAttribute("data-theme");
+  var DARK = theme === "dark" ? "@media all{" : theme === "light" ? "@media not all{"
+    : "@media(prefers-color-scheme:dark){";
   function buildControls() {
     var made = foreign(
-      "div{display:flex;gap:6px;align-items:center;justify-content:flex-end;" + font() +
-      "height:28px;color:#3f3f46}" +
-      "div.floats{background:#fff;border-radius:8px;padding:4px;margin:-5px -5px 0 auto;" +
-      "width:max-content;max-width:100%;" +
+      ".line{display:flex;gap:6px;align-items:center;justify-content:flex-end;width:max-content;" +
+      "max-width:100%;margin-left:auto;" + font() + "height:28px;color:#3f3f46;pointer-events:auto}" +
+      ".line.floats{background:#fff;border-radius:8px;padding:4px;margin:-5px -5px 0 auto;" +
       "box-shadow:0 2px 10px rgba(0,0,0,.25)}" +
-      "div.floats [role=status]{flex:0 1 auto}" +
-      "[role=status]{flex:1 1 auto;min-width:0;text-align:right;overflow:hidden;" +
-      "text-overflow:ellipsis;white-space:nowrap;font-variant-numeric:tabular-nums}" +
       "button,input{font:inherit;color:inherit;box-sizing:border-box;height:26px;margin:0;" +
       "border:1px solid #8e8e98;border-radius:6px;background:#fff;padding:0 8px}" +
       "button{cursor:pointer;flex:none}button[hidden]{display:none}" +
@@ -45,25 +48,38 @@
       "input{width:150px;flex:0 1 150px;min-width:60px}" +
       "input[aria-invalid=true]{border-color:#c4002b;outline-color:#c4002b}" +
       "button:focus-visible,input:focus-visible{outline:2px solid #0a66d8;outline-offset:1px}" +
-      "@media(prefers-color-scheme:dark){" +
-      "div{color:#dcdce0}div.floats{background:#17171b}button,input{background:#26262b;border-color:#77777f}" +
+      DARK +
+      ".line{color:#dcdce0}.line.floats{background:#17171b}" +
+      "button,input{background:#26262b;border-color:#77777f}" +
       "button:hover{background:#34343a}" +
       "button[aria-pressed=true]{background:#dcdce0;color:#17171b;border-color:#dcdce0}}",
       0, 0, 100, 30);
     bar = made.holder;
-    bar.style.overflow = "visible";
-    var line = controls.line = html("div", { role: "toolbar", "aria-label": "Flame graph" });
+    var line = controls.line =
+      html("div", { "class": "line", role: "toolbar", "aria-label": "Flame graph" });
+    var below = foreign(
+      "div{text-align:right;" + font() + "line-height:18px;padding:5px 0;" +
+      "box-sizing:border-box;color:#3f3f46;overflow-wrap:anywhere;font-variant-numeric:tabular-nums}" +
+      "span{pointer-events:auto;-webkit-user-select:text;user-select:text}div.floats span:not(:empty){" +
+      "background:#fff;border-radius:8px;padding:4px 8px;-webkit-box-decoration-break:clone;" +
+      "box-decoration-break:clone;box-shadow:0 2px 10px rgba(0,0,0,.25)}" +
+      DARK + "div{color:#dcdce0}div.floats span:not(:empty){background:#17171b}}",
+      0, 0, 100, 30);
+    said = below.holder;
+    controls.said = html("div", {});
     controls.status = html("span", { role: "status", "aria-live": "polite" });
+    controls.said.appendChild(controls.status);
+    below.shadow.appendChild(controls.said);
     controls.out = html("button", { type: "button", title: "Zoom out one step (Escape)" }, "Out");
     controls.reset = html("button", { type: "button", title: "Show everything (Home)" }, "Reset");
     controls.input = html("input", {
       type: "search", placeholder: "Search", "aria-label": "Search functions by regular expression",
-      title: "A regular expression (/ or Ctrl-F); Enter goes to the next", spellcheck: "false"
+      title: "A regular expression (/ or Ctrl-F); Enter goes to the widest, then to the next", spellcheck: "false"
     });
     controls.ignore = html("button", {
       type: "button", title: "Ignore case", "aria-label": "Ignore case", "aria-pressed": "false"
     }, "aA");
-    ["status", "out", "reset", "input", "ignore"].forEach(function (key) {
+    ["out", "reset", "input", "ignore"].forEach(function (key) {
       line.appendChild(controls[key]);
     });
     made.shadow.appendChild(line);
@@ -97,12 +113,9 @@
       "box-shadow:0 3px 14px rgba(0,0,0,.28);overflow-wrap:anywhere;" +
       "font-variant-numeric:tabular-nums}div[hidden]{display:none}b{font-weight:600}" +
       "span{display:block;color:#c6c6cc}" +
-      "@media(prefers-color-scheme:dark){div{background:#f4f4f6;color:#17171b}span{color:#46464d}}",
+      DARK + "div{background:#f4f4f6;color:#17171b}span{color:#46464d}}",
       0, 0, 100, 100);
     tip = made.holder;
-    tip.setAttribute("pointer-events", "none");
-    tip.style.overflow = "visible";
-    tip.style.pointerEvents = "none";
     tipBox = html("div", { hidden: "", "aria-hidden": "true" });
     made.shadow.appendChild(tipBox);
   }
@@ -150,9 +163,7 @@
     var place = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
     var x = place.x;
     var y = place.y;
-    var row = Math.floor((y - top) / rowHeight);
-    var depth = inverted ? row : rows.length - 1 - row;
     var value = viewStart + (x - MARGIN) / scale();
     var inside = x >= MARGIN ? width - MARGIN >= x : false;
-    return { frame: inside ? frameAt(depth, value, 1 / scale()) : -1, x: x, y: y };
+    return { frame: inside ? frameAt(depthAt(y), value, 1 / scale()) : -1, x: x, y: y };
   }

@@ -18,6 +18,7 @@
     ring.scrollIntoView({ block: "nearest" });
   }
   function showRing(i) {
+    if (places[depths[i]] === undefined) { hideRing(); return; }
     var left = Math.max(0, (starts[i] - viewStart) * scale());
     var right = Math.min(framesWidth(), (starts[i] + widths[i] - viewStart) * scale());
     ring.setAttribute("x", MARGIN + left);
@@ -27,6 +28,10 @@
     ring.setAttribute("visibility", right >= left ? "visible" : "hidden");
     var details = Math.min(width - 40, MARGIN + left);
     showTip(i, details, top + rowTop(depths[i]) + rowHeight - 8);
+  }
+  function hideRing() {
+    ring.setAttribute("visibility", "hidden");
+    hideTip();
   }
   function move(key) {
     var step = key === "ArrowLeft" ? -1 : key === "ArrowRight" ? 1 : 0;
@@ -85,6 +90,8 @@
   }
 
   // Search.
+  var wrong = false;
+  var walked = false;
   function search(text, anyCase, push) {
     pattern = text;
     ignoreCase = anyCase;
@@ -92,8 +99,9 @@
     controls.ignore.setAttribute("aria-pressed", String(anyCase));
     hits.forEach(function (i) { elements[i].classList.remove("hit"); });
     hits = [];
+    walked = false;
+    wrong = false;
     var regex = null;
-    var wrong = false;
     if (text) {
       try { regex = new RegExp(text, anyCase ? "i" : ""); } catch (error) { wrong = true; }
     }
@@ -107,7 +115,7 @@
     hits.sort(function (a, b) { return starts[a] - starts[b] || depths[a] - depths[b]; });
     hits.forEach(function (i) { elements[i].classList.add("hit"); });
     root.classList.toggle("hits", regex !== null);
-    showStatus(wrong);
+    showStatus();
     save(push);
   }
   // The width of all hits inside a range; one inside another counts once.
@@ -130,17 +138,22 @@
     var sure = narrow === 0 || sum === 0 || sum === to - from;
     return (sure ? "" : "at least ") + percent(sum, of);
   }
+  // The first is the widest; then come the others in view, the wider before the narrower.
   function nextHit(step) {
     var shown = hits.filter(function (i) {
       if (starts[i] >= viewStart + viewWidth) { return false; }
       return starts[i] + widths[i] > viewStart;
     });
     if (shown.length === 0) { return; }
+    shown.sort(function (a, b) {
+      return widths[b] - widths[a] || depths[a] - depths[b] || starts[a] - starts[b];
+    });
     var at = shown.indexOf(current);
-    var next = 0 > at ? (step > 0 ? 0 : shown.length - 1) : at + step + shown.length;
-    focusFrame(shown[next % shown.length], true);
+    if (!walked || 0 > at) { at = step > 0 ? -1 : 0; }
+    walked = true;
+    focusFrame(shown[(at + step + shown.length) % shown.length], true);
   }
-  function showStatus(wrong) {
+  function showStatus() {
     var text = "";
     if (wrong) {
       text = "Not a regular expression";
@@ -158,10 +171,36 @@
     } else if (zoomed !== 0) {
       text = nameOf(zoomed) + ": " + percent(viewWidth, whole) + ofWhole;
     }
-    controls.status.textContent = text;
-    controls.status.setAttribute("title", text);
+    say(text);
     ["out", "reset"].forEach(function (key) {
       if (zoomed === 0) { controls[key].setAttribute("hidden", ""); }
       else { controls[key].removeAttribute("hidden"); }
     });
+    keepInPlace(function () {
+      headTop = fitHead();
+      placeHead();
+      fitHeight();
+    });
+  }
+  function say(text) {
+    if (controls.status.textContent !== text) { controls.status.textContent = text; }
+  }
+  // What is copied: the name of the frame that is pointed at, or has the keyboard; or its stack.
+  function copy(all) {
+    var i = tipBox.hasAttribute("hidden") ? current : tipBox.pyrograph;
+    var text = nameOf(i);
+    while (all) {
+      i = parentOf(i);
+      if (depths[i] === 0) { break; }
+      text = nameOf(i) + ";" + text;
+    }
+    var what = all ? "the stack" : "the name";
+    var done = navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject();
+    done.then(function () { told("Copied " + what + ": " + text); },
+      function () { told("The browser does not permit copying: " + text); });
+  }
+  function told(text) {
+    say(text);
+    placeHead();
+    fitHeight();
   }

@@ -51,7 +51,10 @@
     readFrames();
     if (elements.length === 0) { return; }
     head.querySelectorAll("text").forEach(function (element) {
-      heading.push({ element: element, full: element.textContent });
+      heading.push({
+        element: element, full: element.textContent, isTitle: element.classList.contains("title"),
+        lines: 1 + element.querySelectorAll("tspan").length
+      });
     });
     buildControls();
     buildTip();
@@ -69,33 +72,54 @@
     focusable(0);
     layOut();
     restore();
-
-    picture.addEventListener("pointermove", function (event) {
-      var at = pointed(event);
-      if (at.frame >= 0) { showTip(at.frame, at.x, at.y); } else { hideTip(); }
+    openAtRoot();
+    listen();
+    root.addEventListener("keydown", onKey);
+    window.addEventListener("popstate", restore);
+    if (alone) { window.addEventListener("scroll", floatBar); }
+    if (!fixed) { watchWidth(); }
+  }
+  // Names can be selected, so the pointer is over them, too.
+  function listen() {
+    textLayer.removeAttribute("pointer-events");
+    textLayer.querySelector(".gap").setAttribute("pointer-events", "none");
+    [picture, textLayer].forEach(function (layer) {
+      layer.addEventListener("pointermove", function (event) {
+        var at = pointed(event);
+        if (at.frame >= 0) { showTip(at.frame, at.x, at.y); } else { hideTip(); }
+      });
+      layer.addEventListener("pointerleave", hideTip);
+      layer.addEventListener("pointerdown", onPress);
+      layer.addEventListener("click", onClick);
     });
-    picture.addEventListener("pointerleave", hideTip);
-    picture.addEventListener("click", function (event) {
-      if (event.target.closest("a") || event.ctrlKey || event.metaKey) { return; }
-      var at = pointed(event);
-      if (0 > at.frame) { return; }
-      focusable(at.frame);
-      elements[at.frame].focus({ preventScroll: true, focusVisible: false });
-      zoomTo(at.frame);
-    });
+    root.addEventListener("pointerup", onRelease);
     picture.addEventListener("focusin", function (event) {
       var i = event.target.pyrograph;
       if (i === undefined) { return; }
       if (event.target.matches(":focus-visible")) { showRing(i); }
     });
-    picture.addEventListener("focusout", function () {
-      ring.setAttribute("visibility", "hidden");
-      hideTip();
-    });
-    root.addEventListener("keydown", onKey);
-    window.addEventListener("popstate", restore);
-    if (alone) { window.addEventListener("scroll", floatBar); }
-    if (!fixed) { watchWidth(); }
+    picture.addEventListener("focusout", hideRing);
+  }
+  // A drag over a name selects it: the browser's own selection goes on to others where the drag leaves it.
+  var pressed = null;
+  function isDrag(event) {
+    return pressed ? Math.abs(event.clientX - pressed.x) + Math.abs(event.clientY - pressed.y) > 4 : false;
+  }
+  function onPress(event) {
+    pressed = { x: event.clientX, y: event.clientY, text: event.target.closest("text") };
+  }
+  function onRelease(event) {
+    if (!isDrag(event)) { return; }
+    if (pressed.text) { window.getSelection().selectAllChildren(pressed.text); }
+  }
+  function onClick(event) {
+    if (event.target.closest("a") || event.ctrlKey || event.metaKey) { return; }
+    if (isDrag(event)) { return; }
+    var at = pointed(event);
+    if (0 > at.frame) { return; }
+    focusable(at.frame);
+    elements[at.frame].focus({ preventScroll: true, focusVisible: false });
+    zoomTo(at.frame);
   }
   function onKey(event) {
     var find = event.key === "f" ? event.ctrlKey || event.metaKey : false;
@@ -118,6 +142,8 @@
       focusFrame(0, true);
     } else if (event.key === "n" || event.key === "N") {
       nextHit(event.key === "n" ? 1 : -1);
+    } else if (event.key === "c" || event.key === "C") {
+      copy(event.key === "C");
     } else {
       return;
     }

@@ -3,6 +3,7 @@
   var views = { after: [], before: [] };
   var view = picture.getAttribute("data-view");
   var parents = [];
+  var rowsOfBoth = [];
   var wantedView = view;
   var firstView = view;
   function other(which) { return which === "after" ? "before" : "after"; }
@@ -17,6 +18,7 @@
       views[view].push(placeOf(element.getAttribute("d")));
       views[other(view)].push(placeOf(element.getAttribute("data-other")));
     });
+    rowsOfBoth = rows.map(function (row) { return row.slice(); });
     // The caller is found on a side where the frame is.
     ["before", "after"].forEach(function (which) {
       useView(which);
@@ -120,6 +122,22 @@
     return said;
   };
 
+  // A row that has nothing but such boxes is in view, too.
+  var isFilled = isWithin;
+  isWithin = function (depth) {
+    return isFilled(depth) || rowsOfBoth[depth].some(function (i) { return boxPlace(i) >= 0; });
+  };
+  // Where the box of a frame is that is not on this side; -1 where it has none.
+  function boxPlace(i) {
+    if (widths[i] > 0) { return -1; }
+    if (widths[parents[i]] === 0) { return -1; }
+    if (3 > views[other(view)][i].width * scale()) { return -1; }
+    if (viewStart > starts[i]) { return -1; }
+    if (starts[i] > viewStart + viewWidth) { return -1; }
+    var x = (starts[i] - viewStart) * scale() - 3;
+    return Math.min(Math.max(x, 0.5), framesWidth() - 6.5);
+  }
+
   // Dashed boxes where a stack stands that is not on this side, by the rule of diff.rs.
   var absent = [];
   var boxesOf = [];
@@ -134,15 +152,9 @@
     var d = "";
     absent = [];
     boxesOf = [];
-    var there = views[other(view)];
     for (var i = 0; elements.length > i; i++) {
-      if (widths[i] > 0) { continue; }
-      if (widths[parents[i]] === 0) { continue; }
-      if (3 > there[i].width * scale()) { continue; }
-      if (viewStart > starts[i]) { continue; }
-      if (starts[i] > viewStart + viewWidth) { continue; }
-      var x = (starts[i] - viewStart) * scale() - 3;
-      x = Math.min(Math.max(x, 0.5), framesWidth() - 6.5);
+      var x = boxPlace(i);
+      if (0 > x) { continue; }
       d += "M" + x.toFixed(1) + " " + (rowTop(depths[i]) + 0.5) + "h6v" + (rowHeight - 2) + "h-6z";
       var box = { frame: i, x: x };
       absent.push(box);
@@ -160,8 +172,7 @@
   var pointedFrame = pointed;
   pointed = function (event) {
     var at = pointedFrame(event);
-    var row = Math.floor((at.y - top) / rowHeight);
-    var depth = inverted ? row : rows.length - 1 - row;
+    var depth = depthAt(at.y);
     absent.forEach(function (box) {
       if (depths[box.frame] !== depth) { return; }
       var off = at.x - MARGIN - box.x;

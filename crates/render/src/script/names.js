@@ -1,0 +1,49 @@
+  // What of a name fits, by the rules of text.rs: all; what follows a namespace; the beginning of
+  // the last part of it. Of a name that is cut, four letters are left at least.
+  var LEAST_LETTERS = 4;
+  // What compilers and file systems put behind a dot.
+  var SUFFIXES = ("cold part constprop isra llvm lto_priv localalias so dll exe py pyc pyx js mjs cjs ts rb " +
+    "php lua pl c cc cpp cxx h hpp rs go java kt").split(" ");
+  function heads(name) {
+    var found = [];
+    var depth = 0;
+    for (var at = 1; name.length > at; at++) {
+      var c = name[at - 1];
+      if ("\u003c([{".includes(c)) { depth++; }
+      else if (">)]}".includes(c)) { depth = Math.max(0, depth - 1); }
+      else if (depth === 0) {
+        if (c === " ") { break; }
+        if (c === "/") { found.push(at); }
+        else if (c === ":") { if (name[at - 2] === ":") { found.push(at); } }
+        else if (c === ".") { if (isPart(name, at)) { found.push(at); } }
+      }
+    }
+    return found;
+  }
+  // Whether a part of the name begins behind a dot, and no suffix.
+  function isPart(name, at) {
+    var part = name.slice(at).match(/^[A-Za-z_$][A-Za-z0-9_$]*/);
+    if (!part) { return "\u003c(".includes(name[at] || " "); }
+    return !SUFFIXES.includes(part[0]);
+  }
+  function fitName(text, room, measure) {
+    if (room >= measure(text)) { return text; }
+    text = text.replace(/::h[0-9a-f]{16}$/, "");
+    if (room >= measure(text)) { return text; }
+    var left = room - measure("\u2026");
+    var cuts = heads(text);
+    for (var k = 0; cuts.length > k; k++) {
+      var tail = text.slice(cuts[k]);
+      if (left >= measure(tail)) {
+        return Array.from(tail).length >= LEAST_LETTERS ? "\u2026" + tail : "";
+      }
+    }
+    var rest = Array.from(cuts.length ? text.slice(cuts[cuts.length - 1]) : text);
+    var count = 0;
+    while (rest.length > count) {
+      left -= measure(rest[count]);
+      if (0 > left) { break; }
+      count++;
+    }
+    return count >= LEAST_LETTERS ? rest.slice(0, count).join("") + "\u2026" : "";
+  }
