@@ -195,7 +195,8 @@ pub fn diff(
     };
     let samples: Vec<(f64, SampleBasis)> = runs.iter().map(scaled).collect();
     if (0..runs.len()).all(|run| tree.total(run) == 0) {
-        return Err(DiffError::Empty(new.name));
+        let name = if new.is_unnamed() { "values".to_owned() } else { new.name };
+        return Err(DiffError::Empty(name));
     }
     // What filters left is still a share of the whole.
     let whole = |run: &Run<'_>| {

@@ -71,6 +71,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         say!("{line}");
     }
     output.write(&profile, &LabelOptions::default(), &title, args.picture)?;
+    if let Some(counts) = output.counts(&profile) {
+        say!("{output}: {counts}");
+    }
     if let Some(which) = output.which() {
         say!("{which}");
     }

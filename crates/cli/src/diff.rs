@@ -16,6 +16,7 @@ use pyrograph_render::{
     Background, ChangeColors, DiffStyle, MinWidth, SvgOptions, Theme, View, diff_svg, svg_message,
 };
 
+use crate::fold::counts_of_folded;
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output, write_picture};
@@ -262,6 +263,9 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     for (path, _) in outputs.iter().filter(|(_, form)| is_folded(form)) {
         let profile = two_columns(&before, &after, args.normalize, args.strip_hex)
             .map_err(|error| way_out(error, "--normalize"))?;
+        if let Some(counts) = counts_of_folded(&profile) {
+            say!("{counts}");
+        }
         let tree = Tree::new(&profile, &LabelOptions::default());
         write_output(path.as_deref(), |out| write_folded(&tree, out))?;
     }
@@ -274,6 +278,15 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     };
     for (name, side) in [("before", &diff.before), ("after", &diff.after)] {
         say_samples(name, side);
+    }
+    let taken_for_samples = |side: &&Side| {
+        side.value_type.is_unnamed() && side.basis == SampleBasis::Counted && side.total > 0
+    };
+    if let Some(side) = [&diff.before, &diff.after].into_iter().find(taken_for_samples) {
+        let which = if std::ptr::eq(side, &diff.after) { " after" } else { "" };
+        say!(
+            "the values{which} name no unit and are taken for samples; --unit ns, bytes, samples … says it"
+        );
     }
     if let Some(unlike) = diff.before.unlike(&diff.after) {
         say!("{unlike}");
@@ -359,7 +372,8 @@ impl Sides {
                 bail!("{} has one count a stack: name a profile to compare it with", both.name);
             }
             for of in both.profile.value_types.iter_mut().chain(&mut both.tree.value_types) {
-                "samples".clone_into(&mut of.name);
+                let name = if of.is_unnamed() { "value" } else { "samples" };
+                name.clone_into(&mut of.name);
             }
         } else if let Some(both) =
             sides.before.iter().chain(&sides.after).find(|input| input.profile.is_comparison())

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use pyrograph_format::{Call, Count, Options, WarningKind, Warnings, expand_inlined, write_folded};
-use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree};
+use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree, ValueType};
 use pyrograph_symbol::{Module, Options as SymbolOptions, Source};
 
 use crate::reading::ReadArgs;
@@ -121,11 +121,40 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let inputs = inputs(&args.files)?;
     let (mut profile, warnings) =
         args.reading.read_with(inputs, options, inlined).context("failed to fold")?;
+    if let Some(counts) = counts_of_folded(&profile) {
+        let way = match profile.column("samples") {
+            Some(_) => "; --value samples counts samples",
+            None if args.count == CountWhat::Period
+                && profile.value_types.len() == 1
+                && !args.reading.names_unit() =>
+            {
+                "; --count samples counts samples"
+            }
+            None => "",
+        };
+        say!("{counts}{way}");
+    }
     profile.keep_shown();
     let tree = Tree::new(&profile, &labels);
     write_output(args.output.as_deref(), |out| write_folded(&tree, out))?;
     let skipped = args.strict && warnings.any_loss();
     Ok(if skipped { ExitCode::from(SKIPPED) } else { ExitCode::SUCCESS })
+}
+
+/// Says what the counts of folded text are, which names no unit; nothing where they are samples, as its
+/// readers expect, or where it is not known.
+pub fn counts_of_folded(profile: &Profile) -> Option<String> {
+    let of = match profile.is_comparison() {
+        true => profile.value_types.first()?,
+        false => profile.value_types.get(profile.shown)?,
+    };
+    match (of.name.as_str(), of.unit.as_str()) {
+        _ if of.is_unnamed() || *of == ValueType::samples() => None,
+        ("before" | "after", "count") => None,
+        (name, "count" | "") => Some(format!("counts are {name}")),
+        ("before" | "after", unit) => Some(format!("counts are {unit}")),
+        (name, unit) => Some(format!("counts are {unit} of {name}")),
+    }
 }
 
 fn read_options(args: &Args) -> Options {

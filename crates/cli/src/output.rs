@@ -12,6 +12,7 @@ use pyrograph_format::{
 use pyrograph_profile::{LabelOptions, Profile, ThreadDetail, Tree, ValueType};
 use pyrograph_render::{Hue, Palette, SvgOptions, Theme, svg, svg_message, top_csv};
 
+use crate::fold::counts_of_folded;
 use crate::say::misuse;
 use crate::streams::{check_path, write_output, write_png};
 
@@ -127,6 +128,14 @@ impl Output {
         match self.format {
             Format::Profile(writer) => not_held(profile, writer),
             Format::Svg | Format::Png | Format::Csv => Warnings::default(),
+        }
+    }
+
+    /// Says what the counts are, if the format does not.
+    pub fn counts(&self, profile: &Profile) -> Option<String> {
+        match self.format {
+            Format::Profile(writer) if writer.name() == "folded" => counts_of_folded(profile),
+            _ => None,
         }
     }
 

@@ -8,7 +8,7 @@ use pyrograph_format::{
     Input, Options, READERS, Reader, SymbolOptions, WRITERS, WarningKind, Warnings, Writer, read,
     read_each_event, reader_named,
 };
-use pyrograph_profile::Profile;
+use pyrograph_profile::{Profile, ValueType};
 
 use crate::filters::FilterArgs;
 use crate::say::say;
@@ -29,6 +29,11 @@ pub struct ReadArgs {
     #[arg(long, value_name = "NAME", help_heading = "Input")]
     value: Option<String>,
 
+    /// What the values count where the input does not say so, as folded text: ns, us, ms, s, bytes,
+    /// samples, or any other name
+    #[arg(long, value_name = "UNIT", value_parser = value_of_unit, help_heading = "Input")]
+    unit: Option<ValueType>,
+
     #[command(flatten)]
     filters: FilterArgs,
 
@@ -43,10 +48,21 @@ impl ReadArgs {
     ///
     /// When there are options that are for profiles.
     pub fn of_events(&self) -> anyhow::Result<Filter> {
-        if self.from.is_some() || self.event_filter.is_some() || self.value.is_some() {
-            bail!("--from, --event-filter and --value are for profiles, not for pairs of events");
+        if self.from.is_some()
+            || self.event_filter.is_some()
+            || self.value.is_some()
+            || self.unit.is_some()
+        {
+            bail!(
+                "--from, --event-filter, --value and --unit are for profiles, not for pairs of events"
+            );
         }
         self.filters.of_events()
+    }
+
+    /// Whether the user says what the values count.
+    pub fn names_unit(&self) -> bool {
+        self.unit.is_some()
     }
 
     /// Reads all inputs into one profile, and keeps of it what the filters say; says what could not
@@ -80,6 +96,7 @@ impl ReadArgs {
         let mut options = Options {
             from: self.from,
             event: self.event_filter.clone(),
+            unit: self.unit.clone(),
             symbols: SymbolOptions { lines: options.symbols.lines, ..self.symbols.options() },
             ..options
         };
@@ -137,9 +154,22 @@ fn labelled(inputs: Vec<Input>) -> Vec<Input> {
 fn say_saturated(profile: &Profile) {
     for (column, of) in profile.value_types.iter().enumerate() {
         if profile.samples.total(column) == u64::MAX {
-            let name = &of.name;
+            let name = if of.is_unnamed() { "values" } else { &of.name };
             say!("the {name} add up to more than 2^64: sums are too low, and so are percentages");
         }
+    }
+}
+
+/// What values of this unit count.
+fn value_of_unit(unit: &str) -> Result<ValueType, String> {
+    match unit {
+        "" => Err("must be a unit".to_owned()),
+        "ns" | "us" | "ms" | "s" => Ok(ValueType::new("time", unit)),
+        "µs" => Ok(ValueType::new("time", "us")),
+        "bytes" | "B" => Ok(ValueType::new("size", "bytes")),
+        "count" => Ok(ValueType::samples()),
+        // `samples`, `calls`, `cycles`.
+        name => Ok(ValueType::new(name, "count")),
     }
 }
 

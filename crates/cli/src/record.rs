@@ -83,6 +83,11 @@ fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
                         .for_each(|lost| say!("{output}: {lost}"));
                 }
                 say!("wrote {output}");
+                if let Some(counts) = output.counts(&resolved.profile) {
+                    let samples =
+                        if plan.counts_periods() { "; --count samples counts samples" } else { "" };
+                    say!("{output}: {counts}{samples}");
+                }
                 if let Some(which) = output.which() {
                     say!("{which}");
                 }

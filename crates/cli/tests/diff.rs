@@ -19,9 +19,12 @@ fn diff(directory: &Path, arguments: &[&str]) -> Done {
         .args(arguments)
         .output()
         .expect("the binary runs");
+    let err = String::from_utf8(output.stderr).expect("UTF-8");
+    // Nearly all inputs here are folded text; one test holds what is said of it.
+    let lines = err.split_inclusive('\n').filter(|line| !line.contains("name no unit"));
     Done {
         out: String::from_utf8(output.stdout).expect("UTF-8"),
-        err: String::from_utf8(output.stderr).expect("UTF-8"),
+        err: lines.collect(),
         code: output.status.code(),
     }
 }
@@ -143,7 +146,7 @@ fn tables_are_text_markdown_or_json() {
     assert_eq!(diff(folder.path(), &all).out, "");
     let read = |name| std::fs::read_to_string(folder.path().join(name)).expect("it is written");
     assert_eq!(read("t.md"), markdown);
-    assert!(read("t.svg").contains("+1,000 samples, +16.67 points; 95% between +"));
+    assert!(read("t.svg").contains("+1,000, +16.67 points; 95% between +"));
 }
 
 #[test]
@@ -180,7 +183,7 @@ app 1 1.01: 10000000 cpu-clock: \n\t    401000 main+0x1 (/bin/app)\n
 fn shares_of_folded_text_are_compared_with_those_of_times() {
     let folder = folder(&[("clock", CLOCK), ("its-own.folded", "app;main 20000000\n")]);
     let done = diff(folder.path(), &["clock", "its-own.folded"]);
-    let unlike = "before counts cpu-clock (ns), after samples: shares are compared";
+    let unlike = "before counts cpu-clock (ns), after values without a unit: shares are compared";
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert!(done.err.contains(unlike), "{}", done.err);
     assert!(done.out.contains(unlike), "{}", done.out);
@@ -190,14 +193,14 @@ fn shares_of_folded_text_are_compared_with_those_of_times() {
     // Each side in its own unit, and no difference of the two.
     assert!(
         picture.contains(
-            "<title>main\nafter 20,000,000 samples, 100.00%\nbefore 20.0 ms, 100.00%\n+0.00 points"
+            "<title>main\nafter 20,000,000, 100.00%\nbefore 20.0 ms, 100.00%\n+0.00 points"
         ),
         "{picture}"
     );
     let json = diff(folder.path(), &["--json", "clock", "its-own.folded"]).out;
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["before"]["value"]["unit"], "ns");
-    assert_eq!(json["after"]["value"]["unit"], "count");
+    assert_eq!(json["after"]["value"]["unit"], "");
     let two = diff(folder.path(), &["--folded", "-n", "clock", "its-own.folded"]);
     assert_eq!((two.code, two.out.as_str()), (Some(0), "app;main 20000000 20000000\n"));
 }
@@ -222,16 +225,16 @@ fn what_cannot_be_compared_is_said() {
         (&["a", "two"], "two has two counts a stack: it is a comparison already"),
         (
             &["--absolute", "a", "clock"],
-            "one counts samples, another cpu-clock (ns): of these only shares can be compared; \
+            "one counts values without a unit, another cpu-clock (ns): of these only shares can be compared; \
              with no --absolute they are",
         ),
         (&["--folded", "clock", "a"], "with --normalize they are"),
         (&["clock", "bytes.json"], "only what counts the same can be compared; --value or"),
         (
             &["--before", "a", "clock", "--after", "a"],
-            "of the runs on one side one counts samples, another cpu-clock (ns)",
+            "of the runs on one side one counts values without a unit, another cpu-clock (ns)",
         ),
-        (&["none", "none"], "the samples of both sides add up to 0"),
+        (&["none", "none"], "the values of both sides add up to 0"),
         (&["-n", "a", "a"], "--normalize is for folded output"),
         (&["a", "a", "-o", "x.doc"], "unknown format"),
     ] {
@@ -247,7 +250,7 @@ fn what_cannot_be_compared_is_said() {
     let one_side = run(&["none", "a", "--svg"]);
     assert_eq!(one_side.code, Some(0));
     assert!(one_side.err.contains("there are no samples before"), "{}", one_side.err);
-    assert!(one_side.out.contains("<title>main\nafter 1 sample, 100.00%\nbefore 0 samples, 0.00%"));
+    assert!(one_side.out.contains("<title>main\nafter 1, 100.00%\nbefore 0, 0.00%"));
 }
 
 #[test]
@@ -258,7 +261,7 @@ fn the_same_input_gives_the_same_picture() {
     let first = picture();
     assert_eq!(first, picture());
     for part in [
-        "<title>new\nafter 100 samples, 0.87%\nbefore 0 samples, 0.00%\nself after 100 samples, 0.87%",
+        "<title>new\nafter 100, 0.87%\nbefore 0, 0.00%\nself after 100, 0.87%",
         "new, beyond noise</title>",
         "gone, beyond noise</title>",
         "less, beyond noise</title>",
@@ -274,6 +277,38 @@ fn the_same_input_gives_the_same_picture() {
     assert!(!embedded.contains("<script") && embedded.starts_with("<svg"));
     let before = diff(folder.path(), &["--svg", "--view", "before", "a.folded", "b.folded"]).out;
     assert!(before.contains("widths: before; "));
+}
+
+#[test]
+fn bytes_were_compared_with_nanoseconds_where_folded_text_had_lost_its_unit() {
+    let folder = two();
+    let output = Command::cargo_bin("pyrograph")
+        .expect("the binary is built")
+        .current_dir(folder.path())
+        .args(["diff", "a.folded", "b.folded"])
+        .output()
+        .expect("the binary runs");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "pyrograph: the values name no unit and are taken for samples; --unit ns, bytes, samples … says it\n"
+    );
+    let run = |unit: &str| diff(folder.path(), &["--unit", unit, "a.folded", "b.folded"]);
+    assert_eq!(run("samples").err, "");
+    std::fs::write(folder.path().join("clock"), CLOCK).expect("a file");
+    let bytes = r#"{"$schema":"https://www.speedscope.app/file-format-schema.json",
+        "shared":{"frames":[{"name":"main"}]},"profiles":[{"type":"sampled","name":"heap",
+        "unit":"bytes","startValue":0,"endValue":64,"samples":[[0]],"weights":[64]}]}"#;
+    std::fs::write(folder.path().join("bytes.json"), bytes).expect("a file");
+    for sides in [["clock", "bytes.json"], ["bytes.json", "clock"]] {
+        let refused = diff(folder.path(), &sides);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""));
+        assert!(
+            refused.err.contains("only what counts the same can be compared"),
+            "{}",
+            refused.err
+        );
+        assert_eq!(refused.err.lines().count(), 1);
+    }
 }
 
 /// See `differences/README.md`.

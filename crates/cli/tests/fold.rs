@@ -28,10 +28,16 @@ fn fold(arguments: &[&str], input: &[u8]) -> Output {
     child.wait_with_output().expect("it ends")
 }
 
+/// What was said on standard error but for the line that says what the counts are.
+fn without_counts(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr).into_owned();
+    text.split_inclusive('\n').filter(|line| !line.starts_with("pyrograph: counts are ")).collect()
+}
+
 fn check(arguments: &[&str], input: &[u8], code: i32, stdout: &str, stderr: &str) {
     let output = fold(arguments, input);
     assert_eq!(String::from_utf8_lossy(&output.stdout), stdout, "{arguments:?}");
-    assert_eq!(String::from_utf8_lossy(&output.stderr), stderr, "{arguments:?}");
+    assert_eq!(without_counts(&output.stderr), stderr, "{arguments:?}");
     assert_eq!(output.status.code(), Some(code), "{arguments:?}");
 }
 
@@ -46,6 +52,29 @@ fn options_of_the_established_collapser() {
     check(&["--event-filter=cycles"], text, 0, "app;read;work 250\n", "");
     let found = "pyrograph: failed to fold: find event faults; the input has cycles\n";
     check(&["--event-filter", "faults"], text, 1, "", found);
+}
+
+#[test]
+fn folded_text_lost_its_unit_in_silence() {
+    let said = |arguments: &[&str], input: &str| {
+        let output = fold(arguments, input.as_bytes());
+        assert!(output.status.success(), "{arguments:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let clock = TEXT.replace("250 cycles", "250 cpu-clock");
+    let ns = "pyrograph: counts are ns of cpu-clock; --count samples counts samples\n";
+    assert_eq!(said(&[], &clock), ns);
+    assert_eq!(said(&["--count", "samples"], &clock), "");
+    assert_eq!(said(&[], TEXT), "pyrograph: counts are cycles; --count samples counts samples\n");
+    // Of folded text nobody knows, until it is said.
+    assert_eq!(said(&[], "a;b 907723145\n"), "");
+    assert_eq!(said(&["--unit", "bytes"], "a;b 9\n"), "pyrograph: counts are bytes of size\n");
+    let known = fold(&["--unit", "bytes"], clock.as_bytes());
+    assert_eq!(
+        String::from_utf8_lossy(&known.stderr),
+        "pyrograph: failed to fold: read standard input as counting something else (--unit): it counts \
+         cpu-clock (ns)\n"
+    );
 }
 
 #[test]
@@ -185,7 +214,7 @@ fn inlined_calls_are_looked_up() {
 
     let output = fold(&["--inline", "--context"], text.as_bytes());
     let folded = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(without_counts(&output.stderr), "");
     assert!(folded.contains("in;outer:in.c:5;inner:in.c:2 "), "{folded}");
     assert!(folded.lines().all(|line| line.starts_with("in;outer:in.c:")), "{folded}");
     let output = fold(&["--inline", "--all"], text.as_bytes());

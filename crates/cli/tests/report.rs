@@ -2,6 +2,8 @@
 
 use assert_cmd::Command;
 
+/// What folded text adds up to.
+const IN_ALL: &str = "in all (the input names no unit; --unit ns, bytes, samples … does)";
 const FOLDED: &str = "app;main;parse;read 6\napp;main;parse 3\napp;main;emit 1\n";
 
 fn report(arguments: &[&str], input: &str) -> (String, String, Option<i32>) {
@@ -24,8 +26,7 @@ fn check(arguments: &[&str], input: &str, expect: &str) {
 
 #[test]
 fn functions_and_the_call_tree() {
-    let expect = "\
-10 samples
+    let expect = "
 
   Self       Total      Function
 60.00%  6   60.00%   6  read
@@ -43,6 +44,7 @@ Call tree: below each function what it calls, from 0.5% on
  60.00%   6  60.00%  │ read
  10.00%   1  10.00%  └ emit
 ";
+    let expect = &format!("10 {IN_ALL}{expect}");
     check(&[], FOLDED, expect);
     check(&["-"], FOLDED, expect);
     check(&["--callees"], FOLDED, expect);
@@ -60,13 +62,28 @@ fn filters_leave_percentages_of_the_whole() {
 ";
     let (out, err, code) = report(&["--callers", "--top", "1", "--focus", "read"], FOLDED);
     assert_eq!((err.as_str(), code), ("", Some(0)));
-    assert!(out.starts_with("6 samples: 60.00% of 10, of which all percentages are\n"), "{out}");
+    let all = format!("6 {IN_ALL}: 60.00% of 10, of which all percentages are\n");
+    assert!(out.starts_with(&all), "{out}");
     assert!(out.ends_with(expect), "{out}");
     let (out, ..) = report(&["--rescale", "--focus", "read"], FOLDED);
     assert!(
-        out.starts_with("6 samples\n") && out.contains("100.00%  6  100.00%  6  read\n"),
+        out.starts_with(&format!("6 {IN_ALL}\n")) && out.contains("100.00%  6  100.00%  6  read\n"),
         "{out}"
     );
+}
+
+#[test]
+fn nanoseconds_in_folded_text_were_called_samples() {
+    let of = |arguments: &[&str]| {
+        let (out, err, code) = report(arguments, "a;b 907723145\n");
+        assert_eq!((err.as_str(), code), ("", Some(0)), "{arguments:?}");
+        out.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(of(&[]), format!("907,723,145 {IN_ALL}"));
+    assert_eq!(of(&["--unit", "ns"]), "908 ms of time");
+    assert_eq!(of(&["--unit", "bytes"]), "866 MiB of size");
+    assert_eq!(of(&["--unit", "samples"]), "907,723,145 samples");
+    assert_eq!(of(&["--unit=cycles"]), "907,723,145 cycles");
 }
 
 #[test]
@@ -79,7 +96,7 @@ fn choices() {
 and 4 functions more
 ";
     let arguments = ["--markdown", "--sort", "total", "--top=1", "--depth", "0"];
-    check(&arguments, FOLDED, &format!("10 samples\n\n{expect}"));
+    check(&arguments, FOLDED, &format!("10 {IN_ALL}\n\n{expect}"));
     let (out, ..) = report(&["--json", "--min", "50%", "--depth=3"], FOLDED);
     let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(json["total"], 10);
@@ -95,9 +112,8 @@ and 4 functions more
 #[test]
 fn the_ending_of_a_file_chooses_the_format() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (name, beginning) in
-        [("a.json", "{"), ("a.md", "10 samples\n\n|"), ("a.txt", "10 samples\n\n ")]
-    {
+    let (markdown, text) = (format!("10 {IN_ALL}\n\n|"), format!("10 {IN_ALL}\n\n "));
+    for (name, beginning) in [("a.json", "{"), ("a.md", &markdown), ("a.txt", &text)] {
         let path = folder.path().join(name);
         check(&["-o", &path.display().to_string()], FOLDED, "");
         let text = std::fs::read_to_string(path).expect("a file");
@@ -123,7 +139,7 @@ fn source_lines_as_far_as_they_are_known() {
 ";
     check(&["--lines", "--depth=0"], text, expect);
     let (out, err, _) = report(&["--lines", "--depth=0"], FOLDED);
-    assert!(out.starts_with("10 samples\n"));
+    assert!(out.starts_with(&format!("10 {IN_ALL}\n")));
     assert!(err.starts_with("pyrograph: no source lines are known"), "{err}");
 }
 

@@ -167,7 +167,7 @@ not a sample at all\n";
             Input::bytes("c", "app;main 5\n"),
         ];
         let (profile, _) = read_each_event(inputs, &Options::default()).expect("they are read");
-        let expect = [("cycles", 2), ("page-faults", 2), ("samples", 5)];
+        let expect = [("cycles", 2), ("page-faults", 2), ("value", 5)];
         assert_eq!(totals(&profile), expect.map(|(name, total)| (name.to_owned(), total)));
         let one = profile.strings.find("one").expect("a label");
         assert_eq!(profile.threads.iter().filter(|thread| thread.host == one).count(), 2);

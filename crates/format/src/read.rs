@@ -60,8 +60,8 @@ pub use perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
 pub(crate) use perf_script::{hex_offset_dropped, is_java, module_kind, parse_frame, tidy_name};
-use pyrograph_profile::Profile;
 pub use pyrograph_profile::ThreadDetail;
+use pyrograph_profile::{Profile, ValueType};
 use pyrograph_resolve::SymbolOptions;
 pub(crate) use speedscope::SEPARATOR as SPEEDSCOPE_SEPARATOR;
 pub(crate) use text::Lines;
@@ -212,6 +212,8 @@ pub struct Options {
     /// Read all events, each into a column of its own that counts samples. For readers that
     /// [can](Reader::reads_each_event).
     pub each_event: bool,
+    /// What values count in an input that does not say so, as folded text; the default is to leave it open.
+    pub unit: Option<ValueType>,
     /// Name functions without a symbol by their address, as `[libc.so.6 <1f3a0>]`.
     pub unknown_addresses: bool,
     /// Keep the address of every frame of an ELF file, for [`expand_inlined`](crate::expand_inlined).
@@ -234,6 +236,7 @@ impl Default for Options {
             from: None,
             event: None,
             each_event: false,
+            unit: None,
             unknown_addresses: false,
             addresses: false,
             fold_recursion: false,
@@ -338,6 +341,14 @@ pub enum ReadError {
         /// What this one counts.
         theirs: String,
     },
+    /// A unit was given for an input that names its own.
+    #[error("read {name} as counting something else (--unit): it counts {theirs}")]
+    HasUnit {
+        /// The input.
+        name: String,
+        /// What it counts.
+        theirs: String,
+    },
     /// The event that was asked for is in none of the inputs.
     #[error("find event {wanted}; the input has {found}")]
     NoSuchEvent {
@@ -367,6 +378,10 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
         let head = input.begin().map_err(|source| ReadError::Io { name: name.clone(), source })?;
         let reader = reader_of(&head, options.from)?;
         let mut reading = reader.read(head, &options)?;
+        if let Some(unit) = &options.unit {
+            name_unit(&mut reading.profile, unit)
+                .map_err(|theirs| ReadError::HasUnit { name: name.clone(), theirs })?;
+        }
         if let Some(label) = label {
             reading.profile.set_host(&label);
         }
@@ -433,6 +448,30 @@ fn unknown_format(name: &str, head: &[u8]) -> ReadError {
     }
 }
 
+/// Says what the values of a profile count that does not say so itself. An error is what it says.
+pub(crate) fn name_unit(profile: &mut Profile, unit: &ValueType) -> Result<(), String> {
+    if !profile.value_types.iter().any(ValueType::is_unnamed) && !profile.samples.is_empty() {
+        return Err(value_names(profile));
+    }
+    let compared = profile.is_comparison();
+    for of in profile.value_types.iter_mut().filter(|of| of.is_unnamed()) {
+        of.unit.clone_from(&unit.unit);
+        if !compared {
+            of.name.clone_from(&unit.name);
+        }
+    }
+    Ok(())
+}
+
+/// `alloc_space (bytes), samples (count)`.
+fn value_names(profile: &Profile) -> String {
+    let name = |of: &ValueType| match of.unit.as_str() {
+        "" => format!("{} (no unit)", of.name),
+        unit => format!("{} ({unit})", of.name),
+    };
+    profile.value_types.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
 /// Adds a profile to those before it. One that is empty, as that of a file which has nothing of
 /// the event asked for, fits to every other.
 fn add(merged: &mut Profile, profile: Profile, name: String) -> Result<(), ReadError> {
@@ -443,14 +482,10 @@ fn add(merged: &mut Profile, profile: Profile, name: String) -> Result<(), ReadE
         *merged = profile;
         return Ok(());
     }
-    let words = |profile: &Profile| {
-        let names = profile.value_types.iter().map(|of| format!("{} ({})", of.name, of.unit));
-        names.collect::<Vec<_>>().join(", ")
-    };
     merged.merge(&profile).map_err(|_| ReadError::CountsDiffer {
         name,
-        ours: words(merged),
-        theirs: words(&profile),
+        ours: value_names(merged),
+        theirs: value_names(&profile),
     })
 }
 

@@ -20,6 +20,16 @@ impl ValueType {
         Self { name: name.to_owned(), unit: unit.to_owned(), decimals: 0 }
     }
 
+    /// Values of an input that does not say what they count, as folded text.
+    pub fn unnamed() -> Self {
+        Self::new("value", "")
+    }
+
+    /// Whether it is not known what the values count.
+    pub fn is_unnamed(&self) -> bool {
+        self.unit.is_empty() && matches!(self.name.as_str(), "value" | "before" | "after")
+    }
+
     /// Counted samples.
     pub fn samples() -> Self {
         Self::new("samples", "count")

@@ -48,6 +48,9 @@ impl<'a> Figures<'a> {
     fn heading(&self) -> String {
         let Report { total, whole, value_type, .. } = self.report;
         let mut text = plain(&self.value(*total));
+        if value_type.is_unnamed() {
+            text.push_str(" in all (the input names no unit; --unit ns, bytes, samples … does)");
+        }
         // Counts are called so already.
         if !matches!(value_type.unit.as_str(), "count" | "") {
             text.push_str(&format!(" of {}", plain(&value_type.name)));

@@ -42,7 +42,7 @@ impl Values {
             _ => (Unit::Count, 1.0),
         };
         let noun = count_name.unwrap_or(match value_type.unit.as_str() {
-            _ if unit != Unit::Count => "",
+            _ if unit != Unit::Count || value_type.is_unnamed() => "",
             "count" | "" => &value_type.name,
             unit => unit,
         });

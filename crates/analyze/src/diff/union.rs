@@ -92,17 +92,18 @@ pub(super) fn is_same(a: &ValueType, b: &ValueType) -> bool {
     (&a.name, &a.unit) == (&b.name, &b.unit)
 }
 
-/// Whether shares of the one say the same as shares of the other. Folded text tells no unit: it is
-/// read as a count, whatever it was written from.
+/// Whether shares of the one say the same as shares of the other: samples and cycles are a measure of
+/// time. Folded text names no unit, and may have been written from anything.
 fn shares_fit(a: &str, b: &str) -> bool {
-    let is_time = |unit| matches!(unit, "ns" | "us" | "µs" | "ms" | "s");
-    a == b || [a, b].contains(&"count") || (is_time(a) && is_time(b))
+    let measures_time = |unit| matches!(unit, "ns" | "us" | "µs" | "ms" | "s" | "count");
+    a == b || a.is_empty() || b.is_empty() || (measures_time(a) && measures_time(b))
 }
 
 /// `samples`, `cpu-clock (ns)`.
 pub(super) fn words(of: &ValueType) -> String {
     match of.unit.as_str() {
         "count" => of.name.clone(),
+        "" => "values without a unit".to_owned(),
         unit => format!("{} ({unit})", of.name),
     }
 }

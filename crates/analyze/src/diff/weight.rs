@@ -50,7 +50,9 @@ pub(super) fn sample_value(
                 return (total as f64 / samples as f64, SampleBasis::Counted);
             }
         }
-        _ if of.unit == "count" && total as f64 / one <= MOST_SAMPLES as f64 => {
+        _ if matches!(of.unit.as_str(), "count" | "")
+            && total as f64 / one <= MOST_SAMPLES as f64 =>
+        {
             return (one, SampleBasis::Counted);
         }
         _ => {}

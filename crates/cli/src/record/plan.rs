@@ -302,6 +302,11 @@ impl Plan {
         })
     }
 
+    /// Whether samples count as their periods, and not as one each.
+    pub fn counts_periods(&self) -> bool {
+        self.count == Count::Period
+    }
+
     /// Whether an output has each sample with its time.
     pub fn keeps_times(&self) -> bool {
         self.outputs.iter().any(|output| output.detail() == Detail::Samples)

@@ -89,9 +89,9 @@ fn is_one_word(stack: &[u8]) -> bool {
 
 fn read_chunks(chunks: Chunks, two: bool, fold_recursion: bool, name: &str) -> Reading {
     let value_types = if two {
-        vec![ValueType::new("before", "count"), ValueType::new("after", "count")]
+        vec![ValueType::new("before", ""), ValueType::new("after", "")]
     } else {
-        vec![ValueType::samples()]
+        vec![ValueType::unnamed()]
     };
     let mut parser = Parser {
         profile: Profile::new(value_types),
@@ -538,7 +538,7 @@ mod tests {
         let error = read(inputs, &Options::default()).expect_err("one count and two");
         assert_eq!(
             error.to_string(),
-            "add b, which counts before (count), after (count), to what counts samples (count)"
+            "add b, which counts before (no unit), after (no unit), to what counts value (no unit)"
         );
     }
 

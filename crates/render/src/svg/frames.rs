@@ -61,8 +61,11 @@ impl<'a> Frames<'a> {
             *number = place as u32;
         }
         // The two columns of a comparison may be called after their files.
-        let compared = graph.comparison.is_some() && graph.value_type.unit == "count";
-        let count_name = options.count_name.as_deref().or(compared.then_some("samples"));
+        let compared = match graph.value_type.unit.as_str() {
+            "count" if graph.comparison.is_some() => Some("samples"),
+            _ => None,
+        };
+        let count_name = options.count_name.as_deref().or(compared);
         Self {
             graph,
             options,
