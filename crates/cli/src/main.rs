@@ -21,6 +21,7 @@ mod in_kernel;
 mod info;
 mod interrupt;
 mod manual;
+mod max_memory;
 mod memory;
 mod needed;
 mod output;

@@ -11,8 +11,10 @@ use pyrograph_format::{
 use pyrograph_profile::{Profile, ValueType};
 
 use crate::filters::FilterArgs;
+use crate::max_memory;
 use crate::say::say;
 use crate::symbols::SymbolArgs;
+use crate::units::parse_size;
 
 /// What inputs are, and what of them is read.
 #[derive(clap::Args)]
@@ -33,6 +35,10 @@ pub struct ReadArgs {
     /// samples, or any other name
     #[arg(long, value_name = "UNIT", value_parser = value_of_unit, help_heading = "Input")]
     unit: Option<ValueType>,
+
+    /// Memory that reading may take: bytes, or with K, M, G [default: three quarters of what is free]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Input")]
+    max_memory: Option<usize>,
 
     #[command(flatten)]
     filters: FilterArgs,
@@ -57,6 +63,7 @@ impl ReadArgs {
                 "--from, --event-filter, --value and --unit are for profiles, not for pairs of events"
             );
         }
+        max_memory::limit(self.max_memory);
         self.filters.of_events()
     }
 
@@ -93,6 +100,7 @@ impl ReadArgs {
         options: Options,
         prepare: impl FnOnce(Profile) -> Profile,
     ) -> anyhow::Result<(Profile, Warnings)> {
+        max_memory::limit(self.max_memory);
         let mut options = Options {
             from: self.from,
             event: self.event_filter.clone(),

@@ -78,6 +78,30 @@ fn folded_text_lost_its_unit_in_silence() {
 }
 
 #[test]
+fn a_small_compressed_file_took_all_memory_and_aborted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plain = folder.path().join("bomb");
+    // What is counted, and 50 million samples with nothing in them: 16 bytes of memory for two.
+    let mut bytes = vec![0x0a, 4, 8, 1, 16, 2];
+    bytes.extend_from_slice(&[0x12, 0].repeat(50_000_000));
+    fs::write(&plain, bytes).expect("a file");
+    if !Command::new("gzip").args(["-1"]).arg(&plain).status().is_ok_and(|done| done.success()) {
+        println!("skipped: there is no gzip");
+        return;
+    }
+    let bomb = plain.with_extension("gz").display().to_string();
+    let said = "pyrograph: failed to read: this input needs more than 200 MiB of memory; --max-memory permits more\n";
+    check(&["--max-memory", "200M", &bomb], b"", 1, "", said);
+}
+
+#[test]
+fn folded_text_took_16_bytes_a_line_whatever_it_said() {
+    let text = "main;work;inner 1\n".repeat(6_000_000);
+    // 96 MB as it was, and 108 MB of text.
+    check(&["--max-memory", "48M"], text.as_bytes(), 0, "main;work;inner 6000000\n", "");
+}
+
+#[test]
 fn a_hyphen_is_standard_output_and_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     for verb in ["fold", "flamegraph", "report"] {

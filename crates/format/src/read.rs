@@ -53,6 +53,7 @@ mod wpa;
 mod xctrace;
 mod xdebug;
 
+pub(crate) use calls::MOST_DEPTH;
 pub(crate) use firefox::{
     EXTRA as FIREFOX_EXTRA, EXTRA_NO_TIMES, EXTRA_VALUE, UNKNOWN_THREAD as FIREFOX_UNKNOWN_THREAD,
 };

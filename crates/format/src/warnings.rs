@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::mem::discriminant;
 
+use crate::read::MOST_DEPTH;
+
 /// How many places of each kind are named; the others are only counted.
 const PLACES: usize = 3;
 
@@ -30,6 +32,8 @@ pub enum WarningKind {
     InvalidUtf8,
     /// The end of a call that did not begin in this file was left out.
     UnmatchedEnd,
+    /// A call inside of so many others that its time is given to a marker.
+    TooDeep,
     /// A thread that waited was left out, as profiles of running code leave it out.
     IdleThread,
     /// There are several events, and this one is counted, as none was asked for.
@@ -150,6 +154,10 @@ impl fmt::Display for Warning {
             WarningKind::UnmatchedEnd => {
                 write!(f, "{n} end{s} of calls that begin nowhere {was} skipped")
             }
+            WarningKind::TooDeep => write!(
+                f,
+                "{n} call{s} {was} inside of {MOST_DEPTH} others: their time is that of [deeper calls]"
+            ),
             WarningKind::IdleThread => write!(f, "{n} idle thread{s} {was} left out"),
             WarningKind::OnlyEvent(event) => write!(f, "event {event} is counted"),
             WarningKind::OtherEvent(event) => {

@@ -17,6 +17,47 @@ pub(crate) struct Ahead<'a> {
     stacks: Vec<StackId>,
 }
 
+/// The row of samples of each stack, where those of one stack are added up.
+#[derive(Default)]
+pub(crate) struct RowOf {
+    /// By stack; only those of the last sample if the order of samples is to be kept.
+    rows: Vec<Option<u32>>,
+    keeps_order: bool,
+    last: Option<(StackId, u32)>,
+}
+
+impl RowOf {
+    /// With `keeps_order` only samples that follow each other are added up.
+    pub fn new(keeps_order: bool) -> Self {
+        Self { keeps_order, ..Self::default() }
+    }
+
+    /// Adds a sample. Memory grows with the distinct stacks, not with the samples.
+    fn add(&mut self, profile: &mut Profile, stack: StackId, values: &[u64]) {
+        let known = match self.keeps_order {
+            true => self.last.filter(|&(last, _)| last == stack).map(|(_, row)| row),
+            false => self.rows.get(stack.index()).copied().flatten(),
+        };
+        if let Some(row) = known {
+            for (column, &value) in values.iter().enumerate() {
+                profile.samples.add(row as usize, column, value);
+            }
+            return;
+        }
+        // Without room for its number, a row is one of its own.
+        if let Ok(row) = u32::try_from(profile.samples.len()) {
+            self.last = Some((stack, row));
+            if !self.keeps_order {
+                if self.rows.len() <= stack.index() {
+                    self.rows.resize(stack.index() + 1, None);
+                }
+                self.rows[stack.index()] = Some(row);
+            }
+        }
+        profile.push(Sample::new(stack), values);
+    }
+}
+
 /// The frame of each string of a profile, as far as there is one.
 #[derive(Default)]
 pub(crate) struct FrameOf(Vec<Option<FrameId>>);
@@ -39,7 +80,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// Puts all of them into the profile.
-    pub fn flush(&mut self, profile: &mut Profile, frames: &mut FrameOf) {
+    pub fn flush(&mut self, profile: &mut Profile, frames: &mut FrameOf, rows: &mut RowOf) {
         let functions = self.steps.iter().map(|&(_, function)| function);
         profile.strings.intern_all(functions, &mut self.names);
         for (&(depth, _), &name) in self.steps.iter().zip(&self.names) {
@@ -48,7 +89,7 @@ impl<'a> Ahead<'a> {
         profile.stacks.intern_walk(&mut self.walk, &mut self.stacks);
         let values = self.values.chunks(profile.value_types.len().max(1));
         for (&step, values) in self.samples.iter().zip(values) {
-            profile.push(Sample::new(self.stacks[step]), values);
+            rows.add(profile, self.stacks[step], values);
         }
         self.steps.clear();
         self.samples.clear();

@@ -1,6 +1,10 @@
 //! Calls and returns, as traces have them, to samples.
 
-use pyrograph_profile::{FrameId, Profile, Sample, StackId, ThreadId};
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, ThreadId};
+
+/// More calls inside each other are counted to the last of these, as `[deeper calls]`: text of `n` calls that each
+/// begin inside the one before would make `n²` frames.
+pub(crate) const MOST_DEPTH: usize = 2000;
 
 /// The calls of one thread that have not returned yet.
 ///
@@ -15,6 +19,8 @@ pub(crate) struct Calls {
     stacks: Vec<StackId>,
     /// Until when, in nanoseconds, the time is given to stacks.
     until: u64,
+    /// Calls that were too deep to be shown.
+    pub too_deep: u64,
 }
 
 impl Calls {
@@ -30,9 +36,24 @@ impl Calls {
     /// A call of `frame` at `time`. `token` is what tells its return apart.
     pub fn call(&mut self, profile: &mut Profile, time: u64, frame: FrameId, token: u64) {
         self.pass(profile, time);
-        let caller = self.stacks.last().copied().unwrap_or(StackId::ROOT);
         self.open.push((token, frame));
-        self.stacks.push(profile.stacks.intern(caller, frame));
+        self.enter(profile, frame);
+        self.too_deep += u64::from(self.stacks.len() > MOST_DEPTH);
+    }
+
+    /// Puts the stack of the next open call behind those of its callers.
+    fn enter(&mut self, profile: &mut Profile, frame: FrameId) {
+        let caller = self.stacks.last().copied().unwrap_or(StackId::ROOT);
+        let stack = match self.stacks.len() {
+            MOST_DEPTH => {
+                let name = profile.strings.intern("[deeper calls]");
+                let marker = profile.frames.intern(Frame::named(name, FrameKind::Marker));
+                profile.stacks.intern(caller, marker)
+            }
+            depth if depth > MOST_DEPTH => caller,
+            _ => profile.stacks.intern(caller, frame),
+        };
+        self.stacks.push(stack);
     }
 
     /// The return of the innermost call at `time`; `false` if there is none.
@@ -49,9 +70,8 @@ impl Calls {
         let Some(at) = self.open.iter().rposition(|&(open, _)| open == token) else { return false };
         self.open.remove(at);
         self.stacks.truncate(at);
-        for &(_, frame) in &self.open[at..] {
-            let caller = self.stacks.last().copied().unwrap_or(StackId::ROOT);
-            self.stacks.push(profile.stacks.intern(caller, frame));
+        for index in at..self.open.len() {
+            self.enter(profile, self.open[index].1);
         }
         true
     }

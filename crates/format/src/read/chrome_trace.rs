@@ -194,12 +194,14 @@ fn build(events: Vec<Event>, mut warnings: Warnings) -> Option<Reading> {
         });
         edges[at].extend(added);
     }
-    let mut unmatched = 0u64;
+    let (mut unmatched, mut too_deep) = (0u64, 0u64);
     for (thread, mut edges) in threads.into_iter().zip(edges) {
         // Stable: events at one time stay in the file's order otherwise.
         edges.sort_by_key(|edge| (edge.time, edge.order));
         let thread = intern_thread(&mut profile, thread, &names);
-        unmatched += replay(&mut profile, thread, &edges, &events);
+        let (no_begin, deep) = replay(&mut profile, thread, &edges, &events);
+        unmatched += no_begin;
+        too_deep += deep;
     }
     if asynchronous > 0 {
         let kind = WarningKind::OtherEvent("asynchronous (b, e, S, F …)".to_owned());
@@ -208,11 +210,15 @@ fn build(events: Vec<Event>, mut warnings: Warnings) -> Option<Reading> {
     if unmatched > 0 {
         warnings.add(WarningKind::UnmatchedEnd, unmatched, []);
     }
+    if too_deep > 0 {
+        warnings.add(WarningKind::TooDeep, too_deep, []);
+    }
     (!profile.samples.is_empty()).then_some(Reading { profile, warnings, event: None })
 }
 
-/// Runs through the edges of one thread; returns how many ends had no beginning.
-fn replay(profile: &mut Profile, thread: ThreadId, edges: &[Edge], events: &[Event]) -> u64 {
+/// Runs through the edges of one thread; returns how many ends had no beginning, and how many calls
+/// were too deep to be shown.
+fn replay(profile: &mut Profile, thread: ThreadId, edges: &[Edge], events: &[Event]) -> (u64, u64) {
     /// The token of calls that `B` began.
     const BEGUN: u64 = u64::MAX;
     let mut calls = Calls::new(thread);
@@ -233,7 +239,7 @@ fn replay(profile: &mut Profile, thread: ThreadId, edges: &[Edge], events: &[Eve
         };
         unmatched += u64::from(!matched);
     }
-    unmatched
+    (unmatched, calls.too_deep)
 }
 
 /// Of microseconds. `as` saturates, and what is no number is 0.
@@ -303,5 +309,26 @@ mod tests {
         let input = Input::bytes("x", text.as_bytes()).begin().expect("bytes in memory");
         let reading = ChromeTrace.read(input, &Options::default()).expect("a trace");
         assert_eq!(reading.profile.samples.total(0), 7500);
+    }
+
+    #[test]
+    fn calls_that_never_end_filled_the_disk() {
+        use pyrograph_profile::{LabelOptions, Tree};
+        let event = |n: usize| format!(r#"{{"ph":"B","pid":1,"tid":1,"ts":{n},"name":"f"}}"#);
+        let events: Vec<String> = (0..20_000).map(event).collect();
+        let text = format!("[{}", events.join(","));
+        let input = Input::bytes("x", text).begin().expect("bytes in memory");
+        let reading = ChromeTrace.read(input, &Options::default()).expect("a trace");
+        // What a call took itself is in no other, and all of it is there.
+        assert_eq!(reading.profile.samples.total(0), 19_999 * 1000);
+        let mut folded = Vec::new();
+        let tree = Tree::new(&reading.profile, &LabelOptions::default());
+        crate::write_folded(&tree, &mut folded).expect("to memory");
+        assert!(folded.len() < 8 << 20, "{} bytes", folded.len());
+        let said: Vec<String> = reading.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            ["18000 calls were inside of 2000 others: their time is that of [deeper calls]"]
+        );
     }
 }

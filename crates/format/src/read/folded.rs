@@ -20,8 +20,8 @@ use std::borrow::Cow;
 
 use pyrograph_profile::{Profile, ValueType};
 
-use super::ahead::{Ahead, FrameOf};
-use super::{Options, ReadError, Reader, Reading};
+use super::ahead::{Ahead, FrameOf, RowOf};
+use super::{Detail, Options, ReadError, Reader, Reading};
 use crate::Head;
 use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
 use crate::warnings::{LocalWarnings, WarningKind};
@@ -64,7 +64,7 @@ impl Reader for Folded {
         let name = input.name().to_owned();
         let two = has_two_counts(input.bytes());
         let chunks = Chunks::new(input.into_stream(), last_line_end);
-        Ok(read_chunks(chunks, two, options.fold_recursion, &name))
+        Ok(read_chunks(chunks, two, options, &name))
     }
 }
 
@@ -87,7 +87,7 @@ fn is_one_word(stack: &[u8]) -> bool {
     !name.trim_ascii().contains(&b' ')
 }
 
-fn read_chunks(chunks: Chunks, two: bool, fold_recursion: bool, name: &str) -> Reading {
+fn read_chunks(chunks: Chunks, two: bool, options: &Options, name: &str) -> Reading {
     let value_types = if two {
         vec![ValueType::new("before", ""), ValueType::new("after", "")]
     } else {
@@ -97,7 +97,8 @@ fn read_chunks(chunks: Chunks, two: bool, fold_recursion: bool, name: &str) -> R
         profile: Profile::new(value_types),
         warnings: LocalWarnings::default(),
         frames: FrameOf::default(),
-        fold_recursion,
+        rows: RowOf::new(options.detail == Detail::Samples),
+        fold_recursion: options.fold_recursion,
     };
     let mut lines = Vec::new();
     let mut text = Vec::new();
@@ -206,6 +207,7 @@ struct Parser {
     profile: Profile,
     warnings: LocalWarnings,
     frames: FrameOf,
+    rows: RowOf,
     /// See [`Options::fold_recursion`].
     fold_recursion: bool,
 }
@@ -274,7 +276,7 @@ impl Parser {
             }
             at += length + 1;
         }
-        lines.ahead.flush(&mut self.profile, &mut self.frames);
+        lines.ahead.flush(&mut self.profile, &mut self.frames, &mut self.rows);
     }
 
     fn warn(&mut self, kind: WarningKind, text: &[u8], chunk: u64, at: usize) {
@@ -305,7 +307,7 @@ impl Parser {
         lines.walk_to(&line[..stack.len()], self.fold_recursion);
         lines.ahead.sample(&values[..columns]);
         if lines.ahead.is_long() {
-            lines.ahead.flush(&mut self.profile, &mut self.frames);
+            lines.ahead.flush(&mut self.profile, &mut self.frames, &mut self.rows);
         }
         Ok(())
     }
@@ -319,7 +321,7 @@ impl Parser {
     ) -> Result<u64, WarningKind> {
         let of = self.profile.value_types[column].decimals;
         if count.decimals > of {
-            lines.ahead.flush(&mut self.profile, &mut self.frames);
+            lines.ahead.flush(&mut self.profile, &mut self.frames, &mut self.rows);
             self.profile.samples.scale(column, 10u64.pow(u32::from(count.decimals - of)));
             self.profile.value_types[column].decimals = count.decimals;
         }
@@ -428,6 +430,22 @@ mod tests {
         // Found by fuzzing: written as two equal lines.
         check("a\rb;c 1\na b;c 2\n", "a b;c 3\n");
         check("\u{feff}a 1\n# remark 3\n", "a 1\n");
+    }
+
+    #[test]
+    fn repeated_lines_took_memory_each() {
+        let rows = |text: &str, detail| {
+            let input = Input::bytes("x", text).begin().expect("bytes in memory");
+            let options = Options { detail, ..Options::default() };
+            let profile = Folded.read(input, &options).expect("folded text").profile;
+            (profile.samples.len(), profile.samples.total(0))
+        };
+        let (once, twice) = ("a;b 1\n".repeat(50_000), "a;b 1\na;c 2\n".repeat(50_000));
+        assert_eq!(rows(&once, Detail::Totals), (1, 50_000));
+        assert_eq!(rows(&twice, Detail::Totals), (2, 150_000));
+        // A chart of samples in their order needs each, but not neighbours.
+        assert_eq!(rows(&once, Detail::Samples), (1, 50_000));
+        assert_eq!(rows(&twice, Detail::Samples), (100_000, 150_000));
     }
 
     #[test]
@@ -545,7 +563,7 @@ mod tests {
     fn fold_in_pieces(text: &[u8], size: usize) -> (String, Vec<String>) {
         let source = Box::new(Cursor::new(text.to_vec()));
         let chunks = Chunks::with_size(source, last_line_end, size);
-        let reading = read_chunks(chunks, has_two_counts(text), false, "x");
+        let reading = read_chunks(chunks, has_two_counts(text), &Options::default(), "x");
         (folded(&reading.profile), shown(&reading.warnings))
     }
 

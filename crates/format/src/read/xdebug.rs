@@ -54,6 +54,7 @@ impl Reader for Xdebug {
             counted: counted.then(HashMap::new),
             stack: Vec::new(),
             last: 0,
+            too_deep: 0,
         };
         let mut begun = false;
         let mut line = String::new();
@@ -69,6 +70,9 @@ impl Reader for Xdebug {
             }
         }
         trace.end();
+        if trace.too_deep > 0 {
+            lines.warnings.add(WarningKind::TooDeep, trace.too_deep, []);
+        }
         Ok(Reading { profile: trace.finish(), warnings: lines.warnings, event: None })
     }
 }
@@ -81,6 +85,8 @@ struct Trace {
     stack: Vec<StackId>,
     /// The last time that was told.
     last: u64,
+    /// Calls that were too deep to be shown.
+    too_deep: u64,
 }
 
 impl Trace {
@@ -147,6 +153,7 @@ impl Trace {
         while self.calls.depth() > 0 {
             self.calls.end(&mut self.profile, self.last);
         }
+        self.too_deep += self.calls.too_deep;
         self.calls = Calls::new(ThreadId::UNKNOWN);
         self.stack.clear();
     }
