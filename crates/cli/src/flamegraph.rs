@@ -137,8 +137,9 @@ pub struct Args {
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = size, help_heading = "Layout")]
     factor: f64,
 
-    /// The palette: default (one hue a meaning), hot, mem, io, red, green, blue, yellow, purple,
-    /// aqua, orange, wakeup, chain, wall, java, js, perl, python, rust
+    /// The palette: default (one hue a meaning), wall, hot, mem, io, wakeup, chain, java, js, perl, python, rust;
+    /// classic-hot and so on for the colours of the established tools; red, green, blue, yellow, purple, aqua,
+    /// orange
     #[arg(long, value_name = "PALETTE", default_value = "default", help_heading = "Colours")]
     colors: Palette,
 

@@ -10,7 +10,7 @@ use pyrograph_format::{
     Detail, WRITERS, Warnings, WriteOptions, Writer, not_held, writer_for, writer_named,
 };
 use pyrograph_profile::{LabelOptions, Profile, ThreadDetail, Tree, ValueType};
-use pyrograph_render::{Hue, Palette, SvgOptions, Theme, svg, svg_message, top_csv};
+use pyrograph_render::{Hue, Palette, Rule, SvgOptions, Theme, svg, svg_message, top_csv};
 
 use crate::fold::counts_of_folded;
 use crate::say::misuse;
@@ -207,13 +207,13 @@ impl Output {
 /// of what ran.
 fn palette(profile: &Profile) -> Palette {
     match profile.value_types.get(profile.shown).map_or("", |value| &value.name) {
-        "off-cpu" => Palette::Hue(Hue::Blue),
+        "off-cpu" => Palette::Even(Rule::Hue(Hue::Blue)),
         "wall" => Palette::Wall,
-        "wakeup" => Palette::Wakeup,
-        "off-wake" => Palette::Chain,
-        "file-io" | "block-io" | "net" => Palette::Hue(Hue::Io),
-        "alloc" | "live" | "page-faults" => Palette::Hue(Hue::Mem),
-        "locks" => Palette::Hue(Hue::Purple),
+        "wakeup" => Palette::Even(Rule::Wakeup),
+        "off-wake" => Palette::Even(Rule::Chain),
+        "file-io" | "block-io" | "net" => Palette::Even(Rule::Hue(Hue::Io)),
+        "alloc" | "live" | "page-faults" => Palette::Even(Rule::Hue(Hue::Mem)),
+        "locks" => Palette::Even(Rule::Hue(Hue::Purple)),
         _ => Palette::default(),
     }
 }
@@ -279,6 +279,6 @@ mod tests {
         let mut profile = Profile::new(types);
         assert_eq!(palette(&profile), Palette::default());
         profile.shown = 1;
-        assert_eq!(palette(&profile), Palette::Hue(Hue::Blue));
+        assert_eq!(palette(&profile), Palette::Even(Rule::Hue(Hue::Blue)));
     }
 }

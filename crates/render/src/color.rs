@@ -35,6 +35,18 @@ impl Rgb {
         (lightness, a.hypot(b), b.atan2(a).to_degrees())
     }
 
+    /// Its red, green and blue as light.
+    #[cfg(test)]
+    pub(crate) fn linear(self) -> [f64; 3] {
+        [self.0, self.1, self.2].map(decode)
+    }
+
+    /// What light is in the OKLab space.
+    #[cfg(test)]
+    pub(crate) fn lab(light: [f64; 3]) -> [f64; 3] {
+        linear_to_oklab(light)
+    }
+
     /// Of the same hue and lightness, and nearly grey.
     pub(crate) fn muted(self) -> Self {
         let (lightness, chroma, hue) = self.to_oklch();

@@ -1,15 +1,16 @@
 //! Which colour a frame gets.
 //!
 //! The default palette has one hue a meaning, with a lightness for light and one for dark pages.
-//! The others have the names, the hues and the rules of the established tools, so that pictures
-//! look as their readers expect; their tones are drawn from a fixed number of steps.
+//! The others have the names, the hues and the rules of the established tools, in even lightness
+//! (`palette_even.rs`) or, as `classic-…`, in their colours, drawn from a fixed number of steps.
 
 use std::str::FromStr;
 
-use pyrograph_analyze::{FlameFrame, FlameGraph};
+use pyrograph_analyze::FlameGraph;
 use pyrograph_profile::FrameKind;
 
 use crate::palette_change::ChangeColors;
+use crate::palette_even::even;
 use crate::{Rgb, Theme};
 
 /// A set of colours, and the rule that picks from it.
@@ -18,14 +19,23 @@ pub enum Palette {
     /// One hue a meaning: user, inlined, kernel, run-time compiled and interpreted code.
     #[default]
     Meaning,
-    /// One of the hues that the established tools know.
+    /// Hot for what ran, blue for what waited.
+    Wall,
+    /// The hues of a rule in one lightness each, with twins for dark pages.
+    Even(Rule),
+    /// The hues of a rule in the colours of the established tools, on light and dark pages alike.
+    Classic(Rule),
+}
+
+/// Which hue a frame gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// All the same.
     Hue(Hue),
     /// Blue for code, aqua for the stacks of wakers.
     Chain,
     /// All aqua.
     Wakeup,
-    /// Hot for what ran, blue for what waited.
-    Wall,
     /// By the marks and names of Java stacks.
     Java,
     /// By the marks and names of JavaScript stacks.
@@ -66,8 +76,9 @@ pub enum Hue {
 /// The name of a palette is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no palette has the name `{0}`: there are default, hot, mem, io, red, green, blue, yellow, \
-     purple, aqua, orange, wakeup, chain, wall, java, js, perl, python, and rust"
+    "no palette has the name `{0}`: there are default, wall, hot, mem, io, wakeup, chain, java, js, perl, \
+     python, rust; the last ten with classic- before them in the colours of the established tools; and red, \
+     green, blue, yellow, purple, aqua, orange"
 )]
 pub struct UnknownPalette(String);
 
@@ -75,27 +86,36 @@ impl FromStr for Palette {
     type Err = UnknownPalette;
 
     fn from_str(name: &str) -> Result<Self, UnknownPalette> {
+        let unknown = || UnknownPalette(name.to_owned());
+        let rule = |name: &str| {
+            Some(match name {
+                "hot" => Rule::Hue(Hue::Hot),
+                "mem" => Rule::Hue(Hue::Mem),
+                "io" => Rule::Hue(Hue::Io),
+                "wakeup" => Rule::Wakeup,
+                "chain" => Rule::Chain,
+                "java" => Rule::Java,
+                "js" => Rule::Js,
+                "perl" => Rule::Perl,
+                "python" => Rule::Python,
+                "rust" => Rule::Rust,
+                _ => return None,
+            })
+        };
         Ok(match name {
             "default" => Self::Meaning,
-            "hot" => Self::Hue(Hue::Hot),
-            "mem" => Self::Hue(Hue::Mem),
-            "io" => Self::Hue(Hue::Io),
-            "red" => Self::Hue(Hue::Red),
-            "green" => Self::Hue(Hue::Green),
-            "blue" => Self::Hue(Hue::Blue),
-            "yellow" => Self::Hue(Hue::Yellow),
-            "purple" => Self::Hue(Hue::Purple),
-            "aqua" => Self::Hue(Hue::Aqua),
-            "orange" => Self::Hue(Hue::Orange),
-            "wakeup" => Self::Wakeup,
-            "chain" => Self::Chain,
             "wall" => Self::Wall,
-            "java" => Self::Java,
-            "js" => Self::Js,
-            "perl" => Self::Perl,
-            "python" => Self::Python,
-            "rust" => Self::Rust,
-            _ => return Err(UnknownPalette(name.to_owned())),
+            "red" => Self::Classic(Rule::Hue(Hue::Red)),
+            "green" => Self::Classic(Rule::Hue(Hue::Green)),
+            "blue" => Self::Classic(Rule::Hue(Hue::Blue)),
+            "yellow" => Self::Classic(Rule::Hue(Hue::Yellow)),
+            "purple" => Self::Classic(Rule::Hue(Hue::Purple)),
+            "aqua" => Self::Classic(Rule::Hue(Hue::Aqua)),
+            "orange" => Self::Classic(Rule::Hue(Hue::Orange)),
+            _ => match name.strip_prefix("classic-") {
+                Some(classic) => Self::Classic(rule(classic).ok_or_else(unknown)?),
+                None => Self::Even(rule(name).ok_or_else(unknown)?),
+            },
         })
     }
 }
@@ -309,7 +329,7 @@ impl Painter<'_> {
     pub(crate) fn paint(&self, index: usize, role: Role) -> Paint {
         let frame = &self.graph.frames[index];
         if let Some(comparison) = &self.graph.comparison {
-            return self.change(frame, comparison.largest);
+            return self.change(frame.self_change, comparison.largest);
         }
         let name = self.graph.names.get(frame.name);
         let tone = match self.tone {
@@ -317,73 +337,107 @@ impl Painter<'_> {
             Tone::Prefix => prefix_tone(name),
             Tone::Place => unit(hash(&(index as u64).to_le_bytes())),
         };
-        match self.palette {
-            Palette::Meaning => return meaning(role, tone),
-            Palette::Wall => return meaning(role.running_or_not(), tone),
-            _ => {}
+        self.shade(name, role, tone)
+    }
+
+    /// The paint of a change, in a graph that compares.
+    pub(crate) fn changed(&self, change: i64) -> Paint {
+        self.change(change, self.graph.comparison.as_ref().map_or(1, |c| c.largest))
+    }
+
+    /// The middle tone of what a frame is painted with, for the legend.
+    pub(crate) fn middle(&self, index: usize, role: Role) -> Paint {
+        self.shade(self.graph.names.get(self.graph.frames[index].name), role, 0.5)
+    }
+
+    fn shade(&self, name: &str, role: Role, tone: f64) -> Paint {
+        match (self.palette, role) {
+            (Palette::Meaning, _) => meaning(role, tone),
+            (Palette::Wall, _) => meaning(role.running_or_not(), tone),
+            (
+                Palette::Even(_),
+                Role::Whole | Role::Marker | Role::Separator | Role::WideSeparator,
+            ) => meaning(role, tone),
+            (Palette::Even(rule), _) => even(rule, hue_of(rule, name, role), tone),
+            (Palette::Classic(_), Role::Separator) => Paint::same(Rgb(200, 200, 200)),
+            (Palette::Classic(_), Role::WideSeparator) => Paint::same(Rgb(160, 160, 160)),
+            (Palette::Classic(rule), _) => Paint {
+                hatched: role == Role::Marker,
+                ..Paint::same(hue_of(rule, name, role).tone(tone))
+            },
         }
-        match role {
-            Role::Separator => return Paint::same(Rgb(200, 200, 200)),
-            Role::WideSeparator => return Paint::same(Rgb(160, 160, 160)),
-            _ => {}
-        }
-        let mut paint = Paint::same(hue_of(self.palette, name, role).tone(tone));
-        paint.hatched = role == Role::Marker;
-        paint
+    }
+
+    /// What a frame's colour means, where it is one of several; `value` is what the graph counts.
+    pub(crate) fn meaning_of(&self, index: usize, role: Role, value: &str) -> Option<String> {
+        let name = self.graph.names.get(self.graph.frames[index].name);
+        let label = match (self.palette, role) {
+            (Palette::Meaning, _) => role.label()?,
+            (Palette::Wall, _) => match role.running_or_not() {
+                Role::User => "running",
+                other => other.label()?,
+            },
+            (_, Role::Whole | Role::Separator | Role::WideSeparator) => return None,
+            (_, Role::Marker) => role.label()?,
+            (Palette::Even(rule) | Palette::Classic(rule), _) => {
+                rule.label(hue_of(rule, name, role)).unwrap_or(value)
+            }
+        };
+        Some(label.to_owned())
     }
 
     /// By the change of the function's own value.
-    fn change(&self, frame: &FlameFrame, largest: u64) -> Paint {
-        let share = frame.self_change as f64 / largest.max(1) as f64;
+    fn change(&self, change: i64, largest: u64) -> Paint {
+        let share = change as f64 / largest.max(1) as f64;
         ChangeColors::RedBlue.paint(if self.negate { -share } else { share })
     }
 }
 
 /// The default palette.
-fn meaning(role: Role, tone: f64) -> Paint {
+pub(crate) fn meaning(role: Role, tone: f64) -> Paint {
     /// Distinct tones of one hue.
     const TONES: f64 = 6.0;
     let step = (tone * TONES).floor() / (TONES - 1.0) - 0.5;
-    // Hue, its width, chroma on light and dark, lightness on light.
-    let (hue, width, light_chroma, dark_chroma, lightness) = match role {
-        Role::User => (53.0, 42.0, 0.125, 0.115, 0.815),
-        Role::Inlined => (109.0, 14.0, 0.125, 0.095, 0.90),
-        Role::Kernel => (262.0, 30.0, 0.085, 0.105, 0.80),
-        Role::Jit => (150.0, 24.0, 0.11, 0.10, 0.83),
-        Role::Interpreted => (200.0, 26.0, 0.085, 0.085, 0.83),
-        Role::Waker => (318.0, 24.0, 0.09, 0.11, 0.81),
-        Role::Waiting => (240.0, 20.0, 0.10, 0.115, 0.79),
-        Role::Whole => (75.0, 0.0, 0.012, 0.008, 0.90),
-        Role::Unknown => (75.0, 0.0, 0.02, 0.015, 0.84),
-        Role::Marker | Role::Separator | Role::WideSeparator => (75.0, 0.0, 0.005, 0.005, 0.86),
+    // Hue, its width, chroma on light and dark, lightness on light and dark: kinds differ in lightness, too,
+    // since green and orange are one colour to many.
+    let (hue, width, (light_chroma, dark_chroma), (light, dark)) = match role {
+        Role::User => (53.0, 42.0, (0.125, 0.115), (0.80, 0.485)),
+        Role::Inlined => (109.0, 14.0, (0.125, 0.11), (0.93, 0.552)),
+        Role::Kernel => (262.0, 30.0, (0.085, 0.105), (0.73, 0.54)),
+        Role::Jit => (150.0, 24.0, (0.11, 0.10), (0.87, 0.455)),
+        Role::Interpreted => (200.0, 26.0, (0.085, 0.08), (0.93, 0.39)),
+        Role::Waker => (318.0, 24.0, (0.10, 0.11), (0.65, 0.47)),
+        Role::Waiting => (240.0, 20.0, (0.10, 0.115), (0.72, 0.54)),
+        Role::Whole => (75.0, 0.0, (0.012, 0.008), (0.90, 0.31)),
+        Role::Unknown => (75.0, 0.0, (0.015, 0.012), (0.80, 0.345)),
+        Role::Marker | Role::Separator => (75.0, 0.0, (0.005, 0.005), (0.86, 0.45)),
+        Role::WideSeparator => (75.0, 0.0, (0.005, 0.005), (0.74, 0.38)),
     };
     let hue = hue + width * step;
-    let lift = if width > 0.0 { 0.035 * step } else { 0.0 };
-    let dark_lightness = if role == Role::Whole { 0.36 } else { 0.53 + 0.6 * lift };
+    let lift = if width > 0.0 { 0.02 * step } else { 0.0 };
     Paint {
-        light: Rgb::oklch(lightness + lift, light_chroma, hue),
-        dark: Rgb::oklch(dark_lightness, dark_chroma, hue),
+        light: Rgb::oklch(light + lift, light_chroma, hue),
+        dark: Rgb::oklch(dark + 0.4 * lift, dark_chroma, hue),
         hatched: role == Role::Marker,
     }
 }
 
 /// The hue that a rule of the established tools gives a frame.
-fn hue_of(palette: Palette, name: &str, role: Role) -> Hue {
+fn hue_of(rule: Rule, name: &str, role: Role) -> Hue {
     let cpp = name.contains("::");
-    match palette {
-        Palette::Meaning | Palette::Wall => Hue::Hot,
-        Palette::Hue(hue) => hue,
-        Palette::Wakeup => Hue::Aqua,
-        Palette::Chain if role == Role::Waker => Hue::Aqua,
-        Palette::Chain => Hue::Blue,
-        Palette::Java => match role {
+    match rule {
+        Rule::Hue(hue) => hue,
+        Rule::Wakeup => Hue::Aqua,
+        Rule::Chain if role == Role::Waker => Hue::Aqua,
+        Rule::Chain => Hue::Blue,
+        Rule::Java => match role {
             Role::Jit => Hue::Green,
             Role::Inlined => Hue::Aqua,
             _ if cpp => Hue::Yellow,
             Role::Kernel => Hue::Orange,
             _ => Hue::Red,
         },
-        Palette::Js => match role {
+        Rule::Js => match role {
             Role::Jit if name.contains('/') => Hue::Green,
             Role::Jit => Hue::Aqua,
             _ if cpp => Hue::Yellow,
@@ -392,20 +446,20 @@ fn hue_of(palette: Palette, name: &str, role: Role) -> Hue {
             _ if name.contains(':') => Hue::Aqua,
             _ => Hue::Red,
         },
-        Palette::Perl => match role {
+        Rule::Perl => match role {
             _ if cpp => Hue::Yellow,
             _ if name.contains("Perl") || name.contains(".pl") => Hue::Green,
             Role::Kernel => Hue::Orange,
             _ => Hue::Red,
         },
-        Palette::Python => match role {
+        Rule::Python => match role {
             Role::Kernel => Hue::Orange,
             // Installed packages, then the standard library, then one's own.
             _ if name.contains("site-packages/") || name.contains("dist-packages/") => Hue::Aqua,
             _ if name.contains("lib/python") || name.starts_with("<frozen") => Hue::Yellow,
             _ => Hue::Red,
         },
-        Palette::Rust => {
+        Rule::Rust => {
             let path = name.trim_start_matches(['<', '&']);
             match role {
                 Role::Kernel => Hue::Red,
@@ -522,18 +576,28 @@ mod tests {
 
     #[test]
     fn palettes_follow_the_established_rules() {
-        let hue = |palette, name: &str| hue_of(palette, name, Role::of(name, FrameKind::User));
-        assert_eq!(hue(Palette::Java, "java/lang/Foo.bar_[j]"), Hue::Green);
-        assert_eq!(hue(Palette::Java, "org/x/Y"), Hue::Green);
-        assert_eq!(hue(Palette::Java, "inl_[i]"), Hue::Aqua);
-        assert_eq!(hue(Palette::Java, "Foo::bar"), Hue::Yellow);
-        assert_eq!(hue(Palette::Java, "baz_[k]"), Hue::Orange);
-        assert_eq!(hue(Palette::Java, "/usr/bin/x"), Hue::Red);
-        assert_eq!(hue(Palette::Js, "x.js:3"), Hue::Aqua);
-        assert_eq!(hue(Palette::Perl, "Perl_pp_add"), Hue::Green);
-        assert_eq!(hue(Palette::Rust, "<core::iter::Map as Iterator>::next"), Hue::Orange);
-        assert_eq!(hue(Palette::Rust, "serde::de"), Hue::Aqua);
+        let hue = |rule, name: &str| hue_of(rule, name, Role::of(name, FrameKind::User));
+        assert_eq!(hue(Rule::Java, "java/lang/Foo.bar_[j]"), Hue::Green);
+        assert_eq!(hue(Rule::Java, "org/x/Y"), Hue::Green);
+        assert_eq!(hue(Rule::Java, "inl_[i]"), Hue::Aqua);
+        assert_eq!(hue(Rule::Java, "Foo::bar"), Hue::Yellow);
+        assert_eq!(hue(Rule::Java, "baz_[k]"), Hue::Orange);
+        assert_eq!(hue(Rule::Java, "/usr/bin/x"), Hue::Red);
+        assert_eq!(hue(Rule::Js, "x.js:3"), Hue::Aqua);
+        assert_eq!(hue(Rule::Perl, "Perl_pp_add"), Hue::Green);
+        assert_eq!(hue(Rule::Rust, "<core::iter::Map as Iterator>::next"), Hue::Orange);
+        assert_eq!(hue(Rule::Rust, "serde::de"), Hue::Aqua);
         assert!("rainbow".parse::<Palette>().is_err());
+    }
+
+    #[test]
+    fn the_old_colours_stay_behind_their_names() {
+        assert_eq!("classic-hot".parse(), Ok(Palette::Classic(Rule::Hue(Hue::Hot))));
+        assert_eq!("aqua".parse(), Ok(Palette::Classic(Rule::Hue(Hue::Aqua))));
+        assert_eq!("hot".parse(), Ok(Palette::Even(Rule::Hue(Hue::Hot))));
+        assert!("classic-default".parse::<Palette>().is_err());
+        assert_eq!(Hue::Hot.tone(0.0), Rgb(205, 0, 0));
+        assert_eq!(Hue::Io.tone(1.0), Rgb(140, 140, 245));
     }
 
     #[test]

@@ -79,8 +79,8 @@ pub fn svg(graph: &FlameGraph, options: &SvgOptions, out: &mut dyn Write) -> io:
     let page = Page::new(options, &id);
     let mut text = String::with_capacity(128 * graph.frames.len() + 20_000);
     let summary = frames.summary();
-    let (legend, left_out) = (frames.legend(), frames.left_out());
-    let footer = page.footer(&legend, &left_out);
+    let (legend, notice) = (frames.legend(), frames.notice());
+    let footer = page.footer(&legend, &notice);
     page.open(&mut text, &summary, footer.height + frames.height());
     page.style(&mut text, frames.paints(), &legend);
     page.head(&mut text);

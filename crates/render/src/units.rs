@@ -66,6 +66,21 @@ impl Values {
         }
     }
 
+    /// What the values count: `samples`, `time of cpu-clock`, `bytes of alloc`. Plain text or markup, as the
+    /// name is.
+    pub(crate) fn counted(&self, name: &str) -> String {
+        let counted = match self.unit {
+            Unit::Nanoseconds => "time",
+            Unit::Bytes => "bytes",
+            Unit::Count => &self.noun[..],
+        };
+        match name {
+            "" => counted.to_owned(),
+            name if name == counted || self.unit == Unit::Count => counted.to_owned(),
+            name => format!("{counted} of {name}"),
+        }
+    }
+
     /// The same without what is counted: `1,234`, `1.23 s`, `4.50 MiB`.
     pub(crate) fn write_number(&self, out: &mut String, value: u64) {
         let scaled = value as f64 * self.scale;

@@ -12,7 +12,9 @@ use pyrograph_analyze::{DiffOptions, Run, diff};
 use pyrograph_profile::{
     Frame, FrameKind, LabelOptions, Profile, Sample, StringId, Thread, Tree, ValueType,
 };
-use pyrograph_render::{ChangeColors, DiffStyle, Palette, SvgOptions, View, diff_svg, svg_message};
+use pyrograph_render::{
+    ChangeColors, DiffStyle, Palette, Rule, SvgOptions, View, diff_svg, svg_message,
+};
 
 const LINES: &str = "\
 app;main;std::vec::Vec::push 4
@@ -58,7 +60,7 @@ fn an_icicle_in_established_colours_and_sizes() {
         row_height: 16.0,
         font: "Verdana".into(),
         font_width: Some(0.59),
-        palette: Palette::Java,
+        palette: Palette::Even(Rule::Java),
         background: Some("yellow".parse().expect("a background")),
         inverted: true,
         embed: true,

@@ -148,7 +148,7 @@ impl<'a> Picture<'a> {
         text
     }
 
-    fn legend(&self) -> Vec<(Paint, &'static str)> {
+    fn legend(&self) -> Vec<(Paint, String)> {
         let sign = if self.options.negate { -1.0 } else { 1.0 };
         let paint = |share: f64| self.style.colors.paint(share * sign).themed(self.options.theme);
         let hatched = |share: f64| Paint { hatched: true, ..paint(share) };
@@ -164,7 +164,7 @@ impl<'a> Picture<'a> {
         if any(|frame| frame.after.value == 0) {
             legend.push((hatched(-1.0), "gone"));
         }
-        legend
+        legend.into_iter().map(|(paint, label)| (paint, label.to_owned())).collect()
     }
 
     /// What colours, widths and omissions mean, in a line.
@@ -176,7 +176,7 @@ impl<'a> Picture<'a> {
         };
         let mut text = format!("widths: {}; ", self.style.view.name());
         if let Some(unlike) = graph.before.unlike(&graph.after) {
-            escape(&mut text, &unlike);
+            text.push_str(&unlike);
             text.push_str("; ");
         }
         write_integer(&mut text, graph.family.changed as u64);

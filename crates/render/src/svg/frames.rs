@@ -10,7 +10,7 @@ use crate::attributes::Attributes;
 use crate::palette::{Paint, Painter, Role, without_mark};
 use crate::text::{Metrics, escape};
 use crate::units::{Values, write_integer, write_percent};
-use crate::{MinWidth, Palette, Rgb, SvgOptions};
+use crate::{MinWidth, Rgb, SvgOptions};
 
 /// Totals above this are divided, so that positions stay short. A pixel of a picture that is
 /// zoomed as far as it goes, to a frame of 0.1 px, is about one of these.
@@ -97,19 +97,21 @@ impl<'a> Frames<'a> {
         text
     }
 
-    /// What is not there, and why; empty if all is.
-    pub(super) fn left_out(&self) -> String {
-        let mut text = String::new();
+    /// What widths are, and what is not there, and why.
+    pub(super) fn notice(&self) -> String {
+        let value_type = &self.graph.value_type;
+        let values =
+            Values::plain(value_type, self.options.count_name.as_deref(), self.options.factor);
+        let mut text = format!("width: {}", values.counted(&value_type.name));
         if self.graph.whole > self.graph.total {
+            text.push_str(", ");
             write_percent(&mut text, self.graph.total, self.graph.whole);
             text.push_str(" of the whole input");
         }
         if self.graph.narrow == 0 {
             return text;
         }
-        if !text.is_empty() {
-            text.push_str(", ");
-        }
+        text.push_str(", ");
         write_integer(&mut text, self.graph.narrow);
         text.push_str(if self.graph.narrow == 1 { " frame" } else { " frames" });
         let limit = match self.options.min_width {
@@ -120,57 +122,41 @@ impl<'a> Frames<'a> {
         text
     }
 
-    /// What the colours say, where they say more than one thing.
-    pub(super) fn legend(&self) -> Vec<(Paint, &'static str)> {
-        if self.graph.comparison.is_some() {
-            return self.comparison_legend();
+    /// What the colours say.
+    pub(super) fn legend(&self) -> Vec<(Paint, String)> {
+        let painter = self.painter();
+        if let Some(comparison) = &self.graph.comparison {
+            let largest = i64::try_from(comparison.largest.max(1)).unwrap_or(i64::MAX);
+            let paint = |change| painter.changed(change).themed(self.options.theme);
+            return [(-largest, "less"), (0, "same"), (largest, "more than before")]
+                .map(|(change, label)| (paint(change), label.to_owned()))
+                .into();
         }
-        let label: fn(Role) -> Option<&'static str> = match self.options.palette {
-            _ if self.options.palette_map.is_some() => return Vec::new(),
-            Palette::Meaning => Role::label,
-            Palette::Wall => |role| match role.running_or_not() {
-                Role::User => Some("running"),
-                other => other.label(),
-            },
-            Palette::Chain => |role| match role {
-                Role::Whole | Role::Separator | Role::WideSeparator => None,
-                Role::Waker => Some("waker"),
-                _ => Some("waiting"),
-            },
-            _ => return Vec::new(),
-        };
-        // The middle tone, by a name that has it.
-        let mut roles: BTreeMap<Role, usize> = BTreeMap::new();
+        if self.options.palette_map.is_some() {
+            return Vec::new();
+        }
+        let mut roles: Vec<(Role, usize)> = Vec::new();
+        let mut entries: Vec<(Role, Paint, String)> = Vec::new();
         for (index, &role) in self.roles.iter().enumerate() {
-            roles.entry(role).or_insert(index);
-        }
-        let mut entries: Vec<(Paint, &'static str)> = Vec::new();
-        for (role, index) in roles {
-            if let Some(label) = label(role)
-                && entries.iter().all(|(_, known)| *known != label)
+            let paint = (role, self.paint_of[index] as usize);
+            if roles.contains(&paint) {
+                continue;
+            }
+            roles.push(paint);
+            if let Some(label) = painter.meaning_of(index, role, &self.graph.value_type.name)
+                && entries.iter().all(|(_, _, known)| *known != label)
             {
-                entries.push((self.paints[self.paint_of[index] as usize], label));
+                let paint = painter.middle(index, role).themed(self.options.theme);
+                entries.push((role, paint, label));
             }
         }
-        if entries.len() < 2 { Vec::new() } else { entries }
+        entries.sort_by_key(|(role, ..)| *role);
+        entries.into_iter().map(|(_, paint, label)| (paint, label)).collect()
     }
 
-    fn comparison_legend(&self) -> Vec<(Paint, &'static str)> {
-        let paint = |self_change: i64| {
-            let mut graph = self.graph.clone();
-            graph.frames.truncate(1);
-            graph.frames[0].self_change = self_change;
-            let painter = Painter {
-                palette: self.options.palette,
-                tone: self.options.tone,
-                negate: self.options.negate,
-                graph: &graph,
-            };
-            painter.paint(0, Role::User).themed(self.options.theme)
-        };
-        let largest = self.graph.comparison.as_ref().map_or(1, |c| c.largest.max(1));
-        let largest = i64::try_from(largest).unwrap_or(i64::MAX);
-        vec![(paint(-largest), "less"), (paint(0), "same"), (paint(largest), "more than before")]
+    fn painter(&self) -> Painter<'a> {
+        let SvgOptions { palette, tone, negate, .. } = *self.options;
+        Painter { palette, tone, negate, graph: self.graph }
     }
 
     /// Writes `svg.frames` and `g.text`.

@@ -32,7 +32,7 @@ pub(super) struct Page<'a> {
 
 /// The footer's text.
 pub(super) struct Footer<'a> {
-    legend: &'a [(Paint, &'a str)],
+    legend: &'a [(Paint, String)],
     /// The notice in lines.
     notice: Vec<&'a str>,
     /// Whether it stands below the legend.
@@ -83,7 +83,7 @@ impl<'a> Page<'a> {
         self.inks().background.0
     }
 
-    pub(super) fn footer<'f>(&self, legend: &'f [(Paint, &'f str)], notice: &'f str) -> Footer<'f> {
+    pub(super) fn footer<'f>(&self, legend: &'f [(Paint, String)], notice: &'f str) -> Footer<'f> {
         let legend_width: f64 = legend.iter().map(|(_, label)| self.entry_width(label)).sum();
         let room = self.width - 2.0 * SvgOptions::MARGIN;
         let below = !legend.is_empty() && self.metrics.width(notice) > room - legend_width;
@@ -176,7 +176,7 @@ impl<'a> Page<'a> {
     }
 
     /// The style: what attributes cannot say.
-    pub(super) fn style(&self, out: &mut String, paints: &[Paint], legend: &[(Paint, &str)]) {
+    pub(super) fn style(&self, out: &mut String, paints: &[Paint], legend: &[(Paint, String)]) {
         let background = self.inks().background;
         let id = self.id;
         out.push_str("<style>\n");
@@ -212,7 +212,7 @@ impl<'a> Page<'a> {
     }
 
     /// What differs on dark pages.
-    fn dark_style(&self, out: &mut String, paints: &[Paint], legend: &[(Paint, &str)]) {
+    fn dark_style(&self, out: &mut String, paints: &[Paint], legend: &[(Paint, String)]) {
         let Inks { text, muted, background } = self.inks();
         let id = self.id;
         if background.0 != background.1 {
