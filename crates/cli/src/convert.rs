@@ -25,7 +25,8 @@ Examples:
   pyrograph convert heap.pb.gz --value alloc_space -o heap.svg
   pyrograph convert app.pb.gz --to folded | grep malloc")]
 pub struct Args {
-    /// Inputs, `-` for standard input [default: standard input]
+    /// Inputs, `-` for standard input [default: standard input; on a terminal the last
+    /// recording in the current folder: flamegraph.pb.gz or perf.data]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 

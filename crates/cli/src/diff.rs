@@ -17,6 +17,7 @@ use pyrograph_render::{
 };
 
 use crate::fold::counts_of_folded;
+use crate::found;
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output, write_picture};
@@ -33,7 +34,7 @@ const NOT_COMPARED: u8 = 2;
 #[derive(clap::Args)]
 #[command(
     args_override_self = true,
-    override_usage = "pyrograph diff [OPTIONS] <BEFORE> <AFTER>\n       \
+    override_usage = "pyrograph diff [OPTIONS] [BEFORE] [AFTER]\n       \
                       pyrograph diff [OPTIONS] --before <FILE>... --after <FILE>...",
     after_help = "\
 Examples:
@@ -47,8 +48,9 @@ Exit codes: 0 done; 1 failed; 2 bad usage. With --fail-over, as diff(1) has them
 more, 1 something does, 2 they could not be compared."
 )]
 pub struct Args {
-    /// The profile before, and the one after; or one file of folded stacks with two counts
-    #[arg(value_name = "FILE", num_args = 1..=2, required_unless_present = "before")]
+    /// The profile before, and the one after; or one file of folded stacks with two counts [default: the last
+    /// recording in the current folder, and the one before it]
+    #[arg(value_name = "FILE", num_args = 1..=2)]
     files: Vec<PathBuf>,
 
     /// Runs before, one a file
@@ -357,7 +359,11 @@ struct Input {
 
 impl Sides {
     fn read(args: &Args) -> anyhow::Result<Self> {
-        let (before, after) = match &args.files[..] {
+        let found = match args.files.is_empty() && args.before.is_empty() {
+            true => Vec::from(found::two()?),
+            false => args.files.clone(),
+        };
+        let (before, after) = match &found[..] {
             [] => (&args.before[..], &args.after[..]),
             [both] => (std::slice::from_ref(both), &[][..]),
             [before, after, ..] => (std::slice::from_ref(before), std::slice::from_ref(after)),
@@ -369,6 +375,10 @@ impl Sides {
         if sides.after.is_empty() {
             let both = &mut sides.before[0];
             if !both.profile.is_comparison() {
+                if let Some(after) = found::after(&found[0]) {
+                    sides.after = read(&[after])?;
+                    return Ok(sides);
+                }
                 bail!("{} has one count a stack: name a profile to compare it with", both.name);
             }
             for of in both.profile.value_types.iter_mut().chain(&mut both.tree.value_types) {

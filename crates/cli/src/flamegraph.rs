@@ -36,7 +36,8 @@ Examples:
   pyrograph flamegraph --embed stacks.folded       for a blog: no script, paste it anywhere"
 )]
 pub struct Args {
-    /// Inputs, `-` for standard input; text or .gz or .zst [default: standard input]
+    /// Inputs, `-` for standard input; text or .gz or .zst [default: standard input; on a terminal the last
+    /// recording in the current folder: flamegraph.pb.gz or perf.data]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 

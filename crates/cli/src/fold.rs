@@ -33,7 +33,8 @@ Examples:
   pyrograph fold --event-filter page-faults monday.txt tuesday.txt -o faults.folded"
 )]
 pub struct Args {
-    /// Inputs, `-` for standard input [default: standard input]
+    /// Inputs, `-` for standard input [default: standard input; on a terminal the last
+    /// recording in the current folder: flamegraph.pb.gz or perf.data]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 

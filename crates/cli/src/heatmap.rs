@@ -37,7 +37,8 @@ Examples:
   pyrograph heatmap --offsets perf.data -o offsets.html    drag in it to see flame graphs"
 )]
 pub struct Args {
-    /// Inputs, `-` for standard input; plain or .gz or .zst [default: standard input]
+    /// Inputs, `-` for standard input; plain or .gz or .zst [default: standard input; on a terminal the last
+    /// recording in the current folder: flamegraph.pb.gz or perf.data]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 

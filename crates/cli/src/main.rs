@@ -15,6 +15,7 @@ mod diff;
 mod filters;
 mod flamegraph;
 mod fold;
+mod found;
 mod heatmap;
 #[cfg_attr(not(feature = "bpf"), path = "in_kernel_none.rs")]
 mod in_kernel;

@@ -49,6 +49,8 @@ pub struct Output {
     format: Format,
     /// Whether a flag says which format it is, and not the ending.
     named: bool,
+    /// Whether nobody asked for it: then it must not make a recording dearer.
+    kept: bool,
 }
 
 impl Output {
@@ -64,7 +66,21 @@ impl Output {
             misuse!("{}: unknown format; use a name that ends in {}", path.display(), endings());
         };
         check_path(path)?;
-        Ok(Self { path: Some(path.to_owned()), format, named: false })
+        Ok(Self { path: Some(path.to_owned()), format, named: false, kept: false })
+    }
+
+    /// A file that is written beside what was asked for: totals, without source lines.
+    ///
+    /// # Errors
+    ///
+    /// As [`Output::new`].
+    pub fn kept(path: &Path) -> anyhow::Result<Self> {
+        Ok(Self { kept: true, ..Self::new(path)? })
+    }
+
+    /// Whether it is written beside what was asked for.
+    pub fn is_kept(&self) -> bool {
+        self.kept
     }
 
     /// A file, or standard output, of the format that is called so.
@@ -89,7 +105,7 @@ impl Output {
         if let Some(path) = path {
             check_path(path)?;
         }
-        Ok(Self { path: path.map(Path::to_owned), format, named: true })
+        Ok(Self { path: path.map(Path::to_owned), format, named: true, kept: false })
     }
 
     /// The file of a picture that a browser shows.
@@ -105,7 +121,7 @@ impl Output {
     /// How much of a profile the format has room for: single samples if it holds their times.
     pub fn detail(&self) -> Detail {
         match self.format {
-            Format::Profile(writer) if writer.holds().times => Detail::Samples,
+            Format::Profile(writer) if writer.holds().times && !self.kept => Detail::Samples,
             _ => Detail::Totals,
         }
     }
@@ -120,7 +136,7 @@ impl Output {
 
     /// Whether the format holds source lines, as all do but pictures and plain text.
     pub fn holds_sources(&self) -> bool {
-        matches!(self.format, Format::Profile(writer) if writer.holds().files)
+        matches!(self.format, Format::Profile(writer) if writer.holds().files && !self.kept)
     }
 
     /// What of the profile the format has no place for.

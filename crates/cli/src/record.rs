@@ -18,6 +18,7 @@ use self::plan::{EngineChoice, Plan};
 use self::said::{closing_line, cost, left_out, stacks_held, too_short};
 use crate::browser;
 use crate::cpu_time::cpu_time;
+use crate::found;
 use crate::in_kernel::{self, Engine, InKernel, Recorded};
 use crate::interrupt::Interrupt;
 use crate::memory::{self, Resident};
@@ -74,6 +75,9 @@ fn show(plan: &Plan) {
 fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
     let mut result = Ok(());
     for output in &plan.outputs {
+        if output.is_kept() {
+            found::keep_before();
+        }
         match output.write(&resolved.profile, &plan.labels, &plan.title, plan.picture) {
             Ok(()) => {
                 if output.holds_sources() {

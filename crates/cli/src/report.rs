@@ -29,7 +29,8 @@ Examples:
   pyrograph report --json perf.data | jq '.functions[] | select(.module == \"\")'"
 )]
 pub struct Args {
-    /// Inputs, `-` for standard input [default: standard input]
+    /// Inputs, `-` for standard input [default: standard input; on a terminal the last
+    /// recording in the current folder: flamegraph.pb.gz or perf.data]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 

@@ -1,20 +1,25 @@
 //! What verbs that read files and write one have in common.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use pyrograph_format::{Input, write_file};
 use pyrograph_render::png;
 
+use crate::found;
 use crate::say::say;
 use crate::terminal::standard_output;
 
-/// The inputs that `files` name; `-`, or no file, is standard input. `LABEL=FILE` is a file with a
+/// The inputs that `files` name; `-` is standard input; with no file it is that, too, or where nothing can come from
+/// there the [recording](crate::found) of the current folder. `LABEL=FILE` is a file with a
 /// label, unless there is a file of that very name.
 pub fn inputs(files: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
     if files.is_empty() {
-        return Ok(vec![Input::stdin()]);
+        return Ok(vec![match found::input()? {
+            Some(path) => open(&path)?,
+            None => standard_input(),
+        }]);
     }
     files.iter().map(|file| input(file)).collect()
 }
@@ -26,9 +31,17 @@ fn input(file: &Path) -> anyhow::Result<Input> {
     open(file)
 }
 
+/// Standard input. Who is to type on a terminal should know.
+fn standard_input() -> Input {
+    if io::stdin().is_terminal() {
+        say!("reading standard input; Ctrl-D ends it");
+    }
+    Input::stdin()
+}
+
 fn open(file: &Path) -> anyhow::Result<Input> {
     match is_standard(file) {
-        true => Ok(Input::stdin()),
+        true => Ok(standard_input()),
         false => Input::open(file).with_context(|| format!("failed to open {}", file.display())),
     }
 }

@@ -278,3 +278,85 @@ fn a_command_that_outlives_the_recording_is_waited_for_and_that_is_said() {
     let text = stderr(&output);
     assert!(text.contains("waiting for the command, which still runs (PID "), "{text}");
 }
+
+/// Runs a command line on a terminal of its own, and returns what the terminal shows.
+fn on_a_terminal(folder: &Path, command_line: &str) -> String {
+    let output = Command::new("script")
+        .args(["-q", "-e", "-c", command_line, "/dev/null"])
+        .current_dir(folder)
+        .env("TERM", "xterm")
+        .env("PAGER", "cat")
+        .stdin(Stdio::null())
+        .output()
+        .expect("script, of bsdutils, is on each Debian machine");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn names_in_a_profile_do_not_command_the_terminal() {
+    let folder = folder();
+    // A title, a clear screen in one C1 byte, a carriage return; in the file's name, too.
+    let evil = "a\u{1b}]0;owned\u{7}\u{9b}2J\rb";
+    fs::write(folder.path().join(format!("{evil}.folded")), format!("main;{evil} 5\n"))
+        .expect("a file");
+    let program = env!("CARGO_BIN_EXE_pyrograph");
+    for command in [
+        "report *.folded",
+        "fold *.folded",
+        "report --markdown *.folded",
+        "diff *.folded *.folded",
+        "report \"--$(ls *.folded)\"",
+        "report \"$(ls *.folded)none\"",
+        "record -o \"$(ls *.folded).none\" -- true",
+        "record -- \"./$(ls *.folded)\"",
+        "convert --to \"$(ls *.folded)\" *.folded",
+    ] {
+        let shown = on_a_terminal(folder.path(), &format!("{program} {command}"));
+        assert!(shown.contains("2J"), "{command}: {shown:?}");
+        let bad = ["\u{1b}]", "\u{9b}", "\u{7}", "\rb"].iter().find(|bad| shown.contains(**bad));
+        assert_eq!(bad, None, "{command}: {shown:?}");
+    }
+}
+
+#[test]
+fn record_once_look_many_times() {
+    let folder = folder();
+    let program = compile(&["gcc", "-O2", "-g"], "split.c", folder.path());
+    let program = program.to_str().expect("a plain path");
+    for _ in 0..2 {
+        let output = record(folder.path(), &["--", program, "300"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let look = |arguments: &[&str]| {
+        let mut command = pyrograph();
+        let output = run(command.current_dir(folder.path()).args(arguments).stdin(Stdio::null()));
+        (String::from_utf8_lossy(&output.stdout).into_owned(), stderr(&output))
+    };
+    let (table, said) = look(&["report"]);
+    assert!(table.contains("alpha") && table.contains("cpu-clock"), "{table}");
+    assert_eq!(said, "pyrograph: reading flamegraph.pb.gz\n");
+    assert!(look(&["flamegraph"]).0.contains("alpha"));
+    let (_, said) = look(&["diff"]);
+    assert!(said.contains("comparing flamegraph.old.pb.gz with flamegraph.pb.gz"), "{said}");
+    // Everything is in it: what is too narrow to be drawn, too, and each thread.
+    let all = Folded::parse(&look(&["fold", "flamegraph.pb.gz"]).0);
+    assert!(all.total_share("alpha") > 20.0);
+    let (by, _) = look(&["fold", "--by", "thread", "flamegraph.pb.gz"]);
+    assert!(by.starts_with("split_c-"), "{by}");
+    // The newer recording is taken.
+    fs::write(folder.path().join("perf.data"), "other;text 1\n").expect("a file");
+    let (table, said) = look(&["report"]);
+    assert!(table.contains("other") && said.contains("reading perf.data"), "{said}{table}");
+}
+
+#[test]
+fn on_a_terminal_nothing_waits_for_standard_input_in_silence() {
+    let folder = folder();
+    let program = env!("CARGO_BIN_EXE_pyrograph");
+    for verb in ["report", "flamegraph", "fold", "convert --to folded"] {
+        let shown = on_a_terminal(folder.path(), &format!("{program} {verb}; echo code $?"));
+        assert!(shown.contains("no input: name a file") && shown.contains("code 2"), "{shown}");
+    }
+    let shown = on_a_terminal(folder.path(), &format!("timeout 5 {program} report -"));
+    assert!(shown.contains("reading standard input; Ctrl-D ends it"), "{shown}");
+}

@@ -6,7 +6,8 @@ use pyrograph_analyze::TopRow;
 use pyrograph_profile::ValueType;
 
 /// Writes the functions of a profile with a heading, one a line, as RFC 4180 has it: in
-/// lines that end in CR LF, texts with commas, quotes or line ends quoted. Values are in the unit
+/// lines that end in CR LF, texts with commas, quotes or line ends quoted. A text that a spreadsheet would run as a
+/// formula begins with an apostrophe, which makes it a text there. Values are in the unit
 /// that the heading names.
 ///
 /// # Errors
@@ -30,6 +31,10 @@ pub fn top_csv(rows: &[TopRow], of: &ValueType, out: &mut dyn Write) -> io::Resu
 }
 
 fn field(text: &str) -> String {
+    // https://owasp.org/www-community/attacks/CSV_Injection
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        return format!("\"'{}\"", text.replace('"', "\"\""));
+    }
     if text.contains(['"', ',', '\r', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
@@ -73,5 +78,16 @@ mod tests {
              \"f(int, \"\"x\"\")\",/bin/a b,kernel,0.05,12.34\r\n\
              g,/bin/a b,kernel,12.34,12.34\r\n"
         );
+    }
+
+    #[test]
+    fn a_name_is_never_a_formula_of_a_spreadsheet() {
+        for name in
+            ["=HYPERLINK(\"http://x\",\"y\")", "+1", "-[NSView x]", "@SUM(A1)", "\t=1", "\r=1"]
+        {
+            let field = field(name);
+            assert!(field.starts_with("\"'") && field.ends_with('"'), "{field}");
+        }
+        assert_eq!(field("a=b"), "a=b");
     }
 }

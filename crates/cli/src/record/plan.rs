@@ -9,6 +9,7 @@ use pyrograph_profile::{LabelOptions, ValueType};
 use pyrograph_record::{Error, Event, Rate, StackMode, Target, Unit, process_of};
 use pyrograph_resolve::{NATIVE, SymbolOptions};
 
+use crate::found;
 use crate::output::{Output, PictureArgs};
 use crate::question::{Probe, Question, QuestionArgs};
 use crate::say::{be_quiet, misuse, say};
@@ -62,7 +63,8 @@ pub struct Args {
     duration: Option<Duration>,
 
     /// Where to write, `-` for standard output; the ending says what: .svg, .folded, .pb.gz (pprof) … (see
-    /// convert). Can be given several times [default: flamegraph.svg]
+    /// convert). Can be given several times [default: flamegraph.svg, and flamegraph.pb.gz for report, diff and
+    /// the other verbs]
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
 
@@ -363,7 +365,9 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<Output>> {
     };
     let outputs = match &args.to {
         Some(format) if args.output.is_empty() => vec![Output::named(None, format)?],
-        None if args.output.is_empty() => vec![Output::new(Path::new(DEFAULT_OUTPUT))?],
+        None if args.output.is_empty() => {
+            vec![Output::new(Path::new(DEFAULT_OUTPUT))?, Output::kept(Path::new(found::KEPT))?]
+        }
         _ => args.output.iter().map(output).collect::<Result<Vec<_>, _>>()?,
     };
     if args.open && !outputs.iter().any(|output| output.picture().is_some()) {

@@ -1,0 +1,92 @@
+//! The recordings of the current folder, for verbs that are given no input.
+
+use std::io::IsTerminal;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::say::{misuse, say};
+
+/// What `record` writes beside its flame graph, where no output is named: everything, to be looked at again.
+pub const KEPT: &str = "flamegraph.pb.gz";
+
+/// What the recording before left there.
+pub const KEPT_BEFORE: &str = "flamegraph.old.pb.gz";
+
+/// Recordings, and what each tool makes of the one before: Pyrograph's, and those of `perf record`.
+const RECORDINGS: [(&str, &str); 2] = [(KEPT, KEPT_BEFORE), ("perf.data", "perf.data.old")];
+
+/// The recording of the current folder, the newer where there are two; `None` if the input is to come from standard
+/// input: a pipe or a file.
+///
+/// # Errors
+///
+/// If standard input is a terminal, or nothing at all, and there is no recording.
+pub fn input() -> anyhow::Result<Option<PathBuf>> {
+    if has_standard_input() {
+        return Ok(None);
+    }
+    match newest() {
+        Some((path, _)) => {
+            say!("reading {}", path.display());
+            Ok(Some(path.to_owned()))
+        }
+        None => misuse!(
+            "no input: name a file, or `-` for standard input. Without one, {} or perf.data in the current folder is \
+             read; pyrograph record -- COMMAND writes the first",
+            KEPT
+        ),
+    }
+}
+
+/// The recording of the current folder and the one before it.
+///
+/// # Errors
+///
+/// If one of them is not there.
+pub fn two() -> anyhow::Result<[PathBuf; 2]> {
+    match newest() {
+        Some((after, before)) if before.is_file() => {
+            say!("comparing {} with {}", before.display(), after.display());
+            Ok([before.to_owned(), after.to_owned()])
+        }
+        _ => misuse!(
+            "name two profiles to compare. Without them, {KEPT_BEFORE} and {KEPT}, which pyrograph record -- COMMAND \
+             leaves when it has run twice, or perf.data.old and perf.data are"
+        ),
+    }
+}
+
+/// The recording of the current folder, to compare a file with.
+pub fn after(before: &Path) -> Option<PathBuf> {
+    let (after, _) = newest()?;
+    // Not with itself.
+    let is_same = before.canonicalize().ok()? == after.canonicalize().ok()?;
+    (!is_same).then(|| {
+        say!("comparing {} with {}", before.display(), after.display());
+        after.to_owned()
+    })
+}
+
+/// Keeps the recording before under its other name, as `perf record` does.
+pub fn keep_before() {
+    // If it cannot be renamed, it cannot be replaced either, and that will be said.
+    std::fs::rename(KEPT, KEPT_BEFORE).ok();
+}
+
+/// The recording that was written last, and what the one before is called.
+fn newest() -> Option<(&'static Path, &'static Path)> {
+    let written =
+        |name: &str| -> Option<SystemTime> { std::fs::metadata(name).ok()?.modified().ok() };
+    let there = RECORDINGS.iter().filter_map(|names| Some((written(names.0)?, names)));
+    let (_, (after, before)) = there.max_by_key(|(written, _)| *written)?;
+    Some((Path::new(after), Path::new(before)))
+}
+
+/// Whether something can come from standard input: it is neither a terminal nor `/dev/null`.
+fn has_standard_input() -> bool {
+    let is_device = |path: &str| {
+        std::fs::metadata(path).map_or(true, |metadata| metadata.file_type().is_char_device())
+    };
+    !std::io::stdin().is_terminal() && !is_device("/dev/stdin")
+}
