@@ -14,7 +14,7 @@ use pyrograph_render::{Hue, Palette, Rule, SvgOptions, Theme, svg, svg_message, 
 
 use crate::fold::counts_of_folded;
 use crate::say::misuse;
-use crate::streams::{check_path, write_output, write_png};
+use crate::streams::{check_path, check_png, write_output, write_png};
 
 /// What is written into a file.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +65,9 @@ impl Output {
         let Some(format) = format_of(name) else {
             misuse!("{}: unknown format; use a name that ends in {}", path.display(), endings());
         };
+        if matches!(format, Format::Png) {
+            check_png(Some(path))?;
+        }
         check_path(path)?;
         Ok(Self { path: Some(path.to_owned()), format, named: false, kept: false })
     }
@@ -102,6 +105,9 @@ impl Output {
                 }
             },
         };
+        if matches!(format, Format::Png) {
+            check_png(path)?;
+        }
         if let Some(path) = path {
             check_path(path)?;
         }

@@ -22,6 +22,7 @@ use crate::found;
 use crate::in_kernel::{self, Engine, InKernel, Recorded};
 use crate::interrupt::Interrupt;
 use crate::memory::{self, Resident};
+use crate::nameless;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::say::{misuse, say, say_error};
@@ -44,6 +45,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(left_out) = left_out(&resolved, plan.stack_memory) {
         say!("{left_out}");
     }
+    nameless::advice(&resolved.profile, resolved.profile.shown)
+        .iter()
+        .for_each(|line| say!("{line}"));
     let written = write_all(&plan, &resolved);
     if plan.verbose {
         say!("{}", cost(cpu_time));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use pyrograph_analyze::{CallTreeOptions, Direction, ReportOptions, report};
+use pyrograph_analyze::{CallTreeOptions, Direction, Report, ReportOptions, report};
 use pyrograph_format::{Options, SymbolOptions};
 use pyrograph_profile::LabelOptions;
 use pyrograph_render::{ReportStyle, report_json, report_markdown, report_text};
@@ -13,6 +13,7 @@ use pyrograph_render::{ReportStyle, report_json, report_markdown, report_text};
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output};
+use crate::{nameless, pager};
 
 /// Show where the time goes as text: functions by self and total, and the call tree
 ///
@@ -74,8 +75,23 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Whether percentages are coloured [default: on a terminal, unless NO_COLOR is set]
+    #[arg(long, alias = "colour", value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    color: Color,
+
     #[command(flatten)]
     reading: ReadArgs,
+}
+
+/// When there are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Color {
+    /// On a terminal.
+    Auto,
+    /// Also in files and pipes.
+    Always,
+    /// Nowhere.
+    Never,
 }
 
 /// The order of functions.
@@ -129,12 +145,44 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let report = report(&profile, &options);
     let output = args.output.as_deref();
-    write_output(output, |out| match form(&args, output) {
-        Form::Json => report_json(&report, out),
-        Form::Markdown => report_markdown(&report, out),
-        Form::Text => report_text(&report, ReportStyle { width: width(output) }, out),
-    })?;
+    match form(&args, output) {
+        Form::Json => write_output(output, |out| report_json(&report, out))?,
+        Form::Markdown => write_output(output, |out| report_markdown(&report, out))?,
+        Form::Text => write_text(&report, &args, output)?,
+    }
+    if is_shown(output) {
+        nameless::advice(&profile, column).iter().for_each(|line| say!("{line}"));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the report is for a terminal.
+fn is_shown(output: Option<&Path>) -> bool {
+    output.is_none_or(|path| path.as_os_str() == "-") && std::io::stdout().is_terminal()
+}
+
+/// Writes text: on a terminal as wide as that is, through a pager.
+fn write_text(report: &Report, args: &Args, output: Option<&Path>) -> anyhow::Result<()> {
+    let is_shown = is_shown(output);
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+    let style = ReportStyle {
+        width: width(output),
+        color: match args.color {
+            Color::Auto => is_shown && !is_set("NO_COLOR") && !is_dumb,
+            Color::Always => true,
+            Color::Never => false,
+        },
+        // In the order of totals none is in vain.
+        no_zeros: is_shown && args.sort == Sort::Own,
+    };
+    if !is_shown {
+        return write_output(output, |out| report_text(report, style, out));
+    }
+    // Names are plain already, and what is left of escapes are colours.
+    let mut text = Vec::new();
+    report_text(report, style, &mut text)?;
+    pager::show(&text)
 }
 
 fn form(args: &Args, output: Option<&Path>) -> Form {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use pyrograph_format::{Input, write_file};
+#[cfg(feature = "png")]
 use pyrograph_render::png;
 
 use crate::found;
@@ -152,7 +153,33 @@ pub fn write_picture(
     }
 }
 
+/// Says that this program writes no pixels, and what does.
+#[cfg(not(feature = "png"))]
+pub fn write_png(
+    path: Option<&Path>,
+    _: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    check_png(path)
+}
+
+/// Checks that PNG pictures can be written.
+///
+/// # Errors
+///
+/// If this program was built without that.
+pub fn check_png(path: Option<&Path>) -> anyhow::Result<()> {
+    if cfg!(feature = "png") {
+        return Ok(());
+    }
+    let name = path.map_or_else(|| "png".to_owned(), |path| path.display().to_string());
+    bail!(
+        "{name}: this Pyrograph was built without PNG pictures (cargo install --path crates/cli --features png has \
+         them); write an SVG, which rsvg-convert, Inkscape and browsers turn into one"
+    )
+}
+
 /// Writes a picture that `write` draws as SVG as pixels.
+#[cfg(feature = "png")]
 pub fn write_png(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,

@@ -17,6 +17,10 @@ pub struct SymbolArgs {
     #[arg(long, value_name = "DIR", default_value = "/usr/lib/debug", help_heading = "Symbols")]
     debug_dir: Vec<PathBuf>,
 
+    /// perf.data: where the files are that ran, by build ID, as `perf archive` packs them [default: ~/.debug]
+    #[arg(long, value_name = "DIR", help_heading = "Symbols")]
+    buildid_dir: Option<PathBuf>,
+
     /// perf.data: leave out the calls that the compiler inlined
     #[arg(long, help_heading = "Symbols")]
     no_inline: bool,
@@ -30,10 +34,12 @@ pub struct SymbolArgs {
 impl SymbolArgs {
     /// What they come to. Lines are looked for only by verbs that show them.
     pub fn options(&self) -> SymbolOptions {
+        let usual = Locator::default();
         let locator = Locator {
             debug_dirs: self.debug_dir.clone(),
             symfs: self.symfs.clone(),
-            ..Locator::default()
+            build_id_cache: self.buildid_dir.clone().or(usual.build_id_cache),
+            ..usual
         };
         SymbolOptions {
             inlines: !self.no_inline,

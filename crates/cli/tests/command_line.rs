@@ -360,3 +360,50 @@ fn on_a_terminal_nothing_waits_for_standard_input_in_silence() {
     let shown = on_a_terminal(folder.path(), &format!("timeout 5 {program} report -"));
     assert!(shown.contains("reading standard input; Ctrl-D ends it"), "{shown}");
 }
+
+#[test]
+fn a_report_on_a_terminal_fits_it_and_has_colours() {
+    let folder = folder();
+    let name = "a_function_with_a_long_name_".repeat(8);
+    let text = format!("main;{name} 990000\nmain;hot 9999\nmain;cold 1\n");
+    fs::write(folder.path().join("x.folded"), text).expect("a file");
+    let program = env!("CARGO_BIN_EXE_pyrograph");
+    let report = |flags: &str| {
+        on_a_terminal(
+            folder.path(),
+            &format!("stty cols 60 rows 24; {program} report {flags} x.folded"),
+        )
+    };
+    let shown = report("");
+    assert!(shown.contains("\u{1b}[31m99.00%"), "{shown:?}");
+    let plain = report("--color never");
+    assert!(!plain.contains('\u{1b}') && plain.contains('…'), "{plain:?}");
+    assert!(plain.lines().all(|line| line.trim_end().chars().count() <= 60), "{plain}");
+    // The table has no rows of 0.00 %: they are counted.
+    let table = plain.split("Call tree").next().expect("a table");
+    assert!(!table.contains(" 0.00%"), "{plain}");
+    assert!(table.contains("and 2 functions more"), "{plain}");
+    let no_color = format!("NO_COLOR=1 {program} report x.folded");
+    assert!(!on_a_terminal(folder.path(), &no_color).contains('\u{1b}'));
+    // In a pipe there are none of both, unless they are asked for.
+    let piped = |flags: &[&str]| {
+        let output =
+            run(pyrograph().current_dir(folder.path()).arg("report").args(flags).arg("x.folded"));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(!piped(&[]).contains('\u{1b}') && piped(&[]).contains(&name));
+    assert!(piped(&["--color", "always"]).contains("\u{1b}[31m"));
+    // The pager is the user's.
+    let paged = format!("PAGER='tr a-z A-Z' {program} report --color never x.folded");
+    assert!(on_a_terminal(folder.path(), &paged).contains("FUNCTION"));
+}
+
+#[test]
+fn nameless_libraries_and_code_made_at_run_time_are_explained() {
+    let folder = folder();
+    let program = compile(&["gcc", "-O2", "-s"], "split.c", folder.path());
+    let output = record(folder.path(), &["--", program.to_str().expect("a plain path"), "400"]);
+    let text = stderr(&output);
+    assert!(text.contains("no symbols for split_c ("), "{text}");
+    assert!(text.contains("DEBUGINFOD_URLS"), "{text}");
+}

@@ -211,6 +211,7 @@ fn callgrind_annotate_shows_what_is_written() {
     assert_eq!(without_fib(&again), without_fib(&before));
 }
 
+#[cfg(feature = "png")]
 /// Width and height of a PNG file, as its header says.
 fn png_size(path: &Path) -> (u32, u32) {
     let bytes = std::fs::read(path).expect("a picture");
@@ -219,6 +220,16 @@ fn png_size(path: &Path) -> (u32, u32) {
     (number(16), number(20))
 }
 
+#[cfg(not(feature = "png"))]
+#[test]
+fn without_pixels_it_says_what_writes_them() {
+    let output = convert(&["-o", "x.png"], &sample("pprof/go-cpu.pb.gz"));
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("--features png") && said.contains("rsvg-convert"), "{said}");
+}
+
+#[cfg(feature = "png")]
 #[test]
 fn every_picture_can_be_pixels() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -20,6 +20,7 @@ mod palette;
 mod palette_change;
 mod palette_even;
 mod palette_map;
+#[cfg(feature = "png")]
 mod png;
 mod report;
 mod scale;
@@ -36,6 +37,7 @@ pub use options::{Background, Encoding, MinWidth, OptionError, SvgOptions, Theme
 pub use palette::{Hue, Palette, Rule, Tone, UnknownPalette};
 pub use palette_change::{ChangeColors, UnknownChangeColors};
 pub use palette_map::PaletteMap;
+#[cfg(feature = "png")]
 pub use png::{Png, PngError, png};
 pub use report::{ReportStyle, report_json, report_markdown, report_text};
 pub use svg::{DiffStyle, View, diff_svg, svg, svg_message};

@@ -74,9 +74,9 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// How many functions are not in the table; empty if all are.
-    fn more_functions(&self) -> String {
-        match self.report.more_functions {
+    /// How many functions are not in the table, `left_out` of those of the report among them; empty if all are.
+    fn more_functions(&self, left_out: usize) -> String {
+        match self.report.more_functions + left_out {
             0 => String::new(),
             1 => "and 1 function more".to_owned(),
             more => format!("and {} functions more", grouped(more as u64)),

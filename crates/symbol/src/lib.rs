@@ -37,6 +37,7 @@
 
 mod build_id;
 mod debug;
+mod debuginfod;
 mod demangle;
 mod dwarf;
 mod entries;
@@ -63,6 +64,7 @@ mod timeline;
 mod unpacked;
 
 pub use build_id::{BuildId, InvalidBuildId};
+pub use debuginfod::Debuginfod;
 pub use demangle::demangle;
 pub use jitdump::{JitDump, JitDumpDamage, JitDumpError, JitFunction, JitUnwinding};
 pub use kallsyms::{Kallsyms, KernelSymbol};

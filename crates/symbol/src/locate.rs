@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use object::Object;
 
 use crate::build_id::BuildId;
+use crate::debuginfod::Debuginfod;
 use crate::image::Image;
 use crate::module::build_id_of;
 use crate::symbolize::Warning;
@@ -21,15 +22,18 @@ pub struct Locator {
     pub symfs: Option<PathBuf>,
     /// The cache in which `perf record` keeps what it saw run, by build ID: `~/.debug`.
     pub build_id_cache: Option<PathBuf>,
+    /// Servers that are asked for what is not on this machine.
+    pub debuginfod: Option<Debuginfod>,
 }
 
 impl Default for Locator {
-    /// The usual places of this machine and user.
+    /// The usual places of this machine and user, and the servers that its environment names.
     fn default() -> Self {
         Self {
             debug_dirs: vec!["/usr/lib/debug".into()],
             symfs: None,
             build_id_cache: std::env::home_dir().map(|home| home.join(".debug")),
+            debuginfod: Debuginfod::from_env(),
         }
     }
 }
@@ -107,7 +111,11 @@ impl Locator {
             // Nothing would tell the right file from a wrong one.
             (None, None) => return None,
         };
-        self.link_paths(wanted).into_iter().find_map(|path| try_path(path, &proof))
+        let linked = self.link_paths(wanted).into_iter().find_map(|path| try_path(path, &proof));
+        linked.or_else(|| {
+            let fetched = self.debuginfod.as_ref()?.debug_file(wanted.build_id?)?;
+            try_path(fetched, &proof)
+        })
     }
 
     /// The supplementary file that `.gnu_debugaltlink` of the debug file `of` names.
@@ -148,7 +156,9 @@ impl Locator {
     /// perf keeps each file in a directory of its own: `.build-id/xx/yyy/{elf,debug,vdso}`.
     fn cached(&self, id: &BuildId, file: &str) -> Option<PathBuf> {
         let cache = self.build_id_cache.as_ref()?;
-        Some(cache.join(".build-id").join(id.fan_out()?).join(file))
+        let place = cache.join(".build-id").join(id.fan_out()?);
+        // Before Linux 4.13, and in archives of such (`perf archive`), it is the file itself.
+        Some(if place.is_file() { place } else { place.join(file) })
     }
 
     /// Where GDB looks for a debug link ("Separate Debug Files" in its manual): beside the module,

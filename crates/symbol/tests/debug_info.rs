@@ -160,6 +160,8 @@ fn build_id_cache_of_perf() {
     let entry = cache.join(".build-id").join(first).join(rest);
     std::fs::create_dir_all(&entry).unwrap();
     std::fs::copy(&program.path, entry.join("elf")).unwrap();
+    let whole = program.dir.path().join("whole");
+    std::fs::copy(&program.path, &whole).unwrap();
     program.split("gone");
     std::fs::remove_file(program.dir.path().join("gone")).unwrap();
 
@@ -175,6 +177,68 @@ fn build_id_cache_of_perf() {
     assert!(locator.open_module(Path::new("/bin/sh"), Some(&build_id)).is_ok());
     let other = pyrograph_symbol::BuildId::new(&[1; 20]).unwrap();
     assert!(locator.open_module(&program.path, Some(&other)).is_err());
+
+    // As older versions of perf and their archives have it.
+    std::fs::remove_dir_all(&entry).unwrap();
+    std::fs::copy(&whole, &entry).unwrap();
+    assert!(locator.open_module(missing, Some(&build_id)).is_ok());
+}
+
+#[test]
+fn servers_have_the_debug_files_that_are_not_here() {
+    use std::io::{BufRead, BufReader, Write};
+
+    let program = build("gcc", "calls.c", &["-O2", "-g"]);
+    let build_id = open(&program.path).build_id().unwrap().to_string();
+    program.split("gone");
+    let debug = std::fs::read(program.dir.path().join("gone")).unwrap();
+    std::fs::remove_file(program.dir.path().join("gone")).unwrap();
+
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/some/where/", server.local_addr().unwrap());
+    let asked = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let log = std::sync::Arc::clone(&asked);
+    let wanted = format!("GET /some/where/buildid/{build_id}/debuginfo HTTP/1.1");
+    std::thread::spawn(move || {
+        for stream in server.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            let first = line.trim().to_owned();
+            while line.trim() != "" {
+                line.clear();
+                reader.read_line(&mut line).unwrap();
+            }
+            let (status, body) = match first == wanted {
+                true => ("200 OK", &debug[..]),
+                false => ("404 Not Found", &b""[..]),
+            };
+            log.lock().unwrap().push(first);
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).ok();
+        }
+    });
+
+    let cache = program.dir.path().join("cache");
+    let mut options = options();
+    assert_eq!(program.frames("mark_leaf", &options), "", "nobody is asked unasked");
+    let servers = pyrograph_symbol::Debuginfod { urls: vec![url], cache: cache.clone() };
+    options.locator.debuginfod = Some(servers);
+    assert_eq!(program.frames("mark_leaf", &options), LEAF);
+    let kept = cache.join(&build_id).join("debuginfo");
+    assert!(kept.is_file());
+    // From now on it is in the cache, and no part of it is left.
+    assert_eq!(program.frames("mark_leaf", &options), LEAF);
+    assert_eq!(asked.lock().unwrap().len(), 1);
+    assert_eq!(std::fs::read_dir(kept.parent().unwrap()).unwrap().count(), 1);
+    // What no server has is not asked for again at once.
+    std::fs::write(&kept, "").unwrap();
+    assert_eq!(program.frames("mark_leaf", &options), "");
+    assert_eq!(asked.lock().unwrap().len(), 1);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn write_functions(figures: &Figures<'_>, out: &mut dyn Write) -> io::Result<()>
             writeln!(out, "| | | | | – {text} |{of}")?;
         }
     }
-    match figures.more_functions() {
+    match figures.more_functions(0) {
         text if text.is_empty() => Ok(()),
         text => writeln!(out, "\n{text}"),
     }

@@ -36,7 +36,12 @@ const STACKS: &str = "
 
 fn text(profile: &Profile, options: &ReportOptions, width: Option<usize>) -> String {
     let mut out = Vec::new();
-    report_text(&report(profile, options), ReportStyle { width }, &mut out).expect("to memory");
+    report_text(
+        &report(profile, options),
+        ReportStyle { width, ..ReportStyle::default() },
+        &mut out,
+    )
+    .expect("to memory");
     String::from_utf8(out).expect("UTF-8")
 }
 

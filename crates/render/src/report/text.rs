@@ -12,6 +12,10 @@ pub struct ReportStyle {
     /// Names are cut in their middle where a line would be longer, in characters; `None` leaves
     /// them whole.
     pub width: Option<usize>,
+    /// Percentages and headings are coloured, as terminals have it.
+    pub color: bool,
+    /// Functions that round to 0.00 % of what they are ordered by are counted, and not listed.
+    pub no_zeros: bool,
 }
 
 /// Names are not cut below this, however narrow a terminal is.
@@ -43,7 +47,10 @@ fn write_functions(
     style: ReportStyle,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let rows = &figures.report.functions;
+    let all = &figures.report.functions;
+    let least = figures.report.whole as f64 * LEAST;
+    let shown = all.iter().filter(|row| !style.no_zeros || row.self_value as f64 >= least);
+    let rows: Vec<&TopRow> = shown.collect();
     let mut table = Table::new(["Self", "", "Total", ""]);
     let cells = |own: u64, total: u64| {
         let own = [figures.percent(own), figures.number(own)];
@@ -53,12 +60,12 @@ fn write_functions(
         let module = plain(base_name(&row.module));
         if style.width.is_some() { cut(&module, LONGEST_MODULE) } else { module }
     };
-    let modules = rows.iter().map(|row| module(row).chars().count()).max().unwrap_or_default();
+    let modules = rows.iter().map(|&row| module(row).chars().count()).max().unwrap_or_default();
     let modules = if modules > 0 { modules.max("Module".len()) + 2 } else { 0 };
     let name = |module: &str, name: &str| format!("{module:modules$}{name}");
     let heading = if modules > 0 { "Module" } else { "" };
     table.rows.push((Vec::new(), name(heading, "Function")));
-    for row in rows {
+    for row in &rows {
         table.rows.push((cells(row.self_value, row.total), name(&module(row), &plain(&row.name))));
         for TopLine { file, line, self_value, total } in &row.lines {
             let place = format!("  {}:{line}", plain(file));
@@ -69,7 +76,7 @@ fn write_functions(
         }
     }
     table.write(style, modules, out)?;
-    match figures.more_functions() {
+    match figures.more_functions(all.len() - rows.len()) {
         text if text.is_empty() => Ok(()),
         text => writeln!(out, "{text}"),
     }
@@ -154,7 +161,8 @@ impl Table {
                     0 => self.headings[column],
                     _ => cells.get(column).map_or("", String::as_str),
                 };
-                line.push_str(&format!("{cell:>width$}  "));
+                let (color, end) = if style.color { colors(row == 0, cell) } else { ("", "") };
+                line.push_str(&format!("{color}{cell:>width$}{end}  "));
             }
             match style.width {
                 Some(width) => {
@@ -168,6 +176,21 @@ impl Table {
             writeln!(out, "{}", line.trim_end())?;
         }
         Ok(())
+    }
+}
+
+/// The share that does not round to 0.00 %.
+const LEAST: f64 = 0.00005;
+
+/// What stands before and after a cell on a terminal with colours (ECMA-48, "Select Graphic Rendition"): bold for
+/// headings, red from 5 % on, green from 0.5 % on, as `perf report` has it.
+fn colors(heading: bool, cell: &str) -> (&'static str, &'static str) {
+    let percent = cell.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    match percent {
+        _ if heading => ("\x1b[1m", "\x1b[0m"),
+        Some(5.0..) => ("\x1b[31m", "\x1b[0m"),
+        Some(0.5..) => ("\x1b[32m", "\x1b[0m"),
+        _ => ("", ""),
     }
 }
 

@@ -33,7 +33,7 @@ const CALLER: u64 = 0x1234_5678;
 /// Leaves a function of the library by what is known of it: the frames that were found, and for how
 /// many there was no table.
 fn unwind(library: &Path, debug_dirs: Vec<PathBuf>, address: u64) -> (Vec<u64>, u32) {
-    let locator = Locator { debug_dirs, symfs: None, build_id_cache: None };
+    let locator = Locator { debug_dirs, symfs: None, build_id_cache: None, debuginfod: None };
     let mut modules = Modules::new(locator);
     let path = library.to_str().expect("a path in UTF-8");
     let range = 0..1 << 16;

@@ -34,7 +34,8 @@ fn resolver(memory: Option<usize>, threads: ThreadDetail) -> Resolver<WithMap> {
     let mut map = tempfile::tempfile().expect("a temporary file");
     map.write_all(b"1000 1000 first\n2000 1000 second\n").expect("it can be written");
     // The library's own symbols are enough, and soon read.
-    let locator = Locator { debug_dirs: Vec::new(), symfs: None, build_id_cache: None };
+    let locator =
+        Locator { debug_dirs: Vec::new(), symfs: None, build_id_cache: None, debuginfod: None };
     let options = Options {
         value_type: ValueType::new("cpu", "ns"),
         count_samples: false,

@@ -50,7 +50,8 @@ pub fn nm(path: &Path) -> HashMap<String, u64> {
 
 /// Options that look nowhere but beside the module.
 pub fn options() -> Options {
-    let locator = Locator { debug_dirs: Vec::new(), symfs: None, build_id_cache: None };
+    let locator =
+        Locator { debug_dirs: Vec::new(), symfs: None, build_id_cache: None, debuginfod: None };
     Options { locator, ..Options::default() }
 }
 

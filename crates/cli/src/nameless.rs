@@ -1,0 +1,170 @@
+//! What would give names to code that has none: packages with symbols, servers, and what runtimes can write.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use pyrograph_profile::{FrameKind, Profile, StringId};
+
+/// Modules with less than this part of the samples in nameless code are not worth a word.
+const LEAST: f64 = 0.01;
+
+/// How many modules are named.
+const MOST: usize = 3;
+
+/// The packages of modules, looked for once for all lines.
+type FindPackage<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// What helps, one line for libraries and one for code made at run time; nothing if all has names.
+pub fn advice(profile: &Profile, column: usize) -> Vec<String> {
+    let Nameless { modules, jit } = nameless(profile, column);
+    let whole = profile.whole(column) as f64;
+    let servers = std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty());
+    let libraries = of_modules(&modules, whole, servers, &package);
+    libraries.into_iter().chain(of_jit(&jit, whole)).collect()
+}
+
+/// How much of the samples ended in code without a name.
+#[derive(Default)]
+struct Nameless {
+    /// By module.
+    modules: Vec<(String, u64)>,
+    /// In code made at run time, by process.
+    jit: Vec<(String, u64)>,
+}
+
+fn nameless(profile: &Profile, column: usize) -> Nameless {
+    let mut modules: HashMap<StringId, u64> = HashMap::new();
+    let mut jit: HashMap<StringId, u64> = HashMap::new();
+    let values = profile.samples.values(column);
+    for (row, sample) in profile.samples.iter().enumerate() {
+        let Some((_, frame)) = profile.stacks.get(sample.stack) else { continue };
+        let frame = profile.frames.get(frame);
+        let value = values[row];
+        if !frame.function.is_empty() || frame.kind == FrameKind::Marker {
+            continue;
+        }
+        let module = profile.strings.get(frame.module);
+        if module.starts_with('/') && !module.starts_with("/memfd:") {
+            *modules.entry(frame.module).or_default() += value;
+        } else if frame.kind == FrameKind::Jit || module.is_empty() || module.contains("anon") {
+            let thread = profile.threads.get(sample.thread);
+            let name = if thread.process.is_empty() { thread.name } else { thread.process };
+            *jit.entry(name).or_default() += value;
+        }
+    }
+    let sorted = |of: HashMap<StringId, u64>| {
+        let mut rows: Vec<(String, u64)> = of
+            .into_iter()
+            .map(|(name, value)| (profile.strings.get(name).to_owned(), value))
+            .collect();
+        rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        rows
+    };
+    Nameless { modules: sorted(modules), jit: sorted(jit) }
+}
+
+fn share(value: u64, whole: f64) -> f64 {
+    if whole > 0.0 { value as f64 / whole } else { 0.0 }
+}
+
+fn of_modules(
+    modules: &[(String, u64)],
+    whole: f64,
+    servers: bool,
+    package: FindPackage<'_>,
+) -> Option<String> {
+    let heavy: Vec<&(String, u64)> =
+        modules.iter().filter(|(_, value)| share(*value, whole) >= LEAST).take(MOST).collect();
+    if heavy.is_empty() {
+        return None;
+    }
+    let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let places: Vec<String> = heavy
+        .iter()
+        .map(|(path, value)| format!("{} ({:.0} %)", name(path), 100.0 * share(*value, whole)))
+        .collect();
+    let mut packages: Vec<String> = heavy.iter().filter_map(|(path, _)| package(path)).collect();
+    packages.sort();
+    packages.dedup();
+    let install = match packages.is_empty() {
+        true => "a debug package of it, or a build that is not stripped, would name its functions"
+            .to_owned(),
+        false => format!("to name its functions: apt-get install {}", packages.join(" ")),
+    };
+    let ask = if servers { "" } else { ", or set DEBUGINFOD_URLS (https://debuginfod.debian.net)" };
+    Some(format!("no symbols for {}; {install}{ask}", places.join(", ")))
+}
+
+fn of_jit(jit: &[(String, u64)], whole: f64) -> Option<String> {
+    let (name, value) = jit.iter().find(|(_, value)| share(*value, whole) >= LEAST)?;
+    let remedy = match name.as_str() {
+        java if java.contains("java") => {
+            "start it with -XX:+PreserveFramePointer, and run jcmd PID Compiler.perfmap (JDK 17) before the recording ends"
+        }
+        node if node.contains("node") || node.contains("MainThread") => {
+            "start it as node --perf-basic-prof"
+        }
+        python if python.contains("python") => "start it as python3 -X perf (3.12)",
+        dotnet if dotnet.contains("dotnet") => "start it with DOTNET_PerfMapEnabled=1",
+        _ => "let its runtime write /tmp/perf-PID.map or a jitdump file",
+    };
+    let percent = 100.0 * share(*value, whole);
+    Some(format!("{name}: no names for code made at run time ({percent:.0} %); {remedy}"))
+}
+
+/// The package with the symbols of a file of this machine.
+fn package(path: &str) -> Option<String> {
+    // Since /usr was merged, packages may have a file below either.
+    let other = path.strip_prefix("/usr").map_or_else(|| format!("/usr{path}"), str::to_owned);
+    let owner = [path, &other].into_iter().find_map(|path| {
+        let mut command = Command::new("dpkg-query");
+        command.args(["--search", path]).stdin(Stdio::null()).stderr(Stdio::null());
+        let output = command.output().ok().filter(|output| output.status.success())?;
+        parse_owner(&String::from_utf8_lossy(&output.stdout))
+    });
+    owner.filter(|_| Path::new(path).exists()).map(|owner| match owner.as_str() {
+        "libc6" => "libc6-dbg".to_owned(),
+        owner => format!("{owner}-dbgsym"),
+    })
+}
+
+/// The package in `libc6:amd64: /lib/x86_64-linux-gnu/libc.so.6`.
+fn parse_owner(line: &str) -> Option<String> {
+    let (packages, _) = line.lines().next()?.split_once(": ")?;
+    let package = packages.split([',', ':']).next()?.trim();
+    (!package.is_empty() && !package.contains(' ')).then(|| package.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_of_nameless_libraries_are_named() {
+        assert_eq!(parse_owner("libc6:amd64: /lib/libc.so.6\n"), Some("libc6".to_owned()));
+        assert_eq!(parse_owner("perl-base, perl: /usr/bin/perl\n"), Some("perl-base".to_owned()));
+        assert_eq!(parse_owner("diversion by x from: /a\n"), None);
+        let modules = [("/lib/liba.so.1".to_owned(), 300), ("/opt/b".to_owned(), 5)];
+        let found = |_: &str| Some("liba1-dbgsym".to_owned());
+        assert_eq!(
+            of_modules(&modules, 1000.0, false, &found).as_deref(),
+            Some(
+                "no symbols for liba.so.1 (30 %); to name its functions: apt-get install liba1-dbgsym, or set \
+                 DEBUGINFOD_URLS (https://debuginfod.debian.net)"
+            )
+        );
+        assert_eq!(of_modules(&modules[1..], 1000.0, false, &found), None);
+    }
+
+    #[test]
+    fn each_runtime_has_its_way_to_name_code() {
+        let of =
+            |name: &str| of_jit(&[(name.to_owned(), 20)], 100.0).expect("a fifth is worth a word");
+        assert!(
+            of("java").contains("PreserveFramePointer") && of("java").contains("Compiler.perfmap")
+        );
+        assert!(of("node").contains("--perf-basic-prof"));
+        assert!(of("luajit").contains("/tmp/perf-PID.map"));
+    }
+}
