@@ -378,7 +378,10 @@ fn a_report_on_a_terminal_fits_it_and_has_colours() {
     assert!(shown.contains("\u{1b}[31m99.00%"), "{shown:?}");
     let plain = report("--color never");
     assert!(!plain.contains('\u{1b}') && plain.contains('…'), "{plain:?}");
-    assert!(plain.lines().all(|line| line.trim_end().chars().count() <= 60), "{plain}");
+    assert!(
+        plain.lines().filter(|line| line.contains("% ")).all(|line| line.chars().count() <= 60),
+        "{plain}"
+    );
     // The table has no rows of 0.00 %: they are counted.
     let table = plain.split("Call tree").next().expect("a table");
     assert!(!table.contains(" 0.00%"), "{plain}");
