@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::features::{self, Feature};
 use crate::files::{self, Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
-use crate::layout::{Blocked, Count, ENDS, FileKey, Key, Site, State, Tick};
+use crate::layout::{Blocked, Count, FileKey, Key, Site, State};
 use crate::load::{self, Loaded};
 use crate::memory::TableBackend;
 use crate::options::{
@@ -29,6 +29,10 @@ use crate::shared::Shared;
 use crate::tables::Tables;
 use crate::trigger::Trigger;
 
+mod stats;
+
+pub use stats::Stats;
+
 const ON_FORK: &str = "on_fork";
 const ON_EXEC: &str = "on_exec";
 const LOOK_UP: &str = "look_up";
@@ -37,34 +41,6 @@ pub(crate) const ON_ABSENT: &str = "on_absent";
 /// Accounts what was counted without a stack of its own, when a thread or the recording ends.
 const ON_EXIT: &str = "on_exit";
 const ON_REST: &str = "on_rest";
-
-/// What the programs could not count, and how user stacks ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Events that were not counted: a table was full, or the CPU was at work on others.
-    pub lost: u64,
-    /// User stacks that were unwound in the kernel, by how they ended: the first number is that of whole ones,
-    /// the others are those of [`Cut`].
-    pub ends: [u64; ENDS],
-    /// User stacks that ended early in the kernel and were copied out, to be unwound in user space.
-    pub copied: u64,
-    /// User stacks that ended early in the kernel and were not copied, for lack of room.
-    pub copies_refused: u64,
-    /// Where a clock triggers: the stacks that were taken, how long that took in all, and how often the clock did not
-    /// tick in time, which counts for the stack after.
-    pub ticks: u64,
-    /// See [`Self::ticks`].
-    pub spent: Duration,
-    /// See [`Self::ticks`].
-    pub skipped: u64,
-}
-
-impl Stats {
-    /// User stacks that ended so in the kernel.
-    pub fn ended(&self, cut: Cut) -> u64 {
-        self.ends.get(cut as usize).copied().unwrap_or(0)
-    }
-}
 
 /// The programs in the kernel. When this is dropped, or the process ends in any way, they are gone.
 pub struct Engine {
@@ -573,29 +549,6 @@ impl Engine {
             self.drains_since = 0;
             let forgotten = self.state.read(0).forgotten.wrapping_add(1);
             self.state.write_field(std::mem::offset_of!(State, forgotten), forgotten);
-        }
-    }
-
-    /// The counts so far.
-    pub fn stats(&self) -> Stats {
-        let state = self.state.read(0);
-        let ticks = self.ticks.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
-        let (mut taken, mut spent, mut skipped) = (0, 0, 0);
-        // What was counted is counted, though it could not be read.
-        for tick in ticks.ok().flatten().into_iter().flatten() {
-            let tick: Tick = bytemuck::pod_read_unaligned(&tick);
-            taken += tick.taken;
-            spent += tick.spent;
-            skipped += tick.skipped;
-        }
-        Stats {
-            ticks: taken,
-            spent: Duration::from_nanos(spent),
-            skipped: u64::try_from(skipped).unwrap_or(0),
-            lost: state.lost_counts + state.lost_stacks + state.lost_busy + self.stacks.unknown(),
-            ends: state.ends,
-            copied: state.copied,
-            copies_refused: state.copies_refused,
         }
     }
 }

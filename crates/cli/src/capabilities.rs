@@ -1,5 +1,4 @@
-//! What would permit a recording that was refused: the capabilities that the program needs where it does not run
-//! as root, by what is asked.
+//! The capabilities that each kind of recording needs without root, for the error that refuses it.
 //!
 //! Found by trying each question as another user on Linux 6.18; see capabilities(7).
 
@@ -11,7 +10,7 @@ use crate::question::Probe;
 /// symbols.
 const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_syslog";
 
-/// The error, with what would permit it if that is what went wrong.
+/// Adds to an error for lack of permission the command that would grant it. Other errors stay as they are.
 pub fn with_remedy(error: anyhow::Error, probe: &Probe) -> anyhow::Error {
     let text = format!("{error:#}");
     // SAFETY: The call takes nothing and cannot fail.
@@ -22,7 +21,7 @@ pub fn with_remedy(error: anyhow::Error, probe: &Probe) -> anyhow::Error {
     anyhow::anyhow!("{text}; {}", remedy(probe, &program.display()))
 }
 
-/// Whether something was not permitted.
+/// Whether an error is for lack of permission.
 pub fn is_refused(error: &anyhow::Error) -> bool {
     let text = format!("{error:#}");
     matches!(error.downcast_ref(), Some(Error::NotPermitted(_)))

@@ -354,9 +354,10 @@ impl Question {
             return error;
         }
         let error = with_remedy(error, &self.probe);
-        match &self.shown {
-            Some((event, _)) if event.contains(':') => error.context(format!("-e {event}")),
-            Some((name, _)) => error.context(format!("--{}", name.replace("live", "alloc --live"))),
+        match self.shown.as_ref().map(|(name, _)| name.as_str()) {
+            Some(event) if event.contains(':') => error.context(format!("-e {event}")),
+            Some("live") => error.context("--alloc --live"),
+            Some(name) => error.context(format!("--{name}")),
             None => error,
         }
     }
@@ -384,7 +385,7 @@ impl Question {
         }
     }
 
-    /// Whether it is counted what asks for memory.
+    /// Whether requests for memory are counted.
     pub fn is_of_allocations(&self) -> bool {
         matches!(self.probe, Probe::Allocations { .. })
     }

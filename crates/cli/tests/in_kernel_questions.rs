@@ -402,3 +402,22 @@ fn places_that_are_not_there_are_named() {
         assert!(!out.exists(), "{probe}");
     }
 }
+
+#[test]
+fn a_function_that_is_not_there_is_an_error() {
+    if !is_root("a_function_that_is_not_there_is_an_error") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.svg");
+    let probe = "uprobe:/bin/sh:no_such_function";
+    let output = pyrograph()
+        .args(["record", "-a", "-d", "1", "-e", probe, "-o"])
+        .arg(&out)
+        .output()
+        .expect("pyrograph runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no_such_function") && said.contains("/bin/sh"), "{said}");
+    assert!(!out.exists());
+}

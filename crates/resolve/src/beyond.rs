@@ -8,7 +8,7 @@ use crate::files::Files;
 
 /// How much of the copy's outer end must still be there for what lies beyond to be believed. Frames
 /// that have returned since were most likely written over by those that took their place.
-const CHECKED: usize = 2048;
+pub const CHECKED: usize = 2048;
 
 const PAGE: u64 = 4096;
 

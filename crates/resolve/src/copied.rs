@@ -6,6 +6,7 @@ use pyrograph_unwind::{
     AddressSpace, Arch, Frame, LiveMemory, Registers, StackCopy, StackEnd, Unwinder, Unwound,
 };
 
+use crate::beyond::CHECKED;
 use crate::collect::{MAX_FRAMES, user_frame};
 use crate::cut::Cut;
 use crate::files::Files;
@@ -15,9 +16,6 @@ use crate::resolver::{Options, Resolver};
 
 /// No more is read of a stack above its copy: deeper recursion is cut.
 const MOST_READ: u64 = 8 << 20;
-
-/// How much of the copy's outer end must be unchanged for what is read above it to be believed.
-const CHECKED: usize = 2048;
 
 /// A user stack as it was when it was to be counted.
 #[derive(Clone, Copy, Debug)]

@@ -10,9 +10,8 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use memmap2::{Mmap, UncheckedAdvice};
 use pyrograph_symbol::{BuildId, Locator, Source};
-use pyrograph_unwind::{AddressSpace, UnwindInfo};
+use pyrograph_unwind::UnwindInfo;
 
-use crate::collect::module_of_tag;
 use crate::files::{Files, Identity, MappedFile};
 use crate::jit_tables::Tables;
 use crate::stacks::RawFrame;
@@ -20,8 +19,7 @@ use crate::stacks::RawFrame;
 /// The kernel, as perf names it.
 const KERNEL: &str = "[kernel.kallsyms]";
 
-/// An open file is as dear as so many modules without one: a process may have a thousand.
-const OPEN_IS_AS_MANY: usize = 16;
+mod made;
 
 /// What holds code: a row of [`Modules`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -461,69 +459,6 @@ impl Modules {
         });
     }
 
-    /// The module of the code that a process makes at run time.
-    pub fn jit(&mut self, files: &mut dyn Files, pid: i32) -> ModuleId {
-        let known = self.jit.get(&pid).copied();
-        let made = known.and_then(|id| Some((id, self.made.get(&id)?)));
-        let (id, dump) = match made.map(|(id, made)| (id, &made.kind)) {
-            Some((id, ModuleKind::Jit { map: None, dump })) => (id, dump.clone()),
-            Some((id, _)) => return id,
-            None => {
-                // After a billion of them, the first are long gone.
-                let id = ModuleId(ModuleId::MADE + self.next_made);
-                self.next_made = (self.next_made + 1) % ModuleId::MADE;
-                self.jit.insert(pid, id);
-                (id, None)
-            }
-        };
-        let map = files.perf_map(pid).map(Arc::new);
-        if map.is_some() || !self.made.contains_key(&id) {
-            let kind = ModuleKind::Jit { map, dump };
-            self.made.insert(id, Arc::new(Module { path: String::new(), kind }));
-        }
-        id
-    }
-
-    /// The same for a process that may be gone: whether it `runs` is known.
-    pub fn jit_at_last(&mut self, files: &mut dyn Files, pid: i32, runs: bool) -> ModuleId {
-        match (self.jit.get(&pid), self.jit_before.get(&pid)) {
-            (Some(&id), _) | (None, Some(&id)) => id,
-            (None, None) => {
-                let id = self.jit(files, pid);
-                if !runs {
-                    self.forget_process(files, pid);
-                }
-                id
-            }
-        }
-    }
-
-    /// Whether any process writes a jitdump file.
-    pub fn has_dumps(&self) -> bool {
-        self.has_dumps
-    }
-
-    /// Whether the process writes a jitdump file, or did so before it ended.
-    pub fn has_dump(&self, pid: i32) -> bool {
-        let id = || self.jit.get(&pid).or_else(|| self.jit_before.get(&pid));
-        let kind = || Some(&self.made.get(id()?)?.kind);
-        self.has_dumps && matches!(kind(), Some(ModuleKind::Jit { dump: Some(_), .. }))
-    }
-
-    /// The jitdump file of a process with these mappings, which may be that of its parent.
-    pub fn dump(&self, space: &AddressSpace) -> Option<Arc<DumpFile>> {
-        if !self.has_dumps {
-            return None;
-        }
-        space.mappings().find_map(|mapping| {
-            let (id, _) = module_of_tag(mapping.tag);
-            match &self.made.get(&id)?.kind {
-                ModuleKind::Jit { dump, .. } => dump.clone(),
-                _ => None,
-            }
-        })
-    }
-
     /// The module of a function that the kernel made as it ran, a BPF program or another.
     pub fn kernel_code(&mut self, name: &str, is_bpf: bool) -> ModuleId {
         let key = (name.to_owned(), is_bpf);
@@ -535,27 +470,6 @@ impl Modules {
         let id = self.add(path, ModuleKind::KernelCode { name: name.to_owned() });
         self.kernel_code.insert(key, id);
         id
-    }
-
-    /// Looks once more for the symbols of all processes that make code.
-    pub fn refresh_all_jit(&mut self, files: &mut dyn Files) {
-        for pid in self.jit.keys().copied().collect::<Vec<_>>() {
-            self.jit(files, pid);
-        }
-    }
-
-    /// The process runs another program now, or is gone: its number may come to mean another.
-    pub fn forget_process(&mut self, files: &mut dyn Files, pid: i32) {
-        if self.jit.contains_key(&pid) {
-            self.jit(files, pid);
-            let entry = self.jit.remove_entry(&pid);
-            let kind = entry.and_then(|(_, id)| Some(&self.made.get(&id)?.kind));
-            let is_open =
-                |kind: &ModuleKind| !matches!(kind, ModuleKind::Jit { map: None, dump: None });
-            self.gone_open += usize::from(kind.is_some_and(is_open));
-            self.gone.extend(entry.map(|(_, id)| id));
-            self.jit_before.extend(entry);
-        }
     }
 
     /// How many files were opened since this was last [forgotten](Self::forget_files).
@@ -578,37 +492,6 @@ impl Modules {
             stays
         });
         self.opened_lately = 0;
-    }
-
-    /// How much code is kept that processes made.
-    #[cfg(test)]
-    pub fn made(&self) -> usize {
-        self.made.len()
-    }
-
-    /// How much is kept of code that was made by processes which are gone lately: as many, or more if it holds
-    /// files open.
-    pub fn gone(&self) -> usize {
-        self.gone.len() + OPEN_IS_AS_MANY * self.gone_open
-    }
-
-    /// Forgets code that was made by processes which were gone already when this was last called, unless it
-    /// `is_mapped` by their children. No frames are in it any more, and none will come that were counted
-    /// elsewhere and are late.
-    pub fn forget_made(&mut self, is_mapped: impl Fn(ModuleId) -> bool) {
-        let mut stay = Vec::new();
-        for id in self.gone_long.drain(..) {
-            if is_mapped(id) {
-                stay.push(id);
-            } else {
-                self.made.remove(&id);
-            }
-        }
-        let made = &self.made;
-        self.jit_before.retain(|_, id| made.contains_key(id));
-        self.gone_long.append(&mut self.gone);
-        self.gone_open = 0;
-        self.gone.append(&mut stay);
     }
 
     /// Whether addresses in it are file offsets.

@@ -11,11 +11,13 @@ use gimli::{
 };
 
 use crate::code::{self, Tableless};
-use crate::gaps::pieces;
 use crate::info::{Context, Slice, UnwindInfo};
-use crate::instructions::Guess;
 use crate::registers::Arch;
 use crate::rule::{self, Cfa, Compact, Compiled, ENCODING, RowSource, Rule, Section};
+
+mod gaps;
+
+use gaps::Part;
 
 /// What a [`TableRule`] says, [`TableRule::kind`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -176,25 +178,6 @@ struct Span {
     order: u8,
     /// Its rows in [`Builder::rows`].
     rows: std::ops::Range<usize>,
-}
-
-/// Some code in order of its addresses.
-enum Part {
-    Span(Span),
-    /// Without an entry; whether its instructions are looked at.
-    Gap {
-        range: std::ops::Range<u64>,
-        guessed: bool,
-    },
-}
-
-impl Part {
-    fn range(&self) -> std::ops::Range<u64> {
-        match self {
-            Self::Span(span) => span.start..span.end,
-            Self::Gap { range, .. } => range.clone(),
-        }
-    }
 }
 
 struct Builder<'a> {
@@ -375,41 +358,6 @@ impl<'a> Builder<'a> {
         Table { start, rows: out.rows, rules: self.rules }
     }
 
-    /// The entries without those that overlap others, and what is between them.
-    fn parts(&mut self, start: u64) -> Vec<Part> {
-        /// Of a file without tables, no more code than this is looked at.
-        const MOST_GUESSED: u64 = 64 << 20;
-        let mut spans = std::mem::take(&mut self.spans);
-        spans.sort_unstable_by_key(|span| (span.start, span.order));
-        let code = self.info.instruction_ranges();
-        let last = self.info.code_ranges().last().map(|range| (range.end, None));
-        let spans = spans.into_iter().map(|span| (span.start, Some(span)));
-        let (mut parts, mut covered, mut left) = (Vec::new(), start, MOST_GUESSED);
-        for (next, span) in spans.chain(last) {
-            if next < covered {
-                continue;
-            }
-            if !self.is_nothing(covered, next, parts.is_empty()) {
-                parts.push(Part::Gap { range: covered..next, guessed: false });
-                // In large files there are some hundred gaps, and some ten sections.
-                for code in code {
-                    for range in pieces(covered.max(code.start)..next.min(code.end)) {
-                        let len = range.end - range.start;
-                        if len <= left && !self.info.is_padding(&range) {
-                            left -= len;
-                            parts.push(Part::Gap { range, guessed: true });
-                        }
-                    }
-                }
-            }
-            if let Some(span) = span {
-                covered = span.end;
-                parts.push(Part::Span(span));
-            }
-        }
-        parts
-    }
-
     /// Whether a function is where contexts start. Of nearly all its code says at once that it is not.
     fn may_start_contexts(&self, span: &Span) -> bool {
         let is_eh_frame = span.order == 1;
@@ -419,49 +367,6 @@ impl<'a> Builder<'a> {
             !code.is_some_and(code::ends_without_return)
         };
         !(is_eh_frame && returns()) && self.info.starts_contexts(span.start)
-    }
-
-    /// Whether what is between two functions is too short for another, and fills the room there.
-    fn is_nothing(&self, start: u64, end: u64, is_first: bool) -> bool {
-        start >= end || (end - start < 16 && !is_first && self.info.is_padding(&(start..end)))
-    }
-
-    /// Code for which there is no entry.
-    fn gap(&mut self, range: &std::ops::Range<u64>, starts: &[u64], none: u16, out: &mut Rows) {
-        let mut rows = Vec::new();
-        for row in self.info.guesses_in(range, starts).rows {
-            let number = match row.guess {
-                Guess::Root => self.number(TableRule::of(TableRuleKind::Root)),
-                Guess::SignalReturn => self.number(SIGNAL),
-                Guess::Frame(compact) | Guess::Cloned(compact) => {
-                    self.number(from_compact(&compact))
-                }
-                Guess::Nothing if self.info.in_stubs(row.address) => {
-                    // An entry of a linkage table pushes its number before it jumps away.
-                    self.number(TableRule { base: 11, ..TableRule::of(TableRuleKind::Plt) })
-                }
-                Guess::Nothing => none,
-            };
-            rows.push((row.address, number));
-        }
-        self.exits(range, none, &mut rows);
-        rows.into_iter().for_each(|(address, number)| out.push(address, number));
-    }
-
-    /// Where stacks end that Boost prepares.
-    fn exits(&mut self, range: &std::ops::Range<u64>, none: u16, rows: &mut Vec<(u64, u16)>) {
-        let len = usize::try_from(range.end - range.start).unwrap_or(0);
-        let code = self.info.code(range.start, len).unwrap_or_default();
-        for at in memchr::memmem::find_iter(code, &code::EXIT) {
-            if at > 0 && code::is_exit(&code[at..]) {
-                let (before, end) = (at as u64 - 1, (at + code::EXIT.len() + 5) as u64);
-                let exit = range.start + before..range.start + end;
-                let behind = rows.iter().rfind(|row| row.0 <= exit.end).map_or(none, |row| row.1);
-                rows.retain(|row| !exit.contains(&row.0));
-                rows.extend([(exit.start, self.number(PREPARED)), (exit.end, behind)]);
-                rows.sort_by_key(|row| row.0);
-            }
-        }
     }
 }
 
@@ -610,74 +515,4 @@ where
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Rules of every address of a file's code are those that the search in the file's own tables finds.
-    fn check(path: &str) -> usize {
-        let Ok(bytes) = std::fs::read(path) else { return 0 };
-        let info = UnwindInfo::from_elf(bytes, None::<&[u8]>).expect("an ELF file");
-        let table = info.table();
-        assert!(table.rows.is_sorted_by(|a, b| a.offset < b.offset));
-        let mut context = Context::new_in();
-        let mut compared = 0;
-        for range in info.code_ranges() {
-            for svma in range.step_by(7) {
-                let found = table.rule(svma).copied().unwrap_or_default();
-                match info.rule(svma, &mut context) {
-                    Compiled::Rule(Rule::Compact(compact)) => {
-                        assert_eq!(found, from_compact(&compact), "{path} {svma:#x}");
-                        compared += 1;
-                    }
-                    Compiled::Rule(Rule::Root) => {
-                        assert_eq!(found.kind, TableRuleKind::Root, "{path} {svma:#x}");
-                    }
-                    _ => {}
-                }
-            }
-        }
-        compared
-    }
-
-    /// The functions that raise exceptions save what they pass to handlers, which no caller is found by.
-    #[test]
-    fn functions_that_raise_exceptions_have_rules() {
-        let libgcc =
-            std::fs::read("/lib/x86_64-linux-gnu/libgcc_s.so.1").expect("the C compiler's");
-        let table = UnwindInfo::from_elf(libgcc, None::<&[u8]>).expect("an ELF file").table();
-        assert!(table.rows.len() > 100);
-        let is_bad =
-            |row: &&TableRow| table.rules[usize::from(row.rule)].kind == TableRuleKind::Bad;
-        assert_eq!(table.rows.iter().filter(is_bad).count(), 0);
-    }
-
-    /// Where nothing is called, the byte before says so: it is what is looked up.
-    #[test]
-    fn where_contexts_start_is_the_first_frame() {
-        let libc = std::fs::read("/lib/x86_64-linux-gnu/libc.so.6").expect("the C library");
-        let info = UnwindInfo::from_elf(libc, None::<&[u8]>).expect("an ELF file");
-        // mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi
-        let start = [0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff];
-        let segment = info.code_ranges()[0].clone();
-        let code = info.code(segment.start, (segment.end - segment.start) as usize).expect("code");
-        let at = code.windows(start.len()).position(|window| window == start);
-        let svma = segment.start + at.expect("__start_context") as u64;
-        let rule = info.table().rule(svma - 1).copied().expect("a rule");
-        assert_eq!((rule.kind, rule.add), (TableRuleKind::Root, 1));
-        let mut context = Context::new_in();
-        assert!(matches!(info.rule_of_call(svma, &mut context), Compiled::Rule(Rule::Prepared)));
-    }
-
-    #[test]
-    fn every_address_has_the_rule_of_the_files_own_table() {
-        let own = std::env::current_exe().expect("this test");
-        let mut compared = check(own.to_str().expect("a plain path"));
-        for path in ["/usr/bin/python3", "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/perl"] {
-            compared += check(path);
-        }
-        assert!(compared > 10_000);
-        // Without tables, and with tables for a part.
-        check("/lib/x86_64-linux-musl/libc.so");
-        check("/usr/lib/x86_64-linux-gnu/libgmp.so.10");
-    }
-}
+mod tests;

@@ -1,0 +1,63 @@
+//! What the programs counted of their own work.
+
+use std::time::Duration;
+
+use libbpf_rs::{MapCore, MapFlags};
+
+use crate::counted::Cut;
+use crate::layout::{ENDS, Tick};
+
+use super::Engine;
+
+/// What the programs could not count, and how user stacks ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Events that were not counted: a table was full, or the CPU was at work on others.
+    pub lost: u64,
+    /// User stacks that were unwound in the kernel, by how they ended: the first number is that of whole ones,
+    /// the others are those of [`Cut`].
+    pub ends: [u64; ENDS],
+    /// User stacks that ended early in the kernel and were copied out, to be unwound in user space.
+    pub copied: u64,
+    /// User stacks that ended early in the kernel and were not copied, for lack of room.
+    pub copies_refused: u64,
+    /// Where a clock triggers: the stacks that were taken, how long that took in all, and how often the clock did not
+    /// tick in time, which counts for the stack after.
+    pub ticks: u64,
+    /// See [`Self::ticks`].
+    pub spent: Duration,
+    /// See [`Self::ticks`].
+    pub skipped: u64,
+}
+
+impl Stats {
+    /// User stacks that ended so in the kernel.
+    pub fn ended(&self, cut: Cut) -> u64 {
+        self.ends.get(cut as usize).copied().unwrap_or(0)
+    }
+}
+
+impl Engine {
+    /// The counts so far.
+    pub fn stats(&self) -> Stats {
+        let state = self.state.read(0);
+        let ticks = self.ticks.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let (mut taken, mut spent, mut skipped) = (0, 0, 0);
+        // What was counted is counted, though it could not be read.
+        for tick in ticks.ok().flatten().into_iter().flatten() {
+            let tick: Tick = bytemuck::pod_read_unaligned(&tick);
+            taken += tick.taken;
+            spent += tick.spent;
+            skipped += tick.skipped;
+        }
+        Stats {
+            ticks: taken,
+            spent: Duration::from_nanos(spent),
+            skipped: u64::try_from(skipped).unwrap_or(0),
+            lost: state.lost_counts + state.lost_stacks + state.lost_busy + self.stacks.unknown(),
+            ends: state.ends,
+            copied: state.copied,
+            copies_refused: state.copies_refused,
+        }
+    }
+}
