@@ -62,6 +62,8 @@ pub struct Filter {
 pub enum Level {
     /// The process: `name-PID`.
     Process,
+    /// The thread's name, one for threads whose names differ only in numbers: `pool-*-thread-*`.
+    Pool,
     /// The thread: `name-PID/TID`.
     Thread,
     /// The CPU: `CPU 3`.
@@ -76,6 +78,7 @@ impl Level {
     fn what(self) -> &'static str {
         match self {
             Self::Process => "processes",
+            Self::Pool => "names of threads",
             Self::Thread => "threads",
             Self::Cpu => "CPUs",
             Self::Host => "hosts",
@@ -160,6 +163,7 @@ pub enum FilterError {
 fn level_name(level: Level) -> &'static str {
     match level {
         Level::Process => "process",
+        Level::Pool => "pool",
         Level::Thread => "thread",
         Level::Cpu => "cpu",
         Level::Host => "host",

@@ -107,6 +107,8 @@ pub struct FilterArgs {
 enum By {
     /// name-PID.
     Process,
+    /// The thread's name, one for threads whose names differ only in numbers.
+    Pool,
     /// name-PID/TID.
     Thread,
     /// The CPU.
@@ -141,9 +143,10 @@ impl FilterArgs {
     pub fn need(&self, options: &mut Options) {
         options.fold_recursion |= self.fold_recursion;
         let by = |wanted| self.by.contains(&wanted);
-        if !self.tid.is_empty() || by(By::Thread) {
+        // The thread that has the process's number tells the process's name where nothing else does.
+        if !self.tid.is_empty() || by(By::Thread) || by(By::Process) {
             options.threads = ThreadDetail::Thread;
-        } else if !self.pid.is_empty() || by(By::Process) {
+        } else if !self.pid.is_empty() {
             options.threads = options.threads.max(ThreadDetail::Process);
         }
         if !self.cpu.is_empty() || self.time.is_some() || by(By::Cpu) {
@@ -203,6 +206,7 @@ impl FilterArgs {
     fn levels(&self, profile: &Profile) -> Vec<Level> {
         let level = |by: &By| match by {
             By::Process => Level::Process,
+            By::Pool => Level::Pool,
             By::Thread => Level::Thread,
             By::Cpu => Level::Cpu,
             By::Host => Level::Host,
@@ -215,7 +219,9 @@ impl FilterArgs {
         // As the established collapser takes them: where nothing is known, nothing is said.
         let known = profile.threads.iter().any(|of| of.pid.is_some() || !of.process.is_empty());
         let apart = |numbers: &[Numbers]| known && numbers.contains(&Numbers::Apart);
-        let told = levels.iter().any(|level| matches!(level, Level::Process | Level::Thread));
+        let told = levels
+            .iter()
+            .any(|level| matches!(level, Level::Process | Level::Thread | Level::Pool));
         match (apart(&self.tid), apart(&self.pid)) {
             _ if told => {}
             (true, _) => levels.push(Level::Thread),

@@ -40,6 +40,8 @@ pub struct WhomArgs {
 enum By {
     /// name-PID.
     Process,
+    /// The thread's name, one for threads whose names differ only in numbers.
+    Pool,
     /// name-PID/TID.
     Thread,
     /// The CPU.
@@ -121,7 +123,7 @@ impl Whom {
         let detail = |by: &By| match by {
             By::Thread => ThreadDetail::Thread,
             By::Process => ThreadDetail::Process,
-            By::Cpu => ThreadDetail::Name,
+            By::Cpu | By::Pool => ThreadDetail::Name,
         };
         self.by.iter().map(detail).max().unwrap_or_default()
     }
@@ -137,6 +139,7 @@ impl Whom {
         }
         let level = |by: &By| match by {
             By::Process => Level::Process,
+            By::Pool => Level::Pool,
             By::Thread => Level::Thread,
             By::Cpu => Level::Cpu,
         };

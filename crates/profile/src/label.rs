@@ -1,5 +1,7 @@
 //! What frames and threads are called where they are shown.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::{Frame, FrameKind, Profile, StringId, Strings, Thread};
 
 /// How the process stands at the root of its stacks.
@@ -15,6 +17,10 @@ pub enum ProcessLabel {
     Pid,
     /// `name-PID/TID`.
     PidTid,
+    /// `name-PID` with the process's own name, also for threads with names of their own.
+    Process,
+    /// The thread's name; one name for threads whose names differ only in numbers, as `pool-*-thread-*`.
+    Pool,
 }
 
 /// How frames become labels.
@@ -61,13 +67,62 @@ impl Labels {
             })
             .collect();
         let process = if profile.rooted { ProcessLabel::None } else { options.process };
-        let threads = profile
-            .threads
-            .iter()
-            .map(|thread| names.intern(&process_label(&profile.strings, thread, process)))
-            .collect();
+        let strings = &profile.strings;
+        let threads = match process {
+            ProcessLabel::Process => of_processes(profile),
+            ProcessLabel::Pool => of_pools(profile),
+            _ => profile.threads.iter().map(|of| process_label(strings, of, process)).collect(),
+        };
+        let threads = threads.iter().map(|label| names.intern(label)).collect();
         Self { names, frames, threads }
     }
+}
+
+/// The process of each thread, with its own name. Where a source names threads only, that is the name of the thread
+/// which has the process's number.
+fn of_processes(profile: &Profile) -> Vec<String> {
+    let mut main: BTreeMap<(StringId, i32), StringId> = BTreeMap::new();
+    for thread in profile.threads.iter().filter(|of| of.name.is_empty() && of.tid == of.pid) {
+        if let Some(pid) = thread.pid {
+            // The last one is that of the program that was run last.
+            main.insert((thread.host, pid), thread.process);
+        }
+    }
+    let own = |thread: Thread| {
+        let named = thread.pid.filter(|_| thread.name.is_empty() && thread.tid != thread.pid);
+        let process = named.and_then(|pid| main.get(&(thread.host, pid)).copied());
+        let process = process.unwrap_or(thread.process);
+        let name = if process.is_empty() { thread.name } else { process };
+        process_label(&profile.strings, Thread { name, ..thread }, ProcessLabel::Pid)
+    };
+    profile.threads.iter().map(own).collect()
+}
+
+/// The pool of each thread.
+fn of_pools(profile: &Profile) -> Vec<String> {
+    let name = |thread| process_label(&profile.strings, thread, ProcessLabel::Name);
+    let names: Vec<String> = profile.threads.iter().map(name).collect();
+    let pools: Vec<String> = names.iter().map(|name| without_numbers(name)).collect();
+    let mut members: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (pool, name) in pools.iter().zip(&names) {
+        members.entry(pool).or_default().insert(name);
+    }
+    let is_pool = |pool: &String| members[pool.as_str()].len() > 1;
+    let label = |(pool, name): (&String, &String)| if is_pool(pool) { pool } else { name }.clone();
+    pools.iter().zip(&names).map(label).collect()
+}
+
+/// The name with `*` for each number.
+fn without_numbers(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c {
+            '0'..='9' if text.ends_with('*') => {}
+            '0'..='9' => text.push('*'),
+            c => text.push(c),
+        }
+    }
+    text
 }
 
 /// What stands at the root of a thread's stacks; empty if nothing is known of it.
@@ -79,8 +134,8 @@ fn process_label(strings: &Strings, thread: Thread, label: ProcessLabel) -> Stri
     match label {
         ProcessLabel::None => String::new(),
         _ if !known => String::new(),
-        ProcessLabel::Name => name.to_owned(),
-        ProcessLabel::Pid => format!("{name}-{}", number(thread.pid)),
+        ProcessLabel::Name | ProcessLabel::Pool => name.to_owned(),
+        ProcessLabel::Pid | ProcessLabel::Process => format!("{name}-{}", number(thread.pid)),
         ProcessLabel::PidTid => format!("{name}-{}/{}", number(thread.pid), number(thread.tid)),
     }
 }
@@ -122,4 +177,45 @@ fn write_frame(label: &mut String, strings: &Strings, frame: Frame, options: &La
         FrameKind::Inlined if options.mark_inlined => "_[i]",
         _ => "",
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads by (process, thread, name of the process, name of the thread).
+    fn check(threads: &[(i32, i32, &str, &str)], label: ProcessLabel, expect: &[&str]) {
+        let mut profile = Profile::default();
+        for &(pid, tid, process, name) in threads {
+            let (process, name) = (profile.strings.intern(process), profile.strings.intern(name));
+            let (pid, tid) = (Some(pid), Some(tid));
+            profile.threads.intern(Thread { pid, tid, process, name, ..Thread::default() });
+        }
+        let labels =
+            Labels::new(&profile, &LabelOptions { process: label, ..LabelOptions::default() });
+        let found: Vec<&str> = labels.threads[1..].iter().map(|&id| labels.names.get(id)).collect();
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn processes_were_called_after_their_threads() {
+        let java = [(7, 7, "java", "java"), (7, 9, "java", "pool-1-thread-2")];
+        check(&java, ProcessLabel::Process, &["java-7", "java-7"]);
+        // As of perf script, which prints names of threads only.
+        let script = [(7, 9, "pool-1-thread-2", ""), (7, 7, "java", ""), (8, 8, "sh", "")];
+        check(&script, ProcessLabel::Process, &["java-7", "java-7", "sh-8"]);
+        check(&script[..1], ProcessLabel::Process, &["pool-1-thread-2-7"]);
+    }
+
+    #[test]
+    fn threads_of_a_pool_are_one() {
+        let threads = [
+            (7, 7, "java", "main"),
+            (7, 8, "java", "pool-1-thread-2"),
+            (7, 9, "java", "pool-1-thread-17"),
+            (7, 10, "java", "GC Thread#0"),
+        ];
+        let expect = ["main", "pool-*-thread-*", "pool-*-thread-*", "GC Thread#0"];
+        check(&threads, ProcessLabel::Pool, &expect);
+    }
 }

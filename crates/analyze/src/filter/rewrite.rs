@@ -98,7 +98,7 @@ fn check_level(level: Level, profile: &Profile) -> Result<(), FilterError> {
     let same =
         |of: &ValueType| first.is_some_and(|a| a.unit == of.unit && a.decimals == of.decimals);
     let known = match level {
-        Level::Process => {
+        Level::Process | Level::Pool => {
             threads.any(|of| of.pid.is_some() || !of.process.is_empty() || !of.name.is_empty())
         }
         Level::Thread => threads.any(|of| of.tid.is_some()),
@@ -222,7 +222,8 @@ impl Roots {
         rules: &Rules,
         out: &mut Profile,
     ) -> Self {
-        let replaces = filter.by.iter().any(|by| matches!(by, Level::Process | Level::Thread));
+        let replaces =
+            filter.by.iter().any(|by| matches!(by, Level::Process | Level::Thread | Level::Pool));
         // Where nothing comes before it or takes it away, the views put the process there.
         let has_process = !filter.by.is_empty()
             || rules.needs_from_frame
@@ -231,7 +232,9 @@ impl Roots {
             let options = LabelOptions { process, ..LabelOptions::default() };
             Labels::new(profile, &options)
         };
-        let (by_process, by_thread) = (threads(ProcessLabel::Pid), threads(ProcessLabel::PidTid));
+        let (by_process, by_thread) =
+            (threads(ProcessLabel::Process), threads(ProcessLabel::PidTid));
+        let by_pool = threads(ProcessLabel::Pool);
         let events = profile.value_types.iter().map(|of| level_frame(out, &of.name)).collect();
         let mut distinct = Vec::new();
         let mut index: HashMap<Root, u32, FixedState> = HashMap::default();
@@ -244,6 +247,7 @@ impl Roots {
                         Level::Event => return RootLevel::Event,
                         Level::Process => by_process.names.get(by_process.threads[id.index()]),
                         Level::Thread => by_thread.names.get(by_thread.threads[id.index()]),
+                        Level::Pool => by_pool.names.get(by_pool.threads[id.index()]),
                         Level::Host => profile.strings.get(profile.threads.get(id).host),
                     };
                     RootLevel::Frame(level_frame(out, name))
