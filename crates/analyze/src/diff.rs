@@ -13,7 +13,7 @@ mod union;
 mod verdict;
 mod weight;
 
-use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree, ValueType};
+use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, StackId, Tree, ValueType};
 
 pub use functions::FunctionChange;
 pub use layout::{DiffFrame, DiffGraph, Span};
@@ -24,7 +24,7 @@ pub use weight::SampleBasis;
 use functions::functions;
 use noise::Sampling;
 use verdict::Judge;
-use weight::sample_value;
+use weight::{Weights, sample_value};
 
 /// One run: a profile, its tree, and the value type to compare.
 #[derive(Clone, Copy, Debug)]
@@ -184,7 +184,7 @@ pub fn diff(
     let types =
         runs.iter().enumerate().map(|(run, _)| if run < before.len() { &old } else { &new });
     let types = types.cloned().collect();
-    let profile = union::unite(&runs, types, |run| run, options.strip_addresses);
+    let (profile, places) = union::unite(&runs, types, |run| run, options.strip_addresses);
     let labels = LabelOptions { process: ProcessLabel::None, ..LabelOptions::default() };
     let tree = Tree::new(&profile, &labels);
 
@@ -214,12 +214,15 @@ pub fn diff(
     let sides = (side(old, 0..before.len()), side(new, before.len()..runs.len()));
     let sampled: Vec<(u64, f64)> =
         totals.iter().zip(&samples).map(|(&total, &(sample, _))| (total, sample)).collect();
-    let sampling = Sampling::new(&sampled, before.len(), options.scale);
+    let unsure = sides.0.basis.max(sides.1.basis) == SampleBasis::Totals;
+    let squares = squares(&runs, &samples, &places, tree.len(), options.sample);
+    let all = squares.iter().sum();
+    let sampling = Sampling::new(&sampled, before.len(), options.scale, unsure).with_squares(all);
 
-    let rows = rows(&tree, options.measure);
+    let rows = rows(&tree, &squares, options.measure);
     let judge = Judge::new(sampling.clone(), &rows, options);
     let nodes = judge.verdicts(&rows);
-    let (functions, functions_family) = functions(&tree, &profile, &sampling, options);
+    let (functions, functions_family) = functions(&tree, &squares, &profile, &sampling, options);
     let frames = judge.family;
     Ok(Diff {
         options: *options,
@@ -236,24 +239,66 @@ pub fn diff(
     })
 }
 
+/// The sum of the squared weights of the samples that end in each node of the united tree, of all runs together, in
+/// samples of mean weight; empty if every sample weighs the same. `samples`: the value of a sample of each run.
+fn squares(
+    runs: &[Run<'_>],
+    samples: &[(f64, SampleBasis)],
+    places: &[Vec<StackId>],
+    nodes: usize,
+    given: Option<f64>,
+) -> Vec<f64> {
+    let weights: Vec<Option<Weights>> = runs.iter().map(|run| Weights::of(run, given)).collect();
+    if weights.iter().all(Option::is_none) {
+        return Vec::new();
+    }
+    let finest = runs.iter().map(|run| run.value_type().decimals).max().unwrap_or(0);
+    let mut squares = vec![0.0; nodes];
+    for ((run, weights), (&(sample, _), places)) in
+        runs.iter().zip(&weights).zip(samples.iter().zip(places))
+    {
+        // What one sample counts for here, in the run's own whole numbers.
+        let own = sample * 10f64.powi(-i32::from(finest) + i32::from(run.value_type().decimals));
+        for (node, &place) in places.iter().enumerate() {
+            squares[place.index()] += match weights {
+                Some(weights) => weights.square(run, node) / (own * own),
+                None => run.tree.self_values(run.column)[node] as f64 / own,
+            };
+        }
+    }
+    squares
+}
+
+/// The values of an item, one a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row<'a> {
+    values: &'a [u64],
+    /// The sum of the squared weights of its samples, in samples of mean weight; none if all weigh the same.
+    squares: Option<f64>,
+}
+
 /// Values of items, a row each, a column a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     runs: usize,
     values: Vec<u64>,
+    /// See [`Row::squares`]; empty if all samples weigh the same.
+    squares: Vec<f64>,
 }
 
 impl Rows {
-    fn new(items: usize, runs: usize) -> Self {
-        Self { runs, values: vec![0; items * runs] }
+    fn new(items: usize, runs: usize, weighted: bool) -> Self {
+        let squares = vec![0.0; if weighted { items } else { 0 }];
+        Self { runs, values: vec![0; items * runs], squares }
     }
 
     fn len(&self) -> usize {
         self.values.len() / self.runs
     }
 
-    fn row(&self, item: usize) -> &[u64] {
-        &self.values[item * self.runs..(item + 1) * self.runs]
+    fn row(&self, item: usize) -> Row<'_> {
+        let values = &self.values[item * self.runs..(item + 1) * self.runs];
+        Row { values, squares: self.squares.get(item).copied() }
     }
 
     fn row_mut(&mut self, item: usize) -> &mut [u64] {
@@ -263,15 +308,19 @@ impl Rows {
     /// The sum of an item's values before, and after.
     fn sums(&self, item: usize, before: usize) -> (u64, u64) {
         let sum = |values: &[u64]| values.iter().fold(0u64, |sum, &v| sum.saturating_add(v));
-        let (old, new) = self.row(item).split_at(before);
+        let (old, new) = self.row(item).values.split_at(before);
         (sum(old), sum(new))
     }
 }
 
 /// What is compared of the nodes of a tree.
-fn rows(tree: &Tree, measure: Measure) -> Rows {
+fn rows(tree: &Tree, squares: &[f64], measure: Measure) -> Rows {
     let runs = tree.value_types.len();
-    let mut rows = Rows::new(tree.len(), runs);
+    let mut rows = Rows::new(tree.len(), runs, !squares.is_empty());
+    rows.squares = match measure {
+        Measure::Total => total_squares(tree, squares),
+        Measure::OwnSelf => squares.to_vec(),
+    };
     for run in 0..runs {
         let values = match measure {
             Measure::Total => tree.total_values(run),
@@ -282,6 +331,17 @@ fn rows(tree: &Tree, measure: Measure) -> Rows {
         }
     }
     rows
+}
+
+/// The squares of each node and all below it.
+fn total_squares(tree: &Tree, squares: &[f64]) -> Vec<f64> {
+    let mut totals = squares.to_vec();
+    if !totals.is_empty() {
+        for node in tree.nodes().rev() {
+            totals[tree.parent(node).index()] += totals[node.index()];
+        }
+    }
+    totals
 }
 
 /// Two columns for folded text, before and after: the sums of the runs of each side.
@@ -305,7 +365,7 @@ pub fn two_columns(
     let named = |name: &str| ValueType { name: name.to_owned(), ..of.clone() };
     let types = vec![named("before"), named("after")];
     let column = |run| usize::from(run >= before.len());
-    let united = union::unite(&runs, types, column, strip_addresses);
+    let (united, _) = union::unite(&runs, types, column, strip_addresses);
     if !normalize {
         return Ok(united);
     }
@@ -326,7 +386,7 @@ pub fn two_columns(
     for stack in 0..tree.len() {
         let values = [scaled(tree.self_values(0)[stack]), tree.self_values(1)[stack]];
         if values != [0, 0] {
-            let stack = pyrograph_profile::StackId::from_index(stack);
+            let stack = StackId::from_index(stack);
             scaled_profile.push(pyrograph_profile::Sample::new(stack), &values);
         }
     }

@@ -438,7 +438,7 @@ impl Input {
 fn say_samples(name: &str, side: &Side) {
     if side.total == 0 {
         say!("there are no samples {name}");
-    } else if side.basis == SampleBasis::Spread {
+    } else if matches!(side.basis, SampleBasis::Spread | SampleBasis::Totals) && side.runs == 1 {
         let samples = side.samples.round();
         say!(
             "the values {name} do not tell how many samples they are: noise is that of {samples}, \

@@ -4,7 +4,7 @@ use pyrograph_profile::{FrameKind, NodeId, Profile, StringId, Tree};
 
 use super::noise::Sampling;
 use super::verdict::{Family, Judge, Verdict};
-use super::{DiffOptions, Estimate, Measure, Rows};
+use super::{DiffOptions, Estimate, Measure, Rows, total_squares};
 
 /// What became of a function.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,13 +30,14 @@ pub struct FunctionChange {
 /// empty, is among them.
 pub(super) fn functions(
     tree: &Tree,
+    squares: &[f64],
     profile: &Profile,
     sampling: &Sampling,
     options: &DiffOptions,
 ) -> (Vec<FunctionChange>, Family) {
     let rows = match options.measure {
-        Measure::OwnSelf => own(tree),
-        Measure::Total => totals(tree),
+        Measure::OwnSelf => own(tree, squares),
+        Measure::Total => totals(tree, squares),
     };
     let judge = Judge::new(sampling.clone(), &rows, options);
     let verdicts = judge.verdicts(&rows);
@@ -71,9 +72,9 @@ pub(super) fn functions(
 }
 
 /// The values of the samples that end in each function, by its name.
-fn own(tree: &Tree) -> Rows {
+fn own(tree: &Tree, squares: &[f64]) -> Rows {
     let runs = tree.value_types.len();
-    let mut rows = Rows::new(tree.names.len(), runs);
+    let mut rows = Rows::new(tree.names.len(), runs, !squares.is_empty());
     for run in 0..runs {
         for (node, &value) in tree.self_values(run).iter().enumerate() {
             let name = tree.name_id(NodeId::from_index(node));
@@ -81,19 +82,26 @@ fn own(tree: &Tree) -> Rows {
             *sum = sum.saturating_add(value);
         }
     }
+    for (node, &square) in squares.iter().enumerate() {
+        rows.squares[tree.name_id(NodeId::from_index(node)).index()] += square;
+    }
     rows
 }
 
 /// The values of the samples whose stack each function is on, by its name.
-fn totals(tree: &Tree) -> Rows {
+fn totals(tree: &Tree, squares: &[f64]) -> Rows {
     let runs = tree.value_types.len();
     let columns: Vec<Vec<u64>> = (0..runs).map(|run| tree.total_values(run)).collect();
-    let mut rows = Rows::new(tree.names.len(), runs);
+    let mut rows = Rows::new(tree.names.len(), runs, !squares.is_empty());
     let outermost = outermost(tree);
+    let squares = total_squares(tree, squares);
     for node in (0..tree.len()).filter(|&node| outermost[node]) {
         let name = tree.name_id(NodeId::from_index(node));
         for (sum, column) in rows.row_mut(name.index()).iter_mut().zip(&columns) {
             *sum = sum.saturating_add(column[node]);
+        }
+        if let Some(square) = squares.get(node) {
+            rows.squares[name.index()] += square;
         }
     }
     rows

@@ -20,8 +20,8 @@
 use statrs::function::beta::beta_reg;
 use statrs::function::erf::{erfc, erfc_inv};
 
-use super::Scale;
 use super::spread::{Dispersion, student_quantile, student_two_sided};
+use super::{Row, Scale};
 
 /// From this many expected samples on, on the smaller side, the normal distribution will do.
 const MANY: f64 = 300.0;
@@ -33,6 +33,10 @@ pub(super) struct Sampling {
     /// Runs from this one on are those after.
     after: usize,
     scale: Scale,
+    /// It is not known how many samples there are: runs of a side tell the noise, if there are several.
+    unsure: bool,
+    /// The sum of the squared weights of all samples, where they differ; in samples of mean weight.
+    squares: f64,
 }
 
 /// How one run was sampled.
@@ -78,7 +82,7 @@ impl Estimate {
 
 impl Sampling {
     /// Each run's total and the value of one sample of it; the first `after` runs are those before.
-    pub(super) fn new(runs: &[(u64, f64)], after: usize, scale: Scale) -> Self {
+    pub(super) fn new(runs: &[(u64, f64)], after: usize, scale: Scale, unsure: bool) -> Self {
         let runs = runs
             .iter()
             .map(|&(total, sample)| {
@@ -90,7 +94,43 @@ impl Sampling {
                 RunSampling { density, exposure }
             })
             .collect();
-        Self { runs, after, scale }
+        Self { runs, after, scale, unsure, squares: 0.0 }
+    }
+
+    /// With the sum of the squared weights of all samples.
+    pub(super) fn with_squares(self, squares: f64) -> Self {
+        Self { squares, ..self }
+    }
+
+    /// Whether only the differences between runs of a side tell how much is noise.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.unsure && self.freedom() > 0.0
+    }
+
+    /// How much was sampled, of all runs.
+    pub(super) fn exposure(&self) -> f64 {
+        self.runs.iter().map(|run| run.exposure).sum()
+    }
+
+    /// How many samples of equal weight say as much of an item as one sample of mean weight does.
+    ///
+    /// The variance of a sum of weighted samples is the sum of their squared weights; that of a share of the whole has
+    /// a part of what is not in the item, too. The rates stay as they are.
+    fn worth(&self, row: Row<'_>) -> f64 {
+        let Some(squares) = row.squares else { return 1.0 };
+        let value: f64 =
+            row.values.iter().zip(&self.runs).map(|(&value, of)| value as f64 * of.density).sum();
+        let worth = match self.scale {
+            Scale::Values => ratio(value, squares),
+            Scale::Shares => {
+                let all = self.exposure();
+                let share = ratio(value, all).min(1.0);
+                let rest = (self.squares - squares).max(0.0);
+                let variance = (1.0 - share).powi(2) * squares + share.powi(2) * rest;
+                ratio(share * (1.0 - share) * all, variance)
+            }
+        };
+        if worth.is_finite() && worth > 0.0 { worth } else { 1.0 }
     }
 
     pub(super) fn runs(&self) -> usize {
@@ -103,7 +143,7 @@ impl Sampling {
     }
 
     /// The change, as a rate.
-    pub(super) fn change(&self, row: &[u64]) -> f64 {
+    pub(super) fn change(&self, row: Row<'_>) -> f64 {
         let counts = self.counts(row);
         if counts.flipped { -counts.change() } else { counts.change() }
     }
@@ -112,11 +152,12 @@ impl Sampling {
         usize::from(run >= self.after)
     }
 
-    fn counts(&self, row: &[u64]) -> Counts {
+    fn counts(&self, row: Row<'_>) -> Counts {
         let (mut samples, mut exposure) = ([0.0; 2], [0.0; 2]);
-        for (run, (&value, of)) in row.iter().zip(&self.runs).enumerate() {
-            samples[self.side(run)] += value as f64 * of.density;
-            exposure[self.side(run)] += of.exposure;
+        let worth = self.worth(row);
+        for (run, (&value, of)) in row.values.iter().zip(&self.runs).enumerate() {
+            samples[self.side(run)] += value as f64 * of.density * worth;
+            exposure[self.side(run)] += of.exposure * worth;
         }
         let mut counts = Counts { samples, exposure, flipped: false, stretch: 1.0 };
         if self.scale == Scale::Shares {
@@ -133,15 +174,16 @@ impl Sampling {
 
     /// How much the runs of a side differ from each other, as a multiple of what sampling alone
     /// explains; and how many samples the item has.
-    pub(super) fn dispersion(&self, row: &[u64]) -> (f64, f64) {
+    pub(super) fn dispersion(&self, row: Row<'_>) -> (f64, f64) {
         let counts = self.counts(row);
+        let worth = self.worth(row);
         let mut sum = 0.0;
-        for (run, (&value, of)) in row.iter().zip(&self.runs).enumerate() {
+        for (run, (&value, of)) in row.values.iter().zip(&self.runs).enumerate() {
             let side = self.side(run);
-            let samples = value as f64 * of.density;
-            let samples = if counts.flipped { of.exposure - samples } else { samples };
+            let (samples, exposure) = (value as f64 * of.density * worth, of.exposure * worth);
+            let samples = if counts.flipped { exposure - samples } else { samples };
             let rate = ratio(counts.samples[side], counts.exposure[side]);
-            let expected = rate * of.exposure;
+            let expected = rate * exposure;
             if expected > 0.0 {
                 sum += (samples - expected).powi(2) / expected * counts.stretch;
             }
@@ -156,10 +198,10 @@ impl Sampling {
     }
 
     /// How likely so large a change is by chance, or a larger one; 1 where nothing can be told.
-    pub(super) fn chance(&self, row: &[u64], dispersion: &Dispersion) -> f64 {
+    pub(super) fn chance(&self, row: Row<'_>, dispersion: &Dispersion) -> f64 {
         let counts = self.counts(row);
         let factor = dispersion.of(|| self.dispersion(row).0);
-        let exact = counts.chance(factor);
+        let exact = if self.is_unsure() { 0.0 } else { counts.chance(factor) };
         if dispersion.freedom == 0.0 || exact == 1.0 {
             return exact;
         }
@@ -172,7 +214,10 @@ impl Sampling {
     }
 
     /// The least chance that any change could have, given how many samples an item has.
-    pub(super) fn least_chance(&self, row: &[u64]) -> f64 {
+    pub(super) fn least_chance(&self, row: Row<'_>) -> f64 {
+        if self.is_unsure() {
+            return 0.0;
+        }
         let counts = self.counts(row);
         let share = counts.share_after();
         let all = (counts.samples[0] + counts.samples[1]) * counts.stretch;
@@ -180,7 +225,7 @@ impl Sampling {
     }
 
     /// The change with its bounds, which leave out 0 exactly if its chance is not above the bar.
-    pub(super) fn estimate(&self, row: &[u64], dispersion: &Dispersion, bar: &Bar) -> Estimate {
+    pub(super) fn estimate(&self, row: Row<'_>, dispersion: &Dispersion, bar: &Bar) -> Estimate {
         let counts = self.counts(row);
         let factor = dispersion.of(|| self.dispersion(row).0);
         let rates = [0, 1].map(|side| ratio(counts.samples[side], counts.exposure[side]));

@@ -14,6 +14,8 @@ pub(super) struct Dispersion {
     own: f64,
     /// Both together; 0 if there is one run a side, and nothing is known but sampling.
     pub(super) freedom: f64,
+    /// It is never less than this.
+    least: f64,
 }
 
 /// More degrees of freedom do not change a t distribution that anybody could see.
@@ -23,12 +25,13 @@ const FEWEST_ITEMS: usize = 8;
 
 impl Dispersion {
     /// Where there is one run a side: sampling alone.
-    pub(super) const SAMPLING: Self = Self { typical: 1.0, prior: 0.0, own: 0.0, freedom: 0.0 };
+    pub(super) const SAMPLING: Self =
+        Self { typical: 1.0, prior: 0.0, own: 0.0, freedom: 0.0, least: 1.0 };
 
     /// Fits a scaled F distribution to the items' dispersions, each of `own` degrees of freedom
     /// (Smyth, "Linear models and empirical Bayes methods …", 2004, section 6.2).
     pub(super) fn fit(items: &[f64], own: f64) -> Self {
-        let alone = Self { typical: 1.0, prior: 0.0, own, freedom: own };
+        let alone = Self { typical: 1.0, prior: 0.0, own, freedom: own, least: 1.0 };
         let logs: Vec<f64> = items
             .iter()
             .filter(|&&item| item > 1e-9)
@@ -47,7 +50,14 @@ impl Dispersion {
         } else {
             (MOST_FREEDOM, mean.exp())
         };
-        Self { typical, prior, own, freedom: own + prior }
+        Self { typical, prior, own, freedom: own + prior, least: 1.0 }
+    }
+
+    /// The same where nobody knows what sampling alone makes: only how much runs differ counts.
+    pub(super) fn of_runs_alone(self) -> Self {
+        // Stacks of one program differ in how steady they are: an item's own runs count for a quarter at least.
+        let prior = self.prior.min(3.0 * self.own);
+        Self { least: 1e-9, prior, freedom: self.own + prior, ..self }
     }
 
     /// The dispersion of an item; never less than sampling alone makes.
@@ -55,7 +65,10 @@ impl Dispersion {
         if self.freedom == 0.0 {
             return 1.0;
         }
-        ((self.prior * self.typical + self.own * item()) / self.freedom).max(1.0)
+        let own = item();
+        let drawn = (self.prior * self.typical + self.own * own) / self.freedom;
+        // Without a floor, what looks steadier than its own runs are is not believed.
+        if self.least < 1.0 { drawn.max(own).max(self.least) } else { drawn.max(self.least) }
     }
 }
 

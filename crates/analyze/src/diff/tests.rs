@@ -431,3 +431,120 @@ fn exact_tails_are_those_of_the_binomial() {
     let (exact, ours) = (summed(9500, 10_500, 0.5), upper_tail(9500.0, 10_500.0, 0.5));
     assert!((ours / exact - 1.0).abs() < 0.05, "{ours}, {exact}");
 }
+
+/// A program that waits: its stacks, how often each waits in a run, and for how long on average.
+struct Waiter(Vec<(String, f64, f64)>);
+
+impl Waiter {
+    fn new() -> Self {
+        let mut random = Random(11);
+        let stack = |n: usize| format!("main;part{};step{};wait{n}", n % 5, n % 17);
+        let mut wait = |n| {
+            let often = 10f64.powf(1.0 + 2.0 * random.unit());
+            (stack(n), often, 10f64.powf(4.0 + 3.0 * random.unit()))
+        };
+        Self((0..60).map(&mut wait).collect())
+    }
+
+    /// The same with the waits of one stack changed.
+    fn with(&self, stack: usize, often: f64, long: f64) -> Self {
+        let mut changed = Self(self.0.clone());
+        changed.0[stack].1 *= often;
+        changed.0[stack].2 *= long;
+        changed
+    }
+
+    /// A run: numbers of waits by Poisson's distribution, lengths by an exponential one. Values are the time, and
+    /// `counted` the number of waits beside it.
+    fn run(&self, counted: bool, random: &mut Random) -> Profile {
+        let mut types = vec![ValueType::new("off-cpu", "ns")];
+        if counted {
+            types.push(ValueType::new("waits", "count"));
+        }
+        let mut profile = Profile::new(types);
+        for (stack, often, long) in &self.0 {
+            let (mut waits, mut time, mut passed) = (0, 0.0, 0.0);
+            loop {
+                passed -= random.unit().max(1e-12).ln();
+                if passed > *often {
+                    break;
+                }
+                waits += 1;
+                time -= random.unit().max(1e-12).ln() * long;
+            }
+            let stack = profile.stack_of_names(stack.split(';'));
+            if waits > 0 {
+                let values = [time as u64, waits];
+                profile.push(Sample::new(stack), &values[..1 + usize::from(counted)]);
+            }
+        }
+        profile
+    }
+
+    fn runs(&self, count: usize, counted: bool, random: &mut Random) -> Vec<Profile> {
+        (0..count).map(|_| self.run(counted, random)).collect()
+    }
+}
+
+/// What share of frames and functions that did not change is called changed.
+fn false_share_of_waits(runs: usize, counted: bool, scale: Scale) -> f64 {
+    let program = Waiter::new();
+    let mut random = Random(5);
+    let options = DiffOptions { each: true, scale, ..DiffOptions::default() };
+    let (mut called, mut all) = (0, 0);
+    for _ in 0..25 {
+        let before = program.runs(runs, counted, &mut random);
+        let after = program.runs(runs, counted, &mut random);
+        let diff = compare(&before, &after, &options);
+        called += diff.functions.iter().filter(|of| of.verdict != Verdict::Noise).count();
+        all += diff.functions.len();
+    }
+    called as f64 / all as f64
+}
+
+#[test]
+fn waits_that_did_not_change_raise_no_alarm() {
+    for scale in SCALES {
+        for (runs, counted) in [(1, true), (3, true), (3, false)] {
+            let share = false_share_of_waits(runs, counted, scale);
+            assert!(share <= 0.05, "{share} of {scale:?}, {runs} runs, counted: {counted}");
+        }
+    }
+}
+
+#[test]
+fn a_hundred_thousand_waits_counted_as_twenty_samples_and_a_halved_wait_was_not_found() {
+    let mut program = Waiter::new();
+    // Short and very often: `XLogFlush`.
+    program.0[7] = ("main;XLogFlush".to_owned(), 20_000.0, 2_000_000.0);
+    let mut random = Random(3);
+    for scale in SCALES {
+        let options = DiffOptions { scale, ..DiffOptions::default() };
+        for (often, long) in [(1.0, 0.5), (0.5, 1.0), (0.0, 1.0)] {
+            let changed = program.with(7, often, long);
+            for (runs, counted) in [(1, true), (3, true), (3, false)] {
+                let before = program.runs(runs, counted, &mut random);
+                let after = changed.runs(runs, counted, &mut random);
+                let diff = compare(&before, &after, &options);
+                assert_eq!(
+                    function(&diff, "XLogFlush").verdict,
+                    Verdict::Less,
+                    "{scale:?}, {runs} runs, counted: {counted}, {often} times as often, {long} as long"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn one_run_of_times_without_counts_cannot_tell() {
+    let program = Waiter::new();
+    let mut random = Random(9);
+    let diff = compare(
+        &program.runs(1, false, &mut random),
+        &program.runs(1, false, &mut random),
+        &DiffOptions::default(),
+    );
+    assert_eq!(diff.before.basis, SampleBasis::Totals);
+    assert!(diff.functions.iter().all(|of| of.verdict == Verdict::Noise));
+}

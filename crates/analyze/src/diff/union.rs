@@ -1,22 +1,25 @@
 //! Several profiles as one: every path of labels, and what each run counted there.
 
-use pyrograph_profile::{Frame, FrameId, NodeId, Profile, Sample, StringId, Tree, ValueType};
+use pyrograph_profile::{
+    Frame, FrameId, NodeId, Profile, Sample, StackId, StringId, Tree, ValueType,
+};
 
 use super::{DiffError, Run, Scale};
 
 /// Brings runs into one profile whose frames are the labels of their trees. Run `i` goes into the
-/// column that `column_of` names, of `value_types`.
+/// column that `column_of` names, of `value_types`. Returned is also, of each run, where each node of its tree is.
 pub(super) fn unite(
     runs: &[Run<'_>],
     value_types: Vec<ValueType>,
     column_of: impl Fn(usize) -> usize,
     strip_addresses: bool,
-) -> Profile {
+) -> (Profile, Vec<Vec<StackId>>) {
     let decimals = value_types.first().map_or(0, |of| of.decimals);
     let mut union = Profile::new(value_types);
     // One frame a label: the first that has it tells its kind and module.
     let mut frame_of: Vec<Option<FrameId>> = Vec::new();
     let mut values = vec![0; union.value_types.len()];
+    let mut places = Vec::with_capacity(runs.len());
     for (index, run) in runs.iter().enumerate() {
         let names = Names::new(&mut union, run.tree, strip_addresses);
         frame_of.resize(union.strings.len(), None);
@@ -38,15 +41,16 @@ pub(super) fn unite(
             nodes.push((run.tree.parent(node).index(), frame));
         }
         let stacks = union.stacks.intern_tree(nodes);
-        for (stack, &counted) in stacks.into_iter().zip(run.tree.self_values(run.column)) {
+        for (&stack, &counted) in stacks.iter().zip(run.tree.self_values(run.column)) {
             if counted > 0 {
                 values[column] = counted.saturating_mul(factor);
                 union.push(Sample::new(stack), &values);
                 values[column] = 0;
             }
         }
+        places.push(stacks);
     }
-    union
+    (union, places)
 }
 
 /// The frame that stands for a label.

@@ -9,7 +9,7 @@
 
 use super::noise::{Bar, Estimate, Sampling};
 use super::spread::Dispersion;
-use super::{DiffOptions, Rows};
+use super::{DiffOptions, Row, Rows};
 
 /// What became of an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,9 @@ pub struct Family {
 
 /// From this many samples a run on, an item helps to tell how much runs differ.
 const ENOUGH_SAMPLES: f64 = 10.0;
+
+/// The same as a share of the whole, where it is not known how many samples there are.
+const LEAST_SHARE: f64 = 1e-3;
 
 /// Judges the items of one family.
 #[derive(Clone, Debug)]
@@ -72,7 +75,7 @@ impl Judge {
         (0..rows.len()).map(|item| self.verdict(item, rows.row(item))).collect()
     }
 
-    fn verdict(&self, item: usize, row: &[u64]) -> Verdict {
+    fn verdict(&self, item: usize, row: Row<'_>) -> Verdict {
         match self.sampling.change(row) {
             _ if self.chances[item] > self.family.level => Verdict::Noise,
             change if change > 0.0 => Verdict::More,
@@ -81,7 +84,7 @@ impl Judge {
         }
     }
 
-    pub(super) fn estimate(&self, row: &[u64]) -> Estimate {
+    pub(super) fn estimate(&self, row: Row<'_>) -> Estimate {
         self.sampling.estimate(row, &self.dispersion, &self.bar)
     }
 }
@@ -91,13 +94,17 @@ fn dispersion(sampling: &Sampling, rows: &Rows) -> Dispersion {
     if own == 0.0 {
         return Dispersion::SAMPLING;
     }
-    let least = ENOUGH_SAMPLES * sampling.runs() as f64;
+    let least = match sampling.is_unsure() {
+        true => LEAST_SHARE * sampling.exposure(),
+        false => ENOUGH_SAMPLES * sampling.runs() as f64,
+    };
     let items: Vec<f64> = (0..rows.len())
         .map(|item| sampling.dispersion(rows.row(item)))
         .filter(|&(_, samples)| samples >= least)
         .map(|(dispersion, _)| dispersion)
         .collect();
-    Dispersion::fit(&items, own)
+    let fitted = Dispersion::fit(&items, own);
+    if sampling.is_unsure() { fitted.of_runs_alone() } else { fitted }
 }
 
 /// The level at which the share of false ones among those that pass is `share` at most; that of a

@@ -6,7 +6,9 @@
 //! divisor, or from their spread: `n` samples of unequal weights `w` are as good as
 //! `(Σw)² / Σw²` equal ones (Leslie Kish, "Survey Sampling", 1965).
 
-use pyrograph_profile::Profile;
+use pyrograph_profile::{Profile, ValueType};
+
+use super::Run;
 
 /// No run takes more samples than this; a larger sum of counts is one of cycles or the like.
 const MOST_SAMPLES: u64 = 100_000_000;
@@ -21,8 +23,10 @@ pub enum SampleBasis {
     Given,
     /// Samples were counted, or the values are multiples of one period.
     Counted,
-    /// Estimated from the spread of the values: with totals, on the safe side.
+    /// Estimated from the spread of the values of single samples.
     Spread,
+    /// The same of totals of stacks, of which nobody knows how many samples they are: on the safe side.
+    Totals,
 }
 
 /// The value that stands for one independent sample in a column, in the column's own whole
@@ -39,12 +43,8 @@ pub(super) fn sample_value(
     if let Some(given) = given {
         return ((given * one).max(f64::MIN_POSITIVE), SampleBasis::Given);
     }
-    let counts = (0..profile.value_types.len()).find(|&other| {
-        let other = &profile.value_types[other];
-        other.name == "samples" && other.unit == "count" && other.decimals == 0
-    });
-    match counts {
-        Some(counts) if counts != column => {
+    match counts_beside(profile, column) {
+        Some(counts) => {
             let samples = profile.samples.total(counts);
             if samples > 0 && total > 0 {
                 return (total as f64 / samples as f64, SampleBasis::Counted);
@@ -63,11 +63,67 @@ pub(super) fn sample_value(
             return (divisor as f64, SampleBasis::Counted);
         }
     }
+    if let Some(period) = period_of(profile, of) {
+        return (period * one, SampleBasis::Counted);
+    }
     let squares: f64 = values.iter().map(|&value| (value as f64).powi(2)).sum();
-    if total == 0 {
-        (one, SampleBasis::Spread)
-    } else {
-        (squares / total as f64, SampleBasis::Spread)
+    // Totals of stacks have no times.
+    let single = profile.samples.iter().any(|sample| sample.time.is_some());
+    let basis = if single { SampleBasis::Spread } else { SampleBasis::Totals };
+    if total == 0 { (one, basis) } else { (squares / total as f64, basis) }
+}
+
+/// The column that says how many samples, waits, calls … stand behind the values of another one.
+///
+/// Objects of a heap profile are none: Go's and others' are estimated from few samples.
+fn counts_beside(profile: &Profile, column: usize) -> Option<usize> {
+    let types = &profile.value_types;
+    let counts = |&other: &usize| {
+        let of = &types[other];
+        other != column && of.unit == "count" && of.decimals == 0 && !of.name.contains("objects")
+    };
+    let mut found = (0..types.len()).filter(counts);
+    let named = found.clone().find(|&other| types[other].name == "samples");
+    // Of several that are called otherwise nobody knows which it is; a count has none beside it.
+    let alone = found.next().filter(|_| found.next().is_none() && types[column].unit != "count");
+    named.or(alone)
+}
+
+/// After how many units a sample is taken, as a heap's after 512 KiB on average.
+fn period_of(profile: &Profile, of: &ValueType) -> Option<f64> {
+    let (period, every) = profile.about.period.as_ref()?;
+    (period.unit == of.unit && *every > 1).then_some(*every as f64)
+}
+
+/// What is known of samples of different weights: how many each stack has, and their sum.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weights {
+    counts: usize,
+}
+
+/// Mean weights of stacks that differ by less are those of a clock.
+const LIKE_A_CLOCK: f64 = 1.01;
+
+impl Weights {
+    /// Those of a run; nothing if each sample weighs the same, or nothing is known.
+    pub(super) fn of(run: &Run<'_>, given: Option<f64>) -> Option<Self> {
+        let counts = counts_beside(run.profile, run.column).filter(|_| given.is_none())?;
+        let means = run.tree.self_values(run.column).iter().zip(run.tree.self_values(counts));
+        let means = means.filter(|&(_, &count)| count > 0);
+        let means = means.map(|(&value, &count)| value as f64 / count as f64);
+        let (low, high) =
+            means.fold((f64::MAX, 0.0f64), |(low, high), mean| (low.min(mean), high.max(mean)));
+        (high > low * LIKE_A_CLOCK).then_some(Self { counts })
+    }
+
+    /// The sum of the squared weights of the samples that end in a node, in the column's own whole numbers.
+    ///
+    /// How much those of one stack differ among themselves is not known. Waits and sizes are spread about as widely as
+    /// an exponential distribution, whose mean square is twice the square of its mean.
+    pub(super) fn square(self, run: &Run<'_>, node: usize) -> f64 {
+        let value = run.tree.self_values(run.column)[node] as f64;
+        let count = run.tree.self_values(self.counts)[node].max(1) as f64;
+        value * value / count * (2.0 - 1.0 / count)
     }
 }
 
@@ -103,7 +159,7 @@ mod tests {
         let tenths = ValueType { decimals: 1, ..ValueType::samples() };
         check(&[tenths], &[&[15], &[20]], None, (10.0, SampleBasis::Counted));
         // (9² + 3²) / (9 + 3), near enough.
-        let spread = (750_000_001.0, SampleBasis::Spread);
+        let spread = (750_000_001.0, SampleBasis::Totals);
         check(&[cycles], &[&[900_000_001], &[300_000_000], &[0]], None, spread);
     }
 
@@ -119,11 +175,17 @@ mod tests {
             (5_000_000.0, SampleBasis::Given),
         );
         // (7² + 1²) / 8
-        check(&[time], &[&[7], &[1]], None, (6.25, SampleBasis::Spread));
+        check(&[time], &[&[7], &[1]], None, (6.25, SampleBasis::Totals));
     }
 
     #[test]
     fn sample_counts_beside_the_values_tell() {
+        let waits = [ValueType::new("waits", "count"), ValueType::new("off-cpu", "ns")];
+        check(&waits, &[&[3, 70], &[1, 30]], None, (25.0, SampleBasis::Counted));
+        // A heap's objects are estimated.
+        let heap =
+            [ValueType::new("alloc_objects", "count"), ValueType::new("alloc_space", "bytes")];
+        check(&heap, &[&[300, 4096], &[100, 4096]], None, (4096.0, SampleBasis::Totals));
         let types = [ValueType::samples(), ValueType::new("cpu", "ns")];
         check(&types, &[&[3, 70], &[1, 30]], None, (25.0, SampleBasis::Counted));
     }
@@ -131,6 +193,6 @@ mod tests {
     #[test]
     fn sizes_are_no_multiples_of_a_period() {
         let bytes = ValueType::new("alloc_space", "bytes");
-        check(&[bytes], &[&[4096], &[4096]], None, (4096.0, SampleBasis::Spread));
+        check(&[bytes], &[&[4096], &[4096]], None, (4096.0, SampleBasis::Totals));
     }
 }

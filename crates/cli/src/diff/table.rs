@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use pyrograph_analyze::{Diff, Estimate, FunctionChange, Measure, Scale, Side, Verdict};
+use pyrograph_analyze::{
+    Diff, Estimate, FunctionChange, Measure, SampleBasis, Scale, Side, Verdict,
+};
 use serde_json::{Value, json};
 
 use crate::units::{counted, grouped};
@@ -155,6 +157,10 @@ impl<'a> Table<'a> {
         };
         let of_functions = counted(family.tested as u64, "function");
         let result = match (self.fail_over, self.rows.len()) {
+            (None, 0) if cannot_tell(diff) => format!(
+                "cannot tell what changed beyond noise, of {of_functions}: the input does not say how many samples \
+                 the values are; several runs a side (--before, --after) or --sample do"
+            ),
             (None, 0) => format!("nothing changed beyond noise, of {of_functions}"),
             (None, rows) => {
                 format!("{} of {of_functions} changed beyond noise", grouped(rows as u64))
@@ -226,6 +232,13 @@ impl<'a> Table<'a> {
         let rest = self.rows.len() - self.shown;
         (rest > 0).then(|| format!("and {} more: --limit 0 shows all", grouped(rest as u64)))
     }
+}
+
+/// Whether nobody knows how much is noise: values without a number of samples, and one run a side.
+fn cannot_tell(diff: &Diff) -> bool {
+    let sides = [&diff.before, &diff.after];
+    sides.iter().any(|side| side.basis == SampleBasis::Totals && side.total > 0)
+        && sides.iter().all(|side| side.runs == 1)
 }
 
 fn by_values(diff: &Diff) -> bool {
