@@ -43,13 +43,21 @@ mod tests {
     fn text_whose_lines_end_in_numbers_is_not_folded() {
         for text in [
             "hello world 5\n",
-            "goroutine profile: total 5\n1 @ 0x43b945 0x44bcf8\n#\t0x43b944\truntime.gopark+0xd4\t\n",
-            "heap profile: 1: 1048576 [2: 2097152] @ heap/1048576\n1: 1048576 [1: 1048576] @ 0x4a 27\n",
             " Performance counter stats for 'ls':\n\n  cycles 1234567\n  page faults 12\n",
             "Flat profile:\n\nEach sample counts as 0.01\n  100.00 1.50 1.50 main 3\n",
             "request took 12\nrequest took 15\n",
         ] {
             check(text, None);
+        }
+    }
+
+    #[test]
+    fn text_of_go_whose_lines_end_in_numbers() {
+        for text in [
+            "goroutine profile: total 5\n1 @ 0x43b945 0x44bcf8\n#\t0x43b944\truntime.gopark+0xd4\t\n",
+            "heap profile: 1: 1048576 [2: 2097152] @ heap/1048576\n1: 1048576 [1: 1048576] @ 0x4a 27\n",
+        ] {
+            check(text, Some("Go profile text"));
         }
     }
 

@@ -11,6 +11,7 @@ mod calls;
 mod chrome_trace;
 mod cpuprofile;
 mod csv_table;
+mod dhat;
 mod dropped;
 mod dtrace;
 mod eu_stack;
@@ -20,7 +21,9 @@ mod folded;
 mod ftrace;
 mod gdb;
 mod ghc_prof;
+mod go_profile;
 mod go_raw;
+mod goroutines;
 mod instruments;
 mod java;
 mod java_exceptions;
@@ -30,8 +33,10 @@ mod json;
 mod jstack;
 mod lightweight_java;
 mod macos_sample;
+mod massif;
 mod otlp;
 mod perf_data;
+mod perf_json;
 mod perf_report;
 mod perf_script;
 mod pl_sample_bt;
@@ -42,6 +47,8 @@ mod rows;
 mod simpleperf;
 mod speedscope;
 mod stackcount;
+mod strace;
+mod svg;
 mod systemtap;
 mod text;
 mod v8_prof;
@@ -152,6 +159,7 @@ pub static READERS: &[&dyn Reader] = &[
     &callgrind::Callgrind,
     &otlp::Otlp,
     &jfr::Jfr,
+    &svg::Svg,
     // Text of Linux and its kernel.
     &bpftrace::Bpftrace,
     &perf_report::PerfReport,
@@ -164,6 +172,10 @@ pub static READERS: &[&dyn Reader] = &[
     &eu_stack::EuStack,
     &proc_stack::ProcStack,
     &ftrace::Ftrace,
+    &strace::Strace,
+    &massif::Massif,
+    &dhat::Dhat,
+    &perf_json::PerfJson,
     &simpleperf::Simpleperf,
     // Text of other systems.
     &dtrace::Dtrace,
@@ -182,6 +194,8 @@ pub static READERS: &[&dyn Reader] = &[
     &javacore::Javacore,
     &java_exceptions::JavaExceptions,
     &go_raw::GoRaw,
+    &go_profile::GoProfile,
+    &goroutines::Goroutines,
     &faulthandler::Faulthandler,
     &austin::Austin,
     &ghc_prof::GhcProf,
