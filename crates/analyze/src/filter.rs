@@ -151,7 +151,7 @@ pub enum FilterError {
     #[error("show levels by {}: the input does not tell {}", level_name(*.0), .0.what())]
     NoLevel(Level),
     /// The filter left nothing out of what those before it kept.
-    #[error("keep any sample: no {what} {wanted}")]
+    #[error("the filters leave nothing: no {what} {wanted}")]
     NothingLeft {
         /// What was looked for.
         what: &'static str,

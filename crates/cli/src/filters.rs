@@ -24,7 +24,7 @@ pub struct FilterArgs {
     hide: Vec<Pattern>,
 
     /// Let stacks begin at the outermost frame that matches; leave out stacks without one
-    #[arg(long, value_name = "RE", help_heading = "Filters")]
+    #[arg(long, alias = "base", value_name = "RE", help_heading = "Filters")]
     from_frame: Vec<Pattern>,
 
     /// Leave out the callers of the innermost frame that matches; other stacks stay whole

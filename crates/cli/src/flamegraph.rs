@@ -176,6 +176,14 @@ pub struct Args {
     #[arg(long, help_heading = "Layout")]
     embed: bool,
 
+    /// Options of other renderers that have no effect here, which is said
+    #[arg(long, hide = true, value_name = "COLOUR")]
+    search_color: Option<String>,
+    #[arg(long, hide = true, value_name = "COLOUR")]
+    stroke_color: Option<String>,
+    #[arg(long, hide = true, value_name = "COLOUR")]
+    uicolor: Option<String>,
+
     #[command(flatten)]
     reading: ReadArgs,
 }
@@ -187,6 +195,19 @@ pub struct Args {
 /// When the input cannot be read or the output not be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let options = svg_options(&args)?;
+    for (option, given, why) in [
+        (
+            "--search-color",
+            &args.search_color,
+            "what is found keeps its colour, and the rest fades",
+        ),
+        ("--stroke-color", &args.stroke_color, "frames have gaps and no outlines"),
+        ("--uicolor", &args.uicolor, "controls have the colour of the text"),
+    ] {
+        if given.is_some() {
+            say!("{option} has no effect: {why}");
+        }
+    }
     // A chart needs each sample, its time and its thread; everything else is drawn from totals.
     let reading = match args.flamechart {
         true => {

@@ -82,6 +82,12 @@ pub struct Args {
     #[arg(long, hide = true, conflicts_with = "no_include_tname")]
     include_tname: bool,
 
+    /// Options of other collapsers that have no effect here, which is said
+    #[arg(long, hide = true)]
+    includeoffset: bool,
+    #[arg(long, hide = true)]
+    no_modules: bool,
+
     /// What a sample counts
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = CountWhat::Period)]
     count: CountWhat,
@@ -110,6 +116,16 @@ enum CountWhat {
 /// When no input can be read, or the output not be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (options, labels) = (read_options(&args), label_options(&args));
+    if args.includeoffset {
+        say!(
+            "--includeoffset has no effect: frames of one function are one, wherever in it they are"
+        );
+    }
+    if args.no_modules {
+        say!(
+            "--no-modules has no effect: names have no modules, but those of code without symbols"
+        );
+    }
     let inlined = |profile: Profile| match args.inline {
         true => expand_inlined(&profile, |path, addresses| {
             calls(Path::new(path), addresses, args.context).unwrap_or_else(|error| {

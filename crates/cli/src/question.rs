@@ -227,7 +227,7 @@ impl Question {
             _ => default,
         };
         if let Some((waits, name)) = args.waits() {
-            let mut question = Self::of(name, "ns", "wait", Probe::Nothing);
+            let mut question = Self::named(name, "ns", "wait", Probe::Nothing);
             let shortest = args.min_block.unwrap_or(Duration::from_micros(1));
             question.waits = Some((waits, shortest));
             if args.wall {
@@ -246,24 +246,24 @@ impl Question {
                 false => error,
             })?;
             let probe = Probe::Allocations { path, live };
-            return Ok(Self::of(name, "bytes", "allocation", probe));
+            return Ok(Self::named(name, "bytes", "allocation", probe));
         }
         if args.locks {
-            return Ok(Self::of("locks", "ns", "wait", Probe::Locks));
+            return Ok(Self::named("locks", "ns", "wait", Probe::Locks));
         }
         if args.net {
-            return Ok(Self::of("net", "bytes", "transfer", Probe::Sockets));
+            return Ok(Self::named("net", "bytes", "transfer", Probe::Sockets));
         }
         if args.file_io {
             let measure = measure(Measure::Time);
             let numbers = calls::of_files();
             let probe = Probe::Calls { numbers, measure, files: true };
-            return Ok(Self::of("file-io", measure.unit("calls"), "call", probe));
+            return Ok(Self::named("file-io", measure.unit("calls"), "system call", probe));
         }
         if args.block_io {
             let measure = measure(Measure::Time);
             let probe = Probe::BlockRequests { measure };
-            return Ok(Self::of("block-io", measure.unit("requests"), "request", probe));
+            return Ok(Self::named("block-io", measure.unit("requests"), "request", probe));
         }
         if let Some(names) = &args.syscalls {
             return Self::calls(names, measure(Measure::Count));
@@ -290,7 +290,7 @@ impl Question {
     }
 
     /// One that only the in-kernel engine can answer.
-    fn of(name: &str, unit: &'static str, noun: &'static str, probe: Probe) -> Self {
+    fn named(name: &str, unit: &'static str, noun: &'static str, probe: Probe) -> Self {
         let shown = Some((name.to_owned(), unit));
         Self { probe, in_kernel_only: true, shown, noun, ..Self::unnamed() }
     }
@@ -303,7 +303,7 @@ impl Question {
         }
         let numbers = calls::numbers(names)?;
         let probe = Probe::Calls { numbers, measure, files: false };
-        let mut question = Self::of("syscalls", measure.unit("calls"), "call", probe);
+        let mut question = Self::named("syscalls", measure.unit("calls"), "system call", probe);
         // Where it is only to be counted, perf_event can do it, too, but does not tell which calls. It cannot where
         // the tracepoint's number may not be read: without root.
         if measure == Measure::Count
@@ -320,11 +320,11 @@ impl Question {
     fn event(named: &str) -> anyhow::Result<Self> {
         for (prefix, returns) in [("uprobe:", false), ("uretprobe:", true)] {
             if let Some(place) = named.strip_prefix(prefix) {
-                return Ok(Self::of(named, "count", "hit", places::function(place, returns)?));
+                return Ok(Self::named(named, "count", "hit", places::function(place, returns)?));
             }
         }
         if let Some(place) = named.strip_prefix("usdt:") {
-            return Ok(Self::of(named, "count", "hit", places::static_probe(place)?));
+            return Ok(Self::named(named, "count", "hit", places::static_probe(place)?));
         }
         let event = Event::parse(named)?;
         let mut question = Self::unnamed();
@@ -388,6 +388,21 @@ impl Question {
     /// Whether requests for memory are counted.
     pub fn is_of_allocations(&self) -> bool {
         matches!(self.probe, Probe::Allocations { .. })
+    }
+
+    /// What the things are of that were counted, as the closing line has it: ` of cpu-clock`, ` for locks`.
+    pub fn of(&self, event: &str) -> String {
+        match self.probe {
+            _ if self.waits.is_some() && self.probe == Probe::Nothing => String::new(),
+            Probe::Event if self.waits.is_some() => " of the CPU clock and of waits".to_owned(),
+            Probe::Locks => " for locks".to_owned(),
+            Probe::Sockets => " through sockets".to_owned(),
+            Probe::Allocations { .. } => String::new(),
+            Probe::Calls { files: true, .. } => " that read or write files".to_owned(),
+            Probe::Calls { .. } => String::new(),
+            Probe::BlockRequests { .. } => " to block devices".to_owned(),
+            _ => format!(" of {event}"),
+        }
     }
 
     /// What happens, one of them: a sample, a wait, a call.

@@ -41,7 +41,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut resolved = resolver.finish();
     resolved.profile = plan.whom.put_levels(resolved.profile)?;
-    closing_line(&resolved, &summary, plan.question.name(&event), plan.question.noun());
+    closing_line(&resolved, &summary, plan.question.name(&event), &plan.question);
     if let Some(left_out) = left_out(&resolved, plan.stack_memory) {
         say!("{left_out}");
     }

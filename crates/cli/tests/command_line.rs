@@ -410,3 +410,24 @@ fn nameless_libraries_and_code_made_at_run_time_are_explained() {
     assert!(text.contains("no symbols for split_c ("), "{text}");
     assert!(text.contains("DEBUGINFOD_URLS"), "{text}");
 }
+
+#[test]
+fn options_of_other_renderers_are_taken_or_explained() {
+    let folder = folder();
+    fs::write(folder.path().join("x.folded"), "main;f;g 3\nother 4\n").expect("a file");
+    let look = |arguments: &[&str]| {
+        let mut command = pyrograph();
+        let output = run(command.current_dir(folder.path()).args(arguments).arg("x.folded"));
+        (String::from_utf8_lossy(&output.stdout).into_owned(), stderr(&output))
+    };
+    let (svg, said) =
+        look(&["flamegraph", "--search-color", "red", "--uicolor=blue", "-stroke-color", "none"]);
+    assert!(svg.contains("</svg>"));
+    for option in ["--search-color", "--uicolor", "--stroke-color"] {
+        assert!(said.contains(&format!("{option} has no effect: ")), "{said}");
+    }
+    let (_, said) = look(&["fold", "--includeoffset", "--no-modules"]);
+    assert!(said.contains("--includeoffset has") && said.contains("--no-modules has"), "{said}");
+    let (based, _) = look(&["fold", "--base", "f"]);
+    assert_eq!(based, "f;g 3\n");
+}

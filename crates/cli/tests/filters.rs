@@ -53,7 +53,11 @@ fn by_function() {
     check(&["--from-frame", "^main$"], "main 7\nmain;idle 100\nmain;work 250\n");
     check(&["--skip-after", "work"], "app;main;idle 100\napp;work 250\njob;main 7\n");
     // A value may begin with a hyphen, as with the established scripts.
-    refused(&["--focus", "-x"], SCRIPT, "keep any sample: no stack has a frame like '-x'");
+    refused(
+        &["--focus", "-x"],
+        SCRIPT,
+        "the filters leave nothing: no stack has a frame like '-x'",
+    );
 }
 
 #[test]
@@ -108,8 +112,8 @@ fn what_is_missing_and_what_left_nothing_is_said() {
     refused(&["--cpu", "0"], folded, "filter by cpu: the input does not tell CPUs");
     refused(&["--pid=1"], folded, "filter by pid: the input does not tell process numbers");
     refused(&["--by=host"], folded, "show levels by host: the input does not tell hosts");
-    refused(&["--time", "9.."], SCRIPT, "keep any sample: no sample is of that time");
-    refused(&["--pid=99"], SCRIPT, "keep any sample: no sample is of process 99");
+    refused(&["--time", "9.."], SCRIPT, "the filters leave nothing: no sample is of that time");
+    refused(&["--pid=99"], SCRIPT, "the filters leave nothing: no sample is of process 99");
     assert_eq!(fold(&["--time", "1"], SCRIPT).2, Some(2));
     assert_eq!(fold(&["--focus", "["], SCRIPT).2, Some(2));
 }

@@ -146,8 +146,7 @@ fn source_lines_as_far_as_they_are_known() {
 #[test]
 fn nothing_to_report() {
     let (out, err, code) = report(&["--focus", "nowhere"], FOLDED);
-    let expect =
-        "pyrograph: failed to report: keep any sample: no stack has a frame like 'nowhere'\n";
+    let expect = "pyrograph: failed to report: the filters leave nothing: no stack has a frame like 'nowhere'\n";
     assert_eq!((out.as_str(), err.as_str(), code), ("", expect, Some(1)));
     let (_, err, code) = report(&["--focus", "("], FOLDED);
     assert!(err.contains("unclosed group") && code == Some(2), "{err}");

@@ -98,16 +98,20 @@ fn focus_keeps_stacks_with_a_frame_that_matches() {
     check(STACKS, &focus(&["parse|copy"]), &expect);
     check(STACKS, &focus(&["module:^libc"]), &["app;main;read;copy 1"]);
     check(STACKS, &focus(&["^\\[unknown\\]$"]), &["[unknown] 8"]);
-    refused(STACKS, &focus(&["libc"]), "keep any sample: no stack has a frame like 'libc'");
+    refused(
+        STACKS,
+        &focus(&["libc"]),
+        "the filters leave nothing: no stack has a frame like 'libc'",
+    );
     let one_not = focus(&["read", "nowhere"]);
-    refused(STACKS, &one_not, "keep any sample: no stack has a frame like 'nowhere'");
+    refused(STACKS, &one_not, "the filters leave nothing: no stack has a frame like 'nowhere'");
 }
 
 #[test]
 fn ignore_leaves_out_stacks_with_a_frame_that_matches() {
     let ignore = |list| Filter { ignore: patterns(list), ..Filter::default() };
     check(STACKS, &ignore(&["read", "unknown"]), &["app;main;idle 4"]);
-    let nothing = "keep any sample: no stack is without a frame like 'app' or 'n'";
+    let nothing = "the filters leave nothing: no stack is without a frame like 'app' or 'n'";
     refused(STACKS, &ignore(&["app", "n"]), nothing);
 }
 
@@ -140,7 +144,11 @@ fn stacks_begin_at_a_frame() {
     let from = |list| Filter { from_frame: patterns(list), ..Filter::default() };
     check("a;f;b;f;c 1\nf 2\nb 4\n", &from(&["^f$"]), &["f 2", "f;b;f;c 1"]);
     check("[1//] app;x;f;c 1\n[2//] job;f;c 2\n", &from(&["^f$"]), &["f;c 3"]);
-    refused("a 1\n", &from(&["f", "g"]), "keep any sample: no stack has a frame like 'f' or 'g'");
+    refused(
+        "a 1\n",
+        &from(&["f", "g"]),
+        "the filters leave nothing: no stack has a frame like 'f' or 'g'",
+    );
 }
 
 #[test]
@@ -181,9 +189,9 @@ fn who_ran_where_and_when() {
     let comms = vec!["app".to_owned(), "job_2".to_owned()];
     check(RUN, &Filter { comms, ..Filter::default() }, &["app;main 3", "job 2;main 8"]);
     check(RUN, &Filter { cpus: vec![1..=3], ..Filter::default() }, &["app;main 2", "job;main 4"]);
-    let error = "keep any sample: no sample is of process 7 or 8";
+    let error = "the filters leave nothing: no sample is of process 7 or 8";
     refused(RUN, &Filter { pids: vec![7, 8], ..Filter::default() }, error);
-    let error = "keep any sample: no sample is on CPU 5-6";
+    let error = "the filters leave nothing: no sample is on CPU 5-6";
     refused(RUN, &Filter { cpus: vec![5..=6], ..Filter::default() }, error);
 }
 
@@ -194,7 +202,7 @@ fn times() {
     check(RUN, &time(since(0), since(100)), &["app;main 1"]);
     check(RUN, &time(since(100), None), &["app;main 2", "job;main 4"]);
     check(RUN, &time(None, Some(Moment::Clock(201))), &["app;main 3"]);
-    let error = "keep any sample: no sample is of that time";
+    let error = "the filters leave nothing: no sample is of that time";
     refused(RUN, &time(since(201), None), error);
     // Each machine has a clock of its own.
     let hosts = "[1/1//100/a] app 1\n[1/1//200/a] app 2\n[1/1//9000/b] app 4\n";

@@ -23,12 +23,18 @@ use crate::whom::{Whom, WhomArgs};
 /// unwound with the program's own tables. Ctrl-C ends the recording and writes the graph.
 #[derive(clap::Args)]
 #[expect(rustdoc::broken_intra_doc_links, reason = "clap shows these texts as they are")]
-#[command(after_help = "\
+#[command(
+    override_usage = "\
+pyrograph record [OPTIONS] [--] <COMMAND> [ARGUMENT]...
+       \
+       pyrograph record [OPTIONS] <-p PID,... | -t TID,... | -C CPUS | -a> [-- <COMMAND>...]",
+    after_help = "\
 Examples:
   pyrograph record -- ./app --its-flags       start it, follow its children and threads
   pyrograph record -p 1234,1235 -d 10         attach to running processes for 10 seconds
   sudo pyrograph record -a -F 99 -d 30        the whole machine
-  pyrograph record -o app.folded -- ./app     folded stacks, for grep, sed and awk")]
+  pyrograph record -o app.folded -- ./app     folded stacks, for grep, sed and awk"
+)]
 pub struct Args {
     /// Processes to attach to, with all their threads, and the children they have started or will start
     #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "all_cpus",
@@ -322,7 +328,9 @@ impl Plan {
         let value_type = match self.count {
             Count::Samples if self.question.unit().is_none() => ValueType::samples(),
             Count::Samples => {
-                let noun = format!("{}s", self.question.noun());
+                let noun = self.question.noun();
+                // The unit of system calls is calls.
+                let noun = format!("{}s", noun.rsplit(' ').next().unwrap_or(noun));
                 ValueType::new(self.question.name(event), &noun)
             }
             Count::Period => ValueType::new(self.question.name(event), unit),

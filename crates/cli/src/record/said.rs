@@ -3,32 +3,34 @@
 use std::time::Duration;
 
 use pyrograph_record::Summary;
-use pyrograph_resolve::{Cut, Resolved, StackMemory, Stats};
+use pyrograph_resolve::{Cut, Resolved, StackMemory, Stats, Warning};
 
 use crate::cpu_time::cpu_time;
+use crate::question::Question;
 use crate::say::say;
 use crate::units::{counted, grouped, percent};
 
 /// Says what was sampled, and everything that makes the result less than whole.
-pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &str) {
+pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, question: &Question) {
+    let noun = question.noun();
     let Stats { samples, user_stacks, completed, .. } = resolved.stats;
     let mut parts = Vec::new();
     if samples == 0 {
         let used = summary.used.unwrap_or_default().as_secs_f64();
         parts.push(match noun {
             "sample" if used > 0.05 => format!(
-                "no samples of {event}: {used:.2} s of CPU time were used, and by no thread so much on one CPU as \
-                 lies between two samples"
+                "no samples of {event}: {used:.2} s of CPU time were used, but no thread ran on one CPU for as long as \
+                 one sampling period"
             ),
-            "sample" => format!("no samples of {event}: the target used too little of it"),
-            _ => format!("no {noun}s: what was recorded had none"),
+            "sample" => format!("no samples of {event}: there were fewer events than one sampling period has"),
+            _ => format!("no {noun}s were seen"),
         });
     } else {
-        parts.push(format!("{} of {event}", counted(samples, noun)));
+        parts.push(format!("{}{}", counted(samples, noun), question.of(event)));
     }
     parts.push(format!("{} lost", grouped(summary.lost)));
     if let Some(rate) = summary.lowered {
-        parts.push(format!("sampling lowered to {} a second so that no more are", grouped(rate)));
+        parts.push(format!("sampling rate lowered to {} Hz to lose no more", grouped(rate)));
     }
     let mut say = |count: u64, text: String| {
         if count > 0 {
@@ -97,9 +99,28 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, noun: &
             counted(missing.len() as u64, "mapped file")
         );
     }
-    for warning in &names.warnings {
-        say!("{warning}");
+    for line in warning_lines(&names.warnings) {
+        say!("{line}");
     }
+}
+
+/// One line for each kind of warning: the first, and how many more there are.
+fn warning_lines(warnings: &[Warning]) -> Vec<String> {
+    let mut kinds: Vec<(&Warning, u64)> = Vec::new();
+    for warning in warnings {
+        let is_of_kind = |(first, _): &&mut (&Warning, u64)| {
+            std::mem::discriminant(*first) == std::mem::discriminant(warning)
+        };
+        match kinds.iter_mut().find(is_of_kind) {
+            Some((_, more)) => *more += 1,
+            None => kinds.push((warning, 0)),
+        }
+    }
+    let line = |(first, more): (&Warning, u64)| match more {
+        0 => first.to_string(),
+        more => format!("{first}; and {} like this", counted(more, "file")),
+    };
+    kinds.into_iter().map(line).collect()
 }
 
 /// `7 in code without unwind information, 3 in memory that could not be read`.
@@ -158,6 +179,27 @@ pub fn too_short(summary: &Summary) {
         say!(
             "{time:.2} s of {used:.2} s of CPU time are in no sample: most threads ran for less than the time \
              between two samples; -F raises the rate, and -a samples whatever runs"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_of_one_kind_are_one_line() {
+        let other = |path: &str| Warning::NotTheDebugFile {
+            path: path.into(),
+            reason: "its CRC is 1, not 2".to_owned(),
+        };
+        let damaged = Warning::DebugInfo { path: "/d".into(), reason: "it ends early".to_owned() };
+        assert_eq!(
+            warning_lines(&[other("/a"), damaged, other("/b"), other("/c")]),
+            [
+                "/a is not used as debug file: its CRC is 1, not 2; and 2 files like this",
+                "debug information of /d: it ends early"
+            ]
         );
     }
 }
