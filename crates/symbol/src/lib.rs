@@ -71,6 +71,6 @@ pub use kallsyms::{Kallsyms, KernelSymbol};
 pub use locate::Locator;
 pub use module::{Error, Module, Segment, Source};
 pub use perf_map::{PerfMap, inlined_names};
-pub use places::{StaticProbe, function_names, static_probes};
+pub use places::{StaticProbe, function_code, function_names, static_probes};
 pub use running_kernel::{KALLSYMS, RunningKernel};
 pub use symbolize::{Frame, Options, Symbolization, Symbolized, Warning};

@@ -58,6 +58,30 @@ pub fn function_names(path: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
+/// The code of each function with this name, from its start to its end; a version behind the name does not count.
+///
+/// # Errors
+///
+/// If the file cannot be read, or is no ELF file.
+pub fn function_code(path: &Path, name: &str) -> Result<Vec<Vec<u8>>, Error> {
+    let map = open(path)?;
+    let file = object::File::parse(&map[..]).map_err(|error| bad(path, &error))?;
+    let plain = name.split('@').next().unwrap_or(name);
+    let functions = file.symbols().chain(file.dynamic_symbols()).filter(|symbol| {
+        let is_it = symbol.name().is_ok_and(|known| known == name || known == plain);
+        is_it && symbol.kind() == SymbolKind::Text && symbol.is_definition()
+    });
+    let code = functions.filter_map(|symbol| {
+        let section = file.section_by_index(symbol.section_index()?).ok()?;
+        let code = section.data_range(symbol.address(), symbol.size()).ok()??;
+        Some(code.to_vec())
+    });
+    let mut code: Vec<_> = code.collect();
+    code.sort();
+    code.dedup();
+    Ok(code)
+}
+
 fn open(path: &Path) -> Result<Mmap, Error> {
     let map = |error| Error::Map { path: path.to_owned(), error };
     let file = File::open(path).map_err(map)?;

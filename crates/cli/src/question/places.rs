@@ -4,7 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use pyrograph_record::nearest;
-use pyrograph_symbol::{StaticProbe, function_names, static_probes};
+use pyrograph_resolve::NATIVE;
+use pyrograph_symbol::{StaticProbe, function_code, function_names, static_probes};
+use pyrograph_unwind::inside_of_instruction;
 
 use super::Probe;
 use crate::say::misuse;
@@ -41,6 +43,9 @@ pub fn function(place: &str, returns: bool) -> anyhow::Result<Probe> {
         misuse!("{prefix}:{place}: a function returns as a whole: leave out the offset");
     }
     check_function(Path::new(path), name)?;
+    if offset > 0 {
+        check_offset(Path::new(path), name, offset)?;
+    }
     Ok(Probe::Function { path: path.into(), name: name.to_owned(), offset, returns })
 }
 
@@ -57,6 +62,33 @@ fn check_function(path: &Path, name: &str) -> Result<(), NotThere> {
         true => format!("no function '{name}' in {path}: its symbol tables name none at all"),
         false => format!("no function '{name}' in {path}{}", similar(plain, known.into_iter())),
     }))
+}
+
+/// Refuses a place that is no instruction's start: a breakpoint there makes the program compute wrongly.
+fn check_offset(path: &Path, name: &str, offset: usize) -> Result<(), NotThere> {
+    let functions = function_code(path, name).map_err(|error| NotThere(error.to_string()))?;
+    for code in functions {
+        if offset >= code.len() {
+            let text = format!(
+                "{name}+{offset:#x} is not in the function, which has {} bytes",
+                code.len()
+            );
+            return Err(NotThere(text));
+        }
+        if let Some(inside) = inside_of_instruction(NATIVE, &code, offset) {
+            return Err(NotThere(format!(
+                "{name}+{offset:#x} is inside of an instruction, which would break the program: it begins at \
+                 {}, and the next at {name}+{:#x}",
+                if inside.start == 0 {
+                    name.to_owned()
+                } else {
+                    format!("{name}+{:#x}", inside.start)
+                },
+                inside.end
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// `FILE:PROVIDER:NAME`.
@@ -106,8 +138,16 @@ mod tests {
             assert_eq!(probe, offset.map(expect), "{place}");
         };
         check("main", false, Some(0));
-        check("main+0x10", false, Some(16));
-        check("main+7", false, Some(7));
+        // The first instruction's end is the next one's start.
+        let code = function_code(&path, "main").expect("it can be read").remove(0);
+        let next = (1..16).find(|at| inside_of_instruction(NATIVE, &code, *at).is_none());
+        let next = next.expect("an instruction has 15 bytes at most");
+        check(&format!("main+{next:#x}"), false, Some(next));
+        check(&format!("main+{next}"), false, Some(next));
+        for inside in 1..next {
+            check(&format!("main+{inside}"), false, None);
+        }
+        check(&format!("main+{}", code.len()), false, None);
         check("main", true, Some(0));
         check("main+7", true, None);
         check("main+x", false, None);
