@@ -29,6 +29,7 @@ mod java;
 mod java_exceptions;
 mod javacore;
 mod jfr;
+mod jfr_json;
 mod json;
 mod jstack;
 mod lightweight_java;
@@ -159,6 +160,7 @@ pub static READERS: &[&dyn Reader] = &[
     &callgrind::Callgrind,
     &otlp::Otlp,
     &jfr::Jfr,
+    &jfr_json::JfrJson,
     &svg::Svg,
     // Text of Linux and its kernel.
     &bpftrace::Bpftrace,

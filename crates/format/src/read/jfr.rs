@@ -38,7 +38,7 @@ pub struct Jfr;
 
 /// What events with stacks count: a field, or nothing where each counts one. Those that are not named
 /// here count one, too. The first of these that is there is read.
-const EVENTS: &[(&str, &str, &str, &str)] = &[
+pub(super) const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("jdk.ExecutionSample", "", "samples", "count"),
     ("jdk.CPUTimeSample", "", "samples", "count"),
     ("profiler.WallClockSample", "samples", "samples", "count"),
