@@ -377,3 +377,35 @@ fn two_columns_of_the_shared_fixtures_are_those_of_the_established_script() {
         }
     }
 }
+
+#[test]
+fn where_nothing_changed_the_largest_changes_are_shown_with_the_samples_they_would_take() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("a file");
+    };
+    write("a.folded", "main;f 500\nmain;g 300\nmain;h 200\n");
+    write("b.folded", "main;f 510\nmain;g 295\nmain;h 195\n");
+    let unit = ["--unit", "samples"];
+    let done = diff(folder.path(), &[&unit[..], &["a.folded", "b.folded"]].concat());
+    assert!(done.out.contains("nothing changed beyond noise"), "{}", done.out);
+    let line = done.out.lines().find(|line| line.starts_with("the largest, within noise: "));
+    let line = line.expect("a line of the largest");
+    assert!(
+        line.contains(" f (takes some ") && line.contains(" g (") && line.contains(" h ("),
+        "{line}"
+    );
+    // As many samples as it says, in the same shares, show the change.
+    let needed =
+        line.split("takes some ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a number");
+    let times = needed.replace(',', "").parse::<u64>().expect("a number") / 1000 * 2;
+    let scaled = |counts: [u64; 3]| {
+        let [f, g, h] = counts.map(|count| count * times);
+        format!("main;f {f}\nmain;g {g}\nmain;h {h}\n")
+    };
+    write("a.folded", &scaled([500, 300, 200]));
+    write("b.folded", &scaled([510, 295, 195]));
+    let shown = diff(folder.path(), &[&unit[..], &["a.folded", "b.folded"]].concat());
+    assert!(shown.out.contains("changed beyond noise"), "{}", shown.out);
+    assert!(!shown.out.contains("nothing changed"), "{}", shown.out);
+}

@@ -181,7 +181,38 @@ impl<'a> Table<'a> {
         ];
         head.extend(diff.before.unlike(&diff.after));
         head.push(format!("{result} (by {of}; {what}; {confidence} %)"));
+        if self.rows.is_empty() && self.fail_over.is_none() && !cannot_tell(diff) {
+            head.extend(self.within_noise());
+        }
         head
+    }
+
+    /// The largest changes that may be noise, and about how many samples a side would show each if it is as large as
+    /// it looks: noise falls with the square root of their number.
+    fn within_noise(&self) -> Option<String> {
+        const SHOWN: usize = 3;
+        let diff = self.diff;
+        let size = |function: &FunctionChange| function.estimate.change().abs();
+        let mut rows: Vec<&FunctionChange> =
+            diff.functions.iter().filter(|row| size(row) > 0.0).collect();
+        rows.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.name.cmp(&b.name)));
+        let samples = diff.before.samples.max(diff.after.samples);
+        let row = |row: &&FunctionChange| {
+            let Estimate { low, high, .. } = row.estimate;
+            let times = ((high - low) / 2.0 / size(row)).powi(2);
+            let [change, .., name] = self.cell_row(row);
+            // Beyond noise alone, but not among so many.
+            let needed = match times > 1.0 && (samples * times).is_finite() {
+                true => format!(
+                    "takes some {} samples a side",
+                    grouped((samples * times).ceil() as u64)
+                ),
+                false => "alone it would count: --each".to_owned(),
+            };
+            format!("{change} {name} ({needed})")
+        };
+        let rows: Vec<String> = rows.iter().take(SHOWN).map(row).collect();
+        (!rows.is_empty()).then(|| format!("the largest, within noise: {}", rows.join("; ")))
     }
 
     /// The heads of the columns, and the rows below them.
