@@ -19,7 +19,7 @@ use pyrograph_render::{
 use crate::fold::counts_of_folded;
 use crate::found;
 use crate::reading::ReadArgs;
-use crate::say::say;
+use crate::say::{misuse, say};
 use crate::streams::{inputs, write_output, write_picture};
 use table::Table;
 
@@ -229,7 +229,7 @@ impl Form {
             Some("txt") => Self::Text,
             Some("md") => Self::Markdown,
             Some("json") => Self::Json,
-            _ => bail!(
+            _ => misuse!(
                 "{}: unknown format; use a name that ends in .svg, .png, .folded, .txt, .md or .json",
                 path.display()
             ),
@@ -256,7 +256,7 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     let outputs = outputs(args)?;
     let is_folded = |form: &Form| *form == Form::Folded;
     if args.normalize && !outputs.iter().any(|(_, form)| is_folded(form)) {
-        bail!(
+        misuse!(
             "--normalize is for folded output (--folded, -o FILE.folded); else shares are compared"
         );
     }
