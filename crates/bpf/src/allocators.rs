@@ -4,7 +4,10 @@ use std::fs::File;
 use std::path::Path;
 
 use memmap2::Mmap;
-use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
+use object::{
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, SegmentFlags, Symbol, SymbolKind,
+};
+use pyrograph_unwind::{Arch, cheapest_breakpoint};
 
 use crate::error::Error;
 
@@ -24,10 +27,10 @@ const ALLOCATIONS: [(&str, u64); 8] = [
 /// A function that gives memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocator {
-    /// Its offset in the file.
+    /// Where in the file a breakpoint for its calls is cheapest ([`cheapest_breakpoint`]).
     pub offset: u64,
-    /// What the program that is attached there is given: which function it is, how far it is behind the start of
-    /// the library's code, and how long that code is ([`Allocator::cookie`]).
+    /// What the program that is attached there is given: which function it is, how far that place is behind
+    /// the start of the library's code, and how long that code is ([`Allocator::cookie`]).
     pub cookie: u64,
 }
 
@@ -68,7 +71,7 @@ pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
             symbol.address().checked_sub(text.address).is_some_and(|distance| distance < text.size)
         });
         let (Some((_, function)), Some(text)) = (function, text) else { continue };
-        let distance = symbol.address() - text.address;
+        let distance = symbol.address() - text.address + cheapest_place(&elf, &symbol);
         let offset = text.offset.saturating_add(distance);
         has_malloc |= *function == 0;
         if found.iter().all(|known| known.offset != offset) {
@@ -79,6 +82,30 @@ pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
         true => Ok(found),
         false => Err(failed("it has no function of this name in its symbol tables".to_owned())),
     }
+}
+
+/// How far behind the start of its `free` a breakpoint is cheapest.
+pub fn cheapest_place_of_free(path: &Path) -> usize {
+    let map = || {
+        let file = File::open(path).ok()?;
+        // SAFETY: whoever changes the file meanwhile changes what is read; any bytes will do.
+        unsafe { Mmap::map(&file) }.ok()
+    };
+    let Some(map) = map() else { return 0 };
+    let Ok(elf) = object::File::parse(&map[..]) else { return 0 };
+    let is_free = |symbol: &Symbol<'_, '_>| {
+        let name = symbol.name().map(|name| name.split('@').next() == Some("free"));
+        symbol.is_definition() && symbol.is_global() && name.is_ok_and(|is_it| is_it)
+    };
+    let free = elf.symbols().chain(elf.dynamic_symbols()).find(is_free);
+    free.map_or(0, |symbol| usize::try_from(cheapest_place(&elf, &symbol)).unwrap_or(0))
+}
+
+/// How far behind a function's start a breakpoint for its calls is cheapest.
+fn cheapest_place(elf: &object::File<'_>, symbol: &Symbol<'_, '_>) -> u64 {
+    let section = symbol.section_index().and_then(|index| elf.section_by_index(index).ok());
+    let code = section.and_then(|it| it.data_range(symbol.address(), symbol.size()).ok()?);
+    cheapest_breakpoint(Arch::X86_64, code.unwrap_or_default()) as u64
 }
 
 /// Bits of a distance in a cookie.

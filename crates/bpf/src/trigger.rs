@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Link, Object, TracepointCategory, UprobeOpts};
 
-use crate::allocators::{Allocator, allocators};
+use crate::allocators::{Allocator, allocators, cheapest_place_of_free};
 use crate::engine::program;
 use crate::error::Error;
 use crate::features;
@@ -247,8 +247,9 @@ impl Trigger {
                 // What is given and not seen to be given back would be held for ever.
                 let func_name = Some("free".to_owned());
                 let options = UprobeOpts { func_name, ..UprobeOpts::default() };
+                let place = cheapest_place_of_free(path);
                 let link =
-                    program(object, "on_free")?.attach_uprobe_with_opts(-1, path, 0, options);
+                    program(object, "on_free")?.attach_uprobe_with_opts(-1, path, place, options);
                 links.push(link.map_err(|error| Error::function(path, "free", &error))?);
                 allocations(object, path, "on_given", true, &mut links)?;
                 allocations(object, path, "on_ask", false, &mut links)?;

@@ -31,7 +31,7 @@
 //! assert_eq!(unwound.end, StackEnd::Root);
 //! ```
 
-mod boundary;
+mod breakpoints;
 mod calls;
 mod code;
 mod elf;
@@ -50,7 +50,7 @@ mod stored;
 mod table;
 mod unwinder;
 
-pub use boundary::inside_of_instruction;
+pub use breakpoints::{cheapest_breakpoint, inside_of_instruction};
 pub use info::{Error, UnwindInfo};
 pub use registers::{Arch, LiveMemory, Registers, StackCopy};
 pub use space::{AddressSpace, Mapping};
