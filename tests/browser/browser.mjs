@@ -12,9 +12,9 @@ const TOP = fileURLToPath(new URL("../..", import.meta.url));
 export const BINARY = process.env.PYROGRAPH ?? `${TOP}target/debug/pyrograph`;
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
-/** The picture of folded stacks. */
+/** The picture of folded stacks, which are of samples. */
 export function draw(folded, ...options) {
-  return execFileSync(BINARY, ["flamegraph", ...options], {
+  return execFileSync(BINARY, ["flamegraph", "--countname", "samples", ...options], {
     input: folded, encoding: "utf8", maxBuffer: 1 << 30,
   });
 }
@@ -25,7 +25,7 @@ export function drawDiff(before, after, ...options) {
   try {
     const files = [[join(folder, "before"), before], [join(folder, "after"), after]];
     files.forEach(([path, text]) => writeFileSync(path, text));
-    return execFileSync(BINARY, ["diff", "--svg", ...files.map(([path]) => path), ...options], {
+    return execFileSync(BINARY, ["diff", "--svg", "--countname", "samples", ...files.map(([path]) => path), ...options], {
       encoding: "utf8", maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"],
     });
   } finally {

@@ -125,10 +125,10 @@ test("opened alone, it uses the window's width and is laid out anew when that ch
 test("pointing at a frame shows its name, samples, and what they are a share of", async () => {
   const tab = await open("/graph.svg");
   await tab.mouse.move(...(await place(tab, "decode")));
-  assert.equal(await tip(tab), "decode\n20 samples, 20.00% of all");
+  assert.equal(await tip(tab), "decode\n20 samples, 20.00% of all\nself 15, 15.00%");
   await clickOn(tab, "parse");
   await tab.mouse.move(...(await place(tab, "decode")));
-  assert.equal(await tip(tab), "decode\n20 samples, 20.00% of all, 28.57% of parse");
+  assert.equal(await tip(tab), "decode\n20 samples, 20.00% of all, 28.57% of parse\nself 15, 15.00%");
   await tab.mouse.move(500, 5);
   assert.equal(await tip(tab), "");
   await close(tab);
@@ -219,7 +219,7 @@ test("search counts what matched, nested frames once, of all and of the zoomed f
 test("what filters left has percentages of the whole input", async () => {
   const tab = await open("/filtered.svg");
   await tab.mouse.move(...(await place(tab, "decode")));
-  assert.equal(await tip(tab), "decode\n20 samples, 20.00% of the whole input");
+  assert.equal(await tip(tab), "decode\n20 samples, 20.00% of the whole input\nself 15, 15.00%");
   await tab.keyboard.press("Control+f");
   await tab.keyboard.type("read");
   assert.equal(await status(tab), "4 frames, 55.00% of the whole input");
@@ -244,7 +244,7 @@ test("everything can be done from the keyboard", async () => {
   await tab.keyboard.press("ArrowUp");
   await tab.keyboard.press("Enter");
   assert.equal((await view(tab)).width, 50);
-  assert.match(await focused(tab), /50.00% of all, 100.00% of read$/);
+  assert.match(await focused(tab), /50.00% of all, 100.00% of read, self 0, 0.00%$/);
   await tab.keyboard.press("Escape");
   assert.equal((await view(tab)).width, 70);
   await tab.keyboard.press("Backspace");
@@ -278,7 +278,7 @@ test("a screen reader finds names, roles and levels", async () => {
     "toolbar: Flame graph",
     "searchbox: Search functions by regular expression",
     "button: Ignore case",
-    "treeitem: app, 100 samples, 100.00% of all",
+    "treeitem: app, 100 samples, 100.00% of all, self 0, 0.00%",
   ]) {
     assert.ok(found.includes(wanted), `${wanted} in\n${found.slice(0, 40).join("\n")}`);
   }
@@ -312,7 +312,7 @@ test("without JavaScript every frame, its details and its text are there", async
   assert.equal(await tab.locator(".frames path").count(), FRAMES);
   assert.equal(await tab.locator(".frames path > title").count(), FRAMES);
   const details = await tab.locator(".frames path > title").allTextContents();
-  assert.ok(details.includes("decode\n20 samples, 20.00%"));
+  assert.ok(details.includes("decode\n20 samples, 20.00%\nself 15, 15.00%"));
   assert.ok((await tab.locator("g.text text").count()) >= 10);
   assert.equal(await tab.locator("foreignObject").count(), 0, "no dead controls");
   await close(tab);

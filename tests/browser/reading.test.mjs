@@ -18,6 +18,7 @@ before(async () => {
     "/tall.svg": tall,
     "/inverted.svg": draw(TALL, "--inverted"),
     "/flat.svg": draw(FLAT),
+    "/narrow.svg": draw("wide 5\nwide;other 9000\nthin 1\nthin;way;leaf 3\n"),
     "/dark.svg": draw(FLAT, "--theme", "dark"),
     "/light.svg": draw(FLAT, "--theme", "light"),
     "/long.svg": draw(FLAT, "--subtitle", "a word ".repeat(60).trim(), "--title", "title ".repeat(40)),
@@ -131,6 +132,25 @@ test("c copies the name, C the stack", async () => {
   assert.equal(await status(tab), "Copied the name: read");
   await tab.keyboard.press("Shift+C");
   assert.equal(await clipboard(), "main;parse;read");
+  await close(tab);
+});
+
+test("details show self beside total, also of frames that are narrow in the file", async () => {
+  const tab = await open("/narrow.svg");
+  for (const [name, self] of [["wide", "self 5,"], ["thin", "self 1,"], ["leaf", "self: all of it"], ["way", "self 0"]]) {
+    const i = await tab.evaluate((name) => {
+      const paths = [...document.querySelectorAll(".frames path")];
+      return paths.findIndex((path) => path.querySelector("title")?.textContent.startsWith(`${name}\n`));
+    }, name);
+    await tab.evaluate((i) => {
+      history.replaceState(null, "", `#zoom=${i}`);
+      window.dispatchEvent(new PopStateEvent("popstate"));
+    }, i);
+    const at = await place(tab, name);
+    await tab.mouse.move(at.x, at.y);
+    const said = await tab.locator("foreignObject").last().locator("div div").last().innerText();
+    assert.equal(said.split("\n")[2].startsWith(self), true, said);
+  }
   await close(tab);
 });
 

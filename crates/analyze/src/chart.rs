@@ -167,6 +167,7 @@ fn linked(mut drawn: Vec<Drawn>, total: u64) -> Vec<FlameFrame> {
         value: drawn.end - drawn.start,
         guessed: 0,
         before: 0,
+        own: None,
         self_change: 0,
     };
     let whole = Drawn {

@@ -96,6 +96,8 @@ pub struct FlameFrame {
     pub guessed: u64,
     /// The value in the baseline; 0 if nothing is compared.
     pub before: u64,
+    /// The value of the samples that end in this very frame, in a graph that begins at the root.
+    pub own: Option<u64>,
     /// How the value of the samples that end in this very frame has changed.
     pub self_change: i64,
 }
@@ -110,7 +112,7 @@ pub fn flame(
     tree: &Tree,
     options: &FlameOptions,
 ) -> Result<FlameGraph, FlameError> {
-    lay_out(profile, tree, Order::ByName, options)
+    lay_out(profile, tree, Order::ByName, true, options)
 }
 
 /// Lays out a tree from its leaves: each function with its callers above it.
@@ -123,7 +125,7 @@ pub fn flame_reversed(
     tree: &Tree,
     options: &FlameOptions,
 ) -> Result<FlameGraph, FlameError> {
-    lay_out(profile, &calls::reversed(tree), Order::ByName, options)
+    lay_out(profile, &calls::reversed(tree), Order::ByName, false, options)
 }
 
 /// Lays out the samples in true time, a group of rows a thread, if all have times: see [`GAP`](crate::GAP)
@@ -143,7 +145,7 @@ pub fn flame_chart(
         return Ok(chart);
     }
     let labels = Labels::new(profile, labels);
-    lay_out(profile, &calls::in_order(profile, &labels), Order::AsGiven, options)
+    lay_out(profile, &calls::in_order(profile, &labels), Order::AsGiven, true, options)
 }
 
 /// How siblings are ordered.
@@ -160,6 +162,7 @@ fn lay_out<C: Calls>(
     profile: &Profile,
     calls: &C,
     order: Order,
+    own_known: bool,
     options: &FlameOptions,
 ) -> Result<FlameGraph, FlameError> {
     let columns = calls.value_types().len();
@@ -211,6 +214,7 @@ fn lay_out<C: Calls>(
         value: total,
         guessed: 0,
         before: before.as_ref().map_or(0, |before| before[0]),
+        own: None,
         self_change: 0,
     });
     nodes.push(0);
@@ -237,6 +241,7 @@ fn lay_out<C: Calls>(
                 value: totals[node],
                 guessed: calls.guessed(options.column, node),
                 before: before.as_ref().map_or(0, |before| before[node]),
+                own: own_known.then(|| calls.self_values(options.column)[node]),
                 self_change: 0,
             });
             nodes.push(child.slot);

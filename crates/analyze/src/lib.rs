@@ -36,6 +36,7 @@ mod flame;
 mod heatmap;
 mod latency;
 mod offsets;
+mod origin;
 mod report;
 mod top;
 
@@ -54,6 +55,7 @@ pub use heatmap::{
 };
 pub use latency::{Latencies, Pairs};
 pub use offsets::{Offsets, TimedGraph, TimedSample, offsets, timed_graph};
+pub use origin::{Origin, origin};
 pub use pyrograph_profile::GAP;
 pub use report::{Report, ReportOptions, report};
 pub use top::{TopLine, TopRow, top};

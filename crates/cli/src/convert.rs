@@ -71,7 +71,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     for (_, line) in output.not_held(&profile).lines() {
         say!("{line}");
     }
-    output.write(&profile, &LabelOptions::default(), &title, args.picture)?;
+    output.write(&profile, &LabelOptions::default(), &title, &args.picture)?;
     if let Some(counts) = output.counts(&profile) {
         say!("{output}: {counts}");
     }

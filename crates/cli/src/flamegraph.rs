@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use pyrograph_analyze::{FlameError, FlameGraph, FlameOptions, flame, flame_chart, flame_reversed};
+use pyrograph_analyze::{
+    FlameError, FlameGraph, FlameOptions, flame, flame_chart, flame_reversed, origin,
+};
 use pyrograph_format::{Detail, Options, ThreadDetail, write_file};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{
     Background, Encoding, MinWidth, NameAttributes, Palette, PaletteMap, SvgOptions, Theme, Tone,
-    svg, svg_message,
+    subtitle, svg, svg_message,
 };
 
 use crate::reading::ReadArgs;
@@ -49,15 +51,9 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", help_heading = "Text")]
     title: Option<String>,
 
-    /// A second line below the heading
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true,
-        help_heading = "Text"
-    )]
-    subtitle: String,
+    /// A second line below the heading [default: what is counted, for how long, where and when]
+    #[arg(long, value_name = "TEXT", help_heading = "Text")]
+    subtitle: Option<String>,
 
     /// What is counted, in details [default: what the input says, else samples]
     #[arg(long, value_name = "TEXT", help_heading = "Text")]
@@ -194,7 +190,7 @@ pub struct Args {
 ///
 /// When the input cannot be read or the output not be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let options = svg_options(&args)?;
+    let mut options = svg_options(&args)?;
     for (option, given, why) in [
         (
             "--search-color",
@@ -219,6 +215,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Ok(read) => read,
         Err(error) => return refuse(&args, &options, &format!("failed to {error:#}")),
     };
+    if args.subtitle.is_none()
+        && !profile.is_comparison()
+        && let Some(origin) = origin(&profile, profile.shown)
+    {
+        options.subtitle = subtitle(&origin, args.countname.as_deref(), args.factor);
+    }
     match lay_out(&args, &profile, &options) {
         Ok(graph) => {
             let unit = 10f64.powi(graph.value_type.decimals.into());
@@ -250,7 +252,7 @@ fn svg_options(args: &Args) -> anyhow::Result<SvgOptions> {
     });
     Ok(SvgOptions {
         title,
-        subtitle: args.subtitle.clone(),
+        subtitle: args.subtitle.clone().unwrap_or_default(),
         width: args.width,
         row_height: args.height,
         min_width: args.minwidth,

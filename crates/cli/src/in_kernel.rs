@@ -8,7 +8,7 @@ mod maps;
 mod pace;
 mod running;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use pyrograph_bpf::Engine;
 use pyrograph_bpf::{Feature, Stats, TableBackend, TableStats, prefer_this_thread};
@@ -59,6 +59,8 @@ pub struct Recorded {
     pub child: Option<Child>,
     /// CPU time of this process when it began, and when it ended.
     pub cpu_time: (Duration, Duration),
+    /// When it began, and when it ended.
+    pub span: (Instant, Instant),
 }
 
 /// What went wrong.
@@ -174,8 +176,9 @@ impl InKernel<'_> {
             });
         }
         progress.end();
+        let ended = Instant::now();
         running.finish()?;
-        let Running { engine, recording, child, prepared, .. } = running;
+        let Running { engine, recording, child, prepared, begun, .. } = running;
         if self.verbose {
             say!("{}; {}", tables(&engine), stacks(&engine.stats()));
             say!("{}", memory_said(&engine));
@@ -184,7 +187,8 @@ impl InKernel<'_> {
             say!("{left_out}");
         }
         let cpu_time = (prepared, cpu_time());
-        Ok(Recorded { summary: summary(recording, &engine), child, cpu_time })
+        let span = (begun.unwrap_or(ended), ended);
+        Ok(Recorded { summary: summary(recording, &engine), child, cpu_time, span })
     }
 }
 

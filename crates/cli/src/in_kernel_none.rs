@@ -1,6 +1,6 @@
 //! In place of `in_kernel.rs` where Pyrograph is built without it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyrograph_record::{Child, Session, Summary, Target, Waiting};
 use pyrograph_resolve::{LiveFiles, Resolver};
@@ -50,6 +50,7 @@ pub struct Recorded {
     pub summary: Summary,
     pub child: Option<Child>,
     pub cpu_time: (Duration, Duration),
+    pub span: (Instant, Instant),
 }
 
 /// Says that there is none.

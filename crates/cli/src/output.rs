@@ -5,12 +5,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pyrograph_analyze::{FlameError, FlameOptions, flame, top};
+use pyrograph_analyze::{FlameError, FlameOptions, flame, origin, top};
 use pyrograph_format::{
     Detail, WRITERS, Warnings, WriteOptions, Writer, not_held, writer_for, writer_named,
 };
 use pyrograph_profile::{LabelOptions, Profile, ThreadDetail, Tree, ValueType};
-use pyrograph_render::{Hue, Palette, Rule, SvgOptions, Theme, svg, svg_message, top_csv};
+use pyrograph_render::{
+    Hue, Palette, Rule, SvgOptions, Theme, subtitle, svg, svg_message, top_csv,
+};
 
 use crate::fold::counts_of_folded;
 use crate::say::misuse;
@@ -30,8 +32,12 @@ enum Format {
 }
 
 /// How flame graphs look that are written beside other formats.
-#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct PictureArgs {
+    /// A line below the title of flame graphs [default: what was counted, for how long, where and when]
+    #[arg(long, value_name = "TEXT")]
+    subtitle: Option<String>,
+
     /// Flame graphs with the root at the top
     #[arg(long)]
     inverted: bool,
@@ -195,12 +201,15 @@ impl Output {
         profile: &Profile,
         labels: &LabelOptions,
         title: &str,
-        picture: PictureArgs,
+        picture: &PictureArgs,
     ) -> anyhow::Result<()> {
         let path = self.path.as_deref();
         let options = || SvgOptions {
             title: title.to_owned(),
             palette: palette(profile),
+            subtitle: picture.subtitle.clone().unwrap_or_else(|| {
+                origin(profile, profile.shown).map(|o| subtitle(&o, None, 1.0)).unwrap_or_default()
+            }),
             inverted: picture.inverted,
             theme: picture.theme,
             ..SvgOptions::default()

@@ -6,7 +6,7 @@ mod said;
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pyrograph_record::{
     Child, Error, Event, Next, Rate, Session, StackMode, Stopper, Summary, Target, Waiting,
@@ -35,12 +35,18 @@ const TICK: Duration = Duration::from_millis(50);
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let plan = Plan::new(args)?;
     let sampled = sample(&plan).map_err(|error| plan.question.refused(error))?;
-    let Sampled { resolver, summary, event, child, interrupt, in_kernel, cpu_time } = sampled;
+    let Sampled { resolver, summary, event, child, interrupt, in_kernel, cpu_time, times } =
+        sampled;
     if plan.verbose {
         say!("{}", stacks_held(&resolver.stack_memory()));
     }
     let mut resolved = resolver.finish();
     resolved.profile = plan.whom.put_levels(resolved.profile)?;
+    let about = &mut resolved.profile.about;
+    about.start = Some(times.0);
+    about.duration = Some(times.1);
+    about.host = host();
+    about.lost = summary.lost;
     closing_line(&resolved, &summary, plan.question.name(&event), &plan.question);
     if let Some(left_out) = left_out(&resolved, plan.stack_memory) {
         say!("{left_out}");
@@ -82,7 +88,7 @@ fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
         if output.is_kept() {
             found::keep_before();
         }
-        match output.write(&resolved.profile, &plan.labels, &plan.title, plan.picture) {
+        match output.write(&resolved.profile, &plan.labels, &plan.title, &plan.picture) {
             Ok(()) => {
                 if output.holds_sources() {
                     output
@@ -117,6 +123,21 @@ struct Sampled {
     in_kernel: bool,
     /// CPU time of this process when the recording began, and when it ended.
     cpu_time: (Duration, Duration),
+    /// When the recording began, in nanoseconds since 1970, and how long it took.
+    times: (u64, u64),
+}
+
+/// Nanoseconds from 1970 to when a recording began, and from then to its end.
+fn times(begun: Instant, ended: Instant) -> (u64, u64) {
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (nanoseconds(now.saturating_sub(begun.elapsed())), nanoseconds(ended - begun))
+}
+
+/// The name of this machine.
+fn host() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// Records until the target ends, the time is over, or the user has seen enough.
@@ -222,9 +243,18 @@ fn sample_in_kernel(plan: &Plan, engine: Engine) -> anyhow::Result<Sampled> {
         returned: plan.question.returned(),
         allocations: plan.question.is_of_allocations(),
     };
-    let Recorded { summary, child, cpu_time } =
+    let Recorded { summary, child, cpu_time, span } =
         recording.record(engine, session, command, &mut resolver)?;
-    Ok(Sampled { resolver, summary, event, child, interrupt, in_kernel: true, cpu_time })
+    Ok(Sampled {
+        resolver,
+        summary,
+        event,
+        child,
+        interrupt,
+        in_kernel: true,
+        cpu_time,
+        times: times(span.0, span.1),
+    })
 }
 
 /// With the samples that the kernel copies out.
@@ -250,7 +280,7 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
         stop_with(child.pid(), recording.stopper());
     }
 
-    let begun = cpu_time();
+    let (began, begun) = (Instant::now(), cpu_time());
     let stopper = recording.stopper();
     let progress = Progress::start();
     loop {
@@ -279,6 +309,7 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
         });
     }
     progress.end();
+    let times = times(began, Instant::now());
 
     for notice in recording.notices() {
         say!("{notice}");
@@ -288,7 +319,7 @@ fn sample_by_perf(plan: &Plan) -> Result<Sampled, Error> {
     }
     let child = recording.take_child().or(beside);
     let (summary, cpu_time) = (recording.finish(), (begun, cpu_time()));
-    Ok(Sampled { resolver, summary, event, child, interrupt, in_kernel: false, cpu_time })
+    Ok(Sampled { resolver, summary, event, child, interrupt, in_kernel: false, cpu_time, times })
 }
 
 /// Ends a recording at once when a child ends, however busy this thread is.

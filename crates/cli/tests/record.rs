@@ -81,6 +81,8 @@ fn a_recorded_graph_can_be_inverted_and_dark() {
     run(record.arg("--").arg(&case.program).arg("50"));
     let svg = fs::read_to_string(svg).expect("it is written");
     assert!(svg.contains(" data-inverted=\"\"") && svg.contains(" data-theme=\"dark\""));
+    // What was counted, where and when.
+    assert!(svg.contains(" UTC</text>") && svg.contains(" on "), "the subtitle");
     // The root is in the first row.
     let rows = &svg[svg.find("class=\"frames\"").expect("frames")..];
     let first = &rows[rows.find("translate(0 ").expect("a row")..];

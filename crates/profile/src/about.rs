@@ -12,6 +12,10 @@ pub struct About {
     pub duration: Option<u64>,
     /// After how many of what a sample was taken, as 10,000,000 ns of CPU time.
     pub period: Option<(ValueType, u64)>,
+    /// The machine that it was recorded on, where one was for all threads.
+    pub host: Option<String>,
+    /// How many samples were lost while it was recorded.
+    pub lost: u64,
     /// What its author or tool remarked.
     pub comments: Vec<String>,
 }
@@ -27,6 +31,10 @@ impl About {
         if self.period != other.period {
             self.period = None;
         }
+        if self.host != other.host {
+            self.host = None;
+        }
+        self.lost = self.lost.saturating_add(other.lost);
         for comment in &other.comments {
             if !self.comments.contains(comment) {
                 self.comments.push(comment.clone());
@@ -45,13 +53,15 @@ mod tests {
             start: Some(start),
             duration: Some(duration),
             period: Some((ValueType::new("cpu", "ns"), 7)),
+            host: Some(comment.to_owned()),
+            lost: 3,
             comments: vec![comment.to_owned()],
         };
         let mut both = about(100, 50, "a");
         both.merge(&about(20, 10, "b"));
         both.merge(&about(20, 10, "a"));
         let comments = vec!["a".to_owned(), "b".to_owned()];
-        assert_eq!(both, About { comments, ..about(20, 130, "") });
+        assert_eq!(both, About { comments, host: None, lost: 9, ..about(20, 130, "") });
         both.merge(&About::default());
         assert_eq!((both.start, both.duration, both.period), (None, None, None));
     }

@@ -24,6 +24,7 @@ mod palette_map;
 mod png;
 mod report;
 mod scale;
+mod subtitle;
 mod svg;
 mod text;
 mod units;
@@ -40,5 +41,6 @@ pub use palette_map::PaletteMap;
 #[cfg(feature = "png")]
 pub use png::{Png, PngError, png};
 pub use report::{ReportStyle, report_json, report_markdown, report_text};
+pub use subtitle::subtitle;
 pub use svg::{DiffStyle, View, diff_svg, svg, svg_message};
 pub use units::grouped;

@@ -66,12 +66,23 @@ impl Values {
         }
     }
 
+    /// What stands behind a count; empty for times and sizes.
+    pub(crate) fn noun(&self) -> &str {
+        &self.noun
+    }
+
+    /// Whether nobody said what they are.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.unit == Unit::Count && self.noun.is_empty()
+    }
+
     /// What the values count: `samples`, `time of cpu-clock`, `bytes of alloc`. Plain text or markup, as the
     /// name is.
     pub(crate) fn counted(&self, name: &str) -> String {
         let counted = match self.unit {
             Unit::Nanoseconds => "time",
             Unit::Bytes => "bytes",
+            Unit::Count if self.noun.is_empty() => "counts without a unit",
             Unit::Count => &self.noun[..],
         };
         match name {

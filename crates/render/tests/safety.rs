@@ -93,7 +93,10 @@ fn names_come_out_as_they_went_in() {
     let xml = common::picture(&common::graph(&format!("main;{name} 1"), 1, &options), &options);
     parse(&xml);
     let escaped = "operator&lt;&lt;&lt;char, &amp;&amp;&gt;(std::ostream&amp;)::{lambda()#1}";
-    assert!(xml.contains(&format!("<title>{escaped}\n1 sample, 100.00%</title>")), "{xml}");
+    assert!(
+        xml.contains(&format!("<title>{escaped}\n1 sample, 100.00%\nself 1, 100.00%</title>")),
+        "{xml}"
+    );
 }
 
 #[test]

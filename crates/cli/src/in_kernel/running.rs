@@ -52,7 +52,7 @@ pub struct Running<'a> {
     opened: Instant,
     /// How many tables were asked for by what ran already.
     first: Option<usize>,
-    begun: Option<Instant>,
+    pub begun: Option<Instant>,
     stopped: bool,
     drained: Instant,
     /// The time of the clock of copies until which the next drain has counts.

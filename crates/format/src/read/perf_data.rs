@@ -83,7 +83,12 @@ impl Reader for PerfData {
         };
         let index = std::mem::take(&mut recording.index);
         let event = &recording.events.list[chosen];
-        let (resolved, losses) = resolve(&recording, index, chosen, options);
+        let (mut resolved, losses) = resolve(&recording, index, chosen, options);
+        let about = &mut resolved.profile.about;
+        about.lost = losses.total();
+        about.host = recording.features.hostname.clone();
+        let times = recording.features.sample_time;
+        about.duration = times.and_then(|(first, last)| last.checked_sub(first));
         warn(&resolved, losses.total(), &mut warnings);
         Ok(Reading { profile: resolved.profile, warnings, event: Some(event.name.clone()) })
     }

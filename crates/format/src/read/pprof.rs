@@ -310,6 +310,7 @@ impl<'a> Builder<'a> {
                 .take(MOST_COMMENTS)
                 .map(|&comment| tables.text(comment).into_owned())
                 .collect(),
+            ..About::default()
         };
         let dropped = (tables.drop_frames > 0)
             .then(|| {

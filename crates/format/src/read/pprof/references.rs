@@ -76,6 +76,7 @@ mod tests {
             duration: Some(7),
             period: Some((ValueType::new("cpu", "ns"), 10)),
             comments: vec!["a comment".to_owned()],
+            ..About::default()
         };
         let strings = &mut profile.strings;
         let process = strings.intern("app");

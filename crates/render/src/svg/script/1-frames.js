@@ -40,6 +40,7 @@
   var whole = parseFloat(picture.getAttribute("data-whole")) || span;
   // How many frames were too narrow to be drawn.
   var narrow = parseInt(picture.getAttribute("data-narrow") || "0", 10);
+  var saysSelf = picture.hasAttribute("data-self");
   var ofWhole = whole > span ? " of the whole input" : " of all";
   var rowsHeight = picture.viewBox.baseVal.height;
   var rowGroups = [];

@@ -125,6 +125,7 @@
     var lines = details(i).slice();
     if (!lines[1].includes("%")) { lines[1] += ", " + percent(widths[i], whole); }
     if (lines[1].endsWith("%")) { lines[1] += ofWhole; }
+    if (saysSelf) { if (i > 0) { addSelf(i, lines); } }
     if (zoomed !== 0) {
       if (starts[i] >= viewStart) {
         lines[1] += ", " + percent(Math.min(widths[i], viewWidth), viewWidth) + " of " +
@@ -132,6 +133,16 @@
       }
     }
     return lines;
+  }
+  // Where the file does not say what a frame has itself, it follows from the picture.
+  function addSelf(i, lines) {
+    if (lines.length > 2) { if (/^self \d/.test(lines[2])) { return; } }
+    var row = rows[depths[i] + 1] || [];
+    var above = frameAt(depths[i] + 1, starts[i] + widths[i] / 2, widths[i] / 2);
+    var calls = 0 > above ? false : row.some(function (k) {
+      return starts[k] >= starts[i] ? starts[i] + widths[i] > starts[k] : false;
+    });
+    lines.splice(2, 0, calls ? "self 0" : "self: all of it");
   }
   function showTip(i, x, y) {
     var title = elements[i].querySelector("title");
