@@ -79,7 +79,7 @@ fn options_of_the_established_script_are_taken_as_it_takes_them() {
         "stroke-width=\"19\"",
         "viewBox=\"0 0 20 ",
         "font-family=\"Arial,",
-        "<title>Fn: parse\n14 calls, 35.00%\nself 0, 0.00%</title>",
+        "<title>Fn: parse\n14 calls, 35.00%\nself 14, 35.00%</title>",
         "<!-- n -->",
     ] {
         assert!(done.out.contains(part), "{part} in {}", done.out);
@@ -164,10 +164,10 @@ fn percentages_of_what_filters_leave_stay_those_of_the_whole() {
     let directory = directory();
     let done = flamegraph(directory.path(), FOLDED, &["--focus", "parse"]);
     assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
-    assert!(done.out.contains("<title>parse\n7, 70.00%\nself 0, 0.00%</title>"), "{}", done.out);
+    assert!(done.out.contains("<title>parse\n7, 70.00%\nself 7, 70.00%</title>"), "{}", done.out);
     assert!(done.out.contains("viewBox=\"0 0 7 ") && done.out.contains("data-whole=\"10\""));
     assert!(done.out.contains("70.00% of the whole input"));
     let done = flamegraph(directory.path(), FOLDED, &["--focus", "parse", "--rescale"]);
-    assert!(done.out.contains("<title>parse\n7, 100.00%\nself 0, 0.00%</title>"), "{}", done.out);
+    assert!(done.out.contains("<title>parse\n7, 100.00%\nself 7, 100.00%</title>"), "{}", done.out);
     assert!(!done.out.contains("data-whole="));
 }

@@ -580,7 +580,7 @@ fn processes_are_recorded_from_inside_of_a_pid_namespace() {
         $PYROGRAPH record --engine ebpf -F 499 -d 1 -a --comm ns_split -o machine.folded
         $PYROGRAPH record --engine ebpf --wall -d 1 -p $busy -o wall.folded
         kill $busy
-        $PYROGRAPH record --engine ebpf -F 499 -o command.folded -- sh -c \"$PROGRAM 100; true\"
+        $PYROGRAPH record --engine ebpf -F 499 -o command.folded -- sh -c \"$PROGRAM 500; true\"
     ";
     let pyrograph = pyrograph();
     let output = run(Command::new("unshare")
