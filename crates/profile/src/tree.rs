@@ -35,31 +35,7 @@ const NO_FRAME: FrameId = FrameId(u32::MAX);
 impl Tree {
     /// The projection of `profile`.
     pub fn new(profile: &Profile, options: &LabelOptions) -> Self {
-        let mut builder = Builder::new(profile, options);
-        let nodes = builder.build();
-        let mut tree = builder.tree;
-        tree.count_guesses(profile, &nodes);
-        tree
-    }
-
-    /// Adds up what was guessed; `nodes` has the node of each sample.
-    fn count_guesses(&mut self, profile: &Profile, nodes: &[NodeId]) {
-        if !profile.frames.iter().any(|frame| frame.guessed) {
-            return;
-        }
-        self.guessed = vec![vec![0; self.len()]; profile.samples.columns()];
-        for (row, (sample, &leaf)) in profile.samples.iter().zip(nodes).enumerate() {
-            let mut node = leaf;
-            for frame in profile.stacks.leaf_first(sample.stack) {
-                if profile.frames.get(frame).guessed {
-                    for (column, values) in self.guessed.iter_mut().enumerate() {
-                        let sum = &mut values[node.index()];
-                        *sum = sum.saturating_add(profile.samples.values(column)[row]);
-                    }
-                }
-                node = self.parent(node);
-            }
-        }
+        Builder::new(profile, options).build()
     }
 
     /// How many nodes there are, the root included.
@@ -167,6 +143,7 @@ impl<'a> Builder<'a> {
     fn new(profile: &'a Profile, options: &LabelOptions) -> Self {
         let Labels { names, frames: labels, threads: roots } = Labels::new(profile, options);
         let columns = profile.samples.columns();
+        let has_guesses = profile.frames.iter().any(|frame| frame.guessed);
         let mut is_known = vec![false; names.len()];
         let mut is_shared = is_known.clone();
         for label in &labels {
@@ -179,7 +156,7 @@ impl<'a> Builder<'a> {
             name: vec![StringId::EMPTY],
             frame: vec![NO_FRAME],
             kinds: profile.frames.iter().map(|frame| frame.kind).collect(),
-            guessed: Vec::new(),
+            guessed: vec![vec![0]; if has_guesses { columns } else { 0 }],
             self_values: vec![vec![0]; columns],
         };
         let (is_alone, children) = (vec![false], Children::default());
@@ -187,8 +164,7 @@ impl<'a> Builder<'a> {
         Self { profile, labels, roots, is_shared, is_alone, missing, children, tree }
     }
 
-    /// Grows it, and returns the node of each sample.
-    fn build(&mut self) -> Vec<NodeId> {
+    fn build(mut self) -> Tree {
         let profile = self.profile;
         if self.is_whole() {
             return self.take_stacks();
@@ -199,7 +175,6 @@ impl<'a> Builder<'a> {
         distinct.dedup();
 
         // One root label after the other, so that one table of nodes, by stack, serves them all.
-        let mut of_samples = vec![NodeId::ROOT; profile.samples.len()];
         let mut nodes = NodeOfStack::new(profile.stacks.len());
         let mut rows_of: Vec<Vec<usize>> = vec![Vec::new(); distinct.len()];
         for (row, sample) in profile.samples.iter().enumerate() {
@@ -222,15 +197,33 @@ impl<'a> Builder<'a> {
             self.is_alone[root.index()] = is_alone;
             for row in rows {
                 let node = self.node(profile.samples.get(row).stack, &mut nodes);
-                of_samples[row] = node;
-                for column in 0..self.tree.self_values.len() {
-                    let value = profile.samples.values(column)[row];
-                    let sum = &mut self.tree.self_values[column][node.index()];
-                    *sum = sum.saturating_add(value);
-                }
+                self.count(row, node);
             }
         }
-        of_samples
+        self.tree
+    }
+
+    /// Counts a sample for the node that its stack ends in, and for those of its frames that were guessed.
+    fn count(&mut self, row: usize, node: NodeId) {
+        let profile = self.profile;
+        let values = |column| profile.samples.values(column)[row];
+        for (column, sums) in self.tree.self_values.iter_mut().enumerate() {
+            let sum = &mut sums[node.index()];
+            *sum = sum.saturating_add(values(column));
+        }
+        if self.tree.guessed.is_empty() {
+            return;
+        }
+        let mut at = node;
+        for frame in profile.stacks.leaf_first(profile.samples.get(row).stack) {
+            if profile.frames.get(frame).guessed {
+                for (column, sums) in self.tree.guessed.iter_mut().enumerate() {
+                    let sum = &mut sums[at.index()];
+                    *sum = sum.saturating_add(values(column));
+                }
+            }
+            at = self.tree.parent(at);
+        }
     }
 
     /// Whether the stacks are the tree already: no process stands at their root, and no two frames
@@ -239,7 +232,7 @@ impl<'a> Builder<'a> {
         !self.is_shared.contains(&true) && self.roots.iter().all(|label| label.is_empty())
     }
 
-    fn take_stacks(&mut self) -> Vec<NodeId> {
+    fn take_stacks(mut self) -> Tree {
         let (profile, tree) = (self.profile, &mut self.tree);
         let stacks = profile.stacks.rows();
         tree.parent.reserve_exact(stacks.len());
@@ -250,14 +243,13 @@ impl<'a> Builder<'a> {
             tree.name.push(self.labels[frame.index()]);
             tree.frame.push(frame);
         }
-        for (column, sums) in tree.self_values.iter_mut().enumerate() {
+        for sums in tree.self_values.iter_mut().chain(&mut tree.guessed) {
             sums.resize(tree.parent.len(), 0);
-            for (row, sample) in profile.samples.iter().enumerate() {
-                let sum = &mut sums[sample.stack.index()];
-                *sum = sum.saturating_add(profile.samples.values(column)[row]);
-            }
         }
-        profile.samples.iter().map(|sample| NodeId(sample.stack.0)).collect()
+        for (row, sample) in profile.samples.iter().enumerate() {
+            self.count(row, NodeId(sample.stack.0));
+        }
+        self.tree
     }
 
     /// The node of a stack; `nodes` holds those found so far.
@@ -296,7 +288,7 @@ impl<'a> Builder<'a> {
         self.tree.parent.push(parent);
         self.tree.name.push(name);
         self.tree.frame.push(frame);
-        for column in &mut self.tree.self_values {
+        for column in self.tree.self_values.iter_mut().chain(&mut self.tree.guessed) {
             column.push(0);
         }
         node
