@@ -69,16 +69,15 @@ impl LiveMemory for CopiedStack<'_> {
 }
 
 /// What unwinding copies needs from one to the next.
-#[derive(Default)]
 pub(crate) struct CopiedStacks {
-    unwinder: Option<Unwinder>,
+    pub unwinder: Unwinder,
     frames: Vec<Frame>,
 }
 
 impl CopiedStacks {
-    /// What unwinds them.
-    pub fn unwinder(&mut self, arch: Arch) -> &mut Unwinder {
-        self.unwinder.get_or_insert_with(|| Unwinder::new(arch))
+    /// For processes of one architecture.
+    pub fn new(arch: Arch) -> Self {
+        Self { unwinder: Unwinder::new(arch), frames: Vec::new() }
     }
 }
 
@@ -138,7 +137,6 @@ impl<F: Files> Resolver<F> {
         let (dump, thread) = (self.dump(stack.pid), (stack.pid, stack.tid));
         let code = Code { dump, time: None, thread, guessing };
         let CopiedStacks { unwinder, frames } = &mut self.copied;
-        let unwinder = unwinder.get_or_insert_with(|| Unwinder::new(arch));
         unwinder.set_guessing(guessing);
         let mut walk = |space: &AddressSpace, frames: &mut Vec<Frame>| {
             frames.clear();

@@ -263,7 +263,7 @@ impl<F: Files> Resolver<F> {
             return true;
         }
         let Some(info) = self.modules.unwind(module) else { return true };
-        let unwinder = self.copied.unwinder(self.options.arch);
+        let unwinder = &mut self.copied.unwinder;
         info.svma(offset).is_none_or(|svma| unwinder.has_no_table(info, svma, is_call))
     }
 

@@ -148,6 +148,7 @@ pub struct Resolver<F> {
 impl<F: Files> Resolver<F> {
     /// Nothing is known yet; `files` finds what will be mapped.
     pub fn new(files: F, options: Options) -> Self {
+        let copied = CopiedStacks::new(options.arch);
         let value_type =
             if options.count_samples { ValueType::samples() } else { options.value_type.clone() };
         let user_only = options.user_only;
@@ -164,7 +165,7 @@ impl<F: Files> Resolver<F> {
             stats: Stats::default(),
             rename: None,
             frames: Vec::new(),
-            copied: CopiedStacks::default(),
+            copied,
             made_code: MadeCode::default(),
         }
     }
