@@ -52,9 +52,7 @@ pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
         function: "malloc".to_owned(),
         reason,
     };
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-    // SAFETY: whoever changes the file meanwhile changes what is read; any bytes will do.
-    let map = unsafe { Mmap::map(&file) }.map_err(|error| failed(error.to_string()))?;
+    let map = map(path).map_err(|error| failed(error.to_string()))?;
     let elf = object::File::parse(&map[..]).map_err(|error| failed(error.to_string()))?;
     let texts: Vec<Text> = elf.segments().filter_map(|segment| text(&segment)).collect();
     let mut found: Vec<Allocator> = Vec::new();
@@ -84,21 +82,27 @@ pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
     }
 }
 
-/// How far behind the start of its `free` a breakpoint is cheapest.
-pub fn cheapest_place_of_free(path: &Path) -> usize {
-    let map = || {
-        let file = File::open(path).ok()?;
-        // SAFETY: whoever changes the file meanwhile changes what is read; any bytes will do.
-        unsafe { Mmap::map(&file) }.ok()
-    };
-    let Some(map) = map() else { return 0 };
+/// How far behind the start of a function of a file a breakpoint for its calls is cheapest; 0 if the file has
+/// several of the name for which that differs. A version behind the name does not count.
+pub fn cheapest_place_of(path: &Path, name: &str) -> usize {
+    let Ok(map) = map(path) else { return 0 };
     let Ok(elf) = object::File::parse(&map[..]) else { return 0 };
-    let is_free = |symbol: &Symbol<'_, '_>| {
-        let name = symbol.name().map(|name| name.split('@').next() == Some("free"));
-        symbol.is_definition() && symbol.is_global() && name.is_ok_and(|is_it| is_it)
-    };
-    let free = elf.symbols().chain(elf.dynamic_symbols()).find(is_free);
-    free.map_or(0, |symbol| usize::try_from(cheapest_place(&elf, &symbol)).unwrap_or(0))
+    let plain = name.split('@').next().unwrap_or(name);
+    let functions = elf.symbols().chain(elf.dynamic_symbols()).filter(|symbol| {
+        let is_it = symbol.name().is_ok_and(|known| known == name || known == plain);
+        is_it && symbol.kind() == SymbolKind::Text && symbol.is_definition()
+    });
+    let mut places = functions.map(|symbol| cheapest_place(&elf, &symbol));
+    match places.next() {
+        Some(first) if places.all(|place| place == first) => usize::try_from(first).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn map(path: &Path) -> std::io::Result<Mmap> {
+    let file = File::open(path)?;
+    // SAFETY: whoever changes the file meanwhile changes what is read; any bytes will do.
+    unsafe { Mmap::map(&file) }
 }
 
 /// How far behind a function's start a breakpoint for its calls is cheapest.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Link, Object, TracepointCategory, UprobeOpts};
 
-use crate::allocators::{Allocator, allocators, cheapest_place_of_free};
+use crate::allocators::{Allocator, allocators, cheapest_place_of};
 use crate::engine::program;
 use crate::error::Error;
 use crate::features;
@@ -29,7 +29,7 @@ pub enum Trigger {
         path: PathBuf,
         /// Its name.
         name: String,
-        /// How far behind its start.
+        /// How far behind its start; 0 where its calls trigger.
         offset: usize,
         /// Each time that it returns, not that it is called; then there is no offset.
         returns: bool,
@@ -226,7 +226,8 @@ impl Trigger {
                 let func_name = Some(name.clone());
                 let options = UprobeOpts { func_name, retprobe: *returns, ..UprobeOpts::default() };
                 let program = program(object, "on_uprobe")?;
-                let link = program.attach_uprobe_with_opts(-1, path, *offset, options);
+                let place = if *offset == 0 { cheapest_place_of(path, name) } else { *offset };
+                let link = program.attach_uprobe_with_opts(-1, path, place, options);
                 links.push(link.map_err(|error| Error::function(path, name, &error))?);
             }
             Self::Places { path, places } => {
@@ -247,7 +248,7 @@ impl Trigger {
                 // What is given and not seen to be given back would be held for ever.
                 let func_name = Some("free".to_owned());
                 let options = UprobeOpts { func_name, ..UprobeOpts::default() };
-                let place = cheapest_place_of_free(path);
+                let place = cheapest_place_of(path, "free");
                 let link =
                     program(object, "on_free")?.attach_uprobe_with_opts(-1, path, place, options);
                 links.push(link.map_err(|error| Error::function(path, "free", &error))?);

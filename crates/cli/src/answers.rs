@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pyrograph_bpf::{Measure, Place, Socket, Sort, Trigger, Waits};
 use pyrograph_resolve::Label;
 
-use crate::question::{self, Probe, Question, call_name, places};
+use crate::question::{self, Probe, Question, call_name};
 use crate::say::say;
 
 /// Says what a call for memory costs while such calls are probed: this process's own are, if it has the same C
@@ -36,7 +36,6 @@ pub fn trigger(question: &Question) -> Trigger {
         Probe::Event => Trigger::PerfEvents,
         Probe::Tracepoint { category, name } => Trigger::Tracepoint { category, name },
         Probe::Function { path, name, offset, returns } => {
-            let offset = if offset == 0 { places::cheapest(&path, &name) } else { offset };
             Trigger::Function { path, name, offset, returns }
         }
         Probe::Places { path, places } => {

@@ -1,7 +1,7 @@
 //! What a recording is to answer: flags, and what they come to.
 
 mod calls;
-pub mod places;
+mod places;
 
 #[cfg(feature = "bpf")]
 pub use calls::call_name;

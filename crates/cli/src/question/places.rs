@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use pyrograph_record::nearest;
 use pyrograph_resolve::NATIVE;
 use pyrograph_symbol::{StaticProbe, function_code, function_names, static_probes};
-use pyrograph_unwind::{cheapest_breakpoint, inside_of_instruction};
+use pyrograph_unwind::inside_of_instruction;
 
 use super::Probe;
 use crate::say::misuse;
@@ -89,17 +89,6 @@ fn check_offset(path: &Path, name: &str, offset: usize) -> Result<(), NotThere> 
         }
     }
     Ok(())
-}
-
-/// Where a breakpoint for the calls of a function is cheapest: so many bytes behind its start.
-pub fn cheapest(path: &Path, name: &str) -> usize {
-    let functions = function_code(path, name).unwrap_or_default();
-    let mut places = functions.iter().map(|code| cheapest_breakpoint(NATIVE, code));
-    match places.next() {
-        // A file may have several functions of a name.
-        Some(first) if places.all(|place| place == first) => first,
-        _ => 0,
-    }
 }
 
 /// `FILE:PROVIDER:NAME`.
