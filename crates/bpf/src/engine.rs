@@ -3,17 +3,18 @@
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashSet;
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 use pyrograph_unwind::UnwindInfo;
 
 use crate::builder::{Builder, TableStats};
 use crate::cache::Cache;
 use crate::copies::CopiedStack;
 use crate::counted::{Counted, Cut, Stacks, UserFrame};
+use crate::end::End;
 use crate::error::Error;
 use crate::features::{self, Feature};
 use crate::files::{self, Aliases, Files, Question, What};
@@ -74,15 +75,12 @@ pub struct Engine {
     /// The kernel tells when a thread goes on.
     resumes: bool,
     min_block: Duration,
-    /// When counting was ended, on the monotonic clock.
-    stopped: Option<u64>,
+    end: Arc<End>,
     /// Nothing is counted a while after its stack was taken.
     may_forget: bool,
     /// How often counts were taken since stacks were forgotten.
     drains_since: u32,
     table_backend: TableBackend,
-    /// Held while programs run that may sleep: tables stay where they are.
-    readers: Arc<Mutex<()>>,
     object: Object,
 }
 
@@ -130,6 +128,8 @@ impl Engine {
         Files::check(&program(&object, LOOK_UP)?)?;
         let aliases = Aliases::default();
         let readers = Arc::default();
+        let state = Shared::map(&handle(&object, ".bss")?, "state", 1)?;
+        let end = End::new(state.clone(), &object, list_waiting, Arc::clone(&readers))?;
         let stacks = Stacks::new(text, Rc::clone(&aliases));
         let seen = stacks.clone();
         let rings = ring(&object, "stacks", move |bytes| seen.add(bytes))?;
@@ -153,14 +153,11 @@ impl Engine {
             copied,
             copies_stacks: copies_stacks(options),
             counts: [handle(&object, "counts_0")?, handle(&object, "counts_1")?],
-            state: Shared::map(&handle(&object, ".bss")?, "state", 1)?,
+            state,
             ticks: handle(&object, "ticks")?,
             files: Files::new(handle(&object, "files")?, aliases),
-            builder: Builder::start(
-                Tables::new(memory, Arc::clone(&readers)),
-                cache.and_then(Cache::open),
-            )
-            .map_err(Error::map("tables"))?,
+            builder: Builder::start(Tables::new(memory, readers), cache.and_then(Cache::open))
+                .map_err(Error::map("tables"))?,
             built: HashSet::new(),
             targets: handle(&object, "targets")?,
             follows_forks: follows_forks(options),
@@ -171,11 +168,10 @@ impl Engine {
             list_waiting,
             resumes,
             min_block: options.min_block,
-            stopped: None,
+            end: Arc::new(end),
             may_forget: counts_at_once(options, resumes),
             drains_since: 0,
             table_backend,
-            readers,
             object,
         };
         engine.forget_questions()?;
@@ -276,20 +272,8 @@ impl Engine {
     ///
     /// If the threads that wait already cannot be listed.
     pub fn start(&mut self) -> Result<(), Error> {
-        self.set_on(1);
-        self.list_waiting()
-    }
-
-    /// Notes all threads that do not run, where waits count; at the end it counts them.
-    fn list_waiting(&self) -> Result<(), Error> {
-        let Some(name) = self.list_waiting else { return Ok(()) };
-        let link = program(&self.object, name)?.attach().map_err(Error::attach(name))?;
-        let failed = |error| Error::Attach { program: name, reason: format!("{error}") };
-        let _reading = self.readers.lock().unwrap_or_else(|error| error.into_inner());
-        let mut threads = Iter::new(&link).map_err(Error::attach(name))?;
-        // It writes nothing: reading it makes it run.
-        std::io::copy(&mut threads, &mut std::io::sink()).map_err(failed)?;
-        Ok(())
+        self.state.write_field(std::mem::offset_of!(State, on), 1u32);
+        self.end.list_waiting()
     }
 
     /// Takes what has not ended, threads that wait still and calls that have not returned: what they took
@@ -303,7 +287,7 @@ impl Engine {
         if self.waits == Waits::Wakers {
             return Ok(());
         }
-        let now = self.stopped.unwrap_or_else(monotonic_now);
+        let now = self.end.kernel_time().unwrap_or_else(monotonic_now);
         for map in &self.unfinished {
             let rows = map
                 .lookup_batch(4096, MapFlags::ANY, MapFlags::ANY)
@@ -343,20 +327,13 @@ impl Engine {
     /// # Errors
     ///
     /// If these cannot be listed.
-    pub fn stop(&mut self) -> Result<(), Error> {
-        if self.stopped.is_some() {
-            return Ok(());
-        }
-        self.set_on(0);
-        let now = monotonic_now();
-        self.stopped = Some(now);
-        // What is being counted at this moment is done in microseconds.
-        std::thread::sleep(Duration::from_millis(2));
-        if self.waits != Waits::None || self.list_waiting == Some(ON_REST) {
-            self.state.write_field(std::mem::offset_of!(State, stopped), now);
-            self.list_waiting()?;
-        }
-        Ok(())
+    pub fn stop(&self) -> Result<(), Error> {
+        self.end.end()
+    }
+
+    /// What does the same from any thread.
+    pub fn end(&self) -> Arc<End> {
+        Arc::clone(&self.end)
     }
 
     /// Tells that a clock triggers, every `period` on each CPU, whatever the CPU does: then it is measured what each
@@ -376,10 +353,6 @@ impl Engine {
     pub fn end_after(&mut self, time: Duration) {
         let until = monotonic_now().saturating_add(nanoseconds(time));
         self.state.write_field(std::mem::offset_of!(State, until), until);
-    }
-
-    fn set_on(&mut self, on: u32) {
-        self.state.write_field(std::mem::offset_of!(State, on), on);
     }
 
     /// Tells of a file that is mapped somewhere, or may come to be; its table is made.
@@ -558,7 +531,7 @@ fn nanoseconds(time: Duration) -> u64 {
 }
 
 /// Nanoseconds of the clock that programs read.
-fn monotonic_now() -> u64 {
+pub(crate) fn monotonic_now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid, and the clock exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };

@@ -12,7 +12,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::error::Error;
 
 /// An array of `T` that is shared with the programs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Shared<T> {
     map: Arc<MmapRaw>,
     /// Where it begins in that, in bytes.

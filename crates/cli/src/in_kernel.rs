@@ -176,8 +176,8 @@ impl InKernel<'_> {
             });
         }
         progress.end();
-        let ended = Instant::now();
         running.finish()?;
+        let ended = running.engine.end().at().unwrap_or_else(Instant::now);
         let Running { engine, recording, child, prepared, begun, .. } = running;
         if self.verbose {
             say!("{}; {}", tables(&engine), stacks(&engine.stats()));

@@ -5,6 +5,7 @@ mod common;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use common::in_kernel::{C, Running};
 use common::{Folded, compile, is_root, pyrograph, record_until, wait_until};
@@ -196,4 +197,55 @@ fn a_process_that_is_gone_is_said() {
         let output = record(&out.path().join("x.folded"), &flags);
         assert!(text(&output).contains("no process has the PID"), "{}", text(&output));
     }
+}
+
+/// Stops one thread of a process, as a busy machine may.
+struct Stopped(i32);
+
+impl Stopped {
+    fn new(tid: i32) -> Self {
+        // SAFETY: neither request has the kernel write to this process.
+        unsafe {
+            assert_eq!(libc::ptrace(libc::PTRACE_SEIZE, tid, 0, 0), 0, "thread {tid}");
+            assert_eq!(libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0, 0), 0, "thread {tid}");
+            let mut status = 0;
+            assert_eq!(libc::waitpid(tid, &raw mut status, libc::__WALL), tid);
+        }
+        Self(tid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { libc::ptrace(libc::PTRACE_DETACH, self.0, 0, 0) };
+    }
+}
+
+#[test]
+fn nothing_is_counted_after_the_end_however_late_it_is_seen() {
+    if !is_root("nothing_is_counted_after_the_end_however_late_it_is_seen") {
+        return;
+    }
+    const LATE: Duration = Duration::from_secs(3);
+    let folder = tempfile::tempdir().expect("a folder");
+    // Every CPU has a sample at each tick, also if it is idle.
+    let cpus = std::thread::available_parallelism().expect("a number").get() as f64;
+    let out = folder.path().join("out.folded");
+    let mut recording = pyrograph();
+    recording.args(["record", "-a", "--engine", "ebpf", "-o"]).arg(&out);
+    recording.args(["--", "sh", "-c", "echo; sleep 1; echo"]).stdout(Stdio::piped());
+    let mut recording = recording.spawn().expect("pyrograph runs");
+    let begun = Instant::now();
+    let mut lines = recording.stdout.take().expect("a pipe");
+    lines.read_exact(&mut [0]).expect("the command runs");
+    let stopped = Stopped::new(recording.id().cast_signed());
+    lines.read_exact(&mut [0]).expect("the command ends");
+    let ended = begun.elapsed();
+    std::thread::sleep(LATE);
+    drop(stopped);
+    assert!(recording.wait().expect("it ends").success());
+    let recorded = Folded::read(&out).total() / 1e9 / cpus;
+    assert!(recorded < (ended + LATE / 2).as_secs_f64(), "{recorded} s of {ended:?}");
+    assert!(recorded > 0.5, "{recorded} s");
 }

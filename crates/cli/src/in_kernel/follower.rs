@@ -49,6 +49,11 @@ impl Follower {
         self.beside = pidfd(pid).filter(|_| !self.command);
     }
 
+    /// What can be read once the command has ended that says for how long to record.
+    pub fn beside(&self) -> Option<BorrowedFd<'_>> {
+        self.beside.as_ref().map(AsFd::as_fd)
+    }
+
     /// What can be read once one of those that were asked for has ended.
     pub fn ends(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let asked = self.asked.iter().filter_map(|(_, pidfd)| pidfd.as_ref());

@@ -1,8 +1,11 @@
 //! A recording that goes on: what is told to the programs meanwhile, and what is taken from them.
 
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use pyrograph_bpf::{Engine, FileKey, Question as FileQuestion, What};
+use pyrograph_bpf::{End, Engine, FileKey, Question as FileQuestion, What};
 use pyrograph_event::Layout;
 use pyrograph_record::{Child, Next, Recording, Session, Target, Waiting, descendants};
 use pyrograph_resolve::{LiveFiles, Looked, Resolver};
@@ -220,6 +223,10 @@ impl<'a> Running<'a> {
         if let Some(child) = &self.child {
             self.follower.watch(child.pid());
         }
+        let beside = self.follower.beside().and_then(|fd| fd.try_clone_to_owned().ok());
+        if beside.is_some() || self.how.duration.is_some() {
+            end_in_time(self.engine.end(), beside, self.how.duration);
+        }
         Ok(())
     }
 
@@ -267,6 +274,29 @@ impl<'a> Running<'a> {
     pub fn samples(&self) -> u64 {
         self.resolver.stats().samples
     }
+}
+
+/// Ends counting when the command ends that says for how long to record, or after a time, however busy the thread is
+/// that takes the counts. That thread finds the same when it comes to it, and has more to do then.
+fn end_in_time(end: Arc<End>, beside: Option<OwnedFd>, after: Option<Duration>) {
+    let at = after.map(|after| Instant::now() + after);
+    let wait = move || {
+        loop {
+            let left = at.map(|at| at.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+            let mut fds: Vec<_> = beside.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+            if poll(&mut fds, timeout.as_ref()).is_ok_and(|ready| ready > 0) {
+                break;
+            }
+        }
+        // If it fails, it fails again where the error is reported.
+        end.end().ok();
+    };
+    // Without a thread it ends as soon as somebody looks.
+    thread::Builder::new().name("end".to_owned()).spawn(wait).ok();
 }
 
 /// Looks at a file that the programs have met.
