@@ -8,6 +8,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::sync::OnceLock;
 
+use pyrograph_format::remove_unfinished;
+
 /// What is left to the program's own code and tables, however small the limit.
 const LEAST: u64 = 16 << 20;
 
@@ -55,6 +57,7 @@ fn checked(pointer: *mut u8) -> *mut u8 {
 #[cold]
 fn exhausted() {
     let Some(message) = MESSAGE.get() else { return };
+    remove_unfinished();
     // SAFETY: the bytes are those of the message; neither call allocates, and nothing runs after the second.
     unsafe {
         libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len());

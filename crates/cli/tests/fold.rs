@@ -94,6 +94,63 @@ fn a_small_compressed_file_took_all_memory_and_aborted() {
     check(&["--max-memory", "200M", &bomb], b"", 1, "", said);
 }
 
+/// Has the kernel refuse files without a name (`O_TMPFILE`), as some file systems do.
+fn refuse_files_without_a_name(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    const NUMBER: u32 = 0;
+    const LOW_HALF_OF_FLAGS: u32 = 16 + 2 * 8;
+    const O_TMPFILE: u32 = 0x40_0000;
+    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let load = |at| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
+    let jump = |kind, k, yes, no| step(libc::BPF_JMP | kind | libc::BPF_K, yes, no, k);
+    let end = |with| step(libc::BPF_RET | libc::BPF_K, 0, 0, with);
+    let mut filter = [
+        load(NUMBER),
+        jump(libc::BPF_JEQ, libc::SYS_openat as u32, 0, 3),
+        load(LOW_HALF_OF_FLAGS),
+        jump(libc::BPF_JSET, O_TMPFILE, 0, 1),
+        end(libc::SECCOMP_RET_ERRNO | libc::EOPNOTSUPP.cast_unsigned()),
+        end(libc::SECCOMP_RET_ALLOW),
+    ];
+    let install = move || {
+        let program = libc::sock_fprog { len: 6, filter: filter.as_mut_ptr() };
+        // SAFETY: the filter is alive while it is copied.
+        let installed = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+                    == 0
+        };
+        if installed { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: two system calls, which are safe after a fork.
+    unsafe { command.pre_exec(install) };
+}
+
+#[test]
+fn what_ran_out_of_memory_left_a_temporary_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stacks = (0u64..30_000).map(|stack| {
+        let names = (0..40).map(|frame| (((stack + 1) * (frame + 1) * 0x9e37_79b9) >> 13) % 3001);
+        let names: Vec<_> = names.map(|name| name.to_string()).collect();
+        format!("{} {}\n", names.join(";"), stack + 1)
+    });
+    fs::write(folder.path().join("in.folded"), stacks.collect::<String>()).expect("a file");
+    let out = folder.path().join("out.json");
+    let mut codes = Vec::new();
+    // The least is not enough to read it, the most is enough for all.
+    for mib in [16, 30, 40, 50, 60, 70, 80, 100, 1000] {
+        let mut command = pyrograph();
+        command.args(["convert", "--max-memory", &format!("{mib}M"), "in.folded", "-o"]).arg(&out);
+        refuse_files_without_a_name(&mut command);
+        let output = command.current_dir(folder.path()).output().expect("pyrograph runs");
+        let is_whole = fs::remove_file(&out).is_ok();
+        assert_eq!(output.status.success(), is_whole, "{mib} MiB: {output:?}");
+        codes.push(output.status.code());
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "{mib} MiB");
+    }
+    assert_eq!((codes[0], codes[8]), (Some(1), Some(0)), "{codes:?}");
+}
+
 #[test]
 fn folded_text_took_16_bytes_a_line_whatever_it_said() {
     let text = "main;work;inner 1\n".repeat(6_000_000);

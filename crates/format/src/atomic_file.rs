@@ -1,12 +1,15 @@
 //! Files appear whole or not at all.
 
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, CWD, OFlags, linkat};
+use rustix::fs::{AtFlags, CWD, OFlags, linkat, unlink};
 
 /// The most that anybody may do with a new file; the process's umask is taken off.
 const MODE: u32 = 0o666;
@@ -42,7 +45,8 @@ pub fn write_file(
         None => {
             let temporary = named.permissions(Permissions::from_mode(MODE)).tempfile_in(&folder)?;
             let (file, path) = temporary.into_parts();
-            (file, Some(path))
+            let unfinished = Unfinished::new(&path);
+            (file, Some((path, unfinished)))
         }
     };
     let file = finish(file, write)?;
@@ -50,10 +54,44 @@ pub fn write_file(
         file.set_permissions(existing.permissions())?;
     }
     let temporary = match temporary {
-        Some(path) => path,
+        Some((path, _unfinished)) => path,
         None => named.make_in(folder, |path| give_name(&file, path))?.into_temp_path(),
     };
     temporary.persist(&target).map_err(|failed| failed.error)
+}
+
+/// The temporary files that have a name, as many as fit.
+static UNFINISHED: Mutex<[Option<CString>; 8]> = Mutex::new([const { None }; 8]);
+
+/// Removes temporary files that have a name, for a program that ends without unwinding. It takes no memory.
+pub fn remove_unfinished() {
+    if let Ok(paths) = UNFINISHED.try_lock() {
+        paths.iter().flatten().for_each(|path| unlink(path.as_c_str()).unwrap_or_default());
+    }
+}
+
+/// A place in [`UNFINISHED`].
+struct Unfinished(Option<usize>);
+
+impl Unfinished {
+    fn new(path: &Path) -> Self {
+        let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return Self(None) };
+        let mut paths = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = paths.iter().position(Option::is_none);
+        if let Some(free) = free {
+            paths[free] = Some(path);
+        }
+        Self(free)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let mut paths = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = self.0.and_then(|at| paths[at].take());
+        drop(paths);
+        drop(path);
+    }
 }
 
 /// A new file that is gone when it is closed; nothing where that cannot be had (`O_TMPFILE`), or could

@@ -40,7 +40,7 @@ mod units;
 mod warnings;
 mod write;
 
-pub use atomic_file::write_file;
+pub use atomic_file::{remove_unfinished, write_file};
 pub use detect::detect;
 pub use each_event::read_each_event;
 pub use events::{FieldValue, TraceEvent, TraceField, events};
