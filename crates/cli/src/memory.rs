@@ -135,7 +135,8 @@ mod tests {
         let before = own();
         let more = std::hint::black_box(vec![1_u8; 64 << 20]);
         assert!(before > 0 && own() > before + (more.len() as u64) / 2);
-        assert!(Resident::now().peak >= Resident::now().all);
+        let now = Resident::now();
+        assert!(now.peak >= now.all, "{now:?}");
         assert_eq!(kibibytes("\t   1234 kB"), Some(1234 << 10));
         assert_eq!(kibibytes("1234"), None);
     }
