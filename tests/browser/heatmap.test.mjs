@@ -283,3 +283,128 @@ test("a chart has true time, and rows for each thread", async () => {
   assert.ok(Math.abs(spans[0][1] - 0.5) < 0.03 && Math.abs(spans[1][0] - 1.5) < 0.03, `${spans}`);
   await close(tab);
 });
+
+// One cell of 100 events, 49 of 50, one of 1: of a machine that is busy, half busy, and idle for a moment.
+const levels = [];
+for (let second = 0; second < 51; second++) {
+  for (let i = 0; i < (second === 50 ? 1 : second % 2 ? 50 : 100); i++) {
+    levels.push(`app 7/8 [000] ${(20 + second + i / 5000).toFixed(6)}: 10000000 cpu-clock: `, `\t 4a1 work+0x1 (/bin/app)`, "");
+  }
+}
+
+test("half busy and busy differ in the map of offsets, and n and the axes have their words", async () => {
+  const tab = await open(`file://${run("heatmap", "levels.html", levels.join("\n"), "--offsets")}`);
+  await opened(tab);
+  const found = await tab.evaluate(() => {
+    const lightness = (path) => {
+      const [r, g, b] = getComputedStyle(path).stroke.match(/\d+/g).map(Number);
+      return (r + g + b) / 3;
+    };
+    return [...document.querySelectorAll(".cells .grid path")].map((path) =>
+      [Math.max(...path.dataset.n.split(" ").map(Number)), lightness(path)]);
+  });
+  const of = (count) => found.find(([most]) => most === count)[1];
+  assert.ok(of(50) - of(100) > 60, JSON.stringify(found));
+  const n = levels.length / 3;
+  assert.match(await tab.locator(".meaning").textContent(),
+    new RegExp(`^samples in a cell, up to 100; n = ${n.toLocaleString("en")}$`));
+  assert.deepEqual(await tab.locator(".titles text").allTextContents(),
+    ["Time from the start", "Offset within the second"]);
+  await close(tab);
+  const map = await open("/map.svg");
+  assert.match(await map.locator(".meaning").textContent(), /n = 21$/);
+  assert.deepEqual(await map.locator(".titles text").allTextContents(), ["Time from the start", "Latency"]);
+  await close(map);
+});
+
+test("the selection is an outline, and the colours under it stay", async () => {
+  const tab = await open(`file://${page}`);
+  await opened(tab);
+  const drag = async (from, to) => {
+    await tab.mouse.move(from.x, from.y);
+    await tab.mouse.down();
+    await tab.mouse.move(to.x, to.y, { steps: 3 });
+    await tab.mouse.up();
+  };
+  await drag(await cell(tab, 0, 20, 3, 50), await cell(tab, 2, 30, 3, 50));
+  const path = () => tab.locator("path.chosen").first().evaluate((chosen) => {
+    const box = chosen.getBBox();
+    const style = getComputedStyle(chosen);
+    return { fill: style.fill, d: chosen.getAttribute("d"), width: box.width, height: box.height };
+  });
+  const box = await cells(tab);
+  let now = await path();
+  assert.equal(now.fill, "none");
+  assert.ok(Math.abs(now.width - box.width) < 1 && Math.abs(now.height - box.height) < 1, JSON.stringify(now));
+  assert.equal(now.d.match(/[MHVz]/g).join(""), "MHVHVHVHz", "with a step at either end");
+  // From the end of one second to the beginning of the next: two boxes.
+  await drag(await cell(tab, 0, 40, 3, 50), await cell(tab, 1, 5, 3, 50));
+  assert.equal((await path()).d.match(/z/g).length, 2);
+  await tab.locator("#all").click();
+  assert.equal((await path()).d, "");
+  assert.match(await tab.locator("#span").innerText(), /^All of the time/);
+  await close(tab);
+});
+
+const TELEPHONE = { viewport: { width: 360, height: 640 }, isMobile: true, hasTouch: true };
+
+test("on a telephone a picture fits the window, and a tap shows details until the next", async () => {
+  const tab = await open("/map.svg", TELEPHONE);
+  assert.equal(await tab.evaluate(() => innerWidth), 360);
+  const box = await cells(tab);
+  assert.ok(box.width > 200 && box.x + box.width <= 360, JSON.stringify(box));
+  const at = await cell(tab, 1, 0, 3, 9);
+  await tab.touchscreen.tap(at.x, at.y);
+  assert.match(await tip(tab).innerText(), /^10 events, 100\.00% of the column's 10/);
+  await tab.touchscreen.tap(5, 5);
+  assert.equal(await tip(tab).isVisible(), false);
+  const ends = await tab.locator(".axes text").evaluateAll((texts) =>
+    texts.map((text) => text.getBoundingClientRect().right));
+  assert.ok(Math.max(...ends) <= 360, `${ends}`);
+  await close(tab);
+});
+
+test("on a telephone the page of offsets has buttons for fingers, and a tap shows a frame", async () => {
+  const tab = await open(`file://${page}`, TELEPHONE);
+  await opened(tab);
+  assert.equal(await tab.evaluate(() => innerWidth), 360);
+  assert.ok(await tab.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  assert.ok((await tab.locator("#search").boundingBox()).height >= 40);
+  const at = await cell(tab, 0, 25, 3, 50);
+  await tab.touchscreen.tap(at.x, at.y);
+  assert.match(await tip(tab).innerText(), /samples?, /);
+  for (const id of ["#all"]) { assert.ok((await tab.locator(id).boundingBox()).height >= 40); }
+  await tab.locator("#all").tap();
+  await tab.locator("canvas").scrollIntoViewIfNeeded();
+  const flame = await tab.locator("canvas").boundingBox();
+  await tab.touchscreen.tap(flame.x + flame.width / 2, flame.y + 28 * 2 + 14);
+  assert.match(await tab.locator("#details").innerText(), /^main\n/);
+  await close(tab);
+});
+
+test("paper is light, and has no buttons", async () => {
+  for (const path of ["/map.svg", `file://${page}`]) {
+    const tab = await open(path, { colorScheme: "dark" });
+    if (path !== "/map.svg") { await opened(tab); }
+    await tab.emulateMedia({ media: "print", colorScheme: "dark" });
+    const fill = await tab.locator("rect.bg").evaluate((rect) => getComputedStyle(rect).fill);
+    assert.equal(fill, "rgb(255, 255, 255)");
+    assert.equal(await tab.locator("#search").isVisible(), false);
+    assert.equal(await tab.locator("foreignObject").first().isVisible(), false);
+    await close(tab);
+  }
+});
+
+test("finer numbers do not run into the title of their axis", async () => {
+  const tab = await open("/map.svg");
+  const from = await cell(tab, 0, 0, 3, 9);
+  await tab.mouse.move(from.x - 40, from.y);
+  await tab.mouse.down();
+  await tab.mouse.move(from.x + 40, from.y + 12, { steps: 3 });
+  await tab.mouse.up();
+  const left = await tab.locator(".axes text").evaluateAll((texts) =>
+    Math.min(...texts.map((text) => text.getBoundingClientRect().left)));
+  const title = await tab.locator(".titles text").last().evaluate((text) => text.getBoundingClientRect().right);
+  assert.ok(title <= left + 1, `${title} ${left}`);
+  await close(tab);
+});

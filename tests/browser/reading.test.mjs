@@ -263,3 +263,32 @@ test("a screen reader hears a frame's name once: the text on it is hidden from i
   assert.ok(!texts.includes("parse") && !texts.includes("decode"), texts.join(", "));
   await close(tab);
 });
+
+test("a click between two rows counts as one on the frame above it", async () => {
+  const tab = await open("/flat.svg");
+  const box = await tab.locator("svg.frames").boundingBox();
+  // Rows are 18 pixels high, of which the frame takes 17.
+  const at = { x: box.x + box.width * 0.5, y: box.y + 2 * 18 - 0.5 };
+  await tab.mouse.move(at.x, at.y);
+  const under = await tab.evaluate(({ x, y }) => document.elementFromPoint(x, y).localName, at);
+  assert.equal(under, "rect", "there is no frame at this place");
+  await tab.mouse.click(at.x, at.y);
+  assert.match(await status(tab), /^parse: /);
+  await tab.mouse.click(box.x + 10, box.y - 4);
+  assert.match(await status(tab), /^parse: /, "above the frames nothing is clicked");
+  await close(tab);
+});
+
+test("on a telephone a graph fits the window, and a tap shows details", async () => {
+  const tab = await open("/flat.svg", { viewport: { width: 360, height: 640 }, isMobile: true, hasTouch: true });
+  assert.equal(await tab.evaluate(() => innerWidth), 360);
+  assert.ok((await tab.getByRole("searchbox").boundingBox()).height >= 40);
+  const at = await place(tab, "parse");
+  await tab.touchscreen.tap(at.x, at.y);
+  const tip = () => tab.locator("foreignObject").last().locator("div div").last().innerText();
+  assert.match(await tip(), /^parse\n25 samples, 26\.32% of all/);
+  const frames = await tab.locator("svg.frames").boundingBox();
+  const button = await tab.getByRole("button", { name: "Reset" }).boundingBox();
+  assert.ok(button.height >= 40 && button.y + button.height <= frames.y, JSON.stringify([button, frames]));
+  await close(tab);
+});

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use pyrograph_analyze::{HeatMapOptions, heat_map, offsets, timed_graph};
 use pyrograph_format::{Detail, Head, Options, TimeUnit, read_points};
 use pyrograph_profile::LabelOptions;
-use pyrograph_render::{HeatMapLook, heat_map_svg, offsets_html};
+use pyrograph_render::{HeatMapLook, Shades, heat_map_svg, offsets_html};
 
 use self::latency::{EventName, KeyField, Pairing};
 use self::reading::ProfileArgs;
@@ -186,6 +186,8 @@ struct Drawing {
     subtitle: String,
     unit: String,
     noun: &'static str,
+    axis: String,
+    shades: Shades,
 }
 
 /// Draws a heat map.
@@ -222,6 +224,11 @@ fn points(args: &Args) -> anyhow::Result<Drawing> {
     for (_, line) in warnings.lines() {
         say!("{line}");
     }
+    // Values of another unit than time are no latencies.
+    let axis = match args.unitslabel.as_deref() {
+        None | Some("ns" | "us" | "µs" | "ms" | "s") => "Latency",
+        Some(_) => "Value",
+    };
     Ok(Drawing {
         times: points.times,
         values: points.values,
@@ -229,6 +236,8 @@ fn points(args: &Args) -> anyhow::Result<Drawing> {
         subtitle: String::new(),
         unit: String::new(),
         noun: "events",
+        axis: axis.to_owned(),
+        shades: Shades::Ratio,
     })
 }
 
@@ -254,6 +263,8 @@ fn latencies(args: &Args) -> anyhow::Result<Drawing> {
         subtitle,
         unit: unit.to_owned(),
         noun: "events",
+        axis: "Latency".to_owned(),
+        shades: Shades::Ratio,
     })
 }
 
@@ -287,6 +298,8 @@ fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
         subtitle: String::new(),
         unit: "ns".to_owned(),
         noun: "samples",
+        axis: format!("Offset within {}", period_name(seconds)),
+        shades: Shades::Linear,
     };
     let look = look(args, &drawing);
     if !page {
@@ -298,6 +311,11 @@ fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
         offsets_html(&map, &look, &timed, offsets.start, out)
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The period of offsets, as the title of an axis has it.
+fn period_name(seconds: f64) -> String {
+    if seconds == 1.0 { "the second".to_owned() } else { format!("{seconds} s") }
 }
 
 fn heads(args: &Args) -> anyhow::Result<Vec<Head>> {
@@ -329,6 +347,8 @@ fn look(args: &Args, drawing: &Drawing) -> HeatMapLook {
         subtitle: args.subtitle.clone().unwrap_or_else(|| drawing.subtitle.clone()),
         unit: args.unitslabel.clone().unwrap_or_else(|| drawing.unit.clone()),
         noun: drawing.noun.to_owned(),
+        axis: drawing.axis.clone(),
+        shades: drawing.shades,
         cell: args.boxsize,
         font: args.fonttype.clone(),
         font_size: args.fontsize,

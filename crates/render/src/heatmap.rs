@@ -5,6 +5,7 @@
 //!   style, rect.bg
 //!   g.head                  title and subtitle
 //!   g.axes                  grid, ticks and their numbers
+//!   g.titles                the titles of the axes: time, values
 //!   svg.over                how many points are in each column; coordinates are columns
 //!   svg.cells               coordinates are columns and rows: its viewBox is the zoom; data-fine has
 //!                           the cells that a zoom shows
@@ -34,11 +35,13 @@ use crate::text::{Metrics, escape};
 use crate::units::write_integer;
 use grid::Grid;
 use ramp::Ramp;
+pub use ramp::Shades;
 
 /// The interactive part: one function in several files.
 const SCRIPT: &str = concat!(
     include_str!("heatmap/script/1-cells.js"),
     include_str!("script/scale.js"),
+    include_str!("script/window.js"),
     include_str!("heatmap/script/2-layout.js"),
     include_str!("heatmap/script/3-fine.js"),
     include_str!("heatmap/script/4-pointing.js"),
@@ -57,6 +60,10 @@ pub struct HeatMapLook {
     pub unit: String,
     /// What is counted, as `events`.
     pub noun: String,
+    /// The title of the axis of values, as `Latency`.
+    pub axis: String,
+    /// How counts become colours.
+    pub shades: Shades,
     /// The width and height of a cell in pixels. `None`: the picture is laid out for the reader's
     /// window.
     pub cell: Option<f64>,
@@ -79,6 +86,8 @@ impl Default for HeatMapLook {
             subtitle: String::new(),
             unit: String::new(),
             noun: "events".to_owned(),
+            axis: "Latency".to_owned(),
+            shades: Shades::default(),
             cell: None,
             font: String::new(),
             font_size: 12.0,
@@ -182,7 +191,8 @@ impl<'a> Picture<'a> {
         };
         let ticks = grid::value_ticks(map, &values, down);
         let widest = ticks.iter().map(|(_, text)| metrics.width(text)).fold(0.0, f64::max);
-        let left = (MARGIN + widest + 12.0).ceil().max(56.0);
+        // The title of the axis stands upright.
+        let left = (MARGIN + look.font_size + 6.0 + widest + 10.0).ceil().max(56.0);
         let beside = left + GAP + SIDE + MARGIN;
         let (width, across) = match look.cell {
             Some(cell) => ((beside + cell * columns).max(420.0), cell * columns),
@@ -196,13 +206,19 @@ impl<'a> Picture<'a> {
             top += if shown { line } else { 0.0 };
         }
         let layout = Layout { width, left, top: top.round(), across, down };
-        Self { map, look, form, id, layout, values, ramp: Ramp::new(map.largest), metrics }
+        let ramp = Ramp::new(&map.cells, look.shades);
+        Self { map, look, form, id, layout, values, ramp, metrics }
+    }
+
+    /// The height of what stands below the cells, before the footer: numbers, and the axis's title.
+    fn below(&self) -> f64 {
+        2.0 * self.look.font_size + 24.0
     }
 
     fn write(&self, out: &mut String) {
         let Layout { top, down, .. } = self.layout;
         let foot = foot::Foot::new(self);
-        let below = self.look.font_size + 16.0;
+        let below = self.below();
         self.open(out, top + down + below + foot.height());
         self.style(out);
         self.head(out);
@@ -297,20 +313,23 @@ impl<'a> Picture<'a> {
         for rule in [
             "{font-variant-numeric:tabular-nums}",
             " text{cursor:default}",
-            " .cells{cursor:crosshair;touch-action:none;-webkit-user-select:none;user-select:none}",
+            // A finger that goes up or down scrolls the page.
+            " .cells{cursor:crosshair;touch-action:pan-y;-webkit-user-select:none;user-select:none}",
             " .cells:focus{outline:none}",
         ] {
             out.push_str(&format!(".{id}{rule}\n"));
         }
         out.push_str(&grid::line_rules(id));
         out.push_str(&format!(".{id}{{background:{}}}\n", BACKGROUND.0));
-        out.push_str("@media (prefers-color-scheme:dark){\n");
+        // Paper is light.
+        out.push_str("@media screen and (prefers-color-scheme:dark){\n");
         out.push_str(&format!(".{id}{{background:{}}}\n", BACKGROUND.1));
         for (class, property, colour) in [
             ("bg", "fill", BACKGROUND.1.to_string()),
             ("head", "fill", TEXT.1.to_string()),
             ("sub", "fill", MUTED.1.to_string()),
             ("axes", "fill", MUTED.1.to_string()),
+            ("titles", "fill", MUTED.1.to_string()),
             ("foot", "fill", MUTED.1.to_string()),
             ("line", "stroke", grid::LINE.1.to_string()),
             ("bars", "fill", grid::BARS.1.to_string()),
@@ -324,7 +343,11 @@ impl<'a> Picture<'a> {
                 ".{id} .c{class}{{stroke:{dark}}}.{id} .l{class}{{fill:{dark}}}\n"
             ));
         }
-        out.push_str("}\n</style>\n");
+        // On paper there is nothing to click, and the whole picture is on one page.
+        out.push_str(&format!(
+            "}}\n@media print{{.{id} .controls{{display:none}}\
+             .{id}:root{{width:100vw;height:100vh}}}}\n</style>\n"
+        ));
         let light = BACKGROUND.0;
         out.push_str(&format!(
             "<rect class=\"bg\" width=\"100%\" height=\"100%\" fill=\"{light}\"/>\n"

@@ -32,7 +32,7 @@ mod units;
 pub use attributes::{NameAttributes, RefusedAttribute};
 pub use color::Rgb;
 pub use csv::top_csv;
-pub use heatmap::{HeatMapLook, heat_map_svg};
+pub use heatmap::{HeatMapLook, Shades, heat_map_svg};
 pub use offsets::offsets_html;
 pub use options::{Background, Encoding, MinWidth, OptionError, SvgOptions, Theme};
 pub use palette::{Hue, Palette, Rule, Tone, UnknownPalette};

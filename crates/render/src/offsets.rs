@@ -50,7 +50,7 @@ pub fn offsets_html(
     let mut noun = String::new();
     escape(&mut noun, &timed.graph.value_type.name);
     writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
-    writeln!(out, "<meta name=\"viewport\" content=\"width=device-width\">")?;
+    writeln!(out, "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">")?;
     writeln!(out, "<title>{title}</title>\n<style>")?;
     let mut font = String::new();
     if !look.font.is_empty() {
@@ -65,7 +65,7 @@ pub fn offsets_html(
     )?;
     writeln!(
         out,
-        "@media (prefers-color-scheme:dark){{:root{{--background:{};--text:{};--muted:{}}}}}",
+        "@media screen and (prefers-color-scheme:dark){{:root{{--background:{};--text:{};--muted:{}}}}}",
         BACKGROUND.1, TEXT.1, MUTED.1
     )?;
     out.write_all(STYLE.as_bytes())?;

@@ -39,6 +39,7 @@ pub(crate) use page::{BACKGROUND, FONT, MUTED, TEXT};
 const SCRIPT: &str = concat!(
     include_str!("svg/script/1-frames.js"),
     include_str!("script/names.js"),
+    include_str!("script/window.js"),
     include_str!("svg/script/2-view.js"),
     include_str!("svg/script/3-controls.js"),
     include_str!("svg/script/4-actions.js"),
@@ -49,6 +50,7 @@ const SCRIPT: &str = concat!(
 const DIFF_SCRIPT: &str = concat!(
     include_str!("svg/script/1-frames.js"),
     include_str!("script/names.js"),
+    include_str!("script/window.js"),
     include_str!("svg/script/2-view.js"),
     include_str!("svg/script/3-controls.js"),
     include_str!("svg/script/4-actions.js"),
@@ -60,6 +62,7 @@ const DIFF_SCRIPT: &str = concat!(
 const CHART_SCRIPT: &str = concat!(
     include_str!("svg/script/1-frames.js"),
     include_str!("script/names.js"),
+    include_str!("script/window.js"),
     include_str!("svg/script/2-view.js"),
     include_str!("svg/script/3-controls.js"),
     include_str!("svg/script/4-actions.js"),

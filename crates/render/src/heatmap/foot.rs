@@ -25,7 +25,7 @@ pub(super) struct Foot {
 impl Foot {
     pub(super) fn new(picture: &Picture<'_>) -> Self {
         let font_size = picture.look.font_size;
-        let mut items = vec![colours(picture)];
+        let mut items = vec![colours(picture), meaning(picture)];
         for index in 0..picture.map.percentiles.len() {
             items.push(percentile(picture, index));
         }
@@ -85,7 +85,12 @@ fn colours(picture: &Picture<'_>) -> Item {
         let to = ramp.from.get(class + 1).map_or(picture.map.largest.max(from), |next| next - 1);
         let mut text = String::new();
         write_integer(&mut text, from);
-        let first = text.clone();
+        let mut first = text.clone();
+        if ramp.linear && class == 0 && to > from {
+            // All below the first percentile, too.
+            first = String::from("≤");
+            write_integer(&mut first, to);
+        }
         if to > from {
             text.push('–');
             write_integer(&mut text, to);
@@ -102,18 +107,26 @@ fn colours(picture: &Picture<'_>) -> Item {
         }
     }
     let wide = ramp.from.len() as f64 * SWATCH;
-    let mut largest = String::new();
-    write_integer(&mut largest, picture.map.largest);
-    let noun = &picture.look.noun;
-    let label = if ramp.from.len() == 1 {
-        format!("{noun} in a cell")
-    } else {
-        format!("{noun} in a cell, up to {largest}")
+    Item { markup, width: wide.max(free - 8.0) }
+}
+
+/// The counts that the colours mean, and how many points there are in all.
+fn meaning(picture: &Picture<'_>) -> Item {
+    let (map, noun) = (picture.map, &picture.look.noun);
+    let integer = |number: u64| {
+        let mut text = String::new();
+        write_integer(&mut text, number);
+        text
     };
-    markup.push_str(&format!("<text x=\"{}\" y=\"{size}\">", wide + 6.0));
+    let mut label = format!("{noun} in a cell");
+    if picture.ramp.from.len() > 1 {
+        label.push_str(&format!(", up to {}", integer(map.largest)));
+    }
+    label.push_str(&format!("; n = {}", integer(map.points)));
+    let mut markup = format!("<text class=\"meaning\" y=\"{}\">", picture.look.font_size);
     escape(&mut markup, &label);
     markup.push_str("</text>");
-    Item { markup, width: (wide + 6.0 + picture.metrics.width(&label)).max(free - 8.0) }
+    Item { markup, width: picture.metrics.width(&label) }
 }
 
 fn percentile(picture: &Picture<'_>, index: usize) -> Item {

@@ -2,7 +2,7 @@
 
 use pyrograph_analyze::{HeatCell, HeatMap, Percentile};
 
-use super::{Form, GAP, OVER, Picture, SIDE};
+use super::{Form, GAP, Layout, MARGIN, OVER, Picture, SIDE};
 use crate::Rgb;
 use crate::scale::Scale;
 use crate::svg::{MUTED, number};
@@ -146,6 +146,23 @@ impl Grid<'_> {
         out.push_str("\"/>\n");
         out.push_str(&texts);
         out.push_str("</g>\n");
+        self.titles(out);
+    }
+
+    /// The titles of the axes.
+    fn titles(&self, out: &mut String) {
+        let Layout { left, top, across, down, .. } = self.picture.layout;
+        let size = self.picture.look.font_size;
+        let (x, y) = (left + across / 2.0, top + down + 2.0 * size + 13.0);
+        let (up_x, up_y) = (MARGIN + 0.8 * size, top + down / 2.0);
+        out.push_str(&format!(
+            "<g class=\"titles\" fill=\"{}\" text-anchor=\"middle\">\n\
+             <text x=\"{x:.1}\" y=\"{y:.1}\">Time from the start</text>\n\
+             <text transform=\"translate({up_x:.1} {up_y:.1}) rotate(-90)\">",
+            MUTED.0
+        ));
+        escape(out, &self.picture.look.axis);
+        out.push_str("</text>\n</g>\n");
     }
 
     fn open(

@@ -1,9 +1,11 @@
-  var ROW = 18;
+  // A finger needs higher rows than a mouse.
+  var ROW = matchMedia("(pointer: coarse)").matches ? 28 : 18;
   var PADDING = 3;
   var canvas = document.getElementById("canvas");
   var details = document.getElementById("details");
   var found = document.getElementById("found");
-  var dark = matchMedia("(prefers-color-scheme: dark)");
+  // Paper is light.
+  var dark = matchMedia("screen and (prefers-color-scheme: dark)");
   var zoomed = 0;
   var hits = null;
   var rows = [];

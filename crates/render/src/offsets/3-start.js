@@ -28,8 +28,7 @@
       return;
     }
     document.getElementById("all").addEventListener("click", function () {
-      map.querySelector(".chosen").setAttribute("d", "");
-      show(null);
+      map.dispatchEvent(new CustomEvent("pyrograph-all"));
     });
     document.getElementById("out").addEventListener("click", function () { zoomTo(0); });
     document.getElementById("search").addEventListener("input", function (event) {
@@ -45,11 +44,20 @@
       requestAnimationFrame(function () { pending = false; show(wanted); });
     });
     canvas.addEventListener("pointermove", function (event) { showDetails(frameUnder(event), event); });
-    canvas.addEventListener("pointerleave", function () { details.hidden = true; });
+    canvas.addEventListener("pointerleave", function (event) {
+      // A finger leaves with every tap: the details of what it tapped stay.
+      if (event.pointerType !== "touch") { details.hidden = true; }
+    });
+    var touched = false;
+    document.addEventListener("pointerdown", function (event) {
+      touched = event.pointerType === "touch";
+      if (event.target !== canvas) { details.hidden = true; }
+    });
     canvas.addEventListener("click", function (event) {
       var i = frameUnder(event);
       ring = false;
       if (i >= 0) { current = i; zoomTo(i); }
+      if (touched) { showDetails(i, event); }
     });
     canvas.addEventListener("blur", function () {
       ring = false;

@@ -42,7 +42,9 @@
   var top = parseFloat(picture.getAttribute("y"));
   var across = parseFloat(picture.getAttribute("width"));
   var down = parseFloat(picture.getAttribute("height"));
-  var footHeight = height - top - down - fontSize - 16;
+  // The numbers of the axis of times, and its title.
+  var underCells = 2 * fontSize + 24;
+  var footHeight = height - top - down - underCells;
 
   // How many points each cell has, by column, then by row from the bottom.
   var counts = new Map();

@@ -43,6 +43,7 @@
     set(over, { viewBox: view.x0 + " 0 " + w + " 1000" });
     set(side, { viewBox: "0 " + y + " 1000 " + h });
     drawAxes();
+    drawChosen();
     hideTip();
   }
   function valueTicks() {
@@ -81,7 +82,10 @@
       var x = left + across * (tick - from) / (to - from);
       lines += "M" + x.toFixed(1) + " " + (gridLines ? top : top + down + 1) +
         "v" + (gridLines ? down + 5 : 4);
-      label(x, top + down + fontSize + 7, "middle", time.text(tick, to, found.step));
+      var text = time.text(tick, to, found.step);
+      // The last may be at the edge of the picture.
+      var inside = width - 4 >= x + 0.3 * fontSize * text.length;
+      label(inside ? x : width - 4, top + down + fontSize + 7, inside ? "middle" : "end", text);
     });
     valueTicks().forEach(function (tick) {
       var y = top + down * (view.y1 - placeOf(tick.value)) / (view.y1 - view.y0);
@@ -102,12 +106,13 @@
       across = Math.max(60, width - left - MARGIN - beside);
       // A page of ours keeps the width within bounds itself.
       if (!selecting) { across = Math.min(across, Math.max(240, 96 * columns)); }
-      set(picture, { width: across });
-      set(over, { width: across });
+      set(picture, { x: left, width: across });
+      set(over, { x: left, width: across });
       set(side, { x: left + across + GAP });
     }
     placeFoot();
-    height = top + down + fontSize + 16 + footHeight;
+    height = top + down + underCells + footHeight;
+    placeTitles();
     set(root, { viewBox: "0 0 " + width + " " + height, height: height });
     if (alone) { root.setAttribute("preserveAspectRatio", "xMidYMin"); }
     set(tip, { width: width, height: height });
@@ -134,7 +139,27 @@
       x += w * shrink + 24;
     });
     footHeight = y + line + fontSize + MARGIN;
-    foot.setAttribute("transform", "translate(0 " + (top + down + fontSize + 16) + ")");
+    foot.setAttribute("transform", "translate(0 " + (top + down + underCells) + ")");
+  }
+  var titles = root.querySelectorAll(".titles text");
+  function placeTitles() {
+    set(titles[0], { x: left + across / 2 });
+  }
+  // The numbers of finer steps are longer: there the cells begin further right. Where their size is
+  // fixed, they take the title's place.
+  function widenAxis() {
+    var widest = 0;
+    axes.querySelectorAll("text").forEach(function (text) {
+      if (Number(text.getAttribute("x")) > left) { return; }
+      if (text.getAttribute("text-anchor") === "middle") { return; }
+      widest = Math.max(widest, text.getComputedTextLength());
+    });
+    var needed = Math.ceil(MARGIN + fontSize + 14 + widest);
+    titles[1].setAttribute("visibility", "visible");
+    if (left >= needed) { return; }
+    if (fixed) { titles[1].setAttribute("visibility", "hidden"); return; }
+    left = needed;
+    layOut();
   }
   var heading = [];
   function fitHead() {
@@ -142,13 +167,5 @@
     var room = width - 2 * MARGIN - 60;
     var beside = resolution.getComputedTextLength();
     if (beside > 0) { room -= beside + 16; }
-    heading.forEach(function (entry) {
-      var text = entry.full;
-      entry.element.textContent = text;
-      while (text.length > 4) {
-        if (room >= entry.element.getComputedTextLength()) { break; }
-        text = text.slice(0, Math.floor(text.length * 0.9));
-        entry.element.textContent = text + "\u2026";
-      }
-    });
+    heading.forEach(function (entry) { cutText(entry.element, entry.full, room); });
   }

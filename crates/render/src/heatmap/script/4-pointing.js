@@ -5,6 +5,7 @@
   var ring;
   var band;
   var resolution;
+  var chosen = [];
   function html(tag, attributes, text) {
     var element = document.createElementNS(XHTML, tag);
     set(element, attributes);
@@ -19,6 +20,7 @@
   }
   function foreign(style) {
     var holder = svgElement("foreignObject", { x: 0, y: 0, width: 100, height: 100 });
+    holder.setAttribute("class", "controls");
     holder.style.overflow = "visible";
     holder.style.pointerEvents = "none";
     var host = html("div", {});
@@ -29,6 +31,13 @@
     return { holder: holder, shadow: shadow };
   }
   function buildOverlay() {
+    // Two lines, so that they are seen on all colours of cells.
+    chosen = [["#fff", 5], ["#0a66d8", 2.5]].map(function (line) {
+      return svgElement("path", {
+        "class": "chosen", fill: "none", stroke: line[0], "stroke-width": line[1],
+        "stroke-linejoin": "round", "pointer-events": "none"
+      });
+    });
     band = svgElement("rect", {
       "class": "band", fill: "#0a66d8", "fill-opacity": 0.18, stroke: "#0a66d8",
       "pointer-events": "none", visibility: "hidden"
@@ -47,6 +56,7 @@
       "border-radius:6px;background:#fff;color:#3f3f46;cursor:pointer;pointer-events:auto}" +
       "button:hover{background:#f0f0f3}" +
       "button:focus-visible{outline:2px solid #0a66d8;outline-offset:1px}" +
+      "@media(pointer:coarse){button{height:40px;min-width:44px}}" +
       "@media(prefers-color-scheme:dark){div{background:#f4f4f6;color:#17171b}" +
       "span{color:#46464d}button{background:#26262b;border-color:#77777f;color:#dcdce0}" +
       "button:hover{background:#34343a}}");
@@ -142,6 +152,7 @@
     var all = x1 - x0 === columns ? y1 - y0 === rows : false;
     if (all) { reset.setAttribute("hidden", ""); } else { reset.removeAttribute("hidden"); }
     draw();
+    widenAxis();
     // Cells are only so fine: so it is said how fine they are.
     var step = columnStep / level.x;
     var high = valueAt(y1);

@@ -2,22 +2,37 @@
   // is in a span of time, it chooses one: from one cell to another, column after column.
   var from = null;
   var selecting = root.hasAttribute("data-selecting");
-  var chosen = document.createElementNS(SVG, "path");
+  var chosenCells = null;
   function timeOrder(cell) { return cell.column * rows + cell.row; }
-  function showChosen(first, last) {
-    var d = "";
-    for (var column = first.column; last.column >= column; column++) {
-      var low = column === first.column ? first.row : 0;
-      var high = column === last.column ? last.row : rows - 1;
-      d += "M" + column + " " + (rows - 1 - high) + "h1v" + (high - low + 1) + "h-1z";
+  // The outline of all cells from the first to the last, column after column.
+  function drawChosen() {
+    var d = chosenCells ? outline(chosenCells[0], chosenCells[1]) : "";
+    chosen.forEach(function (path) { path.setAttribute("d", d); });
+  }
+  function outline(first, last) {
+    var from = cellBox(first.column, first.row);
+    var to = cellBox(last.column, last.row);
+    var bottom = top + down;
+    function box(x, y, end, foot) {
+      return "M" + x + " " + y + "H" + end + "V" + foot + "H" + x + "z";
     }
-    chosen.setAttribute("d", d);
+    if (first.column === last.column) { return box(from.x, to.y, to.x + to.w, from.y + from.h); }
+    if (last.column === first.column + 1) {
+      // They have no edge in common.
+      if (first.row > last.row) {
+        return box(from.x, top, from.x + from.w, from.y + from.h) +
+          box(to.x, to.y, to.x + to.w, bottom);
+      }
+    }
+    return "M" + from.x + " " + top + "H" + to.x + "V" + to.y + "H" + (to.x + to.w) + "V" + bottom +
+      "H" + (from.x + from.w) + "V" + (from.y + from.h) + "H" + from.x + "z";
   }
   function choose(at, done) {
     var forward = timeOrder(at) >= timeOrder(from);
     var first = forward ? from : at;
     var last = forward ? at : from;
-    showChosen(first, last);
+    chosenCells = [first, last];
+    drawChosen();
     root.dispatchEvent(new CustomEvent("pyrograph-span", { detail: {
       start: first.column * columnStep + edges[first.row],
       end: last.column * columnStep + edges[last.row + 1],
@@ -25,7 +40,8 @@
     } }));
   }
   function chooseAll() {
-    chosen.setAttribute("d", "");
+    chosenCells = null;
+    drawChosen();
     root.dispatchEvent(new CustomEvent("pyrograph-span", { detail: null }));
   }
   function spanned(at) {
@@ -59,7 +75,14 @@
         if (selecting) { choose(at, false); } else { showBand(at); }
       } else { showTip(at.column, at.row, at.x, at.y); }
     });
-    picture.addEventListener("pointerleave", function () { if (!from) { hideTip(); } });
+    picture.addEventListener("pointerleave", function (event) {
+      // A finger leaves with every tap: what it tapped stays until it taps elsewhere.
+      if (from || event.pointerType === "touch") { return; }
+      hideTip();
+    });
+    document.addEventListener("pointerdown", function (event) {
+      if (!picture.contains(event.target)) { hideTip(); }
+    });
     picture.addEventListener("pointerdown", function (event) {
       if (event.button !== 0) { return; }
       from = pointed(event);
@@ -68,14 +91,12 @@
     picture.addEventListener("pointerup", function (event) {
       if (!from) { return; }
       var at = pointed(event);
-      if (selecting) {
-        choose(at, true);
-        from = null;
-        return;
-      }
       var span = isDrag(at) ? spanned(at) : null;
+      if (selecting) { choose(at, true); }
       from = null;
       band.setAttribute("visibility", "hidden");
+      if (!span) { if (event.pointerType === "touch") { showTip(at.column, at.row, at.x, at.y); } }
+      if (selecting) { return; }
       if (span) { zoom(span.x0, span.x1, span.y0, span.y1); }
     });
     picture.addEventListener("pointercancel", function () {
@@ -85,6 +106,7 @@
     picture.addEventListener("dblclick", showAll);
     picture.addEventListener("blur", hideTip);
     root.addEventListener("keydown", onKey);
+    root.addEventListener("pyrograph-all", chooseAll);
   }
   // With the keyboard: Enter chooses a cell, with Shift all from there to another.
   var anchor = null;
@@ -127,13 +149,12 @@
     var under = document.createElementNS(SVG, "rect");
     set(under, { width: columns, height: rows, fill: "none", "pointer-events": "all" });
     picture.insertBefore(under, picture.firstChild);
-    set(chosen, { "class": "chosen", fill: "#0a66d8", "fill-opacity": 0.4, "pointer-events": "none" });
-    picture.appendChild(chosen);
     if (!fixed) {
       root.style.height = "";
       root.style.maxWidth = "";
       root.setAttribute("width", "100%");
     }
+    if (alone) { fitTelephone(); }
     layOut();
     listen();
     if (!fixed) { watchWidth(); }

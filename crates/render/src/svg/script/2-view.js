@@ -197,7 +197,9 @@
     var left = titleWidth > 0 ? titleWidth + 24 : 0;
     var room = framesWidth() - left - buttons - 12;
     barAt = { x: MARGIN, y: beside ? 6 : headTop - 6, width: framesWidth() };
-    top = beside ? headTop : headTop + 32;
+    // A finger's buttons are higher than the heading.
+    var high = controls.line.offsetHeight;
+    top = beside ? Math.max(headTop, high + 8) : headTop + high + 4;
     saidAt = null;
     if (text) {
       if (beside) {
@@ -219,7 +221,7 @@
     var scrolled = alone ? window.scrollY : 0;
     var floats = scrolled + 6 > barAt.y;
     var at = saidAt;
-    if (floats) { at = { x: MARGIN, y: scrolled + 46, width: framesWidth() }; }
+    if (floats) { at = { x: MARGIN, y: scrolled + controls.line.offsetHeight + 18, width: framesWidth() }; }
     [[bar, { x: barAt.x, y: Math.max(barAt.y, scrolled + 6), width: barAt.width }, controls.line],
       [said, at || barAt, controls.said]].forEach(function (part) {
       for (var name in part[1]) { part[0].setAttribute(name, part[1][name]); }
@@ -288,12 +290,6 @@
   }
   function cutTitle(entry) {
     var room = width >= 640 ? framesWidth() - controls.line.offsetWidth - 24 : framesWidth();
-    var text = entry.full;
-    entry.element.textContent = text;
-    while (text.length > 4) {
-      if (room >= entry.element.getComputedTextLength()) { break; }
-      text = text.slice(0, Math.floor(text.length * 0.9));
-      entry.element.textContent = text + "\u2026";
-    }
+    cutText(entry.element, entry.full, room);
     titleWidth = entry.element.getComputedTextLength();
   }

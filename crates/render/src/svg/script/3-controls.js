@@ -48,6 +48,7 @@
       "input{width:150px;flex:0 1 150px;min-width:60px}" +
       "input[aria-invalid=true]{border-color:#c4002b;outline-color:#c4002b}" +
       "button:focus-visible,input:focus-visible{outline:2px solid #0a66d8;outline-offset:1px}" +
+      "@media(pointer:coarse){.line{height:42px}button,input{height:40px;min-width:44px}}" +
       DARK +
       ".line{color:#dcdce0}.line.floats{background:#17171b}" +
       "button,input{background:#26262b;border-color:#77777f}" +

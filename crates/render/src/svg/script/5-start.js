@@ -69,6 +69,7 @@
       root.style.maxWidth = "";
       root.setAttribute("width", "100%");
     }
+    if (alone) { fitTelephone(); }
     focusable(0);
     layOut();
     restore();
@@ -83,9 +84,12 @@
   function listen() {
     textLayer.removeAttribute("pointer-events");
     textLayer.querySelector(".gap").setAttribute("pointer-events", "none");
-    [picture, textLayer].forEach(function (layer) {
+    // The background is what is seen between rows: there is no place between two frames.
+    var ground = root.querySelector("rect");
+    [picture, textLayer, ground].forEach(function (layer) {
       layer.addEventListener("pointermove", function (event) {
         var at = pointed(event);
+        ground.style.cursor = at.frame >= 0 ? "pointer" : "";
         if (at.frame >= 0) { showTip(at.frame, at.x, at.y); } else { hideTip(); }
       });
       layer.addEventListener("pointerleave", hideTip);
@@ -106,7 +110,8 @@
     return pressed ? Math.abs(event.clientX - pressed.x) + Math.abs(event.clientY - pressed.y) > 4 : false;
   }
   function onPress(event) {
-    pressed = { x: event.clientX, y: event.clientY, text: event.target.closest("text") };
+    pressed = { x: event.clientX, y: event.clientY, text: event.target.closest("text"),
+      touch: event.pointerType === "touch" };
   }
   function onRelease(event) {
     if (!isDrag(event)) { return; }
@@ -116,10 +121,12 @@
     if (event.target.closest("a") || event.ctrlKey || event.metaKey) { return; }
     if (isDrag(event)) { return; }
     var at = pointed(event);
-    if (0 > at.frame) { return; }
+    if (0 > at.frame) { hideTip(); return; }
     focusable(at.frame);
     elements[at.frame].focus({ preventScroll: true, focusVisible: false });
     zoomTo(at.frame);
+    // A finger does not point before it clicks.
+    if (pressed) { if (pressed.touch) { showTip(at.frame, at.x, at.y); } }
   }
   function onKey(event) {
     var find = event.key === "f" ? event.ctrlKey || event.metaKey : false;
