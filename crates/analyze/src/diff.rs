@@ -126,6 +126,8 @@ pub struct Side {
     pub total: u64,
     /// How many independent samples that is.
     pub samples: f64,
+    /// What these are called: `samples`, `waits`, `allocations` …
+    pub sample_name: String,
     /// How that is known.
     pub basis: SampleBasis,
 }
@@ -164,6 +166,18 @@ pub struct Diff {
     pub functions_family: Family,
     rows: Rows,
     judge: Judge,
+}
+
+/// What the samples of a side are called, as its runs name their numbers.
+fn sample_name(runs: &[Run<'_>], options: &DiffOptions) -> String {
+    let name = |run: &Run<'_>| {
+        let numbers = run.profile.numbers_beside(run.column)?;
+        Some(run.profile.value_types[numbers].name.clone())
+    };
+    let mut names = runs.iter().map(name);
+    let first = names.next().flatten().filter(|_| options.sample.is_none());
+    let is_one = names.all(|name| name == first);
+    first.filter(|_| is_one).unwrap_or_else(|| "samples".to_owned())
 }
 
 /// Compares runs.
@@ -209,6 +223,7 @@ pub fn diff(
         runs: range.len(),
         total: totals[range.clone()].iter().fold(0, |sum, &total| sum.saturating_add(total)),
         samples: range.clone().map(|run| totals[run] as f64 / samples[run].0).sum(),
+        sample_name: sample_name(&runs[range.clone()], options),
         basis: samples[range].iter().map(|&(_, basis)| basis).max().unwrap_or(SampleBasis::Given),
     };
     let sides = (side(old, 0..before.len()), side(new, before.len()..runs.len()));

@@ -23,6 +23,10 @@ pub fn with_remedy(error: anyhow::Error, probe: &Probe) -> anyhow::Error {
 
 /// Whether an error is for lack of permission.
 pub fn is_refused(error: &anyhow::Error) -> bool {
+    // A file that is no program says the same.
+    if matches!(error.downcast_ref(), Some(Error::Command { .. })) {
+        return false;
+    }
     let text = format!("{error:#}");
     matches!(error.downcast_ref(), Some(Error::NotPermitted(_)))
         || ["(os error 1)", "(os error 13)", "is for root"].iter().any(|sign| text.contains(sign))

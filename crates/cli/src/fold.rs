@@ -139,15 +139,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (mut profile, warnings) =
         args.reading.read_with(inputs, options, inlined).context("failed to fold")?;
     if let Some(counts) = counts_of_folded(&profile) {
-        let way = match profile.column("samples") {
-            Some(_) => "; --value samples counts samples",
+        let numbers = profile.numbers_beside(profile.shown).map(|at| &profile.value_types[at].name);
+        let way = match numbers {
+            Some(name) => format!("; --value {name} counts {name}"),
             None if args.count == CountWhat::Period
                 && profile.value_types.len() == 1
                 && !args.reading.names_unit() =>
             {
-                "; --count samples counts samples"
+                "; --count samples counts samples".to_owned()
             }
-            None => "",
+            None => String::new(),
         };
         say!("{counts}{way}");
     }

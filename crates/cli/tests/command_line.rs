@@ -218,7 +218,11 @@ fn what_cannot_be_recorded_or_written_is_refused_before_the_command_runs() {
     // Root may write everywhere, but these file systems take no files.
     refused(&["-o", "/proc/x.svg"], 1, "nothing can be written into the folder /proc");
     refused(&["-o", "/sys/x.svg"], 1, "nothing can be written into the folder /sys");
-    refused(&["--alloc", "-o", "x.folded", "--", "./none"], 127, "failed to run './none'");
+    refused(
+        &["--alloc", "-o", "x.folded", "--", "./none"],
+        127,
+        "'./none': No such file or directory (os error 2)\n",
+    );
     if is_root("a name that no process has") {
         refused(&["-a", "--comm", "nosuch"], 1, "no process or thread has the name nosuch");
     }

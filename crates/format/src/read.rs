@@ -63,7 +63,8 @@ mod xdebug;
 
 pub(crate) use calls::MOST_DEPTH;
 pub(crate) use firefox::{
-    EXTRA as FIREFOX_EXTRA, EXTRA_NO_TIMES, EXTRA_VALUE, UNKNOWN_THREAD as FIREFOX_UNKNOWN_THREAD,
+    EXTRA as FIREFOX_EXTRA, EXTRA_COUNTS, EXTRA_NO_TIMES, EXTRA_VALUE,
+    UNKNOWN_THREAD as FIREFOX_UNKNOWN_THREAD,
 };
 pub use perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,

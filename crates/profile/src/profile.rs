@@ -44,6 +44,26 @@ impl Profile {
         self.value_types.iter().position(named)
     }
 
+    /// The column that counts the samples, waits, calls … behind the values of another column.
+    ///
+    /// Objects of a heap profile are none: Go's and others' are estimated from few samples.
+    pub fn numbers_beside(&self, column: usize) -> Option<usize> {
+        let types = &self.value_types;
+        let counts = |&other: &usize| {
+            let of = &types[other];
+            other != column
+                && of.unit == "count"
+                && of.decimals == 0
+                && !of.name.contains("objects")
+        };
+        let mut found = (0..types.len()).filter(counts);
+        let named = found.clone().find(|&other| types[other].name == "samples");
+        // Of several that are called otherwise nobody knows which it is; a count has none beside it.
+        let alone =
+            found.next().filter(|_| found.next().is_none() && types[column].unit != "count");
+        named.or(alone)
+    }
+
     /// What percentages of a column are of: the sum of all samples that were read, also of those
     /// that were left out on request. Saturates.
     pub fn whole(&self, column: usize) -> u64 {

@@ -62,7 +62,7 @@ pub enum Error {
     #[error("no command to run")]
     NoCommand,
     /// The command could not be started.
-    #[error("failed to run '{program}': {source}")]
+    #[error("failed to run '{program}'")]
     Command {
         /// The program.
         program: String,
@@ -100,7 +100,7 @@ pub enum Error {
         permit_kb: u64,
     },
     /// A system call failed that should not.
-    #[error("{doing}: {source}")]
+    #[error("{doing}")]
     System {
         /// What was to be done.
         doing: String,

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use foldhash::fast::FixedState;
 use pyrograph_profile::{FrameId, Sample, Samples, StackId};
 
-use crate::stacks::{RawFrame, RawStacks};
+use crate::stacks::{RawFrame, RawStacks, Weight};
 
 /// The distinct chains of frames, and the samples.
 #[derive(Debug)]
@@ -106,11 +106,12 @@ impl Chains {
                 raw.intern(&frames)
             })
             .collect();
-        for (sample, &value) in self.samples.iter().zip(self.samples.values(0)) {
+        for (row, sample) in self.samples.iter().enumerate() {
+            let weight = Weight::at(&self.samples, row);
             let sample = Sample { stack: stacks[sample.stack.index()], ..sample };
             match keep_time || sample.time.is_some() {
-                true => raw.push(sample, value),
-                false => raw.add(sample, value),
+                true => raw.push(sample, weight),
+                false => raw.add(sample, weight),
             }
         }
         raw
@@ -121,7 +122,7 @@ impl Default for Builder {
     fn default() -> Self {
         let (frames, words, starts) = (Vec::new(), Vec::new(), vec![0]);
         Self {
-            chains: Chains { frames, words, starts, samples: Samples::new(1) },
+            chains: Chains { frames, words, starts, samples: Samples::new(Weight::COLUMNS) },
             slots: vec![Slot::default(); 64],
             hasher: FixedState::with_seed(0),
             hashes: Vec::new(),
@@ -173,14 +174,15 @@ impl Builder {
         let (number, is_new) = self.find_or_add(row.thread(), frames, hash);
         let stack = StackId::from_index(number);
         let samples = &mut self.chains.samples;
+        let weight = Weight::one(row.value);
         if row.keep_time {
-            samples.push(Sample { stack, ..row.sample }, &[row.value]);
+            samples.push(Sample { stack, ..row.sample }, &weight.columns());
         } else if is_new {
             let sample = Sample { stack, cpu: None, time: None, ..row.sample };
-            samples.push(sample, &[row.value]);
+            samples.push(sample, &weight.columns());
         } else {
             let total = self.chains.words[self.chains.starts[number] + 1];
-            samples.add(total as usize, 0, row.value);
+            weight.add_to(samples, total as usize);
         }
     }
 
@@ -335,7 +337,7 @@ mod tests {
         builder.add(&[row(3, 2, 5, None), row(3, 2, 6, Some(1))], &[1, 0, 1, 0]);
         let raw = builder.finish(&frames).into_stacks(false);
         let rows: Vec<_> = raw.samples().collect();
-        assert_eq!(rows.iter().map(|row| row.value).collect::<Vec<_>>(), [5, 6]);
+        assert_eq!(rows.iter().map(|row| row.weight.value).collect::<Vec<_>>(), [5, 6]);
         assert_eq!(rows[0].sample.stack, rows[1].sample.stack);
         let found: Vec<_> = raw.leaf_first(rows[0].sample.stack).collect();
         assert_eq!(found, [frames[1], frames[0]]);

@@ -13,7 +13,7 @@ use crate::files::{Files, Identity, MappedFile};
 use crate::modules::{FileKey, ModuleId, is_anonymous, is_memory_file};
 use crate::resolver::Resolver;
 use crate::settle::Unnamed;
-use crate::stacks::{Marker, RawFrame};
+use crate::stacks::{Marker, RawFrame, Weight};
 
 /// A stack, and how often it was met.
 #[derive(Clone, Copy, Debug)]
@@ -220,10 +220,11 @@ impl<F: Files> Resolver<F> {
         self.stats.samples += counted.events;
         self.stats.count_stacks(collected, counted.events);
         let value = if self.options.count_samples { counted.events } else { counted.value };
+        let weight = Weight { value, samples: counted.events };
         let row = profile::Sample { thread, cpu: counted.cpu, ..profile::Sample::new(stack) };
         match time {
-            Some(_) => raw.push(profile::Sample { time, ..row }, value),
-            None => raw.add_on_cpu(row, value),
+            Some(_) => raw.push(profile::Sample { time, ..row }, weight),
+            None => raw.add_on_cpu(row, weight),
         }
     }
 

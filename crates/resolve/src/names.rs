@@ -162,7 +162,7 @@ fn add_stacks(raw: &RawStacks, rows: &mut FrameRows<'_>, profile: &mut Profile) 
     }
     for row in raw.samples() {
         let sample = Sample { stack: stacks[row.sample.stack.index()], ..row.sample };
-        profile.push(sample, &[row.value]);
+        profile.push(sample, &row.weight.columns());
     }
 }
 
@@ -428,6 +428,7 @@ mod tests {
     use pyrograph_profile::{FrameKind, ThreadId, ValueType};
 
     use super::*;
+    use crate::stacks::Weight;
 
     #[test]
     fn inlined_methods_of_a_java_map_are_frames() {
@@ -440,9 +441,9 @@ mod tests {
         let frame = |address| RawFrame::new(ModuleId(0), address);
         let mut raw = RawStacks::default();
         let stack = raw.intern(&[frame(0x2004), frame(0x1008)]);
-        raw.push(Sample { thread: ThreadId(0), ..Sample::new(stack) }, 1);
+        raw.push(Sample { thread: ThreadId(0), ..Sample::new(stack) }, Weight::one(1));
 
-        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let mut profile = Profile::new(vec![ValueType::samples(); Weight::COLUMNS]);
         let options = Naming::plain();
         let stats = name_stacks(&[&raw], &Strings::default(), &modules, &options, &mut profile);
         assert_eq!((stats.addresses, stats.unknown), (2, 0));

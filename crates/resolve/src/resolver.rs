@@ -20,7 +20,7 @@ use crate::modules::Modules;
 use crate::names::{NameStats, Naming, Rename, name_chains};
 use crate::processes::{Processes, Start};
 use crate::settle::{MOST_OPENED, Order, Part, Settler, StackMemory, Unnamed};
-use crate::stacks::{Marker, RawFrame};
+use crate::stacks::{Marker, RawFrame, Weight};
 
 /// The executable bit of a mapping's protection (`PROT_EXEC`).
 const PROT_EXEC: u32 = 4;
@@ -41,6 +41,8 @@ pub struct Options {
     pub value_type: ValueType,
     /// Count samples, not their periods.
     pub count_samples: bool,
+    /// The name of a second column: the number of samples, waits, calls … behind each value. `None`: there is none.
+    pub number_of: Option<String>,
     /// Keep each sample with its time and CPU. Otherwise only a total for each stack and thread is
     /// kept, so that a long recording needs no more memory than a short one.
     pub keep_time: bool,
@@ -151,10 +153,11 @@ impl<F: Files> Resolver<F> {
         let copied = CopiedStacks::new(options.arch);
         let value_type =
             if options.count_samples { ValueType::samples() } else { options.value_type.clone() };
+        let number = options.number_of.as_deref().unwrap_or("samples");
         let user_only = options.user_only;
         Self {
             files,
-            profile: Profile::new(vec![value_type]),
+            profile: Profile::new(vec![value_type, ValueType::new(number, "count")]),
             collector: Collector::new(options.arch, user_only).guessing(options.guessing),
             modules: Modules::new(options.symbols.locator.clone()),
             settler: Settler::new(options.stack_memory.filter(|_| !options.keep_time)),
@@ -246,7 +249,7 @@ impl<F: Files> Resolver<F> {
     fn order(&mut self, unnamed: Unnamed, threads: usize) -> Order {
         let naming = self.naming(threads);
         let modules = self.modules.of(unnamed.frames());
-        Order { unnamed, modules, naming, value: self.profile.value_types[0].clone() }
+        Order { unnamed, modules, naming, values: self.profile.value_types.clone() }
     }
 
     fn naming(&mut self, threads: usize) -> Naming {
@@ -284,6 +287,13 @@ impl<F: Files> Resolver<F> {
             self.stats.names = unnamed.name(&modules, &naming, &mut self.profile);
         }
         self.stats.left_out = self.settler.left_out();
+        self.resolved()
+    }
+
+    fn resolved(mut self) -> Resolved {
+        if self.options.number_of.is_none() {
+            self.profile.keep_shown();
+        }
         Resolved { profile: self.profile, stats: self.stats }
     }
 
@@ -299,7 +309,7 @@ impl<F: Files> Resolver<F> {
         let naming = self.naming(available_threads());
         let modules = self.modules.of(chains.frames());
         self.stats.names = name_chains(chains, &modules, &naming, &mut self.profile);
-        Resolved { profile: self.profile, stats: self.stats }
+        self.resolved()
     }
 
     /// What collecting frames elsewhere needs: the architecture, and whether to leave out the kernel's frames.
@@ -416,6 +426,7 @@ impl<F: Files> Resolver<F> {
         let collected = self.collect(sample, (pid, tid));
         self.stats.count_stack(collected);
         let value = if self.options.count_samples { 1 } else { sample.period.unwrap_or(1) };
+        let weight = Weight::one(value);
         let thread = self.thread(pid, tid);
         let (all_times, keeps_time) = (self.options.keep_time, self.keeps_time(pid));
         let is_made = Unnamed::is_made(&self.frames);
@@ -424,9 +435,9 @@ impl<F: Files> Resolver<F> {
         let stack = raw.intern(&self.frames);
         let row = profile::Sample { stack, thread, cpu: sample.id.cpu, time: sample.id.time };
         if all_times || keeps_time && is_made {
-            raw.push(row, value);
+            raw.push(row, weight);
         } else {
-            raw.add(row, value);
+            raw.add(row, weight);
         }
     }
 

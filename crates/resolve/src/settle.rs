@@ -19,7 +19,7 @@ use pyrograph_profile::{
 
 use crate::modules::{Held, ModuleKind, Modules};
 use crate::names::{NameStats, Naming, name_stacks};
-use crate::stacks::{Marker, RawFrame, RawStacks, Totals};
+use crate::stacks::{Marker, RawFrame, RawStacks, Totals, Weight};
 use crate::versions::tell_apart;
 
 /// Unless stacks take four times as much as they should, they wait for their names until the last ones have
@@ -126,15 +126,15 @@ pub struct Order {
     /// What they lead through.
     pub modules: Held,
     pub naming: Naming,
-    /// What their samples count.
-    pub value: ValueType,
+    /// What their samples' values and numbers count.
+    pub values: Vec<ValueType>,
 }
 
 impl Order {
     /// Names them.
     pub fn run(self) -> Part {
         let begun = Instant::now();
-        let mut profile = Profile::new(vec![self.value]);
+        let mut profile = Profile::new(self.values);
         let stats = self.unnamed.name(&self.modules, &self.naming, &mut profile);
         Part { profile, stats, took: begun.elapsed() }
     }
@@ -348,7 +348,8 @@ impl Whole<'_> {
             stacks.push(at);
         }
         let mut left_out = 0u64;
-        for (sample, &value) in part.samples.iter().zip(part.samples.values(0)) {
+        for (row, sample) in part.samples.iter().enumerate() {
+            let weight = Weight::at(&part.samples, row);
             let (stack, mut is_cut) = stacks[sample.stack.index()];
             let mut sample = Sample { stack, ..sample };
             if self.room == Room::None
@@ -357,8 +358,8 @@ impl Whole<'_> {
             {
                 (sample.stack, is_cut) = (self.ended(StackId::ROOT), true);
             }
-            self.totals.add(&mut self.profile.samples, sample, value);
-            left_out = left_out.saturating_add(if is_cut { value } else { 0 });
+            self.totals.add(&mut self.profile.samples, sample, weight);
+            left_out = left_out.saturating_add(if is_cut { weight.value } else { 0 });
         }
         left_out
     }

@@ -158,8 +158,44 @@ impl Marker {
 pub struct RawSample {
     /// Stack, thread, CPU and time.
     pub sample: Sample,
-    /// Its weight: the event's period.
+    /// Its weight.
+    pub weight: Weight,
+}
+
+/// The weight of a sample, or the sum of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weight {
+    /// What they stand for: the sum of the event's periods.
     pub value: u64,
+    /// The number of samples.
+    pub samples: u64,
+}
+
+impl Weight {
+    /// The number of columns of values in tables of samples.
+    pub const COLUMNS: usize = 2;
+
+    /// The weight of one sample.
+    pub const fn one(value: u64) -> Self {
+        Self { value, samples: 1 }
+    }
+
+    /// The weight in a row of a table of samples.
+    pub fn at(samples: &Samples, row: usize) -> Self {
+        Self { value: samples.values(0)[row], samples: samples.values(1)[row] }
+    }
+
+    /// The values of its columns.
+    pub const fn columns(self) -> [u64; Self::COLUMNS] {
+        [self.value, self.samples]
+    }
+
+    /// Adds it to a row of a table of samples.
+    pub fn add_to(self, samples: &mut Samples, row: usize) {
+        for (column, value) in self.columns().into_iter().enumerate() {
+            samples.add(row, column, value);
+        }
+    }
 }
 
 /// Interned frames: equal frames have equal [`FrameId`]s.
@@ -233,14 +269,14 @@ impl Totals {
         self.rows.find(self.hash(sample), is_it).map(|row| *row as usize)
     }
 
-    /// Adds a value to that of its stack, thread and CPU. The sample has no time.
-    pub fn add(&mut self, samples: &mut Samples, sample: Sample, value: u64) {
+    /// Adds a weight to that of its stack, thread and CPU. The sample has no time.
+    pub fn add(&mut self, samples: &mut Samples, sample: Sample, weight: Weight) {
         if let Some(row) = self.find(samples, sample) {
-            return samples.add(row, 0, value);
+            return weight.add_to(samples, row);
         }
         // Their stacks have numbers of the same size.
         let row = samples.len() as u32;
-        samples.push(sample, &[value]);
+        samples.push(sample, &weight.columns());
         let own = self.hash(sample);
         let hasher = &self.hasher;
         self.rows.insert_unique(own, row, |row| hash(hasher, samples.get(*row as usize)));
@@ -265,7 +301,7 @@ impl Default for RawStacks {
         Self {
             frames: RawFrames::default(),
             stacks: Stacks::default(),
-            samples: Samples::new(1),
+            samples: Samples::new(Weight::COLUMNS),
             totals: Totals::default(),
         }
     }
@@ -320,38 +356,41 @@ impl RawStacks {
 
     /// The samples.
     pub fn samples(&self) -> impl ExactSizeIterator<Item = RawSample> + '_ {
-        let values = self.samples.values(0);
-        (0..self.samples.len())
-            .map(|row| RawSample { sample: self.samples.get(row), value: values[row] })
+        (0..self.samples.len()).map(|row| RawSample {
+            sample: self.samples.get(row),
+            weight: Weight::at(&self.samples, row),
+        })
     }
 
     /// Takes the samples out.
     pub fn take_samples(&mut self) -> impl ExactSizeIterator<Item = RawSample> + use<> {
         self.totals.rows.clear();
-        let samples = std::mem::replace(&mut self.samples, Samples::new(1));
-        (0..samples.len())
-            .map(move |row| RawSample { sample: samples.get(row), value: samples.values(0)[row] })
+        let samples = std::mem::replace(&mut self.samples, Samples::new(Weight::COLUMNS));
+        (0..samples.len()).map(move |row| RawSample {
+            sample: samples.get(row),
+            weight: Weight::at(&samples, row),
+        })
     }
 
     /// Keeps no times any more: a total for each stack and thread.
     pub fn forget_times(&mut self) {
         for row in self.take_samples() {
-            self.add(row.sample, row.value);
+            self.add(row.sample, row.weight);
         }
     }
 
     /// Adds a sample with its time.
-    pub fn push(&mut self, sample: Sample, value: u64) {
-        self.samples.push(sample, &[value]);
+    pub fn push(&mut self, sample: Sample, weight: Weight) {
+        self.samples.push(sample, &weight.columns());
     }
 
-    /// Adds a sample's value to that of its stack and thread; time and CPU are not kept.
-    pub fn add(&mut self, sample: Sample, value: u64) {
-        self.add_on_cpu(Sample { cpu: None, ..sample }, value);
+    /// Adds a sample's weight to that of its stack and thread; time and CPU are not kept.
+    pub fn add(&mut self, sample: Sample, weight: Weight) {
+        self.add_on_cpu(Sample { cpu: None, ..sample }, weight);
     }
 
     /// The same, and CPUs are told apart.
-    pub fn add_on_cpu(&mut self, sample: Sample, value: u64) {
-        self.totals.add(&mut self.samples, Sample { time: None, ..sample }, value);
+    pub fn add_on_cpu(&mut self, sample: Sample, weight: Weight) {
+        self.totals.add(&mut self.samples, Sample { time: None, ..sample }, weight);
     }
 }

@@ -57,7 +57,7 @@ pub fn tell_apart(raw: RawStacks, modules: &Held) -> RawStacks {
                 told.intern(&frames)
             }
         };
-        told.push(sample, row.value);
+        told.push(sample, row.weight);
     }
     told
 }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::modules::{DumpFile, Module};
     use crate::names::{Naming, name_stacks};
-    use crate::stacks::RawFrame;
+    use crate::stacks::{RawFrame, Weight};
 
     /// A function for each (time, address, name), of 16 bytes each.
     fn dump(loads: &[(u64, u64, &str)]) -> File {
@@ -105,11 +105,11 @@ mod tests {
         let mut raw = RawStacks::default();
         let stack = raw.intern(&[0x1004, 0x2004].map(|at| RawFrame::new(ModuleId(0), at)));
         for &time in times {
-            raw.push(Sample { time, thread: ThreadId(0), ..Sample::new(stack) }, 1);
+            raw.push(Sample { time, thread: ThreadId(0), ..Sample::new(stack) }, Weight::one(1));
         }
         let mut raw = tell_apart(raw, &modules);
         raw.forget_times();
-        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let mut profile = Profile::new(vec![ValueType::samples(); Weight::COLUMNS]);
         let options = Naming::plain();
         name_stacks(&[&raw], &Strings::default(), &modules, &options, &mut profile);
         let line = |(row, sample): (usize, Sample)| {

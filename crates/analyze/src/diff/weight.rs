@@ -43,7 +43,7 @@ pub(super) fn sample_value(
     if let Some(given) = given {
         return ((given * one).max(f64::MIN_POSITIVE), SampleBasis::Given);
     }
-    match counts_beside(profile, column) {
+    match profile.numbers_beside(column) {
         Some(counts) => {
             let samples = profile.samples.total(counts);
             if samples > 0 && total > 0 {
@@ -73,22 +73,6 @@ pub(super) fn sample_value(
     if total == 0 { (one, basis) } else { (squares / total as f64, basis) }
 }
 
-/// The column that says how many samples, waits, calls … stand behind the values of another one.
-///
-/// Objects of a heap profile are none: Go's and others' are estimated from few samples.
-fn counts_beside(profile: &Profile, column: usize) -> Option<usize> {
-    let types = &profile.value_types;
-    let counts = |&other: &usize| {
-        let of = &types[other];
-        other != column && of.unit == "count" && of.decimals == 0 && !of.name.contains("objects")
-    };
-    let mut found = (0..types.len()).filter(counts);
-    let named = found.clone().find(|&other| types[other].name == "samples");
-    // Of several that are called otherwise nobody knows which it is; a count has none beside it.
-    let alone = found.next().filter(|_| found.next().is_none() && types[column].unit != "count");
-    named.or(alone)
-}
-
 /// After how many units a sample is taken, as a heap's after 512 KiB on average.
 fn period_of(profile: &Profile, of: &ValueType) -> Option<f64> {
     let (period, every) = profile.about.period.as_ref()?;
@@ -107,7 +91,7 @@ const LIKE_A_CLOCK: f64 = 1.01;
 impl Weights {
     /// Those of a run; nothing if each sample weighs the same, or nothing is known.
     pub(super) fn of(run: &Run<'_>, given: Option<f64>) -> Option<Self> {
-        let counts = counts_beside(run.profile, run.column).filter(|_| given.is_none())?;
+        let counts = run.profile.numbers_beside(run.column).filter(|_| given.is_none())?;
         let means = run.tree.self_values(run.column).iter().zip(run.tree.self_values(counts));
         let means = means.filter(|&(_, &count)| count > 0);
         let means = means.map(|(&value, &count)| value as f64 / count as f64);

@@ -147,7 +147,10 @@ impl<'a> Table<'a> {
     /// What was compared, and what came of it.
     fn head(&self) -> Vec<String> {
         let diff = self.diff;
-        let side = |side: &Side| counted(side.samples.round() as u64, "sample");
+        let side = |side: &Side| {
+            let one = side.sample_name.strip_suffix('s').unwrap_or(&side.sample_name);
+            counted(side.samples.round() as u64, one)
+        };
         let confidence = 100.0 * diff.options.confidence;
         let family = &diff.functions_family;
         let what = if by_values(diff) { "values" } else { "shares of the whole" };
@@ -204,8 +207,9 @@ impl<'a> Table<'a> {
             // Beyond noise alone, but not among so many.
             let needed = match times > 1.0 && (samples * times).is_finite() {
                 true => format!(
-                    "takes some {} samples a side",
-                    grouped((samples * times).ceil() as u64)
+                    "takes some {} {} a side",
+                    grouped((samples * times).ceil() as u64),
+                    diff.before.sample_name
                 ),
                 false => "alone it would count: --each".to_owned(),
             };

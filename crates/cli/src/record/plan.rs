@@ -320,6 +320,18 @@ impl Plan {
         self.outputs.iter().any(|output| output.detail() == Detail::Samples)
     }
 
+    /// What the number of samples behind each value is called; `None` where the values are that number.
+    fn number_of(&self) -> Option<String> {
+        let is_sum = match self.question.unit() {
+            Some(unit) => matches!(unit, "ns" | "bytes"),
+            None => true,
+        };
+        (is_sum && self.count == Count::Period).then(|| match self.question.noun() {
+            "sample" => "samples".to_owned(),
+            noun => format!("{noun}s"),
+        })
+    }
+
     pub fn resolve_options(&self, event: &Event) -> pyrograph_resolve::Options {
         let unit = self.question.unit().unwrap_or(match event.unit() {
             Unit::Nanoseconds => "ns",
@@ -338,6 +350,7 @@ impl Plan {
         pyrograph_resolve::Options {
             value_type,
             count_samples: self.count == Count::Samples,
+            number_of: self.number_of(),
             keep_time: self.keeps_times(),
             stack_memory: Some(self.stack_memory),
             threads: self

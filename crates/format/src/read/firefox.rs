@@ -78,6 +78,8 @@ pub(crate) const EXTRA: &str = "Pyrograph";
 pub(crate) const EXTRA_VALUE: &str = "Value";
 /// Where this stands, samples had no times; those that are there are made up.
 pub(crate) const EXTRA_NO_TIMES: &str = "Times";
+/// The name of what the column `counts` of samples counts: waits, calls … behind each weight.
+pub(crate) const EXTRA_COUNTS: &str = "Counts";
 /// Stands for the name of a thread of which none is known.
 pub(crate) const UNKNOWN_THREAD: &str = "[unknown]";
 
@@ -88,6 +90,8 @@ struct Columns {
     scale: f64,
     /// Nanoseconds in a unit of `threadCPUDelta`, if that is a column.
     cpu: Option<u64>,
+    /// `counts` is the last column.
+    counted: bool,
 }
 
 struct Builder<'a> {
@@ -268,6 +272,9 @@ impl<'a> Builder<'a> {
                 let delta = samples.thread_cpu_delta.as_ref().and_then(at).unwrap_or(0.0);
                 values[1] = (delta * unit as f64).round() as u64;
             }
+            if let (true, Some(last)) = (self.columns.counted, values.last_mut()) {
+                *last = samples.counts.as_ref().and_then(at).unwrap_or(0.0).max(0.0) as u64;
+            }
             let stack = match index(&samples.stack, row) {
                 // The thread was sampled, but it had no stack.
                 None => StackId::ROOT,
@@ -355,7 +362,7 @@ fn columns(file: &File) -> Columns {
     if let Some((name, unit)) = named {
         value_type = ValueType { decimals: value_type.decimals, ..ValueType::new(name, unit) };
     }
-    let mut columns = Columns { types: vec![value_type], scale, cpu: None };
+    let mut columns = Columns { types: vec![value_type], scale, cpu: None, counted: false };
     let measured = |thread: &OneThread| {
         let deltas = thread.samples.thread_cpu_delta.as_ref();
         deltas.is_some_and(|deltas| deltas.iter().flatten().any(|&delta| delta > 0.0))
@@ -367,6 +374,10 @@ fn columns(file: &File) -> Columns {
     .filter(|_| file.threads.iter().any(measured));
     if columns.cpu.is_some() {
         columns.types.push(ValueType::new("cpu", "ns"));
+    }
+    if let Some(name) = extra(file, EXTRA_COUNTS) {
+        columns.types.push(ValueType::new(name, "count"));
+        columns.counted = true;
     }
     columns
 }

@@ -163,6 +163,7 @@ fn resolve(
         pyrograph_resolve::Options {
             value_type: ValueType::new(&event.name, event.unit()),
             count_samples: options.count == Count::Samples,
+            number_of: None,
             keep_time: options.detail == Detail::Samples,
             stack_memory: None,
             guessing: true,

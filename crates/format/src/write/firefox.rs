@@ -20,7 +20,9 @@ use pyrograph_profile::{
 
 use super::json::{column, decimal, string};
 use super::{Holds, WriteOptions, Writer};
-use crate::read::{EXTRA_NO_TIMES, EXTRA_VALUE, FIREFOX_EXTRA, FIREFOX_UNKNOWN_THREAD};
+use crate::read::{
+    EXTRA_COUNTS, EXTRA_NO_TIMES, EXTRA_VALUE, FIREFOX_EXTRA, FIREFOX_UNKNOWN_THREAD,
+};
 use crate::units::nanoseconds_of;
 
 /// See the module.
@@ -139,6 +141,10 @@ fn meta(
     }
     write!(out, "],\"extra\":[{{\"label\":\"{FIREFOX_EXTRA}\",\"entries\":[")?;
     extra(out, EXTRA_VALUE, &value_name(profile))?;
+    if let Some(counts) = profile.numbers_beside(profile.shown) {
+        out.write_all(b",")?;
+        extra(out, EXTRA_COUNTS, &profile.value_types[counts].name)?;
+    }
     if !times {
         out.write_all(b",")?;
         extra(out, EXTRA_NO_TIMES, "made up: the samples had none")?;
@@ -269,6 +275,12 @@ impl Weights {
         column(out, "weight", rows, |out, &row| {
             decimal(out, values[row].saturating_mul(self.factor), self.decimals)
         })?;
+        // A column of our own, which the Firefox Profiler leaves alone.
+        if let Some(counts) = profile.numbers_beside(self.column) {
+            let counts = profile.samples.values(counts);
+            out.write_all(b",")?;
+            column(out, "counts", rows, |out, &row| write!(out, "{}", counts[row]))?;
+        }
         out.write_all(b"}")
     }
 }

@@ -143,9 +143,14 @@ impl Holds {
         check(self.start, profile.about.start.is_some(), "when it was recorded");
         if !self.columns && profile.value_types.len() > 1 {
             let others = profile.value_types.iter().enumerate();
-            let others = others.filter(|(column, _)| *column != profile.shown);
+            // Formats of one value a sample are not expected to say how many samples there were.
+            let beside = profile.numbers_beside(profile.shown);
+            let others =
+                others.filter(|(column, _)| *column != profile.shown && Some(*column) != beside);
             let names: Vec<&str> = others.map(|(_, of)| of.name.as_str()).collect();
-            missing.push(format!("the values {} (--value chooses one)", names.join(", ")));
+            if !names.is_empty() {
+                missing.push(format!("the values {} (--value chooses one)", names.join(", ")));
+            }
         }
         missing
     }

@@ -49,17 +49,18 @@ impl Writer for Speedscope {
         )?;
         string(out, &options.title)?;
         let groups = groups(profile);
+        let columns = columns(profile);
         write!(
             out,
             ",\"activeProfileIndex\":{},\n\"shared\":{{\"frames\":[",
-            heaviest(profile, &groups)
+            heaviest(profile, &groups, &columns)
         )?;
         let labels = Labels::new(profile, &LabelOptions::default());
         let frames = Frames::new(profile, &labels);
         frames.write(profile, &labels, out)?;
         out.write_all(b"]},\n\"profiles\":[")?;
         let mut comma = "";
-        for column in 0..profile.value_types.len() {
+        for &column in &columns {
             for group in &groups {
                 out.write_all(comma.as_bytes())?;
                 comma = ",";
@@ -114,14 +115,23 @@ fn thread_name(profile: &Profile, thread: Thread) -> String {
     text
 }
 
+/// The columns of values to write: all, but for the number of samples where each row is one.
+fn columns(profile: &Profile) -> Vec<usize> {
+    let plain = profile
+        .numbers_beside(profile.shown)
+        .filter(|&numbers| profile.samples.values(numbers).iter().all(|&number| number == 1));
+    (0..profile.value_types.len()).filter(|&column| Some(column) != plain).collect()
+}
+
 /// The profile to show first: the thread with most of the value that is shown.
-fn heaviest(profile: &Profile, groups: &[Group]) -> usize {
+fn heaviest(profile: &Profile, groups: &[Group], columns: &[usize]) -> usize {
     let values = profile.samples.values(profile.shown);
     let total =
         |group: &Group| group.rows.iter().fold(0u64, |sum, &row| sum.saturating_add(values[row]));
     // The first of equals.
     let best = (0..groups.len()).rev().max_by_key(|&at| total(&groups[at])).unwrap_or_default();
-    profile.shown * groups.len() + best
+    let shown = columns.iter().position(|&column| column == profile.shown).unwrap_or_default();
+    shown * groups.len() + best
 }
 
 /// One row for each function, by its name and file: the row of each frame, and what the rows are.

@@ -39,6 +39,7 @@ fn resolver(memory: Option<usize>, threads: ThreadDetail) -> Resolver<WithMap> {
     let options = Options {
         value_type: ValueType::new("cpu", "ns"),
         count_samples: false,
+        number_of: None,
         keep_time: false,
         stack_memory: memory,
         guessing: true,

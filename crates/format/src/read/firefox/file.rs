@@ -115,6 +115,8 @@ pub(super) struct SampleTable {
     pub weight_type: Option<String>,
     #[serde(rename = "threadCPUDelta")]
     pub thread_cpu_delta: Option<Numbers>,
+    /// Ours: the number of samples, waits, calls … behind each weight.
+    pub counts: Option<Numbers>,
 }
 
 #[derive(Default, Deserialize)]
