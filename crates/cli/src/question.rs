@@ -457,7 +457,7 @@ fn c_library(target: &Target) -> anyhow::Result<PathBuf> {
                     .first()
                     .map(|name| name.to_string_lossy().into_owned())
                     .unwrap_or_default(),
-                source: std::io::ErrorKind::NotFound.into(),
+                source: std::io::Error::from_raw_os_error(libc::ENOENT),
             };
             return Ok(library.cloned().ok_or_else(missing)?);
         }

@@ -202,8 +202,8 @@ fn callgrind_annotate_shows_what_is_written() {
 
     // Read again, every function has its own cost, and every stack is as it was: here no function
     // is called in two ways.
-    let again = convert(&["--to", "folded"], &out);
-    let before = convert(&["--to", "folded"], &sample("pprof/go-cpu.pb.gz"));
+    let again = convert(&["--to", "folded", "--value", "cpu"], &out);
+    let before = convert(&["--to", "folded", "--value", "cpu"], &sample("pprof/go-cpu.pb.gz"));
     let without_fib = |output: &Output| {
         let text = text(&output.stdout);
         text.lines().filter(|line| !line.contains("fib")).map(str::to_owned).collect::<Vec<_>>()

@@ -33,6 +33,17 @@ pub struct Tree {
 const NO_FRAME: FrameId = FrameId(u32::MAX);
 
 impl Tree {
+    /// Forgets all columns of values but one; does nothing if there is no such column.
+    pub fn keep_column(&mut self, column: usize) {
+        if column < self.value_types.len() {
+            self.value_types = vec![self.value_types.swap_remove(column)];
+            self.self_values = vec![self.self_values.swap_remove(column)];
+            if !self.guessed.is_empty() {
+                self.guessed = vec![self.guessed.swap_remove(column)];
+            }
+        }
+    }
+
     /// The projection of `profile`.
     pub fn new(profile: &Profile, options: &LabelOptions) -> Self {
         Builder::new(profile, options).build()

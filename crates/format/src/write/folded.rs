@@ -32,7 +32,7 @@ impl Writer for Folded {
     }
 
     fn holds(&self) -> Holds {
-        Holds { columns: true, decimals: true, thread_names: true, ..Holds::NAMES }
+        Holds { decimals: true, thread_names: true, ..Holds::NAMES }
     }
 
     fn write(
@@ -41,7 +41,12 @@ impl Writer for Folded {
         options: &WriteOptions,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        write_folded(&Tree::new(profile, &options.labels), out)
+        let mut tree = Tree::new(profile, &options.labels);
+        // Two counts are those of a comparison.
+        if !profile.is_comparison() {
+            tree.keep_column(profile.shown);
+        }
+        write_folded(&tree, out)
     }
 }
 
