@@ -5,6 +5,7 @@ mod aix_procstack;
 mod austin;
 mod bcc;
 mod bpftrace;
+mod call_graph;
 mod call_tree;
 mod callgrind;
 mod calls;
@@ -24,6 +25,11 @@ mod ghc_prof;
 mod go_profile;
 mod go_raw;
 mod goroutines;
+mod gperftools;
+mod gperftools_heap;
+mod gprof2dot;
+mod heapprofile;
+mod heaptrack;
 mod instruments;
 mod java;
 mod java_exceptions;
@@ -31,10 +37,14 @@ mod javacore;
 mod jfr;
 mod jfr_json;
 mod json;
+mod json_tree;
 mod jstack;
 mod lightweight_java;
 mod macos_sample;
+mod mapped;
+mod marshalled;
 mod massif;
+mod memray;
 mod otlp;
 mod perf_data;
 mod perf_json;
@@ -44,10 +54,13 @@ mod pl_sample_bt;
 mod pmcstat;
 mod pprof;
 mod proc_stack;
+mod pstats;
+mod pyinstrument;
 mod rows;
 mod simpleperf;
 mod speedscope;
 mod stackcount;
+mod stackprof;
 mod strace;
 mod svg;
 mod systemtap;
@@ -178,6 +191,9 @@ pub static READERS: &[&dyn Reader] = &[
     &strace::Strace,
     &massif::Massif,
     &dhat::Dhat,
+    &heaptrack::Heaptrack,
+    &gperftools::Gperftools,
+    &gperftools_heap::GperftoolsHeap,
     &perf_json::PerfJson,
     &simpleperf::Simpleperf,
     // Text of other systems.
@@ -192,6 +208,7 @@ pub static READERS: &[&dyn Reader] = &[
     &aix_procstack::AixProcstack,
     // Text of languages and their runtimes.
     &cpuprofile::CpuProfile,
+    &heapprofile::HeapProfile,
     &chrome_trace::ChromeTrace,
     &jstack::Jstack,
     &javacore::Javacore,
@@ -200,6 +217,11 @@ pub static READERS: &[&dyn Reader] = &[
     &go_profile::GoProfile,
     &goroutines::Goroutines,
     &faulthandler::Faulthandler,
+    &pstats::Pstats,
+    &pyinstrument::Pyinstrument,
+    &memray::Memray,
+    &gprof2dot::Gprof2dot,
+    &stackprof::StackProf,
     &austin::Austin,
     &ghc_prof::GhcProf,
     &v8_prof::V8Prof,

@@ -16,13 +16,8 @@
 //! Source: "Callgrind Format Specification" in valgrind's manual.
 //!
 //! The format has **no stacks**: what there is of each function is its own cost, and for each call
-//! of another the cost of that with all that it calls. Stacks are put together from that: a
-//! function's own cost is shared out among its callers as the costs of their calls are, theirs among
-//! their callers, up to the functions that nobody calls. So self costs and the costs of calls come
-//! out as they are in the file (what is less than a millionth of the whole falls to one caller); but if a function is cheap for one caller's callers and dear for
-//! another's, that is not told apart. (gprof, KCachegrind's call graph and speedscope assume the
-//! same.) Functions that call each other
-//! in a circle are in a stack once, by the shortest way from where the circle is entered.
+//! of another the cost of that with all that it calls. Stacks are [put together](super::call_graph)
+//! from that.
 //!
 //! - Names may be written once, as `(7) name`, and then as `(7)`; files, objects and functions
 //!   have numbers of their own.
@@ -33,12 +28,10 @@
 //! - A function that calls itself is written as two, `fib` and `fib'2`: both are shown as `fib`.
 //! - A file may have several parts, as of several threads: they are added up.
 
-mod cycles;
-mod stacks;
-
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, Profile, StringId, ValueType};
 
+use super::call_graph::{self, Node, add};
 use super::perf_script::module_kind;
 use super::rows::Rows;
 use super::text::Lines;
@@ -110,14 +103,11 @@ impl Names {
     }
 }
 
-/// A function and what it costs.
+/// Where a function is, and its name.
 struct Function {
     object: String,
     file: String,
     name: String,
-    own: Vec<u64>,
-    /// Who calls it, and with what cost.
-    callers: Vec<(usize, Vec<u64>)>,
 }
 
 #[derive(Default)]
@@ -138,6 +128,8 @@ struct Parser {
     after_calls: bool,
     current: Option<usize>,
     functions: Vec<Function>,
+    /// What each function costs, and its callers.
+    nodes: Vec<Node>,
     index: HashMap<(String, String), usize>,
     calls: HashMap<(usize, usize), usize>,
 }
@@ -207,8 +199,8 @@ impl Parser {
         let row = self.functions.len();
         let known = *self.index.entry((object.clone(), name.clone())).or_insert(row);
         if known == row {
-            let (own, callers) = (vec![0; events], Vec::new());
-            self.functions.push(Function { object, file, name, own, callers });
+            self.functions.push(Function { object, file, name });
+            self.nodes.push(Node { own: vec![0; events], callers: Vec::new() });
         }
         known
     }
@@ -226,7 +218,7 @@ impl Parser {
         }
         let Some(current) = self.current else { return false };
         if !std::mem::take(&mut self.after_calls) {
-            add(&mut self.functions[current].own, &costs);
+            add(&mut self.nodes[current].own, &costs);
             return true;
         }
         let Some(name) = self.called.take() else { return false };
@@ -237,7 +229,7 @@ impl Parser {
             // Its cost is in that of the call from outside.
             return true;
         }
-        let callers = &mut self.functions[callee].callers;
+        let callers = &mut self.nodes[callee].callers;
         let at = *self.calls.entry((current, callee)).or_insert_with(|| {
             callers.push((current, vec![0; costs.len()]));
             callers.len() - 1
@@ -252,14 +244,9 @@ impl Parser {
         let frames: Vec<FrameId> =
             self.functions.iter().map(|function| frame(&mut profile, function)).collect();
         let mut rows = Rows::new(options, self.events.len());
-        let cut = stacks::put_together(&self.functions, &frames, &mut profile, &mut rows);
+        let cut = call_graph::put_together(&self.nodes, &frames, &mut profile, &mut rows);
         rows.finish(&mut profile);
-        let said = "callgrind keeps no stacks: they are put together from who called whom";
-        warnings.add(WarningKind::NotHeld(said.to_owned()), 1, []);
-        if cut > 0 {
-            let said = format!("the callers of {cut} costs are left out: there are too many ways");
-            warnings.add(WarningKind::NotHeld(said), 1, []);
-        }
+        call_graph::say(&mut warnings, "callgrind", cut);
         Reading { profile, warnings, event: None }
     }
 }
@@ -269,14 +256,6 @@ fn number(word: &str) -> Option<u64> {
     match word.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => word.parse().ok(),
-    }
-}
-
-fn add(sums: &mut Vec<u64>, costs: &[u64]) {
-    // Functions that came before the events were named.
-    sums.resize(sums.len().max(costs.len()), 0);
-    for (sum, cost) in sums.iter_mut().zip(costs) {
-        *sum = sum.saturating_add(*cost);
     }
 }
 

@@ -90,8 +90,9 @@ enum Sort {
 impl Sort {
     fn of(line: &str) -> Option<Self> {
         if let Some(rest) = line.strip_prefix("heap profile: ") {
-            let rate = rest.rsplit_once("heap/").and_then(|(_, rate)| rate.trim().parse().ok());
-            return Some(Self::Heap(rate.unwrap_or(0.0) / 2.0));
+            // gperftools' text begins so, too, but for `heap/`.
+            let (_, rate) = rest.rsplit_once("@ heap/")?;
+            return Some(Self::Heap(rate.trim().parse().unwrap_or(0.0) / 2.0));
         }
         if matches!(line, "--- contention:" | "--- mutex:") {
             return Some(Self::Contention(1e9, 1.0));
@@ -158,7 +159,7 @@ impl Sort {
 }
 
 /// What samples of a heap stand for: one of `size` bytes is taken with the probability `1 - exp(-size / rate)`.
-fn estimated(count: u64, bytes: u64, rate: f64) -> (u64, u64) {
+pub(crate) fn estimated(count: u64, bytes: u64, rate: f64) -> (u64, u64) {
     if count == 0 || bytes == 0 || rate <= 1.0 {
         return (count, bytes);
     }

@@ -1,4 +1,5 @@
-//! Xdebug's function traces of PHP, in the computer-readable format (`xdebug.trace_format=1`).
+//! Xdebug's function traces of PHP, in the computer-readable format (`xdebug.trace_format=1`) and in the
+//! [human-readable](human) one (0).
 //!
 //! ```text
 //! Version: 3.2.0
@@ -15,16 +16,21 @@
 //!   the file it includes, and the file and line that called it.
 //! - Values are the time that each function took itself, or, where samples are counted, the calls.
 //! - Calls that never return, as of `exit`, last until the trace ends.
+//! - Human-readable traces do not mark returns: a call lasts until the next one that is not deeper, unless what is
+//!   returned was collected. Times have four decimals.
 //! - Closures have the place of their definition in their names. It stays: it tells them apart.
+
+mod human;
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ThreadId, ValueType};
 
 use super::calls::Calls;
-use super::text::Lines;
+use super::text::{Lines, first_lines};
 use super::{Count, Options, ReadError, Reader, Reading};
 use crate::Head;
 use crate::warnings::WarningKind;
+use human::Line;
 
 /// See the module.
 pub struct Xdebug;
@@ -35,12 +41,16 @@ impl Reader for Xdebug {
     }
 
     fn written_by(&self) -> &'static str {
-        "PHP with xdebug.mode=trace and xdebug.trace_format=1"
+        "PHP with xdebug.mode=trace, xdebug.trace_format 0 or 1"
     }
 
     fn detect(&self, head: &[u8]) -> bool {
         let has = |text: &[u8]| memchr::memmem::find(&head[..head.len().min(1000)], text).is_some();
-        has(b"TRACE START [") && has(b"File format: ")
+        let is_human = || {
+            let mut lines = first_lines(head).skip_while(|line| !line.starts_with("TRACE START ["));
+            lines.nth(1).is_some_and(|line| human::parse(line).is_some())
+        };
+        has(b"TRACE START [") && (has(b"File format: ") || is_human())
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
@@ -53,6 +63,7 @@ impl Reader for Xdebug {
             calls: Calls::new(ThreadId::UNKNOWN),
             counted: counted.then(HashMap::new),
             stack: Vec::new(),
+            indents: Vec::new(),
             last: 0,
             too_deep: 0,
         };
@@ -83,6 +94,8 @@ struct Trace {
     /// How often each stack was called, if that is asked for.
     counted: Option<HashMap<StackId, u64>>,
     stack: Vec<StackId>,
+    /// How far the open calls of a human-readable trace are indented.
+    indents: Vec<usize>,
     /// The last time that was told.
     last: u64,
     /// Calls that were too deep to be shown.
@@ -91,6 +104,9 @@ struct Trace {
 
 impl Trace {
     fn line(&mut self, line: &str) -> Option<()> {
+        if !line.contains('\t') {
+            return self.human(line);
+        }
         let mut fields = line.split('\t');
         let (level, number, what) = (fields.next()?, fields.next()?, fields.next()?);
         if what == "R" {
@@ -121,6 +137,35 @@ impl Trace {
                 ended.then_some(())
             }
             _ => None,
+        }
+    }
+
+    fn human(&mut self, line: &str) -> Option<()> {
+        match human::parse(line)? {
+            Line::Call { time, indent, name, included, file, line } => {
+                self.last = time;
+                self.end_indented(indent);
+                self.call(0, name, included, file, line);
+                self.indents.push(indent);
+            }
+            Line::Return { time, indent } => {
+                self.last = time;
+                self.end_indented(indent);
+            }
+            Line::End { time } => self.last = time,
+            Line::Assignment => {}
+        }
+        Some(())
+    }
+
+    /// Ends the calls that are indented so far, or further.
+    fn end_indented(&mut self, indent: usize) {
+        while self.indents.last().is_some_and(|&open| open >= indent) {
+            self.indents.pop();
+            self.stack.pop();
+            if self.counted.is_none() {
+                self.calls.end(&mut self.profile, self.last);
+            }
         }
     }
 
@@ -156,6 +201,7 @@ impl Trace {
         self.too_deep += self.calls.too_deep;
         self.calls = Calls::new(ThreadId::UNKNOWN);
         self.stack.clear();
+        self.indents.clear();
     }
 
     fn finish(mut self) -> Profile {

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId};
 
 use super::cycles::components;
-use super::{Function, add};
+use super::{Node, add};
 use crate::read::rows::Rows;
 
 /// How many frames and callers are looked at. In a graph of calls there may be more ways than
@@ -20,18 +20,18 @@ const CALLERS_LEFT_OUT: &str = "[callers left out]";
 
 /// Adds a row for each way to each function that costs something itself. Returns how many costs
 /// were not followed to a root.
-pub(super) fn put_together(
-    functions: &[Function],
+pub(crate) fn put_together(
+    functions: &[Node],
     frames: &[FrameId],
     profile: &mut Profile,
     rows: &mut Rows,
 ) -> u64 {
-    let groups = Groups::new(functions);
     let mut total = Vec::new();
     functions.iter().for_each(|function| add(&mut total, &function.own));
+    let least: Vec<u64> = total.iter().map(|total| total / LEAST_SHARE).collect();
     let mut walk = Walk {
-        least: total.iter().map(|total| total / LEAST_SHARE).collect(),
-        groups,
+        groups: Groups::new(functions, &least),
+        least,
         frames,
         profile,
         rows,
@@ -67,7 +67,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn new(functions: &[Function]) -> Self {
+    fn new(functions: &[Node], least: &[u64]) -> Self {
         let callers: Vec<Vec<usize>> = functions
             .iter()
             .map(|function| function.callers.iter().map(|(caller, _)| *caller).collect())
@@ -98,6 +98,12 @@ impl Groups {
             for entrance in entrances {
                 for (left, cost) in whole.iter_mut().zip(&entrance.costs) {
                     *left = left.saturating_sub(*cost);
+                }
+            }
+            // Costs that were rounded do not add up: so little did not come from nobody.
+            if !entrances.is_empty() {
+                for (left, &least) in whole.iter_mut().zip(least) {
+                    *left = if *left <= least { 0 } else { *left };
                 }
             }
         }

@@ -1,0 +1,176 @@
+//! Heap profiles of gperftools as text: `HEAPPROFILE=FILE`, `HeapProfilerDump`, `MallocExtension::GetHeapSample`.
+//!
+//! ```text
+//! heap profile:    103:   124168 [   303:   184168] @ heapprofile
+//!    100:    50000 [   100:    50000] @ 0x562bdb4bc1c1 0x562bdb4bc1e5
+//!
+//! MAPPED_LIBRARIES:
+//! 562bdb4bc000-562bdb4bd000 r-xp 00001000 00:00 10012963    /opt/app/heap
+//! ```
+//!
+//! Source: gperftools' `heap-profile-table.cc` and `malloc_extension.cc`. Live objects and their bytes, then those ever
+//! allocated; addresses leaf first, each behind a call.
+//!
+//! - After `@ heapprofile` all is counted; after `@ heap_v2/RATE` it is sampled, and what the samples stand for is
+//!   estimated as gperftools' `pprof` does.
+//! - Go writes the same first line with `@ heap/RATE`, and names: see [Go's](super::go_profile).
+
+use pyrograph_profile::{Profile, Sample, ValueType};
+
+use super::go_profile::estimated;
+use super::mapped::Maps;
+use super::rows::Rows;
+use super::text::{Lines, first_lines, hex_address};
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::warnings::{WarningKind, Warnings};
+
+/// See the module.
+pub struct GperftoolsHeap;
+
+impl Reader for GperftoolsHeap {
+    fn name(&self) -> &'static str {
+        "gperftools heap"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "HEAPPROFILE=FILE with gperftools' libtcmalloc"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        first_lines(head).find(|line| !line.is_empty()).is_some_and(|line| rate(line).is_some())
+    }
+
+    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let mut lines = Lines::new(input);
+        let mut file = File::default();
+        while lines.advance() {
+            if !file.line(lines.line().trim()) {
+                lines.warn(WarningKind::UnreadableLine);
+            }
+        }
+        if file.rate.is_none() {
+            let reason = "it has no first line of a heap profile".to_owned();
+            return Err(ReadError::Malformed { name, reason });
+        }
+        let mut warnings = lines.warnings;
+        if file.maps.is_none() {
+            let cause = "its list of mapped files is missing: functions have no names".to_owned();
+            warnings.add(WarningKind::Truncated(cause), 1, []);
+        }
+        Ok(file.build(options, warnings))
+    }
+}
+
+#[derive(Default)]
+struct File {
+    /// Bytes between samples; 0 if all is counted.
+    rate: Option<f64>,
+    stacks: Vec<Stack>,
+    maps: Option<Maps>,
+}
+
+/// Live objects and bytes, those ever allocated, and the addresses of instructions, leaf first.
+struct Stack {
+    values: [u64; 4],
+    addresses: Vec<u64>,
+}
+
+impl File {
+    /// Takes a line; `false` if it is nothing that is known.
+    fn line(&mut self, line: &str) -> bool {
+        match (self.rate, &mut self.maps) {
+            _ if line.is_empty() => true,
+            (None, _) => {
+                self.rate = rate(line);
+                self.rate.is_some()
+            }
+            // Lines such as `build=/opt/app` stand between mappings.
+            (Some(_), Some(maps)) => maps.line(line) || line.contains('='),
+            (Some(_), None) if line == "MAPPED_LIBRARIES:" => {
+                self.maps = Some(Maps::default());
+                true
+            }
+            (Some(rate), None) => {
+                let stack = stack(line, rate);
+                let is_stack = stack.is_some();
+                self.stacks.extend(stack);
+                is_stack
+            }
+        }
+    }
+
+    fn build(self, options: &Options, mut warnings: Warnings) -> Reading {
+        let of = ValueType::new;
+        let types = vec![
+            of("inuse_objects", "count"),
+            of("inuse_space", "bytes"),
+            of("alloc_objects", "count"),
+            of("alloc_space", "bytes"),
+        ];
+        let mut profile = Profile { shown: 1, ..Profile::new(types) };
+        let addresses = self.stacks.iter().flat_map(|stack| stack.addresses.iter().copied());
+        let maps = self.maps.unwrap_or_default();
+        let frames = maps.frames(addresses, options, &mut profile, &mut warnings);
+        let mut rows = Rows::new(options, 4);
+        for Stack { values, addresses } in &self.stacks {
+            let path = addresses.iter().rev().filter_map(|address| frames.get(address));
+            let stack = profile.stacks.intern_path(path.flat_map(|of| of.iter().rev().copied()));
+            rows.push(Sample::new(stack), values);
+        }
+        rows.finish(&mut profile);
+        Reading { profile, warnings, event: None }
+    }
+}
+
+/// The rate of samples that a first line names, 0 for a profile of all allocations.
+fn rate(line: &str) -> Option<f64> {
+    let (_, kind) = line.strip_prefix("heap profile: ")?.rsplit_once("] @ ")?;
+    match kind.split_once('/') {
+        None => matches!(kind, "heapprofile" | "growth" | "fragmentation").then_some(0.0),
+        Some(("heap_v2", rate)) => rate.parse().ok(),
+        Some(_) => None,
+    }
+}
+
+/// Reads `   100:    50000 [   100:    50000] @ 0x562bdb4bc1c1 0x562bdb4bc1e5`.
+fn stack(line: &str, rate: f64) -> Option<Stack> {
+    let (numbers, addresses) = line.split_once('@')?;
+    let numbers = numbers.split([' ', ':', '[', ']']).filter(|text| !text.is_empty());
+    let numbers: Vec<u64> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;
+    let [live, live_bytes, all, all_bytes] = numbers[..] else { return None };
+    let (live, all) = (estimated(live, live_bytes, rate), estimated(all, all_bytes, rate));
+    let addresses = addresses
+        .split_whitespace()
+        .map(|address| hex_address(address).map(|address| address.saturating_sub(1)))
+        .collect::<Option<_>>()?;
+    Some(Stack { values: [live.0, live.1, all.0, all.1], addresses })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_first_lines_of_gperftools() {
+        let line =
+            |kind: &str| format!("heap profile:    103:   124168 [   303:   184168] @ {kind}");
+        assert_eq!(rate(&line("heapprofile")), Some(0.0));
+        assert_eq!(rate(&line("heap_v2/524288")), Some(524_288.0));
+        // Go's.
+        assert_eq!(rate(&line("heap/1048576")), None);
+        assert_eq!(rate("heap profile: 1"), None);
+    }
+
+    #[test]
+    fn samples_stand_for_more() {
+        let of = |rate| stack(" 1: 1024 [ 2: 2048] @ 0x11 0x21", rate).expect("a stack");
+        assert_eq!(of(0.0).values, [1, 1024, 2, 2048]);
+        assert_eq!(of(0.0).addresses, [0x10, 0x20]);
+        // 1 / (1 - exp(-1024/524288)) = 512.5.
+        assert_eq!(of(524_288.0).values, [512, 524_800, 1025, 1_049_600]);
+        assert!(stack("1: 2 [3: 4]", 0.0).is_none());
+        assert!(stack("1: 2 [3: 4] @ zz", 0.0).is_none());
+    }
+}

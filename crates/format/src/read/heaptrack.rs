@@ -1,0 +1,348 @@
+//! heaptrack: every allocation of a program, as `heaptrack COMMAND` writes it, compressed or not.
+//!
+//! ```text
+//! v 10400 3                          version of heaptrack and of the format
+//! X ./heap
+//! I 1000 5e298d
+//! s a /src/heap                      text 1, its length before it
+//! i 7f43b442ba1d 8 e d 4a e d 1a     address 1: module, then function, file and line, innermost first
+//! t 1 0                              stack 1: its leaf and its caller's stack
+//! a 11c00 1                          sort of allocation 0: size and stack
+//! + 0                                allocated
+//! - 0                                freed
+//! c 1e                               time in ms
+//! # strings: 37                      the end
+//! ```
+//!
+//! Source: heaptrack's `README.md` and what it writes; numbers are hexadecimal, and those of texts, addresses and stacks
+//! count from 1. Formats 2 and 3 are read, of heaptrack 1.1 and later. `at peak` is what was alive when most was.
+//! heaptrack's own reports leave out leaks that it takes for harmless; here they are in.
+
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, ValueType};
+
+use super::rows::Rows;
+use super::text::{Collector, Lines, first_lines};
+use super::{Options, ReadError, Reader, Reading};
+use crate::Head;
+use crate::warnings::WarningKind;
+
+/// See the module.
+pub struct Heaptrack;
+
+impl Reader for Heaptrack {
+    fn name(&self) -> &'static str {
+        "heaptrack"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "heaptrack COMMAND"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        let mut lines = first_lines(head);
+        let version = lines.next().and_then(|line| line.strip_prefix("v "));
+        version.is_some_and(|of| of.split(' ').all(|number| hex(number).is_some()))
+            && lines.take(2).any(|line| line.starts_with(['X', 'x']))
+    }
+
+    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let mut lines = Lines::new(input);
+        let types = [
+            ("allocations", "count"),
+            ("temporary", "count"),
+            ("total", "bytes"),
+            ("at peak", "bytes"),
+            ("at end", "bytes"),
+        ];
+        let types: Vec<ValueType> =
+            types.iter().map(|&(name, unit)| ValueType::new(name, unit)).collect();
+        let mut out = Collector::new(ValueType::samples());
+        out.profile = Profile { shown: 3, ..Profile::new(types) };
+        let mut file = File { out, ..File::new() };
+        while lines.advance() {
+            let line = lines.line();
+            if line.starts_with("m ") {
+                let reason = "it is heaptrack's raw data: heaptrack_interpret makes a file of it that can be read";
+                return Err(ReadError::Malformed { name, reason: reason.to_owned() });
+            }
+            if file.line(line).is_none() {
+                lines.warn(WarningKind::UnreadableLine);
+            }
+            if file.version == 1 {
+                let reason =
+                    "heaptrack before 1.1 wrote it, in a format that is not read".to_owned();
+                return Err(ReadError::Malformed { name, reason });
+            }
+        }
+        if !file.ended {
+            let cause = "its last lines, which count strings and ips, are missing".to_owned();
+            lines.warnings.add(WarningKind::Truncated(cause), 1, []);
+        }
+        let mut out = file.finish(options);
+        out.discard();
+        Ok(out.reading(lines.warnings))
+    }
+}
+
+struct File {
+    out: Collector,
+    /// Of the format.
+    version: u64,
+    strings: Vec<String>,
+    /// The frames at each address, outermost first.
+    places: Vec<Vec<FrameId>>,
+    stacks: Vec<StackId>,
+    sorts: Vec<Sort>,
+    /// Bytes that are alive, and the most that ever were.
+    live: u64,
+    peak: u64,
+    /// Sorts whose number alive differs from that at the peak.
+    changed: Vec<usize>,
+    /// What was allocated by the line before.
+    last: Option<usize>,
+    ended: bool,
+}
+
+/// Allocations of one size by one stack.
+struct Sort {
+    size: u64,
+    stack: StackId,
+    count: u64,
+    temporary: u64,
+    live: u64,
+    at_peak: u64,
+    is_changed: bool,
+}
+
+impl File {
+    fn new() -> Self {
+        Self {
+            out: Collector::new(ValueType::samples()),
+            version: 0,
+            strings: Vec::new(),
+            places: Vec::new(),
+            stacks: Vec::new(),
+            sorts: Vec::new(),
+            live: 0,
+            peak: 0,
+            changed: Vec::new(),
+            last: None,
+            ended: false,
+        }
+    }
+
+    /// Takes a line; `None` if it is nothing that is known.
+    fn line(&mut self, line: &str) -> Option<()> {
+        let (code, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let mut numbers = rest.split(' ').map(hex);
+        match code {
+            "v" => self.version = rest.split(' ').nth(1).map_or(Some(1), hex)?,
+            "s" => self.string(rest)?,
+            "i" => self.address(numbers.collect::<Option<Vec<u64>>>()?)?,
+            "t" => {
+                let (place, caller) = (numbers.next()??, numbers.next()??);
+                let place = self.places.get(usize::try_from(place).ok()?.checked_sub(1)?)?;
+                let mut stack = match usize::try_from(caller).ok()?.checked_sub(1) {
+                    Some(caller) => *self.stacks.get(caller)?,
+                    None => StackId::ROOT,
+                };
+                for &frame in place {
+                    stack = self.out.profile.stacks.intern(stack, frame);
+                }
+                self.stacks.push(stack);
+            }
+            "a" => {
+                let (size, stack) = (numbers.next()??, usize::try_from(numbers.next()??).ok()?);
+                let stack = match stack.checked_sub(1) {
+                    Some(stack) => *self.stacks.get(stack)?,
+                    None => StackId::ROOT,
+                };
+                self.sorts.push(Sort::new(size, stack));
+            }
+            "+" => self.allocate(usize::try_from(numbers.next()??).ok()?)?,
+            "-" => self.free(usize::try_from(numbers.next()??).ok()?)?,
+            "#" => self.ended |= rest.starts_with("strings: "),
+            // The command, pages, times, resident memory, debuggee's suppressions, where it was attached.
+            "X" | "I" | "c" | "R" | "S" | "A" | "" => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn string(&mut self, rest: &str) -> Option<()> {
+        let text = match self.version {
+            3.. => rest.split_once(' ').filter(|(length, _)| hex(length).is_some())?.1,
+            _ => rest,
+        };
+        self.strings.push(text.to_owned());
+        Some(())
+    }
+
+    /// Reads `7f43b442ba1d 8 e d 4a e d 1a`.
+    fn address(&mut self, numbers: Vec<u64>) -> Option<()> {
+        let (&[_, module], calls) = numbers.split_first_chunk()?;
+        let text = |number: u64| -> Option<&str> {
+            match usize::try_from(number).ok()?.checked_sub(1) {
+                Some(place) => self.strings.get(place).map(String::as_str),
+                None => Some(""),
+            }
+        };
+        let module = text(module)?;
+        let calls = if calls.is_empty() { &[0, 0, 0][..] } else { calls };
+        let count = calls.len() / 3;
+        for (depth, call) in calls.chunks_exact(3).enumerate() {
+            let kind = if depth + 1 < count { FrameKind::Inlined } else { FrameKind::User };
+            let line = u32::try_from(call[2]).unwrap_or(0);
+            let (function, file) = (text(call[0])?, text(call[1])?);
+            self.out.symbol_at(function, module, kind, (file, line));
+        }
+        self.places.push(self.out.frames.drain(..).rev().collect());
+        Some(())
+    }
+
+    fn allocate(&mut self, of: usize) -> Option<()> {
+        let sort = self.sorts.get_mut(of)?;
+        sort.count += 1;
+        sort.live += 1;
+        self.live = self.live.saturating_add(sort.size);
+        self.last = Some(of);
+        self.note(of);
+        if self.live > self.peak {
+            self.peak = self.live;
+            for of in self.changed.drain(..) {
+                let sort = &mut self.sorts[of];
+                sort.at_peak = sort.live;
+                sort.is_changed = false;
+            }
+        }
+        Some(())
+    }
+
+    fn free(&mut self, of: usize) -> Option<()> {
+        let sort = self.sorts.get_mut(of)?;
+        // What is freed but was not allocated came before the recording.
+        if sort.live > 0 {
+            sort.live -= 1;
+            self.live = self.live.saturating_sub(sort.size);
+        }
+        sort.temporary += u64::from(self.last.take() == Some(of));
+        self.note(of);
+        Some(())
+    }
+
+    /// Keeps in mind that the number alive is no longer that at the peak.
+    fn note(&mut self, of: usize) {
+        if !std::mem::replace(&mut self.sorts[of].is_changed, true) {
+            self.changed.push(of);
+        }
+    }
+
+    fn finish(mut self, options: &Options) -> Collector {
+        let mut rows = Rows::new(options, 5);
+        let unknown = self.out.profile.frames.intern(Frame::default());
+        for sort in self.sorts.iter().filter(|sort| sort.count > 0) {
+            let stack = match sort.stack {
+                StackId::ROOT => self.out.profile.stacks.intern(StackId::ROOT, unknown),
+                stack => stack,
+            };
+            let bytes = |count: u64| count.saturating_mul(sort.size);
+            let values = [
+                sort.count,
+                sort.temporary,
+                bytes(sort.count),
+                bytes(sort.at_peak),
+                bytes(sort.live),
+            ];
+            rows.push(Sample::new(stack), &values);
+        }
+        rows.finish(&mut self.out.profile);
+        self.out
+    }
+}
+
+impl Sort {
+    fn new(size: u64, stack: StackId) -> Self {
+        let (count, temporary, live, at_peak) = (0, 0, 0, 0);
+        Self { size, stack, count, temporary, live, at_peak, is_changed: false }
+    }
+}
+
+/// Reads `5e298d`.
+fn hex(text: &str) -> Option<u64> {
+    // `from_str_radix` takes a sign.
+    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then(|| u64::from_str_radix(text, 16).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Input;
+
+    fn read(text: &str) -> Result<Reading, ReadError> {
+        let input = Input::bytes("x", text).begin().expect("bytes");
+        assert!(Heaptrack.detect(input.bytes()));
+        Heaptrack.read(input, &Options::default())
+    }
+
+    #[test]
+    fn raw_data_and_old_formats_are_refused_with_words() {
+        let said = |text: &str| read(text).err().map(|error| error.to_string());
+        let raw = said("v 10400 3\nx /a\nm 1 - 1 2\n").expect("an error");
+        assert!(raw.contains("heaptrack_interpret"), "{raw}");
+        assert!(said("v 10000 1\nX a\n").is_some_and(|said| said.contains("before 1.1")));
+    }
+
+    #[test]
+    fn a_missing_end_is_said() {
+        let text = "v 10400 3\nX a\nI 1000 5\ns 1 m\ni 5 1\nt 1 0\na 10 1\n+ 0\n+ 7\n";
+        let reading = read(text).expect("a profile");
+        let said: Vec<String> = reading.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].contains("are missing"), "{said:?}");
+        assert_eq!(reading.profile.samples.total(2), 16);
+    }
+
+    proptest! {
+        /// Against a sum over all that is alive after every line.
+        #[test]
+        fn the_peak_is_that_of_brute_force(
+            sizes in prop::collection::vec(0u64..50, 1..6),
+            events in prop::collection::vec((any::<bool>(), 0usize..6), 0..120),
+        ) {
+            let mut text = "v 10400 3\nX a\nI 1000 5\n".to_owned();
+            for size in &sizes {
+                text += &format!("s 1 {}\ni 5 0 {1:x} 0 0\nt {1:x} 0\na {size:x} {1:x}\n", 'f', text.matches("\ni ").count() + 1);
+            }
+            let mut alive = vec![0u64; sizes.len()];
+            let (mut most, mut at_peak) = (0, vec![0u64; sizes.len()]);
+            let mut total = 0;
+            for (is_new, of) in events {
+                let of = of % sizes.len();
+                if !is_new && alive[of] == 0 {
+                    continue;
+                }
+                text += &format!("{} {of:x}\n", if is_new { '+' } else { '-' });
+                alive[of] = if is_new { alive[of] + 1 } else { alive[of] - 1 };
+                total += if is_new { sizes[of] } else { 0 };
+                let sum = alive.iter().zip(&sizes).map(|(count, size)| count * size).sum();
+                if sum > most {
+                    (most, at_peak) = (sum, alive.clone());
+                }
+            }
+            text += "# strings: 1\n";
+            let reading = read(&text).expect("a profile");
+            prop_assert!(reading.warnings.is_empty(), "{:?}", reading.warnings);
+            let samples = &reading.profile.samples;
+            let sum = |counts: &[u64]| -> u64 {
+                counts.iter().zip(&sizes).map(|(count, size)| count * size).sum()
+            };
+            prop_assert_eq!(samples.total(2), total);
+            prop_assert_eq!(samples.total(3), sum(&at_peak));
+            prop_assert_eq!(samples.total(4), sum(&alive));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Values of languages' own formats of serialized objects, as far as profiles hold them.
+
+use std::rc::Rc;
+
+/// How deep values may be nested; those of profiles are five deep.
+pub(crate) const MOST_NESTED: usize = 16;
+
+/// A value. What is referred to more than once is shared.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    None,
+    Int(i64),
+    Float(f64),
+    Text(Rc<str>),
+    List(Rc<[Value]>),
+    Dict(Rc<[(Value, Value)]>),
+}
+
+impl Value {
+    /// The elements of a list.
+    pub fn list(&self) -> Option<&[Value]> {
+        match self {
+            Self::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The entries of a dictionary.
+    pub fn dict(&self) -> Option<&[(Value, Value)]> {
+        match self {
+            Self::Dict(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// A text.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A number that is not below 0.
+    pub fn count(&self) -> Option<u64> {
+        match self {
+            Self::Int(number) => u64::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    /// What a dictionary holds for a text.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.dict()?.iter().find(|(of, _)| of.text() == Some(key)).map(|(_, value)| value)
+    }
+}
+
+/// What is wrong, and where.
+pub(crate) type Damage = String;
+
+/// Bytes that are read from the first to the last.
+pub(crate) struct Cursor<'a> {
+    bytes: &'a [u8],
+    pub at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// How many bytes are left.
+    pub fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// The next byte, which stays.
+    pub fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// The next bytes.
+    pub fn take<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
+        let bytes = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk());
+        let bytes = bytes.ok_or_else(|| "its last value is not whole".to_owned())?;
+        self.at += N;
+        Ok(*bytes)
+    }
+
+    /// The next bytes, as many as there are said to be.
+    pub fn slice(&mut self, length: usize) -> Result<&'a [u8], Damage> {
+        let bytes = self.bytes.get(self.at..).and_then(|rest| rest.get(..length));
+        let bytes = bytes.ok_or_else(|| format!("a text at byte {} is not whole", self.at))?;
+        self.at += length;
+        Ok(bytes)
+    }
+
+    /// The same as text.
+    pub fn text(&mut self, length: usize) -> Result<Rc<str>, Damage> {
+        Ok(String::from_utf8_lossy(self.slice(length)?).into())
+    }
+}
