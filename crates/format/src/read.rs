@@ -478,14 +478,22 @@ fn unknown_format(name: &str, head: &[u8]) -> ReadError {
     ReadError::UnknownFormat {
         name: name.to_owned(),
         tried: READERS.len(),
-        hint: match folded::mostly_counted(head) {
-            true => {
-                "; its lines end in numbers: if they are stacks of one frame, --from folded reads them"
-            }
-            false => "",
-        },
+        hint: hint(head),
         beginning: shown.collect(),
     }
+}
+
+/// What may help with an input of no known format.
+fn hint(head: &[u8]) -> &'static str {
+    let begins_with =
+        |text: &[u8]| memchr::memmem::find(&head[..head.len().min(64)], text).is_some();
+    if begins_with(b"memray\0") {
+        return "; it is memray's own: `memray transform csv FILE` makes one that is read";
+    }
+    if folded::mostly_counted(head) {
+        return "; its lines end in numbers: if they are stacks of one frame, --from folded reads them";
+    }
+    ""
 }
 
 /// Says what the values of a profile count that does not say so itself. An error is what it says.
@@ -535,4 +543,18 @@ fn other_events(warnings: &Warnings) -> String {
         _ => None,
     });
     names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_files_of_memray_are_named_with_what_makes_them_readable() {
+        // As memray 1.20 begins them: in a frame of LZ4.
+        let bytes = b"\x04\x22M\x18@@\xc0\xaeF\0\0\xf8\x06memray\0\r\0\0\0\xf0\x0f";
+        let error = read(vec![Input::bytes("x", bytes.as_slice())], &Options::default());
+        let said = error.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(said.contains("memray transform csv"), "{said}");
+    }
 }
