@@ -23,6 +23,7 @@ mod palette_map;
 #[cfg(feature = "png")]
 mod png;
 mod report;
+mod role;
 mod scale;
 mod subtitle;
 mod svg;

@@ -12,7 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use pyrograph_analyze::{HeatMap, TimedGraph};
 
 use crate::heatmap::{Form, HeatMapLook, draw, natural_width};
-use crate::palette::{Paint, Painter, Role, without_mark};
+use crate::palette::{Paint, Painter};
+use crate::role::{Role, without_mark};
 use crate::svg::{BACKGROUND, FONT, MUTED, TEXT};
 use crate::text::escape;
 use crate::{Palette, Tone};

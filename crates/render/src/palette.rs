@@ -7,10 +7,10 @@
 use std::str::FromStr;
 
 use pyrograph_analyze::FlameGraph;
-use pyrograph_profile::FrameKind;
 
 use crate::palette_change::ChangeColors;
 use crate::palette_even::even;
+use crate::role::Role;
 use crate::{Rgb, Theme};
 
 /// A set of colours, and the rule that picks from it.
@@ -132,157 +132,6 @@ pub enum Tone {
     Place,
 }
 
-/// What a frame is, as far as its colour says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Role {
-    User,
-    Inlined,
-    Kernel,
-    Jit,
-    Interpreted,
-    Waker,
-    /// More than half of it waited and did not run.
-    Waiting,
-    /// The whole graph, or a thread in a chart.
-    Whole,
-    /// No symbol is known.
-    Unknown,
-    /// Says something about the stack.
-    Marker,
-    /// `-`, between the parts of a stack.
-    Separator,
-    /// `--`, between stacks.
-    WideSeparator,
-}
-
-impl Role {
-    /// Its name in the legend.
-    pub(crate) fn label(self) -> Option<&'static str> {
-        Some(match self {
-            Self::User => "user",
-            Self::Inlined => "inlined",
-            Self::Kernel => "kernel",
-            Self::Jit => "JIT",
-            Self::Interpreted => "interpreted",
-            Self::Waker => "waker",
-            Self::Waiting => "waiting",
-            Self::Unknown => "no symbol",
-            Self::Marker => "incomplete",
-            Self::Whole | Self::Separator | Self::WideSeparator => return None,
-        })
-    }
-
-    /// The same, where code is told apart by nothing but whether it ran.
-    pub(crate) fn running_or_not(self) -> Self {
-        match self {
-            Self::Kernel | Self::Inlined | Self::Jit | Self::Interpreted | Self::Waker => {
-                Self::User
-            }
-            other => other,
-        }
-    }
-
-    /// The role of each frame of a graph. Frames above a `--` belong to wakers, and who waited for these
-    /// stands below it: only where there is none, waits are told apart.
-    pub(crate) fn of_frames(graph: &FlameGraph) -> Vec<Self> {
-        let mut roles: Vec<Self> = Vec::with_capacity(graph.frames.len());
-        // Parents come first.
-        let mut woken = vec![false; graph.frames.len()];
-        for (index, frame) in graph.frames.iter().enumerate() {
-            let parent = frame.parent as usize;
-            let names_thread = graph.threads.binary_search(&frame.depth).is_ok();
-            let role = if index == 0 || names_thread {
-                Self::Whole
-            } else {
-                woken[index] = woken[parent] || roles[parent] == Self::WideSeparator;
-                Self::of(graph.names.get(frame.name), frame.kind)
-            };
-            let is_code = matches!(role, Self::User | Self::Kernel | Self::Inlined | Self::Jit);
-            roles.push(if woken[index] && is_code { Self::Waker } else { role });
-        }
-        if !roles.contains(&Self::WideSeparator) {
-            Self::mark_waits(graph, &mut roles);
-        }
-        roles
-    }
-
-    fn mark_waits(graph: &FlameGraph, roles: &mut [Self]) {
-        let mut waited = vec![0u64; graph.frames.len()];
-        // Children come last, and hand what they waited on to their parents.
-        for (index, frame) in graph.frames.iter().enumerate().skip(1).rev() {
-            let waits = is_wait(graph.names.get(frame.name));
-            if waits {
-                waited[index] = frame.value;
-            }
-            let share = waited[index];
-            waited[frame.parent as usize] = waited[frame.parent as usize].saturating_add(share);
-            let tells = !matches!(roles[index], Self::Whole | Self::Marker | Self::Separator);
-            if waits || tells && share > frame.value / 2 {
-                roles[index] = Self::Waiting;
-            }
-        }
-    }
-
-    fn of(name: &str, kind: FrameKind) -> Self {
-        match name {
-            "-" => return Self::Separator,
-            "--" => return Self::WideSeparator,
-            "[unknown]" => return Self::Unknown,
-            "[truncated]" => return Self::Marker,
-            _ if is_wait(name) => return Self::Waiting,
-            _ => {}
-        }
-        match (mark(name), kind) {
-            (Some('k'), _) | (None, FrameKind::Kernel) => Self::Kernel,
-            (Some('i'), _) | (None, FrameKind::Inlined) => Self::Inlined,
-            (Some('j'), _) | (None, FrameKind::Jit) => Self::Jit,
-            (Some('w'), _) => Self::Waker,
-            (_, FrameKind::Interpreted) => Self::Interpreted,
-            (_, FrameKind::Marker) => Self::Marker,
-            _ if is_script(name) => Self::Interpreted,
-            _ if is_java(name) => Self::Jit,
-            _ => Self::User,
-        }
-    }
-}
-
-/// Whether a frame stands at the leaf of a stack that did not run, and says why.
-fn is_wait(name: &str) -> bool {
-    let name = without_mark(name);
-    name.starts_with("[waiting ")
-        || matches!(name, "[sleeping]" | "[preempted]" | "[lock]" | "[condition]")
-}
-
-/// The letter of a mark at the end of a name: `_[k]` kernel, `_[i]` inlined, `_[j]` compiled at
-/// run time, `_[w]` waker.
-fn mark(name: &str) -> Option<char> {
-    let letter = name.strip_suffix(']')?.chars().next_back()?;
-    (matches!(letter, 'k' | 'i' | 'j' | 'w') && name[..name.len() - 2].ends_with("_["))
-        .then_some(letter)
-}
-
-/// The name without its mark, as it is shown.
-pub(crate) fn without_mark(name: &str) -> &str {
-    if mark(name).is_some() { &name[..name.len() - 4] } else { name }
-}
-
-/// Whether a source file of an interpreted language stands in the name: `run (app.py:7)`.
-fn is_script(name: &str) -> bool {
-    [".py", ".rb", ".php", ".lua", ".pl"].iter().any(|ending| {
-        name.find(ending).is_some_and(|at| {
-            let next = name[at + ending.len()..].chars().next();
-            at > 0 && next.is_none_or(|c| matches!(c, ':' | ' ' | ')'))
-        })
-    })
-}
-
-/// Whether the name is that of a Java class: `java/util/List.get`, with `L` before it or not.
-fn is_java(name: &str) -> bool {
-    let packages = ["java/", "javax/", "jdk/", "net/", "org/", "com/", "io/", "sun/"];
-    let class = name.strip_prefix('L').unwrap_or(name);
-    packages.iter().any(|package| class.starts_with(package))
-}
-
 /// What a frame is painted with: on light pages, and on dark ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Paint {
@@ -401,13 +250,13 @@ pub(crate) fn meaning(role: Role, tone: f64) -> Paint {
     // Hue, its width, chroma on light and dark, lightness on light and dark: kinds differ in lightness, too,
     // since green and orange are one colour to many.
     let (hue, width, (light_chroma, dark_chroma), (light, dark)) = match role {
-        Role::User => (53.0, 42.0, (0.125, 0.115), (0.80, 0.485)),
+        Role::User => (53.0, 42.0, (0.125, 0.13), (0.80, 0.475)),
         Role::Inlined => (109.0, 14.0, (0.125, 0.11), (0.93, 0.552)),
-        Role::Kernel => (262.0, 30.0, (0.085, 0.105), (0.73, 0.54)),
-        Role::Jit => (150.0, 24.0, (0.11, 0.10), (0.87, 0.455)),
-        Role::Interpreted => (200.0, 26.0, (0.085, 0.08), (0.93, 0.39)),
-        Role::Waker => (318.0, 24.0, (0.10, 0.11), (0.65, 0.47)),
-        Role::Waiting => (240.0, 20.0, (0.10, 0.115), (0.72, 0.54)),
+        Role::Kernel => (262.0, 30.0, (0.11, 0.13), (0.70, 0.555)),
+        Role::Jit => (150.0, 24.0, (0.11, 0.075), (0.87, 0.505)),
+        Role::Interpreted => (200.0, 26.0, (0.085, 0.12), (0.93, 0.425)),
+        Role::Waker => (318.0, 24.0, (0.10, 0.12), (0.65, 0.51)),
+        Role::Waiting => (235.0, 16.0, (0.11, 0.10), (0.79, 0.36)),
         Role::Whole => (75.0, 0.0, (0.012, 0.008), (0.90, 0.31)),
         Role::Unknown => (75.0, 0.0, (0.015, 0.012), (0.80, 0.345)),
         Role::Marker | Role::Separator => (75.0, 0.0, (0.005, 0.005), (0.86, 0.45)),
@@ -522,23 +371,13 @@ fn prefix_tone(name: &str) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use pyrograph_profile::FrameKind;
+
     use super::*;
 
     #[test]
     fn text_on_frames_has_contrast_enough() {
-        let roles = [
-            Role::User,
-            Role::Inlined,
-            Role::Kernel,
-            Role::Jit,
-            Role::Interpreted,
-            Role::Waker,
-            Role::Waiting,
-            Role::Whole,
-            Role::Unknown,
-            Role::Marker,
-        ];
-        for role in roles {
+        for role in Role::LABELLED.into_iter().chain([Role::Whole]) {
             for tone in [0.0, 0.2, 0.4, 0.6, 0.8, 0.999] {
                 let paint = meaning(role, tone);
                 let light = paint.light.contrast(Rgb::INK);
@@ -546,32 +385,6 @@ mod tests {
                 assert!(light >= 4.5 && dark >= 4.5, "{role:?} {tone}: {light:.2} {dark:.2}");
             }
         }
-    }
-
-    #[test]
-    fn marks_and_names_tell_the_role() {
-        let cases = [
-            ("vfs_read_[k]", FrameKind::User, Role::Kernel),
-            ("vfs_read", FrameKind::Kernel, Role::Kernel),
-            ("push_[i]", FrameKind::User, Role::Inlined),
-            ("run_[j]", FrameKind::User, Role::Jit),
-            ("wake_[w]", FrameKind::User, Role::Waker),
-            ("main", FrameKind::User, Role::User),
-            ("Ljava/util/List.get", FrameKind::User, Role::Jit),
-            ("run (app.py:7)", FrameKind::User, Role::Interpreted),
-            ("app.pyx", FrameKind::User, Role::User),
-            ("[unknown]", FrameKind::User, Role::Unknown),
-            ("cut off here", FrameKind::Marker, Role::Marker),
-            ("[sleeping]", FrameKind::Marker, Role::Waiting),
-            ("[waiting for a lock]", FrameKind::User, Role::Waiting),
-            ("--", FrameKind::User, Role::WideSeparator),
-        ];
-        for (name, kind, role) in cases {
-            assert_eq!(Role::of(name, kind), role, "{name}");
-        }
-        assert_eq!(without_mark("vfs_read_[k]"), "vfs_read");
-        assert_eq!(without_mark("a[k]"), "a[k]");
-        assert_eq!(without_mark("é]"), "é]");
     }
 
     #[test]

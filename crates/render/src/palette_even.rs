@@ -109,6 +109,8 @@ mod tests {
 
     /// Colours of kinds are so far apart at least. 0.02 is just seen where two touch.
     const APART: f64 = 0.05;
+    /// Any two tones of two kinds are so far apart at least.
+    const SEEN: f64 = 0.027;
 
     #[track_caller]
     fn check_apart(kinds: &[(&str, Paint)]) {
@@ -126,22 +128,38 @@ mod tests {
 
     #[test]
     fn kinds_are_told_apart_by_the_colour_blind() {
-        use crate::palette::{Role, meaning};
-        let kinds = [
-            Role::User,
-            Role::Inlined,
-            Role::Kernel,
-            Role::Jit,
-            Role::Interpreted,
-            Role::Waker,
-            Role::Unknown,
-        ];
-        let name = |role: Role| role.label().expect("a kind");
-        check_apart(&kinds.map(|role| (name(role), meaning(role, 0.5))));
-        check_apart(&[Role::User, Role::Waiting].map(|role| (name(role), meaning(role, 0.5))));
+        use crate::palette::meaning;
+        use crate::role::Role;
+        // What is incomplete is hatched.
+        let kinds: Vec<Role> =
+            Role::LABELLED.into_iter().filter(|role| *role != Role::Marker).collect();
+        let paints = |tone: f64| -> Vec<(&str, Paint)> {
+            let paint = |role: &Role| (role.label().expect("a kind"), meaning(*role, tone));
+            kinds.iter().map(paint).collect()
+        };
+        check_apart(&paints(0.5));
+        // Also where the tones of two come nearest.
+        let tones = [0.0, 0.2, 0.4, 0.6, 0.8, 0.999].map(paints);
+        for one in &tones {
+            for other in &tones {
+                for ((name, paint), (beside, of)) in one
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(at, a)| other[at + 1..].iter().map(move |b| (*a, *b)))
+                {
+                    for (a, b) in [(paint.light, of.light), (paint.dark, of.dark)] {
+                        let (far, eyes) = distance(a, b);
+                        assert!(far >= SEEN, "{name} and {beside}, {eyes}: {far:.3}");
+                    }
+                }
+            }
+        }
         // As they were, kernel and wakers were not.
         let (kernel, waker) = (Rgb::oklch(0.80, 0.085, 262.0), Rgb::oklch(0.81, 0.09, 318.0));
         assert!(distance(kernel, waker).0 < APART);
+        // Nor were kernel and waiting, to anybody.
+        let (kernel, waiting) = (Rgb::oklch(0.73, 0.085, 262.0), Rgb::oklch(0.72, 0.10, 240.0));
+        assert!(distance(kernel, waiting).0 < APART);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use pyrograph_analyze::FlameGraph;
 
-use crate::palette::{Painter, Role, without_mark};
+use crate::palette::Painter;
+use crate::role::{Role, without_mark};
 use crate::{Rgb, SvgOptions};
 
 /// Colours by function name.

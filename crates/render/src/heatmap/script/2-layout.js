@@ -31,9 +31,6 @@
       : (value / 2 - from / 2) / (to / 2 - from / 2));
   }
 
-  function set(element, attributes) {
-    for (var name in attributes) { element.setAttribute(name, attributes[name]); }
-  }
   function draw() {
     chooseLevel();
     var w = view.x1 - view.x0;

@@ -1,4 +1,5 @@
-  // Details of a cell, in a shadow tree: the page's style does not reach them.
+  // Details of a cell, and what is drawn over the cells.
+  var DARK = "@media(prefers-color-scheme:dark){";
   var tip;
   var tipBox;
   var reset;
@@ -6,30 +7,6 @@
   var band;
   var resolution;
   var chosen = [];
-  function html(tag, attributes, text) {
-    var element = document.createElementNS(XHTML, tag);
-    set(element, attributes);
-    if (text) { element.textContent = text; }
-    return element;
-  }
-  function svgElement(tag, attributes) {
-    var element = document.createElementNS(SVG, tag);
-    set(element, attributes);
-    root.appendChild(element);
-    return element;
-  }
-  function foreign(style) {
-    var holder = svgElement("foreignObject", { x: 0, y: 0, width: 100, height: 100 });
-    holder.setAttribute("class", "controls");
-    holder.style.overflow = "visible";
-    holder.style.pointerEvents = "none";
-    var host = html("div", {});
-    holder.appendChild(host);
-    var shadow = host.attachShadow({ mode: "open" });
-    var font = "font:" + fontSize + "px " + getComputedStyle(root).fontFamily + ";";
-    shadow.appendChild(html("style", {}, style.replace("FONT", font)));
-    return { holder: holder, shadow: shadow };
-  }
   function buildOverlay() {
     // Two lines, so that they are seen on all colours of cells.
     chosen = [["#fff", 5], ["#0a66d8", 2.5]].map(function (line) {
@@ -47,19 +24,15 @@
       "pointer-events": "none", visibility: "hidden"
     });
     var made = foreign(
-      "div,button{position:absolute;box-sizing:border-box;FONT}" +
-      "div{max-width:min(420px,96%);padding:7px 10px;width:max-content;line-height:1.4;" +
-      "border-radius:7px;background:#202024;color:#f4f4f6;pointer-events:none;" +
-      "box-shadow:0 3px 14px rgba(0,0,0,.28);font-variant-numeric:tabular-nums}" +
-      "[hidden]{display:none}b{font-weight:600}span{display:block;color:#c6c6cc}" +
-      "button{top:6px;right:10px;height:26px;padding:0 8px;border:1px solid #8e8e98;" +
+      tipStyle(420, DARK) +
+      "button{position:absolute;box-sizing:border-box;" + font() +
+      "top:6px;right:10px;height:26px;padding:0 8px;border:1px solid #8e8e98;" +
       "border-radius:6px;background:#fff;color:#3f3f46;cursor:pointer;pointer-events:auto}" +
-      "button:hover{background:#f0f0f3}" +
+      "button[hidden]{display:none}button:hover{background:#f0f0f3}" +
       "button:focus-visible{outline:2px solid #0a66d8;outline-offset:1px}" +
       "@media(pointer:coarse){button{height:40px;min-width:44px}}" +
-      "@media(prefers-color-scheme:dark){div{background:#f4f4f6;color:#17171b}" +
-      "span{color:#46464d}button{background:#26262b;border-color:#77777f;color:#dcdce0}" +
-      "button:hover{background:#34343a}}");
+      DARK + "button{background:#26262b;border-color:#77777f;color:#dcdce0}" +
+      "button:hover{background:#34343a}}", 100);
     resolution = svgElement("text", {
       "class": "sub", fill: "#5c5c63", "text-anchor": "end", y: 6 + fontSize + 9
     });

@@ -224,7 +224,7 @@
     if (floats) { at = { x: MARGIN, y: scrolled + controls.line.offsetHeight + 18, width: framesWidth() }; }
     [[bar, { x: barAt.x, y: Math.max(barAt.y, scrolled + 6), width: barAt.width }, controls.line],
       [said, at || barAt, controls.said]].forEach(function (part) {
-      for (var name in part[1]) { part[0].setAttribute(name, part[1][name]); }
+      set(part[0], part[1]);
       part[2].classList.toggle("floats", floats);
     });
   }

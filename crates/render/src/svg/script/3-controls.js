@@ -5,41 +5,17 @@
   var tipBox;
   var ring;
   var controls = {};
-  function html(tag, attributes, text) {
-    var element = document.createElementNS(XHTML, tag);
-    for (var key in attributes) { element.setAttribute(key, attributes[key]); }
-    if (text) { element.textContent = text; }
-    return element;
-  }
-  function foreign(style, x, y, w, h) {
-    var holder = document.createElementNS(SVG, "foreignObject");
-    holder.setAttribute("x", x);
-    holder.setAttribute("y", y);
-    holder.setAttribute("width", w);
-    holder.setAttribute("height", h);
-    var host = html("div", {});
-    holder.appendChild(host);
-    root.appendChild(holder);
-    holder.setAttribute("class", "controls");
-    holder.style.overflow = "visible";
-    holder.style.pointerEvents = "none";
-    var shadow = host.attachShadow({ mode: "open" });
-    shadow.appendChild(html("style", {}, style));
-    return { holder: holder, shadow: shadow };
-  }
-  function font() {
-    return "font:" + fontSize + "px " + getComputedStyle(root).fontFamily + ";";
-  }
   // What the picture is drawn for, if not for the reader's setting.
   var theme = root.getAttribute("data-theme");
   var DARK = theme === "dark" ? "@media all{" : theme === "light" ? "@media not all{"
     : "@media(prefers-color-scheme:dark){";
+  // Over the frames, where the page is scrolled.
+  var FLOATS = "background:#fff;border-radius:8px;box-shadow:0 2px 10px rgba(0,0,0,.25)";
   function buildControls() {
     var made = foreign(
       ".line{display:flex;gap:6px;align-items:center;justify-content:flex-end;width:max-content;" +
       "max-width:100%;margin-left:auto;" + font() + "height:28px;color:#3f3f46;pointer-events:auto}" +
-      ".line.floats{background:#fff;border-radius:8px;padding:4px;margin:-5px -5px 0 auto;" +
-      "box-shadow:0 2px 10px rgba(0,0,0,.25)}" +
+      ".line.floats{padding:4px;margin:-5px -5px 0 auto;" + FLOATS + "}" +
       "button,input{font:inherit;color:inherit;box-sizing:border-box;height:26px;margin:0;" +
       "border:1px solid #8e8e98;border-radius:6px;background:#fff;padding:0 8px}" +
       "button{cursor:pointer;flex:none}button[hidden]{display:none}" +
@@ -54,7 +30,7 @@
       "button,input{background:#26262b;border-color:#77777f}" +
       "button:hover{background:#34343a}" +
       "button[aria-pressed=true]{background:#dcdce0;color:#17171b;border-color:#dcdce0}}",
-      0, 0, 100, 30);
+      30);
     bar = made.holder;
     var line = controls.line =
       html("div", { "class": "line", role: "toolbar", "aria-label": "Flame graph" });
@@ -62,10 +38,9 @@
       "div{text-align:right;" + font() + "line-height:18px;padding:5px 0;" +
       "box-sizing:border-box;color:#3f3f46;overflow-wrap:anywhere;font-variant-numeric:tabular-nums}" +
       "span{pointer-events:auto;-webkit-user-select:text;user-select:text}div.floats span:not(:empty){" +
-      "background:#fff;border-radius:8px;padding:4px 8px;-webkit-box-decoration-break:clone;" +
-      "box-decoration-break:clone;box-shadow:0 2px 10px rgba(0,0,0,.25)}" +
+      "padding:4px 8px;-webkit-box-decoration-break:clone;box-decoration-break:clone;" + FLOATS + "}" +
       DARK + "div{color:#dcdce0}div.floats span:not(:empty){background:#17171b}}",
-      0, 0, 100, 30);
+      30);
     said = below.holder;
     controls.said = html("div", {});
     controls.status = html("span", { role: "status", "aria-live": "polite" });
@@ -101,21 +76,11 @@
     });
   }
   function buildTip() {
-    ring = document.createElementNS(SVG, "rect");
-    ring.setAttribute("fill", "none");
-    ring.setAttribute("stroke", "#0a66d8");
-    ring.setAttribute("stroke-width", "2.5");
-    ring.setAttribute("pointer-events", "none");
-    ring.setAttribute("visibility", "hidden");
-    root.appendChild(ring);
-    var made = foreign(
-      "div{position:absolute;box-sizing:border-box;max-width:min(560px,96%);padding:7px 10px;" +
-      "border-radius:7px;background:#202024;color:#f4f4f6;" + font() + "line-height:1.4;" +
-      "box-shadow:0 3px 14px rgba(0,0,0,.28);overflow-wrap:anywhere;" +
-      "font-variant-numeric:tabular-nums}div[hidden]{display:none}b{font-weight:600}" +
-      "span{display:block;color:#c6c6cc}" +
-      DARK + "div{background:#f4f4f6;color:#17171b}span{color:#46464d}}",
-      0, 0, 100, 100);
+    ring = svgElement("rect", {
+      fill: "none", stroke: "#0a66d8", "stroke-width": 2.5,
+      "pointer-events": "none", visibility: "hidden"
+    });
+    var made = foreign(tipStyle(560, DARK), 100);
     tip = made.holder;
     tipBox = html("div", { hidden: "", "aria-hidden": "true" });
     made.shadow.appendChild(tipBox);

@@ -1,0 +1,201 @@
+//! The role of a frame: user or kernel code, compiled at run time, waiting, or no function at all. It follows
+//! from the frame's kind, the mark at the end of its name, and what the frames above it are.
+
+use pyrograph_analyze::FlameGraph;
+use pyrograph_profile::FrameKind;
+
+/// What a frame is, as far as its colour says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Role {
+    User,
+    Inlined,
+    Kernel,
+    Jit,
+    Interpreted,
+    Waker,
+    /// More than half of it waited and did not run.
+    Waiting,
+    /// The whole graph, or a thread in a chart.
+    Whole,
+    /// No symbol is known.
+    Unknown,
+    /// Says something about the stack.
+    Marker,
+    /// `-`, between the parts of a stack.
+    Separator,
+    /// `--`, between stacks.
+    WideSeparator,
+}
+
+impl Role {
+    /// Those that have a name in the legend.
+    #[cfg(test)]
+    pub(crate) const LABELLED: [Self; 9] = [
+        Self::User,
+        Self::Inlined,
+        Self::Kernel,
+        Self::Jit,
+        Self::Interpreted,
+        Self::Waker,
+        Self::Waiting,
+        Self::Unknown,
+        Self::Marker,
+    ];
+
+    /// Its name in the legend.
+    pub(crate) fn label(self) -> Option<&'static str> {
+        Some(match self {
+            Self::User => "user",
+            Self::Inlined => "inlined",
+            Self::Kernel => "kernel",
+            Self::Jit => "JIT",
+            Self::Interpreted => "interpreted",
+            Self::Waker => "waker",
+            Self::Waiting => "waiting",
+            Self::Unknown => "no symbol",
+            Self::Marker => "incomplete",
+            Self::Whole | Self::Separator | Self::WideSeparator => return None,
+        })
+    }
+
+    /// The same, where code is told apart by nothing but whether it ran.
+    pub(crate) fn running_or_not(self) -> Self {
+        match self {
+            Self::Kernel | Self::Inlined | Self::Jit | Self::Interpreted | Self::Waker => {
+                Self::User
+            }
+            other => other,
+        }
+    }
+
+    /// The role of each frame of a graph. Frames above a `--` belong to wakers, and who waited for these
+    /// stands below it: only where there is none, waits are told apart.
+    pub(crate) fn of_frames(graph: &FlameGraph) -> Vec<Self> {
+        let mut roles: Vec<Self> = Vec::with_capacity(graph.frames.len());
+        // Parents come first.
+        let mut woken = vec![false; graph.frames.len()];
+        for (index, frame) in graph.frames.iter().enumerate() {
+            let parent = frame.parent as usize;
+            let names_thread = graph.threads.binary_search(&frame.depth).is_ok();
+            let role = if index == 0 || names_thread {
+                Self::Whole
+            } else {
+                woken[index] = woken[parent] || roles[parent] == Self::WideSeparator;
+                Self::of(graph.names.get(frame.name), frame.kind)
+            };
+            let is_code = matches!(role, Self::User | Self::Kernel | Self::Inlined | Self::Jit);
+            roles.push(if woken[index] && is_code { Self::Waker } else { role });
+        }
+        if !roles.contains(&Self::WideSeparator) {
+            Self::mark_waits(graph, &mut roles);
+        }
+        roles
+    }
+
+    fn mark_waits(graph: &FlameGraph, roles: &mut [Self]) {
+        let mut waited = vec![0u64; graph.frames.len()];
+        // Children come last, and hand what they waited on to their parents.
+        for (index, frame) in graph.frames.iter().enumerate().skip(1).rev() {
+            let waits = is_wait(graph.names.get(frame.name));
+            if waits {
+                waited[index] = frame.value;
+            }
+            let share = waited[index];
+            waited[frame.parent as usize] = waited[frame.parent as usize].saturating_add(share);
+            let tells = !matches!(roles[index], Self::Whole | Self::Marker | Self::Separator);
+            if waits || tells && share > frame.value / 2 {
+                roles[index] = Self::Waiting;
+            }
+        }
+    }
+
+    pub(crate) fn of(name: &str, kind: FrameKind) -> Self {
+        match name {
+            "-" => return Self::Separator,
+            "--" => return Self::WideSeparator,
+            "[unknown]" => return Self::Unknown,
+            "[truncated]" => return Self::Marker,
+            _ if is_wait(name) => return Self::Waiting,
+            _ => {}
+        }
+        match (mark(name), kind) {
+            (Some('k'), _) | (None, FrameKind::Kernel) => Self::Kernel,
+            (Some('i'), _) | (None, FrameKind::Inlined) => Self::Inlined,
+            (Some('j'), _) | (None, FrameKind::Jit) => Self::Jit,
+            (Some('w'), _) => Self::Waker,
+            (_, FrameKind::Interpreted) => Self::Interpreted,
+            (_, FrameKind::Marker) => Self::Marker,
+            _ if is_script(name) => Self::Interpreted,
+            _ if is_java(name) => Self::Jit,
+            _ => Self::User,
+        }
+    }
+}
+
+/// Whether a frame stands at the leaf of a stack that did not run, and says why.
+fn is_wait(name: &str) -> bool {
+    let name = without_mark(name);
+    name.starts_with("[waiting ")
+        || matches!(name, "[sleeping]" | "[preempted]" | "[lock]" | "[condition]")
+}
+
+/// The letter of a mark at the end of a name: `_[k]` kernel, `_[i]` inlined, `_[j]` compiled at
+/// run time, `_[w]` waker.
+fn mark(name: &str) -> Option<char> {
+    let letter = name.strip_suffix(']')?.chars().next_back()?;
+    (matches!(letter, 'k' | 'i' | 'j' | 'w') && name[..name.len() - 2].ends_with("_["))
+        .then_some(letter)
+}
+
+/// The name without its mark, as it is shown.
+pub(crate) fn without_mark(name: &str) -> &str {
+    if mark(name).is_some() { &name[..name.len() - 4] } else { name }
+}
+
+/// Whether a source file of an interpreted language stands in the name: `run (app.py:7)`.
+fn is_script(name: &str) -> bool {
+    [".py", ".rb", ".php", ".lua", ".pl"].iter().any(|ending| {
+        name.find(ending).is_some_and(|at| {
+            let next = name[at + ending.len()..].chars().next();
+            at > 0 && next.is_none_or(|c| matches!(c, ':' | ' ' | ')'))
+        })
+    })
+}
+
+/// Whether the name is that of a Java class: `java/util/List.get`, with `L` before it or not.
+fn is_java(name: &str) -> bool {
+    let packages = ["java/", "javax/", "jdk/", "net/", "org/", "com/", "io/", "sun/"];
+    let class = name.strip_prefix('L').unwrap_or(name);
+    packages.iter().any(|package| class.starts_with(package))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_and_names_tell_the_role() {
+        let cases = [
+            ("vfs_read_[k]", FrameKind::User, Role::Kernel),
+            ("vfs_read", FrameKind::Kernel, Role::Kernel),
+            ("push_[i]", FrameKind::User, Role::Inlined),
+            ("run_[j]", FrameKind::User, Role::Jit),
+            ("wake_[w]", FrameKind::User, Role::Waker),
+            ("main", FrameKind::User, Role::User),
+            ("Ljava/util/List.get", FrameKind::User, Role::Jit),
+            ("run (app.py:7)", FrameKind::User, Role::Interpreted),
+            ("app.pyx", FrameKind::User, Role::User),
+            ("[unknown]", FrameKind::User, Role::Unknown),
+            ("cut off here", FrameKind::Marker, Role::Marker),
+            ("[sleeping]", FrameKind::Marker, Role::Waiting),
+            ("[waiting for a lock]", FrameKind::User, Role::Waiting),
+            ("--", FrameKind::User, Role::WideSeparator),
+        ];
+        for (name, kind, role) in cases {
+            assert_eq!(Role::of(name, kind), role, "{name}");
+        }
+        assert_eq!(without_mark("vfs_read_[k]"), "vfs_read");
+        assert_eq!(without_mark("a[k]"), "a[k]");
+        assert_eq!(without_mark("é]"), "é]");
+    }
+}
