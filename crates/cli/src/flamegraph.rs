@@ -213,7 +213,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let (profile, _) = match args.reading.read(inputs(&args.files)?, reading) {
         Ok(read) => read,
-        Err(error) => return refuse(&args, &options, &format!("failed to {error:#}")),
+        Err(error) => return refuse(&args, &options, &format!("failed to draw: {error:#}")),
     };
     if args.subtitle.is_none()
         && !profile.is_comparison()
