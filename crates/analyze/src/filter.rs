@@ -138,7 +138,7 @@ pub enum Moment {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// The profile does not hold what the filter asks about.
-    #[error("filter by {filter}: the input does not tell {what}{hint}")]
+    #[error("filter by {filter}: the input does not record {what}{hint}")]
     Missing {
         /// The filter's name.
         filter: &'static str,
@@ -148,7 +148,7 @@ pub enum FilterError {
         hint: &'static str,
     },
     /// Nothing can be told apart.
-    #[error("show levels by {}: the input does not tell {}", level_name(*.0), .0.what())]
+    #[error("group by {}: the input does not record {}", level_name(*.0), .0.what())]
     NoLevel(Level),
     /// The filter left nothing out of what those before it kept.
     #[error("the filters leave nothing: no {what} {wanted}")]

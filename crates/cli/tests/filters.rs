@@ -107,11 +107,11 @@ cycles;app;main;idle 1\ncycles;app;main;work 1\ncycles;job;main 1\npage-faults;a
 #[test]
 fn what_is_missing_and_what_left_nothing_is_said() {
     let folded = "a;b 1\n";
-    let missing = "filter by time: the input does not tell times";
+    let missing = "filter by time: the input does not record times";
     refused(&["--time", "0..1"], folded, missing);
-    refused(&["--cpu", "0"], folded, "filter by cpu: the input does not tell CPUs");
-    refused(&["--pid=1"], folded, "filter by pid: the input does not tell process numbers");
-    refused(&["--by=host"], folded, "show levels by host: the input does not tell hosts");
+    refused(&["--cpu", "0"], folded, "filter by cpu: the input does not record CPUs");
+    refused(&["--pid=1"], folded, "filter by pid: the input does not record process numbers");
+    refused(&["--by=host"], folded, "group by host: the input does not record hosts");
     refused(&["--time", "9.."], SCRIPT, "the filters leave nothing: no sample is of that time");
     refused(&["--pid=99"], SCRIPT, "the filters leave nothing: no sample is of process 99");
     assert_eq!(fold(&["--time", "1"], SCRIPT).2, Some(2));

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameAttributes(BTreeMap<String, Attributes>);
 
-/// What can be said of a function's frames.
+/// The attributes of a function's frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attributes {
     /// Replaces the details shown when pointed at.
@@ -38,7 +38,7 @@ pub(crate) struct Attributes {
 pub struct RefusedAttribute {
     /// The line, from 1.
     pub line: usize,
-    /// What stands there.
+    /// The text there.
     pub attribute: String,
 }
 
@@ -84,7 +84,7 @@ impl Attributes {
     }
 }
 
-/// Whether an address leads to the web or is relative; `javascript:` and `data:` run scripts.
+/// True of an address that leads to the web or is relative; `javascript:` and `data:` run scripts.
 fn is_web(address: &str) -> bool {
     // Browsers skip these before they look for the scheme.
     if address.chars().any(|c| c.is_control() || c.is_whitespace()) {

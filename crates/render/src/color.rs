@@ -41,7 +41,7 @@ impl Rgb {
         [self.0, self.1, self.2].map(decode)
     }
 
-    /// What light is in the OKLab space.
+    /// Light in the OKLab space.
     #[cfg(test)]
     pub(crate) fn lab(light: [f64; 3]) -> [f64; 3] {
         linear_to_oklab(light)

@@ -58,7 +58,7 @@ pub struct HeatMapLook {
     /// The unit of values: times (`us`, `ms`, `s`) are shown in the unit that fits, anything else
     /// stands behind each number.
     pub unit: String,
-    /// What is counted, as `events`.
+    /// The name of what is counted, as `events`.
     pub noun: String,
     /// The title of the axis of values, as `Latency`.
     pub axis: String,
@@ -108,7 +108,7 @@ pub fn heat_map_svg(map: &HeatMap, look: &HeatMapLook, out: &mut dyn Write) -> i
     out.write_all(draw(map, look, form).as_bytes())
 }
 
-/// What a picture is made for.
+/// The place that a picture is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A file.
@@ -277,7 +277,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// What the script must know.
+    /// Attributes that the script reads.
     fn settings(&self, out: &mut String) {
         let (look, map) = (self.look, self.map);
         let list = |out: &mut String, name: &str, numbers: &mut dyn Iterator<Item = String>| {

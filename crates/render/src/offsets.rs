@@ -100,7 +100,7 @@ struct Paints {
     dark: String,
     /// Which of them each frame has.
     paint_of: Vec<u64>,
-    /// What they mean, where they mean more than one thing.
+    /// The meanings, where there is more than one.
     legend: Vec<(Paint, &'static str)>,
 }
 

@@ -1,4 +1,4 @@
-//! What a picture should look like, as types; their text forms are parsed here.
+//! The look of a picture, as types; their text forms are parsed here.
 
 use std::str::FromStr;
 
@@ -24,13 +24,13 @@ pub struct SvgOptions {
     pub font_size: f64,
     /// The mean width of a character as a share of the size; `None` for usual proportions.
     pub font_width: Option<f64>,
-    /// What is counted, if not as the profile says.
+    /// The name of what is counted, if not as the profile says.
     pub count_name: Option<String>,
-    /// What stands before a frame's name in its details; nothing if empty.
+    /// Text before a frame's name in its details; nothing if empty.
     pub name_type: String,
     /// The palette.
     pub palette: Palette,
-    /// What picks a tone from the palette.
+    /// The rule that picks a tone from the palette.
     pub tone: Tone,
     /// Colours fixed by function name.
     pub palette_map: Option<PaletteMap>,
@@ -152,7 +152,7 @@ impl FromStr for MinWidth {
     }
 }
 
-/// What page a picture is drawn for.
+/// The page that a picture is drawn for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Theme {
     /// Light or dark by the reader's setting; light where the picture is printed.
@@ -251,7 +251,7 @@ impl Encoding {
         &self.0
     }
 
-    /// Whether all of Unicode can be written as it is.
+    /// True if all of Unicode can be written as it is.
     pub fn is_utf8(&self) -> bool {
         self.0.eq_ignore_ascii_case("utf-8") || self.0.eq_ignore_ascii_case("utf8")
     }

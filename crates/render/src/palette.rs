@@ -132,7 +132,7 @@ pub enum Tone {
     Place,
 }
 
-/// What a frame is painted with: on light pages, and on dark ones.
+/// The colours of a frame on light pages, and on dark ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Paint {
     pub(crate) light: Rgb,
@@ -148,7 +148,7 @@ impl Paint {
         Self { light, dark, ..self }
     }
 
-    /// What text on it is written with on a light and on a dark page. Colours for dark pages are made
+    /// The colours of text on it, on a light and on a dark page. Colours for dark pages are made
     /// for white.
     pub(crate) fn inks(self, theme: Theme) -> (Rgb, Rgb) {
         let readable = |colour: Rgb, ink: Rgb| {
@@ -217,7 +217,7 @@ impl Painter<'_> {
         }
     }
 
-    /// What a frame's colour means, where it is one of several; `value` is what the graph counts.
+    /// The meaning of a frame's colour, where it is one of several; `value` names what the graph counts.
     pub(crate) fn meaning_of(&self, index: usize, role: Role, value: &str) -> Option<String> {
         let name = self.graph.names.get(self.graph.frames[index].name);
         let label = match (self.palette, role) {

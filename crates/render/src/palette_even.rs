@@ -34,7 +34,7 @@ pub(crate) fn even(rule: Rule, hue: Hue, tone: f64) -> Paint {
 }
 
 impl Rule {
-    /// What a hue means in it; `None` where it means what is counted.
+    /// The meaning of a hue in it; `None` where it means what is counted.
     pub(crate) fn label(self, hue: Hue) -> Option<&'static str> {
         Some(match (self, hue) {
             (Self::Hue(_) | Self::Wakeup, _) => return None,
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use crate::Rgb;
 
-    /// What eyes without one sort of cones see (Machado, Oliveira and Fernandes, "A Physiologically-based Model
+    /// The view of eyes without one sort of cones (Machado, Oliveira and Fernandes, "A Physiologically-based Model
     /// for Simulation of Color Vision Deficiency", 2009, severity 1.0); first what others see.
     const EYES: [(&str, [[f64; 3]; 3]); 4] = [
         ("all cones", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),

@@ -44,7 +44,7 @@ impl<'a> Figures<'a> {
         text
     }
 
-    /// What the report is about, and of what its percentages are.
+    /// The subject of the report, and what its percentages are of.
     fn heading(&self) -> String {
         let Report { total, whole, value_type, .. } = self.report;
         let mut text = plain(&self.value(*total));
@@ -62,7 +62,7 @@ impl<'a> Figures<'a> {
         text
     }
 
-    /// What stands above the call tree.
+    /// The heading of the call tree.
     fn tree_heading(&self, tree: &CallTree) -> String {
         let below = match tree.direction {
             Direction::Callees => "Call tree: below each function what it calls",
@@ -118,7 +118,7 @@ fn base_name(path: &str) -> &str {
 struct Branch {
     /// The row in the tree's nodes; `None` for what was left out.
     node: Option<usize>,
-    /// What was left out, if so.
+    /// A note on what was left out, if so.
     left_out: LeftOut,
     /// Lines from the callers above.
     prefix: String,
@@ -146,7 +146,7 @@ fn branches(report: &Report, tree: &CallTree) -> Vec<Branch> {
 
 /// One level of the tree while its lines are written.
 struct Level {
-    /// What its lines begin with.
+    /// The beginning of its lines.
     prefix: String,
     /// How many are still to come, that of what was left out included.
     to_come: usize,
@@ -154,14 +154,14 @@ struct Level {
     style: Style,
 }
 
-/// What stands before the lines of a level.
+/// The text before the lines of a level.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     /// Nothing: there is only one.
     Chain,
     /// Nothing before them, but a margin before those below them.
     Roots,
-    /// What connects them.
+    /// The lines that connect them.
     Branches,
 }
 
@@ -172,7 +172,7 @@ impl Level {
         Self { prefix, to_come, left_out, style }
     }
 
-    /// What the next line of this level begins with, and what those below it do.
+    /// The beginning of the next line of this level, and of those below it.
     fn next(&mut self) -> (String, String) {
         self.to_come = self.to_come.saturating_sub(1);
         let (own, below) = match self.style {

@@ -4,7 +4,7 @@
 use pyrograph_analyze::FlameGraph;
 use pyrograph_profile::FrameKind;
 
-/// What a frame is, as far as its colour says it.
+/// The kind of a frame, as far as its colour shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Role {
     User,
@@ -132,7 +132,7 @@ impl Role {
     }
 }
 
-/// Whether a frame stands at the leaf of a stack that did not run, and says why.
+/// True of a frame at the leaf of a stack that did not run, which names the reason.
 fn is_wait(name: &str) -> bool {
     let name = without_mark(name);
     name.starts_with("[waiting ")
@@ -152,7 +152,7 @@ pub(crate) fn without_mark(name: &str) -> &str {
     if mark(name).is_some() { &name[..name.len() - 4] } else { name }
 }
 
-/// Whether a source file of an interpreted language stands in the name: `run (app.py:7)`.
+/// True if the name has a source file of an interpreted language: `run (app.py:7)`.
 fn is_script(name: &str) -> bool {
     [".py", ".rb", ".php", ".lua", ".pl"].iter().any(|ending| {
         name.find(ending).is_some_and(|at| {
@@ -162,7 +162,7 @@ fn is_script(name: &str) -> bool {
     })
 }
 
-/// Whether the name is that of a Java class: `java/util/List.get`, with `L` before it or not.
+/// True of the name of a Java class: `java/util/List.get`, with `L` before it or not.
 fn is_java(name: &str) -> bool {
     let packages = ["java/", "javax/", "jdk/", "net/", "org/", "com/", "io/", "sun/"];
     let class = name.strip_prefix('L').unwrap_or(name);

@@ -3,12 +3,12 @@
 
 use crate::units::write_integer;
 
-/// What numbers on an axis are.
+/// The unit of numbers on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scale {
-    /// What a number is multiplied by to be nanoseconds; `None` if it is no time.
+    /// The factor from a number to nanoseconds; `None` if it is no time.
     pub(crate) nanoseconds: Option<f64>,
-    /// What stands behind a number that is no time.
+    /// The text after a number that is no time.
     pub(crate) label: String,
 }
 

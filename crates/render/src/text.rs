@@ -26,7 +26,7 @@ pub(crate) fn escape(out: &mut String, text: &str) {
 /// Of a name that is cut, so many letters are left at least: fewer say nothing.
 const LEAST_LETTERS: usize = 4;
 
-/// What compilers and file systems put behind a dot.
+/// Suffixes that compilers and file systems put behind a dot.
 #[rustfmt::skip]
 const SUFFIXES: &[&str] = &[
     "cold", "part", "constprop", "isra", "llvm", "lto_priv", "localalias", "so", "dll", "exe", "py", "pyc",
@@ -67,7 +67,7 @@ impl Metrics {
         share * self.size
     }
 
-    /// What of `text` is shown in `room` pixels: all, all but a hash, the end from a namespace on,
+    /// The part of `text` that fits in `room` pixels: all, all but a hash, the end from a namespace on,
     /// or the beginning; `None` if a name that is cut would have less than four letters left.
     /// `script/names.js` has the same rule.
     pub(crate) fn fit(self, text: &str, room: f64) -> Option<String> {
@@ -137,7 +137,7 @@ fn heads(name: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whether what stands behind a dot is a part of a qualified name, as in `com.example.Cart.add`, and no
+/// True if what follows a dot is a part of a qualified name, as in `com.example.Cart.add`, and no
 /// suffix, as in `app.py`, `render.cold` and `libc.so.6`.
 fn is_part(rest: &[u8]) -> bool {
     let letter = |b: &u8| b.is_ascii_alphabetic() || b"_$".contains(b);

@@ -6,10 +6,10 @@ use crate::text::escape;
 
 /// Writes values of one value type, as markup.
 pub(crate) struct Values {
-    /// What stands behind a count, escaped; empty for times and sizes, which carry their unit.
+    /// The text after a count, escaped; empty for times and sizes, which carry their unit.
     noun: String,
     unit: Unit,
-    /// What a value is multiplied by to be in units.
+    /// The factor from a value to units.
     scale: f64,
     /// Digits behind the point of counts.
     decimals: usize,
@@ -66,17 +66,17 @@ impl Values {
         }
     }
 
-    /// What stands behind a count; empty for times and sizes.
+    /// The text after a count; empty for times and sizes.
     pub(crate) fn noun(&self) -> &str {
         &self.noun
     }
 
-    /// Whether nobody said what they are.
+    /// True if the input does not name the unit.
     pub(crate) fn is_unknown(&self) -> bool {
         self.unit == Unit::Count && self.noun.is_empty()
     }
 
-    /// What the values count: `samples`, `time of cpu-clock`, `bytes of alloc`. Plain text or markup, as the
+    /// The name of what the values count: `samples`, `time of cpu-clock`, `bytes of alloc`. Plain text or markup, as the
     /// name is.
     pub(crate) fn counted(&self, name: &str) -> String {
         let counted = match self.unit {

@@ -213,20 +213,20 @@ fn times() {
 fn what_the_input_does_not_tell_cannot_be_asked() {
     let refuses = |filter: Filter, expect| refused(STACKS, &filter, expect);
     let none = Filter::default;
-    let missing = "filter by pid: the input does not tell process numbers";
+    let missing = "filter by pid: the input does not record process numbers";
     refuses(Filter { pids: vec![1], ..none() }, missing);
-    let missing = "filter by tid: the input does not tell thread numbers";
+    let missing = "filter by tid: the input does not record thread numbers";
     refuses(Filter { tids: vec![1], ..none() }, missing);
-    let missing = "filter by comm: the input does not tell process names apart from frames; \
+    let missing = "filter by comm: the input does not record process names apart from frames; \
                    focus on the frame of that name instead";
     refuses(Filter { comms: vec!["app".to_owned()], ..none() }, missing);
-    let missing = "filter by cpu: the input does not tell CPUs";
+    let missing = "filter by cpu: the input does not record CPUs";
     refuses(Filter { cpus: vec![0..=0], ..none() }, missing);
-    let missing = "filter by time: the input does not tell times";
+    let missing = "filter by time: the input does not record times";
     refuses(Filter { time: Some(TimeRange::default()), ..none() }, missing);
-    let missing = "show levels by host: the input does not tell hosts";
+    let missing = "group by host: the input does not record hosts";
     refuses(Filter { by: vec![Level::Host], ..none() }, missing);
-    let missing = "show levels by cpu: the input does not tell CPUs";
+    let missing = "group by cpu: the input does not record CPUs";
     refuses(Filter { by: vec![Level::Cpu], ..none() }, missing);
 }
 
@@ -266,7 +266,7 @@ fn events_become_a_level_and_one_column() {
     assert_eq!(left.whole(0), 10);
     two.value_types[1].unit = "bytes".to_owned();
     let error = by.apply(two).expect_err("two units");
-    let expect = "show levels by event: the input does not tell several events of one unit";
+    let expect = "group by event: the input does not record several events of one unit";
     assert_eq!(error.to_string(), expect);
 }
 

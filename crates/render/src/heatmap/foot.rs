@@ -152,7 +152,7 @@ fn percentile(picture: &Picture<'_>, index: usize) -> Item {
     Item { markup, width: 32.0 + picture.metrics.width(&label) }
 }
 
-/// What is not drawn.
+/// The points that are not drawn.
 fn notice(picture: &Picture<'_>) -> String {
     let map = picture.map;
     let (low, high) = (map.edges[0], map.edges[map.edges.len() - 1]);

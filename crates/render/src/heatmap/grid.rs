@@ -314,7 +314,7 @@ impl Grid<'_> {
         out.push_str("\"/>\n");
     }
 
-    /// What a tooltip says of a cell.
+    /// The tooltip of a cell.
     fn details(&self, out: &mut String, cell: &HeatCell) {
         let map = self.map();
         let (column, row) = (cell.column as usize, cell.row as usize);

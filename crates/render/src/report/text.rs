@@ -182,7 +182,7 @@ impl Table {
 /// The share that does not round to 0.00 %.
 const LEAST: f64 = 0.00005;
 
-/// What stands before and after a cell on a terminal with colours (ECMA-48, "Select Graphic Rendition"): bold for
+/// The text before and after a cell on a terminal with colours (ECMA-48, "Select Graphic Rendition"): bold for
 /// headings, red from 5 % on, green from 0.5 % on, as `perf report` has it.
 fn colors(heading: bool, cell: &str) -> (&'static str, &'static str) {
     let percent = cell.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());

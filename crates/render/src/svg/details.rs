@@ -1,4 +1,4 @@
-//! What is said of a frame of a comparison.
+//! The details of a frame of a comparison.
 
 use pyrograph_analyze::{DiffFrame, DiffGraph, Measure, Side, Verdict};
 
@@ -18,7 +18,7 @@ pub(super) struct Details<'a> {
     graph: &'a DiffGraph,
     /// Before, and after.
     values: [Values; 2],
-    /// Whether both sides count the same, so that there is a difference of values.
+    /// True if both sides count the same, so that there is a difference of values.
     alike: bool,
     /// ` a run`, where there are several.
     each: &'static str,

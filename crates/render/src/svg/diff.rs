@@ -18,7 +18,7 @@ use crate::text::escape;
 use crate::units::write_integer;
 use crate::{ChangeColors, MinWidth, Rgb, SvgOptions};
 
-/// What the picture of a comparison has beside the options of every flame graph.
+/// The options of a comparison beside those of every flame graph.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiffStyle {
     /// The colours for more and for less.
@@ -168,7 +168,7 @@ impl<'a> Picture<'a> {
         legend.into_iter().map(|(paint, label)| (paint, label.to_owned())).collect()
     }
 
-    /// What colours, widths and omissions mean, in a line.
+    /// The meaning of colours, widths and omissions, in a line.
     fn notice(&self) -> String {
         let graph = self.graph;
         let of = match graph.options.measure {
@@ -333,7 +333,7 @@ impl<'a> Picture<'a> {
         out.push_str("</title></path>");
     }
 
-    /// Whether text has another colour on dark pages.
+    /// True if text has another colour on dark pages.
     fn inks_differ(&self) -> bool {
         let inks = |paint: &Paint| paint.inks(self.options.theme);
         self.paints.iter().any(|paint| inks(paint).0 != inks(paint).1)
@@ -472,7 +472,7 @@ pub(super) fn stripes(id: &str, class: &str, base: Rgb, transform: &str) -> Stri
     )
 }
 
-/// Whether values are compared as they are.
+/// True if values are compared as they are.
 pub(super) fn by_values(graph: &DiffGraph) -> bool {
     graph.options.scale == Scale::Values
 }

@@ -36,9 +36,9 @@ pub(super) struct Frames<'a> {
     /// The paint of each frame.
     paint_of: Vec<u32>,
     roles: Vec<Role>,
-    /// Whether anything is drawn above each frame.
+    /// True of frames that have others above them.
     has_callees: Vec<bool>,
-    /// What values are divided by to be positions.
+    /// The divisor from values to positions.
     divisor: u64,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Frames<'a> {
         f64::from(self.graph.rows) * self.options.row_height
     }
 
-    /// What the whole picture shows, in a few words, as markup.
+    /// A summary of the whole picture, as markup.
     pub(super) fn summary(&self) -> String {
         let mut text = String::new();
         self.values.write(&mut text, self.graph.total);
@@ -105,7 +105,7 @@ impl<'a> Frames<'a> {
         text
     }
 
-    /// What widths are, and what is not there, and why.
+    /// The meaning of widths, and what is missing, and why.
     pub(super) fn notice(&self) -> String {
         let value_type = &self.graph.value_type;
         let values =
@@ -130,7 +130,7 @@ impl<'a> Frames<'a> {
         text
     }
 
-    /// What the colours say.
+    /// The meanings of the colours.
     pub(super) fn legend(&self) -> Vec<(Paint, String)> {
         let painter = self.painter();
         if let Some(comparison) = &self.graph.comparison {
@@ -375,7 +375,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Whether text has another colour on dark pages.
+    /// True if text has another colour on dark pages.
     fn inks_differ(&self) -> bool {
         let inks = |paint: &Paint| paint.inks(self.options.theme);
         self.paints.iter().any(|paint| inks(paint).0 != inks(paint).1)

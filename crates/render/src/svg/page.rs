@@ -1,4 +1,4 @@
-//! What stands around the frames: the root element, style, heading and footer.
+//! All but the frames: the root element, style, heading and footer.
 
 use super::diff::stripes;
 use super::number;
@@ -16,7 +16,7 @@ pub(crate) const MUTED: (Rgb, Rgb) = (Rgb(0x5c, 0x5c, 0x63), Rgb(0xa8, 0xa8, 0xb
 /// The background where none is asked for.
 pub(crate) const BACKGROUND: (Rgb, Rgb) = (Rgb::WHITE, Rgb(0x17, 0x17, 0x1b));
 
-/// What a search has found: no palette has this colour.
+/// The colour of search hits: no palette has it.
 pub(crate) const FOUND: (Rgb, Rgb) = (Rgb(0xf0, 0x6a, 0xbf), Rgb(0xd4, 0x00, 0x7f));
 
 /// The page that frames are drawn on.
@@ -35,7 +35,7 @@ pub(super) struct Footer<'a> {
     legend: &'a [(Paint, String)],
     /// The notice in lines.
     notice: Vec<&'a str>,
-    /// Whether it stands below the legend.
+    /// True if it stands below the legend.
     below: bool,
     pub(super) height: f64,
 }
@@ -150,7 +150,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// What the script must know.
+    /// Attributes that the script reads.
     fn settings(&self, out: &mut String) {
         out.push_str(" data-row=\"");
         number(out, self.options.row_height);
@@ -211,7 +211,7 @@ impl<'a> Page<'a> {
         self.background(out, background.0);
     }
 
-    /// What differs on dark pages.
+    /// The rules that differ on dark pages.
     fn dark_style(&self, out: &mut String, paints: &[Paint], legend: &[(Paint, String)]) {
         let Inks { text, muted, background } = self.inks();
         let id = self.id;
