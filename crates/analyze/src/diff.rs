@@ -3,6 +3,7 @@
 //! [`diff`] brings all runs into one tree and tests each of its nodes, and each function;
 //! [`DiffGraph`] is that tree laid out for a picture. How it is tested is told in `noise.rs`.
 
+mod alike;
 mod functions;
 mod layout;
 mod noise;
@@ -15,6 +16,7 @@ mod weight;
 
 use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, StackId, Tree, ValueType};
 
+pub use alike::{Alike, Renamed};
 pub use functions::FunctionChange;
 pub use layout::{DiffFrame, DiffGraph, Span};
 pub use noise::Estimate;
@@ -188,6 +190,7 @@ fn sample_name(runs: &[Run<'_>], options: &DiffOptions) -> String {
 pub fn diff(
     before: &[Run<'_>],
     after: &[Run<'_>],
+    alike: &Alike,
     options: &DiffOptions,
 ) -> Result<Diff, DiffError> {
     if before.is_empty() || after.is_empty() {
@@ -198,7 +201,8 @@ pub fn diff(
     let types =
         runs.iter().enumerate().map(|(run, _)| if run < before.len() { &old } else { &new });
     let types = types.cloned().collect();
-    let (profile, places) = union::unite(&runs, types, |run| run, options.strip_addresses);
+    let names = (alike, before.len());
+    let (profile, places) = union::unite(&runs, types, |run| run, options.strip_addresses, names);
     let labels = LabelOptions { process: ProcessLabel::None, ..LabelOptions::default() };
     let tree = Tree::new(&profile, &labels);
 
@@ -370,6 +374,7 @@ fn total_squares(tree: &Tree, squares: &[f64]) -> Vec<f64> {
 pub fn two_columns(
     before: &[Run<'_>],
     after: &[Run<'_>],
+    alike: &Alike,
     normalize: bool,
     strip_addresses: bool,
 ) -> Result<Profile, DiffError> {
@@ -380,7 +385,8 @@ pub fn two_columns(
     let named = |name: &str| ValueType { name: name.to_owned(), ..of.clone() };
     let types = vec![named("before"), named("after")];
     let column = |run| usize::from(run >= before.len());
-    let (united, _) = union::unite(&runs, types, column, strip_addresses);
+    let names = (alike, before.len());
+    let (united, _) = union::unite(&runs, types, column, strip_addresses, names);
     if !normalize {
         return Ok(united);
     }

@@ -1,5 +1,6 @@
 //! `pyrograph diff`: two profiles, or two groups of them, to what changed between them.
 
+mod names;
 mod table;
 
 use std::io::{self, Write};
@@ -8,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use pyrograph_analyze::{
-    Diff, DiffError, DiffOptions, Measure, Run, SampleBasis, Scale, Side, diff, two_columns,
+    Alike, Diff, DiffError, DiffOptions, Measure, Run, SampleBasis, Scale, Side, diff, two_columns,
 };
 use pyrograph_format::{Detail, Options, write_folded};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
@@ -116,6 +117,11 @@ pub struct Args {
     /// Rows of the table at most; 0 for all
     #[arg(long, value_name = "ROWS", default_value_t = 30, help_heading = "Comparison")]
     limit: usize,
+
+    /// Compare processes, threads and other rows at the root by their names as they are [default: those that differ
+    /// only in numbers, or that alone have no counterpart, as ./old and ./new, are compared as one]
+    #[arg(long, help_heading = "Comparison")]
+    keep_names: bool,
 
     /// Take all hexadecimal numbers in names (0x…) for the same one
     #[arg(short, long, help_heading = "Comparison")]
@@ -262,8 +268,13 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let sides = Sides::read(args)?;
     let (before, after) = sides.runs();
+    let levels = if args.keep_names { 0 } else { args.reading.levels().max(1) };
+    let alike = Alike::new(&before, &after, levels);
+    if let Some(renamed) = names::renamed(&alike.renamed) {
+        say!("{renamed}");
+    }
     for (path, _) in outputs.iter().filter(|(_, form)| is_folded(form)) {
-        let profile = two_columns(&before, &after, args.normalize, args.strip_hex)
+        let profile = two_columns(&before, &after, &alike, args.normalize, args.strip_hex)
             .map_err(|error| way_out(error, "--normalize"))?;
         if let Some(counts) = counts_of_folded(&profile) {
             say!("{counts}");
@@ -274,7 +285,7 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     if outputs.iter().all(|(_, form)| is_folded(form)) && args.fail_over.is_none() {
         return Ok(ExitCode::SUCCESS);
     }
-    let diff = match diff(&before, &after, &options(args)) {
+    let diff = match diff(&before, &after, &alike, &options(args)) {
         Ok(diff) => diff,
         Err(error) => return Err(refuse(args, &outputs, &sides, error)),
     };

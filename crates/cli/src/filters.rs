@@ -203,6 +203,13 @@ impl FilterArgs {
         })
     }
 
+    /// How many levels they put below stacks, at most.
+    pub fn count_of_levels(&self) -> usize {
+        let host = self.merge && !self.by.contains(&By::Host);
+        let apart = |numbers: &[Numbers]| numbers.contains(&Numbers::Apart);
+        self.by.len() + usize::from(host) + usize::from(apart(&self.pid) || apart(&self.tid))
+    }
+
     fn levels(&self, profile: &Profile) -> Vec<Level> {
         let level = |by: &By| match by {
             By::Process => Level::Process,

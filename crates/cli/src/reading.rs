@@ -67,6 +67,11 @@ impl ReadArgs {
         self.filters.of_events()
     }
 
+    /// How many rows the user has asked for below each stack: processes, threads, hosts.
+    pub fn levels(&self) -> usize {
+        self.filters.count_of_levels()
+    }
+
     /// Whether the user says what the values count.
     pub fn names_unit(&self) -> bool {
         self.unit.is_some()

@@ -414,3 +414,32 @@ fn where_nothing_changed_the_largest_changes_are_shown_with_the_samples_they_wou
     assert!(shown.out.contains("changed beyond noise"), "{}", shown.out);
     assert!(!shown.out.contains("nothing changed"), "{}", shown.out);
 }
+
+#[test]
+fn two_commands_of_different_names_compare() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path
+    };
+    let before = write("before.folded", "old;_start;main;a 500\nold;_start;main;b 500\n");
+    let after = write("after.folded", "new;_start;main;a 900\nnew;_start;main;b 100\n");
+    let run = |flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pyrograph"));
+        command.args(["diff", "--unit", "samples"]).args(flags).args([&before, &after]);
+        let output = command.output().expect("pyrograph runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let said = "compared as one: old before and new after; --keep-names compares them apart";
+    let (table, errors) = run(&[]);
+    assert!(table.contains("2 of 5 functions changed"), "{table}");
+    assert!(errors.contains(said), "{errors}");
+    let (folded, errors) = run(&["--folded"]);
+    assert_eq!(folded, "old → new;_start;main;a 500 900\nold → new;_start;main;b 500 100\n");
+    assert!(errors.contains(said), "{errors}");
+    let (table, errors) = run(&["--keep-names"]);
+    assert!(table.contains("4 of 6 functions changed"), "{table}");
+    assert!(!errors.contains("compared as one"), "{errors}");
+}

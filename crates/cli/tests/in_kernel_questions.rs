@@ -171,8 +171,12 @@ fn waits_for_locks_are_accounted_to_who_waits() {
     // It is in the system call nearly all of the time that it does not run, but may have to wait for a
     // CPU outside of it; and the call takes some time in which it runs.
     assert!((0.8..=1.05).contains(&share), "{share}: {:?}", folded.stacks);
-    let slept = value_of(&folded, "sleeps");
-    assert_eq!(slept, 0.0, "{:?}", folded.stacks);
+    // It reads clocks, for which the kernel may wait for a lock of its own.
+    let slept = |stack: &[String]| {
+        stack.iter().any(|frame| frame == "sleeps") && stack.last().unwrap() != "[spinlock]"
+    };
+    let slept = folded.stacks.iter().find(|(stack, _)| slept(stack));
+    assert_eq!(slept, None, "{:?}", folded.stacks);
 }
 
 // Pools of threads that wait for work hid the locks that somebody waits for.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::in_kernel::Running;
-use common::{Folded, compile, is_root, program_source, pyrograph, run};
+use common::{Folded, compile, is_root, program_source, pyrograph, record_until, run};
 
 /// Percentage points by which a share may differ from the known one.
 const TOLERANCE: f64 = 3.0;
@@ -24,12 +24,16 @@ const GUESS: &str = "_[g]";
 fn attach(program: &mut Command, engine: &str, flags: &[&str], folder: &Path) -> Folded {
     let running = Running(program.stdin(Stdio::null()).spawn().expect("the program starts"));
     let folded = folder.join("out.folded");
-    run(pyrograph()
-        .args(["record", "-u", "-F", "4999", "-d", "2", "--engine", engine, "-o"])
-        .arg(&folded)
-        .args(["-p", &running.0.id().to_string()])
-        .args(flags));
-    Folded::read(&folded)
+    let record = |seconds: &str| {
+        run(pyrograph()
+            .args(["record", "-u", "-F", "4999", "-d", seconds, "--engine", engine, "-o"])
+            .arg(&folded)
+            .args(["-p", &running.0.id().to_string()])
+            .args(flags));
+        Folded::read(&folded)
+    };
+    // 5,000 samples: one standard deviation of a share is 0.7 points at most.
+    record_until(|folded| folded.total() >= 1e9, record)
 }
 
 /// Whether a stack has these functions in this order; others may lie between them.

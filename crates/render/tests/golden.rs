@@ -8,7 +8,7 @@ mod common;
 
 use std::path::Path;
 
-use pyrograph_analyze::{DiffOptions, Run, diff};
+use pyrograph_analyze::{Alike, DiffOptions, Run, diff};
 use pyrograph_profile::{
     Frame, FrameKind, LabelOptions, Profile, Sample, StringId, Thread, Tree, ValueType,
 };
@@ -86,7 +86,8 @@ fn a_differential_flame_graph_of_both_sides() {
     let profiles = runs.map(|lines| common::profile(lines, 1));
     let trees = profiles.each_ref().map(|of| Tree::new(of, &LabelOptions::default()));
     let run = |side: usize| [Run { profile: &profiles[side], tree: &trees[side], column: 0 }];
-    let diff = diff(&run(0), &run(1), &DiffOptions::default()).expect("they can be compared");
+    let diff = diff(&run(0), &run(1), &Alike::default(), &DiffOptions::default())
+        .expect("they can be compared");
     for (name, view, colors, width) in [
         ("difference.svg", View::After, ChangeColors::default(), None),
         ("difference-before.svg", View::Before, ChangeColors::OrangeBlue, Some(420.0)),

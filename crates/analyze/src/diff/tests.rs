@@ -91,7 +91,7 @@ fn try_compare(
         let run = |(profile, tree)| Run { profile, tree, column: 0 };
         side.iter().zip(trees).map(run).collect::<Vec<_>>()
     });
-    diff(&before, &after, options)
+    diff(&before, &after, &Alike::default(), options)
 }
 
 fn function<'a>(diff: &'a Diff, name: &str) -> &'a FunctionChange {

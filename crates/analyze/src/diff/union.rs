@@ -4,15 +4,18 @@ use pyrograph_profile::{
     Frame, FrameId, NodeId, Profile, Sample, StackId, StringId, Tree, ValueType,
 };
 
+use super::alike::{Alike, depths};
 use super::{DiffError, Run, Scale};
 
 /// Brings runs into one profile whose frames are the labels of their trees. Run `i` goes into the
-/// column that `column_of` names, of `value_types`. Returned is also, of each run, where each node of its tree is.
+/// column that `column_of` names, of `value_types`. The first runs, as many as `before` says, are those before, for
+/// names that are compared as one. Returned is also, of each run, where each node of its tree is.
 pub(super) fn unite(
     runs: &[Run<'_>],
     value_types: Vec<ValueType>,
     column_of: impl Fn(usize) -> usize,
     strip_addresses: bool,
+    (alike, before): (&Alike, usize),
 ) -> (Profile, Vec<Vec<StackId>>) {
     let decimals = value_types.first().map_or(0, |of| of.decimals);
     let mut union = Profile::new(value_types);
@@ -22,19 +25,24 @@ pub(super) fn unite(
     let mut places = Vec::with_capacity(runs.len());
     for (index, run) in runs.iter().enumerate() {
         let names = Names::new(&mut union, run.tree, strip_addresses);
-        frame_of.resize(union.strings.len(), None);
+        let depths = depths(run, alike.levels());
         let factor =
             10u64.saturating_pow(decimals.saturating_sub(run.value_type().decimals).into());
         let column = column_of(index);
         let mut nodes = Vec::with_capacity(run.tree.len());
         for node in run.tree.nodes() {
-            let name = names.get(run.tree.name_id(node));
+            let name = depths
+                .get(node.index())
+                .and_then(|&depth| alike.name(depth, index >= before, run.tree.name(node)))
+                .map_or_else(
+                    || names.get(run.tree.name_id(node)),
+                    |name| union.strings.intern(name),
+                );
+            frame_of.resize(union.strings.len(), None);
             let frame = match frame_of[name.index()] {
                 Some(frame) => frame,
                 None => {
                     let frame = label(&mut union, run, node, name);
-                    // Modules are interned, too.
-                    frame_of.resize(union.strings.len(), None);
                     *frame_of[name.index()].insert(frame)
                 }
             };

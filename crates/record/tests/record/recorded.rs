@@ -45,6 +45,7 @@ pub fn record(options: &Options, mut stop: impl FnMut(&mut Recording) -> bool) -
         (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     let (mut execs, mut user_ips, mut kernel_addresses, mut stacks, mut newest) =
         (Vec::new(), (0, 0), 0, 0, 0);
+    let (mut late, mut records) = (0u64, 0u64);
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         assert!(Instant::now() < deadline, "the recording does not end");
@@ -58,8 +59,9 @@ pub fn record(options: &Options, mut stop: impl FnMut(&mut Recording) -> bool) -
         };
         for bytes in batch.iter() {
             let time = layout.time(bytes).unwrap();
-            assert!(time >= newest, "records are out of order");
-            newest = time;
+            late += u64::from(time < newest);
+            records += 1;
+            newest = newest.max(time);
             match layout.decode(bytes).unwrap() {
                 Record::Sample(sample) => {
                     let pid = sample.id.pid.unwrap();
@@ -108,6 +110,8 @@ pub fn record(options: &Options, mut stop: impl FnMut(&mut Recording) -> bool) -
             }
         }
     }
+    // A host that takes a CPU away while the kernel writes a record makes it late.
+    assert!(late * 100 <= records, "{late} of {records} records are out of order");
     let summary = recording.finish();
     Some(Recorded {
         rate,

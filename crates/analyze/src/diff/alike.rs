@@ -1,0 +1,251 @@
+//! Names at the root of stacks that differ between two sides although the programs do not: `./old` and `./new`, or the
+//! numbers of processes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Run;
+
+/// A name that stands for others, before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// Before. They differ in numbers only.
+    pub before: BTreeSet<String>,
+    /// After.
+    pub after: BTreeSet<String>,
+    /// What both are compared as.
+    pub name: String,
+}
+
+/// The names that are compared as one, by how many frames are before them. By default none are.
+#[derive(Debug, Default)]
+pub struct Alike {
+    /// Before and after: what becomes of a name.
+    levels: Vec<[BTreeMap<String, String>; 2]>,
+    /// The same, as a list.
+    pub renamed: Vec<Renamed>,
+}
+
+/// The names of a level on one side, each with the names below it.
+type Level<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+impl Alike {
+    /// Finds the names among the first `levels` frames of stacks that differ only in numbers, or are alone on their
+    /// side in having no counterpart.
+    pub fn new(before: &[Run<'_>], after: &[Run<'_>], levels: usize) -> Self {
+        let mut names = Self { levels: vec![Default::default(); levels], renamed: Vec::new() };
+        // What is below first: names are compared by what they call.
+        for level in (0..levels).rev() {
+            let sides = [before, after].map(|runs| level_of(runs, level));
+            let renamed = compared_as_one(&sides, |after, name| {
+                names.name(level + 1, after, name).unwrap_or(without_numbers(name)).to_owned()
+            });
+            let side = |of: fn(&Renamed) -> &BTreeSet<String>| {
+                let each = |one: &Renamed| -> Vec<(String, String)> {
+                    of(one).iter().map(|name| (name.clone(), one.name.clone())).collect()
+                };
+                renamed.iter().flat_map(each).collect()
+            };
+            names.levels[level] = [side(|one| &one.before), side(|one| &one.after)];
+            names.renamed.splice(0..0, renamed);
+        }
+        names
+    }
+
+    /// What a name is compared as that has `level` frames before it, `after` or before.
+    pub(super) fn name(&self, level: usize, after: bool, name: &str) -> Option<&str> {
+        self.levels.get(level)?[usize::from(after)].get(name).map(String::as_str)
+    }
+
+    /// How many frames of each stack may have other names.
+    pub(super) fn levels(&self) -> usize {
+        self.levels.len()
+    }
+}
+
+/// How many frames each node of a run's tree has before it, up to `most`; nothing if that is 0.
+pub(super) fn depths(run: &Run<'_>, most: usize) -> Vec<usize> {
+    if most == 0 {
+        return Vec::new();
+    }
+    let mut depths = vec![0; run.tree.len()];
+    for node in run.tree.nodes() {
+        let parent = run.tree.parent(node).index();
+        // The root has no frame.
+        depths[node.index()] = if parent == 0 { 0 } else { (depths[parent] + 1).min(most) };
+    }
+    depths
+}
+
+fn level_of<'a>(runs: &[Run<'a>], level: usize) -> Level<'a> {
+    let mut names = Level::new();
+    for run in runs {
+        let depths = depths(run, level + 2);
+        for node in run.tree.nodes() {
+            if depths[node.index()] == level {
+                names.entry(run.tree.name(node)).or_default();
+            } else if depths[node.index()] == level + 1 {
+                let above = names.entry(run.tree.name(run.tree.parent(node))).or_default();
+                above.insert(run.tree.name(node));
+            }
+        }
+    }
+    names
+}
+
+/// `callee` is what a name below these is compared as, `after` or before.
+fn compared_as_one(sides: &[Level<'_>; 2], callee: impl Fn(bool, &str) -> String) -> Vec<Renamed> {
+    let [before, after] = sides;
+    let alone = |side: &Level<'_>, other: &Level<'_>| {
+        let mut bases: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for name in side.keys().filter(|name| !other.contains_key(*name)) {
+            bases.entry(without_numbers(name).to_owned()).or_default().insert((*name).to_owned());
+        }
+        bases
+    };
+    let (mut old, mut new) = (alone(before, after), alone(after, before));
+    let both: Vec<String> = old.keys().filter(|base| new.contains_key(*base)).cloned().collect();
+    let mut renamed: Vec<Renamed> = both
+        .into_iter()
+        .filter_map(|name| {
+            Some(Renamed { before: old.remove(&name)?, after: new.remove(&name)?, name })
+        })
+        .collect();
+    // Of several, none can be said to be another.
+    if let (1, 1, Some((a, before_names)), Some((b, after_names))) =
+        (old.len(), new.len(), old.pop_first(), new.pop_first())
+    {
+        let below = |is_after: bool, names: &BTreeSet<String>| -> BTreeSet<String> {
+            let side = if is_after { after } else { before };
+            let names = names.iter().filter_map(|name| side.get(name.as_str()));
+            names.flatten().map(|name| callee(is_after, name)).collect()
+        };
+        // Two that call nothing alike are not one.
+        if !below(false, &before_names).is_disjoint(&below(true, &after_names)) {
+            let name = format!("{a} → {b}");
+            renamed.push(Renamed { before: before_names, after: after_names, name });
+        }
+    }
+    renamed
+}
+
+/// `postgres` of `postgres-1234` and `postgres-1234/1240`.
+fn without_numbers(name: &str) -> &str {
+    let Some((base, numbers)) = name.rsplit_once('-') else { return name };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let fits = match numbers.split_once('/') {
+        Some((pid, tid)) => is_number(pid) && is_number(tid),
+        None => is_number(numbers),
+    };
+    if fits && !base.is_empty() { base } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrograph_profile::{LabelOptions, Profile, Sample, Tree, ValueType};
+
+    use super::super::two_columns;
+    use super::*;
+
+    type Stacks = BTreeMap<String, u64>;
+
+    fn profile(stacks: &Stacks) -> Profile {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        for (stack, &count) in stacks {
+            let stack = profile.stack_of_names(stack.split(';'));
+            profile.push(Sample::new(stack), &[count]);
+        }
+        profile
+    }
+
+    /// Every stack of the comparison, with its two counts.
+    fn compare(before: &Stacks, after: &Stacks, levels: usize) -> BTreeMap<String, (u64, u64)> {
+        let profiles = [before, after].map(profile);
+        let trees = profiles.each_ref().map(|of| Tree::new(of, &LabelOptions::default()));
+        let run = |side: usize| [Run { profile: &profiles[side], tree: &trees[side], column: 0 }];
+        let (before, after) = (run(0), run(1));
+        let alike = Alike::new(&before, &after, levels);
+        let both = two_columns(&before, &after, &alike, false, false).expect("they count the same");
+        let tree = Tree::new(&both, &LabelOptions::default());
+        let counts = |column: usize| tree.self_values(column);
+        let rows = tree.nodes().map(|node| {
+            let mut path: Vec<&str> = tree.path(node).collect();
+            path.reverse();
+            (path.join(";"), (counts(0)[node.index()], counts(1)[node.index()]))
+        });
+        rows.filter(|(_, counts)| *counts != (0, 0)).collect()
+    }
+
+    fn stacks(of: &[(&str, u64)]) -> Stacks {
+        of.iter().map(|&(stack, count)| (stack.to_owned(), count)).collect()
+    }
+
+    #[test]
+    fn two_commands_of_different_names_were_gone_and_new() {
+        let before =
+            stacks(&[("old;_start;main;work", 7), ("old;_start;old", 2), ("sh;_start", 1)]);
+        let after = stacks(&[("new;_start;main;work", 5), ("sh;_start", 2)]);
+        let expect = [
+            ("old → new;_start;main;work", (7, 5)),
+            // What is no name of a process stays.
+            ("old → new;_start;old", (2, 0)),
+            ("sh;_start", (1, 2)),
+        ];
+        let expect: BTreeMap<_, _> = expect.map(|(path, counts)| (path.to_owned(), counts)).into();
+        assert_eq!(compare(&before, &after, 1), expect);
+        assert_eq!(compare(&before, &after, 0).len(), 4);
+        // Of two it cannot be said which became the other; and these have nothing in common.
+        let two = stacks(&[("new;_start;main;work", 5), ("other;_start", 3)]);
+        assert!(compare(&before, &two, 1).keys().all(|path| !path.contains('→')));
+        let unlike = stacks(&[("new;begin;main;work", 5), ("sh;_start", 2)]);
+        assert!(compare(&before, &unlike, 1).keys().all(|path| !path.contains('→')));
+    }
+
+    #[test]
+    fn the_comparison_is_that_of_names_put_in_by_hand() {
+        let mut state = 7u64;
+        let mut random = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for round in 0..200 {
+            let commands = [["old", "new"], ["same", "same"]];
+            let pairs = 1 + random(2) as usize;
+            let mut sides = [Stacks::new(), Stacks::new()];
+            let mut expect: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+            for _ in 0..30 {
+                let command = commands[random(pairs as u64) as usize];
+                let (process, frame, leaf) = (random(3), random(2), random(4));
+                let path = format!("_start;f{frame};g{leaf}");
+                for side in [0, 1] {
+                    // Every process is on both sides, and calls the same.
+                    let count = 1 + random(9);
+                    let pid = 100 * (side as u64 + 1) + process;
+                    let name = format!("{}-{pid}", command[side]);
+                    let thread = format!("{name}/{}", pid + 50);
+                    *sides[side].entry(format!("{name};{thread};{path}")).or_default() += count;
+                    let one = match command {
+                        ["same", _] => "same",
+                        _ => "old → new",
+                    };
+                    let counts = expect.entry(format!("{one};{one};{path}")).or_default();
+                    *(if side == 0 { &mut counts.0 } else { &mut counts.1 }) += count;
+                }
+            }
+            assert_eq!(compare(&sides[0], &sides[1], 2), expect, "round {round}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_left_out() {
+        let check = |name, expect| assert_eq!(without_numbers(name), expect);
+        check("postgres-1234", "postgres");
+        check("postgres-1234/1240", "postgres");
+        check("pool-1-thread-2", "pool-1-thread");
+        check("gcc-x", "gcc-x");
+        check("a-1/", "a-1/");
+        check("-12", "-12");
+        check("worker 0", "worker 0");
+    }
+}
