@@ -374,7 +374,6 @@ fn total_squares(tree: &Tree, squares: &[f64]) -> Vec<f64> {
 pub fn two_columns(
     before: &[Run<'_>],
     after: &[Run<'_>],
-    alike: &Alike,
     normalize: bool,
     strip_addresses: bool,
 ) -> Result<Profile, DiffError> {
@@ -385,7 +384,8 @@ pub fn two_columns(
     let named = |name: &str| ValueType { name: name.to_owned(), ..of.clone() };
     let types = vec![named("before"), named("after")];
     let column = |run| usize::from(run >= before.len());
-    let names = (alike, before.len());
+    // As the established script does, for which names are what they are.
+    let names = (&Alike::default(), before.len());
     let (united, _) = union::unite(&runs, types, column, strip_addresses, names);
     if !normalize {
         return Ok(united);

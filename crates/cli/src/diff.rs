@@ -83,7 +83,7 @@ pub struct Args {
     #[arg(long, group = "form")]
     json: bool,
 
-    /// What of each function is compared: with its callees, or its own
+    /// Compare functions with their callees (total) or by themselves (self)
     #[arg(
         long,
         value_enum,
@@ -106,7 +106,7 @@ pub struct Args {
     #[arg(long, help_heading = "Comparison")]
     each: bool,
 
-    /// What one sample counts for in the values [default: as the inputs tell]
+    /// The value of one sample [default: from the inputs]
     #[arg(long, value_name = "VALUE", value_parser = above_zero, help_heading = "Comparison")]
     sample: Option<f64>,
 
@@ -119,7 +119,7 @@ pub struct Args {
     limit: usize,
 
     /// Compare processes, threads and other rows at the root by their names as they are [default: those that differ
-    /// only in numbers, or that alone have no counterpart, as ./old and ./new, are compared as one]
+    /// only in numbers, or that alone have no counterpart, as ./old and ./new, are compared as one, but for --folded]
     #[arg(long, help_heading = "Comparison")]
     keep_names: bool,
 
@@ -144,7 +144,7 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", help_heading = "Picture")]
     subtitle: Option<String>,
 
-    /// What is counted, in details [default: what the input says]
+    /// The unit in details [default: the input's]
     #[arg(long, value_name = "TEXT", help_heading = "Picture")]
     countname: Option<String>,
 
@@ -268,13 +268,8 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let sides = Sides::read(args)?;
     let (before, after) = sides.runs();
-    let levels = if args.keep_names { 0 } else { args.reading.levels().max(1) };
-    let alike = Alike::new(&before, &after, levels);
-    if let Some(renamed) = names::renamed(&alike.renamed) {
-        say!("{renamed}");
-    }
     for (path, _) in outputs.iter().filter(|(_, form)| is_folded(form)) {
-        let profile = two_columns(&before, &after, &alike, args.normalize, args.strip_hex)
+        let profile = two_columns(&before, &after, args.normalize, args.strip_hex)
             .map_err(|error| way_out(error, "--normalize"))?;
         if let Some(counts) = counts_of_folded(&profile) {
             say!("{counts}");
@@ -284,6 +279,11 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if outputs.iter().all(|(_, form)| is_folded(form)) && args.fail_over.is_none() {
         return Ok(ExitCode::SUCCESS);
+    }
+    let levels = if args.keep_names { 0 } else { args.reading.levels().max(1) };
+    let alike = Alike::new(&before, &after, levels);
+    if let Some(renamed) = names::renamed(&alike.renamed) {
+        say!("{renamed}");
     }
     let diff = match diff(&before, &after, &alike, &options(args)) {
         Ok(diff) => diff,
@@ -452,7 +452,7 @@ fn say_samples(name: &str, side: &Side) {
     } else if matches!(side.basis, SampleBasis::Spread | SampleBasis::Totals) && side.runs == 1 {
         let samples = side.samples.round();
         say!(
-            "the values {name} do not tell how many samples they are: noise is that of {samples}, \
+            "the number of samples {name} is unknown: noise is estimated as of {samples}, \
              by their spread; --sample VALUE says what one counts for"
         );
     }

@@ -55,11 +55,11 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", help_heading = "Text")]
     subtitle: Option<String>,
 
-    /// What is counted, in details [default: what the input says, else samples]
+    /// The unit in details [default: the input's, else samples]
     #[arg(long, value_name = "TEXT", help_heading = "Text")]
     countname: Option<String>,
 
-    /// What stands before a function's name in details
+    /// The word before a function's name in details
     #[arg(
         long,
         value_name = "TEXT",
@@ -126,7 +126,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "reverse", help_heading = "Layout")]
     flamechart: bool,
 
-    /// What the whole width stands for, if more than the input adds up to
+    /// The value of the whole width, if more than the input adds up to
     #[arg(long, value_name = "COUNT", value_parser = size, help_heading = "Layout")]
     total: Option<f64>,
 

@@ -88,7 +88,7 @@ pub struct Args {
     #[arg(long, hide = true)]
     no_modules: bool,
 
-    /// What a sample counts
+    /// The value of a sample
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = CountWhat::Period)]
     count: CountWhat,
 

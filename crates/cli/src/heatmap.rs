@@ -66,7 +66,7 @@ pub struct Args {
     )]
     end: Vec<EventName>,
 
-    /// The fields that tell which belong together, as dev,sector; pid=next_pid where they are called
+    /// The fields that pair them, as dev,sector; pid=next_pid where they are called
     /// differently in events that begin and that end; also tid, pid, cpu, comm of the event
     /// [default: dev,sector for block I/O, pid=next_pid up to sched_switch, tid,id for raw system
     /// calls, else tid]
@@ -163,7 +163,7 @@ pub struct Args {
     #[arg(long, help_heading = "Look")]
     grid: bool,
 
-    /// Say of each cell how many points of its column lie in it and below
+    /// Show for each cell how many points of its column lie in it and below
     #[arg(long, help_heading = "Look")]
     accstats: bool,
 

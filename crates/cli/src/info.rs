@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::terminal::standard_output;
 use crate::units::{counted, grouped, percent};
 
-/// Show what a perf.data file says about itself: host, command, events, time, processes
+/// Show the metadata of a perf.data file: host, command, events, time, processes
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -103,7 +103,7 @@ fn time_text((first, last): (u64, u64)) -> String {
 }
 
 fn process_text(process: &ProcessInfo, all: u64) -> String {
-    let name = if process.name.is_empty() { "(not told)" } else { &process.name };
+    let name = if process.name.is_empty() { "(no name)" } else { &process.name };
     let samples = counted(process.samples, "sample");
     format!("{name} ({}): {samples}, {}", process.pid, percent(process.samples, all))
 }

@@ -29,23 +29,23 @@ pub struct QuestionArgs {
     /// event name the kernel knows, or a tracepoint (sched:sched_switch). Modifiers as :u and :k.
     /// uprobe:FILE:FUNCTION counts each time that a function of a program or library is called,
     /// uretprobe:FILE:FUNCTION each time that it returns, usdt:FILE:PROVIDER:NAME each time that a
-    /// program comes to a probe that its authors put into it.
+    /// program reaches a probe that its authors put into it.
     #[arg(short, long, value_name = "EVENT", group = "asked")]
     event: Option<String>,
 
-    /// Where threads wait: the time from when one stops to run until it goes on (needs root)
+    /// Waits, by the time from when a thread stops to run until it runs again (needs root)
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     off_cpu: bool,
 
-    /// Where time passes: waits, and samples of the CPU clock for what runs (needs root)
+    /// Elapsed time: waits, and samples of the CPU clock for threads that run (needs root)
     #[arg(long, group = "asked")]
     wall: bool,
 
-    /// Who wakes threads: stacks of the wakers, by the time that was waited (needs root)
+    /// Wakers: stacks of the threads that wake others, by the time that those waited (needs root)
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     wakeup: bool,
 
-    /// Where threads wait and, behind a --, who wakes them (needs root)
+    /// Waits and, after a --, the stacks of the wakers (needs root)
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     off_wake: bool,
 
@@ -53,58 +53,58 @@ pub struct QuestionArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     min_block: Option<Duration>,
 
-    /// What waits for locks: the time until it has them, in the kernel and in programs; waits for conditions
-    /// are told apart (needs root)
+    /// Waits for locks, in the kernel and in programs, by the time until the thread has the lock; waits for
+    /// conditions are marked (needs root)
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     locks: bool,
 
-    /// With --off-cpu, --wall, --off-wake and --locks: leave out waits for something to do
+    /// With --off-cpu, --wall, --off-wake and --locks: leave out waits for work
     ///
-    /// Conditions and the like of programs, and the system calls that wait for requests, events, signals and
+    /// Waits for conditions in programs, and in system calls that wait for requests, events, signals and
     /// children: epoll_wait, poll, select, accept, wait4 and their variants.
     #[arg(long)]
     no_idle: bool,
 
-    /// Take each stack of --syscalls, --alloc, tracepoints and probes, however many there are
+    /// Take every stack of --syscalls, --alloc, tracepoints and probes, however many there are
     ///
-    /// Otherwise a CPU that comes to more than 4,000 a second takes the stacks of a part, each of which stands for
-    /// what its thread did since the one before: sums of threads are exact.
+    /// Otherwise a CPU with more than 4,000 a second samples their stacks, each of which stands for all events of
+    /// its thread since the one before: sums of threads are exact.
     #[arg(long)]
     exact: bool,
 
-    /// What reads and writes files: the time that it takes, --bytes or --count (needs root)
+    /// Reads and writes of files, by the time that they take, --bytes or --count (needs root)
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     file_io: bool,
 
-    /// What makes disks work: the time that its requests take, --bytes or --count (needs root)
+    /// Requests to block devices, by the time that they take, --bytes or --count (needs root)
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     block_io: bool,
 
-    /// What sends and receives through sockets: the bytes (needs root)
+    /// Bytes sent and received through sockets (needs root)
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     net: bool,
 
-    /// What calls the kernel: each system call, or only those that are named; --time for how long
+    /// System calls, all or only the named ones, by their number, or by --time
     #[arg(long, value_name = "NAMES", group = "asked", conflicts_with = "frequency",
         num_args = 0..=1, require_equals = true, default_missing_value = "")]
     syscalls: Option<String>,
 
-    /// What asks for memory: the bytes that malloc and its like are called for (needs root)
+    /// Memory allocations, by the bytes requested from malloc and similar functions (needs root)
     ///
-    /// Each call traps into the kernel, which takes one to some microseconds whatever is recorded; how long here, is
-    /// said when it begins. --page-faults shows who touches new memory, and is cheap.
+    /// Each call traps into the kernel, which takes one to some microseconds whatever is recorded; the recording says
+    /// how long on this machine. --page-faults shows which code touches new memory, and is cheap.
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     alloc: bool,
 
-    /// With --alloc: only what is not given back until the recording ends
+    /// With --alloc: only memory that is not freed before the recording ends
     #[arg(long, requires = "alloc")]
     live: bool,
 
-    /// What touches new memory: each page fault. The same as -e page-faults
+    /// Page faults, such as first accesses to memory. The same as -e page-faults
     #[arg(long, group = "asked")]
     page_faults: bool,
 
-    /// Measure --file-io, --block-io or --syscalls by the time that passes
+    /// Measure --file-io, --block-io or --syscalls by the time that they take
     #[arg(long, conflicts_with = "bytes")]
     time: bool,
 

@@ -27,12 +27,12 @@ pub struct ReadArgs {
     #[arg(long, value_name = "EVENT", help_heading = "Input")]
     event_filter: Option<String>,
 
-    /// What to show of inputs that count several things, as alloc_space [default: what they say]
+    /// The value to use of inputs with several, as alloc_space [default: the one that the input names]
     #[arg(long, value_name = "NAME", help_heading = "Input")]
     value: Option<String>,
 
-    /// What the values count where the input does not say so, as folded text: ns, us, ms, s, bytes,
-    /// samples, or any other name
+    /// The unit of values where the input names none, as folded text: ns, us, ms, s, bytes, samples,
+    /// or any other name
     #[arg(long, value_name = "UNIT", value_parser = value_of_unit, help_heading = "Input")]
     unit: Option<ValueType>,
 

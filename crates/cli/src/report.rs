@@ -24,7 +24,7 @@ use crate::{nameless, pager};
     after_help = "\
 Examples:
   pyrograph report perf.data
-  pyrograph report --focus parse --callers perf.data     who calls what is slow in parsing
+  pyrograph report --focus parse --callers perf.data     callers of the slow parts of parse
   pyrograph report --lines --top 5 perf.data             the hot lines of the hottest functions
   pyrograph report --markdown --top 10 --depth 0 stacks.folded
   pyrograph report --json perf.data | jq '.functions[] | select(.module == \"\")'"
@@ -124,7 +124,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (profile, _) =
         args.reading.read(inputs(&args.files)?, options).context("failed to report")?;
     if args.lines && profile.frames.iter().all(|frame| frame.file.is_empty()) {
-        say!("no source lines are known: neither the input nor debug information tells them");
+        say!("no source lines: neither the input nor debug information has any");
     }
     if profile.samples.is_empty() {
         bail!("nothing to report: there is no sample");

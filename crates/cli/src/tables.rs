@@ -11,7 +11,7 @@ pub struct TableArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_budget)]
     table_memory: Option<usize>,
 
-    /// What they are in [default: an arena if the kernel has arenas (Linux 6.9), else arrays]
+    /// The kernel memory that holds unwind tables [default: an arena if the kernel has arenas (Linux 6.9), else arrays]
     #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
     pub tables: Option<TableBackend>,
 

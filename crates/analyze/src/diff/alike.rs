@@ -143,7 +143,7 @@ fn without_numbers(name: &str) -> &str {
 mod tests {
     use pyrograph_profile::{LabelOptions, Profile, Sample, Tree, ValueType};
 
-    use super::super::two_columns;
+    use super::super::union::unite;
     use super::*;
 
     type Stacks = BTreeMap<String, u64>;
@@ -164,7 +164,8 @@ mod tests {
         let run = |side: usize| [Run { profile: &profiles[side], tree: &trees[side], column: 0 }];
         let (before, after) = (run(0), run(1));
         let alike = Alike::new(&before, &after, levels);
-        let both = two_columns(&before, &after, &alike, false, false).expect("they count the same");
+        let types = vec![ValueType::samples(); 2];
+        let (both, _) = unite(&[before, after].concat(), types, |run| run, false, (&alike, 1));
         let tree = Tree::new(&both, &LabelOptions::default());
         let counts = |column: usize| tree.self_values(column);
         let rows = tree.nodes().map(|node| {

@@ -27,7 +27,9 @@ use crate::whom::{Whom, WhomArgs};
     override_usage = "\
 pyrograph record [OPTIONS] [--] <COMMAND> [ARGUMENT]...
        \
-       pyrograph record [OPTIONS] <-p PID,... | -t TID,... | -C CPUS | -a> [-- <COMMAND>...]",
+       pyrograph record [OPTIONS] -p <PID,...>|-t <TID,...> [-- <COMMAND>...]
+       \
+       pyrograph record [OPTIONS] -a|-C <CPUS> [-- <COMMAND>...]",
     after_help = "\
 Examples:
   pyrograph record -- ./app --its-flags       start it, follow its children and threads
@@ -101,7 +103,7 @@ pub struct Args {
     #[arg(long)]
     no_inherit: bool,
 
-    /// How stacks are found: dwarf[,BYTES] copies that many bytes of the stack, fp follows frame
+    /// How stacks are unwound: dwarf[,BYTES] copies that many bytes of the stack, fp follows frame
     /// pointers alone (cheapest) [default: unwound in the kernel, else dwarf]
     #[arg(long, value_name = "HOW", value_parser = parse_stack_mode)]
     call_graph: Option<StackMode>,
@@ -123,7 +125,7 @@ pub struct Args {
     #[arg(long)]
     no_inline: bool,
 
-    /// What a stack's value counts: samples, or the event itself (time, for a clock). Alone: samples,
+    /// The values of stacks: samples, or the event itself (time, for a clock). Alone: samples,
     /// which are calls or requests where these are looked at
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Count::Period,
         num_args = 0..=1, default_missing_value = "samples")]
@@ -137,7 +139,7 @@ pub struct Args {
     #[arg(long)]
     mark_guesses: bool,
 
-    /// Say who takes the stacks, what was made for it, and what it cost
+    /// Report how stacks are taken, which unwind tables were made, and the cost in CPU time and memory
     #[arg(short, long)]
     verbose: bool,
 

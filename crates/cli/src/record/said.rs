@@ -152,7 +152,7 @@ pub fn left_out(resolved: &Resolved, limit: usize) -> Option<String> {
     (left_out > 0).then(|| {
         format!(
             "{} MiB did not hold all stacks (--stack-memory): those of {share} end early, with [stack left \
-             out], and threads that came later are told apart by name only",
+             out], and later threads of one name count as one",
             limit >> 20
         )
     })
