@@ -67,7 +67,7 @@ pub struct QuestionArgs {
 
     /// Take every stack of --syscalls, --alloc, tracepoints and probes, however many there are
     ///
-    /// Otherwise a CPU with more than 4,000 a second samples their stacks, each of which stands for all events of
+    /// Otherwise a CPU with more than 2,000 a second samples their stacks, each of which stands for all events of
     /// its thread since the one before: sums of threads are exact.
     #[arg(long)]
     exact: bool,

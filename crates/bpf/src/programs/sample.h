@@ -11,7 +11,7 @@
 // As many stacks a CPU takes of all that happens; the first ones, and then as many more in each window of time.
 // After that it takes one for so many events, or so much of what they stand for.
 #define MOST_CREDIT 4000
-#define WINDOW_CREDIT 400
+#define WINDOW_CREDIT 200
 #define MOST_QUANTUM (1ull << 30)
 
 struct rate {
