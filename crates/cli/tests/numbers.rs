@@ -57,10 +57,11 @@ fn each_value_has_the_number_of_waits_or_allocations_behind_it() {
             let counted = values(folder, file, numbers);
             for (function, times) in [("often", OFTEN), ("seldom", SELDOM)] {
                 let number = sum(&counted, &[&[function], frames].concat());
-                // A timer may go off before its thread sleeps, if another thread takes the CPU meanwhile.
-                let share = number / f64::from(times);
-                let is_right =
-                    if flag == "--alloc" { share == 1.0 } else { (0.95..=1.01).contains(&share) };
+                // A timer may go off before its thread sleeps, if another thread takes the CPU meanwhile; and a wait
+                // whose stack is not taken counts for the next one.
+                let away = (number - f64::from(times)).abs();
+                let most = if flag == "--alloc" { 0.0 } else { 0.05 * f64::from(times) + 2.0 };
+                let is_right = away <= most;
                 assert!(is_right, "{flag} {file} {function}: {number} and not {times}");
             }
             let times = values(folder, file, value);
