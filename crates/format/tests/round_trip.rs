@@ -36,6 +36,10 @@ const MODULES: &[(&str, FrameKind)] = &[
     ("/tmp/perf-12.map", FrameKind::Jit),
     ("/src/script.py", FrameKind::Interpreted),
     ("/src/remarks", FrameKind::Marker),
+    ("", FrameKind::Kernel),
+    ("", FrameKind::Jit),
+    ("", FrameKind::Interpreted),
+    ("", FrameKind::Marker),
 ];
 
 #[derive(Clone, Debug)]
@@ -152,11 +156,13 @@ fn stack(profile: &mut Profile, calls: &[Call], holds: Holds) -> StackId {
     let mut stack = StackId::ROOT;
     for call in calls {
         let (module, kind) = MODULES[call.module];
+        let is_bare = module.is_empty();
         // A frame without a name is called by its module.
         let module = if holds.modules { module } else { "" };
         let kind = match kind {
+            _ if is_bare && holds.bare_kinds => kind,
             FrameKind::Kernel if holds.kernel => kind,
-            FrameKind::Jit if holds.modules || holds.kinds => kind,
+            FrameKind::Jit if holds.modules && !is_bare || holds.kinds => kind,
             _ if holds.kinds => kind,
             _ => FrameKind::User,
         };
@@ -433,4 +439,28 @@ proptest! {
         let (before, after) = (before.samples.total(0), after.profile.samples.total(0));
         prop_assert!(said || before == after, "{before} ns became {after} ns");
     }
+}
+
+#[test]
+fn pprof_keeps_which_frames_were_guessed() {
+    let mut written = Profile::new(vec![ValueType::samples()]);
+    let (main, leaf) = (written.strings.intern("main"), written.strings.intern("leaf"));
+    for guessed in [true, false] {
+        let frame = |function| Frame { function, guessed, ..Frame::default() };
+        let main = written.frames.intern(frame(main));
+        let leaf = written.frames.intern(Frame { guessed: false, ..frame(leaf) });
+        let stack = written.stacks.intern(StackId::ROOT, main);
+        let stack = written.stacks.intern(stack, leaf);
+        written.push(Sample::new(stack), &[if guessed { 3 } else { 5 }]);
+    }
+    let writer = WRITERS.iter().find(|writer| writer.name() == "pprof").expect("pprof");
+    let reader = reader_named("pprof").expect("pprof");
+    let read = read_again(reader, &write(*writer, &written), writer.holds());
+    let guessed = |row: usize| {
+        let stack = read.samples.get(row).stack;
+        let frames = read.stacks.leaf_first(stack).map(|id| read.frames.get(id).guessed);
+        (frames.collect::<Vec<_>>(), read.samples.values(0)[row])
+    };
+    let rows: Vec<_> = (0..read.samples.len()).map(guessed).collect();
+    assert_eq!(rows, [(vec![false, true], 3), (vec![false, false], 5)]);
 }

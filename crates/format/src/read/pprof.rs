@@ -355,12 +355,13 @@ impl<'a> Builder<'a> {
     }
 
     fn place_location(&mut self, mut message: Message<'a>) -> Result<(), Damaged> {
-        let (mut mapping, mut address) = (0, 0);
+        let (mut mapping, mut address, mut guessed) = (0, 0, false);
         let mut lines = Vec::new();
         while let Some((field, value)) = message.next()? {
             match field {
                 2 => mapping = value.number(),
                 3 => address = value.number(),
+                GUESSED_FIELD => guessed = value.number() != 0,
                 4 => {
                     let [function, line] = numbers(value)?;
                     lines.push((function, line));
@@ -370,13 +371,16 @@ impl<'a> Builder<'a> {
         }
         let mapping = self.tables.mappings.get(mapping).copied().unwrap_or_default();
         let module = self.intern(mapping.file);
-        let kind = module_kind(self.profile.strings.get(module));
+        let (module, kind) = match kind_of(self.profile.strings.get(module)) {
+            Some(kind) => (StringId::EMPTY, kind),
+            None => (module, module_kind(self.profile.strings.get(module))),
+        };
         let address = if (mapping.start..mapping.limit).contains(&address) {
             (address - mapping.start).saturating_add(mapping.offset)
         } else {
             address
         };
-        let bare = Frame { module, address, kind, ..Frame::default() };
+        let bare = Frame { module, address, kind, guessed, ..Frame::default() };
         if lines.is_empty() {
             self.frames.push(self.profile.frames.intern(bare));
         }
@@ -491,7 +495,7 @@ impl<'a> Builder<'a> {
                 Meaning::Host => thread.host = self.intern(label.text),
                 Meaning::Cpu => sample.cpu = u32::try_from(number).ok(),
                 Meaning::Time => sample.time = Some(number),
-                Meaning::Other => {}
+                Meaning::Guesses | Meaning::Other => {}
             }
         }
         sample.thread = match labels {
@@ -528,6 +532,28 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// The field of a location that pyrograph adds: 1 if it was found by a guess, for want of an unwind table. Whoever
+/// does not know a field skips it.
+pub(crate) const GUESSED_FIELD: u32 = 1001;
+
+/// The names of mappings that pyrograph writes for frames without a module, by the kind of their code.
+const STAND_INS: [(FrameKind, &str); 4] = [
+    (FrameKind::Kernel, "[kernel]"),
+    (FrameKind::Jit, "[jit]"),
+    (FrameKind::Interpreted, "[interpreted]"),
+    (FrameKind::Marker, "[remark]"),
+];
+
+/// The mapping of frames without a module; `None` where they need none.
+pub(crate) fn stand_in(kind: FrameKind) -> Option<&'static str> {
+    STAND_INS.iter().find(|(known, _)| *known == kind).map(|(_, name)| *name)
+}
+
+/// The kind of code in the mapping of this name, if it is one of those.
+fn kind_of(mapping: &str) -> Option<FrameKind> {
+    STAND_INS.iter().find(|(_, name)| *name == mapping).map(|(kind, _)| *kind)
+}
+
 /// What a label says of a sample.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meaning {
@@ -538,6 +564,8 @@ enum Meaning {
     Host,
     Cpu,
     Time,
+    /// That frames were guessed.
+    Guesses,
     Other,
 }
 
@@ -550,6 +578,8 @@ fn meaning(key: &str) -> Meaning {
         "thread_comm" | "thread_name" | "thread name" | "thread" => Meaning::Thread,
         "host" | "hostname" => Meaning::Host,
         "cpu" => Meaning::Cpu,
+        // Their locations say it, too.
+        "guessed_frames" => Meaning::Guesses,
         "timestamp_ns" | "end_timestamp_ns" => Meaning::Time,
         _ => Meaning::Other,
     }

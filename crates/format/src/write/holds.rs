@@ -37,6 +37,8 @@ pub struct Holds {
     pub kernel: bool,
     /// Whether code was made at run time, is interpreted, or a remark.
     pub kinds: bool,
+    /// The same of frames without a module.
+    pub bare_kinds: bool,
     /// When the recording began.
     pub start: bool,
     /// Remarks of its author.
@@ -61,6 +63,7 @@ impl Holds {
         inlined: true,
         kernel: true,
         kinds: true,
+        bare_kinds: true,
         start: true,
         comments: true,
     };
@@ -82,6 +85,7 @@ impl Holds {
         inlined: false,
         kernel: false,
         kinds: false,
+        bare_kinds: false,
         start: false,
         comments: false,
     };
@@ -101,7 +105,9 @@ impl Holds {
             self.modules && module_kind(profile.strings.get(frame.module)) == frame.kind
         };
         let kind = |kinds: &[FrameKind]| {
-            any_frame(&|frame| kinds.contains(&frame.kind) && !by_module(frame))
+            let is_held =
+                |frame: Frame| by_module(frame) || self.bare_kinds && frame.module.is_empty();
+            any_frame(&|frame| kinds.contains(&frame.kind) && !is_held(frame))
         };
         check(self.stacks, true, "whole stacks (callers and callees are kept)");
         check(

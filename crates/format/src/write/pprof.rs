@@ -1,5 +1,7 @@
 //! pprof: `profile.proto`, gzipped. [`read::pprof`](crate::read) tells the format.
 //!
+//! - Frames without a module that are no plain user code are in a mapping that is named for their kind: `[remark]`,
+//!   `[jit]` …
 //! - An address is the offset in the module's file: its mapping begins at 0, with the file.
 //! - Threads, CPUs and times stand in labels, which are those of `perf_to_profile`.
 //! - Inlined calls are lines of one location, as the format has it.
@@ -14,6 +16,7 @@ use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, Str
 use super::holds::above_i64;
 use super::{Holds, WriteOptions, Writer};
 use crate::protobuf;
+use crate::read::{GUESSED_FIELD, stand_in};
 use crate::units::long_unit;
 
 /// See the module.
@@ -40,7 +43,7 @@ impl Writer for Pprof {
     }
 
     fn holds(&self) -> Holds {
-        Holds { decimals: false, kinds: false, ..Holds::ALL }
+        Holds { decimals: false, kinds: false, bare_kinds: true, ..Holds::ALL }
     }
 
     fn write(
@@ -232,6 +235,9 @@ impl<'a> Encoder<'a> {
                 out.number(1, index as u64 + 1);
                 out.number(2, mapping);
                 out.number(3, caller.address);
+                if caller.guessed {
+                    out.number(GUESSED_FIELD, 1);
+                }
                 for &call in calls {
                     let frame = profile.frames.get(call);
                     // A location without a line is an address without a symbol.
@@ -246,7 +252,10 @@ impl<'a> Encoder<'a> {
             });
         }
         for (index, (module, end)) in mappings.rows.iter().enumerate() {
-            let file = self.strings.id(profile.strings.get(*module));
+            let file = match module {
+                Module::File(path) => self.strings.id(profile.strings.get(*path)),
+                Module::StandIn(name) => self.strings.id(name),
+            };
             self.out.message(3, |out| {
                 out.number(1, index as u64 + 1);
                 out.number(3, end.saturating_add(1));
@@ -299,17 +308,28 @@ fn value_type(out: &mut protobuf::Writer, (name, unit): (u64, u64)) {
 /// One for each module, with its highest address.
 #[derive(Default)]
 struct Mappings {
-    rows: Vec<(StringId, u64)>,
-    ids: HashMap<StringId, u64, foldhash::fast::FixedState>,
+    rows: Vec<(Module, u64)>,
+    ids: HashMap<Module, u64, foldhash::fast::FixedState>,
+}
+
+/// What a mapping is named for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Module {
+    /// The path of a file, or the name of other memory.
+    File(StringId),
+    /// Frames without a module, by their kind.
+    StandIn(&'static str),
 }
 
 impl Mappings {
     fn id(&mut self, frame: Frame) -> u64 {
-        if frame.module.is_empty() {
-            return 0;
-        }
-        let id = *self.ids.entry(frame.module).or_insert_with(|| {
-            self.rows.push((frame.module, 0));
+        let module = match (frame.module.is_empty(), stand_in(frame.kind)) {
+            (false, _) => Module::File(frame.module),
+            (true, Some(name)) => Module::StandIn(name),
+            (true, None) => return 0,
+        };
+        let id = *self.ids.entry(module).or_insert_with(|| {
+            self.rows.push((module, 0));
             self.rows.len() as u64
         });
         let end = &mut self.rows[id as usize - 1].1;
