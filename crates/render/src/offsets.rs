@@ -109,8 +109,7 @@ fn paints(timed: &TimedGraph) -> Paints {
     let painter =
         Painter { palette: Palette::default(), tone: Tone::default(), negate: false, graph };
     let roles = Role::of_frames(graph);
-    let chosen: Vec<Paint> =
-        roles.iter().enumerate().map(|(index, &role)| painter.paint(index, role)).collect();
+    let chosen: Vec<Paint> = painter.paints(&roles);
     let mut index: BTreeMap<Paint, u64> = chosen.iter().map(|&paint| (paint, 0)).collect();
     let (mut light, mut dark) = (Vec::new(), Vec::new());
     for (number, (paint, place)) in index.iter_mut().enumerate() {

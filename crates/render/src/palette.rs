@@ -175,6 +175,21 @@ pub(crate) struct Painter<'a> {
 }
 
 impl Painter<'_> {
+    /// The paints of all frames. Of a name in a role they are mixed once: of 72,000 deep stacks, that took
+    /// 4 % of the time for each frame anew.
+    pub(crate) fn paints(&self, roles: &[Role]) -> Vec<Paint> {
+        let by_name = self.graph.comparison.is_none() && self.tone != Tone::Place;
+        let mut known: Vec<Option<(Role, Paint)>> = vec![None; self.graph.names.len()];
+        let paint = |(index, &role): (usize, &Role)| {
+            let slot = &mut known[self.graph.frames[index].name.index()];
+            match *slot {
+                Some((of, paint)) if by_name && of == role => paint,
+                _ => slot.insert((role, self.paint(index, role))).1,
+            }
+        };
+        roles.iter().enumerate().map(paint).collect()
+    }
+
     pub(crate) fn paint(&self, index: usize, role: Role) -> Paint {
         let frame = &self.graph.frames[index];
         if let Some(comparison) = &self.graph.comparison {
@@ -411,6 +426,34 @@ mod tests {
         assert!("classic-default".parse::<Palette>().is_err());
         assert_eq!(Hue::Hot.tone(0.0), Rgb(205, 0, 0));
         assert_eq!(Hue::Io.tone(1.0), Rgb(140, 140, 245));
+    }
+
+    #[test]
+    fn paints_of_all_frames_are_those_of_each() {
+        use pyrograph_analyze::{FlameOptions, flame};
+        use pyrograph_profile::{LabelOptions, Profile, Sample, Tree, ValueType};
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let names =
+            ["main", "main", "read_[k]", "a::b", "--", "java/x.Y", "[waiting for a lock]", "main"];
+        for (at, name) in names.iter().enumerate() {
+            let stack = profile.stack_of_names([names[at * 3 % 5], name, names[at / 2], name]);
+            profile.push(Sample::new(stack), &[at as u64 + 1]);
+        }
+        let tree = Tree::new(&profile, &LabelOptions::default());
+        let graph = flame(&profile, &tree, &FlameOptions::default()).expect("a graph");
+        let roles = Role::of_frames(&graph);
+        for palette in ["default", "wall", "java", "classic-rust"] {
+            for tone in [Tone::Name, Tone::Prefix, Tone::Place] {
+                let palette = palette.parse().expect("a palette");
+                let painter = Painter { palette, tone, negate: false, graph: &graph };
+                let each: Vec<Paint> = roles
+                    .iter()
+                    .enumerate()
+                    .map(|(index, &role)| painter.paint(index, role))
+                    .collect();
+                assert_eq!(painter.paints(&roles), each, "{palette:?} {tone:?}");
+            }
+        }
     }
 
     #[test]

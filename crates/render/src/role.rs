@@ -74,6 +74,8 @@ impl Role {
         let mut roles: Vec<Self> = Vec::with_capacity(graph.frames.len());
         // Parents come first.
         let mut woken = vec![false; graph.frames.len()];
+        // By name: most frames of a name are of one kind.
+        let mut known: Vec<Option<(FrameKind, Self)>> = vec![None; graph.names.len()];
         for (index, frame) in graph.frames.iter().enumerate() {
             let parent = frame.parent as usize;
             let names_thread = graph.threads.binary_search(&frame.depth).is_ok();
@@ -81,7 +83,14 @@ impl Role {
                 Self::Whole
             } else {
                 woken[index] = woken[parent] || roles[parent] == Self::WideSeparator;
-                Self::of(graph.names.get(frame.name), frame.kind)
+                let slot = &mut known[frame.name.index()];
+                match *slot {
+                    Some((kind, role)) if kind == frame.kind => role,
+                    _ => {
+                        let role = Self::of(graph.names.get(frame.name), frame.kind);
+                        slot.insert((frame.kind, role)).1
+                    }
+                }
             };
             let is_code = matches!(role, Self::User | Self::Kernel | Self::Inlined | Self::Jit);
             roles.push(if woken[index] && is_code { Self::Waker } else { role });

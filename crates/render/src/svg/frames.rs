@@ -47,18 +47,15 @@ impl<'a> Frames<'a> {
         let painter =
             Painter { palette: options.palette, tone: options.tone, negate: options.negate, graph };
         let roles = Role::of_frames(graph);
-        let chosen: Vec<Paint> = roles
-            .iter()
-            .enumerate()
-            .map(|(index, &role)| {
-                let name = without_mark(graph.names.get(graph.frames[index].name));
-                let fixed = options.palette_map.as_ref().and_then(|map| map.get(name));
-                match fixed {
-                    Some(colour) => Paint { light: colour, dark: colour, hatched: false },
-                    None => painter.paint(index, role).themed(options.theme),
-                }
-            })
-            .collect();
+        let mut chosen = painter.paints(&roles);
+        for (paint, frame) in chosen.iter_mut().zip(&graph.frames) {
+            let map = options.palette_map.as_ref();
+            let name = || without_mark(graph.names.get(frame.name));
+            *paint = match map.and_then(|map| map.get(name())) {
+                Some(colour) => Paint { light: colour, dark: colour, hatched: false },
+                None => paint.themed(options.theme),
+            };
+        }
         let mut index: BTreeMap<Paint, u32> = chosen.iter().map(|&paint| (paint, 0)).collect();
         for (place, number) in index.values_mut().enumerate() {
             *number = place as u32;
