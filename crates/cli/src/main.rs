@@ -11,6 +11,7 @@ mod browser;
 mod capabilities;
 mod convert;
 mod cpu_time;
+mod demangled;
 mod diff;
 mod filters;
 mod flamegraph;

@@ -10,6 +10,7 @@ use pyrograph_format::{
 };
 use pyrograph_profile::{Profile, ValueType};
 
+use crate::demangled::demangled;
 use crate::filters::FilterArgs;
 use crate::max_memory;
 use crate::say::say;
@@ -39,6 +40,10 @@ pub struct ReadArgs {
     /// Memory that reading may take: bytes, or with K, M, G [default: three quarters of what is free]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Input")]
     max_memory: Option<usize>,
+
+    /// Leave mangled names of C++ and Rust in text as they are
+    #[arg(long, help_heading = "Input")]
+    no_demangle: bool,
 
     #[command(flatten)]
     filters: FilterArgs,
@@ -134,6 +139,7 @@ impl ReadArgs {
             profile.shown = column;
         }
         let profile = prepare(profile);
+        let profile = if self.no_demangle { profile } else { demangled(profile) };
         say_saturated(&profile);
         let filter = self.filters.filter(&profile);
         Ok((filter.apply(profile)?, warnings))

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use common::in_kernel::Running;
 use common::{Folded, compile, is_root, pyrograph, run};
 
 /// Runs `pyrograph record` in a folder.
@@ -63,8 +64,8 @@ fn with_all_or_processes_a_command_says_for_how_long() {
     }
     let folder = folder();
     let program = compile(&["gcc", "-O2", "-g"], "split.c", folder.path());
-    let mut busy = Command::new(&program).arg("1000000").spawn().expect("it runs");
-    let pid = busy.id().to_string();
+    let busy = Running(Command::new(&program).arg("1000000").spawn().expect("it runs"));
+    let pid = busy.0.id().to_string();
     for engine in ["ebpf", "perf"] {
         for target in [&["-a"][..], &["-p", &pid], &["-t", &pid], &["-C", "0-1"]] {
             if target[0] == "-t" && engine == "ebpf" {
@@ -79,8 +80,6 @@ fn with_all_or_processes_a_command_says_for_how_long() {
             assert!(folded.total_share("alpha") > 0.0, "{engine} {target:?}: {text}");
         }
     }
-    busy.kill().expect("it still runs");
-    busy.wait().expect("it ends");
 }
 
 #[test]

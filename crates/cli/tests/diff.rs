@@ -375,7 +375,8 @@ fn two_columns_of_the_shared_fixtures_are_those_of_the_established_script() {
         let texts = pair.iter().map(|name| std::fs::read_to_string(folder.join(name)));
         let texts: Vec<String> = texts.map(|text| text.expect("a result")).collect();
         for option in [&[][..], &["-n"]] {
-            let done = diff(&folder, &[&["--folded", &pair[0], &pair[1]], option].concat());
+            let flags = ["--no-demangle", "--folded", &pair[0], &pair[1]];
+            let done = diff(&folder, &[&flags[..], option].concat());
             assert_eq!(done.code, Some(0), "{}", done.err);
             let expected = established(&texts[0], &texts[1], !option.is_empty());
             assert!(done.out == expected, "{option:?} {pair:?}");

@@ -1,7 +1,7 @@
 //! Whose samples they are: commands, their threads and children, running processes, the machine.
 
 use std::collections::BTreeSet;
-use std::process::Command;
+use std::process::{Child as Process, Command};
 
 use pyrograph_record::*;
 
@@ -140,20 +140,29 @@ fn threads_that_start_meanwhile_are_sampled_once() {
     }
 }
 
+/// What never ends by itself, and so must not outlive a test that fails.
+struct Endless(Process);
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn the_whole_machine() {
-    let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let busy = Endless(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap());
+    let child = &busy.0;
     // Half a second of its time gives 50 samples, however long it takes the machine.
     let mut clock_of_child = 0;
     // SAFETY: the kernel writes a clock's number.
-    unsafe { libc::clock_getcpuclockid(pid(&child), &raw mut clock_of_child) };
+    unsafe { libc::clock_getcpuclockid(pid(child), &raw mut clock_of_child) };
     let start = clock(clock_of_child);
     let recorded =
         record(&Options::new(Target::System), |_| clock(clock_of_child) - start > 500_000_000);
-    child.kill().unwrap();
-    child.wait().unwrap();
     let Some(recorded) = recorded else { return };
-    let pid = pid(&child);
+    let pid = pid(child);
     assert_eq!(recorded.summary.ended, Ended::Stopped);
     assert!(recorded.initial.contains(&pid) && recorded.initial.contains(&1));
     assert!(recorded.periods.contains_key(&(pid, pid)), "{:?}", recorded.periods);

@@ -1,0 +1,113 @@
+//! Names that other tools printed as compilers made them, in readable form.
+//!
+//! Where Pyrograph finds symbols itself, they are readable already; text holds what the tool that wrote it made of them:
+//! nothing, or what it got when it took a Rust name for one of C++.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use pyrograph_profile::{Frame, FrameId, Frames, Profile, StackId, Stacks};
+use pyrograph_symbol::demangle;
+
+/// The profile with readable names of functions.
+pub fn demangled(mut profile: Profile) -> Profile {
+    let name = |frame: Frame| readable(profile.strings.get(frame.function));
+    let names: Vec<Option<String>> = profile.frames.iter().map(name).collect();
+    if names.iter().all(Option::is_none) {
+        return profile;
+    }
+    let mut frames = Frames::default();
+    let new: Vec<FrameId> = profile
+        .frames
+        .iter()
+        .zip(names)
+        .map(|(frame, name)| {
+            let function = name.map_or(frame.function, |name| profile.strings.intern(&name));
+            frames.intern(Frame { function, ..frame })
+        })
+        .collect();
+    let mut stacks = Stacks::default();
+    let rows = profile.stacks.rows().map(|(caller, frame)| (caller.index(), new[frame.index()]));
+    let moved: Vec<StackId> = stacks.intern_tree(rows);
+    profile.samples.map_stacks(|stack| moved[stack.index()]);
+    (profile.frames, profile.stacks) = (frames, stacks);
+    profile
+}
+
+/// The readable form of a name, if it is mangled, wholly or in part. A mark as of folded stacks, `_[k]`, stays.
+fn readable(name: &str) -> Option<String> {
+    let (mangled, mark) = match name.len().checked_sub("_[k]".len()) {
+        Some(at)
+            if name.ends_with(']') && name.get(at..).is_some_and(|end| end.starts_with("_[")) =>
+        {
+            name.split_at(at)
+        }
+        _ => (name, ""),
+    };
+    let whole = match demangle(mangled) {
+        Cow::Owned(whole) => whole,
+        Cow::Borrowed(_) => half_demangled(mangled)?,
+    };
+    Some(whole + mark)
+}
+
+/// A legacy name of Rust that was demangled as one of C++, which leaves its hash and what stands for special characters:
+/// `core::ptr::drop_in_place$LT$alloc..string..String$GT$::h0123456789abcdef`.
+fn half_demangled(name: &str) -> Option<String> {
+    const LONGEST: usize = 1 << 16;
+    let (path, hash) = name.rsplit_once("::h")?;
+    let is_hash = hash.len() == 16 && hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    if !is_hash || path.is_empty() || name.len() > LONGEST {
+        return None;
+    }
+    let mut mangled = String::from("_ZN");
+    for part in path.split("::") {
+        write!(mangled, "{}{part}", part.len()).ok()?;
+    }
+    write!(mangled, "17h{hash}E").ok()?;
+    match demangle(&mangled) {
+        Cow::Owned(whole) => Some(whole),
+        Cow::Borrowed(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrograph_profile::{Sample, ValueType};
+
+    use super::*;
+
+    #[test]
+    fn names_in_text_stayed_mangled() {
+        let check = |name, expect: Option<&str>| assert_eq!(readable(name).as_deref(), expect);
+        check("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", Some("core::fmt::Formatter::pad"));
+        check("_RNvC6_123foo3bar", Some("123foo::bar"));
+        check("_ZN3foo3barEv", Some("foo::bar"));
+        check("_ZN3foo3barEv_[i]", Some("foo::bar_[i]"));
+        check("core::fmt::Formatter::pad::h0123456789abcdef", Some("core::fmt::Formatter::pad"));
+        check(
+            "core::ptr::drop_in_place$LT$alloc..string..String$GT$::h0123456789abcdef_[k]",
+            Some("core::ptr::drop_in_place<alloc::string::String>_[k]"),
+        );
+        check(
+            "_$LT$std..io..Stdin$u20$as$u20$std..io..Read$GT$::read::h0123456789abcdef",
+            Some("<std::io::Stdin as std::io::Read>::read"),
+        );
+        for name in ["main", "", "_Z", "_R", "a::h123", "::h0123456789abcdef", "_[k]", "é_[k]"] {
+            check(name, None);
+        }
+    }
+
+    #[test]
+    fn stacks_of_names_that_become_the_same_count_as_one() {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        for (hash, count) in [("0123456789abcdef", 2), ("fedcba9876543210", 3)] {
+            let name = format!("_ZN3foo3bar17h{hash}E");
+            let stack = profile.stack_of_names(["main", &name, "leaf"]);
+            profile.push(Sample::new(stack), &[count]);
+        }
+        let profile = demangled(profile);
+        assert_eq!((profile.frames.len(), profile.stacks.len()), (3, 4));
+        assert_eq!(profile.samples.total(0), 5);
+    }
+}
