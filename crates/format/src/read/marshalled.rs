@@ -12,11 +12,55 @@ pub(crate) enum Value {
     Int(i64),
     Float(f64),
     Text(Rc<str>),
-    List(Rc<[Value]>),
-    Dict(Rc<[(Value, Value)]>),
+    List(Nested<Value>),
+    Dict(Nested<(Value, Value)>),
+}
+
+/// What a list or a dictionary holds.
+#[derive(Clone)]
+pub(crate) struct Nested<T> {
+    entries: Rc<[T]>,
+    /// 1 if it holds no other.
+    depth: usize,
+}
+
+impl<T> std::ops::Deref for Nested<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.entries
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Nested<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.entries.fmt(f)
+    }
 }
 
 impl Value {
+    /// A list. An error if it is nested too deeply, which references to what came before make of a flat file; values
+    /// are freed from the outside in.
+    pub fn new_list(list: Vec<Self>) -> Result<Self, Damage> {
+        let depth = one_deeper(list.iter().map(Self::depth))?;
+        Ok(Self::List(Nested { entries: list.into(), depth }))
+    }
+
+    /// A dictionary; the same holds for it.
+    pub fn new_dict(entries: Vec<(Self, Self)>) -> Result<Self, Damage> {
+        let depths = entries.iter().map(|(key, value)| key.depth().max(value.depth()));
+        let depth = one_deeper(depths)?;
+        Ok(Self::Dict(Nested { entries: entries.into(), depth }))
+    }
+
+    fn depth(&self) -> usize {
+        match self {
+            Self::List(list) => list.depth,
+            Self::Dict(entries) => entries.depth,
+            _ => 0,
+        }
+    }
+
     /// The elements of a list.
     pub fn list(&self) -> Option<&[Value]> {
         match self {
@@ -53,6 +97,14 @@ impl Value {
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.dict()?.iter().find(|(of, _)| of.text() == Some(key)).map(|(_, value)| value)
     }
+}
+
+fn one_deeper(depths: impl Iterator<Item = usize>) -> Result<usize, Damage> {
+    let depth = 1 + depths.max().unwrap_or(0);
+    if depth > MOST_NESTED {
+        return Err("values are nested too deeply by references".to_owned());
+    }
+    Ok(depth)
 }
 
 /// What is wrong, and where.

@@ -120,7 +120,7 @@ impl<'a> Marshal<'a> {
         for _ in 0..count {
             list.push(self.value()?);
         }
-        Ok(Value::List(list.into()))
+        Value::new_list(list)
     }
 
     fn dict(&mut self) -> Result<Value, Damage> {
@@ -128,7 +128,7 @@ impl<'a> Marshal<'a> {
         while let Some(key) = self.key()? {
             entries.push((key, self.value()?));
         }
-        Ok(Value::Dict(entries.into()))
+        Value::new_dict(entries)
     }
 
     /// A number in pieces of 15 bits; one that does not fit is the greatest or the least.
@@ -190,6 +190,14 @@ mod tests {
         check(b"(\xff\xff\xff\xffN", "its last value is not whole");
         check(&[b')', 1].repeat(100_000), "values are nested too deeply at byte 32");
         check(b"r\x01\0\0\0", "a reference at byte 0 leads nowhere");
+        // Each list holds the one before it: freeing a million of them would take a stack of a million calls.
+        let list = |number: u32| [b"\xa9\x01r".as_slice(), &number.to_le_bytes()].concat();
+        let nested: Vec<u8> =
+            (0..40).flat_map(|number: u32| list(number.saturating_sub(1))).collect();
+        check(
+            &[b")\x28".as_slice(), &nested].concat(),
+            "values are nested too deeply by references",
+        );
         // What has not ended yet holds nothing.
         check(b"\xa9\x01r\0\0\0\0", "List([None])");
     }

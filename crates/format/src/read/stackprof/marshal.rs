@@ -97,7 +97,7 @@ impl Marshal<'_> {
                 for _ in 0..count {
                     list.push(self.value()?);
                 }
-                Value::List(list.into())
+                Value::new_list(list)?
             }
             _ => {
                 let mut entries = Vec::new();
@@ -108,7 +108,7 @@ impl Marshal<'_> {
                     // What is returned for keys that are not there.
                     self.value()?;
                 }
-                Value::Dict(entries.into())
+                Value::new_dict(entries)?
             }
         })
     }
