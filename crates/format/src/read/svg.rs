@@ -7,7 +7,8 @@
 //! <g ><title>parse (60 samples, 60.00%)</title><rect x="482" y="53" width="708" …/></g>   flamegraph.pl
 //! ```
 //!
-//! - Values are those of the titles where they are whole numbers, else the widths.
+//! - Values are those of the titles, or, where ours have a unit that was chosen for their size (`1.82 s`), the widths.
+//! - A picture of a comparison is read as the side after it.
 //! - A frame's caller is the frame of the row nearer to the root which is below or above it.
 //! - Frames that were too narrow to be drawn are not there: what they took counts as their caller's own.
 
@@ -47,6 +48,10 @@ impl Reader for Svg {
             let reason = "there is no flame graph in it".to_owned();
             return Err(ReadError::Nothing { name, reason });
         }
+        if boxes.iter().any(|of| of.is_compared) {
+            let said = "it is a picture of a comparison: only the side after is read";
+            warnings.add(WarningKind::NotHeld(said.to_owned()), 1, []);
+        }
         let profile = build(boxes);
         let narrow = "frames that were too narrow to be drawn are not in the picture: what they took counts as \
                       their caller's own";
@@ -58,8 +63,12 @@ impl Reader for Svg {
 /// A frame as it is drawn.
 struct Drawn {
     name: String,
-    /// Its value, if the title has it as a whole number.
-    value: Option<u64>,
+    /// Its value and that value's decimals, if the title has it exactly.
+    value: Option<(u64, u8)>,
+    /// The title has the value of another side, too, or how the two differ.
+    is_compared: bool,
+    /// The unit may have been chosen for the size of the value.
+    is_ours: bool,
     /// As it is written: `1.82 s`, `60 samples`.
     shown: String,
     x: f64,
@@ -157,21 +166,27 @@ fn ours(title: &str, x: f64, width: f64, y: f64) -> Option<Drawn> {
     let name = lines.next()?;
     // Of a comparison the side after comes first.
     let shown = lines.next()?.split_once('%')?.0.rsplit_once(", ")?.0;
-    let shown = shown.trim_start_matches("after ").trim_start_matches("before ");
-    Some(Drawn { name: unescaped(name), value: whole(shown), shown: shown.to_owned(), x, width, y })
+    let after = shown.strip_prefix("after ");
+    let is_compared = after.is_some();
+    let shown = after.unwrap_or(shown).to_owned();
+    let (name, value) = (unescaped(name), exact(&shown).filter(|_| !has_chosen_unit(&shown)));
+    Some(Drawn { name, value, is_compared, is_ours: true, shown, x, width, y })
 }
 
 /// A frame of flamegraph.pl and those that write like it.
 fn established(title: &str, attributes: &str) -> Option<Drawn> {
     let (name, shown) = title.trim_end().strip_suffix(')')?.rsplit_once(" (")?;
     // `60 samples, 60.00%`, in a difference with `; +1.20%` after it.
-    let shown = shown.split_once('%')?.0.rsplit_once(", ")?.0;
+    let (shown, change) = shown.split_once('%')?;
+    let (shown, _) = shown.rsplit_once(", ")?;
     let x = number(attributes, "fg:x").or_else(|| number(attributes, "x"))?;
     let width = number(attributes, "fg:w").or_else(|| number(attributes, "width"))?;
-    let exact = number(attributes, "fg:w").filter(|width| *width >= 0.0).map(|width| width as u64);
+    let drawn = number(attributes, "fg:w").filter(|width| *width >= 0.0);
     Some(Drawn {
         name: unescaped(name),
-        value: whole(shown).or(exact),
+        value: exact(shown).or(drawn.map(|width| (width as u64, 0))),
+        is_compared: change.starts_with("; "),
+        is_ours: false,
         shown: shown.to_owned(),
         x,
         width,
@@ -179,21 +194,28 @@ fn established(title: &str, attributes: &str) -> Option<Drawn> {
     })
 }
 
-/// The whole number that a value begins with, unless it has a unit that was chosen for its size.
-fn whole(shown: &str) -> Option<u64> {
-    let (digits, unit) = shown.split_once(' ').unwrap_or((shown, ""));
-    let rounded = ["s", "ms", "µs", "ns", "B", "KiB", "MiB", "GiB"].contains(&unit);
-    let digits: String = digits.chars().filter(|&c| c != ',').collect();
-    digits.parse().ok().filter(|_| !rounded)
+/// The number that a value begins with, `1,234.5`, and its decimals.
+fn exact(shown: &str) -> Option<(u64, u8)> {
+    let digits: String = shown.split(' ').next()?.chars().filter(|&c| c != ',').collect();
+    let (whole, decimals) = digits.split_once('.').unwrap_or((&digits, ""));
+    let value = format!("{whole}{decimals}").parse().ok()?;
+    Some((value, u8::try_from(decimals.len()).ok().filter(|&decimals| decimals <= 9)?))
 }
 
-/// What the values count, and what one of the root's is, by its title.
-fn value_type(shown: &str) -> (ValueType, Option<f64>) {
+/// True if a value is rounded to a unit of its size.
+fn has_chosen_unit(shown: &str) -> bool {
+    let unit = shown.split_once(' ').map_or("", |(_, unit)| unit);
+    ["s", "ms", "µs", "ns", "B", "KiB", "MiB", "GiB"].contains(&unit)
+}
+
+/// The type of the values, and the root's value where they are rounded to a unit of their size, by the root's title.
+fn value_type(shown: &str, is_ours: bool) -> (ValueType, Option<f64>) {
     let (digits, unit) = shown.split_once(' ').unwrap_or((shown, ""));
     let digits: String = digits.chars().filter(|&c| c != ',').collect();
     let units = |factor: f64| digits.parse::<f64>().ok().map(|number| number * factor);
     let (time, size) = (ValueType::new("time", "ns"), ValueType::new("size", "bytes"));
     match unit {
+        unit @ ("ns" | "us" | "ms" | "s") if !is_ours => (ValueType::new("time", unit), None),
         "s" => (time, units(1e9)),
         "ms" => (time, units(1e6)),
         "µs" => (time, units(1e3)),
@@ -252,19 +274,32 @@ fn character(reference: &str) -> Option<char> {
 
 fn build(mut boxes: Vec<Drawn>) -> Profile {
     let widest = boxes.iter().max_by(|a, b| a.width.total_cmp(&b.width));
-    let (root_y, root_width, shown) =
-        widest.map_or((0.0, 0.0, String::new()), |of| (of.y, of.width, of.shown.clone()));
+    let (root_y, root_width, shown, is_ours) = widest
+        .map_or((0.0, 0.0, String::new(), false), |of| {
+            (of.y, of.width, of.shown.clone(), of.is_ours)
+        });
     // The root's row is the lowest, or in an icicle the highest.
     let up = !boxes.iter().any(|of| of.y > root_y && of.width < root_width);
     let down = |y: f64| if up { -y } else { y };
     boxes.sort_by(|a, b| down(a.y).total_cmp(&down(b.y)).then(a.x.total_cmp(&b.x)));
-    let (of, total) = value_type(&shown);
-    let scale = total.filter(|_| root_width > 0.0).map(|total| total / root_width);
-    let value = |drawn: &Drawn| match (scale, drawn.value) {
-        (Some(scale), _) => (drawn.width * scale).round() as u64,
-        (None, Some(value)) => value,
-        (None, None) => drawn.width.round() as u64,
+    let (of, total) = value_type(&shown, is_ours);
+    let decimals = match total {
+        None => {
+            boxes.iter().filter_map(|of| of.value).map(|(_, decimals)| decimals).max().unwrap_or(0)
+        }
+        Some(_) => 0,
     };
+    let fine = |(value, of): (u64, u8)| {
+        value.saturating_mul(10u64.saturating_pow((decimals - of.min(decimals)).into()))
+    };
+    let total = total.or_else(|| exact(&shown).map(|value| fine(value) as f64));
+    let scale = total.filter(|_| root_width > 0.0).map_or(1.0, |total| total / root_width);
+    let is_scaled = has_chosen_unit(&shown) && is_ours;
+    let value = |drawn: &Drawn| match drawn.value.filter(|_| !is_scaled) {
+        Some(value) => fine(value),
+        None => (drawn.width * scale).round() as u64,
+    };
+    let of = ValueType { decimals, ..of };
 
     let mut profile = Profile::new(vec![of]);
     let mut stacks = vec![StackId::ROOT; boxes.len()];
@@ -337,6 +372,45 @@ mod tests {
             <g transform=\"translate(0 8.5)\"><g class=\"c1\"><path d=\"M0 0h25\"><title>f\n250 ms, 25.00%</title>\
             </path></g></g></svg></svg>";
         check(own, ValueType::new("time", "ns"), "[unknown] 750000000\nf 250000000\n");
+    }
+
+    /// 12 ns are 12, and not what a width of 0.4 pixels comes to.
+    #[test]
+    fn numbers_in_titles_of_flamegraph_pl_are_exact_in_any_unit() {
+        let picture = |unit: &str| {
+            format!(
+                "<svg id=\"frames\"><g ><title>all (10,892 {unit}, 100%)</title>\
+                <rect x=\"10.0\" y=\"69\" width=\"1180.0\" /></g>\
+                <g ><title>f (12 {unit}, 0.11%)</title><rect x=\"10.0\" y=\"53\" width=\"0.4\" /></g></svg>"
+            )
+        };
+        for (unit, of) in [
+            ("ns", ValueType::new("time", "ns")),
+            ("ms", ValueType::new("time", "ms")),
+            ("bytes", ValueType::new("size", "bytes")),
+            ("samples", ValueType::new("samples", "count")),
+        ] {
+            check(&picture(unit), of, "[unknown] 10880\nf 12\n");
+        }
+    }
+
+    /// 335.5 was taken for no number, so that widths of a million stood beside values of a few hundred.
+    #[test]
+    fn comparisons_are_read_as_their_side_after_and_decimals_are_kept() {
+        let own = "<svg class=\"frames\"><g transform=\"translate(0 26.5)\"><g><path d=\"M0 0h1000000\" \
+            data-other=\"M0 0h1000000\"><title>all\nafter 335.5, 100.00%\nbefore 405.5, 100.00%\n-70, +0.00 points\
+            </title></path></g></g><g transform=\"translate(0 8.5)\"><g><path d=\"M0 0h10000\"><title>f\n\
+            after 4, 1.19%\nbefore 9, 2.00%</title></path></g></g></svg>";
+        check(own, ValueType { decimals: 1, ..ValueType::unnamed() }, "[unknown] 331.5\nf 4\n");
+        let established = "<svg id=\"frames\"><g ><title>all (336 samples, 100%)</title>\
+            <rect x=\"10.0\" y=\"69\" width=\"1180.0\" /></g><g ><title>f (25 samples, 7.45%; -1.00%)</title>\
+            <rect x=\"10.0\" y=\"53\" width=\"87.9\" /></g></svg>";
+        for text in [own, established] {
+            let input = Input::bytes("x", text).begin().expect("bytes in memory");
+            let warnings = Svg.read(input, &Options::default()).expect("a picture").warnings;
+            let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+            assert!(said.iter().any(|line| line.contains("only the side after")), "{said:?}");
+        }
     }
 
     #[test]
