@@ -31,7 +31,7 @@ use weight::{Weights, sample_value};
 /// One run: a profile, its tree, and the value type to compare.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// What was read.
+    /// The profile.
     pub profile: &'a Profile,
     /// Its folded projection.
     pub tree: &'a Tree,
@@ -45,7 +45,7 @@ impl Run<'_> {
     }
 }
 
-/// What of a frame is compared.
+/// The value of a frame that is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
     /// The samples that end in it or in its callees.
@@ -65,14 +65,14 @@ pub enum Scale {
     Values,
 }
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffOptions {
-    /// What of each frame.
+    /// The value of each frame.
     pub measure: Measure,
     /// By what.
     pub scale: Scale,
-    /// How sure to be, between 0 and 1.
+    /// Confidence level, between 0 and 1.
     pub confidence: f64,
     /// Each frame by itself, as if no other had been looked at: of frames that did not change, up
     /// to `1 - confidence` are called changed. Otherwise of those that are called changed, at most
@@ -120,22 +120,22 @@ pub enum DiffError {
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// What it counts; the other side may count something else, as [`Side::unlike`] says.
+    /// Type of its values; the other side may count something else, as [`Side::unlike`] says.
     pub value_type: ValueType,
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
-    /// What they counted, together, before any filter.
+    /// Sum of their values, before any filter.
     pub total: u64,
-    /// How many independent samples that is.
+    /// Number of independent samples that it stands for.
     pub samples: f64,
-    /// What these are called: `samples`, `waits`, `allocations` …
+    /// Name of these: `samples`, `waits`, `allocations` …
     pub sample_name: String,
-    /// How that is known.
+    /// Source of that number.
     pub basis: SampleBasis,
 }
 
 impl Side {
-    /// What there is to say where the sides count different things.
+    /// A remark where the sides count different things.
     pub fn unlike(&self, after: &Self) -> Option<String> {
         let (old, new) = (&self.value_type, &after.value_type);
         let words = union::words;
@@ -148,7 +148,7 @@ impl Side {
 /// A comparison.
 #[derive(Clone, Debug)]
 pub struct Diff {
-    /// How it was made.
+    /// Options that it was made with.
     pub options: DiffOptions,
     /// The side before.
     pub before: Side,
@@ -158,19 +158,19 @@ pub struct Diff {
     pub profile: Profile,
     /// The same as a tree; its nodes are those of [`Diff::nodes`].
     pub tree: Tree,
-    /// What became of each node of the tree.
+    /// Verdict on each node of the tree.
     pub nodes: Vec<Verdict>,
-    /// How nodes were judged.
+    /// Judgement of nodes.
     pub frames: Family,
-    /// What became of each function, of those that are on any stack, sorted by name.
+    /// Change of each function, of those that are on any stack, sorted by name.
     pub functions: Vec<FunctionChange>,
-    /// How functions were judged.
+    /// Judgement of functions.
     pub functions_family: Family,
     rows: Rows,
     judge: Judge,
 }
 
-/// What the samples of a side are called, as its runs name their numbers.
+/// Name of the samples of a side, as its runs name their numbers.
 fn sample_name(runs: &[Run<'_>], options: &DiffOptions) -> String {
     let name = |run: &Run<'_>| {
         let numbers = run.profile.numbers_beside(run.column)?;
@@ -332,7 +332,7 @@ impl Rows {
     }
 }
 
-/// What is compared of the nodes of a tree.
+/// The compared values of the nodes of a tree.
 fn rows(tree: &Tree, squares: &[f64], measure: Measure) -> Rows {
     let runs = tree.value_types.len();
     let mut rows = Rows::new(tree.len(), runs, !squares.is_empty());

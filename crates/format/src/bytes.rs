@@ -59,7 +59,7 @@ pub(crate) fn find(text: &[u8], at: usize, byte: u8) -> usize {
     text.len()
 }
 
-/// Whether two texts are equal. They are short, so that a call of `memcmp` costs as much as all the rest.
+/// True if two texts are equal. They are short, so that a call of `memcmp` costs as much as all the rest.
 ///
 /// Two blocks, the first and the last, hold all of a text that is no longer than both, so that
 /// nothing but its rough length chooses what is done.

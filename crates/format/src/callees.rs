@@ -161,7 +161,7 @@ fn lengths(name: &[u8], module: &[u8]) -> u64 {
     (name.len() as u64) << 32 | module.len() as u64
 }
 
-/// Whether the name at `at` is this one, in this module.
+/// True if the name at `at` is this one, in this module.
 #[inline]
 fn is_named(names: &[u8], at: NonZeroU32, name: &[u8], module: &[u8]) -> bool {
     let Some((length, text)) =

@@ -40,7 +40,7 @@ pub struct TraceEvent<'a> {
     pub tid: Option<i32>,
     /// The thread's name; empty if it is not told.
     pub comm: &'a str,
-    /// What the event tells, in its own order; empty for what is no tracepoint.
+    /// Fields of the event, in its own order; empty for what is no tracepoint.
     pub fields: &'a [TraceField<'a>],
 }
 

@@ -61,7 +61,7 @@ impl Input {
         Self { name: name.to_owned(), label: None, source: Box::new(source), file: None }
     }
 
-    /// What warnings and errors call it.
+    /// Its name in warnings and errors.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -196,7 +196,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// What warnings and errors call it.
+    /// Its name in warnings and errors.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -207,7 +207,7 @@ impl Head {
         &self.head
     }
 
-    /// Whether [`bytes`](Self::bytes) is the whole input.
+    /// True if [`bytes`](Self::bytes) is the whole input.
     pub fn is_whole(&self) -> bool {
         self.complete
     }

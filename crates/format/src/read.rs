@@ -95,13 +95,13 @@ use crate::{Head, Input, TraceEvent, detect};
 
 /// A format that can be read.
 pub trait Reader: Sync {
-    /// What the format is called, in the words of its users.
+    /// Name of the format, in the words of its users.
     fn name(&self) -> &'static str;
 
-    /// What writes it: a tool or a command, as a user would type it, for a list of formats.
+    /// The tool or command that writes it, as a user would type it, for a list of formats.
     fn written_by(&self) -> &'static str;
 
-    /// Whether an input that begins with `head` (as [`Head::bytes`]) is of this format.
+    /// True if an input that begins with `head` (as [`Head::bytes`]) is of this format.
     fn detect(&self, head: &[u8]) -> bool;
 
     /// Reads an input.
@@ -111,7 +111,7 @@ pub trait Reader: Sync {
     /// Only if nothing at all can be read; everything less is a warning.
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError>;
 
-    /// Whether it heeds [`Options::each_event`].
+    /// True if it heeds [`Options::each_event`].
     fn reads_each_event(&self) -> bool {
         false
     }
@@ -143,7 +143,7 @@ pub fn reader_named(name: &str) -> Option<&'static dyn Reader> {
     READERS.iter().copied().find(|reader| same_name(reader.name(), name))
 }
 
-/// Whether a format is called so: case, blanks and punctuation do not matter.
+/// True if a format is called so: case, blanks and punctuation do not matter.
 pub(crate) fn same_name(format: &str, name: &str) -> bool {
     let plain = |name: &str| -> String {
         name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
@@ -151,12 +151,12 @@ pub(crate) fn same_name(format: &str, name: &str) -> bool {
     plain(format) == plain(name)
 }
 
-/// What came of an input.
+/// Result of reading an input.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// What was read.
+    /// The profile.
     pub profile: Profile,
-    /// What was not, and why.
+    /// Parts that were not read, and why.
     pub warnings: Warnings,
     /// The event that was counted, where the input names events.
     pub event: Option<String>,
@@ -236,24 +236,24 @@ pub static READERS: &[&dyn Reader] = &[
     &folded::Folded,
 ];
 
-/// What to keep of an input. The default keeps totals of the first event, by process name.
+/// Parts of an input to keep. The default keeps totals of the first event, by process name.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Totals or single samples.
     pub detail: Detail,
     /// How far threads are told apart.
     pub threads: ThreadDetail,
-    /// What a sample counts.
+    /// Value of a sample.
     pub count: Count,
     /// The format of every input; the default is to look.
     pub from: Option<&'static dyn Reader>,
-    /// Which event to count, as the input spells it, with or without modifiers (`cycles` also
+    /// The event to count, as the input spells it, with or without modifiers (`cycles` also
     /// takes `cycles:u`); the default is the first.
     pub event: Option<String>,
     /// Read all events, each into a column of its own that counts samples. For readers that
     /// [can](Reader::reads_each_event).
     pub each_event: bool,
-    /// What values count in an input that does not say so, as folded text; the default is to leave it open.
+    /// Type of the values of an input that does not say so, as folded text; the default is to leave it open.
     pub unit: Option<ValueType>,
     /// Name functions without a symbol by their address, as `[libc.so.6 <1f3a0>]`.
     pub unknown_addresses: bool,
@@ -298,7 +298,7 @@ pub enum Detail {
     Samples,
 }
 
-/// What a sample counts.
+/// Value of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Count {
     /// Its period where it has one, otherwise 1.
@@ -343,7 +343,7 @@ pub enum ReadError {
         name: String,
         /// How many readers looked at it.
         tried: usize,
-        /// What may help beside that; empty if nothing is known.
+        /// Further advice; empty if there is none.
         hint: &'static str,
         /// Its first lines, cut to a few dozen characters each.
         beginning: String,
@@ -353,7 +353,7 @@ pub enum ReadError {
     Malformed {
         /// The input.
         name: String,
-        /// What is wrong, and where.
+        /// The damage, and its place.
         reason: String,
     },
     /// It is not of the one format that serves here.
@@ -377,9 +377,9 @@ pub enum ReadError {
     CountsDiffer {
         /// The input.
         name: String,
-        /// What the earlier inputs count.
+        /// Value type of the earlier inputs.
         ours: String,
-        /// What this one counts.
+        /// Value type of this one.
         theirs: String,
     },
     /// A unit was given for an input that names its own.
@@ -387,7 +387,7 @@ pub enum ReadError {
     HasUnit {
         /// The input.
         name: String,
-        /// What it counts.
+        /// Its value type.
         theirs: String,
     },
     /// The event that was asked for is in none of the inputs.
@@ -484,7 +484,7 @@ fn unknown_format(name: &str, head: &[u8]) -> ReadError {
     }
 }
 
-/// What may help with an input of no known format.
+/// Advice for an input of no known format.
 fn hint(head: &[u8]) -> &'static str {
     let begins_with =
         |text: &[u8]| memchr::memmem::find(&head[..head.len().min(64)], text).is_some();

@@ -1,4 +1,4 @@
-//! What a reader could not use: how much of it, and where.
+//! Parts of inputs that readers could not use: how much, and where.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::read::MOST_DEPTH;
 /// How many places of each kind are named; the others are only counted.
 const PLACES: usize = 3;
 
-/// What sort of thing was wrong, or is worth knowing.
+/// Kind of a defect, or of something worth knowing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WarningKind {
     /// The input ended early; what came before is kept. Holds the cause.
@@ -63,7 +63,7 @@ pub enum WarningKind {
 }
 
 impl WarningKind {
-    /// What it is about, where one kind may be about many things.
+    /// Its subject, where one kind may be about many things.
     fn subject(&self) -> &str {
         match self {
             Self::Truncated(subject)
@@ -78,7 +78,7 @@ impl WarningKind {
         }
     }
 
-    /// Whether something of the input is missing from the result though it was asked for.
+    /// True if something of the input is missing from the result though it was asked for.
     pub fn is_loss(&self) -> bool {
         matches!(
             self,
@@ -266,12 +266,12 @@ impl Warnings {
         }
     }
 
-    /// Whether something of the input is missing from the result though it was asked for.
+    /// True if something of the input is missing from the result though it was asked for.
     pub fn any_loss(&self) -> bool {
         self.list.iter().any(|warning| warning.kind.is_loss())
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

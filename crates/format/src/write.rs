@@ -22,7 +22,7 @@ pub use holds::Holds;
 
 /// A format that can be written.
 pub trait Writer: Sync {
-    /// What the format is called, in the words of its users.
+    /// Name of the format, in the words of its users.
     fn name(&self) -> &'static str;
 
     /// The endings of files of this format, without the dot in front; the usual one first.
@@ -31,12 +31,12 @@ pub trait Writer: Sync {
     /// Which programs open such files, for a list of formats.
     fn opened_by(&self) -> &'static str;
 
-    /// What else people call the format, mostly by the program that opens it.
+    /// Other names of the format, mostly those of programs that open it.
     fn also_called(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// What such files have room for.
+    /// Parts of a profile that such files have room for.
     fn holds(&self) -> Holds;
 
     /// How the values that are written differ from those of this profile, beyond what [`holds`]
@@ -76,7 +76,7 @@ impl std::fmt::Debug for dyn Writer {
 pub struct WriteOptions {
     /// How frames become labels, in formats that have nothing but names.
     pub labels: LabelOptions,
-    /// What was recorded, for formats that have a title.
+    /// Description of the recording, for formats that have a title.
     pub title: String,
 }
 
@@ -117,7 +117,7 @@ fn names(writer: &dyn Writer) -> impl Iterator<Item = &'static str> {
     std::iter::once(writer.name()).chain(writer.also_called().iter().copied())
 }
 
-/// What of a profile a format has no place for, in one warning, and how it changes the values, in
+/// The parts of a profile that a format has no place for, in one warning, and how it changes the values, in
 /// another; none if it holds everything.
 pub fn not_held(profile: &Profile, writer: &dyn Writer) -> Warnings {
     let mut warnings = Warnings::default();

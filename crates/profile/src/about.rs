@@ -1,4 +1,4 @@
-//! What a source says about the whole recording.
+//! Information about the whole recording.
 
 use crate::ValueType;
 
@@ -16,7 +16,7 @@ pub struct About {
     pub host: Option<String>,
     /// How many samples were lost while it was recorded.
     pub lost: u64,
-    /// What its author or tool remarked.
+    /// Remarks of its author or tool.
     pub comments: Vec<String>,
 }
 

@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 
 use crate::{FrameId, StringId};
 
-/// What sort of code a frame is.
+/// Kind of the code of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameKind {
     /// Machine code of a program or shared library; also a frame of which nothing more is known.
@@ -26,7 +26,7 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    /// What tables and traces call it.
+    /// Its name in tables and traces.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -44,7 +44,7 @@ impl FrameKind {
 pub struct Frame {
     /// Function name, demangled. Empty if there is no symbol: then `module` and `address` tell.
     pub function: StringId,
-    /// What holds the code: an ELF file's path, a script, a package, `[kernel.kallsyms]`.
+    /// Module that holds the code: an ELF file's path, a script, a package, `[kernel.kallsyms]`.
     pub module: StringId,
     /// Source file.
     pub file: StringId,
@@ -54,7 +54,7 @@ pub struct Frame {
     /// view needs it, for example when there is no symbol: an address in each frame would make
     /// every call site a frame of its own.
     pub address: u64,
-    /// What sort of code it is.
+    /// Kind of its code.
     pub kind: FrameKind,
     /// Found by a guess, for want of an unwind table: it may be wrong, and what is outside of it with it.
     pub guessed: bool,
@@ -117,7 +117,7 @@ impl Frames {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -49,7 +49,7 @@ impl StringId {
     /// The empty string, which stands for "not known" wherever a string is optional.
     pub const EMPTY: Self = Self(0);
 
-    /// Whether this is the empty string.
+    /// True if this is the empty string.
     pub fn is_empty(self) -> bool {
         self == Self::EMPTY
     }

@@ -1,4 +1,4 @@
-//! What frames and threads are called where they are shown.
+//! Labels of frames and threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -125,7 +125,7 @@ fn without_numbers(name: &str) -> String {
     text
 }
 
-/// What stands at the root of a thread's stacks; empty if nothing is known of it.
+/// Label at the root of a thread's stacks; empty if nothing is known of it.
 fn process_label(strings: &Strings, thread: Thread, label: ProcessLabel) -> String {
     let name = if thread.name.is_empty() { thread.process } else { thread.name };
     let known = !name.is_empty() || thread.pid.is_some();

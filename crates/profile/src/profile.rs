@@ -16,15 +16,15 @@ pub struct Profile {
     pub stacks: Stacks,
     /// The distinct threads.
     pub threads: Threads,
-    /// What each column of values counts; at least one.
+    /// Types of the columns of values; at least one.
     pub value_types: Vec<ValueType>,
     /// The samples.
     pub samples: Samples,
     /// The column that views show unless they are told otherwise.
     pub shown: usize,
-    /// Whether stacks begin with who ran them: no view puts a process before them then.
+    /// True if stacks begin with who ran them: no view puts a process before them then.
     pub rooted: bool,
-    /// What the samples added up to, by column, before some were left out on request; empty if
+    /// Sums of the samples, by column, before some were left out on request; empty if
     /// none was. See [`Profile::whole`].
     pub unfiltered: Vec<u64>,
     /// When and how it was recorded.
@@ -64,7 +64,7 @@ impl Profile {
         named.or(alone)
     }
 
-    /// What percentages of a column are of: the sum of all samples that were read, also of those
+    /// The whole that percentages of a column are of: the sum of all samples that were read, also of those
     /// that were left out on request. Saturates.
     pub fn whole(&self, column: usize) -> u64 {
         self.samples.total(column).max(self.unfiltered.get(column).copied().unwrap_or(0))
@@ -91,7 +91,7 @@ impl Profile {
         }
     }
 
-    /// Whether its two columns are the same thing before and after a change, as folded text with
+    /// True if its two columns are the same thing before and after a change, as folded text with
     /// two counts has them.
     pub fn is_comparison(&self) -> bool {
         matches!(&self.value_types[..], [a, b] if a.name == "before" && b.name == "after")

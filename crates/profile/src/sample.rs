@@ -2,10 +2,10 @@
 
 use crate::{StackId, ThreadId};
 
-/// What one column of values counts.
+/// Type of one column of values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ValueType {
-    /// What is counted: `cpu`, `samples`, `off-cpu`, `alloc` …
+    /// Name: `cpu`, `samples`, `off-cpu`, `alloc` …
     pub name: String,
     /// In which unit: `ns`, `count`, `bytes` …
     pub unit: String,
@@ -25,7 +25,7 @@ impl ValueType {
         Self::new("value", "")
     }
 
-    /// Whether it is not known what the values count.
+    /// True if it is not known what the values count.
     pub fn is_unnamed(&self) -> bool {
         self.unit.is_empty() && matches!(self.name.as_str(), "value" | "before" | "after")
     }
@@ -113,7 +113,7 @@ impl Samples {
         self.stack.len()
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.stack.is_empty()
     }

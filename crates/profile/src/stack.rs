@@ -132,7 +132,7 @@ impl Stacks {
         self.rows.len()
     }
 
-    /// Whether there is no stack but the root.
+    /// True if there is no stack but the root.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
@@ -174,7 +174,7 @@ impl Walk {
         self.steps.len()
     }
 
-    /// Whether all steps are interned.
+    /// True if all steps are interned.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }

@@ -108,7 +108,7 @@ impl Strings {
         self.ends.len()
     }
 
-    /// Whether there is no string but the empty one.
+    /// True if there is no string but the empty one.
     pub fn is_empty(&self) -> bool {
         self.ends.len() == 1
     }

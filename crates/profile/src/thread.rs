@@ -42,7 +42,7 @@ impl ThreadDetail {
         }
     }
 
-    /// What is kept of a thread.
+    /// The parts of a thread that are kept.
     pub fn keep(self, thread: Thread) -> Thread {
         let (pid, tid) = self.numbers(thread.pid, thread.tid);
         Thread { pid, tid, ..thread }
@@ -94,7 +94,7 @@ impl Threads {
         self.rows.len()
     }
 
-    /// Whether there is none but the unknown one.
+    /// True if there is none but the unknown one.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }

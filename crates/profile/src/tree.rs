@@ -15,13 +15,13 @@ use crate::{
 pub struct Tree {
     /// The labels.
     pub names: Strings,
-    /// What each column of values counts.
+    /// Types of the columns of values.
     pub value_types: Vec<ValueType>,
     parent: Vec<NodeId>,
     name: Vec<StringId>,
     /// The first of the profile's frames that is here, or [`NO_FRAME`].
     frame: Vec<FrameId>,
-    /// What sort of code each of the profile's frames is.
+    /// Kind of the code of each of the profile's frames.
     kinds: Vec<FrameKind>,
     /// Per value type, the value of the samples whose frame in each node was guessed; empty if none was.
     guessed: Vec<Vec<u64>>,
@@ -54,7 +54,7 @@ impl Tree {
         self.parent.len()
     }
 
-    /// Whether there is no node but the root.
+    /// True if there is no node but the root.
     pub fn is_empty(&self) -> bool {
         self.parent.len() == 1
     }
@@ -79,7 +79,7 @@ impl Tree {
         self.name[node.index()]
     }
 
-    /// What sort of code the node is: that of the first of its frames.
+    /// Kind of the node's code: that of the first of its frames.
     pub fn kind(&self, node: NodeId) -> FrameKind {
         match self.frame(node) {
             Some(frame) => self.kinds[frame.index()],
@@ -139,9 +139,9 @@ struct Builder<'a> {
     labels: Vec<StringId>,
     /// The label of each thread.
     roots: Vec<StringId>,
-    /// Whether several frames have a label, by label.
+    /// True if several frames have a label, by label.
     is_shared: Vec<bool>,
-    /// Whether a node stands for one stack alone, so that its children need not be looked for
+    /// True if a node stands for one stack alone, so that its children need not be looked for
     /// unless they share their labels.
     is_alone: Vec<bool>,
     /// Stacks on the way to one that has a node.
@@ -237,7 +237,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Whether the stacks are the tree already: no process stands at their root, and no two frames
+    /// True if the stacks are the tree already: no process stands at their root, and no two frames
     /// have the same label, as in folded text.
     fn is_whole(&self) -> bool {
         !self.is_shared.contains(&true) && self.roots.iter().all(|label| label.is_empty())

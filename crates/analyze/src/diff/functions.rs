@@ -1,4 +1,4 @@
-//! What became of each function, over all stacks that it is on.
+//! Changes of functions, over all stacks that they are on.
 
 use pyrograph_profile::{FrameKind, NodeId, Profile, StringId, Tree};
 
@@ -6,23 +6,23 @@ use super::noise::Sampling;
 use super::verdict::{Family, Judge, Verdict};
 use super::{DiffOptions, Estimate, Measure, Rows, total_squares};
 
-/// What became of a function.
+/// Change of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionChange {
     /// Its label.
     pub name: String,
-    /// What holds its code; empty if not known.
+    /// Module that holds its code; empty if not known.
     pub module: String,
-    /// What sort of code it is.
+    /// Kind of its code.
     pub kind: FrameKind,
-    /// What was measured: the sum of the runs before, and of those after. With
+    /// Measured value: the sum of the runs before, and of those after. With
     /// [`Measure::Total`], a stack that a function is on twice counts once.
     pub before: u64,
     /// See [`FunctionChange::before`].
     pub after: u64,
     /// The change with its bounds.
     pub estimate: Estimate,
-    /// Whether it is more than chance.
+    /// Verdict: a change or chance.
     pub verdict: Verdict,
 }
 
@@ -107,7 +107,7 @@ fn totals(tree: &Tree, squares: &[f64]) -> Rows {
     rows
 }
 
-/// Whether each node is the first of its name on its path.
+/// For each node, true if it is the first of its name on its path.
 fn outermost(tree: &Tree) -> Vec<bool> {
     let mut starts = vec![0u32; tree.len() + 1];
     for node in tree.nodes() {

@@ -10,27 +10,27 @@ use crate::flame::{Families, Order};
 pub struct DiffGraph {
     /// The texts that frames refer to.
     pub names: Strings,
-    /// How it was compared.
+    /// Options of the comparison.
     pub options: DiffOptions,
     /// The side before.
     pub before: Side,
     /// The side after.
     pub after: Side,
-    /// How frames were judged, those that are too narrow included.
+    /// Judgement of frames, those that are too narrow included.
     pub family: Family,
     /// Row by row from the root. The first is the whole; it has no name.
     pub frames: Vec<DiffFrame>,
     /// The values of the whole width, before and after.
     pub widths: (u64, u64),
-    /// How many rows there are.
+    /// Number of rows.
     pub rows: u32,
-    /// How many frames were too narrow on both sides.
+    /// Number of frames that were too narrow on both sides.
     pub narrow: u64,
     /// The largest change that is more than chance, up or down.
     pub largest: f64,
 }
 
-/// Where a frame stands on one side.
+/// Place of a frame on one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// The left edge, as a value.
@@ -44,9 +44,9 @@ pub struct Span {
 pub struct DiffFrame {
     /// The label, in [`DiffGraph::names`].
     pub name: StringId,
-    /// What holds the code, in [`DiffGraph::names`]; empty if not known.
+    /// Module that holds the code, in [`DiffGraph::names`]; empty if not known.
     pub module: StringId,
-    /// What sort of code it is.
+    /// Kind of its code.
     pub kind: FrameKind,
     /// The row, from 0 for the whole.
     pub depth: u32,
@@ -56,12 +56,12 @@ pub struct DiffFrame {
     pub before: Span,
     /// After.
     pub after: Span,
-    /// What was compared, of the runs of each side together: the same as the widths, or the
+    /// Compared values, of the runs of each side together: the same as the widths, or the
     /// frame's own samples.
     pub compared: (u64, u64),
     /// The change with its bounds.
     pub estimate: Estimate,
-    /// Whether it is more than chance.
+    /// Verdict: a change or chance.
     pub verdict: Verdict,
 }
 
@@ -149,7 +149,7 @@ impl Diff {
         }
     }
 
-    /// What each node counted on one side, of its own and with its callees: the sums of the runs.
+    /// Values of each node on one side, its own and with its callees: the sums of the runs.
     fn sums(&self, side: usize) -> Sums {
         let runs = match side {
             0 => 0..self.before.runs,
@@ -183,7 +183,7 @@ impl Diff {
     }
 }
 
-/// What nodes counted on one side.
+/// Values of nodes on one side.
 struct Sums {
     own: Vec<u64>,
     total: Vec<u64>,

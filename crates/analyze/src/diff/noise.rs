@@ -1,6 +1,6 @@
-//! Whether a difference is more than chance, and between which bounds it lies.
+//! Tests whether a difference is more than chance, and finds the bounds between which it lies.
 //!
-//! What is known of an item (a frame, a function) is its count of samples on each side, out of all
+//! Known of an item (a frame, a function) is its count of samples on each side, out of all
 //! samples of the side. If nothing changed, then of the `n` samples that both sides have together,
 //! each belongs to the side after with probability `π = e₁ / (e₀ + e₁)`, where `e` is how much was
 //! sampled there: the number after is binomial (Przyborowski and Wilenski, 1940). For shares of a
@@ -26,7 +26,7 @@ use super::{Row, Scale};
 /// From this many expected samples on, on the smaller side, the normal distribution will do.
 const MANY: f64 = 300.0;
 
-/// How the runs were sampled.
+/// Sampling of all runs.
 #[derive(Clone, Debug)]
 pub(super) struct Sampling {
     runs: Vec<RunSampling>,
@@ -39,12 +39,12 @@ pub(super) struct Sampling {
     squares: f64,
 }
 
-/// How one run was sampled.
+/// Sampling of one run.
 #[derive(Clone, Copy, Debug)]
 struct RunSampling {
     /// Samples for each value.
     density: f64,
-    /// How much was sampled: all samples, or, where values are compared as they are, the samples
+    /// Size of the sample: all samples, or, where values are compared as they are, the samples
     /// that a value stands for.
     exposure: f64,
 }
@@ -54,9 +54,9 @@ struct RunSampling {
 struct Counts {
     samples: [f64; 2],
     exposure: [f64; 2],
-    /// What is not in the item is counted.
+    /// Samples that are not in the item are counted.
     flipped: bool,
-    /// What makes the counts binomial.
+    /// Source of the binomial spread of counts.
     stretch: f64,
 }
 
@@ -102,17 +102,17 @@ impl Sampling {
         Self { squares, ..self }
     }
 
-    /// Whether only the differences between runs of a side tell how much is noise.
+    /// True if noise can be estimated only from the differences between the runs of a side.
     pub(super) fn is_unsure(&self) -> bool {
         self.unsure && self.freedom() > 0.0
     }
 
-    /// How much was sampled, of all runs.
+    /// Size of the sample of all runs.
     pub(super) fn exposure(&self) -> f64 {
         self.runs.iter().map(|run| run.exposure).sum()
     }
 
-    /// How many samples of equal weight say as much of an item as one sample of mean weight does.
+    /// Number of samples of equal weight that say as much of an item as one sample of mean weight does.
     ///
     /// The variance of a sum of weighted samples is the sum of their squared weights; that of a share of the whole has
     /// a part of what is not in the item, too. The rates stay as they are.
@@ -137,7 +137,7 @@ impl Sampling {
         self.runs.len()
     }
 
-    /// How many runs are those before.
+    /// Number of runs before.
     pub(super) fn before(&self) -> usize {
         self.after
     }
@@ -172,7 +172,7 @@ impl Sampling {
         counts
     }
 
-    /// How much the runs of a side differ from each other, as a multiple of what sampling alone
+    /// Difference between the runs of a side, as a multiple of what sampling alone
     /// explains; and how many samples the item has.
     pub(super) fn dispersion(&self, row: Row<'_>) -> (f64, f64) {
         let counts = self.counts(row);
@@ -191,13 +191,13 @@ impl Sampling {
         (sum / self.freedom().max(1.0), counts.samples[0] + counts.samples[1])
     }
 
-    /// How many runs there are beyond the first of each side.
+    /// Number of runs beyond the first of each side.
     pub(super) fn freedom(&self) -> f64 {
         let sides = [self.after, self.runs.len() - self.after];
         sides.iter().map(|&runs| runs.saturating_sub(1)).sum::<usize>() as f64
     }
 
-    /// How likely so large a change is by chance, or a larger one; 1 where nothing can be told.
+    /// Probability of so large a change by chance, or a larger one; 1 where nothing can be told.
     pub(super) fn chance(&self, row: Row<'_>, dispersion: &Dispersion) -> f64 {
         let counts = self.counts(row);
         let factor = dispersion.of(|| self.dispersion(row).0);
@@ -382,7 +382,7 @@ fn score_interval(samples: f64, exposure: f64, z: f64, scale: Scale) -> (f64, f6
     }
 }
 
-/// What a change has to be to count as one.
+/// Conditions for a change to count as one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bar {
     /// Its chance is not above this.

@@ -1,14 +1,14 @@
-//! How much runs differ beyond sampling: overdispersion, and Student's t.
+//! Differences between runs beyond sampling: overdispersion, and Student's t.
 
 use statrs::function::beta::beta_reg;
 use statrs::function::gamma::digamma;
 
-/// What is known of the dispersion of all items together.
+/// Dispersion of all items together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Dispersion {
     /// The typical dispersion.
     typical: f64,
-    /// How many degrees of freedom it is worth.
+    /// Degrees of freedom that it is worth.
     prior: f64,
     /// Those that an item has of itself.
     own: f64,
@@ -24,7 +24,7 @@ const MOST_FREEDOM: f64 = 1000.0;
 const FEWEST_ITEMS: usize = 8;
 
 impl Dispersion {
-    /// Where there is one run a side: sampling alone.
+    /// One run a side: sampling alone.
     pub(super) const SAMPLING: Self =
         Self { typical: 1.0, prior: 0.0, own: 0.0, freedom: 0.0, least: 1.0 };
 
@@ -86,7 +86,7 @@ fn trigamma(x: f64) -> f64 {
         + square / x * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0)))
 }
 
-/// Where the trigamma function has a value.
+/// The argument at which the trigamma function has a value.
 fn trigamma_inverse(value: f64) -> f64 {
     // It falls from infinity to 0.
     let (mut low, mut high) = (1e-9f64, 1e9f64);

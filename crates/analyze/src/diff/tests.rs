@@ -1,4 +1,4 @@
-//! What is said of made-up profiles whose truth is known.
+//! Comparisons of made-up profiles whose truth is known.
 
 use pyrograph_profile::{LabelOptions, Profile, Sample, Tree, ValueType};
 
@@ -101,7 +101,7 @@ fn function<'a>(diff: &'a Diff, name: &str) -> &'a FunctionChange {
 const SCALES: [Scale; 2] = [Scale::Shares, Scale::Values];
 const MEASURES: [Measure; 2] = [Measure::Total, Measure::OwnSelf];
 
-/// What share of the frames, and of the functions, is called changed over many comparisons of two
+/// The share of the frames, and of the functions, that is called changed over many comparisons of two
 /// runs of one program.
 fn false_share(samples: (usize, usize), runs: usize, options: &DiffOptions) -> f64 {
     let program = Program::new(120);
@@ -486,7 +486,7 @@ impl Waiter {
     }
 }
 
-/// What share of frames and functions that did not change is called changed.
+/// The share of frames and functions that did not change but are called changed.
 fn false_share_of_waits(runs: usize, counted: bool, scale: Scale) -> f64 {
     let program = Waiter::new();
     let mut random = Random(5);

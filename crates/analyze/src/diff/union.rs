@@ -104,7 +104,7 @@ pub(super) fn is_same(a: &ValueType, b: &ValueType) -> bool {
     (&a.name, &a.unit) == (&b.name, &b.unit)
 }
 
-/// Whether shares of the one say the same as shares of the other: samples and cycles are a measure of
+/// True if shares of the one say the same as shares of the other: samples and cycles are a measure of
 /// time. Folded text names no unit, and may have been written from anything.
 fn shares_fit(a: &str, b: &str) -> bool {
     let measures_time = |unit| matches!(unit, "ns" | "us" | "µs" | "ms" | "s" | "count");

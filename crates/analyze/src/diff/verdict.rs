@@ -1,4 +1,4 @@
-//! Which of many changes count.
+//! Verdicts on many changes at once.
 //!
 //! Of a thousand frames that did not change, fifty would look changed at 95 %. So the level is
 //! lowered until of those that are called changed at most 5 % did not (Benjamini and Hochberg,
@@ -11,7 +11,7 @@ use super::noise::{Bar, Estimate, Sampling};
 use super::spread::Dispersion;
 use super::{DiffOptions, Row, Rows};
 
-/// What became of an item.
+/// Verdict on an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing that chance does not explain.
@@ -23,12 +23,12 @@ pub enum Verdict {
     Less,
 }
 
-/// How a family of items was judged.
+/// Judgement of a family of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Family {
-    /// How many have samples enough that a change could be told.
+    /// Items with samples enough that a change could be found.
     pub tested: usize,
-    /// How many have changed.
+    /// Items that have changed.
     pub changed: usize,
     /// The chance that a change must not exceed to count.
     pub level: f64,

@@ -1,4 +1,4 @@
-//! How many independent samples stand behind values.
+//! Numbers of independent samples behind values.
 //!
 //! Noise depends on the number of samples, and profiles hold values: a sample of a CPU clock may
 //! count as 10,101,010 ns. What one sample is worth comes, in this order, from the user, from a
@@ -16,7 +16,7 @@ const MOST_SAMPLES: u64 = 100_000_000;
 /// nanoseconds, the period of a clock that samples a million times a second.
 const LEAST_PERIOD: u64 = 1000;
 
-/// Where the worth of a sample is known from.
+/// Source of a sample's worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SampleBasis {
     /// The user said it.
@@ -79,7 +79,7 @@ fn period_of(profile: &Profile, of: &ValueType) -> Option<f64> {
     (period.unit == of.unit && *every > 1).then_some(*every as f64)
 }
 
-/// What is known of samples of different weights: how many each stack has, and their sum.
+/// Samples of different weights: how many each stack has, and their sum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weights {
     counts: usize,
@@ -102,7 +102,7 @@ impl Weights {
 
     /// The sum of the squared weights of the samples that end in a node, in the column's own whole numbers.
     ///
-    /// How much those of one stack differ among themselves is not known. Waits and sizes are spread about as widely as
+    /// The spread among those of one stack is not known. Waits and sizes are spread about as widely as
     /// an exponential distribution, whose mean square is twice the square of its mean.
     pub(super) fn square(self, run: &Run<'_>, node: usize) -> f64 {
         let value = run.tree.self_values(run.column)[node] as f64;

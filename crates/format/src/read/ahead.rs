@@ -74,7 +74,7 @@ impl<'a> Ahead<'a> {
         self.values.extend_from_slice(values);
     }
 
-    /// Whether there are so many steps that more at once would take no less time.
+    /// True if there are so many steps that more at once would take no less time.
     pub fn is_long(&self) -> bool {
         self.steps.len() >= Walk::LONG
     }

@@ -38,7 +38,7 @@ impl CallTree {
         Self { direction, open: Vec::new() }
     }
 
-    /// Whether the next entry, if it is indented so far, begins a tree of its own.
+    /// True if the next entry, if it is indented so far, begins a tree of its own.
     pub fn is_root(&self, indent: usize) -> bool {
         self.open.first().is_none_or(|root| root.indent >= indent)
     }

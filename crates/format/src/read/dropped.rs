@@ -24,7 +24,7 @@ impl Dropped {
         Ok(Self { drop: whole(drop)?, keep, known: Vec::new() })
     }
 
-    /// Whether this frame, and what it calls, is taken off.
+    /// True if this frame, and what it calls, is taken off.
     pub fn drops(&mut self, profile: &Profile, frame: FrameId) -> bool {
         if self.known.len() <= frame.index() {
             self.known.resize(frame.index() + 1, None);

@@ -117,7 +117,7 @@ struct Parser {
     warnings: LocalWarnings,
     /// The row of each stack that was seen.
     blocks: ByteCache<u32>,
-    /// Whether it is worth while to remember them.
+    /// True if it is worth while to remember them.
     benefit: Benefit,
     /// The row of each sequence of functions, as places in `known`, with its thread as a tag.
     sequences: ByteCache<u32>,
@@ -141,7 +141,7 @@ struct Parser {
 struct Known {
     /// The frame as one of the program, and as one of the kernel, once either is there.
     frames: [Option<FrameId>; 2],
-    /// Whether the module is the kernel itself.
+    /// True if the module is the kernel itself.
     is_kernel: bool,
     /// Its text, without an offset, in `texts`.
     text: Span,
@@ -154,9 +154,9 @@ struct Block {
     /// The process, if a line before the stack told it.
     name: Option<String>,
     has_distribution: bool,
-    /// Whether something in it was warned of, so that it is parsed each time.
+    /// True if something in it was warned of, so that it is parsed each time.
     is_warned_of: bool,
-    /// Whether frames begin in the first column.
+    /// True if frames begin in the first column.
     is_flush: bool,
     /// How far frames are indented.
     indent: usize,
@@ -180,7 +180,7 @@ impl Block {
 /// A piece of the input, and how many lines of it stand before where something was met.
 type Place<'a> = (u64, &'a dyn Fn() -> u64);
 
-/// Whether blocks are met again. Where none ever is, looking for them and remembering them costs more
+/// True if blocks are met again. Where none ever is, looking for them and remembering them costs more
 /// than the rest.
 #[derive(Default)]
 struct Benefit {
@@ -199,7 +199,7 @@ impl Benefit {
         }
     }
 
-    /// Whether to look for the next block among those before, and to remember it: for each, or, if
+    /// True if to look for the next block among those before, and to remember it: for each, or, if
     /// hardly any is met again, for a few, to notice when that changes.
     fn is_expected(&mut self) -> bool {
         const MANY: u32 = 1 << 14;

@@ -328,7 +328,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Whether a function is called by its address, for want of a symbol.
+/// True if a function is called by its address, for want of a symbol.
 fn is_address(name: &str) -> bool {
     name.strip_prefix("0x")
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit()))

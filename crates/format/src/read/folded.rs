@@ -68,7 +68,7 @@ impl Reader for Folded {
     }
 }
 
-/// Whether most lines end in a number, as those of folded text do, and of many another text.
+/// True if most lines end in a number, as those of folded text do, and of many another text.
 pub(crate) fn mostly_counted(head: &[u8]) -> bool {
     let lines = data_lines(head).take(100).map(split_count);
     let (counted, all) = lines.fold((0, 0), |(counted, all), split| {
@@ -78,7 +78,7 @@ pub(crate) fn mostly_counted(head: &[u8]) -> bool {
     counted > 0 && counted * 2 >= all
 }
 
-/// Whether the name of a single frame has no blank in it, but for one before another count.
+/// True if the name of a single frame has no blank in it, but for one before another count.
 fn is_one_word(stack: &[u8]) -> bool {
     let name = match split_count(stack) {
         Split::Count(name, _) => name,
@@ -124,12 +124,12 @@ fn data_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| is_data(line))
 }
 
-/// Whether a line, whose end is trimmed, should have a count.
+/// True if a line, whose end is trimmed, should have a count.
 fn is_data(line: &[u8]) -> bool {
     !line.is_empty() && line[0] != b'#'
 }
 
-/// Whether every line of `head`, but the last, which may be cut, has two counts.
+/// True if every line of `head`, but the last, which may be cut, has two counts.
 fn has_two_counts(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).filter(|_| head.len() >= 64 << 10);
     let mut any = false;

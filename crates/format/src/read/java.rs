@@ -79,7 +79,7 @@ fn stable_name(method: &str) -> String {
     }
 }
 
-/// Whether a thread that is called runnable waits in the kernel all the same: the virtual machine
+/// True if a thread that is called runnable waits in the kernel all the same: the virtual machine
 /// does not know what its native methods do.
 pub(crate) fn waits(method: &str) -> bool {
     const WAITING: &[&str] = &[

@@ -9,12 +9,12 @@ use super::ReadError;
 use crate::Head;
 use crate::warnings::Warnings;
 
-/// Whether a text begins with an object. A byte order mark is taken for nothing.
+/// True if a text begins with an object. A byte order mark is taken for nothing.
 pub(crate) fn begins_object(head: &[u8]) -> bool {
     first_byte(head) == Some(b'{')
 }
 
-/// Whether a text begins with a list.
+/// True if a text begins with a list.
 pub(crate) fn begins_list(head: &[u8]) -> bool {
     first_byte(head) == Some(b'[')
 }
@@ -24,7 +24,7 @@ fn first_byte(head: &[u8]) -> Option<u8> {
     text.trim_ascii_start().first().copied()
 }
 
-/// Whether `"key":` stands somewhere in the text, with blanks around the colon or without.
+/// True if `"key":` stands somewhere in the text, with blanks around the colon or without.
 pub(crate) fn has_key(head: &[u8], key: &str) -> bool {
     let quoted = format!("\"{key}\"");
     memchr::memmem::find_iter(head, &quoted)

@@ -108,7 +108,7 @@ impl Reader for PerfReport {
     }
 }
 
-/// Whether the event that a report names is the one that was asked for, with or without modifiers.
+/// True if the event that a report names is the one that was asked for, with or without modifiers.
 fn is_event(name: &str, wanted: &str) -> bool {
     name == wanted || name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(':'))
 }
@@ -178,7 +178,7 @@ impl Report {
         ValueType { decimals: 2, ..ValueType::new("samples", "percent") }
     }
 
-    /// Whether each stack has a number that is no percentage, so that no others are needed.
+    /// True if each stack has a number that is no percentage, so that no others are needed.
     fn has_plain_numbers(&self) -> bool {
         self.entries.iter().all(|entry| entry.chains.all_have_plain_numbers())
     }
@@ -233,7 +233,7 @@ impl Report {
         entries.filter(is_called).collect()
     }
 
-    /// Whether chains begin with the outermost caller; see the module.
+    /// True if chains begin with the outermost caller; see the module.
     fn callers_first(&self) -> bool {
         let (mut first, mut last) = (0usize, 0usize);
         let (mut firsts, mut lasts) = (HashSet::new(), HashSet::new());

@@ -84,7 +84,7 @@ impl Reader for Pprof {
     }
 }
 
-/// Whether the bytes begin as a profile does: with fields that it has, of the types that they have,
+/// True if the bytes begin as a profile does: with fields that it has, of the types that they have,
 /// a type of value among them. The last field may be cut off.
 fn is_pprof(mut message: Message) -> bool {
     let mut types = false;

@@ -288,7 +288,7 @@ fn parts_of_name<'a>(file: &File, one: &'a OneProfile) -> (Option<&'a str>, &'a 
     (Some(name), thread)
 }
 
-/// Whether pyrograph wrote the file.
+/// True if pyrograph wrote the file.
 fn is_ours(file: &File) -> bool {
     file.exporter.starts_with("pyrograph@")
 }

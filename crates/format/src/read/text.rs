@@ -160,7 +160,7 @@ impl Lines {
         text
     }
 
-    /// Whether the line that came last is the input's last, and has no end.
+    /// True if the line that came last is the input's last, and has no end.
     pub fn is_unfinished(&self) -> bool {
         self.at == self.text.len() && !self.text.ends_with('\n')
     }
@@ -212,13 +212,13 @@ pub(crate) fn hex_address(text: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// Whether an address is one of the kernel's: the upper half of the address space is, on x86-64 and
+/// True if an address is one of the kernel's: the upper half of the address space is, on x86-64 and
 /// 64-bit ARM alike.
 pub(crate) fn is_kernel_address(address: u64) -> bool {
     address >> 63 == 1
 }
 
-/// Whether a function is one that the kernel's own stacks begin with: where system calls,
+/// True if a function is one that the kernel's own stacks begin with: where system calls,
 /// interrupts and faults enter it, where its threads begin, and where idle CPUs wait.
 ///
 /// Source: the entry code of Linux for x86-64 (`arch/x86/entry`) and 64-bit ARM

@@ -21,7 +21,7 @@ use crate::warnings::WarningKind;
 /// See the module.
 pub struct Wpa;
 
-/// Whether a line names the columns.
+/// True if a line names the columns.
 fn is_heading(line: &str) -> bool {
     let cells: Vec<&str> =
         line.split(',').map(|cell| cell.trim_matches(['\u{feff}', '"', ' ', '\r'])).collect();

@@ -203,7 +203,7 @@ struct Table {
     /// How many more have begun beyond [`DEEPEST`].
     too_deep: usize,
     row: Row,
-    /// Whether any row had a backtrace: other tables have weights, too.
+    /// True if any row had a backtrace: other tables have weights, too.
     any_stack: bool,
     /// Of the thread that is being read.
     thread: Thread,

@@ -122,7 +122,7 @@ struct Name<'a> {
     /// the text need not be looked at.
     beginning: u64,
     text: &'a [u8],
-    /// Whether it can be written as it is.
+    /// True if it can be written as it is.
     is_plain: bool,
 }
 
@@ -268,7 +268,7 @@ fn name(tree: &Tree, node: NodeId) -> &str {
     if node == NodeId::ROOT { "[unknown]" } else { tree.name(node) }
 }
 
-/// Whether a name holds none of what [`push_name`] replaces.
+/// True if a name holds none of what [`push_name`] replaces.
 fn is_plain(name: &[u8]) -> bool {
     memchr::memchr3(b';', b'\n', b'\r', name).or(memchr::memchr(0, name)).is_none()
 }

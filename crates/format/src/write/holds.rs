@@ -1,10 +1,10 @@
-//! What a format has room for, so that what it has not can be said.
+//! Parts of a profile that a format has room for, so that the others can be named.
 
 use pyrograph_profile::{Frame, FrameKind, Profile, Thread, ValueType};
 
 use crate::read::module_kind;
 
-/// What files of a format have room for. `false` means that it is lost.
+/// Parts of a profile that files of a format have room for. `false` means that it is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holds {
     /// Whole stacks, not only who called whom.
@@ -33,9 +33,9 @@ pub struct Holds {
     pub addresses: bool,
     /// Which calls were inlined.
     pub inlined: bool,
-    /// Whether code is the kernel's.
+    /// True if code is the kernel's.
     pub kernel: bool,
-    /// Whether code was made at run time, is interpreted, or a remark.
+    /// True if code was made at run time, is interpreted, or a remark.
     pub kinds: bool,
     /// The same of frames without a module.
     pub bare_kinds: bool,

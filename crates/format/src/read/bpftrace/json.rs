@@ -26,7 +26,7 @@ struct Record {
     data: Json,
 }
 
-/// Whether a line is such an object, whole or cut.
+/// True if a line is such an object, whole or cut.
 pub(super) fn is_record(line: &str) -> bool {
     let kind = line.strip_prefix('{').map(str::trim_start);
     let kind = kind.and_then(|text| text.strip_prefix("\"type\":")).map(str::trim_start);

@@ -10,7 +10,7 @@ pub(super) fn module(frame: &[u8]) -> Option<&[u8]> {
     (at > 0 && at + 1 < frame.len() && module.iter().all(is_name)).then_some(module)
 }
 
-/// Whether a line begins with so many blanks and no more.
+/// True if a line begins with so many blanks and no more.
 #[inline]
 pub(super) fn is_indented(line: &[u8], indent: usize) -> bool {
     let Some(after) = line.get(indent) else { return false };
@@ -105,7 +105,7 @@ pub(super) fn is_probe_row(text: &[u8]) -> bool {
     probe_row(text).is_some()
 }
 
-/// Whether something is written behind the probe of such a line; `None` if it is none.
+/// True if something is written behind the probe of such a line; `None` if it is none.
 pub(super) fn probe_row(text: &[u8]) -> Option<bool> {
     let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let is_number =

@@ -94,7 +94,7 @@ pub struct Type {
 }
 
 impl Type {
-    /// Whether its values have a field of this name.
+    /// True if its values have a field of this name.
     pub fn has(&self, field: &str) -> bool {
         self.fields.iter().any(|of| of.name == field)
     }
@@ -159,7 +159,7 @@ impl Clock {
     }
 }
 
-/// Whether a chunk begins here.
+/// True if a chunk begins here.
 pub fn begins_chunk(bytes: &[u8]) -> bool {
     // Version 2: that of JDK 11 and later. Version 0 and 1 were Oracle's own.
     bytes.starts_with(b"FLR\0\0\x02")

@@ -2,7 +2,7 @@
 
 use crate::protobuf::{Damaged, Message, Value};
 
-/// Whether the bytes begin with resources that hold profiles that hold samples.
+/// True if the bytes begin with resources that hold profiles that hold samples.
 pub(super) fn is_otlp(head: &[u8]) -> bool {
     // What is looked at may end within the first field, of which this is what is there.
     let Some((1, mut at)) = first_field(head) else { return false };

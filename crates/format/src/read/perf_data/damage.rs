@@ -13,14 +13,14 @@ const LATER_OF_KERNEL: u32 = 32;
 /// The same for perf's own.
 const LATER_OF_PERF: u32 = 128;
 
-/// Whether a record cannot have been written so, by its header alone.
+/// True if a record cannot have been written so, by its header alone.
 pub fn is_impossible(bytes: &[u8], kind: u32) -> bool {
     let of_kernel = (1..LATER_OF_KERNEL).contains(&kind);
     let of_perf = (kind::FIRST_OF_PERF..LATER_OF_PERF).contains(&kind);
     !(of_kernel || of_perf) || !bytes.len().is_multiple_of(8)
 }
 
-/// Whether a record that was packed cannot have been written so, by all that is in it.
+/// True if a record that was packed cannot have been written so, by all that is in it.
 pub fn is_garbled(event: &Event, bytes: &[u8], order: ByteOrder) -> bool {
     let Ok(header) = Header::parse(bytes, order) else { return true };
     // Two modes of the CPU have no meaning.

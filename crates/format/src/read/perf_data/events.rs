@@ -77,34 +77,34 @@ impl Event {
         }
     }
 
-    /// Whether samples tell counts of the event, or of all events of its group.
+    /// True if samples tell counts of the event, or of all events of its group.
     pub fn has_counts(&self) -> bool {
         self.attr.sample_type & sample_type::READ != 0
     }
 
-    /// Whether samples tell the counts of all events of the group.
+    /// True if samples tell the counts of all events of the group.
     pub fn leads_group(&self) -> bool {
         self.has_counts() && self.attr.read_format & read_format::GROUP != 0
     }
 
-    /// Whether a sample's branches are its callchain.
+    /// True if a sample's branches are its callchain.
     pub fn branches_are_calls(&self) -> bool {
         self.attr.branch_sample_type & CALL_STACK != 0
             && self.attr.branch_sample_type & branch_sample::COUNTERS == 0
     }
 
-    /// Whether each thread has counts of its own.
+    /// True if each thread has counts of its own.
     pub fn inherits(&self) -> bool {
         self.attr.has(flag::INHERIT)
     }
 
-    /// Whether times are those of `CLOCK_MONOTONIC`, as `perf record -k mono` asks for.
+    /// True if times are those of `CLOCK_MONOTONIC`, as `perf record -k mono` asks for.
     pub fn has_monotonic_time(&self) -> bool {
         const CLOCK_MONOTONIC: i32 = 1;
         self.attr.has(flag::USE_CLOCKID) && self.attr.clockid == CLOCK_MONOTONIC
     }
 
-    /// Whether a record is a sample.
+    /// True if a record is a sample.
     #[inline]
     pub fn is_sample(&self, record: &[u8]) -> bool {
         let bytes = record.first_chunk().copied().unwrap_or_default();
@@ -123,7 +123,7 @@ impl Event {
         if is_clock { "ns" } else { "count" }
     }
 
-    /// Whether it is called `wanted`, with or without modifiers.
+    /// True if it is called `wanted`, with or without modifiers.
     pub fn is_called(&self, wanted: &str) -> bool {
         let rest = self.name.strip_prefix(wanted);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':') || rest.starts_with('/'))
@@ -213,7 +213,7 @@ impl Events {
         (!self.list.is_empty()).then_some(0)
     }
 
-    /// Whether a sample, whose event is `known` by now, has an ID that no event of the file has.
+    /// True if a sample, whose event is `known` by now, has an ID that no event of the file has.
     #[inline]
     pub fn is_foreign(&self, record: &[u8], known: Option<usize>) -> bool {
         if self.by_id.is_empty() || (known.is_some() && !self.alike) {

@@ -52,7 +52,7 @@ pub struct FileHeader {
     pub table_flaw: Option<String>,
 }
 
-/// Whether a file that begins so is `perf.data`.
+/// True if a file that begins so is `perf.data`.
 pub fn detect(head: &[u8]) -> bool {
     head.starts_with(MAGIC) || head.starts_with(SWAPPED)
 }
@@ -150,7 +150,7 @@ impl FileHeader {
     }
 }
 
-/// Whether the attributes that an entry begins with say that they are of a size they can have.
+/// True if the attributes that an entry begins with say that they are of a size they can have.
 fn has_size(entry: &[u8], attr_size: usize, order: ByteOrder) -> bool {
     let mut from = Fields::new(entry, order);
     from.u32();

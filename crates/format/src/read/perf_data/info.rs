@@ -1,4 +1,4 @@
-//! What a recording says about itself.
+//! Information that a recording holds about itself.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -12,7 +12,7 @@ use super::tracing;
 use crate::read::ReadError;
 use crate::{Input, detect};
 
-/// What a `perf.data` file says about itself. What it does not tell is empty or `None`.
+/// Information that a `perf.data` file holds about itself. Parts that it lacks are empty or `None`.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingInfo {
     /// The machine's name.
@@ -45,7 +45,7 @@ pub struct RecordingInfo {
     pub time: Option<(u64, u64)>,
     /// Who was sampled, most samples first.
     pub processes: Vec<ProcessInfo>,
-    /// What is wrong with the file.
+    /// Damage of the file.
     pub damage: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ pub struct EventInfo {
     pub samples: u64,
     /// How often it was sampled.
     pub rate: SampleRate,
-    /// What the samples of a tracepoint hold.
+    /// Fields in the samples of a tracepoint.
     pub fields: Vec<TracepointField>,
 }
 
@@ -98,7 +98,7 @@ pub struct ProcessInfo {
     pub samples: u64,
 }
 
-/// What a `perf.data` file says about itself.
+/// Reads the information that a `perf.data` file holds about itself.
 ///
 /// # Errors
 ///

@@ -250,7 +250,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Whether what the file says about its events, in several places, agrees.
+    /// Checks that what the file says about its events, in several places, agrees.
     fn check_events(&mut self) {
         let (listed, described) = (self.events.list.len(), self.features.events.len());
         if described > listed {
@@ -439,7 +439,7 @@ impl SampleSource for Recording {
     }
 }
 
-/// Whether records are packed: then all samples are.
+/// True if records are packed: then all samples are.
 fn is_packed(bytes: &[u8], order: ByteOrder) -> bool {
     let first = Records::new(bytes, order).find(|record| {
         matches!(record.kind, kind::SAMPLE | records::COMPRESSED | records::COMPRESSED2)

@@ -32,7 +32,7 @@ pub struct TracepointField {
     pub offset: u32,
     /// Its size in bytes.
     pub size: u32,
-    /// Whether its numbers are signed.
+    /// True if its numbers are signed.
     pub signed: bool,
     shape: Shape,
 }

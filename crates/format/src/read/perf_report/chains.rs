@@ -143,12 +143,12 @@ impl Chains {
         node
     }
 
-    /// Whether the numbers are percentages.
+    /// True if the numbers are percentages.
     pub fn are_percentages(&self) -> bool {
         self.percentages
     }
 
-    /// Whether each chain has a number, and none is a percentage.
+    /// True if each chain has a number, and none is a percentage.
     pub fn all_have_plain_numbers(&self) -> bool {
         !self.percentages
             && !self.nodes.is_empty()
@@ -185,7 +185,7 @@ impl Chains {
         nodes.iter().rev().flat_map(|&node| &self.nodes[node].frames).map(String::as_str).collect()
     }
 
-    /// Whether the percentages must be relative to the branch above: what is below a branch, or the
+    /// True if the percentages must be relative to the branch above: what is below a branch, or the
     /// entry, adds up to more than it has.
     pub fn is_fractal(&self, entry: u64) -> bool {
         if !self.percentages {

@@ -16,7 +16,7 @@ pub struct Columns {
     command: Option<Column>,
     module: Option<Column>,
     symbol: Option<Column>,
-    /// Whether entries count what they call, too.
+    /// True if entries count what they call, too.
     pub has_children: bool,
 }
 

@@ -30,7 +30,7 @@ pub struct FrameLine<'a> {
     pub file: &'a [u8],
     /// Source line; 0 if not known.
     pub line: u32,
-    /// Whether it is a call that the compiler inlined into the next frame.
+    /// True if it is a call that the compiler inlined into the next frame.
     pub inlined: bool,
 }
 
@@ -65,7 +65,7 @@ pub fn parse(text: &[u8]) -> Option<FrameLine<'_>> {
     Some(frame)
 }
 
-/// Whether a line that does not begin with a tab could be a frame: `ffffffff8103d0ca f (...)`.
+/// True if a line that does not begin with a tab could be a frame: `ffffffff8103d0ca f (...)`.
 /// Old versions print frames so, and `-F` without `dso` leaves out the brackets.
 pub fn is_likely(line: &[u8]) -> bool {
     let line = line.trim_ascii();
@@ -77,7 +77,7 @@ pub fn is_likely(line: &[u8]) -> bool {
     }
 }
 
-/// Whether a line is what `-F +srcline` prints below a frame.
+/// True if a line is what `-F +srcline` prints below a frame.
 pub fn is_source(line: &[u8]) -> bool {
     line.starts_with(b"  ") && !is_likely(line)
 }
@@ -101,7 +101,7 @@ fn after_columns(line: &[u8]) -> Option<&[u8]> {
     are_hex_digits(digits).then_some(after)
 }
 
-/// Whether all 16 bytes are hexadecimal digits. In each byte, `high - low` borrows from the highest
+/// True if all 16 bytes are hexadecimal digits. In each byte, `high - low` borrows from the highest
 /// bit, which is set in `high` beforehand, only where `low` is greater.
 fn are_hex_digits(bytes: u128) -> bool {
     const HIGH: u128 = u128::from_le_bytes([0x80; 16]);

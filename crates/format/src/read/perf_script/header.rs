@@ -46,7 +46,7 @@ pub struct Header<'a> {
     pub rest: &'a [u8],
     /// How certain the thread's numbers are.
     thread: ThreadField,
-    /// Whether blanks before the time or the period show that the columns are as perf prints them.
+    /// True if blanks before the time or the period show that the columns are as perf prints them.
     padded: bool,
 }
 
@@ -65,17 +65,17 @@ enum ThreadField {
 }
 
 impl Header<'_> {
-    /// Whether all of the line is accounted for.
+    /// True if all of the line is accounted for.
     fn is_complete(&self) -> bool {
         !self.event.is_empty() || self.reads_whole()
     }
 
-    /// Whether nothing but a frame follows the fields.
+    /// True if nothing but a frame follows the fields.
     fn reads_whole(&self) -> bool {
         self.rest.is_empty() || is_likely(self.rest)
     }
 
-    /// Whether nothing is between the thread and the event.
+    /// True if nothing is between the thread and the event.
     fn event_comes_first(&self) -> bool {
         self.cpu.is_none() && self.time_text.is_empty() && self.period.is_none()
     }
@@ -92,7 +92,7 @@ impl Header<'_> {
         )
     }
 
-    /// Whether the line tells of a process event (`perf script --show-task-events` and its like)
+    /// True if the line tells of a process event (`perf script --show-task-events` and its like)
     /// instead of a sample.
     ///
     /// ```text
@@ -182,7 +182,7 @@ impl Fields {
 #[derive(Default)]
 struct Field {
     seen: usize,
-    /// Whether a head has it that is without doubt one.
+    /// True if a head has it that is without doubt one.
     sure: bool,
 }
 
@@ -233,7 +233,7 @@ pub fn parse(line: &[u8], layout: Layout) -> Option<Header<'_>> {
     best.map(|(_, header)| header)
 }
 
-/// Whether a line is certainly the first of a sample, as [`parse`] says.
+/// True if a line is certainly the first of a sample, as [`parse`] says.
 pub fn is_certain(line: &[u8]) -> bool {
     parse(line, Layout::default()).is_some()
 }
@@ -378,7 +378,7 @@ fn without_thread<'a>(before: &'a [u8], header: Header<'a>, layout: Layout) -> H
     }
 }
 
-/// Whether the first number from `at` to `end` is as wide as perf prints one of a thread.
+/// True if the first number from `at` to `end` is as wide as perf prints one of a thread.
 fn is_thread_wide(line: &[u8], start: usize, at: usize, end: usize) -> bool {
     let length = bytes::find(&line[at..end], 0, b'/');
     let width = length + blanks_before(line, start, at).saturating_sub(1);
@@ -388,7 +388,7 @@ fn is_thread_wide(line: &[u8], start: usize, at: usize, end: usize) -> bool {
 /// perf prints a period at least so wide, and a blank before it.
 const PERIOD_WIDTH: usize = 10;
 
-/// Whether the digits from `at` to `end` are as wide as perf prints a period, and no other field.
+/// True if the digits from `at` to `end` are as wide as perf prints a period, and no other field.
 fn is_period(line: &[u8], start: usize, at: usize, end: usize) -> bool {
     let is_wide = match blanks_before(line, start, at) {
         0 => false,

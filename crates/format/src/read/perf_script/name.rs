@@ -72,7 +72,7 @@ fn without_parameters(symbol: &str) -> &str {
     symbol
 }
 
-/// Whether what stands in the last brackets, after `name`, is a list of parameters.
+/// True if what stands in the last brackets, after `name`, is a list of parameters.
 fn is_parameter_list(name: &str, inside: &str) -> bool {
     let Some(&last) = name.as_bytes().last() else { return false };
     // `Function (anonymous)`, `pkg.(*T)`.

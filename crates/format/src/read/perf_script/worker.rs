@@ -45,7 +45,7 @@ pub struct Event {
     pub name: Vec<u8>,
     pub samples: u64,
     pub first: Position,
-    /// Whether a sample of it has a period.
+    /// True if a sample of it has a period.
     pub has_period: bool,
 }
 
@@ -114,7 +114,7 @@ impl Seen {
         Self(vec![0; 1 << 16])
     }
 
-    /// Whether the hash was there; it is now.
+    /// True if the hash was there; it is now.
     fn replace(&mut self, hash: u64) -> bool {
         let place = (hash >> 48) as usize;
         // So much of it tells them apart.
@@ -515,7 +515,7 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// Whether a line stands where and looks like a frame does.
+/// True if a line stands where and looks like a frame does.
 fn begins_frame(line: &[u8]) -> bool {
     match line.first() {
         Some(b'\t') => true,

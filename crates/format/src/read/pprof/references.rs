@@ -44,7 +44,7 @@ impl Tables<'_> {
         texts.filter(|&text| !self.has_text(text)).count() as u64
     }
 
-    /// Whether a string is there; 0 stands for none.
+    /// True if a string is there; 0 stands for none.
     fn has_text(&self, index: u64) -> bool {
         index == 0 || index < self.strings.len() as u64
     }
