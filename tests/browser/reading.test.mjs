@@ -9,6 +9,16 @@ const DEEP = Array.from({ length: 90 }, (_, row) => `deep_${row}`).join(";");
 const TALL = `main;${DEEP} 30\nmain;flat;leaf_[k] 10\nmain;other 60\n`;
 const FLAT = "main;parse;read_[k] 20\nmain;parse;decode 5\nmain;decode 40\nmain;wait_[k];decode 30\n";
 
+/** What is drawn of an input without samples, which is an error. */
+function nothing() {
+  try {
+    draw("main 0\n");
+  } catch (error) {
+    return error.stdout;
+  }
+  throw new Error("there was something to draw");
+}
+
 let browser;
 let server;
 before(async () => {
@@ -20,6 +30,7 @@ before(async () => {
     "/flat.svg": draw(FLAT),
     "/narrow.svg": draw("wide 5\nwide;other 9000\nthin 1\nthin;way;leaf 3\n"),
     "/dark.svg": draw(FLAT, "--theme", "dark"),
+    "/nothing.svg": nothing(),
     "/light.svg": draw(FLAT, "--theme", "light"),
     "/long.svg": draw(FLAT, "--subtitle", "a word ".repeat(60).trim(), "--title", "title ".repeat(40)),
     "/inline.html": `<!doctype html><meta charset="utf-8"><p>post</p>${tall}<p id="end">end</p>`,
@@ -276,6 +287,13 @@ test("a click between two rows counts as one on the frame above it", async () =>
   assert.match(await status(tab), /^parse: /);
   await tab.mouse.click(box.x + 10, box.y - 4);
   assert.match(await status(tab), /^parse: /, "above the frames nothing is clicked");
+  await close(tab);
+});
+
+test("on a telephone the reason for an empty picture can be read", async () => {
+  const tab = await open("/nothing.svg", { viewport: { width: 360, height: 640 }, isMobile: true, hasTouch: true });
+  assert.equal(await tab.evaluate(() => innerWidth), 360);
+  assert.ok((await tab.locator(".notice").boundingBox()).height >= 8);
   await close(tab);
 });
 

@@ -114,6 +114,13 @@ pub fn svg_message(message: &str, options: &SvgOptions, out: &mut dyn Write) -> 
     let mut summary = String::new();
     escape(&mut summary, message);
     page.open(&mut text, &summary, footer.height);
+    if !options.embed {
+        // In place of a script's: a telephone would take the window for 980 pixels wide.
+        text.push_str(
+            "<meta xmlns=\"http://www.w3.org/1999/xhtml\" name=\"viewport\" \
+             content=\"width=device-width,initial-scale=1\"/>\n",
+        );
+    }
     page.style(&mut text, &[], &[]);
     page.head(&mut text);
     page.foot(&mut text, &footer, 0.0);
