@@ -67,7 +67,8 @@ fn page(man: &Man, command: &clap::Command) -> std::io::Result<Vec<u8>> {
     let examples =
         more.strip_prefix("Examples:\n").map(|more| more.split("\n\n").next().unwrap_or(more));
     if let Some(examples) = examples {
-        section(&mut page, "EXAMPLES", examples)?;
+        let examples: Vec<String> = examples.lines().flat_map(example).collect();
+        section(&mut page, "EXAMPLES", &examples.join("\n"))?;
     }
     let environment = match name {
         "record" => RECORD_ENVIRONMENT,
@@ -76,6 +77,32 @@ fn page(man: &Man, command: &clap::Command) -> std::io::Result<Vec<u8>> {
     };
     section(&mut page, "ENVIRONMENT", environment)?;
     Ok(page)
+}
+
+/// What man(1) leaves of 80 columns.
+const COLUMNS: usize = 73;
+
+/// An example in lines that fit: what it does below the command, and a long command in parts.
+fn example(line: &str) -> Vec<String> {
+    let line = line.trim();
+    if line.len() <= COLUMNS {
+        return vec![line.to_owned()];
+    }
+    let (command, says) = line.split_once("   ").unwrap_or((line, ""));
+    let mut lines = Vec::new();
+    let mut rest = command;
+    while rest.len() > COLUMNS
+        && let Some((part, after)) =
+            rest[..COLUMNS - 2].rsplit_once(' ').map(|(part, _)| rest.split_at(part.len()))
+    {
+        lines.push(format!("{part} \\"));
+        rest = after.trim_start();
+    }
+    lines.push(rest.to_owned());
+    if !says.is_empty() {
+        lines.push(format!("    # {}", says.trim()));
+    }
+    lines
 }
 
 /// What each exit code of a verb means.
@@ -159,6 +186,9 @@ mod tests {
                 assert!(at(name).is_some(), "{verb}: no {name} in {sections:?}");
             }
             assert_eq!(at("EXAMPLES").is_some(), !verb.is_empty(), "{verb}");
+            let examples = page.split(".SH \"EXAMPLES\"").nth(1).unwrap_or_default();
+            let examples = examples.split(".SH").next().unwrap_or_default().replace('\\', "");
+            assert!(examples.lines().all(|line| line.len() <= COLUMNS + 2), "{examples}");
             let synopsis =
                 page.split(".SH \"SYNOPSIS\"").nth(1).and_then(|rest| rest.split(".SH").next());
             let lines = synopsis.expect("a section").lines();
@@ -167,8 +197,7 @@ mod tests {
                 .map(|line| line.replace('\\', ""))
                 .collect();
             assert!((1..=3).contains(&usage.len()), "{usage:?}");
-            // man(1) indents by seven columns.
-            assert!(usage.iter().all(|line| line.len() <= 73), "{usage:?}");
+            assert!(usage.iter().all(|line| line.len() <= COLUMNS), "{usage:?}");
         }
     }
 }

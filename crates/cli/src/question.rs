@@ -439,9 +439,7 @@ impl Measure {
 fn c_library(target: &Target) -> anyhow::Result<PathBuf> {
     let process = match target {
         Target::Processes(pids) if pids.len() > 1 => {
-            bail!(
-                "--alloc looks at one process, or with -a at all that use this machine's C library"
-            )
+            bail!("--alloc records one process, or with -a all that use this machine's C library")
         }
         Target::Processes(pids) => {
             pids.first().map_or_else(|| "self".to_owned(), ToString::to_string)

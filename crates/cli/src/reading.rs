@@ -134,7 +134,7 @@ impl ReadArgs {
             let Some(column) = profile.column(name) else {
                 let known = profile.value_types.iter().map(|of| format!("{}/{}", of.name, of.unit));
                 let known = known.collect::<Vec<_>>().join(", ");
-                bail!("find value {name}; the input has {known}");
+                bail!("no value {name}; the input has {known}");
             };
             profile.shown = column;
         }

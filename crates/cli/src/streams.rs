@@ -76,11 +76,11 @@ pub fn check_path(path: &Path) -> anyhow::Result<()> {
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        bail!("{}: the folder {} is not there", path.display(), folder.display());
+        bail!("{}: the folder {} does not exist", path.display(), folder.display());
     }
     let existing = std::fs::metadata(path).ok();
     if existing.is_some() && !may_write(path) {
-        bail!("{} may not be written", path.display());
+        bail!("{} is not writable", path.display());
     }
     // What is no regular file is written in its place; others are made anew.
     if existing.is_none_or(|existing| existing.is_file())

@@ -187,7 +187,7 @@ fn group(path: &Path) -> anyhow::Result<u64> {
         system.f_type
     };
     if magic != CGROUP2 || !folder.is_dir() {
-        bail!("{} is no folder of control groups of version 2", path.display());
+        bail!("{} is not a folder of control groups (version 2)", path.display());
     }
     Ok(folder.ino())
 }
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn groups_are_folders_of_their_file_system() {
         let wrong = group(Path::new("/etc")).expect_err("no control group").to_string();
-        assert!(wrong.contains("/etc is no folder of control groups"), "{wrong}");
+        assert!(wrong.contains("/etc is not a folder of control groups"), "{wrong}");
         let missing = group(Path::new("/no/such/group")).expect_err("nothing there").to_string();
         assert!(missing.contains("/no/such/group"), "{missing}");
     }

@@ -212,7 +212,7 @@ fn what_cannot_be_recorded_or_written_is_refused_before_the_command_runs() {
     refused(&["-p", "0"], 2, "0 is not in");
     refused(&["-p", "999999999"], 1, "no process has the PID 999999999");
     refused(&["-t", "0"], 2, "0 is not in");
-    refused(&["-o", "none/x.svg"], 1, "the folder none is not there");
+    refused(&["-o", "none/x.svg"], 1, "the folder none does not exist");
     refused(&["-o", "/"], 2, "unknown format");
     // Root may write everywhere, but these file systems take no files.
     refused(&["-o", "/proc/x.svg"], 1, "nothing can be written into the folder /proc");
@@ -247,7 +247,7 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
             .output()
             .expect("setpriv runs");
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-        assert!(stderr(&output).contains("x.svg may not be written"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("x.svg is not writable"), "{}", stderr(&output));
         assert!(!folder.path().join("ran").exists());
     }
 }

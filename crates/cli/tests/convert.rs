@@ -163,7 +163,7 @@ fn a_format_must_be_named() {
             2,
             "x.nonsense: unknown format; use a name that ends in .svg, .png, .csv, .folded",
         ),
-        (&["-o", "none/x.pb.gz"], 1, "none/x.pb.gz: the folder none is not there"),
+        (&["-o", "none/x.pb.gz"], 1, "none/x.pb.gz: the folder none does not exist"),
     ] {
         let output = convert(arguments, &cpu);
         assert_eq!(output.status.code(), Some(code));

@@ -179,7 +179,7 @@ fn a_hyphen_is_standard_output_and_no_file() {
         assert_eq!(fs::read_dir(folder.path().join("here")).expect("a folder").count(), 0);
         let missing = run(&["-o", "not/there"]);
         assert_eq!(missing.status.code(), Some(1));
-        let said = "pyrograph: not/there: the folder not is not there\n";
+        let said = "pyrograph: not/there: the folder not does not exist\n";
         assert_eq!(String::from_utf8_lossy(&missing.stderr), said, "{verb}");
     }
 }

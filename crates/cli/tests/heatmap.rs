@@ -174,7 +174,7 @@ fn latencies_are_chosen_by_who_begins_them_and_when_they_end() {
     assert_eq!(tooltips(&of(&["--tid=7", "--cpu=0"]).out).len(), 2, "those that begin");
     let none = of(&["--tid=1"]);
     assert_eq!(none.code, Some(1));
-    assert!(none.err.contains("the filters want none of 2 pairs"), "{}", none.err);
+    assert!(none.err.contains("the filters leave none of 2 pairs"), "{}", none.err);
     let apart = of(&["--tid"]);
     assert!(apart.err.contains("--pid and --tid need numbers here"), "{}", apart.err);
     for wrong in [&["--focus", "x"][..], &["--by=thread"], &["--from", "folded"]] {

@@ -270,7 +270,7 @@ impl<'a> Reading<'a> {
         let latencies = self.pairs.finish();
         if latencies.times.is_empty() && latencies.unwanted > 0 {
             let pairs = counted(latencies.unwanted, "pair");
-            bail!("nothing is left to draw: the filters want none of {pairs} ({what})");
+            bail!("nothing is left to draw: the filters leave none of {pairs} ({what})");
         }
         let mut line = format!("{what}: {}", counted(latencies.times.len() as u64, "pair"));
         if latencies.unwanted > 0 {

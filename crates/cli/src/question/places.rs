@@ -40,7 +40,7 @@ pub fn function(place: &str, returns: bool) -> anyhow::Result<Probe> {
     };
     let offset = number.with_context(|| format!("{prefix}:{place}: '{offset}' is no offset"))?;
     if returns && offset > 0 {
-        misuse!("{prefix}:{place}: a function returns as a whole: leave out the offset");
+        misuse!("{prefix}:{place}: a return has no offset in the function: leave it out");
     }
     check_function(Path::new(path), name)?;
     if offset > 0 {
