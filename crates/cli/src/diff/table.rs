@@ -231,7 +231,7 @@ impl<'a> Table<'a> {
         let relative = match (row.verdict, row.before, row.after) {
             (_, 0, _) => "new".to_owned(),
             (_, _, 0) => "gone".to_owned(),
-            _ => format!("{:+.1} %", 100.0 * (after / before - 1.0)),
+            _ => relative(after / before),
         };
         let between = if low.is_finite() && high.is_finite() {
             format!("{} … {}", self.change(low), self.change(high))
@@ -266,6 +266,14 @@ impl<'a> Table<'a> {
     fn rest(&self) -> Option<String> {
         let rest = self.rows.len() - self.shown;
         (rest > 0).then(|| format!("and {} more: --limit 0 shows all", grouped(rest as u64)))
+    }
+}
+
+/// A change as a ratio: in percent, or, of ten times and more, how many times.
+fn relative(ratio: f64) -> String {
+    match ratio {
+        10.0.. => format!("× {}", grouped(ratio.round() as u64)),
+        _ => format!("{:+.1} %", 100.0 * (ratio - 1.0)),
     }
 }
 
@@ -318,4 +326,23 @@ fn code(text: &str) -> String {
     let ticks = "`".repeat(longest + 1);
     let room = if longest > 0 { " " } else { "" };
     format!("{ticks}{room}{text}{room}{ticks}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::relative;
+
+    #[test]
+    fn ratios_are_in_percent_or_in_times() {
+        for (ratio, expect) in [
+            (0.5, "-50.0 %"),
+            (1.0, "+0.0 %"),
+            (1.081, "+8.1 %"),
+            (9.99, "+899.0 %"),
+            (10.0, "× 10"),
+            (5_836.4, "× 5,836"),
+        ] {
+            assert_eq!(relative(ratio), expect);
+        }
+    }
 }
