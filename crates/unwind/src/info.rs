@@ -402,14 +402,18 @@ impl UnwindInfo {
     /// The rule for a frame whose code returns to a virtual address.
     pub(crate) fn rule_of_call(&self, return_svma: u64, context: &mut Context) -> Compiled {
         // A handler returns to the first byte.
-        if self.arch() == Arch::X86_64 && self.code_from(return_svma).is_some_and(is_signal_return)
-        {
+        if self.returns_from_signal(return_svma) {
             return self.rule(return_svma, context);
         }
         if self.is_prepared(return_svma, context) {
             return Compiled::Rule(Rule::Prepared);
         }
         self.rule(return_svma.wrapping_sub(1), context)
+    }
+
+    /// True if the code at a virtual address is what signal handlers return to.
+    pub(crate) fn returns_from_signal(&self, svma: u64) -> bool {
+        self.arch() == Arch::X86_64 && self.code_from(svma).is_some_and(is_signal_return)
     }
 
     /// Whether a stack can only have been prepared to return to a virtual address: it is the first
@@ -444,6 +448,14 @@ impl UnwindInfo {
     pub(crate) fn is_behind_call(&self, svma: u64) -> bool {
         let before = (2..=7).rev().find_map(|len| self.code(svma.wrapping_sub(len), len as usize));
         before.is_some_and(code::ends_with_call)
+    }
+
+    /// True if an unwind table covers the code at a virtual address.
+    pub(crate) fn has_table(&self, svma: u64, context: &mut Context) -> bool {
+        self.go_rule(svma).is_some()
+            || !self.rule_in_eh_frame(svma, context).is_missing()
+            || (0..self.debug_frames.len())
+                .any(|at| !self.rule_in_debug_frame(at, svma, context).is_missing())
     }
 
     /// The rule for the frame whose code is at a virtual address.

@@ -36,9 +36,16 @@ fn commands_that_cannot_run() {
     let fail = |words: &[&str]| {
         let argv = words.iter().map(OsString::from).collect();
         let opened = Session::open(&Options::new(Target::Command(argv)));
-        opened.and_then(Session::start).map(drop).unwrap_err().to_string()
+        let error = opened.and_then(Session::start).map(drop).unwrap_err();
+        match std::error::Error::source(&error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        }
     };
-    assert_eq!(fail(&["./no-such-program"]), "failed to run './no-such-program'");
+    assert_eq!(
+        fail(&["./no-such-program"]),
+        "failed to run './no-such-program': No such file or directory (os error 2)"
+    );
     assert_eq!(
         fail(&["/etc/passwd"]),
         "failed to run '/etc/passwd': Permission denied (os error 13)"
