@@ -331,7 +331,7 @@ impl Engine {
         self.end.end()
     }
 
-    /// What does the same from any thread.
+    /// Handle that stops counting from any thread.
     pub fn end(&self) -> Arc<End> {
         Arc::clone(&self.end)
     }

@@ -79,7 +79,7 @@ fn page(man: &Man, command: &clap::Command) -> std::io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// What man(1) leaves of 80 columns.
+/// Width of a line, without the margins of man(1), on a terminal of 80 columns.
 const COLUMNS: usize = 73;
 
 /// An example in lines that fit: what it does below the command, and a long command in parts.

@@ -12,14 +12,14 @@ pub struct Renamed {
     pub before: BTreeSet<String>,
     /// After.
     pub after: BTreeSet<String>,
-    /// What both are compared as.
+    /// Common name in the comparison.
     pub name: String,
 }
 
 /// The names that are compared as one, by how many frames are before them. By default none are.
 #[derive(Debug, Default)]
 pub struct Alike {
-    /// Before and after: what becomes of a name.
+    /// Before and after: the common name of each name.
     levels: Vec<[BTreeMap<String, String>; 2]>,
     /// The same, as a list.
     pub renamed: Vec<Renamed>,
@@ -51,7 +51,7 @@ impl Alike {
         names
     }
 
-    /// What a name is compared as that has `level` frames before it, `after` or before.
+    /// Common name of a name with `level` frames before it, on the side `after` or before; `None` if it keeps its own.
     pub(super) fn name(&self, level: usize, after: bool, name: &str) -> Option<&str> {
         self.levels.get(level)?[usize::from(after)].get(name).map(String::as_str)
     }
@@ -92,7 +92,7 @@ fn level_of<'a>(runs: &[Run<'a>], level: usize) -> Level<'a> {
     names
 }
 
-/// `callee` is what a name below these is compared as, `after` or before.
+/// `callee` gives the common name of a name below these, on the side `after` or before.
 fn compared_as_one(sides: &[Level<'_>; 2], callee: impl Fn(bool, &str) -> String) -> Vec<Renamed> {
     let [before, after] = sides;
     let alone = |side: &Level<'_>, other: &Level<'_>| {

@@ -197,7 +197,7 @@ impl Sampling {
         sides.iter().map(|&runs| runs.saturating_sub(1)).sum::<usize>() as f64
     }
 
-    /// Probability of so large a change by chance, or a larger one; 1 where nothing can be told.
+    /// Probability of so large a change by chance, or a larger one; 1 where nothing is known.
     pub(super) fn chance(&self, row: Row<'_>, dispersion: &Dispersion) -> f64 {
         let counts = self.counts(row);
         let factor = dispersion.of(|| self.dispersion(row).0);

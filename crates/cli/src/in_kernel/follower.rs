@@ -49,7 +49,7 @@ impl Follower {
         self.beside = pidfd(pid).filter(|_| !self.command);
     }
 
-    /// What can be read once the command has ended that says for how long to record.
+    /// Descriptor of the command that says for how long to record: readable once the command has ended.
     pub fn beside(&self) -> Option<BorrowedFd<'_>> {
         self.beside.as_ref().map(AsFd::as_fd)
     }

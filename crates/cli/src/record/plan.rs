@@ -322,7 +322,7 @@ impl Plan {
         self.outputs.iter().any(|output| output.detail() == Detail::Samples)
     }
 
-    /// What the number of samples behind each value is called; `None` where the values are that number.
+    /// Name of the number of samples behind each value; `None` where the values are that number.
     fn number_of(&self) -> Option<String> {
         let is_sum = match self.question.unit() {
             Some(unit) => matches!(unit, "ns" | "bytes"),

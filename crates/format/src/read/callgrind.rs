@@ -128,7 +128,7 @@ struct Parser {
     after_calls: bool,
     current: Option<usize>,
     functions: Vec<Function>,
-    /// What each function costs, and its callers.
+    /// Costs of each function, and its callers.
     nodes: Vec<Node>,
     index: HashMap<(String, String), usize>,
     calls: HashMap<(usize, usize), usize>,
