@@ -107,6 +107,16 @@ fn one_deeper(depths: impl Iterator<Item = usize>) -> Result<usize, Damage> {
     Ok(depth)
 }
 
+/// The value of a number among those that may be referred to. `at`: where the reference is.
+pub(crate) fn referred(
+    to: &[Value],
+    number: impl TryInto<usize>,
+    at: usize,
+) -> Result<Value, Damage> {
+    let value = number.try_into().ok().and_then(|number| to.get(number)).cloned();
+    value.ok_or_else(|| format!("a reference at byte {at} leads nowhere"))
+}
+
 /// What is wrong, and where.
 pub(crate) type Damage = String;
 

@@ -13,7 +13,7 @@
 
 use std::rc::Rc;
 
-use crate::read::marshalled::{Cursor, Damage, MOST_NESTED, Value};
+use crate::read::marshalled::{Cursor, Damage, MOST_NESTED, Value, referred};
 
 /// Reads values one after the other.
 pub(super) struct Marshal<'a> {
@@ -151,10 +151,6 @@ impl<'a> Marshal<'a> {
         let length = self.length()?;
         self.bytes.text(length)
     }
-}
-
-fn referred(to: &[Value], number: usize, at: usize) -> Result<Value, Damage> {
-    to.get(number).cloned().ok_or_else(|| format!("a reference at byte {at} leads nowhere"))
 }
 
 /// Marks a value that others refer to.

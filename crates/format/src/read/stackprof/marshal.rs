@@ -11,7 +11,7 @@
 //! Source: "Marshal Format" in Ruby's documentation. No more is allocated than some dozen bytes for each byte of the
 //! input: a length is not believed before so much is there, and what is referred to is shared.
 
-use crate::read::marshalled::{Cursor, Damage, MOST_NESTED, Value};
+use crate::read::marshalled::{Cursor, Damage, MOST_NESTED, Value, referred};
 
 /// Reads the one value of a file.
 pub(super) fn read(bytes: &[u8]) -> Result<Value, Damage> {
@@ -149,11 +149,6 @@ impl Marshal<'_> {
         let length = self.length()?;
         Ok(Value::Text(self.bytes.text(length)?))
     }
-}
-
-fn referred(to: &[Value], number: i64, at: usize) -> Result<Value, Damage> {
-    let value = usize::try_from(number).ok().and_then(|number| to.get(number)).cloned();
-    value.ok_or_else(|| format!("a reference at byte {at} leads nowhere"))
 }
 
 #[cfg(test)]
