@@ -90,24 +90,42 @@ fn the_file_beside_the_picture_has_both() {
     assert!(sum(&shown, &["seldom"]) >= 4e6 * f64::from(SELDOM));
 }
 
+/// One recording a side must tell that `often` has a quarter of what it had.
+fn diff_tells_that_there_is_less(source: &str, flag: &str, numbers: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let program = compile(C, source, folder);
+    for output in ["pb.gz", "json"] {
+        let [before, after] = ["before", "after"].map(|name| format!("{name}.{output}"));
+        record(&program, &[flag, "-o", &before], [2 * OFTEN, SELDOM]);
+        record(&program, &[flag, "-o", &after], [OFTEN / 2, SELDOM]);
+        let output = run(pyrograph().current_dir(folder).args(["diff", &before, &after]));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(numbers), "{text}");
+        let less = |line: &str| line.starts_with('-') && line.ends_with(" often");
+        assert!(text.lines().any(less), "{text}");
+    }
+}
+
 // 100,000 waits counted as 20 samples, since their number was not known.
 #[test]
 fn one_recording_a_side_tells_that_waits_were_halved() {
-    if !is_root("one_recording_a_side_tells_that_waits_were_halved") {
-        return;
+    if is_root("one_recording_a_side_tells_that_waits_were_halved") {
+        diff_tells_that_there_is_less("counted.c", "--off-cpu", " waits\n");
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path();
-    let program = compile(C, "counted.c", folder);
-    for output in ["pb.gz", "json"] {
-        let [before, after] = ["before", "after"].map(|name| format!("{name}.{output}"));
-        record(&program, &["--off-cpu", "-o", &before], [2 * OFTEN, SELDOM]);
-        record(&program, &["--off-cpu", "-o", &after], [OFTEN / 2, SELDOM]);
-        let output = run(pyrograph().current_dir(folder).args(["diff", &before, &after]));
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(text.contains(" waits\n"), "{text}");
-        let less = |line: &str| line.starts_with('-') && line.ends_with(" often");
-        assert!(text.lines().any(less), "{text}");
+}
+
+#[test]
+fn one_recording_a_side_tells_that_there_are_fewer_allocations() {
+    if is_root("one_recording_a_side_tells_that_there_are_fewer_allocations") {
+        diff_tells_that_there_is_less("counted.c", "--alloc", " allocations\n");
+    }
+}
+
+#[test]
+fn one_recording_a_side_tells_that_locks_are_waited_for_less() {
+    if is_root("one_recording_a_side_tells_that_locks_are_waited_for_less") {
+        diff_tells_that_there_is_less("waits_for_lock.c", "--locks", " waits\n");
     }
 }
 
