@@ -6,26 +6,31 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use pyrograph_profile::{Frame, FrameId, Frames, Profile, StackId, Stacks};
+use pyrograph_profile::{Frame, FrameId, Frames, Profile, StackId, Stacks, StringId};
 use pyrograph_symbol::demangle;
 
 /// The profile with readable names of functions.
 pub fn demangled(mut profile: Profile) -> Profile {
-    let name = |frame: Frame| readable(profile.strings.get(frame.function));
-    let names: Vec<Option<String>> = profile.frames.iter().map(name).collect();
-    if names.iter().all(Option::is_none) {
+    // By name, once it was looked at, its readable form.
+    let mut names: Vec<Option<StringId>> = vec![None; profile.strings.len()];
+    let mut any_is_mangled = false;
+    for Frame { function, .. } in profile.frames.iter() {
+        if names[function.index()].is_none() {
+            let name = readable(profile.strings.get(function));
+            any_is_mangled |= name.is_some();
+            let name = name.map_or(function, |name| profile.strings.intern(&name));
+            names[function.index()] = Some(name);
+        }
+    }
+    if !any_is_mangled {
         return profile;
     }
     let mut frames = Frames::default();
-    let new: Vec<FrameId> = profile
-        .frames
-        .iter()
-        .zip(names)
-        .map(|(frame, name)| {
-            let function = name.map_or(frame.function, |name| profile.strings.intern(&name));
-            frames.intern(Frame { function, ..frame })
-        })
-        .collect();
+    let renamed = |frame: Frame| {
+        let function = names[frame.function.index()].unwrap_or(frame.function);
+        frames.intern(Frame { function, ..frame })
+    };
+    let new: Vec<FrameId> = profile.frames.iter().map(renamed).collect();
     let mut stacks = Stacks::default();
     let rows = profile.stacks.rows().map(|(caller, frame)| (caller.index(), new[frame.index()]));
     let moved: Vec<StackId> = stacks.intern_tree(rows);
