@@ -11,7 +11,7 @@ use std::process::Command;
 
 use common::perf::{agreement, fold, fold_script, run_perf, with_perf, with_perf_as_root};
 use common::{Folded, pyrograph, run};
-use pyrograph_format::{Input, recording_info};
+use pyrograph_format::{Input, Options, recording_info};
 
 /// Inlined calls are left out here: perf asks `addr2line` for them, which takes minutes. What is
 /// found for an address is tested with the symbols.
@@ -60,6 +60,22 @@ fn check(test: &str, options: &[&str], fold_options: &[&str]) {
 #[test]
 fn frame_pointers() {
     check("frame pointers", &["-e", "cpu-clock", "-g"], &[]);
+}
+
+/// Go's compiler refuses a profile without it.
+#[test]
+fn perf_data_as_pprof_lacked_the_number_of_samples() {
+    with_perf("the number of samples", |folder| {
+        let data = record(folder, &["-e", "cpu-clock", "-g"]);
+        let profile = folder.join("default.pgo");
+        run(pyrograph().arg("convert").arg(&data).arg("-o").arg(&profile));
+        let inputs = vec![Input::open(&profile).expect("it was written")];
+        let (profile, _) = pyrograph_format::read(inputs, &Options::default()).expect("pprof");
+        let total = |value| profile.samples.total(profile.column(value).expect("a column"));
+        let samples = total("samples/count");
+        assert!(samples > 100, "{samples}");
+        assert_eq!(total("cpu-clock/ns") / samples, 1_000_000_000 / 2999);
+    });
 }
 
 #[test]

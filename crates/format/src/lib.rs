@@ -34,6 +34,7 @@ mod events;
 mod inline;
 mod input;
 mod points;
+mod pprof_extras;
 mod protobuf;
 mod read;
 mod units;

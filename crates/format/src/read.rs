@@ -83,7 +83,6 @@ pub use perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
 pub(crate) use perf_script::{hex_offset_dropped, is_java, module_kind, parse_frame, tidy_name};
-pub(crate) use pprof::{GUESSED_FIELD, stand_in};
 pub use pyrograph_profile::ThreadDetail;
 use pyrograph_profile::{Profile, ValueType};
 use pyrograph_resolve::SymbolOptions;

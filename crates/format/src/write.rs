@@ -9,6 +9,7 @@ mod json;
 mod otlp;
 mod pprof;
 mod speedscope;
+mod start_lines;
 
 use std::io::{self, Write};
 

@@ -51,8 +51,8 @@ fn profile() -> Profile {
     let (process, worker) = (text("app"), text("worker"));
     let base = Frame { module: app, file, line: 3, ..Frame::default() };
     let frames = [
-        Frame { function: main, ..base },
-        Frame { function: work, line: 9, kind: FrameKind::Inlined, ..base },
+        Frame { function: main, start_line: 2, ..base },
+        Frame { function: work, line: 9, start_line: 7, kind: FrameKind::Inlined, ..base },
         Frame { module: kernel, ..Frame::named(read, FrameKind::Kernel) },
         Frame { module: app, address: 0x4a0, ..Frame::default() },
     ]
@@ -130,6 +130,10 @@ fn opentelemetrys_own_types_hold_what_is_written() {
     ];
     let expected = expected.map(|(frames, values, times)| (frames.to_owned(), values, times));
     assert_eq!(shown, expected);
+
+    let functions = dictionary.function_table[1..].iter();
+    let starts: Vec<_> = functions.map(|of| (text(of.name_strindex), of.start_line)).collect();
+    assert_eq!(starts, [("read", 0), ("work", 7), ("main", 2)]);
 
     let attributes: Vec<&str> = dictionary.attribute_table[1..]
         .iter()

@@ -113,7 +113,27 @@ impl<'a> Function<'a> {
         self.steps(3)?.at(address)
     }
 
-    /// Where the code at an address comes from.
+    /// The line on which it begins; `None` if the table does not say, as before Go 1.20.
+    pub fn start_line(&self) -> Option<u32> {
+        let line = (self.table.layout.form >= Form::Go20).then(|| self.field(8))??;
+        u32::try_from(line).ok().filter(|&line| line > 0)
+    }
+
+    /// True if the code at an address is of a call that was inlined into this function.
+    pub fn is_inlined(&self, address: u64) -> bool {
+        // PCDATA_InlTreeIndex: which of the function's inlined calls it is, or -1.
+        const INLINED: usize = 2;
+        let first = match self.table.layout.form {
+            Form::Go2 => 8,
+            Form::Go16 | Form::Go18 => 9,
+            Form::Go20 => 10,
+        };
+        let has_any = self.field(6).is_some_and(|tables| tables > INLINED as i32);
+        let call = || self.steps(first + INLINED)?.at(address);
+        has_any && call().is_some_and(|call| call >= 0)
+    }
+
+    /// Where the code at an address comes from: another function if it [is inlined](Self::is_inlined).
     pub fn place(&self, address: u64) -> Option<Place<'a>> {
         let line = u32::try_from(self.steps(5)?.at(address)?).ok()?;
         let number = usize::try_from(self.steps(4)?.at(address)?).ok()?;
@@ -131,7 +151,8 @@ impl<'a> Function<'a> {
         Some(Place { file, line })
     }
 
-    /// One of the 32-bit fields behind the address: 0 the name, 3 frame sizes, 4 files, 5 lines, 7 the unit.
+    /// One of the 32-bit fields behind the address: 0 the name, 3 frame sizes, 4 files, 5 lines, 6 how many more
+    /// there are for values by address, 7 the unit, 8 the line where the function begins (since Go 1.20).
     fn field(&self, number: usize) -> Option<i32> {
         let address = if self.table.layout.is_relative() { 4 } else { 8 };
         let at = self.at.checked_add(address + 4 * number)?;

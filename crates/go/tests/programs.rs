@@ -5,16 +5,35 @@ use std::process::Command;
 
 use pyrograph_go::Layout;
 
+const SOURCE: &str = "\
+package main
+
+//go:noinline
+func other() {
+	println(1)
+}
+
+var total int
+
+func small(by int) { if by > 3 { total += by * by } }
+
+//go:noinline
+func around(by int) {
+	small(by)
+}
+
+func main() {
+	other()
+	around(total)
+}
+";
+
 /// A stripped program; none if Go is not installed.
 fn program(name: &str) -> Option<Vec<u8>> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("go-{name}"));
     std::fs::create_dir_all(&folder).expect("a folder");
     let (source, out) = (folder.join("main.go"), folder.join("main"));
-    std::fs::write(
-        &source,
-        "package main\n\n//go:noinline\nfunc other() {\n\tprintln(1)\n}\n\nfunc main() { other() }\n",
-    )
-    .expect("a file");
+    std::fs::write(&source, SOURCE).expect("a file");
     let mut build = Command::new("go");
     build.env("GO111MODULE", "off").args(["build", "-ldflags=-s -w", "-o"]).args([&out, &source]);
     match build.status() {
@@ -53,6 +72,29 @@ fn functions_have_names_and_places() {
         assert!(ends.windows(2).all(|pair| pair[0].0.end == pair[1].0.start));
     }
     assert!(table.lookup(0).is_none() && table.lookup(u64::MAX).is_none());
+    // Go tells it since 1.20.
+    assert!(matches!(other.start_line(), None | Some(4)), "{:?}", other.start_line());
+}
+
+#[test]
+fn code_of_inlined_calls_is_told_apart() {
+    let Some(file) = program("inlined") else { return };
+    let layout = Layout::find(&file).expect("a program of Go");
+    let table = layout.table(&file);
+    let named = |name: &[u8]| {
+        table.functions().find(|function| function.name() == Some(name)).expect("a function")
+    };
+    let around = named(b"main.around");
+    let inlined = |at: &u64| around.is_inlined(*at);
+    let (inside, own): (Vec<u64>, Vec<u64>) = (around.start..around.end).partition(inlined);
+    let lines = |addresses: &[u64]| {
+        let lines = addresses.iter().filter_map(|&at| around.place(at)).map(|place| place.line);
+        lines.collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(lines(&inside).into_iter().collect::<Vec<_>>(), [10]);
+    assert!(lines(&own).iter().all(|line| (13..=15).contains(line)), "{:?}", lines(&own));
+    let other = named(b"main.other");
+    assert!(!(other.start..other.end).any(|at| other.is_inlined(at)));
 }
 
 #[test]
@@ -77,6 +119,8 @@ fn damaged_tables_have_other_contents_and_no_more() {
         for function in table.functions().take(2000) {
             let _ = function.name();
             let _ = function.place(function.start.wrapping_add(3));
+            let _ = function.is_inlined(function.start.wrapping_add(3));
+            let _ = function.start_line();
             assert!(function.frame_sizes().take(1000).all(|(range, _)| range.start <= range.end));
             let _ = table.lookup(function.start);
         }

@@ -50,6 +50,9 @@ pub struct Frame {
     pub file: StringId,
     /// Source line, from 1.
     pub line: u32,
+    /// Line on which the function begins in its source file, from 1: the same in all frames of a function. No view
+    /// tells functions apart by it. Compilers that take profiles count lines from there.
+    pub start_line: u32,
     /// Address relative to its module (a file offset for an ELF file). Sources set it only where a
     /// view needs it, for example when there is no symbol: an address in each frame would make
     /// every call site a frame of its own.
@@ -125,5 +128,16 @@ impl Frames {
     /// All frames, in the order in which they were first seen.
     pub fn iter(&self) -> impl Iterator<Item = Frame> + '_ {
         self.rows.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_takes_32_bytes() {
+        // Recordings with addresses have millions of them.
+        assert_eq!(size_of::<Frame>(), 32);
     }
 }

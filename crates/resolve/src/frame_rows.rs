@@ -188,7 +188,8 @@ impl<'a> FrameRows<'a> {
                     let file = file(frame.file.as_deref(), profile);
                     let function = self.function(&frame.function, profile);
                     let kind = if index == outermost { bare.kind } else { FrameKind::Inlined };
-                    profile.frames.intern(Frame { function, file, line: frame.line, kind, ..bare })
+                    let (line, start_line) = (frame.line, frame.start_line);
+                    profile.frames.intern(Frame { function, file, line, start_line, kind, ..bare })
                 });
                 let rows: Vec<_> = rows.collect();
                 self.rows(&rows)

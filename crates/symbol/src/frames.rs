@@ -10,7 +10,7 @@ use crate::dwarf::{Dwarf, Unit, UnitIndex};
 use crate::image::Image;
 use crate::inline::{self, Chain};
 use crate::lines::{self, Files, Row};
-use crate::names::Names;
+use crate::names::{Declared, Names};
 use crate::split::{self, Split};
 use crate::symbolize::Warning;
 
@@ -29,6 +29,8 @@ pub(crate) struct DwarfFrame {
     pub function: Option<Arc<str>>,
     pub file: Option<Arc<str>>,
     pub line: u32,
+    /// Where the function is declared.
+    pub start_line: u32,
 }
 
 /// Finds the frames at `addresses` (sorted) in `debug`, which belongs to the file `image` at `path`.
@@ -133,15 +135,17 @@ impl Pass<'_> {
         files: &mut Files<'_, '_>,
         names: &mut Names<'_>,
     ) {
-        let mut name =
-            |offset: UnitOffset| names.function(offset.to_debug_info_offset(&unit.header)?);
+        let mut declared = |offset: UnitOffset| {
+            let offset = offset.to_debug_info_offset(&unit.header);
+            offset.map_or_else(Declared::default, |offset| names.function(offset))
+        };
         self.found = chains
             .iter()
             .zip(rows)
             .map(|(chain, row)| match (chain.function, row) {
                 (None, None) => DwarfFrames::default(),
                 (function, row) => DwarfFrames {
-                    frames: list(chain, *row, &mut name, files),
+                    frames: list(chain, *row, &mut declared, files),
                     start: function.map(|(_, start)| start),
                 },
             })
@@ -154,19 +158,20 @@ impl Pass<'_> {
 fn list(
     chain: &Chain,
     row: Option<Row>,
-    name: &mut impl FnMut(UnitOffset) -> Option<Arc<str>>,
+    declared: &mut impl FnMut(UnitOffset) -> Declared,
     files: &mut Files<'_, '_>,
 ) -> Vec<DwarfFrame> {
     let mut frames = Vec::with_capacity(chain.calls.len() + 1);
     let mut place = row.map_or((None, 0), |(file, line)| (Some(file), line));
-    let mut push = |function, (file, line): (Option<u64>, u32)| {
+    let mut push = |declared: Declared, (file, line): (Option<u64>, u32)| {
         let file = file.and_then(|file| files.path(file));
-        frames.push(DwarfFrame { function, file, line });
+        let Declared { name: function, line: start_line } = declared;
+        frames.push(DwarfFrame { function, file, line, start_line });
     };
     for call in chain.calls.iter().rev() {
-        push(name(call.function), place);
+        push(declared(call.function), place);
         place = (call.file, call.line);
     }
-    push(chain.function.and_then(|(function, _)| name(function)), place);
+    push(chain.function.map_or_else(Declared::default, |(function, _)| declared(function)), place);
     frames
 }

@@ -30,13 +30,15 @@ pub(crate) fn complete(
             None => {
                 let Some(name) = function.name() else { continue };
                 answer.start = Some(function.start);
-                Frame { function: text(name), file: None, line: 0 }
+                Frame::named(text(name))
             }
         };
-        if options.lines
-            && let Some(place) = function.place(address)
-        {
-            (frame.file, frame.line) = (Some(text(place.file)), place.line);
+        if options.lines {
+            frame.start_line = function.start_line().unwrap_or(0);
+            // Where the call of what was inlined is, the table says only with data that is elsewhere in the file.
+            if let Some(place) = function.place(address).filter(|_| !function.is_inlined(address)) {
+                (frame.file, frame.line) = (Some(text(place.file)), place.line);
+            }
         }
         answer.frames = vec![frame].into();
     }

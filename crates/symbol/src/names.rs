@@ -1,4 +1,4 @@
-//! Names of functions, from the entries that describe them.
+//! Names of functions and the lines where they begin, from the entries that describe them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,6 +18,15 @@ const MAX_REFERENCES: usize = 16;
 const MAIN: usize = 0;
 const SUPPLEMENTARY: usize = 1;
 
+/// A function as its source has it, as far as that is known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Declared {
+    /// Demangled.
+    pub name: Option<Arc<str>>,
+    /// From 1; 0 if it is not known.
+    pub line: u32,
+}
+
 /// Finds the names of functions, each once.
 pub(crate) struct Names<'a> {
     /// The main file, and the supplementary one that `dwz` moves common entries to.
@@ -26,7 +35,7 @@ pub(crate) struct Names<'a> {
     units: HashMap<(usize, usize), Option<Rc<Unit<'a>>>>,
     scopes: HashMap<(usize, usize), Rc<Scopes<'a>>>,
     /// By file and offset of the entry.
-    names: HashMap<(usize, usize), Option<Arc<str>>>,
+    names: HashMap<(usize, usize), Declared>,
 }
 
 impl<'a> Names<'a> {
@@ -42,42 +51,40 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The demangled name of the function at `offset` of the main file.
-    pub fn function(&mut self, offset: DebugInfoOffset) -> Option<Arc<str>> {
+    /// The function at `offset` of the main file.
+    pub fn function(&mut self, offset: DebugInfoOffset) -> Declared {
         self.resolve(MAIN, offset, MAX_REFERENCES)
     }
 
-    fn resolve(
-        &mut self,
-        file: usize,
-        offset: DebugInfoOffset,
-        references: usize,
-    ) -> Option<Arc<str>> {
+    fn resolve(&mut self, file: usize, offset: DebugInfoOffset, references: usize) -> Declared {
         let key = (file, offset.0);
-        if let Some(name) = self.names.get(&key) {
-            return name.clone();
+        if let Some(known) = self.names.get(&key) {
+            return known.clone();
         }
         // Ends a loop of references.
-        self.names.insert(key, None);
-        let name = self.find(file, offset, references.checked_sub(1)?);
-        self.names.insert(key, name.clone());
-        name
+        self.names.insert(key, Declared::default());
+        let Some(references) = references.checked_sub(1) else { return Declared::default() };
+        let found = self.find(file, offset, references).unwrap_or_default();
+        self.names.insert(key, found.clone());
+        found
     }
 
     /// A linkage name tells all: namespace, type, parameters. It often stands only where the
-    /// function is declared, so the plain name waits until the references have been followed.
+    /// function is declared, so the plain name waits until the references have been followed. The line is that of
+    /// the definition, which is nearer, where both say one.
     fn find(
         &mut self,
         file: usize,
         offset: DebugInfoOffset,
         references: usize,
-    ) -> Option<Arc<str>> {
+    ) -> Option<Declared> {
         let (dwarf, _) = self.files[file]?;
         let unit = self.unit(file, offset)?;
         let at = offset.to_unit_offset(&unit.header)?;
         let names = read(dwarf, &unit, at).ok()?;
-        if let Some(name) = names.linkage_name {
-            return Some(readable(name));
+        if let Some(name) = names.linkage_name.filter(|_| names.line > 0 || names.origin.is_none())
+        {
+            return Some(Declared { name: Some(readable(name)), line: names.line });
         }
         let origin = match names.origin {
             Some(AttributeValue::UnitRef(origin)) => {
@@ -87,9 +94,12 @@ impl<'a> Names<'a> {
             Some(AttributeValue::DebugInfoRefSup(origin)) => Some((SUPPLEMENTARY, origin)),
             _ => None,
         };
-        origin
-            .and_then(|(file, origin)| self.resolve(file, origin, references))
-            .or_else(|| Some(self.qualify(file, &unit, at, names.name?, references)))
+        let declared = origin.map_or_else(Declared::default, |(file, origin)| {
+            self.resolve(file, origin, references)
+        });
+        let name = names.linkage_name.map(readable).or(declared.name);
+        let name = name.or_else(|| Some(self.qualify(file, &unit, at, names.name?, references)));
+        Some(Declared { name, line: if names.line > 0 { names.line } else { declared.line } })
     }
 
     /// Puts what stands around an entry before its name.
@@ -106,7 +116,8 @@ impl<'a> Names<'a> {
             if scope.tag == gimli::DW_TAG_subprogram {
                 // Its name is qualified already.
                 let offset = scope.offset.to_debug_info_offset(&unit.header);
-                parts.extend(offset.and_then(|offset| self.resolve(file, offset, references)));
+                let around = offset.map(|offset| self.resolve(file, offset, references));
+                parts.extend(around.and_then(|function| function.name));
                 break;
             }
             // A class without a name that can be called is a lambda's.
@@ -149,6 +160,8 @@ struct EntryNames<'a> {
     linkage_name: Option<Reader<'a>>,
     name: Option<Reader<'a>>,
     origin: Option<AttributeValue<Reader<'a>>>,
+    /// Where it is declared, 0 if that is not said.
+    line: u32,
 }
 
 fn read<'a>(
@@ -156,7 +169,7 @@ fn read<'a>(
     unit: &Unit<'a>,
     offset: UnitOffset,
 ) -> gimli::Result<EntryNames<'a>> {
-    let mut names = EntryNames { linkage_name: None, name: None, origin: None };
+    let mut names = EntryNames { linkage_name: None, name: None, origin: None, line: 0 };
     let mut entries = unit.entries_raw(Some(offset))?;
     let Some(abbreviation) = entries.read_abbreviation()? else { return Ok(names) };
     for &spec in abbreviation.attributes() {
@@ -168,6 +181,10 @@ fn read<'a>(
             gimli::DW_AT_name => names.name = dwarf.attr_string(unit, attribute.value()).ok(),
             gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => {
                 names.origin = Some(attribute.value());
+            }
+            gimli::DW_AT_decl_line => {
+                let line = attribute.udata_value().and_then(|line| line.try_into().ok());
+                names.line = line.unwrap_or(0);
             }
             _ => {}
         }

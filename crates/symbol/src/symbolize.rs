@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::demangle::demangle;
 use crate::entries::Entries;
-use crate::frames::{self, DwarfFrames};
+use crate::frames::{self, DwarfFrame, DwarfFrames};
 use crate::go;
 use crate::locate::Locator;
 use crate::module::Module;
@@ -45,6 +45,14 @@ pub struct Frame {
     pub file: Option<Arc<str>>,
     /// Source line, from 1; 0 if it is not known.
     pub line: u32,
+    /// Source line on which the function begins, from 1; 0 if it is not known.
+    pub start_line: u32,
+}
+
+impl Frame {
+    pub(crate) fn named(function: Arc<str>) -> Self {
+        Self { function, file: None, line: 0, start_line: 0 }
+    }
 }
 
 /// What is known of an address.
@@ -161,7 +169,7 @@ impl Module {
         go::complete(self.image.bytes(), addresses, options, &mut result.addresses);
         for (i, stub) in plt::stubs(&elf, addresses, &text) {
             let function = format!("{}@plt", readable(stub.callee)).into();
-            let frames = Arc::from([Frame { function, file: None, line: 0 }]);
+            let frames = Arc::from([Frame::named(function)]);
             result.addresses[i] = Symbolized { frames, start: Some(stub.start) };
         }
         result
@@ -181,7 +189,7 @@ impl<'a> Combiner<'a> {
     /// DWARF knows the rest. A label gives way to a function that DWARF knows.
     fn combine(&mut self, symbol: Option<Symbol<'a>>, dwarf: DwarfFrames) -> Symbolized {
         let mut frames = dwarf.frames;
-        let Some(outermost) = frames.pop() else {
+        let Some(mut outermost) = frames.pop() else {
             let Some(symbol) = symbol else { return Symbolized::default() };
             let frames = Arc::clone(self.alone(symbol));
             return Symbolized { frames, start: Some(symbol.start) };
@@ -189,25 +197,23 @@ impl<'a> Combiner<'a> {
         let symbol = symbol.filter(|symbol| symbol.size > 0 || outermost.function.is_none());
         let start = symbol.map(|symbol| symbol.start).or(dwarf.start);
         let name = symbol.map(|symbol| Arc::clone(&self.alone(symbol)[0].function));
-        let Some(function) = name.or(outermost.function) else {
+        let Some(function) = name.or(outermost.function.take()) else {
             return Symbolized::default();
         };
         let Options { inlines, lines, .. } = *self.options;
         if !inlines {
             frames.clear();
         }
-        let inlined = frames.into_iter().map(|frame| Frame {
-            function: frame.function.unwrap_or_else(|| "??".into()),
-            file: frame.file,
-            line: frame.line,
-        });
-        let outermost = Frame { function, file: outermost.file, line: outermost.line };
-        let mut frames: Vec<_> = inlined.chain([outermost]).collect();
-        if !lines {
-            for frame in &mut frames {
-                (frame.file, frame.line) = (None, 0);
+        let placed = |function, frame: DwarfFrame| match lines {
+            true => {
+                Frame { function, file: frame.file, line: frame.line, start_line: frame.start_line }
             }
-        }
+            false => Frame::named(function),
+        };
+        let inlined = frames
+            .into_iter()
+            .map(|mut frame| placed(frame.function.take().unwrap_or_else(|| "??".into()), frame));
+        let frames: Vec<_> = inlined.chain([placed(function, outermost)]).collect();
         Symbolized { frames: frames.into(), start }
     }
 
@@ -215,10 +221,7 @@ impl<'a> Combiner<'a> {
     fn alone(&mut self, symbol: Symbol<'a>) -> &Arc<[Frame]> {
         let is_it = |last: &(Symbol<'_>, _)| std::ptr::eq(last.0.name, symbol.name);
         let known = self.last.take().filter(is_it);
-        let new = || {
-            let frame = Frame { function: readable(symbol.name), file: None, line: 0 };
-            (symbol, Arc::from([frame]))
-        };
+        let new = || (symbol, Arc::from([Frame::named(readable(symbol.name))]));
         &self.last.insert(known.unwrap_or_else(new)).1
     }
 }

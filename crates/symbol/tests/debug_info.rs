@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{LEAF, Program, build, lines, open, options, run};
-use pyrograph_symbol::{Options, Warning};
+use pyrograph_symbol::{Frame, Options, Warning};
 
 #[track_caller]
 fn check(program: &Program, symbol: &str, expect: &str) {
@@ -65,6 +65,35 @@ fn inlined_calls_in_rust() {
         let expect = format!("calls::main::{closure} calls.rs:34\ncalls::apply");
         assert!(found.starts_with(&expect) && found.ends_with(" calls.rs:27\n"), "{found}");
     }
+}
+
+/// The functions at a place, innermost first, with the lines that they begin on.
+fn starts(program: &Program, symbol: &str, options: &Options) -> String {
+    let found = program.symbolize(symbol, options);
+    let [symbolized] = &found.addresses[..] else { panic!("{found:?}") };
+    let start = |frame: &Frame| format!("{}:{}", frame.function, frame.start_line);
+    symbolized.frames.iter().map(start).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn functions_have_the_line_that_they_begin_on() {
+    for flag in ["-gdwarf-2", "-gdwarf-4", "-gdwarf-5"] {
+        let program = build("gcc", "calls.c", &["-O2", flag]);
+        assert_eq!(starts(&program, "mark_leaf", &options()), "leaf:8 middle:12 outer:16");
+        assert_eq!(starts(&program, "mark_hidden", &options()), "hidden:20");
+        let no_lines = Options { lines: false, ..options() };
+        assert_eq!(starts(&program, "mark_leaf", &no_lines), "leaf:0 middle:0 outer:0");
+    }
+    for compiler in ["g++", "clang++"] {
+        let program = build(compiler, "calls.cc", &["-O2", "-g"]);
+        let found = starts(&program, "mark_box", &options());
+        assert!(found.ends_with(":15 app::run:18"), "{found}");
+        let found = starts(&program, "mark_hidden", &options());
+        assert!(found.ends_with(":9 app::run:18"), "{found}");
+    }
+    let program = build("rustc", "calls.rs", &["-O", "-g"]);
+    let expect = "calls::mark_square:21 <calls::shapes::Square as calls::shapes::Area>::area:13";
+    assert_eq!(starts(&program, "mark_square", &options()), expect);
 }
 
 #[test]

@@ -85,7 +85,7 @@ struct CallFrame {
     function_name: String,
     #[serde(default, deserialize_with = "json::or_default")]
     url: String,
-    /// From 0; −1 where there is none.
+    /// Where the function begins, from 0; −1 where there is none.
     #[serde(default, deserialize_with = "json::or_default")]
     line_number: f64,
 }
@@ -174,7 +174,8 @@ fn push(profile: &mut Profile, caller: StackId, call: &CallFrame) -> StackId {
     let function = profile.strings.intern(name);
     let file = profile.strings.intern(&call.url);
     let line = if call.url.is_empty() { 0 } else { (call.line_number + 1.0) as u32 };
-    let frame = Frame { file, module: file, line, ..Frame::named(function, kind) };
+    let named = Frame { start_line: line, ..Frame::named(function, kind) };
+    let frame = Frame { file, module: file, line, ..named };
     let frame = profile.frames.intern(frame);
     profile.stacks.intern(caller, frame)
 }

@@ -243,6 +243,8 @@ impl<'a> Builder<'a> {
             module,
             file,
             line: index(&frames.line, row).map_or(0, |line| u32::try_from(line).unwrap_or(0)),
+            start_line: index(&funcs.line_number, func)
+                .map_or(0, |line| u32::try_from(line).unwrap_or(0)),
             address: if unnamed || self.keep_addresses { address } else { 0 },
             kind,
             guessed: false,

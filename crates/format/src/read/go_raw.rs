@@ -126,8 +126,15 @@ struct RawSample {
 struct Location {
     address: u64,
     mapping: u64,
-    /// Function, file and line, innermost first.
-    calls: Vec<(String, String, u32)>,
+    /// Innermost first.
+    calls: Vec<Call>,
+}
+
+struct Call {
+    function: String,
+    file: String,
+    line: u32,
+    start_line: u32,
 }
 
 impl File {
@@ -196,7 +203,7 @@ impl File {
         if call.is_empty() {
             return Some(());
         }
-        let call = call.rsplit_once(" s=").map_or(call, |(call, _)| call);
+        let (call, start_line) = call.rsplit_once(" s=").unwrap_or((call, ""));
         let (function, place) = call.rsplit_once(' ')?;
         let mut parts = place.rsplitn(3, ':');
         let (last, before) = (parts.next()?, parts.next()?);
@@ -207,7 +214,9 @@ impl File {
             (None, _) => (before.to_owned(), last.parse().ok()?),
         };
         let location = self.locations.get_mut(&self.last)?;
-        location.calls.push((function.trim().to_owned(), file, line));
+        let function = function.trim().to_owned();
+        let start_line = start_line.parse().unwrap_or(0);
+        location.calls.push(Call { function, file, line, start_line });
         Some(())
     }
 
@@ -259,11 +268,13 @@ fn location_frames(profile: &mut Profile, location: &Location, path: &str) -> Ve
         return vec![profile.frames.intern(bare)];
     }
     let outermost = location.calls.len() - 1;
-    let mut frame = |(index, (function, file, line)): (usize, &(String, String, u32))| {
+    let mut frame = |(index, call): (usize, &Call)| {
         let kind = if index < outermost { FrameKind::Inlined } else { FrameKind::User };
-        let function: StringId = profile.strings.intern(function);
-        let file = profile.strings.intern(file);
-        profile.frames.intern(Frame { module, file, line: *line, ..Frame::named(function, kind) })
+        let function: StringId = profile.strings.intern(&call.function);
+        let file = profile.strings.intern(&call.file);
+        let (line, start_line) = (call.line, call.start_line);
+        let named = Frame { start_line, ..Frame::named(function, kind) };
+        profile.frames.intern(Frame { module, file, line, ..named })
     };
     let mut frames: Vec<FrameId> = location.calls.iter().enumerate().map(&mut frame).collect();
     frames.reverse();

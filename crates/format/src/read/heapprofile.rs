@@ -65,7 +65,7 @@ impl Reader for HeapProfile {
 struct Call {
     function: String,
     url: String,
-    /// From 0; −1 where there is none.
+    /// Where the function begins, from 0; −1 where there is none.
     line: f64,
     size: u64,
 }
@@ -100,7 +100,8 @@ impl Call {
         };
         let (function, file) = (out.intern(name), out.intern(&self.url));
         let line = if self.url.is_empty() { 0 } else { (self.line + 1.0) as u32 };
-        let frame = Frame { file, module: file, line, ..Frame::named(function, kind) };
+        let named = Frame { start_line: line, ..Frame::named(function, kind) };
+        let frame = Frame { file, module: file, line, ..named };
         Some(out.profile.frames.intern(frame))
     }
 }

@@ -510,9 +510,9 @@ impl<'a> Builder<'a> {
     /// Gives a frame its function, file and line.
     fn named(&mut self, bare: Frame, function: u64, line: u64) -> Result<Frame, Damaged> {
         let function = usize::try_from(function).ok().and_then(|at| self.file.functions.get(at));
-        let [name, system_name, file] = match function {
+        let [name, system_name, file, start_line] = match function {
             Some(function) => numbers(*function)?,
-            None => [0; 3],
+            None => [0; 4],
         };
         let name = self.intern(if name > 0 { name } else { system_name });
         let text = self.profile.strings.get(name);
@@ -524,6 +524,7 @@ impl<'a> Builder<'a> {
             function: name,
             file: self.intern(file),
             line: u32::try_from(line).unwrap_or(0),
+            start_line: u32::try_from(start_line).unwrap_or(0),
             address: if name.is_empty() || self.keep_addresses { bare.address } else { 0 },
             ..bare
         })

@@ -158,12 +158,14 @@ fn resolve(
     options: &Options,
 ) -> (Resolved, Losses) {
     let event = &recording.events.list[chosen];
+    let single = options.detail == Detail::Samples && options.count == Count::Period;
     let resolver = Resolver::new(
         RecordedFiles::new(recording, options.symbols.locator.clone()),
         pyrograph_resolve::Options {
             value_type: ValueType::new(&event.name, event.unit()),
             count_samples: options.count == Count::Samples,
-            number_of: None,
+            // Go's compiler takes no profile without the number of samples, whatever its values are.
+            number_of: single.then(|| "samples".to_owned()),
             keep_time: options.detail == Detail::Samples,
             stack_memory: None,
             guessing: true,

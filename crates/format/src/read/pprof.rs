@@ -5,7 +5,7 @@
 //! sample_type { type: "cpu", unit: "nanoseconds" }        every value of a sample has one
 //! sample   { location_id: [3, 1], value: [10000000], label { key: "pid", num: 7 } }  leaf first
 //! location { id: 3, mapping_id: 1, address: 0x4a1, line { function_id: 5, line: 12 }, line {…} }
-//! function { id: 5, name: "main.work", filename: "/src/main.go" }
+//! function { id: 5, name: "main.work", filename: "/src/main.go", start_line: 10 }
 //! mapping  { id: 1, memory_start: 0x400000, memory_limit: 0x500000, filename: "/bin/app" }
 //! string_table: "", "cpu", …                              what strings are indices of
 //! ```
@@ -27,22 +27,23 @@
 //! - References that lead nowhere are counted, and said: they show that a file was cut.
 
 mod references;
+mod tables;
 
 use std::ops::Range;
 
 use pyrograph_profile::{
     About, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId,
-    ValueType,
 };
 use pyrograph_symbol::demangle;
 
+use self::tables::{Tables, numbers};
 use super::dropped::Dropped;
 use super::perf_script::module_kind;
 use super::rows::Rows;
 use super::{Options, ReadError, Reader, Reading};
 use crate::Head;
+use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, stand_in_kind};
 use crate::protobuf::{Damaged, Message, Value};
-use crate::units::short_unit;
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.
@@ -113,156 +114,6 @@ fn is_pprof(mut message: Message) -> bool {
             // Cut off, as what is looked at is, or at its end.
             Ok(None) | Err(Damaged) => return types && others,
         }
-    }
-}
-
-/// The file's tables, whose rows are still bytes.
-#[derive(Default)]
-struct Tables<'a> {
-    value_types: Vec<(u64, u64)>,
-    samples: Vec<&'a [u8]>,
-    mappings: ById<Mapping>,
-    locations: ById<&'a [u8]>,
-    functions: ById<Function>,
-    strings: Vec<&'a [u8]>,
-    drop_frames: u64,
-    keep_frames: u64,
-    start: u64,
-    duration: u64,
-    period_type: (u64, u64),
-    period: u64,
-    comments: Vec<u64>,
-    default_sample_type: u64,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Mapping {
-    start: u64,
-    limit: u64,
-    offset: u64,
-    file: u64,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Function {
-    name: u64,
-    system_name: u64,
-    file: u64,
-}
-
-impl<'a> Tables<'a> {
-    fn collect(bytes: &'a [u8], warnings: &mut Warnings) -> Self {
-        let mut tables = Self::default();
-        let mut message = Message(bytes);
-        loop {
-            match message.next() {
-                Ok(Some((field, value))) => {
-                    if tables.field(field, value).is_err() {
-                        warnings.add(WarningKind::UnreadableRecord, 1, []);
-                    }
-                }
-                Ok(None) => return tables,
-                Err(Damaged) => {
-                    let at = bytes.len() - message.0.len();
-                    let cause = format!("no field of a pprof profile at byte {at}");
-                    warnings.add(WarningKind::Truncated(cause), 1, []);
-                    return tables;
-                }
-            }
-        }
-    }
-
-    fn field(&mut self, field: u32, value: Value<'a>) -> Result<(), Damaged> {
-        match field {
-            1 => self.value_types.push(value_type(value)?),
-            2 => self.samples.push(value.bytes()),
-            3 => {
-                let [id, start, limit, offset, file] = numbers(value)?;
-                self.mappings.insert(id, Mapping { start, limit, offset, file });
-            }
-            4 => {
-                let [id] = numbers(value)?;
-                self.locations.insert(id, value.bytes());
-            }
-            5 => {
-                let [id, name, system_name, file] = numbers(value)?;
-                self.functions.insert(id, Function { name, system_name, file });
-            }
-            6 => self.strings.push(value.bytes()),
-            7 => self.drop_frames = value.number(),
-            8 => self.keep_frames = value.number(),
-            9 => self.start = value.number(),
-            10 => self.duration = value.number(),
-            11 => self.period_type = value_type(value)?,
-            12 => self.period = value.number(),
-            13 => value.numbers(&mut self.comments)?,
-            14 => self.default_sample_type = value.number(),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn text(&self, index: u64) -> std::borrow::Cow<'a, str> {
-        let bytes = usize::try_from(index).ok().and_then(|index| self.strings.get(index));
-        String::from_utf8_lossy(bytes.copied().unwrap_or_default())
-    }
-
-    fn value_type(&self, (name, unit): (u64, u64)) -> ValueType {
-        ValueType::new(&self.text(name), short_unit(&self.text(unit)))
-    }
-}
-
-fn value_type(value: Value) -> Result<(u64, u64), Damaged> {
-    let [name, unit] = numbers(value)?;
-    Ok((name, unit))
-}
-
-/// The numbers in a message's fields from 1 on.
-fn numbers<const N: usize>(value: Value) -> Result<[u64; N], Damaged> {
-    let mut numbers = [0; N];
-    let mut message = value.message();
-    while let Some((field, value)) = message.next()? {
-        if let Some(number) = numbers.get_mut(field as usize - 1) {
-            *number = value.number();
-        }
-    }
-    Ok(numbers)
-}
-
-/// Rows by identifiers that the file gives them: nearly always 1, 2, 3 ….
-struct ById<T> {
-    rows: Vec<T>,
-    /// Only where they are not.
-    index: Option<hashbrown::HashMap<u64, usize, foldhash::fast::FixedState>>,
-}
-
-impl<T> Default for ById<T> {
-    fn default() -> Self {
-        Self { rows: Vec::new(), index: None }
-    }
-}
-
-impl<T> ById<T> {
-    fn insert(&mut self, id: u64, row: T) {
-        let at = self.rows.len();
-        self.rows.push(row);
-        if self.index.is_none() && id == at as u64 + 1 {
-            return;
-        }
-        let index =
-            self.index.get_or_insert_with(|| (0..at).map(|at| (at as u64 + 1, at)).collect());
-        index.insert(id, at);
-    }
-
-    fn position(&self, id: u64) -> Option<usize> {
-        match &self.index {
-            Some(index) => index.get(&id).copied(),
-            None => usize::try_from(id.checked_sub(1)?).ok().filter(|&at| at < self.rows.len()),
-        }
-    }
-
-    fn get(&self, id: u64) -> Option<&T> {
-        self.position(id).map(|at| &self.rows[at])
     }
 }
 
@@ -371,7 +222,7 @@ impl<'a> Builder<'a> {
         }
         let mapping = self.tables.mappings.get(mapping).copied().unwrap_or_default();
         let module = self.intern(mapping.file);
-        let (module, kind) = match kind_of(self.profile.strings.get(module)) {
+        let (module, kind) = match stand_in_kind(self.profile.strings.get(module)) {
             Some(kind) => (StringId::EMPTY, kind),
             None => (module, module_kind(self.profile.strings.get(module))),
         };
@@ -403,6 +254,7 @@ impl<'a> Builder<'a> {
             function: name,
             file: self.intern(function.file),
             line: u32::try_from(line).unwrap_or(0),
+            start_line: u32::try_from(function.start_line).unwrap_or(0),
             address: if name.is_empty() || self.keep_addresses { bare.address } else { 0 },
             ..bare
         }
@@ -532,28 +384,6 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The field of a location that pyrograph adds: 1 if it was found by a guess, for want of an unwind table. Whoever
-/// does not know a field skips it.
-pub(crate) const GUESSED_FIELD: u32 = 1001;
-
-/// The names of mappings that pyrograph writes for frames without a module, by the kind of their code.
-const STAND_INS: [(FrameKind, &str); 4] = [
-    (FrameKind::Kernel, "[kernel]"),
-    (FrameKind::Jit, "[jit]"),
-    (FrameKind::Interpreted, "[interpreted]"),
-    (FrameKind::Marker, "[remark]"),
-];
-
-/// The mapping of frames without a module; `None` where they need none.
-pub(crate) fn stand_in(kind: FrameKind) -> Option<&'static str> {
-    STAND_INS.iter().find(|(known, _)| *known == kind).map(|(_, name)| *name)
-}
-
-/// The kind of code in the mapping of this name, if it is one of those.
-fn kind_of(mapping: &str) -> Option<FrameKind> {
-    STAND_INS.iter().find(|(_, name)| *name == mapping).map(|(kind, _)| *kind)
-}
-
 /// What a label says of a sample.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meaning {
@@ -579,7 +409,7 @@ fn meaning(key: &str) -> Meaning {
         "host" | "hostname" => Meaning::Host,
         "cpu" => Meaning::Cpu,
         // Their locations say it, too.
-        "guessed_frames" => Meaning::Guesses,
+        GUESSED_LABEL => Meaning::Guesses,
         "timestamp_ns" | "end_timestamp_ns" => Meaning::Time,
         _ => Meaning::Other,
     }

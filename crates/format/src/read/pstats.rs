@@ -167,7 +167,8 @@ fn frame(profile: &mut Profile, function: &Function) -> FrameId {
         file => (file, FrameKind::Interpreted),
     };
     let (function, file) = (profile.strings.intern(name), profile.strings.intern(file));
-    let frame = Frame { file, module: file, line: *line, ..Frame::named(function, kind) };
+    let named = Frame { start_line: *line, ..Frame::named(function, kind) };
+    let frame = Frame { file, module: file, line: *line, ..named };
     profile.frames.intern(frame)
 }
 

@@ -145,7 +145,8 @@ impl Call {
             file => (file, FrameKind::Interpreted),
         };
         let (function, file) = (out.intern(&name), out.intern(file));
-        let frame = Frame { file, module: file, line: self.line, ..Frame::named(function, kind) };
+        let named = Frame { start_line: self.line, ..Frame::named(function, kind) };
+        let frame = Frame { file, module: file, line: self.line, ..named };
         out.profile.frames.intern(frame)
     }
 }

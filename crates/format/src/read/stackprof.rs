@@ -195,7 +195,8 @@ fn frame(profile: &mut Profile, of: &Function) -> FrameId {
     // `(garbage collection)`, `(marking)`, `(sweeping)`.
     let kind = if of.name.starts_with('(') { FrameKind::Marker } else { kind };
     let (function, file) = (profile.strings.intern(&of.name), profile.strings.intern(file));
-    let frame = Frame { file, module: file, line: of.line, ..Frame::named(function, kind) };
+    let named = Frame { start_line: of.line, ..Frame::named(function, kind) };
+    let frame = Frame { file, module: file, line: of.line, ..named };
     profile.frames.intern(frame)
 }
 

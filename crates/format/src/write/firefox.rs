@@ -19,6 +19,7 @@ use pyrograph_profile::{
 };
 
 use super::json::{column, decimal, string};
+use super::start_lines::StartLines;
 use super::{Holds, WriteOptions, Writer};
 use crate::read::{
     EXTRA_COUNTS, EXTRA_NO_TIMES, EXTRA_VALUE, FIREFOX_EXTRA, FIREFOX_UNKNOWN_THREAD,
@@ -68,12 +69,13 @@ impl Writer for Firefox {
             rows[sample.thread.index()].push(row);
         }
         let labels = Labels::new(profile, &LabelOptions::default());
+        let start_lines = StartLines::new(profile);
         let used = rows.iter_mut().enumerate().filter(|(_, rows)| !rows.is_empty());
         for (count, (index, rows)) in used.enumerate() {
             // Stable: without times nothing moves.
             rows.sort_by_key(|&row| profile.samples.get(row).time);
             out.write_all(if count == 0 { b"\n" } else { b",\n" })?;
-            let tables = ThreadTables::new(profile, &labels, &libs, rows);
+            let tables = ThreadTables::new(profile, &labels, &libs, &start_lines, rows);
             one_thread(profile, index, &tables, out)?;
             weights.samples(profile, rows, &tables, times, out)?;
             tables.write(out)?;
@@ -357,10 +359,17 @@ struct FuncRow {
     file: StringId,
     resource: Option<usize>,
     script: bool,
+    start_line: u32,
 }
 
 impl ThreadTables {
-    fn new(profile: &Profile, labels: &Labels, libs: &Libs, rows: &[usize]) -> Self {
+    fn new(
+        profile: &Profile,
+        labels: &Labels,
+        libs: &Libs,
+        start_lines: &StartLines,
+        rows: &[usize],
+    ) -> Self {
         let tables = Self {
             strings: Strings::default(),
             stacks: HashMap::default(),
@@ -373,6 +382,7 @@ impl ThreadTables {
             profile,
             labels,
             libs,
+            start_lines,
             tables,
             frames: HashMap::default(),
             funcs: HashMap::default(),
@@ -435,9 +445,11 @@ impl ThreadTables {
             StringId::EMPTY => out.write_all(b"null"),
             file => write!(out, "{}", file.0),
         })?;
-        for (name, value) in
-            [("relevantForJS", "false"), ("lineNumber", "null"), ("columnNumber", "null")]
-        {
+        out.write_all(b",")?;
+        column(out, "lineNumber", funcs, |out, row| {
+            number_or_null(out, Some(row.start_line as usize).filter(|&line| line > 0))
+        })?;
+        for (name, value) in [("relevantForJS", "false"), ("columnNumber", "null")] {
             out.write_all(b",")?;
             column(out, name, funcs, |out, _| out.write_all(value.as_bytes()))?;
         }
@@ -461,6 +473,7 @@ struct TableBuilder<'a> {
     profile: &'a Profile,
     labels: &'a Labels,
     libs: &'a Libs,
+    start_lines: &'a StartLines,
     tables: ThreadTables,
     /// By frame, and how many calls it is inlined into, and the category of the outermost.
     frames: HashMap<(FrameId, usize, usize), usize, foldhash::fast::FixedState>,
@@ -520,7 +533,9 @@ impl TableBuilder<'_> {
         };
         let file = strings.intern(self.profile.strings.get(frame.file));
         let script = frame.kind == FrameKind::Interpreted;
-        let func = FuncRow { name, file, resource, script };
+        // The Firefox Profiler shows functions of its tables apart, whatever they are called.
+        let start_line = self.start_lines.first_of(frame);
+        let func = FuncRow { name, file, resource, script, start_line };
         let row = self.tables.func_rows.len();
         let known = *self.funcs.entry(func).or_insert(row);
         if known == row {

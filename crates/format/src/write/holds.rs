@@ -29,6 +29,8 @@ pub struct Holds {
     pub files: bool,
     /// Lines in them.
     pub lines: bool,
+    /// The line where each function begins.
+    pub start_lines: bool,
     /// Addresses within modules.
     pub addresses: bool,
     /// Which calls were inlined.
@@ -59,6 +61,7 @@ impl Holds {
         modules: true,
         files: true,
         lines: true,
+        start_lines: true,
         addresses: true,
         inlined: true,
         kernel: true,
@@ -81,6 +84,7 @@ impl Holds {
         modules: false,
         files: false,
         lines: false,
+        start_lines: false,
         addresses: false,
         inlined: false,
         kernel: false,
@@ -137,6 +141,9 @@ impl Holds {
         check(self.modules, any_frame(&|f| named(f) && !f.module.is_empty()), "modules");
         check(self.files, any_frame(&|f| !f.file.is_empty()), "source files");
         check(self.lines, any_frame(&|f| f.line > 0), "source lines");
+        // Without any lines that goes without saying.
+        let lines_alone = self.lines && !self.start_lines;
+        check(!lines_alone, any_frame(&|f| f.start_line > 0), "the lines where functions begin");
         check(self.addresses, any_frame(&|f| named(f) && f.address > 0), "addresses");
         check(self.inlined, kind(&[FrameKind::Inlined]), "which calls were inlined");
         check(self.kernel, kind(&[FrameKind::Kernel]), "which code is the kernel's");

@@ -15,6 +15,7 @@ use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, ValueType};
 
 use super::holds::above_i64;
+use super::start_lines::StartLines;
 use super::{Holds, WriteOptions, Writer};
 use crate::protobuf;
 use crate::units::long_unit;
@@ -88,7 +89,9 @@ struct Encoder<'a> {
     profile: &'a Profile,
     strings: pyrograph_profile::Strings,
     mappings: Table<StringId>,
-    functions: Table<(StringId, StringId)>,
+    /// Name, source file, line where it begins.
+    functions: Table<(StringId, StringId, u32)>,
+    start_lines: StartLines,
     /// Innermost frame first: all but the last are inlined into it.
     locations: Table<Vec<FrameId>>,
     stacks: Table<StackId>,
@@ -134,6 +137,7 @@ impl<'a> Encoder<'a> {
             strings: pyrograph_profile::Strings::default(),
             mappings: Table::default(),
             functions: Table::default(),
+            start_lines: StartLines::new(profile),
             locations: Table::default(),
             stacks: Table::default(),
             attributes: Table::default(),
@@ -251,11 +255,12 @@ impl<'a> Encoder<'a> {
         }
         out.message(3, |_| {});
         let functions = std::mem::take(&mut self.functions.rows);
-        for &(name, file) in &functions {
+        for &(name, file, start_line) in &functions {
             let (name, file) = (self.text(name), self.text(file));
             out.message(3, |out| {
                 out.number(1, name);
                 out.number(3, file);
+                out.number(4, start_line.into());
             });
         }
         out.message(1, |_| {});
@@ -323,7 +328,10 @@ impl<'a> Encoder<'a> {
             .filter(|frame: &Frame| {
                 calls.len() > 1 || !frame.function.is_empty() || !frame.file.is_empty()
             })
-            .map(|frame| (self.functions.id((frame.function, frame.file)), frame.line))
+            .map(|frame| {
+                let start_line = self.start_lines.of(frame);
+                (self.functions.id((frame.function, frame.file, start_line)), frame.line)
+            })
             .collect();
         out.message(2, |out| {
             out.number(1, mapping);

@@ -14,9 +14,10 @@ use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, ValueType};
 
 use super::holds::above_i64;
+use super::start_lines::StartLines;
 use super::{Holds, WriteOptions, Writer};
+use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, stand_in};
 use crate::protobuf;
-use crate::read::{GUESSED_FIELD, stand_in};
 use crate::units::long_unit;
 
 /// See the module.
@@ -31,11 +32,11 @@ impl Writer for Pprof {
     }
 
     fn endings(&self) -> &'static [&'static str] {
-        &["pb.gz", "pprof"]
+        &["pb.gz", "pprof", "pgo"]
     }
 
     fn opened_by(&self) -> &'static str {
-        "go tool pprof, speedscope, continuous profilers"
+        "go tool pprof, go build -pgo, speedscope, continuous profilers"
     }
 
     fn changes(&self, profile: &Profile) -> Option<String> {
@@ -184,7 +185,7 @@ impl<'a> Encoder<'a> {
             let guessed = profile.stacks.leaf_first(sample.stack);
             match guessed.filter(|&frame| profile.frames.get(frame).guessed).count() {
                 0 => {}
-                guessed => label(strings.id("guessed_frames"), 0, guessed as u64, 0),
+                guessed => label(strings.id(GUESSED_LABEL), 0, guessed as u64, 0),
             }
             if let Some(time) = sample.time {
                 label(keys.time, 0, time, strings.id("nanoseconds"));
@@ -225,8 +226,8 @@ impl<'a> Encoder<'a> {
     /// Mappings, locations, functions, and what is known of the whole.
     fn tables(&mut self) {
         let mut mappings = Mappings::default();
-        let mut functions = Functions::default();
         let profile = self.profile;
+        let mut functions = Functions::new(profile);
         for (index, calls) in self.locations.iter().enumerate() {
             let Some(&caller) = calls.last() else { continue };
             let caller = profile.frames.get(caller);
@@ -266,14 +267,15 @@ impl<'a> Encoder<'a> {
                 }
             });
         }
-        for (index, (name, file)) in functions.rows.iter().enumerate() {
-            let name = self.strings.id(profile.strings.get(*name));
-            let file = self.strings.id(profile.strings.get(*file));
+        for (index, function) in functions.rows.iter().enumerate() {
+            let name = self.strings.id(profile.strings.get(function.name));
+            let file = self.strings.id(profile.strings.get(function.file));
             self.out.message(5, |out| {
                 out.number(1, index as u64 + 1);
                 out.number(2, name);
                 out.number(3, name);
                 out.number(4, file);
+                out.number(5, function.start_line.into());
             });
         }
         self.about();
@@ -338,16 +340,29 @@ impl Mappings {
     }
 }
 
-/// One for each name and source file.
-#[derive(Default)]
+/// One for each name, source file and line where it begins.
 struct Functions {
-    rows: Vec<(StringId, StringId)>,
-    ids: HashMap<(StringId, StringId), u64, foldhash::fast::FixedState>,
+    rows: Vec<Function>,
+    ids: HashMap<Function, u64, foldhash::fast::FixedState>,
+    start_lines: StartLines,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Function {
+    name: StringId,
+    file: StringId,
+    start_line: u32,
 }
 
 impl Functions {
+    fn new(profile: &Profile) -> Self {
+        let start_lines = StartLines::new(profile);
+        Self { rows: Vec::new(), ids: HashMap::default(), start_lines }
+    }
+
     fn id(&mut self, frame: Frame) -> u64 {
-        let row = (frame.function, frame.file);
+        let start_line = self.start_lines.of(frame);
+        let row = Function { name: frame.function, file: frame.file, start_line };
         *self.ids.entry(row).or_insert_with(|| {
             self.rows.push(row);
             self.rows.len() as u64

@@ -135,11 +135,11 @@ fn rows(resolved: &Resolved) -> BTreeMap<String, u64> {
         let thread = profile.threads.get(sample.thread);
         let mut row = format!("{} {:?} {:?}", text(thread.process), thread.tid, sample.cpu);
         for id in profile.stacks.leaf_first(sample.stack) {
-            let Frame { function, module, file, line, address, kind, guessed } =
+            let Frame { function, module, file, line, start_line, address, kind, guessed } =
                 profile.frames.get(id);
             let mark = if guessed { " guessed" } else { "" };
             let names = [function, module, file].map(text).join(" ");
-            row += &format!(";{names} {line} {address:x} {kind:?}{mark}");
+            row += &format!(";{names} {start_line}+{line} {address:x} {kind:?}{mark}");
         }
         *rows.entry(row).or_default() += value;
     }
@@ -246,6 +246,6 @@ fn code_of_processes_that_are_gone_is_forgotten() {
     let rows = rows(&resolved);
     assert_eq!(
         rows.into_iter().collect::<Vec<_>>(),
-        [("made None None;first   0 0 Jit".to_owned(), 3998)]
+        [("made None None;first   0+0 0 Jit".to_owned(), 3998)]
     );
 }

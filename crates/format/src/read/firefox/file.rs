@@ -147,6 +147,7 @@ pub(super) struct FuncTable {
     pub is_js: Vec<bool>,
     pub file_name: Numbers,
     pub source: Numbers,
+    pub line_number: Numbers,
 }
 
 #[derive(Default, Deserialize)]

@@ -356,6 +356,7 @@ impl<'a> Worker<'a> {
             module: strings.intern(module),
             file: strings.intern(file),
             line: line.line,
+            start_line: 0,
             address: 0,
             kind,
             guessed: false,

@@ -2,7 +2,8 @@
 //! only its references show that the rest is missing: writers put the tables that samples refer to
 //! behind the samples, and strings behind what refers to them.
 
-use super::{Label, Tables, numbers};
+use super::Label;
+use super::tables::{Tables, numbers};
 use crate::protobuf::Value;
 use crate::warnings::WarningKind;
 
