@@ -94,11 +94,22 @@ impl Stacks {
         &mut self,
         nodes: impl IntoIterator<Item = (usize, FrameId)>,
     ) -> Vec<StackId> {
-        let mut stacks = vec![StackId::ROOT];
-        for (parent, frame) in nodes {
-            stacks.push(self.intern(stacks[parent], frame));
+        let (mut stacks, mut hashes) = (vec![StackId::ROOT], vec![0]);
+        let (mut nodes, mut batch) = (nodes.into_iter(), Vec::with_capacity(Walk::LONG));
+        loop {
+            batch.extend(nodes.by_ref().take(Walk::LONG));
+            if batch.is_empty() {
+                return stacks;
+            }
+            let known = stacks.len();
+            for &(parent, frame) in &batch {
+                hashes.push(children::hash(hashes[parent], frame.0));
+            }
+            self.fetch(hashes[known..].iter().copied());
+            for ((parent, frame), &hash) in batch.drain(..).zip(&hashes[known..]) {
+                stacks.push(self.intern_hashed(stacks[parent], frame, |_| hash));
+            }
         }
-        stacks
     }
 
     /// The stack of `frames`, root first.
