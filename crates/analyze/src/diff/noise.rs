@@ -311,11 +311,15 @@ impl Counts {
         // Where the test and the score intervals do not agree about 0, the test's own bound: the
         // largest share after that would have made this a chance, as a change of the rates that
         // have this sum of samples.
-        let share = rising.binomial(factor).least_share(bar.level / 2.0, rising.share_after());
-        let [e0, e1] = rising.exposure;
-        let samples = rising.samples[0] + rising.samples[1];
-        let tested = samples * (share / e1 - (1.0 - share) / e0);
-        let near = if (tested > 0.0) == (near > 0.0) { near } else { tested };
+        let (binomial, tail, at) = (rising.binomial(factor), bar.level / 2.0, rising.share_after());
+        let near = if binomial.is_above(at, tail) == (near > 0.0) {
+            near
+        } else {
+            let share = binomial.least_share(tail, at);
+            let [e0, e1] = rising.exposure;
+            let samples = rising.samples[0] + rising.samples[1];
+            samples * (share / e1 - (1.0 - share) / e0)
+        };
         if fell { (-far, -near) } else { (near, far) }
     }
 }
@@ -346,6 +350,11 @@ impl Binomial {
         beta_reg(self.after, self.before + 1.0, share)
     }
 
+    /// True if the upper tail at this share has at most this probability: the share is larger in all likelihood.
+    fn is_above(&self, share: f64, tail: f64) -> bool {
+        self.after > 0.0 && self.upper_tail(share) <= tail
+    }
+
     /// The share at which the upper tail has this probability. `at` is where to begin.
     fn least_share(&self, tail: f64, at: f64) -> f64 {
         if self.after <= 0.0 {
@@ -354,7 +363,7 @@ impl Binomial {
         let mode = self.after / (self.before + self.after);
         // On the same side of `at` as the test.
         let (mut low, mut high) =
-            if self.upper_tail(at) <= tail { (at, mode.max(at)) } else { (0.0, at) };
+            if self.is_above(at, tail) { (at, mode.max(at)) } else { (0.0, at) };
         for _ in 0..30 {
             let middle = 0.5 * (low + high);
             if self.upper_tail(middle) <= tail { low = middle } else { high = middle }

@@ -7,6 +7,9 @@
 //! The bounds of changes are those of the lowered level, as is right for what was picked from many
 //! (Benjamini and Yekutieli, 2005).
 
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
 use super::noise::{Bar, Estimate, Sampling};
 use super::spread::Dispersion;
 use super::{DiffOptions, Row, Rows};
@@ -55,15 +58,21 @@ impl Judge {
     pub(super) fn new(sampling: Sampling, rows: &Rows, options: &DiffOptions) -> Self {
         let dispersion = dispersion(&sampling, rows);
         let level = (1.0 - options.confidence).clamp(1e-12, 1.0);
-        let mut chances = vec![1.0; rows.len()];
-        let mut tested = Vec::new();
-        for (item, chance) in chances.iter_mut().enumerate() {
-            let row = rows.row(item);
-            if sampling.least_chance(row) <= level {
-                *chance = sampling.chance(row, &dispersion);
-                tested.push(*chance);
-            }
-        }
+        // Most items have the values of another one: callers with one callee, and all that are small.
+        let mut known = HashMap::with_hasher(FixedState::with_seed(0));
+        let chance = |row: Row<'_>| {
+            let is_tested = sampling.least_chance(row) <= level;
+            is_tested.then(|| sampling.chance(row, &dispersion))
+        };
+        let found: Vec<Option<f64>> = (0..rows.len())
+            .map(|item| {
+                let row = rows.row(item);
+                let same = (row.values, row.squares.map(f64::to_bits));
+                *known.entry(same).or_insert_with(|| chance(row))
+            })
+            .collect();
+        let mut tested: Vec<f64> = found.iter().copied().flatten().collect();
+        let chances: Vec<f64> = found.iter().map(|chance| chance.unwrap_or(1.0)).collect();
         let of = if options.each { level } else { false_discovery_level(&mut tested, level) };
         let bar = Bar::new(of, &dispersion);
         let changed = chances.iter().filter(|&&chance| chance <= of).count();
