@@ -390,15 +390,7 @@ pub fn two_columns(
     if !normalize {
         return Ok(united);
     }
-    let (old, new) = (united.samples.total(0), united.samples.total(1));
-    let one = 10u128.pow(of.decimals.into());
-    let scaled = |value: u64| match old {
-        0 => 0,
-        old => {
-            let exact = u128::from(value) * u128::from(new) / u128::from(old);
-            u64::try_from(exact / one * one).unwrap_or(u64::MAX)
-        }
-    };
+    let scaled = to_total_after([0, 1].map(|side| united.samples.total(side)), of.decimals);
     let mut scaled_profile = united.clone();
     scaled_profile.samples = pyrograph_profile::Samples::new(2);
     // Counts of a stack are added up before they are cut.
@@ -412,4 +404,17 @@ pub fn two_columns(
         }
     }
     Ok(scaled_profile)
+}
+
+/// What makes of a count before the one that it would be if there were as many in all as after; cut to whole numbers.
+/// `totals` are those before and after.
+pub fn to_total_after([old, new]: [u64; 2], decimals: u8) -> impl Fn(u64) -> u64 {
+    let one = 10u128.pow(decimals.into());
+    move |value| match old {
+        0 => 0,
+        old => {
+            let exact = u128::from(value) * u128::from(new) / u128::from(old);
+            u64::try_from(exact / one * one).unwrap_or(u64::MAX)
+        }
+    }
 }

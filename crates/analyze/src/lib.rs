@@ -43,7 +43,8 @@ mod top;
 pub use calltree::{CallNode, CallTree, CallTreeOptions, Direction, LeftOut, call_tree};
 pub use diff::{
     Alike, Diff, DiffError, DiffFrame, DiffGraph, DiffOptions, Estimate, Family, FunctionChange,
-    Measure, Renamed, Run, SampleBasis, Scale, Side, Span, Verdict, diff, two_columns,
+    Measure, Renamed, Run, SampleBasis, Scale, Side, Span, Verdict, diff, to_total_after,
+    two_columns,
 };
 pub use filter::{Filter, FilterError, Level, Moment, Pattern, TimeRange};
 pub use flame::{

@@ -1,5 +1,6 @@
 //! `pyrograph diff`: two profiles, or two groups of them, to what changed between them.
 
+mod columns;
 mod names;
 mod table;
 
@@ -266,6 +267,13 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
             "--normalize is for folded output (--folded, -o FILE.folded); else shares are compared"
         );
     }
+    let only_folded = outputs.iter().all(|(_, form)| is_folded(form)) && args.fail_over.is_none();
+    if only_folded && let Some(stacks) = columns::by_lines(args) {
+        for (path, _) in &outputs {
+            write_output(path.as_deref(), |out| stacks.write(out))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let sides = Sides::read(args)?;
     let (before, after) = sides.runs();
     for (path, _) in outputs.iter().filter(|(_, form)| is_folded(form)) {
@@ -277,7 +285,7 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
         let tree = Tree::new(&profile, &LabelOptions::default());
         write_output(path.as_deref(), |out| write_folded(&tree, out))?;
     }
-    if outputs.iter().all(|(_, form)| is_folded(form)) && args.fail_over.is_none() {
+    if only_folded {
         return Ok(ExitCode::SUCCESS);
     }
     let levels = if args.keep_names { 0 } else { args.reading.levels().max(1) };

@@ -82,6 +82,21 @@ impl ReadArgs {
         self.unit.is_some()
     }
 
+    /// Whether inputs are of any format and nothing of them is chosen or changed.
+    pub fn keeps_all(&self) -> bool {
+        self.from.is_none()
+            && self.event_filter.is_none()
+            && self.value.is_none()
+            && self.unit.is_none()
+            && !self.filters.merge()
+            && self.filters.filter(&Profile::default()).is_empty()
+    }
+
+    /// Limits the memory that reading may take from now on.
+    pub fn limit_memory(&self) {
+        max_memory::limit(self.max_memory);
+    }
+
     /// Reads all inputs into one profile, and keeps of it what the filters say; says what could not
     /// be read. [`Profile::shown`] is the column to show, [`Profile::whole`] what percentages are of.
     ///

@@ -47,6 +47,14 @@ fn open(file: &Path) -> anyhow::Result<Input> {
     }
 }
 
+/// A file that can be read again from its beginning, so that nothing is lost if it is not what is looked for.
+pub fn regular_file(path: &Path) -> Option<Input> {
+    if is_standard(path) || !path.is_file() {
+        return None;
+    }
+    Input::open(path).ok()
+}
+
 /// Label and path of `LABEL=FILE`. A label has no slash: `./a=b` is a file in any case.
 fn label_of(file: &Path) -> Option<(&str, &Path)> {
     let (label, path) = file.to_str()?.split_once('=')?;

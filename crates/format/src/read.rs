@@ -18,7 +18,7 @@ mod dtrace;
 mod eu_stack;
 mod faulthandler;
 mod firefox;
-mod folded;
+pub(crate) mod folded;
 mod ftrace;
 mod gdb;
 mod ghc_prof;

@@ -29,13 +29,16 @@ use crate::warnings::{LocalWarnings, WarningKind};
 /// See the module.
 pub struct Folded;
 
+/// The name of the format.
+pub(crate) const FOLDED: &str = "folded";
+
 /// As many decimals as nanoseconds have to a second; more would leave too few digits before them. What
 /// has more is rounded.
 const MOST_DECIMALS: u8 = 9;
 
 impl Reader for Folded {
     fn name(&self) -> &'static str {
-        "folded"
+        FOLDED
     }
 
     fn written_by(&self) -> &'static str {
@@ -114,7 +117,8 @@ fn read_chunks(chunks: Chunks, two: bool, options: &Options, name: &str) -> Read
     Reading { profile: parser.profile, warnings, event: None }
 }
 
-fn last_line_end(text: &[u8]) -> Option<usize> {
+/// Where the last line that has an end ends.
+pub(crate) fn last_line_end(text: &[u8]) -> Option<usize> {
     memchr::memrchr(b'\n', text).map(|at| at + 1)
 }
 
@@ -130,7 +134,7 @@ fn is_data(line: &[u8]) -> bool {
 }
 
 /// True if every line of `head`, but the last, which may be cut, has two counts.
-fn has_two_counts(head: &[u8]) -> bool {
+pub(crate) fn has_two_counts(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).filter(|_| head.len() >= 64 << 10);
     let mut any = false;
     for line in data_lines(&head[..complete.unwrap_or(head.len())]) {
@@ -379,10 +383,20 @@ impl<'a> Lines<'a> {
 }
 
 /// How many bytes `a` and `b` begin with alike.
-fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0);
-    let shared = 32 * blocks.take_while(|(a, b)| a == b).count();
-    shared + a[shared..].iter().zip(&b[shared..]).take_while(|(a, b)| a == b).count()
+    let mut shared = 32 * blocks.take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[shared..], &b[shared..]);
+    let (words, others) = (a.as_chunks().0, b.as_chunks().0);
+    for (&word, &other) in words.iter().zip(others) {
+        let differing = u64::from_le_bytes(word) ^ u64::from_le_bytes(other);
+        if differing != 0 {
+            return shared + differing.trailing_zeros() as usize / 8;
+        }
+        shared += size_of::<u64>();
+    }
+    let rest = 8 * words.len().min(others.len());
+    shared + a[rest..].iter().zip(&b[rest..]).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]

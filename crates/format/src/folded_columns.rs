@@ -1,0 +1,501 @@
+//! Folded text of two sides as one text with two counts, by whole lines.
+//!
+//! ```text
+//! before: java;read 14     after: java;read 17     both: java;read 14 17
+//!         java;sort 9             java;poll 1            java;poll 0 1
+//!                                                        java;sort 9 0
+//! ```
+//!
+//! Where only the counts change, frames need not be known: a stack is the text before its count. That takes less than
+//! half of the time of two trees. It is for plain text, whose lines come out as they are. Lines that are rewritten on the
+//! way (mangled names, decimals, frames without a name, bytes that are not UTF-8) or cause a warning are left to the
+//! [reader](crate::Reader): [`FoldedColumns::add`] then returns `None`.
+
+use std::cmp::Ordering;
+use std::hash::BuildHasher;
+use std::io::{self, Write};
+use std::ops::Range;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use crate::Input;
+use crate::chunks::Chunks;
+use crate::huge_text::HugeText;
+use crate::read::folded::{FOLDED, has_two_counts, last_line_end};
+use crate::read::reader_of;
+
+/// Stacks of folded text, each with its count before and after.
+#[derive(Debug)]
+pub struct FoldedColumns {
+    /// A line end, and the stacks, each with the blank after it and a line end, which sorts before all that is in them.
+    text: HugeText,
+    rows: Vec<Row>,
+    /// Hash and row of each stack.
+    index: HashTable<(u32, u32)>,
+    totals: [u64; 2],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    start: usize,
+    length: u32,
+    values: [u64; 2],
+}
+
+/// A line that is not counted yet.
+struct Line<'a> {
+    stack: &'a [u8],
+    hash: u32,
+    value: u64,
+}
+
+/// Bytes that are read at once: they are in the first-level caches still when they are compared.
+const CHUNK: usize = 128 << 10;
+
+/// Lines that are looked up at once: enough for the memory of many to be on its way, and few enough for it to be there
+/// still when it is needed.
+const BATCH: usize = 128;
+
+/// Bytes that are written at once.
+const BUFFER: usize = 256 << 10;
+
+/// Room for text that may not be needed.
+const MOST_ROOM: usize = 64 << 20;
+
+/// Bytes that are checked at once.
+const BLOCK: usize = 32;
+
+/// Line ends after a text, so that it ends with a whole block and what follows each of its bytes.
+const AFTER: usize = BLOCK + 3;
+
+/// Stacks that are sorted by comparing their texts.
+const FEW: usize = 16;
+
+impl FoldedColumns {
+    /// None yet. `room` is how many bytes of text will come, more or less.
+    pub fn new(room: usize) -> Option<Self> {
+        let mut text = HugeText::with_room(room.min(MOST_ROOM)).ok()?;
+        text.push(b"\n").ok()?;
+        Some(Self { text, rows: Vec::new(), index: HashTable::new(), totals: [0; 2] })
+    }
+
+    /// Adds the counts of an input before (0) or after (1). `None` if it is not plain folded text in a regular file, or
+    /// cannot be read: then the whole is of no use.
+    pub fn add(&mut self, input: Input, side: usize) -> Option<()> {
+        let head = input.begin().ok()?;
+        let reader = reader_of(&head, None).ok()?;
+        let is_plain = reader.name() == FOLDED && !has_two_counts(head.bytes());
+        if head.file().is_none() || !is_plain {
+            return None;
+        }
+        let before = self.totals[side];
+        let chunks = Chunks::with_size(head.into_stream(), last_line_end, CHUNK);
+        let (mut text, mut next) = (Vec::new(), 0);
+        while chunks.next(&mut text).is_some() {
+            let known = self.text.len();
+            self.add_lines(&text, side, &mut next)?;
+            self.is_plain_from(known)?.then_some(())?;
+        }
+        let is_whole = chunks.into_error().is_none();
+        (is_whole && self.totals[side] > before).then_some(())
+    }
+
+    /// `next` is the row after that of the line before: two files are often in the same order.
+    fn add_lines(&mut self, text: &[u8], side: usize, next: &mut usize) -> Option<()> {
+        let hasher = FixedState::with_seed(0);
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut at = 0;
+        while at < text.len() {
+            let length = memchr::memchr(b'\n', &text[at..]).unwrap_or(text.len() - at);
+            let line = &text[at..at + length];
+            at += length + 1;
+            if line.is_empty() || line[0] == b'#' {
+                continue;
+            }
+            let (stack, value) = split(line)?;
+            self.totals[side] = self.totals[side].checked_add(value)?;
+            if let Some(row) = self.rows.get_mut(*next)
+                && self.text[row.place()] == *stack
+            {
+                row.values[side] += value;
+                *next += 1;
+                continue;
+            }
+            batch.push(Line { stack, hash: hasher.hash_one(stack) as u32, value });
+            if batch.len() == BATCH {
+                self.look_up(&mut batch, side, next)?;
+            }
+        }
+        self.look_up(&mut batch, side, next)
+    }
+
+    /// Counts lines. `None` if there are too many.
+    fn look_up(&mut self, batch: &mut Vec<Line<'_>>, side: usize, next: &mut usize) -> Option<()> {
+        // Looks at the memory that will be needed. Nothing waits for these looks, so that the CPU goes on to
+        // the next one meanwhile.
+        let known = |line: &Line<'_>| {
+            let found = self.index.find(spread(line.hash), |&(hash, _)| hash == line.hash);
+            found.map_or(0, |&(_, row)| self.text[self.rows[row as usize].start])
+        };
+        std::hint::black_box(batch.iter().fold(0, |seen, line| seen ^ known(line)));
+        for Line { stack, hash, value } in batch.drain(..) {
+            let Self { text, rows, index, .. } = self;
+            let is_it = |&(other, row): &(u32, u32)| {
+                other == hash && text[rows[row as usize].place()] == *stack
+            };
+            let row = match index.find(spread(hash), is_it) {
+                Some(&(_, row)) => row as usize,
+                None => {
+                    let row = rows.len();
+                    let new = (hash, u32::try_from(row).ok()?);
+                    index.insert_unique(spread(hash), new, |&(hash, _)| spread(hash));
+                    let length = u32::try_from(stack.len()).ok()?;
+                    rows.push(Row { start: text.len(), length, values: [0; 2] });
+                    text.push(stack).ok()?;
+                    text.push(b"\n").ok()?;
+                    row
+                }
+            };
+            self.rows[row].values[side] += value;
+            *next = row + 1;
+        }
+        Some(())
+    }
+
+    /// Whether the stacks from a place in the text on come out as they are.
+    fn is_plain_from(&mut self, known: usize) -> Option<bool> {
+        let length = self.text.len();
+        self.text.push(&[b'\n'; AFTER]).ok()?;
+        // From the line end before the first one on.
+        let is_plain = is_plain(&self.text[known - 1..]);
+        self.text.truncate(length);
+        Some(is_plain)
+    }
+
+    /// The sums of the counts before and after.
+    pub fn totals(&self) -> [u64; 2] {
+        self.totals
+    }
+
+    /// Makes another number of each count before.
+    pub fn map_before(&mut self, new: impl Fn(u64) -> u64) {
+        for row in &mut self.rows {
+            row.values[0] = new(row.values[0]);
+        }
+    }
+
+    /// Writes the stacks that have a count, sorted by the bytes of their lines.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut order = self.sorted();
+        let mut lines = Vec::with_capacity(BUFFER + (BUFFER >> 2));
+        let (mut at, mut near) = (0, 0);
+        while at < order.len() {
+            if at >= near {
+                near = order.len().min(at + BATCH);
+                self.fetch(&order[at..near]);
+            }
+            // A stack may begin with all of another one and its blank, `f` and `f 1;g`: then counts decide.
+            let first = self.stack(order[at].row);
+            let is_alike = |sorted: &&Sorted| {
+                let stack = self.stack(sorted.row);
+                stack.get(first.len() - 1) == Some(&b' ') && stack.starts_with(first)
+            };
+            let group = 1 + order[at + 1..].iter().take_while(is_alike).count();
+            let group = &mut order[at..at + group];
+            at += group.len();
+            if group.len() > 1 {
+                group.sort_by_cached_key(|sorted| {
+                    let mut line = Vec::new();
+                    self.push_line(&mut line, sorted.row);
+                    line
+                });
+            }
+            for sorted in group {
+                self.push_line(&mut lines, sorted.row);
+            }
+            if lines.len() >= BUFFER {
+                out.write_all(&lines)?;
+                lines.clear();
+            }
+        }
+        out.write_all(&lines)
+    }
+
+    /// Looks at the memory that will be needed to write these lines, as [`look_up`](Self::look_up) does.
+    fn fetch(&self, lines: &[Sorted]) {
+        const CACHE_LINE: usize = 64;
+        let look = |seen, sorted: &Sorted| {
+            let Row { start, length, .. } = self.rows[sorted.row];
+            let places = (start..start + length as usize).step_by(CACHE_LINE);
+            places.take(8).fold(seen, |seen, at| seen ^ self.text[at])
+        };
+        std::hint::black_box(lines.iter().fold(0, look));
+    }
+
+    fn push_line(&self, lines: &mut Vec<u8>, row: usize) {
+        let [before, after] = self.rows[row].values;
+        if [before, after] == [0, 0] {
+            return;
+        }
+        let mut buffer = itoa::Buffer::new();
+        lines.extend_from_slice(self.stack(row));
+        lines.extend_from_slice(buffer.format(before).as_bytes());
+        lines.push(b' ');
+        lines.extend_from_slice(buffer.format(after).as_bytes());
+        lines.push(b'\n');
+    }
+
+    /// A stack and the blank after it.
+    fn stack(&self, row: usize) -> &[u8] {
+        &self.text[self.rows[row].place()]
+    }
+
+    /// All rows, sorted by their stacks.
+    fn sorted(&self) -> Vec<Sorted> {
+        let sorted = |(row, of): (usize, &Row)| Sorted { word: 0, start: of.start, row };
+        let mut order: Vec<Sorted> = self.rows.iter().enumerate().map(sorted).collect();
+        // Not recursive: stacks may have as much in common as the input likes.
+        let mut to_sort = vec![(0..order.len(), 0)];
+        while let Some((range, from)) = to_sort.pop() {
+            let stacks = &mut order[range.clone()];
+            if stacks.len() <= FEW {
+                stacks.sort_unstable_by(|a, b| self.cmp(a.start + from, b.start + from));
+                continue;
+            }
+            let from = self.next_words(stacks, from);
+            // Finds what is in order already.
+            stacks.sort_by_key(|sorted| sorted.word);
+            let mut at = range.start;
+            for equal in stacks.chunk_by(|a, b| a.word == b.word) {
+                if equal.len() > 1 {
+                    to_sort.push((at..at + equal.len(), from + size_of::<u128>()));
+                }
+                at += equal.len();
+            }
+        }
+        order
+    }
+
+    /// Compares what is left of two stacks from places in the text on.
+    fn cmp(&self, mut a: usize, mut b: usize) -> Ordering {
+        while a != b {
+            let order = word(&self.text[a..]).cmp(&word(&self.text[b..]));
+            if order != Ordering::Equal {
+                return order;
+            }
+            a += size_of::<u128>();
+            b += size_of::<u128>();
+        }
+        Ordering::Equal
+    }
+
+    /// Gives these stacks, which have their first bytes in common, the next word that they have not, and returns where
+    /// it is.
+    fn next_words(&self, stacks: &mut [Sorted], mut from: usize) -> usize {
+        loop {
+            for sorted in &mut *stacks {
+                sorted.word = word(&self.text[sorted.start + from..]);
+            }
+            let first = stacks[0].word;
+            if stacks.iter().any(|sorted| sorted.word != first) {
+                return from;
+            }
+            from += size_of::<u128>();
+        }
+    }
+}
+
+/// A row, while it is brought in order.
+#[derive(Clone, Copy)]
+struct Sorted {
+    /// Bytes of its stack as a number that sorts as they do.
+    word: u128,
+    start: usize,
+    row: usize,
+}
+
+impl Row {
+    fn place(&self) -> Range<usize> {
+        self.start..self.start + self.length as usize
+    }
+}
+
+/// The hash for the table, which looks at its highest and its lowest bits.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
+}
+
+/// The next bytes as a number that sorts as they do. Those after a stack make no difference: no other one ends there.
+fn word(text: &[u8]) -> u128 {
+    let bytes = text.first_chunk().copied().unwrap_or_else(|| {
+        let mut bytes = [0; 16];
+        bytes[..text.len()].copy_from_slice(text);
+        bytes
+    });
+    u128::from_be_bytes(bytes)
+}
+
+/// A line that is not written as it is read.
+const REWRITTEN: u8 = 1;
+const NOT_ASCII: u8 = 2;
+const MAY_END_IN_HASH: u8 = 4;
+
+/// True if all stacks come out as they are: no name is rewritten. Names that only look as if they were mangled are none
+/// of these, either. The text begins with a line end and ends in [`AFTER`] of them.
+fn is_plain(text: &[u8]) -> bool {
+    let seen = flags(text);
+    let is_text = || {
+        let byte_order_mark = "\u{feff}".as_bytes();
+        std::str::from_utf8(text).is_ok() && memchr::memmem::find(text, byte_order_mark).is_none()
+    };
+    seen & REWRITTEN == 0
+        && (seen & NOT_ASCII == 0 || is_text())
+        && (seen & MAY_END_IN_HASH == 0 || !has_hash(text))
+}
+
+/// What is in a text, of which the last [`AFTER`] bytes are only looked at as what follows the others.
+fn flags(text: &[u8]) -> u8 {
+    // A byte and some after it, without a branch, so that the compiler does a block at once.
+    let blocks = |from: usize| text[from..].as_chunks::<BLOCK>().0;
+    let next = blocks(1).iter().zip(blocks(2)).zip(blocks(3));
+    let mut all = [0; BLOCK];
+    for (a, ((b, c), d)) in blocks(0).iter().zip(next) {
+        for (at, seen) in all.iter_mut().enumerate() {
+            let [a, b, c, d] = [a[at], b[at], c[at], d[at]];
+            let begins_name = (a == b';') | (a == b'\n');
+            let is_trimmed = ((a == b' ') & (b == b';')) | ((a == b';') & (b == b' '));
+            let is_nameless = begins_name & (b == b';');
+            let is_mangled = begins_name & (b == b'_') & ((c == b'Z') | (c == b'R'));
+            let is_control = (a < b' ') & (a != b'\n');
+            let is_hex = |byte: u8| (byte.wrapping_sub(b'0') < 10) | (byte.wrapping_sub(b'a') < 6);
+            let may_be_hash = (a == b':') & (b == b'h') & is_hex(c) & is_hex(d);
+            let flag = |is_so: bool, flag: u8| if is_so { flag } else { 0 };
+            *seen |= flag(is_trimmed | is_nameless | is_mangled | is_control, REWRITTEN)
+                | flag(!a.is_ascii(), NOT_ASCII)
+                | flag(may_be_hash, MAY_END_IN_HASH);
+        }
+    }
+    all.iter().fold(0, |seen, one| seen | one)
+}
+
+/// True if a name may end in a hash of a Rust compiler, `::h0123456789abcdef`.
+fn has_hash(text: &[u8]) -> bool {
+    let is_hash = |at: usize| {
+        let hash = text.get(at + 3..at + 19);
+        hash.is_some_and(|hash| hash.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
+    };
+    memchr::memmem::find_iter(text, b"::h").any(is_hash)
+}
+
+/// A stack with the blank after it, and its count. `None` if the line is not just that.
+fn split(line: &[u8]) -> Option<(&[u8], u64)> {
+    // Any more might not fit.
+    const MOST_DIGITS: usize = 19;
+
+    let digits = line.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (stack, count) = line.split_at(line.len() - digits);
+    let is_parted = matches!(stack, [.., last, b' '] if *last != b' ');
+    let value = || count.iter().fold(0, |value, &digit| value * 10 + u64::from(digit - b'0'));
+    (is_parted && (1..=MOST_DIGITS).contains(&digits)).then(|| (stack, value()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// The two columns, if both texts are plain.
+    fn columns(before: &str, after: &str) -> Option<String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut stacks = FoldedColumns::new(0)?;
+        for (side, text) in [before, after].into_iter().enumerate() {
+            let path = folder.path().join(side.to_string());
+            std::fs::write(&path, text).expect("a temporary file");
+            stacks.add(Input::open(&path).expect("just written"), side)?;
+        }
+        let mut out = Vec::new();
+        stacks.write(&mut out).expect("to memory");
+        Some(String::from_utf8(out).expect("folded text is UTF-8"))
+    }
+
+    #[test]
+    fn counts_of_both_sides_stand_side_by_side() {
+        let both = columns("b;c 1\na;b 2\nb;c 4\n", "# remark\na;c 7\n\nb;c 0\nb;c 8");
+        assert_eq!(both.as_deref(), Some("a;b 2 0\na;c 0 7\nb;c 5 8\n"));
+        let none = columns("a;b 0\na;c 1\n", "a;b 0\na;c 1\n");
+        assert_eq!(none.as_deref(), Some("a;c 1 1\n"));
+    }
+
+    #[test]
+    fn a_blank_in_a_name_sorts_as_in_lines() {
+        let both = columns("a;f 5\na;f 1 2\na;f 6 2\n", "a;f 1\na;f.g 7\na;f;g 1\n");
+        assert_eq!(both.as_deref(), Some("a;f 1 2 0\na;f 5 1\na;f 6 2 0\na;f.g 0 7\na;f;g 0 1\n"));
+    }
+
+    #[test]
+    fn lines_that_are_rewritten_or_warned_of_are_none_of_these() {
+        let is_plain = |line: &str| columns(&format!("main;a 1\n{line}\n"), "main;a 1\n").is_some();
+        for line in ["a::b;c d 5", "é;ü 3", " a;b 3", "a;std::hash 2", "x_Zy;a_R 3"] {
+            assert!(is_plain(line), "{line:?}");
+        }
+        for line in [
+            "a;b",
+            "a;b 1.5",
+            "a;b  1",
+            "a;b\t1",
+            "a;b 1\r",
+            "a;b 1 ",
+            "a;;b 1",
+            ";a 1",
+            "a; 1",
+            "a ;b 1",
+            " 1",
+            "a;b -1",
+            "a\0;b 1",
+            "a;b 18446744073709551615",
+            "a;_ZN3foo3barEv 1",
+            "_RNvC6_123foo3bar;a 1",
+            "a;core::fmt::Formatter::pad::h0123456789abcdef 1",
+        ] {
+            assert!(!is_plain(line), "{line:?}");
+        }
+        assert_eq!(columns("a;b 1 2\n", "a;b 1\n"), None);
+        assert_eq!(columns("_ZN3foo3barEv;a 1\n", "a;b 1\n"), None);
+        assert_eq!(columns("a;b 1\n", "# nothing\n"), None);
+        assert_eq!(columns("a;b 9999999999999999999\na;c 9999999999999999999\n", "a;b 1\n"), None);
+    }
+
+    #[test]
+    fn sorting_is_that_of_bytes() {
+        let mut state = 7u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for round in 0..200 {
+            let mut sides = ["main 1\n", "main 1\n"].map(str::to_owned);
+            let mut expect = BTreeMap::from([("main".to_owned(), [1, 1])]);
+            for _ in 0..random(300) {
+                let names =
+                    ["a", "ab", "function_of_some_length", "a b", "a 1", "é", "a.b", "\u{7f}"];
+                let mut path = vec!["main"; random(30) as usize];
+                path.extend((0..=random(4)).map(|_| names[random(8) as usize]));
+                let (stack, side, count) = (path.join(";"), random(2) as usize, random(1000));
+                sides[side] += &format!("{stack} {count}\n");
+                expect.entry(stack).or_default()[side] += count;
+            }
+            let expect = expect.into_iter().filter(|(_, counts)| *counts != [0, 0]);
+            let mut expect: Vec<String> =
+                expect.map(|(stack, [old, new])| format!("{stack} {old} {new}\n")).collect();
+            expect.sort();
+            let both = columns(&sides[0], &sides[1]);
+            assert_eq!(both, Some(expect.concat()), "round {round}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Growing text in huge pages, where the system has them. With ordinary ones 20 MB take 5,000 page faults: 8 % of the
+//! time of [`FoldedColumns`](crate::FoldedColumns).
+
+use std::io;
+use std::ops::Deref;
+
+use memmap2::{Advice, MmapMut};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct HugeText {
+    map: MmapMut,
+    length: usize,
+}
+
+/// Least room, in bytes: a huge page.
+const ROOM: usize = 2 << 20;
+
+impl HugeText {
+    /// An empty text that can grow to `bytes` without being moved. Room that is not used takes no memory.
+    ///
+    /// # Errors
+    ///
+    /// If there is not so much.
+    pub fn with_room(bytes: usize) -> io::Result<Self> {
+        let map = MmapMut::map_anon(bytes.max(ROOM))?;
+        // Not every kernel has huge pages.
+        let _ = map.advise(Advice::HugePage);
+        Ok(Self { map, length: 0 })
+    }
+
+    /// Adds to its end.
+    ///
+    /// # Errors
+    ///
+    /// If there is not so much memory.
+    pub fn push(&mut self, text: &[u8]) -> io::Result<()> {
+        let end = self.length + text.len();
+        if end > self.map.len() {
+            let mut larger = Self::with_room(end.max(2 * self.map.len()))?;
+            larger.map[..self.length].copy_from_slice(self);
+            self.map = larger.map;
+        }
+        self.map[self.length..end].copy_from_slice(text);
+        self.length = end;
+        Ok(())
+    }
+
+    /// Forgets what comes after the first `length` bytes.
+    pub fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+}
+
+impl Deref for HugeText {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.map[..self.length]
+    }
+}
