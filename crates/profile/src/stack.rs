@@ -124,7 +124,7 @@ impl Stacks {
 
     /// Caller's stack and leaf of all stacks but the root, which is the first, in their order: callers
     /// come first.
-    pub fn rows(&self) -> impl ExactSizeIterator<Item = (StackId, FrameId)> + '_ {
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = (StackId, FrameId)> + Clone + '_ {
         self.rows[1..].iter().copied()
     }
 

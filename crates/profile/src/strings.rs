@@ -1,6 +1,6 @@
 //! The string table: each distinct string once, in one buffer.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -47,7 +47,7 @@ impl Strings {
     ///
     /// When `text` has 4 GiB or more.
     pub fn intern(&mut self, text: &str) -> StringId {
-        self.intern_hashed(text, self.hasher.hash_one(text))
+        self.intern_hashed(text, hash(&self.hasher, text))
     }
 
     /// The identifiers of `texts`, in their order, appended to `ids`: a few hundred at once take less time than
@@ -64,7 +64,7 @@ impl Strings {
         // Looks at the memory that will be needed. Nothing waits for these looks, so that the CPU goes on to
         // the next one meanwhile.
         let look_up = |text| {
-            let hash = self.hasher.hash_one(text);
+            let hash = hash(&self.hasher, text);
             (hash, self.index.find(hash, |_| true).copied().unwrap_or_default())
         };
         let near: Vec<(u64, Row)> = texts.clone().map(look_up).collect();
@@ -87,13 +87,13 @@ impl Strings {
         self.text.push_str(text);
         self.ends.push(self.text.len());
         let (buffer, hasher) = (&self.text, &self.hasher);
-        self.index.insert_unique(hash, row, |row| hasher.hash_one(row.of(buffer)));
+        self.index.insert_unique(hash, row, |row| self::hash(hasher, row.of(buffer)));
         id
     }
 
     /// The identifier of `text`, if it was interned.
     pub fn find(&self, text: &str) -> Option<StringId> {
-        let hash = self.hasher.hash_one(text);
+        let hash = hash(&self.hasher, text);
         self.index.find(hash, |row| row.is(text, &self.text)).map(|row| row.id)
     }
 
@@ -124,6 +124,13 @@ impl Strings {
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|index| self.get(StringId::from_index(index)))
     }
+}
+
+/// The hash of nothing but the bytes: `str` has itself hashed with an end.
+fn hash(hasher: &FixedState, text: &str) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    hasher.write(text.as_bytes());
+    hasher.finish()
 }
 
 impl Row {

@@ -246,14 +246,9 @@ impl<'a> Builder<'a> {
     fn take_stacks(mut self) -> Tree {
         let (profile, tree) = (self.profile, &mut self.tree);
         let stacks = profile.stacks.rows();
-        tree.parent.reserve_exact(stacks.len());
-        tree.name.reserve_exact(stacks.len());
-        tree.frame.reserve_exact(stacks.len());
-        for (parent, frame) in stacks {
-            tree.parent.push(NodeId(parent.0));
-            tree.name.push(self.labels[frame.index()]);
-            tree.frame.push(frame);
-        }
+        tree.parent.extend(stacks.clone().map(|(parent, _)| NodeId(parent.0)));
+        tree.name.extend(stacks.clone().map(|(_, frame)| self.labels[frame.index()]));
+        tree.frame.extend(stacks.map(|(_, frame)| frame));
         for sums in tree.self_values.iter_mut().chain(&mut tree.guessed) {
             sums.resize(tree.parent.len(), 0);
         }
