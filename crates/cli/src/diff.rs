@@ -440,7 +440,7 @@ impl Sides {
 impl Input {
     fn read(reading: &ReadArgs, path: &PathBuf) -> anyhow::Result<Self> {
         // The number of samples behind a value tells how far to trust it.
-        let options = Options { detail: Detail::Samples, ..Options::default() };
+        let options = Options { detail: Detail::Samples, any_order: true, ..Options::default() };
         let (profile, _) = reading.read(inputs(std::slice::from_ref(path))?, options)?;
         let tree = Tree::new(&profile, &LabelOptions::default());
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();

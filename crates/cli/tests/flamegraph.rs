@@ -149,6 +149,18 @@ fn two_columns_are_a_comparison_and_order_is_kept_in_a_chart() {
 }
 
 #[test]
+fn a_chart_of_more_samples_than_memory_permits_says_so() {
+    let text = "main;a 1\nmain;b 2\n".repeat(2_000_000);
+    let arguments = ["--flamechart", "--max-memory", "48M"];
+    let done = flamegraph(directory().path(), &text, &arguments);
+    let said = "pyrograph: failed to read: this input needs more than 48 MiB of memory; --max-memory permits more\n";
+    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (Some(1), "", said));
+    // Their order is not kept for anything else.
+    let done = flamegraph(directory().path(), &text, &arguments[1..]);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+}
+
+#[test]
 fn a_file_is_whole_or_not_there() {
     let directory = directory();
     let target = directory.path().join("graph.svg");

@@ -22,7 +22,7 @@ use hashbrown::HashTable;
 use crate::Input;
 use crate::chunks::Chunks;
 use crate::huge_text::HugeText;
-use crate::read::folded::{FOLDED, has_two_counts, last_line_end};
+use crate::read::folded::{CHUNK, FOLDED, has_two_counts, last_line_end};
 use crate::read::reader_of;
 
 /// Stacks of folded text, each with its count before and after.
@@ -49,9 +49,6 @@ struct Line<'a> {
     hash: u32,
     value: u64,
 }
-
-/// Bytes that are read at once: they are in the first-level caches still when they are compared.
-const CHUNK: usize = 128 << 10;
 
 /// Lines that are looked up at once: enough for the memory of many to be on its way, and few enough for it to be there
 /// still when it is needed.

@@ -240,6 +240,9 @@ pub static READERS: &[&dyn Reader] = &[
 pub struct Options {
     /// Totals or single samples.
     pub detail: Detail,
+    /// Of [`Detail::Samples`], the order does not matter, and neither does each one: a reader of an input without times
+    /// may add up those of a stack where there are very many.
+    pub any_order: bool,
     /// How far threads are told apart.
     pub threads: ThreadDetail,
     /// Value of a sample.
@@ -271,6 +274,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             detail: Detail::default(),
+            any_order: false,
             threads: ThreadDetail::default(),
             count: Count::default(),
             from: None,

@@ -17,26 +17,53 @@ pub(crate) struct Ahead<'a> {
     stacks: Vec<StackId>,
 }
 
+/// Rows that samples have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// One a stack.
+    #[default]
+    Totals,
+    /// One a sample, in their order; those of one stack that follow each other are added up.
+    Order,
+    /// One a sample, in any order, for the first [`SINGLES`] of them: enough to tell how much their values differ. Others
+    /// are added up.
+    Singles,
+}
+
+/// See [`Keep::Singles`].
+const SINGLES: usize = 1 << 18;
+
 /// The row of samples of each stack, where those of one stack are added up.
 #[derive(Default)]
 pub(crate) struct RowOf {
-    /// By stack; only those of the last sample if the order of samples is to be kept.
-    rows: Vec<Option<u32>>,
-    keeps_order: bool,
+    /// By stack, [`NO_ROW`] where there is none; empty as long as samples have rows of their own.
+    rows: Vec<u32>,
+    keep: Keep,
     last: Option<(StackId, u32)>,
 }
 
+/// Stands for "none".
+const NO_ROW: u32 = u32::MAX;
+
 impl RowOf {
-    /// With `keeps_order` only samples that follow each other are added up.
-    pub fn new(keeps_order: bool) -> Self {
-        Self { keeps_order, ..Self::default() }
+    pub fn new(keep: Keep) -> Self {
+        Self { keep, ..Self::default() }
     }
 
-    /// Adds a sample. Memory grows with the distinct stacks, not with the samples.
+    /// Adds a sample. Memory grows with the distinct stacks, not with the samples, unless their order is kept.
     fn add(&mut self, profile: &mut Profile, stack: StackId, values: &[u64]) {
-        let known = match self.keeps_order {
-            true => self.last.filter(|&(last, _)| last == stack).map(|(_, row)| row),
-            false => self.rows.get(stack.index()).copied().flatten(),
+        if self.keep == Keep::Singles && profile.samples.len() >= SINGLES {
+            self.keep = Keep::Totals;
+            self.rows.resize(profile.stacks.len(), NO_ROW);
+            for (row, sample) in profile.samples.iter().enumerate() {
+                self.rows[sample.stack.index()] = row as u32;
+            }
+        }
+        let known = match self.keep {
+            Keep::Totals => self.rows.get(stack.index()).copied().filter(|&row| row != NO_ROW),
+            Keep::Order | Keep::Singles => {
+                self.last.filter(|&(last, _)| last == stack).map(|(_, row)| row)
+            }
         };
         if let Some(row) = known {
             for (column, &value) in values.iter().enumerate() {
@@ -45,13 +72,15 @@ impl RowOf {
             return;
         }
         // Without room for its number, a row is one of its own.
-        if let Ok(row) = u32::try_from(profile.samples.len()) {
+        if let Ok(row) = u32::try_from(profile.samples.len())
+            && row != NO_ROW
+        {
             self.last = Some((stack, row));
-            if !self.keeps_order {
+            if self.keep == Keep::Totals {
                 if self.rows.len() <= stack.index() {
-                    self.rows.resize(stack.index() + 1, None);
+                    self.rows.resize(profile.stacks.len(), NO_ROW);
                 }
-                self.rows[stack.index()] = Some(row);
+                self.rows[stack.index()] = row;
             }
         }
         profile.push(Sample::new(stack), values);

@@ -16,15 +16,18 @@
 //! What makes it fast: the lines are mostly sorted, so that each shares its callers with the line
 //! before; only the frames after those are looked at.
 
+mod count;
+
 use std::borrow::Cow;
 
 use pyrograph_profile::{Profile, ValueType};
 
-use super::ahead::{Ahead, FrameOf, RowOf};
+use super::ahead::{Ahead, FrameOf, Keep, RowOf};
 use super::{Detail, Options, ReadError, Reader, Reading};
-use crate::Head;
 use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
 use crate::warnings::{LocalWarnings, WarningKind};
+use crate::{Head, bytes};
+use count::{Decimal, Split, split_count};
 
 /// See the module.
 pub struct Folded;
@@ -32,9 +35,8 @@ pub struct Folded;
 /// The name of the format.
 pub(crate) const FOLDED: &str = "folded";
 
-/// As many decimals as nanoseconds have to a second; more would leave too few digits before them. What
-/// has more is rounded.
-const MOST_DECIMALS: u8 = 9;
+/// Bytes that are read at once: they are in the second-level cache still when they are parsed.
+pub(crate) const CHUNK: usize = 128 << 10;
 
 impl Reader for Folded {
     fn name(&self) -> &'static str {
@@ -66,7 +68,7 @@ impl Reader for Folded {
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
         let two = has_two_counts(input.bytes());
-        let chunks = Chunks::new(input.into_stream(), last_line_end);
+        let chunks = Chunks::with_size(input.into_stream(), last_line_end, CHUNK);
         Ok(read_chunks(chunks, two, options, &name))
     }
 }
@@ -100,7 +102,11 @@ fn read_chunks(chunks: Chunks, two: bool, options: &Options, name: &str) -> Read
         profile: Profile::new(value_types),
         warnings: LocalWarnings::default(),
         frames: FrameOf::default(),
-        rows: RowOf::new(options.detail == Detail::Samples),
+        rows: RowOf::new(match (options.detail, options.any_order) {
+            (Detail::Totals, _) => Keep::Totals,
+            (Detail::Samples, false) => Keep::Order,
+            (Detail::Samples, true) => Keep::Singles,
+        }),
         fold_recursion: options.fold_recursion,
     };
     let mut lines = Vec::new();
@@ -145,66 +151,6 @@ pub(crate) fn has_two_counts(head: &[u8]) -> bool {
         }
     }
     any
-}
-
-/// A number of 10^-`decimals`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Decimal {
-    value: u64,
-    decimals: u8,
-}
-
-enum Split<'a> {
-    /// The stack and the count after it.
-    Count(&'a [u8], Decimal),
-    /// There is no count.
-    None,
-    /// There is one that no column can hold.
-    OutOfRange,
-}
-
-/// Parts a line, whose end is trimmed, at its last blank.
-fn split_count(line: &[u8]) -> Split<'_> {
-    let digits =
-        line.iter().rev().take_while(|&&byte| byte.is_ascii_digit() || byte == b'.').count();
-    let (before, count) = line.split_at(line.len() - digits);
-    let stack = before.trim_ascii_end();
-    // A blank and a count: samples without a stack, as py-spy writes them.
-    if count.is_empty() || stack.len() == before.len() {
-        return Split::None;
-    }
-    let mut value = 0u64;
-    let mut decimals: Option<u8> = None;
-    for (at, &digit) in count.iter().enumerate() {
-        if decimals == Some(MOST_DECIMALS) {
-            // Rounded half up.
-            let beyond = &count[at..];
-            if beyond.contains(&b'.') {
-                return Split::None;
-            }
-            match value.checked_add(u64::from(beyond[0] >= b'5')) {
-                Some(rounded) => value = rounded,
-                None => return Split::OutOfRange,
-            }
-            break;
-        }
-        if digit == b'.' {
-            if decimals.replace(0).is_some() {
-                return Split::None;
-            }
-            continue;
-        }
-        let more = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit - b'0')));
-        let Some(more) = more else { return Split::OutOfRange };
-        value = more;
-        if let Some(decimals) = &mut decimals {
-            *decimals += 1;
-        }
-    }
-    if count == b"." {
-        return Split::None;
-    }
-    Split::Count(stack, Decimal { value, decimals: decimals.unwrap_or(0) })
 }
 
 struct Parser {
@@ -352,7 +298,7 @@ impl<'a> Lines<'a> {
         let begin = self.callers.iter().rev().nth(1).map_or(0, |of| of.end + 1);
         let mut name_before = text.get(begin..shared_with.end).unwrap_or_default().trim_ascii_end();
         while at <= text.len() {
-            let end = memchr::memchr(b';', &text.as_bytes()[at..]).map_or(text.len(), |n| at + n);
+            let end = bytes::find(text.as_bytes(), at, b';');
             // As at the end of the line, where blanks part the stack from its count.
             let name = text[at..end].trim_ascii_end();
             // Nothing before a first or after a last semicolon is no frame; between two it is one
@@ -460,6 +406,21 @@ mod tests {
         // A chart of samples in their order needs each, but not neighbours.
         assert_eq!(rows(&once, Detail::Samples), (1, 50_000));
         assert_eq!(rows(&twice, Detail::Samples), (100_000, 150_000));
+    }
+
+    #[test]
+    fn samples_in_any_order_took_memory_each() {
+        let rows = |pairs: usize| {
+            let text = "a;b 1\na;c 2\n".repeat(pairs);
+            let input = Input::bytes("x", text).begin().expect("bytes in memory");
+            let options =
+                Options { detail: Detail::Samples, any_order: true, ..Options::default() };
+            let profile = Folded.read(input, &options).expect("folded text").profile;
+            assert_eq!(folded(&profile), format!("a;b {pairs}\na;c {}\n", 2 * pairs));
+            profile.samples.len()
+        };
+        assert_eq!(rows(50_000), 100_000);
+        assert_eq!(rows(200_000), 1 << 18);
     }
 
     #[test]
