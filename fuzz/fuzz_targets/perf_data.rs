@@ -9,7 +9,9 @@ use pyrograph_profile::{LabelOptions, Tree};
 fn folded(bytes: &[u8], options: &Options) -> Option<Vec<u8>> {
     let reader = READERS.iter().find(|reader| reader.name() == "perf.data").expect("the reader");
     let input = Input::bytes("x", bytes).begin().expect("bytes in memory");
-    let reading = reader.read(input, options).ok()?;
+    let mut reading = reader.read(input, options).ok()?;
+    // Single samples have their number beside the value.
+    reading.profile.keep_shown();
     let mut out = Vec::new();
     write_folded(&Tree::new(&reading.profile, &LabelOptions::default()), &mut out)
         .expect("to memory");
@@ -22,6 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
         debug_dirs: Vec::new(),
         symfs: Some("/nonexistent".into()),
         build_id_cache: None,
+        debuginfod: None,
     };
     let symbols = SymbolOptions { locator, ..SymbolOptions::default() };
     let one = Options { workers: 1, symbols, ..Options::default() };
