@@ -18,9 +18,11 @@
 //! }
 //! ```
 
+mod inlined;
 mod layout;
 mod steps;
 mod table;
 
+pub use inlined::{Call, InlineTrees};
 pub use layout::Layout;
 pub use table::{Function, Place, Table};

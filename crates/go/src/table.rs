@@ -97,8 +97,7 @@ impl<'a> Table<'a> {
 impl<'a> Function<'a> {
     /// Its name, with package: `net/http.(*conn).serve`.
     pub fn name(&self) -> Option<&'a [u8]> {
-        let at = usize::try_from(self.field(0)?).ok()?;
-        self.table.text(self.table.layout.names, at).filter(|name| !name.is_empty())
+        self.name_at(usize::try_from(self.field(0)?).ok()?)
     }
 
     /// By how many bytes the stack pointer is below where it was when the function was called, the return
@@ -121,16 +120,34 @@ impl<'a> Function<'a> {
 
     /// True if the code at an address is of a call that was inlined into this function.
     pub fn is_inlined(&self, address: u64) -> bool {
-        // PCDATA_InlTreeIndex: which of the function's inlined calls it is, or -1.
+        self.inlined_call(address).is_some()
+    }
+
+    /// Which of the function's inlined calls the code at an address is of.
+    pub(crate) fn inlined_call(&self, address: u64) -> Option<usize> {
+        // PCDATA_InlTreeIndex; -1 is none.
         const INLINED: usize = 2;
         let first = match self.table.layout.form {
             Form::Go2 => 8,
             Form::Go16 | Form::Go18 => 9,
             Form::Go20 => 10,
         };
-        let has_any = self.field(6).is_some_and(|tables| tables > INLINED as i32);
-        let call = || self.steps(first + INLINED)?.at(address);
-        has_any && call().is_some_and(|call| call >= 0)
+        self.field(6).filter(|&tables| tables > INLINED as i32)?;
+        usize::try_from(self.steps(first + INLINED)?.at(address)?).ok()
+    }
+
+    /// Where the data of this kind begin, counted from where those of all functions do (since Go 1.20).
+    pub(crate) fn data(&self, kind: usize) -> Option<usize> {
+        const NONE: u32 = u32::MAX;
+        let count = (self.field(9)? as u32 >> 24) as usize;
+        let before = usize::try_from(self.field(6)?).ok()?;
+        let at = 10_usize.checked_add(before)?.checked_add(kind).filter(|_| kind < count)?;
+        self.field(at).map(|at| at as u32).filter(|&at| at != NONE).map(|at| at as usize)
+    }
+
+    /// A name of the table.
+    pub(crate) fn name_at(&self, at: usize) -> Option<&'a [u8]> {
+        self.table.text(self.table.layout.names, at).filter(|name| !name.is_empty())
     }
 
     /// Where the code at an address comes from: another function if it [is inlined](Self::is_inlined).
@@ -155,7 +172,7 @@ impl<'a> Function<'a> {
     /// there are for values by address, 7 the unit, 8 the line where the function begins (since Go 1.20).
     fn field(&self, number: usize) -> Option<i32> {
         let address = if self.table.layout.is_relative() { 4 } else { 8 };
-        let at = self.at.checked_add(address + 4 * number)?;
+        let at = self.at.checked_add(number.checked_mul(4)?.checked_add(address)?)?;
         self.table.u32(at).map(|value| value as i32)
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use pyrograph_go::Layout;
+use pyrograph_go::{InlineTrees, Layout};
 
 const SOURCE: &str = "\
 package main
@@ -28,29 +28,38 @@ func main() {
 }
 ";
 
-/// A stripped program; none if Go is not installed.
-fn program(name: &str) -> Option<Vec<u8>> {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("go-{name}"));
+/// A stripped program, by `go` and by what the variable `GO` names, which may be of another version; none if Go is
+/// not installed.
+fn programs(name: &str) -> Vec<Vec<u8>> {
+    let named = std::env::var_os("GO").map(PathBuf::from);
+    let compilers = [PathBuf::from("go")].into_iter().chain(named);
+    let files: Vec<_> = compilers.enumerate().filter_map(|of| program(name, of)).collect();
+    if files.is_empty() {
+        eprintln!("skipped: {name} needs golang-go");
+    }
+    files
+}
+
+fn program(name: &str, (number, go): (usize, PathBuf)) -> Option<Vec<u8>> {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("go-{name}-{number}"));
     std::fs::create_dir_all(&folder).expect("a folder");
     let (source, out) = (folder.join("main.go"), folder.join("main"));
     std::fs::write(&source, SOURCE).expect("a file");
-    let mut build = Command::new("go");
-    build.env("GO111MODULE", "off").args(["build", "-ldflags=-s -w", "-o"]).args([&out, &source]);
-    match build.status() {
-        Ok(status) => assert!(status.success()),
-        Err(_) => {
-            eprintln!("skipped: {name} needs golang-go");
-            return None;
-        }
-    }
+    let mut build = Command::new(go);
+    build.envs([("GO111MODULE", "off"), ("GOTOOLCHAIN", "local")]);
+    build.args(["build", "-ldflags=-s -w", "-o"]).args([&out, &source]);
+    assert!(build.status().ok()?.success());
     Some(std::fs::read(out).expect("it was built"))
 }
 
 #[test]
 fn functions_have_names_and_places() {
-    let Some(file) = program("names") else { return };
-    let layout = Layout::find(&file).expect("a program of Go");
-    let table = layout.table(&file);
+    programs("names").iter().for_each(|file| check_names(file));
+}
+
+fn check_names(file: &[u8]) {
+    let layout = Layout::find(file).expect("a program of Go");
+    let table = layout.table(file);
     assert!(table.functions().count() > 500);
     let named = |name: &[u8]| {
         table.functions().find(|function| function.name() == Some(name)).expect("a function")
@@ -78,9 +87,12 @@ fn functions_have_names_and_places() {
 
 #[test]
 fn code_of_inlined_calls_is_told_apart() {
-    let Some(file) = program("inlined") else { return };
-    let layout = Layout::find(&file).expect("a program of Go");
-    let table = layout.table(&file);
+    programs("inlined").iter().for_each(|file| check_inlined(file));
+}
+
+fn check_inlined(file: &[u8]) {
+    let layout = Layout::find(file).expect("a program of Go");
+    let table = layout.table(file);
     let named = |name: &[u8]| {
         table.functions().find(|function| function.name() == Some(name)).expect("a function")
     };
@@ -99,8 +111,11 @@ fn code_of_inlined_calls_is_told_apart() {
 
 #[test]
 fn damaged_tables_have_other_contents_and_no_more() {
-    let Some(file) = program("damage") else { return };
-    let place = Layout::find(&file).expect("a program of Go").range();
+    programs("damage").iter().for_each(|file| check_damage(file));
+}
+
+fn check_damage(file: &[u8]) {
+    let place = Layout::find(file).expect("a program of Go").range();
     let mut state = 7_u64;
     let mut random = |below: usize| {
         state =
@@ -108,7 +123,7 @@ fn damaged_tables_have_other_contents_and_no_more() {
         (state >> 33) as usize % below
     };
     for round in 0..60 {
-        let mut damaged = file.clone();
+        let mut damaged = file.to_vec();
         // The header, the index, or anywhere.
         let reach = [72, 1 << 14, place.len()][round % 3].min(place.len());
         for _ in 0..1 + random(40) {
@@ -116,11 +131,14 @@ fn damaged_tables_have_other_contents_and_no_more() {
         }
         let Some(layout) = Layout::find(&damaged) else { continue };
         let table = layout.table(&damaged);
+        let trees = InlineTrees::find(&damaged, &layout);
         for function in table.functions().take(2000) {
             let _ = function.name();
             let _ = function.place(function.start.wrapping_add(3));
             let _ = function.is_inlined(function.start.wrapping_add(3));
             let _ = function.start_line();
+            let calls = trees.map(|trees| function.calls(&trees, function.start.wrapping_add(9)));
+            assert!(calls.flatten().is_none_or(|calls| !calls.is_empty()));
             assert!(function.frame_sizes().take(1000).all(|(range, _)| range.start <= range.end));
             let _ = table.lookup(function.start);
         }

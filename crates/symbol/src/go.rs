@@ -1,47 +1,81 @@
-//! Go's own table of functions: stripped programs of Go have their names and lines there.
+//! Go's own table of functions: stripped programs of Go have their names, lines and inlined calls there.
 
 use std::sync::Arc;
 
-use pyrograph_go::Layout;
+use pyrograph_go::{Function, InlineTrees, Layout, Place};
 
 use crate::symbolize::{Frame, Options, Symbolized};
 
-/// Adds what the table of a file of Go knows of addresses that nothing else knows.
+/// Adds what the table of a file of Go knows of addresses that nothing else knows. `is_known`: whether debug
+/// information knows an address.
 pub(crate) fn complete(
     file: &[u8],
     addresses: &[u64],
+    is_known: &[bool],
     options: &Options,
     answers: &mut [Symbolized],
 ) {
-    let lacks = |answer: &Symbolized| match &answer.frames[..] {
+    let lacks = |answer: &Symbolized, is_known: bool| match &answer.frames[..] {
         [] => true,
-        [frame] => options.lines && frame.file.is_none(),
+        [_] => !is_known && (options.lines || options.inlines),
         _ => false,
     };
-    if !answers.iter().any(lacks) {
+    if !answers.iter().zip(is_known).any(|(answer, is_known)| lacks(answer, *is_known)) {
         return;
     }
     let Some(layout) = Layout::find(file) else { return };
     let table = layout.table(file);
-    for (&address, answer) in addresses.iter().zip(answers).filter(|(_, answer)| lacks(answer)) {
+    let trees = (options.lines || options.inlines).then(|| InlineTrees::find(file, &layout));
+    let trees = trees.flatten();
+    for ((&address, answer), &is_known) in addresses.iter().zip(answers).zip(is_known) {
+        if !lacks(answer, is_known) {
+            continue;
+        }
         let Some(function) = table.lookup(address) else { continue };
-        let mut frame = match answer.frames.first() {
-            Some(frame) => frame.clone(),
+        let own_name = match answer.frames.first() {
+            Some(frame) => Arc::clone(&frame.function),
             None => {
                 let Some(name) = function.name() else { continue };
                 answer.start = Some(function.start);
-                Frame::named(text(name))
+                text(name)
             }
         };
+        let frames = frames(&function, trees.as_ref(), address, own_name, options);
+        answer.frames = frames.into();
+    }
+}
+
+/// The frames at an address of a function, innermost first.
+fn frames(
+    function: &Function<'_>,
+    trees: Option<&InlineTrees<'_>>,
+    address: u64,
+    own_name: Arc<str>,
+    options: &Options,
+) -> Vec<Frame> {
+    let placed = |function: Arc<str>, place: Option<Place<'_>>, start_line: Option<u32>| {
+        let mut frame = Frame::named(function);
         if options.lines {
-            frame.start_line = function.start_line().unwrap_or(0);
-            // Where the call of what was inlined is, the table says only with data that is elsewhere in the file.
-            if let Some(place) = function.place(address).filter(|_| !function.is_inlined(address)) {
+            frame.start_line = start_line.unwrap_or(0);
+            if let Some(place) = place {
                 (frame.file, frame.line) = (Some(text(place.file)), place.line);
             }
         }
-        answer.frames = vec![frame].into();
+        frame
+    };
+    let Some(mut calls) = trees.and_then(|trees| function.calls(trees, address)) else {
+        // Where the call of what was inlined is, only the trees say.
+        let place = function.place(address).filter(|_| !function.is_inlined(address));
+        return vec![placed(own_name, place, function.start_line())];
+    };
+    let own = calls.pop();
+    if !options.inlines {
+        calls.clear();
     }
+    let inlined = calls.iter().map(|call| placed(text(call.name), call.place, call.start_line));
+    let mut frames: Vec<Frame> = inlined.collect();
+    frames.extend(own.map(|own| placed(own_name, own.place, own.start_line)));
+    frames
 }
 
 fn text(bytes: &[u8]) -> Arc<str> {

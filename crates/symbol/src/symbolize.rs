@@ -156,6 +156,7 @@ impl Module {
             found = frames::find(dwarf, file, addresses, lowest, options.lines, warnings);
         }
         found.resize(addresses.len(), DwarfFrames::default());
+        let is_known: Vec<bool> = found.iter().map(|of| !of.frames.is_empty()).collect();
         let entries = OnceCell::new();
         let divided = |label, address| {
             let entries = entries.get_or_init(|| Entries::read(&elf));
@@ -166,7 +167,8 @@ impl Module {
         for ((answer, symbol), dwarf) in result.addresses.iter_mut().zip(symbols).zip(found) {
             *answer = combiner.combine(symbol, dwarf);
         }
-        go::complete(self.image.bytes(), addresses, options, &mut result.addresses);
+        let answers = &mut result.addresses;
+        go::complete(self.image.bytes(), addresses, &is_known, options, answers);
         for (i, stub) in plt::stubs(&elf, addresses, &text) {
             let function = format!("{}@plt", readable(stub.callee)).into();
             let frames = Arc::from([Frame::named(function)]);
