@@ -3,7 +3,9 @@
 //! Only `.eh_frame` with the table that is searched in it, `.eh_frame_hdr` (Linux Standard Base Core, 10.6). Nothing is
 //! unwound here.
 
-use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, RunTimeEndian, UnwindSection};
+use gimli::{
+    BaseAddresses, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice, RunTimeEndian, UnwindSection,
+};
 use object::{Object, ObjectSection};
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
@@ -32,7 +34,7 @@ impl<'a> Entries<'a> {
         Some(Self { entries: EhFrame::new(entries, endian), header, bases })
     }
 
-    /// Whether a function begins behind `start` and not behind `address`, or the one at `start` ends before
+    /// True if a function begins behind `start` and not behind `address`, or the one at `start` ends before
     /// `address`: then both are not of one function. What is in no table may be anything.
     pub fn divide(&self, start: u64, address: u64) -> bool {
         let Some((first, end)) = self.function_before(address) else { return false };
@@ -43,7 +45,10 @@ impl<'a> Entries<'a> {
     fn function_before(&self, address: u64) -> Option<(u64, u64)> {
         let table = self.header.table()?;
         let pointer = table.lookup(address, &self.bases).ok()?;
-        let offset = table.pointer_to_offset(pointer).ok()?;
+        // `pointer_to_offset` subtracts unchecked.
+        let section = self.header.eh_frame_ptr().direct().ok()?;
+        let offset = usize::try_from(pointer.direct().ok()?.checked_sub(section)?).ok()?;
+        let offset = EhFrameOffset(offset);
         let entry =
             self.entries.fde_from_offset(&self.bases, offset, EhFrame::cie_from_offset).ok()?;
         let first = entry.initial_address();

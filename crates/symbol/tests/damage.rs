@@ -51,7 +51,7 @@ fn sections(bytes: &[u8]) -> Vec<(usize, usize)> {
         .sections()
         .filter(|section| {
             let name = section.name().unwrap_or("");
-            [".debug", ".sym", ".dyn", ".plt", ".rela", ".gnu_debug", ".note"]
+            [".debug", ".sym", ".dyn", ".plt", ".rela", ".gnu_debug", ".note", ".eh_frame"]
                 .iter()
                 .any(|start| name.starts_with(start))
         })
@@ -62,6 +62,19 @@ fn sections(bytes: &[u8]) -> Vec<(usize, usize)> {
     ranges.push((0, 64)); // the ELF header
     ranges.push((bytes.len() - 2048, 2048)); // the section table
     ranges
+}
+
+#[test]
+fn functions_in_front_of_their_unwind_section_were_a_panic() {
+    use object::{Object, ObjectSection};
+    let (mut bytes, addresses) = SAMPLES[0].clone();
+    let elf = object::File::parse(&*bytes).unwrap();
+    let header = elf.section_by_name(".eh_frame_hdr").expect("it has one");
+    let (at, _) = header.file_range().expect("it is in the file");
+    // Where the section is that the table's entries are in, from here on: far behind them.
+    let at = at as usize + 4;
+    bytes[at..at + 4].copy_from_slice(&i32::MAX.to_le_bytes());
+    symbolize(bytes, &addresses);
 }
 
 proptest! {
