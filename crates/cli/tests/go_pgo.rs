@@ -55,18 +55,22 @@ fn the_compiler_of_go_takes_what_is_recorded() {
     let without = build(&go, &program, &["-pgo=off"]);
     assert_eq!(hot(&without), [""; 0], "{without}");
 
-    let profile = folder.path().join("default.pgo");
-    run(pyrograph()
-        .args(["record", "-e", "cpu-clock", "-F", "997", "-o"])
-        .arg(&profile)
-        .arg("--")
-        .arg(&program)
-        .arg("3000"));
-    let flag = format!("-pgo={}", profile.display());
-    let with = build(&go, &folder.path().join("better"), &[&flag]);
-    // The four calls of `mix` in `work`, and the interface's.
-    let found = hot(&with);
-    let inlined = found.iter().filter(|line| line.contains("inlining call to mix")).count();
-    assert!(inlined >= 4, "{found:?}\n{with}");
-    assert!(found.iter().any(|line| line.contains("devirtualizing")), "{found:?}\n{with}");
+    // Then that of what was built with the profile, in which the calls are inlined; it is stripped.
+    let better = folder.path().join("better");
+    for recorded in [&program, &better] {
+        let profile = folder.path().join("default.pgo");
+        run(pyrograph()
+            .args(["record", "-e", "cpu-clock", "-F", "997", "-o"])
+            .arg(&profile)
+            .arg("--")
+            .arg(recorded)
+            .arg("3000"));
+        let flag = format!("-pgo={}", profile.display());
+        let with = build(&go, &better, &[&flag, "-ldflags=-s -w"]);
+        // The four calls of `mix` in `work`, and the interface's.
+        let found = hot(&with);
+        let inlined = found.iter().filter(|line| line.contains("inlining call to mix")).count();
+        assert!(inlined >= 4, "{recorded:?}: {found:?}\n{with}");
+        assert!(found.iter().any(|line| line.contains("devirtualizing")), "{found:?}\n{with}");
+    }
 }
