@@ -19,7 +19,7 @@ use crate::bytes;
 pub(crate) struct Function(u32);
 
 impl Function {
-    /// What calls the outermost ones; also one that is not remembered.
+    /// The caller of the outermost ones; also one that is not remembered.
     pub const NONE: Self = Self(0);
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Chunks {
 
 struct State {
     source: Box<dyn Read + Send>,
-    /// What was read but belongs to the next piece.
+    /// Bytes that were read but belong to the next piece.
     carry: Vec<u8>,
     next: u64,
     ended: bool,
@@ -83,7 +83,7 @@ impl Chunks {
         Some(state.next - 1)
     }
 
-    /// What ended the input early, if something did.
+    /// The cause that ended the input early, if any.
     pub fn into_error(self) -> Option<String> {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).error
     }

@@ -1,4 +1,4 @@
-//! The table of functions that Go puts into its programs, `.gopclntab`: names, files, lines, frame sizes.
+//! The table of functions that Go puts into its programs, `.gopclntab`: names, files, lines, inlined calls, frame sizes.
 //!
 //! It stays in stripped programs, for Go's own runtime needs it to find the callers of a function. This
 //! reads it where it lies, for all of its forms since Go 1.2 on 64-bit processors. It opens no file;

@@ -1,4 +1,4 @@
-//! What bcc's `profile` and `offcputime` print without `-f` (with it they print folded stacks).
+//! The output of bcc's `profile` and `offcputime` without `-f` (with it they print folded stacks).
 //!
 //! ```text
 //! Tracing off-CPU time (us) of all threads by user + kernel stack... Hit Ctrl-C to end.

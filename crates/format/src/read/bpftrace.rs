@@ -1,4 +1,4 @@
-//! What `bpftrace` prints of its maps when a program ends or says `print(@map)`.
+//! The output of `bpftrace` for its maps when a program ends or says `print(@map)`.
 //!
 //! ```text
 //! Attaching 2 probes...

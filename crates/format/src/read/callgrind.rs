@@ -120,7 +120,7 @@ struct Parser {
     names: Names,
     object: String,
     file: String,
-    /// What the next call is of.
+    /// The callee of the next call.
     called_object: Option<String>,
     called_file: Option<String>,
     called: Option<String>,

@@ -90,7 +90,7 @@ struct Event {
     args: Option<Args>,
 }
 
-/// What metadata events say.
+/// The contents of metadata events.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Args {
@@ -247,7 +247,7 @@ fn nanoseconds(microseconds: f64) -> u64 {
     (microseconds * 1e3).round() as u64
 }
 
-/// What metadata events call processes (no thread) and threads.
+/// The names that metadata events give processes (no thread) and threads.
 fn names(events: &[Event]) -> HashMap<(&Id, Option<&Id>), &str> {
     let mut names = HashMap::new();
     for event in events.iter().filter(|event| event.ph == "M") {

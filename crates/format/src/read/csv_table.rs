@@ -1,4 +1,4 @@
-//! What readers of CSV have in common: a heading, and columns by name.
+//! The common part of readers of CSV: a heading, and columns by name.
 //!
 //! Rows are as RFC 4180 has them, but that a cell ends with its line, whether or not its quotation
 //! mark is closed: none of the formats has cells of several lines, and so one stray mark does not
@@ -70,7 +70,7 @@ impl Table {
         self.lines.warn(kind);
     }
 
-    /// What could not be read.
+    /// Warnings about rows that could not be read.
     pub fn into_warnings(self) -> Warnings {
         self.lines.warnings
     }

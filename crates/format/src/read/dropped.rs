@@ -7,7 +7,7 @@ use regex::Regex;
 pub(crate) struct Dropped {
     drop: Regex,
     keep: Option<Regex>,
-    /// What was found for each frame.
+    /// The answer for each frame.
     known: Vec<Option<bool>>,
 }
 

@@ -1,4 +1,4 @@
-//! What DTrace prints of aggregations by stack, as of `@[execname, stack(), ustack()] = count()`.
+//! DTrace's output of aggregations by stack, as of `@[execname, stack(), ustack()] = count()`.
 //!
 //! ```text
 //! CPU     ID                    FUNCTION:NAME
@@ -62,7 +62,7 @@ const SEQUENCES: usize = 16 << 20;
 /// Bytes of frames that are remembered.
 const NAMES: usize = 16 << 20;
 
-/// What stands above the bars of a distribution.
+/// The heading of a distribution.
 const DISTRIBUTION: &[u8] = b"- Distribution -";
 
 impl Reader for Dtrace {
@@ -149,7 +149,7 @@ struct Known {
     nexts: [u32; 2],
 }
 
-/// What was met of a stack so far, besides its entries.
+/// The state of a stack that is being read, besides its entries.
 struct Block {
     /// The process, if a line before the stack told it.
     name: Option<String>,

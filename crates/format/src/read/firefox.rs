@@ -72,9 +72,9 @@ impl Reader for Firefox {
 /// Decimals of counts, if any is no whole number.
 const DECIMALS: u8 = 6;
 
-/// What pyrograph writes among the extras of a profile.
+/// Pyrograph's section among the extras of a profile.
 pub(crate) const EXTRA: &str = "Pyrograph";
-/// What the value is: `name (unit)`.
+/// The type of the value: `name (unit)`.
 pub(crate) const EXTRA_VALUE: &str = "Value";
 /// Where this stands, samples had no times; those that are there are made up.
 pub(crate) const EXTRA_NO_TIMES: &str = "Times";
@@ -83,7 +83,7 @@ pub(crate) const EXTRA_COUNTS: &str = "Counts";
 /// Stands for the name of a thread of which none is known.
 pub(crate) const UNKNOWN_THREAD: &str = "[unknown]";
 
-/// What the columns of a profile's values are made from.
+/// The source of the columns of a profile's values.
 struct Columns {
     types: Vec<ValueType>,
     /// How many of ours one of the weights is.
@@ -336,7 +336,7 @@ fn is_address(name: &str) -> bool {
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// What sort of code a category is, as pyrograph, samply and Firefox call them.
+/// The kind of code of a category, as pyrograph, samply and Firefox call them.
 fn category_kind(name: &str) -> Option<FrameKind> {
     match name {
         "Kernel" => Some(FrameKind::Kernel),
@@ -384,7 +384,7 @@ fn columns(file: &File) -> Columns {
     columns
 }
 
-/// What pyrograph wrote among the extras.
+/// An entry of Pyrograph's among the extras.
 fn extra<'a>(file: &'a File, label: &str) -> Option<&'a str> {
     let section = file.meta.extra.iter().find(|section| section.label == EXTRA)?;
     section.entries.iter().find(|entry| entry.label == label)?.value.as_str()

@@ -89,7 +89,7 @@ struct Line<'a> {
     pid: Option<i32>,
     cpu: u32,
     time: Option<u64>,
-    /// What happened, with its arguments.
+    /// The event, with its arguments.
     event: &'a str,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// What sort of stack follows.
+    /// The kind of stack that follows.
     fn stack(&self) -> Option<FrameKind> {
         let title = self.event.strip_suffix('>')?.trim_end();
         if title.ends_with("<user stack trace") {

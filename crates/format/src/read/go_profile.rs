@@ -158,7 +158,7 @@ impl Sort {
     }
 }
 
-/// What samples of a heap stand for: one of `size` bytes is taken with the probability `1 - exp(-size / rate)`.
+/// Scales samples of a heap: one of `size` bytes is taken with the probability `1 - exp(-size / rate)`.
 pub(crate) fn estimated(count: u64, bytes: u64, rate: f64) -> (u64, u64) {
     if count == 0 || bytes == 0 || rate <= 1.0 {
         return (count, bytes);

@@ -1,4 +1,4 @@
-//! What `go tool pprof -raw` prints.
+//! The output of `go tool pprof -raw`.
 //!
 //! ```text
 //! PeriodType: cpu nanoseconds

@@ -75,7 +75,7 @@ impl Reader for Goroutines {
     }
 }
 
-/// What the goroutine does: `chan receive` of `goroutine 18 [chan receive, 5 minutes]:`.
+/// The state of the goroutine: `chan receive` of `goroutine 18 [chan receive, 5 minutes]:`.
 fn state(line: &str) -> Option<&str> {
     let (number, rest) = line.strip_prefix("goroutine ")?.split_once(' ')?;
     let inside = rest[rest.find('[')?..].strip_prefix('[')?.strip_suffix("]:")?;

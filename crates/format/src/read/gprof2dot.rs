@@ -115,7 +115,7 @@ fn say_rounded(is_rounded: bool, warnings: &mut Warnings) {
 }
 
 impl Cost {
-    /// What is counted, and how many of its units one of the file's is.
+    /// The value that is counted, and how many of its units one of the file's is.
     fn value_type(&self) -> (ValueType, f64) {
         let name = self.description.to_lowercase();
         let (unit, factor) = match self.unit.as_str() {

@@ -99,7 +99,7 @@ struct File {
     peak: u64,
     /// Sorts whose number alive differs from that at the peak.
     changed: Vec<usize>,
-    /// What was allocated by the line before.
+    /// The allocation of the line before.
     last: Option<usize>,
     ended: bool,
 }

@@ -1,4 +1,4 @@
-//! What Instruments' "Deep Copy" puts on the clipboard.
+//! The text that Instruments' "Deep Copy" puts on the clipboard.
 //!
 //! ```text
 //! Weight    Self Weight        Symbol Name

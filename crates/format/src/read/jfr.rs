@@ -143,7 +143,7 @@ struct Builder<'o> {
     damaged: u64,
 }
 
-/// What was looked up in a chunk before.
+/// Results of earlier lookups in a chunk.
 #[derive(Default)]
 struct Known {
     stacks: HashMap<i64, StackId>,

@@ -1,4 +1,4 @@
-//! What readers of JSON have in common.
+//! The common part of readers of JSON.
 
 use std::fmt;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! What macOS's `sample` prints: a tree of callees for each thread.
+//! The output of macOS's `sample`: a tree of callees for each thread.
 //!
 //! ```text
 //! Analysis of sampling app (pid 123) every 1 millisecond

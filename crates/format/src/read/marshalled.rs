@@ -16,7 +16,7 @@ pub(crate) enum Value {
     Dict(Nested<(Value, Value)>),
 }
 
-/// What a list or a dictionary holds.
+/// The elements of a list or a dictionary.
 #[derive(Clone)]
 pub(crate) struct Nested<T> {
     entries: Rc<[T]>,
@@ -93,7 +93,7 @@ impl Value {
         }
     }
 
-    /// What a dictionary holds for a text.
+    /// The value of a text key in a dictionary.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.dict()?.iter().find(|(of, _)| of.text() == Some(key)).map(|(_, value)| value)
     }
@@ -117,7 +117,7 @@ pub(crate) fn referred(
     value.ok_or_else(|| format!("a reference at byte {at} leads nowhere"))
 }
 
-/// What is wrong, and where.
+/// The error, and where it is.
 pub(crate) type Damage = String;
 
 /// Bytes that are read from the first to the last.

@@ -141,7 +141,7 @@ fn numbers<const N: usize>(mut message: Message) -> Result<[u64; N], Damaged> {
     Ok(numbers)
 }
 
-/// What an attribute says, if it is one that is known.
+/// The meaning of an attribute, if it is known.
 #[derive(Clone, Copy)]
 enum Meaning {
     ProcessId(Option<i32>),
@@ -258,7 +258,7 @@ impl<'a> Builder<'a> {
         self.meaning(&name, value)
     }
 
-    /// What a value means under this key.
+    /// The meaning of a value under this key.
     fn meaning(&mut self, key: &str, mut value: Message<'a>) -> Result<Meaning, Damaged> {
         let (mut text, mut number) = (StringId::EMPTY, 0);
         while let Some((field, content)) = value.next()? {
@@ -305,7 +305,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// What a resource says of all threads in it.
+    /// Reads the attributes of a resource, which are of all threads in it.
     fn resource_thread(&mut self, mut message: Message<'a>) -> Result<Thread, Damaged> {
         let mut thread = Thread::default();
         while let Some((field, value)) = message.next()? {

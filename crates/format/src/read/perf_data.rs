@@ -44,7 +44,7 @@ use super::{Count, Detail, Options, ReadError, Reader, Reading, tidy_name};
 use crate::warnings::{WarningKind, Warnings};
 use crate::{Head, TraceEvent};
 
-/// What the format is called.
+/// The name of the format.
 const NAME: &str = "perf.data";
 
 /// See the module.
@@ -135,7 +135,7 @@ fn without_samples(recording: &Recording) -> String {
     }
 }
 
-/// What is wrong with the file.
+/// The damage in the file.
 fn damage(recording: &Recording, name: &str) -> Warnings {
     let mut warnings = Warnings::default();
     for damage in &recording.damage {
@@ -257,7 +257,7 @@ impl Follow<'_> {
     }
 }
 
-/// What makes the result less than whole.
+/// Warns about all that makes the result less than whole.
 fn warn(resolved: &Resolved, lost: u64, warnings: &mut Warnings) {
     let stats = &resolved.stats;
     let mut count = |kind: WarningKind, count: u64| {

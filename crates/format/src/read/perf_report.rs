@@ -1,4 +1,4 @@
-//! What `perf report --stdio` prints, with callchains in any of its forms.
+//! The output of `perf report --stdio`, with callchains in any of its forms.
 //!
 //! ```text
 //! # Samples: 118  of event 'cpu-clock'
@@ -219,7 +219,7 @@ impl Report {
         true
     }
 
-    /// What other entries call, by thread: those are read with their callers.
+    /// The callees of other entries, by thread: those are read with their callers.
     fn called(&self) -> HashSet<(&str, &str)> {
         let calls = |entry: &'_ Entry| -> Vec<(String, String)> {
             let frames = entry.chains.all_but_first();

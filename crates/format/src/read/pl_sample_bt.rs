@@ -78,7 +78,7 @@ impl Reader for PlSampleBt {
     }
 }
 
-/// What the script says on standard error, which may be in the same file.
+/// True for the script's messages on standard error, which may be in the same file.
 fn is_message(line: &str) -> bool {
     line.starts_with("WARNING: ")
         || line.starts_with("Please wait for ")

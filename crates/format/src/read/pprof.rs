@@ -135,7 +135,7 @@ struct Builder<'a> {
     /// The strings of the file that were needed so far, by index, and those that are names.
     texts: Vec<Option<StringId>>,
     names: Vec<Option<StringId>>,
-    /// What the labels of samples mean, by their key.
+    /// The meanings of samples' labels, by their key.
     labels: Vec<(u64, Meaning)>,
 }
 
@@ -332,7 +332,7 @@ impl<'a> Builder<'a> {
         Some(stack)
     }
 
-    /// What a sample's labels say of it.
+    /// Adds what a sample's labels say of it.
     fn labelled(&mut self, mut sample: Sample, labels: &[Label]) -> Sample {
         let mut thread = Thread::default();
         self.dangling += self.tables.dangling_of_labels(labels);
@@ -384,7 +384,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// What a label says of a sample.
+/// The meaning of a label.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     ProcessId,

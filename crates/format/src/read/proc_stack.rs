@@ -102,7 +102,7 @@ struct Who {
     name: String,
     pid: Option<i32>,
     tid: Option<i32>,
-    /// What stands before each frame.
+    /// The text before each frame.
     file: String,
 }
 

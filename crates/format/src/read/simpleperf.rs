@@ -1,4 +1,4 @@
-//! What Android's `simpleperf report-sample --show-callchain` prints.
+//! The output of Android's `simpleperf report-sample --show-callchain`.
 //!
 //! ```text
 //! sample:

@@ -1,4 +1,4 @@
-//! What bcc's `stackcount` prints: how often each stack led to a function or an event.
+//! The output of bcc's `stackcount`: how often each stack led to a function or an event.
 //!
 //! ```text
 //! Tracing 1 functions for "t:sched:sched_switch"... Hit Ctrl-C to end.

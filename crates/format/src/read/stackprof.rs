@@ -122,7 +122,7 @@ impl Dump {
         }
     }
 
-    /// What one sample stands for, and its unit.
+    /// The value of one sample, and its unit.
     fn value_type(&self) -> (ValueType, f64) {
         let interval = if self.interval >= 1.0 { self.interval } else { 1.0 };
         match self.mode.as_str() {

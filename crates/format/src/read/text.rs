@@ -1,4 +1,4 @@
-//! What readers of line-based text have in common: lines with their numbers, and stacks by name.
+//! The common part of readers of line-based text: lines with their numbers, and stacks by name.
 //!
 //! For formats whose files are small, as most are. Those of which people have gigabytes (`perf
 //! script`, folded) read in larger pieces.
@@ -33,11 +33,11 @@ pub(crate) struct Lines {
     line: Range<usize>,
     /// Where in `text` the next line begins.
     at: usize,
-    /// What was read beyond `text`.
+    /// Bytes that were read beyond `text`.
     carry: Vec<u8>,
     number: u64,
     ended: bool,
-    /// What was wrong with them so far.
+    /// Warnings about them so far.
     pub warnings: Warnings,
 }
 
@@ -385,7 +385,7 @@ impl Collector {
         self.profile.push(Sample { thread, ..Sample::new(stack) }, &[value]);
     }
 
-    /// What was read.
+    /// The result.
     pub fn reading(self, warnings: Warnings) -> Reading {
         Reading { profile: self.profile, warnings, event: None }
     }

@@ -1,4 +1,4 @@
-//! What `node --prof-process` prints of V8's log.
+//! The output of `node --prof-process`, from V8's log.
 //!
 //! ```text
 //!  [Bottom up (heavy) profile]:

@@ -118,7 +118,7 @@ fn quantity(text: &[u8], factor: f64) -> Option<u64> {
     number(digits).map(|number| rounded(number * scale * factor))
 }
 
-/// What `-csv-delimiter` was: whatever stands before the first value's name.
+/// The `-csv-delimiter`: whatever stands before the first value's name.
 fn delimiter(heading: &[u8]) -> u8 {
     let mut found = heading.iter().copied().filter(|byte| b",;\t|".contains(byte));
     found.next().unwrap_or(b',')

@@ -96,7 +96,7 @@ enum Role {
     Waker,
 }
 
-/// What was read of a stack, in the order in which it is printed.
+/// The parts of a stack, in the order in which it is printed.
 #[derive(Default)]
 struct Block {
     first: Option<(Role, String)>,

@@ -168,7 +168,7 @@ fn hexadecimal(text: &str) -> Option<u64> {
 struct Element {
     tag: Tag,
     id: Option<u64>,
-    /// What it refers to, where it only does that.
+    /// The identifier that it refers to, where it only does that.
     reference: Option<u64>,
     /// Its attribute `name`, or else `fmt`.
     name: String,
@@ -334,7 +334,7 @@ impl Table {
         }
     }
 
-    /// What is still open at the end of the file, if anything: a table that is whole ends with its
+    /// The element that is still open at the end of the file, if any: a table that is whole ends with its
     /// outermost element.
     fn unclosed(&self) -> Option<String> {
         (!self.open.is_empty()).then(|| {
@@ -399,7 +399,7 @@ impl Table {
     }
 }
 
-/// What an element means: what it refers to, or else `own`, which its `id` stands for from now on.
+/// The meaning of an element: that of the one it refers to, or else `own`, which its `id` stands for from now on.
 fn defined<T: Copy>(known: &mut HashMap<u64, T>, element: &Element, own: T) -> T {
     match (element.reference, element.id) {
         (Some(reference), _) => known.get(&reference).copied().unwrap_or(own),

@@ -85,7 +85,7 @@ fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// What values are divided by: the format has whole numbers.
+/// The divisor of values: the format has whole numbers.
 fn unit(profile: &Profile, column: usize) -> u64 {
     10u64.saturating_pow(profile.value_types[column].decimals.into())
 }
@@ -95,7 +95,7 @@ type Function = (StringId, StringId, StringId);
 
 type Fixed = foldhash::fast::FixedState;
 
-/// What a function costs.
+/// The costs of a function.
 #[derive(Default)]
 struct Costs {
     /// By line.

@@ -206,7 +206,7 @@ impl Libs {
     }
 }
 
-/// What is counted, and how it is weighed.
+/// The value that is counted, and how it is weighed.
 struct Weights {
     column: usize,
     weight_type: &'static str,

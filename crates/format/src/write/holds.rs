@@ -94,7 +94,7 @@ impl Holds {
         comments: false,
     };
 
-    /// What of `profile` has no place, in words.
+    /// The parts of `profile` that have no place, in words.
     pub(super) fn missing(self, profile: &Profile) -> Vec<String> {
         let mut missing = Vec::new();
         let mut check = |held: bool, there: bool, what: &str| {
@@ -169,7 +169,7 @@ impl Holds {
     }
 }
 
-/// What of the values is cut because a format has signed numbers of 64 bits, in words.
+/// The values that are cut because a format has signed numbers of 64 bits, in words.
 pub(super) fn above_i64(profile: &Profile) -> Option<String> {
     let columns = profile.value_types.iter().enumerate();
     let above = |(column, of): (usize, &ValueType)| {

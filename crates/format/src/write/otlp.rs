@@ -81,7 +81,7 @@ impl Writer for Otlp {
 
 type Fixed = foldhash::fast::FixedState;
 
-/// What tells samples apart.
+/// The identity of a sample.
 type Identity = (StackId, Vec<u64>);
 
 /// Grows the dictionary while profiles are written. In each table, row 0 stands for "none".

@@ -314,7 +314,7 @@ struct Mappings {
     ids: HashMap<Module, u64, foldhash::fast::FixedState>,
 }
 
-/// What a mapping is named for.
+/// The name of a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Module {
     /// The path of a file, or the name of other memory.

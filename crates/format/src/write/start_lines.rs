@@ -39,7 +39,7 @@ mod tests {
     use super::*;
     use crate::{Input, Options, WriteOptions, read, writer_named};
 
-    /// What is read again of three frames of one function, the second without its start line, and one of another
+    /// The lines that are read again of three frames of one function, the second without its start line, and one of another
     /// function of the same name.
     fn written(format: &str) -> Vec<(u32, u32)> {
         let mut profile = Profile::new(vec![ValueType::samples()]);

@@ -1,4 +1,4 @@
-//! What `bpftrace -f json` prints: one object a line.
+//! The output of `bpftrace -f json`: one object a line.
 //!
 //! ```text
 //! {"type": "attached_probes", "data": {"probes": 2}}

@@ -1,4 +1,4 @@
-//! What a line of DTrace's output is.
+//! Classifies the lines of DTrace's output.
 
 use crate::bytes;
 
@@ -25,9 +25,9 @@ pub(super) fn is_indented(line: &[u8], indent: usize) -> bool {
     is_blank && !after.is_ascii_whitespace()
 }
 
-/// What ends a stack.
+/// The end of a stack.
 pub(super) struct Ending<'a> {
-    /// What stands before the count.
+    /// The text before the count.
     pub key: &'a [u8],
     pub count: &'a [u8],
 }

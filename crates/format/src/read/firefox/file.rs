@@ -41,7 +41,7 @@ pub(super) struct SampleUnits {
     pub thread_cpu_delta: String,
 }
 
-/// What a profile's writer adds for people, by label.
+/// Additions of a profile's writer for people, by label.
 #[derive(Deserialize)]
 pub(super) struct ExtraSection {
     #[serde(default)]

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use hashbrown::HashMap;
 
-/// What is not as the format has it.
+/// A violation of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged;
 
@@ -108,7 +108,7 @@ pub struct Field {
     is_array: bool,
 }
 
-/// What a field holds.
+/// The value of a field.
 pub enum Value<'a> {
     /// A number that is whole.
     Number(i64),

@@ -65,7 +65,7 @@ impl Event {
         }
     }
 
-    /// What a sample counts for: its period, or the one that all have.
+    /// The value of a sample: its period, or the one that all have.
     #[inline]
     pub fn period(&self, record: &[u8]) -> u64 {
         let word = self.period_at.and_then(|at| record.get(at..)?.first_chunk::<8>());
@@ -115,7 +115,7 @@ impl Event {
         found == kind::SAMPLE
     }
 
-    /// What the period is measured in.
+    /// The unit of the period.
     pub fn unit(&self) -> &'static str {
         use pyrograph_event::software::{CPU_CLOCK, TASK_CLOCK};
         let is_clock = self.attr.type_ == type_id::SOFTWARE

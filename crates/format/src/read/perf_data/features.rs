@@ -1,4 +1,4 @@
-//! What perf writes about the machine and itself: the feature sections of a file, and the records
+//! perf's description of the machine and itself: the feature sections of a file, and the records
 //! that stand for them in a pipe.
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ const BUILD_ID_SIZE: u16 = 1 << 15;
 /// A command line longer than this is cut off: empty words take more room than the file does.
 const MOST_ARGUMENTS: usize = 1 << 14;
 
-/// What is known of an event beside its attributes.
+/// Properties of an event beside its attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventDescription {
     /// Its name as it was asked for.
@@ -46,7 +46,7 @@ pub struct EventDescription {
     pub ids: Vec<u64>,
 }
 
-/// What the features tell. What is not in the file is empty or `None`.
+/// The contents of the features; empty or `None` if not in the file.
 #[derive(Clone, Debug, Default)]
 pub struct Features {
     /// The machine's name.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pyrograph_event::ByteOrder;
 
-/// What has not been read yet.
+/// The bytes that have not been read yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     bytes: &'a [u8],

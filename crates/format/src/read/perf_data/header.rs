@@ -23,7 +23,7 @@ use pyrograph_event::{Attr, ByteOrder, sample_type};
 
 use super::fields::{Fields, slice};
 
-/// What a file begins with; older versions than 2 are more than ten years gone.
+/// The magic number of a file; older versions than 2 are more than ten years gone.
 const MAGIC: &[u8; 8] = b"PERFILE2";
 
 /// The same from a machine of the other byte order.
@@ -48,7 +48,7 @@ pub struct FileHeader {
     pub features: Vec<(u32, Range<u64>)>,
     /// There were more features, or parts of them, where the file ends now.
     pub lacks_features: bool,
-    /// What is wrong with the table of events, and what follows from it.
+    /// The damage in the table of events, and what follows from it.
     pub table_flaw: Option<String>,
 }
 

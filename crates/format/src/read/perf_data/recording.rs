@@ -92,7 +92,7 @@ impl Part {
 pub struct Recording {
     parts: Vec<Part>,
     order: ByteOrder,
-    /// What perf wrote about the machine.
+    /// perf's description of the machine.
     pub features: Features,
     /// The formats of tracepoints.
     pub tracing_data: Vec<u8>,
@@ -104,9 +104,9 @@ pub struct Recording {
     deferred: HashMap<(i32, u64), u64>,
     /// The address of the kernel's first symbol: it differs from boot to boot.
     pub kernel_start: Option<u64>,
-    /// What is wrong with the file.
+    /// Damage in the file.
     pub damage: Vec<String>,
-    /// What in the file contradicts itself, and what became of it.
+    /// Contradictions in the file, and what became of them.
     pub flaws: Vec<String>,
     /// Records that cannot have been written as they are here. They were left out.
     pub impossible: u64,

@@ -30,7 +30,7 @@ pub struct RawRecord<'a> {
     pub offset: usize,
     /// All of it, its header included.
     pub bytes: &'a [u8],
-    /// What follows it and belongs to it, though its size does not say so.
+    /// The bytes behind it that belong to it, though its size does not say so.
     pub payload: &'a [u8],
 }
 
@@ -54,7 +54,7 @@ impl<'a> Records<'a> {
         self.offset
     }
 
-    /// What is wrong at that place, after the last record.
+    /// The damage at that place, after the last record.
     pub fn damage(&self) -> Option<String> {
         self.damage.clone()
     }

@@ -17,7 +17,7 @@ pub struct Tracepoint {
     pub id: u64,
     /// Its name with its system before it: `sched:sched_switch`.
     pub name: String,
-    /// What its samples hold, but for the fields that all tracepoints have.
+    /// The fields of its samples, but for the fields that all tracepoints have.
     pub fields: Vec<TracepointField>,
 }
 
@@ -59,7 +59,7 @@ enum Shape {
     },
 }
 
-/// What an array is of.
+/// The element type of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Element {
     /// Text up to the first zero.
@@ -255,7 +255,7 @@ fn location(kind: &str) -> Option<(&str, bool)> {
     found.map(|(kind, relative)| (kind.strip_suffix("[]").unwrap_or(kind).trim(), relative))
 }
 
-/// What an array of `kind` is of. `size` is that of an element in bytes; 0 if it is not told.
+/// The element type of an array of `kind`. `size` is that of an element in bytes; 0 if it is not told.
 fn element(kind: &str, size: u32, long_size: u8) -> Element {
     let kind = kind.trim_start_matches("const ");
     match kind {

@@ -93,7 +93,7 @@ pub fn unpack(bytes: &[u8], order: ByteOrder) -> io::Result<(Mmap, Option<String
 /// The packed bytes of one record go on in the next.
 struct Stream {
     decoder: Decoder<'static>,
-    /// What was unpacked and not written yet: less than a record.
+    /// Bytes that were unpacked and not written yet: less than a record.
     pending: Vec<u8>,
 }
 
@@ -146,7 +146,7 @@ impl Stream {
         }
     }
 
-    /// What is wrong if no more comes: the last record is not whole.
+    /// The error if no more comes: the last record is not whole.
     fn left_over(&self) -> Option<String> {
         let count = self.pending.len();
         (count > 0).then(|| {

@@ -95,7 +95,7 @@ impl Chains {
         true
     }
 
-    /// What follows the first two dashes: `72.73%--read`, `-start_thread`, `- start_thread`.
+    /// The text after the first two dashes: `72.73%--read`, `-start_thread`, `- start_thread`.
     fn branch(&mut self, text: &str, column: usize) -> bool {
         let bar = column - 1;
         self.open.retain(|&(_, names)| names <= bar);

@@ -1,4 +1,4 @@
-//! What a tracepoint's line says after its name, taken apart into fields.
+//! Takes the part of a tracepoint's line after its name apart into fields.
 //!
 //! Each tracepoint has its own way of printing itself; most are one of these:
 //!

@@ -24,7 +24,7 @@ pub struct FrameLine<'a> {
     digits: &'a [u8],
     /// The function without the offset in it; empty if not known.
     pub symbol: &'a [u8],
-    /// What holds the code; empty if not known.
+    /// The module that holds the code; empty if not known.
     pub module: &'a [u8],
     /// Source file; empty if not known.
     pub file: &'a [u8],
@@ -82,7 +82,7 @@ pub fn is_source(line: &[u8]) -> bool {
     line.starts_with(b"  ") && !is_likely(line)
 }
 
-/// What stands after the address of a frame.
+/// The text after the address of a frame.
 #[inline]
 pub fn after_address(line: &[u8]) -> Option<&[u8]> {
     after_columns(line).or_else(|| split_address(line).map(|(_, after)| after))
@@ -230,7 +230,7 @@ const NOT_KERNEL: &[&str] = &[
     "[unknown",
 ];
 
-/// What sort of code a module holds, as far as its name tells.
+/// The kind of code in a module, by its name.
 pub fn module_kind(module: &str) -> FrameKind {
     let file = module.rsplit('/').next().unwrap_or(module);
     let is_kernel = if module.starts_with('[') {

@@ -41,7 +41,7 @@ pub struct Header<'a> {
     pub period: Option<u64>,
     /// The event, without the colon at its end; empty if not printed.
     pub event: &'a [u8],
-    /// What else stands on the line: a tracepoint's arguments, a data address, or, where no
+    /// The rest of the line: a tracepoint's arguments, a data address, or, where no
     /// callchain was recorded, the one frame.
     pub rest: &'a [u8],
     /// How certain the thread's numbers are.

@@ -59,7 +59,7 @@ impl Event {
     }
 }
 
-/// What the columns count: samples of one event each, or the one event that was chosen.
+/// The types of the columns: samples of one event each, or the one event that was chosen.
 fn value_types(events: &Events, chosen: Option<&Event>, options: &Options) -> Vec<ValueType> {
     let of_event = |event: &Event| match event.display() {
         name if name.is_empty() => ValueType::samples(),
@@ -71,7 +71,7 @@ fn value_types(events: &Events, chosen: Option<&Event>, options: &Options) -> Ve
     }
 }
 
-/// What a sample's number means: nanoseconds for the clocks that perf counts time with.
+/// The value type of a sample's number: nanoseconds for the clocks that perf counts time with.
 fn value_type(event: Option<&Event>, count: Count) -> ValueType {
     let Some(event) = event.filter(|event| event.has_period && count == Count::Period) else {
         return ValueType::samples();

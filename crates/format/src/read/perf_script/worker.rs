@@ -24,7 +24,7 @@ const THREADS: usize = 4 << 20;
 /// A longer block is not one sample but many of one line each: looking it up would be in vain.
 const LONGEST_BLOCK: usize = 256 << 10;
 
-/// What one thread found.
+/// The result of one thread.
 #[derive(Default)]
 pub struct Part {
     /// Strings, frames, stacks and threads; no samples.
@@ -49,7 +49,7 @@ pub struct Event {
     pub has_period: bool,
 }
 
-/// What is summed up together. The event is an index in [`Part::events`].
+/// The key that samples are summed up by. The event is an index in [`Part::events`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     pub stack: StackId,
@@ -131,7 +131,7 @@ struct Begun<'a> {
     place: usize,
 }
 
-/// What can go wrong with a line.
+/// An error in a line.
 enum Trouble {
     NotAFrame,
     NotUtf8,

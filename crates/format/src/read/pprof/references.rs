@@ -51,7 +51,7 @@ impl Tables<'_> {
     }
 }
 
-/// What is said of references that lead nowhere.
+/// The warning about references that lead nowhere.
 pub(super) fn warning(dangling: u64) -> WarningKind {
     let references = if dangling == 1 { "reference leads" } else { "references lead" };
     WarningKind::Damaged(format!(

@@ -18,7 +18,7 @@ use crate::read::marshalled::{Cursor, Damage, MOST_NESTED, Value, referred};
 /// Reads values one after the other.
 pub(super) struct Marshal<'a> {
     bytes: Cursor<'a>,
-    /// What was marked to be referred to, in the order in which it began; what has not ended yet is none.
+    /// The objects that were marked to be referred to, in the order in which it began; what has not ended yet is none.
     marked: Vec<Value>,
     /// Texts that Python before 3.4 numbers.
     interned: Vec<Value>,
