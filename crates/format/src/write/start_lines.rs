@@ -39,8 +39,8 @@ mod tests {
     use super::*;
     use crate::{Input, Options, WriteOptions, read, writer_named};
 
-    /// The lines that are read again of three frames of one function, the second without its start line, and one of another
-    /// function of the same name.
+    /// The lines and start lines that are read again of three frames of one function, the second without its start
+    /// line, and one of another function of the same name.
     fn written(format: &str) -> Vec<(u32, u32)> {
         let mut profile = Profile::new(vec![ValueType::samples()]);
         let (name, file) = (profile.strings.intern("work"), profile.strings.intern("a.c"));
