@@ -343,6 +343,10 @@ test("the selection is an outline, and the colours under it stay", async () => {
   await tab.locator("#all").click();
   assert.equal((await path()).d, "");
   assert.match(await tab.locator("#span").innerText(), /^All of the time/);
+  // How to choose a span is of no use on paper.
+  assert.equal(await tab.locator("#hint").isVisible(), true);
+  await tab.emulateMedia({ media: "print" });
+  assert.equal(await tab.locator("#hint").isVisible(), false);
   await close(tab);
 });
 

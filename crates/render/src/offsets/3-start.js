@@ -16,7 +16,8 @@
     var all = times.length;
     var samples = grouped(samplesIn) + (samplesIn === 1 ? " sample" : " samples");
     status.textContent = (span ? clock.range(span.start, span.end) + ": " : "All of the time: ") +
-      samples + (span ? ", " + percent(samplesIn, all) + " of all" : ". Drag in the heat map to choose a span.");
+      samples + (span ? ", " + percent(samplesIn, all) + " of all" : ".");
+    document.getElementById("hint").hidden = Boolean(span);
     document.getElementById("all").hidden = !span;
     zoomTo(zoomed);
   }
