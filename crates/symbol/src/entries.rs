@@ -29,6 +29,10 @@ impl<'a> Entries<'a> {
         let (entries, entries_at) = section(".eh_frame")?;
         let (header, header_at) = section(".eh_frame_hdr")?;
         let bases = BaseAddresses::default().set_eh_frame(entries_at).set_eh_frame_hdr(header_at);
+        // Linkers write the number of entries in 4 bytes; gimli's search overflows with a larger one.
+        if header.get(2) != Some(&gimli::DW_EH_PE_udata4.0) {
+            return None;
+        }
         let address_size = if elf.is_64() { 8 } else { 4 };
         let header = EhFrameHdr::new(header, endian).parse(&bases, address_size).ok()?;
         Some(Self { entries: EhFrame::new(entries, endian), header, bases })

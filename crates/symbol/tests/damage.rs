@@ -77,6 +77,19 @@ fn functions_in_front_of_their_unwind_section_were_a_panic() {
     symbolize(bytes, &addresses);
 }
 
+#[test]
+fn more_functions_than_fit_an_unwind_table_were_a_panic() {
+    use object::{Object, ObjectSection};
+    let (mut bytes, addresses) = SAMPLES[0].clone();
+    let elf = object::File::parse(&*bytes).unwrap();
+    let header = elf.section_by_name(".eh_frame_hdr").expect("it has one");
+    let at = header.file_range().expect("it is in the file").0 as usize;
+    // The number of functions, in 8 bytes.
+    bytes[at + 2] = 4;
+    bytes[at + 8..at + 16].fill(0xff);
+    symbolize(bytes, &addresses);
+}
+
 proptest! {
     #[test]
     fn changed_bytes(
