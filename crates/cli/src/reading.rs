@@ -147,7 +147,10 @@ impl ReadArgs {
         }
         if let Some(name) = &self.value {
             let Some(column) = profile.column(name) else {
-                let known = profile.value_types.iter().map(|of| format!("{}/{}", of.name, of.unit));
+                let known = profile.value_types.iter().map(|of| match of.unit.as_str() {
+                    "" => of.name.clone(),
+                    unit => format!("{}/{unit}", of.name),
+                });
                 let known = known.collect::<Vec<_>>().join(", ");
                 bail!("no value {name}; the input has {known}");
             };

@@ -55,6 +55,12 @@ fn options_of_the_established_collapser() {
 }
 
 #[test]
+fn values_without_a_unit_are_listed_by_their_names() {
+    let said = "pyrograph: failed to fold: no value cycles; the input has value\n";
+    check(&["--value", "cycles"], b"a;b 1\n", 1, "", said);
+}
+
+#[test]
 fn folded_text_lost_its_unit_in_silence() {
     let said = |arguments: &[&str], input: &str| {
         let output = fold(arguments, input.as_bytes());
