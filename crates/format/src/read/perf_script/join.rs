@@ -59,7 +59,8 @@ impl Event {
     }
 }
 
-/// The types of the columns: samples of one event each, or the one event that was chosen.
+/// The types of the columns: samples of one event each, or the one event that was chosen and, of single samples, their
+/// number, as of perf.data.
 fn value_types(events: &Events, chosen: Option<&Event>, options: &Options) -> Vec<ValueType> {
     let of_event = |event: &Event| match event.display() {
         name if name.is_empty() => ValueType::samples(),
@@ -67,7 +68,11 @@ fn value_types(events: &Events, chosen: Option<&Event>, options: &Options) -> Ve
     };
     match options.each_event && !events.list.is_empty() {
         true => events.list.iter().map(of_event).collect(),
-        false => vec![value_type(chosen, options.count)],
+        false => {
+            let shown = value_type(chosen, options.count);
+            let is_single = options.detail == Detail::Samples && shown != ValueType::samples();
+            std::iter::once(shown).chain(is_single.then(ValueType::samples)).collect()
+        }
     }
 }
 
@@ -163,6 +168,10 @@ impl Joined {
 
     fn add_samples(&mut self, parts: &[Part], rows: &[(usize, Row)]) {
         let mut values = vec![0; self.profile.samples.columns()];
+        // Behind the value of the one event stands the number of samples, if it is another.
+        if self.columns.is_empty() {
+            values[1..].fill(1);
+        }
         for (part, row) in rows {
             let stack = self.stack(*part, &parts[*part].tables, row.key.stack);
             let thread = self.thread(*part, &parts[*part].tables, row.key.thread);

@@ -4,7 +4,7 @@
 use std::io::Cursor;
 
 use proptest::prelude::*;
-use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree};
+use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree, ValueType};
 
 use super::*;
 use crate::read::{Count, Detail, ThreadDetail};
@@ -255,6 +255,27 @@ fn single_samples_keep_time_and_cpu() {
     let samples: Vec<_> = profile.samples.iter().map(|sample| (sample.time, sample.cpu)).collect();
     assert_eq!(samples, [(Some(1_500_000_000), Some(1)), (Some(1_000_000_007), Some(0))]);
     assert_eq!(profile.samples.values(0), [1, 2]);
+}
+
+#[test]
+fn single_samples_have_their_number_as_those_of_perf_data_have() {
+    let columns = |head: &str, count| {
+        let text = format!("app 12 1.5: {head} \n{FRAMES}\n");
+        let input = Input::bytes("x", text).begin().expect("bytes in memory");
+        let options = Options { detail: Detail::Samples, count, ..Options::default() };
+        let profile = PerfScript.read(input, &options).expect("perf script text").profile;
+        let column = |(at, of): (usize, &ValueType)| {
+            (of.name.clone(), of.unit.clone(), profile.samples.values(at).to_vec())
+        };
+        profile.value_types.iter().enumerate().map(column).collect::<Vec<_>>()
+    };
+    let column = |name: &str, unit: &str, value| (name.to_owned(), unit.to_owned(), vec![value]);
+    let samples = column("samples", "count", 1);
+    let clock = column("cpu-clock", "ns", 1_001_001);
+    // Once is enough.
+    assert_eq!(columns("1001001 cpu-clock:", Count::Samples), std::slice::from_ref(&samples));
+    assert_eq!(columns("cpu-clock:", Count::Period), std::slice::from_ref(&samples));
+    assert_eq!(columns("1001001 cpu-clock:", Count::Period), [clock, samples]);
 }
 
 #[test]
