@@ -33,7 +33,8 @@ fn check(program: &str, max_error: f64, min_whole: f64) {
 
 #[test]
 fn java_without_frame_pointers_is_whole() {
-    check("java", 0.0, 99.0);
+    // In its first seconds the compiler replaces code that runs.
+    check("java", 0.0, 97.0);
 }
 
 #[test]

@@ -229,8 +229,12 @@ fn nothing_is_counted_after_the_end_however_late_it_is_seen() {
     }
     const LATE: Duration = Duration::from_secs(3);
     let folder = tempfile::tempdir().expect("a folder");
-    // Every CPU has a sample at each tick, also if it is idle.
-    let cpus = std::thread::available_parallelism().expect("a number").get() as f64;
+    // Without work a CPU has few samples.
+    let cpus = std::thread::available_parallelism().expect("a number").get();
+    let busy =
+        || Running(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh"));
+    let _busy: Vec<Running> = (0..cpus).map(|_| busy()).collect();
+    let cpus = cpus as f64;
     let out = folder.path().join("out.folded");
     let mut recording = pyrograph();
     recording.args(["record", "-a", "--engine", "ebpf", "-o"]).arg(&out);
