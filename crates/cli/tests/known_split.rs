@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Folded, compile, pyrograph, run};
+use common::{Folded, compile, pyrograph, run, up_to_three_times};
 
 /// Percentage points by which a share may differ from the known one.
 const TOLERANCE: f64 = 3.0;
@@ -85,7 +85,7 @@ const C: Expected<'_> = &[
 fn c_without_frame_pointers() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compile(&["gcc", "-O2", "-g", "-fomit-frame-pointer"], "split.c", folder.path());
-    check(&program, &record(&program, &[]), "main", C);
+    up_to_three_times(|| check(&program, &record(&program, &[]), "main", C));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn c_static_and_without_debug_info() {
         (&["compare"], 10.0),
         (&["beta"], 15.0),
     ];
-    check(&program, &record(&program, &[]), "main", expected);
+    up_to_three_times(|| check(&program, &record(&program, &[]), "main", expected));
 }
 
 #[test]
@@ -110,19 +110,22 @@ fn c_with_frame_pointers_alone() {
     // With optimization gcc makes no frame in functions that call nothing, asked for or not.
     let flags = ["gcc", "-O0", "-g", "-fno-omit-frame-pointer"];
     let program = compile(&flags, "split.c", folder.path());
-    let folded = record(&program, &["--call-graph", "fp"]);
     // The C library keeps other things in the register: what `qsort` calls has lost its caller.
     let expected: Vec<_> = C.iter().copied().filter(|(path, _)| *path != ["compare"]).collect();
-    check(&program, &folded, "main", &expected);
+    up_to_three_times(|| {
+        check(&program, &record(&program, &["--call-graph", "fp"]), "main", &expected);
+    });
 }
 
 #[test]
 fn inlined_calls_left_out() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compile(&["gcc", "-O2", "-g", "-fomit-frame-pointer"], "split.c", folder.path());
-    let folded = record(&program, &["--no-inline"]);
-    assert!((folded.self_share("gamma_") - 35.0).abs() <= TOLERANCE, "{:?}", folded.leaves());
-    assert_eq!(folded.total_share("epsilon"), 0.0);
+    up_to_three_times(|| {
+        let folded = record(&program, &["--no-inline"]);
+        assert!((folded.self_share("gamma_") - 35.0).abs() <= TOLERANCE, "{:?}", folded.leaves());
+        assert_eq!(folded.total_share("epsilon"), 0.0);
+    });
 }
 
 #[test]
@@ -130,24 +133,26 @@ fn cpp_virtual_template_lambda_and_exception() {
     let folder = tempfile::tempdir().expect("a folder");
     let program =
         compile(&["g++", "-O2", "-g", "-fomit-frame-pointer"], "split.cpp", folder.path());
-    let folded = record(&program, &[]);
-    let share = |function: &str, known: f64| {
-        let found = folded.self_share(function);
-        assert!(
-            (found - known).abs() <= TOLERANCE,
-            "{function}: {found:.1} %\n{:?}",
-            folded.leaves()
-        );
-    };
-    share("shapes::Circle::area", 20.0);
-    share("shapes::detail::sum<double>", 30.0);
-    share("(anonymous namespace)::thrower", 20.0);
-    let lambda =
-        folded.share(|stack| stack.last().is_some_and(|frame| frame.starts_with("main::{lambda")));
-    assert!((lambda - 30.0).abs() <= TOLERANCE, "{lambda:.1}\n{:?}", folded.leaves());
-    let area = folded.total_share("shapes::Circle::area");
-    assert!((area - 50.0).abs() <= TOLERANCE, "{area:.1}\n{:?}", folded.leaves());
-    assert!(folded.total_share("main") > 99.0, "{:?}", folded.leaves());
+    up_to_three_times(|| {
+        let folded = record(&program, &[]);
+        let share = |function: &str, known: f64| {
+            let found = folded.self_share(function);
+            assert!(
+                (found - known).abs() <= TOLERANCE,
+                "{function}: {found:.1} %\n{:?}",
+                folded.leaves()
+            );
+        };
+        share("shapes::Circle::area", 20.0);
+        share("shapes::detail::sum<double>", 30.0);
+        share("(anonymous namespace)::thrower", 20.0);
+        let lambda = folded
+            .share(|stack| stack.last().is_some_and(|frame| frame.starts_with("main::{lambda")));
+        assert!((lambda - 30.0).abs() <= TOLERANCE, "{lambda:.1}\n{:?}", folded.leaves());
+        let area = folded.total_share("shapes::Circle::area");
+        assert!((area - 50.0).abs() <= TOLERANCE, "{area:.1}\n{:?}", folded.leaves());
+        assert!(folded.total_share("main") > 99.0, "{:?}", folded.leaves());
+    });
 }
 
 #[test]
@@ -166,5 +171,5 @@ fn rust_closures_traits_and_inlined_calls() {
         (&["<split::Worker as split::Work>::run"], 25.0),
         (&["split::apply", "split::main::{{closure}}"], 30.0),
     ];
-    check(&program, &record(&program, &[]), "split::main", expected);
+    up_to_three_times(|| check(&program, &record(&program, &[]), "split::main", expected));
 }

@@ -55,6 +55,15 @@ pub fn is_root(test: &str) -> bool {
     root
 }
 
+/// Tests again, twice, what fails. Of a virtual machine whose CPUs are taken away for a while, the time goes to whatever ran
+/// then; what is wrong in the program is wrong each time.
+pub fn up_to_three_times(test: impl Fn()) {
+    let fails = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(&test)).is_err();
+    if fails() && fails() {
+        test();
+    }
+}
+
 /// Waits until something is so. How long that takes is the machine's affair: the limit is only there
 /// for what will never be.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
