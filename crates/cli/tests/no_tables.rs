@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::in_kernel::Running;
-use common::{Folded, compile, is_root, program_source, pyrograph, record_until, run};
+use common::{
+    Folded, compile, is_root, program_source, pyrograph, record_until, run, up_to_three_times,
+};
 
 /// Percentage points by which a share may differ from the known one.
 const TOLERANCE: f64 = 3.0;
@@ -60,9 +62,11 @@ fn each_engine(test: &str, program: &[&Path], check: impl Fn(&Folded, &str)) {
         if engine == "ebpf" && !is_root(&format!("{test}, in the kernel")) {
             continue;
         }
-        let mut command = Command::new(program[0]);
-        command.args(&program[1..]);
-        check(&attach(&mut command, engine, &["--mark-guesses"], folder), engine);
+        up_to_three_times(|| {
+            let mut command = Command::new(program[0]);
+            command.args(&program[1..]);
+            check(&attach(&mut command, engine, &["--mark-guesses"], folder), engine);
+        });
     }
 }
 
