@@ -9,7 +9,7 @@ use object::{
 };
 use pyrograph_unwind::{Arch, cheapest_breakpoint};
 
-use crate::error::Error;
+use crate::error::{Error, Reason};
 
 /// Functions that give memory (`enum allocation`). `reallocarray` is not among them: in every library it calls
 /// `realloc`, by a jump in most.
@@ -47,13 +47,13 @@ struct Text {
 ///
 /// If it cannot be read, or has no `malloc`.
 pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
-    let failed = |reason: String| Error::Function {
+    let failed = |reason: Reason| Error::Function {
         path: path.to_owned(),
         function: "malloc".to_owned(),
         reason,
     };
-    let map = map(path).map_err(|error| failed(error.to_string()))?;
-    let elf = object::File::parse(&map[..]).map_err(|error| failed(error.to_string()))?;
+    let map = map(path).map_err(|error| failed(Reason::of(&error)))?;
+    let elf = object::File::parse(&map[..]).map_err(|error| failed(Reason::of(&error)))?;
     let texts: Vec<Text> = elf.segments().filter_map(|segment| text(&segment)).collect();
     let mut found: Vec<Allocator> = Vec::new();
     let mut has_malloc = false;
@@ -78,7 +78,9 @@ pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
     }
     match has_malloc {
         true => Ok(found),
-        false => Err(failed("it has no function of this name in its symbol tables".to_owned())),
+        false => {
+            Err(failed("it has no function of this name in its symbol tables".to_owned().into()))
+        }
     }
 }
 

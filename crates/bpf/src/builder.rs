@@ -8,28 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
+use pyrograph_event::engine::TableStats;
 use pyrograph_unwind::UnwindInfo;
 
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::tables::{Count, Tables};
-
-/// What was made.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TableStats {
-    /// Files that have a table, which is there.
-    pub tables: u64,
-    /// Their rows.
-    pub rows: u64,
-    /// Bytes that these take.
-    pub bytes: u64,
-    /// Files whose table is left out: there is no room for it.
-    pub omitted: u64,
-    /// Files whose table had been made before.
-    pub cached: u64,
-    /// How long it took to make them, or to read them back.
-    pub time: Duration,
-}
 
 /// How often it is looked whether other tables are of more use, if there is no room for all. What that
 /// takes is a small part of the time.

@@ -1,6 +1,8 @@
 //! User stacks that the programs could not unwind to their end, copied out with registers.
 
-use crate::counted::Cut;
+use pyrograph_event::counted::Cut;
+
+use crate::counted::cut_of;
 use crate::layout::{COPY_WINDOW_NS, Copy, LARGE_COPY, ROOT_COPY};
 
 /// What a CPU may copy in a window of time, in bytes (`copy_budget` of `struct config`): at a rate of samples, if
@@ -68,7 +70,7 @@ impl CopiedStack {
             bytes: rest.get(..len)?.to_vec(),
             root,
             stack_end: copy.stack_end,
-            cut: Cut::from_end(copy.end.into())?,
+            cut: cut_of(copy.end.into())?,
             hash: copy.hash,
             partial: copy.partial,
         })

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use hashbrown::HashMap;
+use pyrograph_event::counted as event;
+use pyrograph_event::counted::{Cut, Kind, Socket, UserFrame, UserStack, Wait, Waker};
 
 use crate::copies::CopiedStack;
 use crate::files::Aliases;
@@ -13,243 +15,121 @@ use crate::layout::{
     MODULE_ASKED, MODULE_END, MODULE_UNKNOWN, WAKER_WORDS,
 };
 
-/// One frame of a user stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UserFrame {
-    /// The file's number; none for code that is in no file.
-    pub module: Option<u32>,
-    /// The place of the code, inside of a call: a file offset, or an address in the process.
-    pub address: u64,
+/// Reasons by their numbers, which are those of `enum end` from 1 on.
+const CUTS: [Cut; 10] = [
+    Cut::TooManyFrames,
+    Cut::Unreadable,
+    Cut::Unmapped,
+    Cut::TablePending,
+    Cut::TableOmitted,
+    Cut::NoTable,
+    Cut::BadRule,
+    Cut::Compat,
+    Cut::NotTaken,
+    Cut::Invisible,
+];
+
+/// The reason with a number of `enum end`; `None` if the stack is whole.
+pub fn cut_of(end: u64) -> Option<Cut> {
+    let at = usize::try_from(end.checked_sub(1)?).ok()?;
+    CUTS.get(at).copied()
 }
 
-/// Why the outer part of a user stack is missing. The numbers are those of `enum end`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum Cut {
-    /// It has more frames than are kept.
-    TooManyFrames = 1,
-    /// The stack could not be read.
-    Unreadable = 2,
-    /// A return address leads to no code that is mapped.
-    Unmapped = 3,
-    /// The unwind table of its file was not ready yet.
-    TablePending = 4,
-    /// The unwind table of its file was left out for want of memory.
-    TableOmitted = 5,
-    /// Code without an unwind table, whose frame could not be guessed either.
-    NoTable = 6,
-    /// The unwind table says what cannot be followed.
-    BadRule = 7,
-    /// A 32-bit program.
-    Compat = 8,
-    /// All of it: there were more waits than stacks are taken of.
-    NotTaken = 9,
-    /// A file without a table, of a process that cannot be seen from this PID namespace.
-    Invisible = 10,
+/// The number of a reason in `enum end`.
+pub fn end_of(cut: Cut) -> u64 {
+    let cut = match cut {
+        // Of what is unwound in user space alone.
+        Cut::CopyTooSmall => Cut::Unreadable,
+        Cut::OffStack => Cut::BadRule,
+        cut => cut,
+    };
+    CUTS.iter().zip(1..).find(|(known, _)| **known == cut).map_or(0, |(_, end)| end)
 }
 
-impl Cut {
-    const ALL: [Self; 10] = [
-        Self::TooManyFrames,
-        Self::Unreadable,
-        Self::Unmapped,
-        Self::TablePending,
-        Self::TableOmitted,
-        Self::NoTable,
-        Self::BadRule,
-        Self::Compat,
-        Self::NotTaken,
-        Self::Invisible,
-    ];
-
-    /// From a number of `enum end`; none if the stack is whole.
-    pub(crate) fn from_end(end: u64) -> Option<Self> {
-        Self::ALL.into_iter().find(|cut| *cut as u64 == end)
-    }
-}
-
-/// What sort of event was counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
-    /// A perf event: the thread ran.
-    Event,
-    /// A wait: the thread did not run, for this reason.
-    Wait(Wait),
-    /// A tracepoint, or a place in a program.
-    Probe,
-    /// A system call, by its number.
-    Call(u32),
-    /// A wait for a lock of the kernel; its sort by the `LCB_F_` flags of
-    /// `include/trace/events/lock.h`.
-    KernelLock(u32),
-    /// A socket has sent this.
-    Sent(Socket),
-    /// A socket has received this.
-    Received(Socket),
-    /// A wait for a lock of a program, or for a condition or the like.
-    Futex {
-        /// It is a lock.
-        lock: bool,
-    },
-    /// The thread was woken: all of its stack is in [`Counted::waker`].
-    Woken,
-}
-
-/// Which sort of socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Socket {
-    /// Its address family (`AF_INET`).
-    pub family: u16,
-    /// Its protocol (`IPPROTO_TCP`).
-    pub protocol: u16,
-}
-
-/// Why a thread does not run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// It sleeps until something happens.
-    Sleep,
-    /// It is in the system call `futex`: it waits for a lock.
-    Lock,
-    /// It is in the system call `futex`, and waits for a condition, a semaphore, the end of a thread.
-    Condition,
-    /// It waits for a block device.
-    Io,
-    /// It waits for something else in the kernel, and no signal wakes it.
-    Uninterruptible,
-    /// It could run, and another did.
-    Preempted,
-}
-
-impl Sort {
-    /// From `enum sort`, and what stands beside it.
-    fn new(number: u32, detail: u32) -> Self {
-        let socket = Socket { family: (detail >> 16) as u16, protocol: detail as u16 };
-        match number {
-            1 => Self::Wait(Wait::Sleep),
-            // Waits for locks alone have the number of their system call.
-            2 | 12 if detail > 0 => Self::Futex { lock: number == 2 },
-            2 => Self::Wait(Wait::Lock),
-            3 => Self::Wait(Wait::Io),
-            4 => Self::Wait(Wait::Uninterruptible),
-            5 => Self::Wait(Wait::Preempted),
-            6 => Self::Probe,
-            7 => Self::Call(detail),
-            8 => Self::KernelLock(detail),
-            9 => Self::Sent(socket),
-            10 => Self::Received(socket),
-            11 => Self::Woken,
-            12 => Self::Wait(Wait::Condition),
-            _ => Self::Event,
-        }
+/// From `enum sort`, and what stands beside it.
+fn kind_of(number: u32, detail: u32) -> Kind {
+    let socket = Socket { family: (detail >> 16) as u16, protocol: detail as u16 };
+    match number {
+        1 => Kind::Wait(Wait::Sleep),
+        // Waits for locks alone have the number of their system call.
+        2 | 12 if detail > 0 => Kind::Futex { lock: number == 2 },
+        2 => Kind::Wait(Wait::Lock),
+        3 => Kind::Wait(Wait::Io),
+        4 => Kind::Wait(Wait::Uninterruptible),
+        5 => Kind::Wait(Wait::Preempted),
+        6 => Kind::Probe,
+        7 => Kind::Call(detail),
+        8 => Kind::KernelLock(detail),
+        9 => Kind::Sent(socket),
+        10 => Kind::Received(socket),
+        11 => Kind::Woken,
+        12 => Kind::Wait(Wait::Condition),
+        _ => Kind::Event,
     }
 }
 
 /// Something that was counted.
-#[derive(Clone, Copy, Debug)]
-pub struct Counted<'a> {
-    /// The process.
-    pub pid: i32,
-    /// The thread.
-    pub tid: i32,
-    /// The process's name at that moment.
-    pub process: &'a [u8],
-    /// The thread's name at that moment.
-    pub thread: &'a [u8],
-    /// The CPU that it was on, where these are told apart.
-    pub cpu: Option<u32>,
-    /// What sort of event it was.
-    pub sort: Sort,
-    /// How often it happened.
-    pub events: u64,
-    /// What the events stand for: nanoseconds, bytes, …
-    pub value: u64,
-    /// The kernel part of the stack, leaf first: the address where it was, then addresses that calls
-    /// return to.
-    pub kernel: &'a [u64],
-    /// The user part of the stack.
-    pub user: UserStack<'a>,
-    /// Who ended the wait.
-    pub waker: Option<Waker<'a>>,
-    /// When it happened, if keys have times: nanoseconds of `CLOCK_MONOTONIC`, to a millisecond.
-    pub time: Option<u64>,
+pub type Counted<'a> = event::Counted<'a, UserFrames<'a>>;
+
+/// The frames of a user stack, leaf first.
+#[derive(Clone, Debug)]
+pub struct UserFrames<'a> {
+    words: std::slice::Iter<'a, u64>,
+    /// Files by the numbers that the programs gave them.
+    aliases: &'a HashMap<u32, u32>,
 }
 
-/// Who woke a thread.
-#[derive(Clone, Copy, Debug)]
-pub struct Waker<'a> {
-    /// The process; 0 if it was none.
-    pub pid: i32,
-    /// The process's name; `[interrupt]` if it was none.
-    pub process: &'a [u8],
-    /// The thread's name.
-    pub thread: &'a [u8],
-    /// The kernel part of its stack, as in [`Counted::kernel`].
-    pub kernel: &'a [u64],
-    /// The user part of its stack.
-    pub user: UserStack<'a>,
-}
-
-/// The user part of a stack.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct UserStack<'a> {
-    frames: &'a [u64],
-    /// What the numbers are that the programs gave to files.
-    aliases: Option<&'a HashMap<u32, u32>>,
-}
-
-impl<'a> UserStack<'a> {
-    /// Its frames, leaf first.
-    pub fn frames(self) -> impl DoubleEndedIterator<Item = UserFrame> + 'a {
-        let frames = match self.frames.split_last() {
-            Some((last, rest)) if module(*last) == MODULE_END => rest,
-            _ => self.frames,
+impl UserFrames<'_> {
+    fn frame(&self, word: u64) -> UserFrame {
+        let module = match module(word) {
+            MODULE_ANONYMOUS => None,
+            asked @ MODULE_ASKED.. => match self.aliases.get(&asked) {
+                Some(&MODULE_ANONYMOUS) | None => Some(MODULE_UNKNOWN),
+                known => known.copied(),
+            },
+            known => Some(known),
         };
-        let aliases = self.aliases;
-        frames.iter().map(move |&frame| {
-            let module = match module(frame) {
-                MODULE_ANONYMOUS => None,
-                asked @ MODULE_ASKED.. => match aliases.and_then(|known| known.get(&asked)) {
-                    Some(&MODULE_ANONYMOUS) | None => Some(MODULE_UNKNOWN),
-                    known => known.copied(),
-                },
-                known => Some(known),
-            };
-            UserFrame { module, address: address(frame) }
-        })
+        UserFrame { module, address: address(word) }
     }
+}
 
-    /// Whether there is none: the thread is none of a program, or its part was not asked for.
-    pub fn is_empty(self) -> bool {
-        self.frames.is_empty()
-    }
+impl Iterator for UserFrames<'_> {
+    type Item = UserFrame;
 
-    /// Why it ends too early, if it does.
-    pub fn cut(self) -> Option<Cut> {
-        match self.end()? & !END_GUESSED {
-            0 => None,
-            end => Some(Cut::from_end(end).unwrap_or(Cut::BadRule)),
-        }
+    fn next(&mut self) -> Option<UserFrame> {
+        let word = *self.words.next()?;
+        Some(self.frame(word))
     }
+}
 
-    /// Whether a frame of it was left by what its instructions say, for want of a table.
-    pub fn is_guessed(self) -> bool {
-        self.end().is_some_and(|end| end & END_GUESSED != 0)
+impl DoubleEndedIterator for UserFrames<'_> {
+    fn next_back(&mut self) -> Option<UserFrame> {
+        let word = *self.words.next_back()?;
+        Some(self.frame(word))
     }
+}
 
-    /// What its last "frame" says, if that says how it ends.
-    fn end(self) -> Option<u64> {
-        let last = *self.frames.last().filter(|last| module(**last) == MODULE_END)?;
-        Some(address(last))
-    }
+/// The user part of a stack, of whose words the last may say how it ends; `None` if there is none.
+fn user_stack<'a>(words: &'a [u64], aliases: Numbers<'a>) -> Option<UserStack<UserFrames<'a>>> {
+    let (last, rest) = words.split_last()?;
+    let (words, end) = match module(*last) == MODULE_END {
+        true => (rest, address(*last)),
+        false => (words, 0),
+    };
+    let cut = match end & !END_GUESSED {
+        0 => None,
+        end => Some(cut_of(end).unwrap_or(Cut::BadRule)),
+    };
+    let frames = UserFrames { words: words.iter(), aliases };
+    Some(UserStack { frames, cut, guessed: end & END_GUESSED != 0 })
+}
 
-    /// The module in which it ends because its table was left out, if it does.
-    fn left_out(self) -> Option<u32> {
-        if self.cut() != Some(Cut::TableOmitted) {
-            return None;
-        }
-        self.frames().next_back()?.module
+/// The module in which a stack ends because its table was left out, if it does.
+fn left_out(stack: &UserStack<UserFrames<'_>>) -> Option<u32> {
+    if stack.cut != Some(Cut::TableOmitted) {
+        return None;
     }
+    stack.frames.clone().next_back()?.module
 }
 
 /// A frame as the programs have it.
@@ -348,7 +228,7 @@ impl Inner {
         told.or_else(|| Some(self.copied.stacks.get(&hash)?))
     }
 
-    fn waker<'a>(&'a self, hash: u64, aliases: Numbers<'a>) -> Option<Waker<'a>> {
+    fn waker<'a>(&'a self, hash: u64, aliases: Numbers<'a>) -> Option<Waker<'a, UserFrames<'a>>> {
         let [user, kernel, pid, names @ ..] = self.find(hash)?.first_chunk::<WAKER_WORDS>()?;
         let (thread, process) = bytemuck::bytes_of(names).split_at(16);
         Some(Waker {
@@ -356,7 +236,7 @@ impl Inner {
             process: name(process),
             thread: name(thread),
             kernel: self.text.without_tracing(kernel_part(self.find(*kernel)?)),
-            user: UserStack { frames: self.find(*user)?, aliases: Some(aliases) },
+            user: user_stack(self.find(*user)?, aliases),
         })
     }
 
@@ -366,7 +246,7 @@ impl Inner {
         count: &Count,
         aliases: Numbers<'a>,
     ) -> Option<Counted<'a>> {
-        let sort = Sort::new(key.sort, key.detail);
+        let kind = kind_of(key.sort, key.detail);
         let kernel = kernel_part(self.find(key.kernel)?);
         let waker = match key.waker {
             0 => None,
@@ -378,15 +258,15 @@ impl Inner {
             cpu: key.cpu.checked_sub(1),
             process: name(&key.process),
             thread: name(&key.thread),
-            sort,
+            kind,
             events: count.events,
             value: count.value,
-            kernel: match sort {
-                Sort::Event => kernel,
-                Sort::Wait(_) => self.text.without_scheduler(kernel),
+            kernel: match kind {
+                Kind::Event => kernel,
+                Kind::Wait(_) => self.text.without_scheduler(kernel),
                 _ => self.text.without_tracing(kernel),
             },
-            user: UserStack { frames: self.find(key.user)?, aliases: Some(aliases) },
+            user: user_stack(self.find(key.user)?, aliases),
             waker,
             time: (key.time > 0).then(|| u64::from(key.time) << KEY_TIME_SHIFT),
         })
@@ -430,7 +310,7 @@ impl Stacks {
             Some(partial) => frames = partial.to_vec(),
             None if cut.is_some() || guessed => {
                 let guessed = if guessed { END_GUESSED } else { 0 };
-                let end = cut.map_or(0, |cut| cut as u64) | guessed;
+                let end = cut.map_or(0, end_of) | guessed;
                 frames.push(u64::from(MODULE_END) << FRAME_SHIFT | end);
             }
             None => {}
@@ -463,7 +343,7 @@ impl Stacks {
             inner.unknown += count.events;
             return;
         };
-        let left_out = counted.user.left_out();
+        let left_out = counted.user.as_ref().and_then(left_out);
         out(counted);
         inner.copied.remove(key.user);
         if let Some(module) = left_out {

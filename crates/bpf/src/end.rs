@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use libbpf_rs::{Iter, Link, Object};
 
 use crate::engine::{monotonic_now, program};
-use crate::error::Error;
+use crate::error::{Error, Reason};
 use crate::layout::State;
 use crate::shared::Shared;
 
@@ -72,7 +72,8 @@ impl End {
     /// Notes all threads that do not run, where waits count; at the end it counts them.
     pub(crate) fn list_waiting(&self) -> Result<(), Error> {
         let Some((name, link)) = &self.list else { return Ok(()) };
-        let failed = |error| Error::Attach { program: name, reason: format!("{error}") };
+        let failed =
+            |error: std::io::Error| Error::Attach { program: name, reason: Reason::of(&error) };
         let _reading = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut threads = Iter::new(link).map_err(Error::attach(name))?;
         // It writes nothing: reading it makes it run.

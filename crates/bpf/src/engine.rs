@@ -8,27 +8,29 @@ use std::time::Duration;
 
 use hashbrown::HashSet;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
+use pyrograph_event::counted::{Cut, UserFrame};
+use pyrograph_event::engine::{Feature, TableBackend, TableStats};
+use pyrograph_event::request::{Trigger, Waits};
 use pyrograph_unwind::UnwindInfo;
 
-use crate::builder::{Builder, TableStats};
+use crate::builder::Builder;
 use crate::cache::Cache;
 use crate::copies::CopiedStack;
-use crate::counted::{Counted, Cut, Stacks, UserFrame};
+use crate::counted::{Counted, Stacks};
 use crate::end::End;
 use crate::error::Error;
-use crate::features::{self, Feature};
+use crate::features;
 use crate::files::{self, Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
 use crate::layout::{Blocked, Count, FileKey, Key, Site, State};
 use crate::load::{self, Loaded};
-use crate::memory::TableBackend;
 use crate::options::{
-    Options, Waits, copies_stacks, counts_at_once, follows_forks, lists_waiting, sampling,
+    Options, copies_stacks, counts_at_once, follows_forks, lists_waiting, sampling, wait_programs,
 };
 use crate::said;
 use crate::shared::Shared;
 use crate::tables::Tables;
-use crate::trigger::Trigger;
+use crate::trigger::Programs;
 
 mod stats;
 
@@ -115,7 +117,7 @@ impl Engine {
             false => None,
         };
         let live = matches!(options.trigger, Trigger::Allocations { live: true, .. });
-        let programs = [options.trigger.programs(), options.waits.programs(resumes)].concat();
+        let programs = [options.trigger.programs(), wait_programs(options.waits, resumes)].concat();
         let needed = |name: &str| match name {
             ON_FORK => follows_forks(options),
             ON_EXEC | LOOK_UP => true,
@@ -240,7 +242,7 @@ impl Engine {
         if self.list_waiting == Some(ON_REST) {
             self.attach(ON_EXIT)?;
         }
-        for name in self.waits.programs(self.resumes) {
+        for name in wait_programs(self.waits, self.resumes) {
             self.attach(name)?;
         }
         Ok(())

@@ -5,6 +5,47 @@ use std::path::{Path, PathBuf};
 use crate::features;
 use crate::said;
 
+/// Text of the kernel or the loader, in one line, and whether it says that something is not permitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    text: String,
+    is_refusal: bool,
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<String> for Reason {
+    fn from(text: String) -> Self {
+        Self { text, is_refusal: false }
+    }
+}
+
+impl Reason {
+    /// An error with its causes.
+    pub(crate) fn of(error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut reason = Self { text: error.to_string(), is_refusal: is_refusal(error) };
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            reason.text = format!("{}: {error}", reason.text);
+            reason.is_refusal |= is_refusal(error);
+            cause = error.source();
+        }
+        reason
+    }
+}
+
+/// Whether the kernel did not permit something: EPERM or EACCES.
+fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
+    let io = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    let loader = error.downcast_ref::<libbpf_rs::Error>().map(libbpf_rs::Error::kind);
+    io == Some(std::io::ErrorKind::PermissionDenied)
+        || loader == Some(libbpf_rs::ErrorKind::PermissionDenied)
+}
+
 /// Why the in-kernel engine cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -13,7 +54,7 @@ pub enum Error {
     #[error("the kernel does not take the in-kernel programs ({reason})")]
     Load {
         /// What the kernel or the loader said.
-        reason: String,
+        reason: Reason,
         /// The end of what they said in detail, in many lines.
         details: String,
     },
@@ -29,7 +70,7 @@ pub enum Error {
         /// The program.
         program: &'static str,
         /// What the kernel or the loader said.
-        reason: String,
+        reason: Reason,
     },
     /// A function of a program cannot be watched.
     #[error("cannot watch '{function}' in {}: {reason}", path.display())]
@@ -39,7 +80,7 @@ pub enum Error {
         /// The function.
         function: String,
         /// Why not.
-        reason: String,
+        reason: Reason,
     },
     /// Memory that is shared with the programs could not be had.
     #[error("the memory '{map}' cannot be shared with the kernel ({reason})")]
@@ -47,7 +88,7 @@ pub enum Error {
         /// The map.
         map: &'static str,
         /// What the kernel or the loader said.
-        reason: String,
+        reason: Reason,
     },
     /// The kernel's lists of mappings are not as the programs know them.
     #[error(
@@ -71,6 +112,18 @@ impl Error {
         matches!(self, Self::NotPermitted)
     }
 
+    /// Whether the kernel or a file system did not permit something.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Load { reason, .. }
+            | Self::Attach { reason, .. }
+            | Self::Function { reason, .. }
+            | Self::Map { reason, .. } => reason.is_refusal,
+            Self::NotPermitted => true,
+            Self::Lacks { .. } | Self::Mappings | Self::UnsupportedArch => false,
+        }
+    }
+
     /// What the loader and the verifier said in detail, in many lines.
     pub fn details(&self) -> Option<&str> {
         match self {
@@ -87,34 +140,34 @@ impl Error {
         }
         let missing = features::missing();
         let reason = match missing.is_empty() {
-            true => chain(&error),
-            false => format!("it lacks {}", missing.join(", ")),
+            true => Reason::of(&error),
+            false => format!("it lacks {}", missing.join(", ")).into(),
         };
         Self::Load { reason, details }
     }
 
     /// The compiled object has no such part.
     pub(crate) fn missing(what: &str, name: &str) -> Self {
-        Self::Load { reason: format!("no {what} '{name}'"), details: String::new() }
+        Self::Load { reason: format!("no {what} '{name}'").into(), details: String::new() }
     }
 
     pub(crate) fn attach(program: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Self {
-        move |error| Self::Attach { program, reason: chain(&error) }
+        move |error| Self::Attach { program, reason: Reason::of(&error) }
     }
 
     pub(crate) fn function(path: &Path, function: &str, error: &libbpf_rs::Error) -> Self {
         let reason = match error.kind() {
             libbpf_rs::ErrorKind::NotFound if path.exists() => {
-                "it has no function of this name in its symbol tables".to_owned()
+                "it has no function of this name in its symbol tables".to_owned().into()
             }
-            libbpf_rs::ErrorKind::NotFound => "there is no such file".to_owned(),
-            _ => chain(error),
+            libbpf_rs::ErrorKind::NotFound => "there is no such file".to_owned().into(),
+            _ => Reason::of(error),
         };
         Self::Function { path: path.to_owned(), function: function.to_owned(), reason }
     }
 
-    pub(crate) fn map<E: std::error::Error>(map: &'static str) -> impl FnOnce(E) -> Self {
-        move |error| Self::Map { map, reason: chain(&error) }
+    pub(crate) fn map<E: std::error::Error + 'static>(map: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::Map { map, reason: Reason::of(&error) }
     }
 }
 
@@ -137,13 +190,23 @@ fn may_load() -> bool {
     has & CAP_SYS_ADMIN != 0 || has & (CAP_BPF | CAP_PERFMON) == CAP_BPF | CAP_PERFMON
 }
 
-/// The error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_the_kernel_are_told_from_other_errors() {
+        let of = |errno| {
+            let io = std::io::Error::from_raw_os_error(errno);
+            let io_too = std::io::Error::from_raw_os_error(errno);
+            [
+                Error::map("events")(io).is_refusal(),
+                Error::attach("on_event")(libbpf_rs::Error::from(io_too)).is_refusal(),
+            ]
+        };
+        assert_eq!(of(libc::EPERM), [true, true]);
+        assert_eq!(of(libc::EACCES), [true, true]);
+        assert_eq!(of(libc::ENOENT), [false, false]);
+        assert!(Error::NotPermitted.is_refusal());
     }
-    text
 }

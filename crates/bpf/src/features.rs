@@ -5,18 +5,7 @@ use std::sync::OnceLock;
 use libbpf_rs::btf::types::{Enum, Struct, Typedef};
 use libbpf_rs::btf::{Btf, BtfType};
 use libbpf_rs::libbpf_sys::{self, bpf_func_id, bpf_map_type, bpf_prog_type};
-
-/// Something of the kernel that the engine makes use of.
-#[derive(Clone, Copy, Debug)]
-pub struct Feature {
-    /// What it is called.
-    pub name: &'static str,
-    /// Which kernels have it.
-    pub since: &'static str,
-    /// What is different without it.
-    pub without: &'static str,
-    test: Test,
-}
+use pyrograph_event::engine::Feature;
 
 /// How to find out.
 #[derive(Clone, Copy, Debug)]
@@ -34,130 +23,51 @@ enum Test {
     Tracepoint(&'static str),
 }
 
-const NO_ENGINE: &str = "there is no in-kernel engine";
-
-/// All of them, by age. `probe_read` and the like are older than all of these.
-const FEATURES: [Feature; 14] = [
-    Feature {
-        name: "descriptions of its types",
-        since: "CONFIG_DEBUG_INFO_BTF",
-        without: NO_ENGINE,
-        test: Test::Structure("task_struct"),
-    },
-    Feature {
-        name: "ring buffers",
-        since: "Linux 5.8",
-        without: NO_ENGINE,
-        test: Test::Map(libbpf_sys::BPF_MAP_TYPE_RINGBUF),
-    },
-    Feature {
-        name: "storage of threads",
-        since: "Linux 5.11",
-        without: NO_ENGINE,
-        test: Test::Map(libbpf_sys::BPF_MAP_TYPE_TASK_STORAGE),
-    },
-    Feature {
-        name: "attach cookies",
-        since: "Linux 5.15",
-        without: "--alloc does not work",
-        test: Test::Function(
-            libbpf_sys::BPF_PROG_TYPE_KPROBE,
-            libbpf_sys::BPF_FUNC_get_attach_cookie,
-        ),
-    },
-    Feature {
-        name: "task_pt_regs",
-        since: "Linux 5.15",
-        without: NO_ENGINE,
-        test: Test::Function(
-            libbpf_sys::BPF_PROG_TYPE_PERF_EVENT,
-            libbpf_sys::BPF_FUNC_task_pt_regs,
-        ),
-    },
-    Feature {
-        name: "loops",
-        since: "Linux 5.17",
-        without: "programs loop over the rows of a table instead",
-        test: Test::Function(libbpf_sys::BPF_PROG_TYPE_PERF_EVENT, libbpf_sys::BPF_FUNC_loop),
-    },
-    OTHER_THREADS,
-    KERNEL_LOCKS,
-    Feature {
-        name: "maple trees of mappings",
-        since: "Linux 6.1",
-        without: "stacks may end too early while their process changes its mappings",
-        test: Test::Structure("maple_tree"),
-    },
-    ROWS,
-    Feature {
-        name: "sock_send_length",
-        since: "Linux 6.3",
-        without: "--net does not work",
-        test: Test::Tracepoint(SOCKETS),
-    },
-    Feature {
-        name: "block_io_start",
-        since: "Linux 6.5",
-        without: "--block-io looks at requests when the driver gets them, and not when they are made",
-        test: Test::Tracepoint(REQUESTS),
-    },
-    Feature {
-        name: "arenas",
-        since: "Linux 6.9",
-        without: "unwind tables are in arrays, and a stack takes a little longer",
-        test: Test::Map(libbpf_sys::BPF_MAP_TYPE_ARENA),
-    },
-    Feature {
-        name: "sched_exit",
-        since: "Linux 6.16",
-        without: "--off-cpu and --wall do not know the stacks of some longer waits where there are very many",
-        test: Test::Tracepoint(GOING_ON),
-    },
-];
-
-/// Programs may read the memory of a thread that does not run.
-const OTHER_THREADS: Feature = Feature {
-    name: "copy_from_user_task",
-    since: "Linux 5.18",
-    without: "of threads that wait already when a recording begins only the kernel's part of their stacks is told",
-    test: Test::Listed("BPF_FUNC_copy_from_user_task"),
-};
-
-/// The kernel tells of waits for its own locks.
-const KERNEL_LOCKS: Feature = Feature {
-    name: "contention_begin",
-    since: "Linux 5.19",
-    without: "--locks counts waits for locks of programs and not for those of the kernel",
-    test: Test::Tracepoint("btf_trace_contention_begin"),
-};
-
-/// The rows of a map may be made while a program runs. Before, kernels had no memory of its own for this, and
-/// write a warning into their log.
-const ROWS: Feature = Feature {
-    name: "memory for rows of maps",
-    since: "Linux 6.1",
-    without: "--alloc --live takes its memory in the kernel at once",
-    test: Test::Structure(ROWS_AS_NEEDED),
-};
-
-/// The structure that stands for it.
-pub const ROWS_AS_NEEDED: &str = "bpf_mem_alloc";
-
 const SOCKETS: &str = "btf_trace_sock_send_length";
 const REQUESTS: &str = "btf_trace_block_io_start";
 const GOING_ON: &str = "btf_trace_sched_exit_tp";
 
+/// The structure of the memory in which rows of maps may be made while a program runs. Kernels before that write a
+/// warning into their log.
+pub const ROWS_AS_NEEDED: &str = "bpf_mem_alloc";
+
+/// The test for a feature.
+fn test(feature: Feature) -> Test {
+    match feature {
+        Feature::Types => Test::Structure("task_struct"),
+        Feature::RingBuffers => Test::Map(libbpf_sys::BPF_MAP_TYPE_RINGBUF),
+        Feature::ThreadStorage => Test::Map(libbpf_sys::BPF_MAP_TYPE_TASK_STORAGE),
+        Feature::AttachCookies => {
+            Test::Function(libbpf_sys::BPF_PROG_TYPE_KPROBE, libbpf_sys::BPF_FUNC_get_attach_cookie)
+        }
+        Feature::UserRegisters => {
+            Test::Function(libbpf_sys::BPF_PROG_TYPE_PERF_EVENT, libbpf_sys::BPF_FUNC_task_pt_regs)
+        }
+        Feature::Loops => {
+            Test::Function(libbpf_sys::BPF_PROG_TYPE_PERF_EVENT, libbpf_sys::BPF_FUNC_loop)
+        }
+        Feature::OtherThreads => Test::Listed("BPF_FUNC_copy_from_user_task"),
+        Feature::KernelLocks => Test::Tracepoint("btf_trace_contention_begin"),
+        Feature::MapleTrees => Test::Structure("maple_tree"),
+        Feature::MapMemory => Test::Structure(ROWS_AS_NEEDED),
+        Feature::Sockets => Test::Tracepoint(SOCKETS),
+        Feature::BlockRequests => Test::Tracepoint(REQUESTS),
+        Feature::Arenas => Test::Map(libbpf_sys::BPF_MAP_TYPE_ARENA),
+        Feature::Resume => Test::Tracepoint(GOING_ON),
+    }
+}
+
 /// The features that this kernel has, and those that it lacks for certain. This takes milliseconds.
 pub fn features() -> (Vec<Feature>, Vec<Feature>) {
     let types = Types::of_this_kernel();
-    FEATURES.into_iter().partition(|feature| feature.test.succeeds(&types))
+    Feature::ALL.into_iter().partition(|feature| test(*feature).succeeds(&types))
 }
 
 /// What the kernel lacks and programs cannot be loaded without.
 pub fn missing() -> Vec<String> {
     let (_, mut missing) = features();
-    missing.retain(|feature| feature.without == NO_ENGINE);
-    missing.iter().map(|feature| format!("{} ({})", feature.name, feature.since)).collect()
+    missing.retain(|feature| feature.is_required());
+    missing.iter().map(|feature| format!("{} ({})", feature.name(), feature.since())).collect()
 }
 
 impl Test {
@@ -215,14 +125,14 @@ impl Described {
         static DESCRIBED: OnceLock<Described> = OnceLock::new();
         DESCRIBED.get_or_init(|| {
             let types = Types::of_this_kernel();
-            let has = |test: Test| test.succeeds(&types);
+            let has = |feature| test(feature).succeeds(&types);
             Self {
-                goes_on: has(Test::Tracepoint(GOING_ON)),
-                requests: has(Test::Tracepoint(REQUESTS)),
-                other_threads: has(OTHER_THREADS.test),
-                rows_as_needed: has(ROWS.test),
-                locks: has(KERNEL_LOCKS.test),
-                sockets: has(Test::Tracepoint(SOCKETS)),
+                goes_on: has(Feature::Resume),
+                requests: has(Feature::BlockRequests),
+                other_threads: has(Feature::OtherThreads),
+                rows_as_needed: has(Feature::MapMemory),
+                locks: has(Feature::KernelLocks),
+                sockets: has(Feature::Sockets),
             }
         })
     }
@@ -256,8 +166,8 @@ pub fn tells_of_locks() -> bool {
 /// What the kernel lacks of what would serve to count waits for locks (`locks`), or to take stacks of
 /// threads that wait already (`waiting`).
 pub fn lacks(locks: bool, waiting: bool) -> Vec<Feature> {
-    let locks = (locks && !tells_of_locks()).then_some(KERNEL_LOCKS);
-    let waiting = (waiting && !reads_other_threads()).then_some(OTHER_THREADS);
+    let locks = (locks && !tells_of_locks()).then_some(Feature::KernelLocks);
+    let waiting = (waiting && !reads_other_threads()).then_some(Feature::OtherThreads);
     locks.into_iter().chain(waiting).collect()
 }
 

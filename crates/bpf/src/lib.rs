@@ -36,15 +36,13 @@ mod common;
 #[cfg(test)]
 mod user_space;
 
-pub use builder::{TableStats, prefer_this_thread};
+pub use builder::prefer_this_thread;
 pub use copies::CopiedStack;
-pub use counted::{Counted, Cut, Socket, Sort, UserFrame, UserStack, Wait, Waker};
+pub use counted::{Counted, UserFrames};
 pub use end::End;
 pub use engine::{Engine, Stats};
-pub use error::Error;
-pub use features::{Feature, features};
+pub use error::{Error, Reason};
+pub use features::features;
 pub use files::{Question, What};
 pub use layout::FileKey;
-pub use memory::TableBackend;
-pub use options::{Options, Waits};
-pub use trigger::{Measure, Place, Trigger};
+pub use options::Options;

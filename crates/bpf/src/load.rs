@@ -4,6 +4,8 @@ use std::path::Path;
 
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::{Object, ObjectBuilder};
+use pyrograph_event::engine::TableBackend;
+use pyrograph_event::request::{Trigger, Waits};
 
 use crate::copies;
 use crate::engine::{ON_ABSENT, ON_TASK, handle};
@@ -12,9 +14,9 @@ use crate::features;
 use crate::kernel_text::KernelText;
 use crate::kernel_types;
 use crate::layout::Config;
-use crate::memory::{self, Arena, Memory, TableBackend};
-use crate::options::{Options, Sampling, Waits, copies_stacks, sampling};
-use crate::trigger::Trigger;
+use crate::memory::{self, Arena, Memory};
+use crate::options::{Options, Sampling, copies_stacks, sampling};
+use crate::trigger::Programs;
 
 /// Compiled programs. libbpf reads them as they are in memory, which asks for their alignment.
 #[repr(align(8))]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
 use memmap2::{MmapOptions, MmapRaw};
+use pyrograph_event::engine::TableBackend;
 
 use crate::error::Error;
 use crate::layout::{
@@ -12,15 +13,6 @@ use crate::layout::{
     Module,
 };
 use crate::shared::Shared;
-
-/// What unwind tables are in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableBackend {
-    /// Arrays, which programs have to look up and to check.
-    Arrays,
-    /// An arena (Linux 6.9), which programs read with plain loads.
-    Arena,
-}
 
 /// An arena that no programs use yet.
 #[derive(Debug)]

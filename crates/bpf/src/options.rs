@@ -3,36 +3,21 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::memory::TableBackend;
-use crate::trigger::Trigger;
+use pyrograph_event::engine::TableBackend;
+use pyrograph_event::request::{Trigger, Waits};
 
-/// Which waits are counted: the time from when a thread stops to run until it goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Waits {
-    /// None.
-    #[default]
-    None,
-    /// Where threads wait.
-    Alone,
-    /// Where they wait, and who wakes them.
-    WithWakers,
-    /// Who wakes them, and not where they wait. A wait ends when it is ended, and not only when the
-    /// thread goes on.
-    Wakers,
-}
+use crate::trigger::Programs;
 
-impl Waits {
-    /// The programs that are attached, but for that which lists the threads that wait already. `resumes`:
-    /// the kernel tells when a thread goes on.
-    pub(crate) fn programs(self, resumes: bool) -> &'static [&'static str] {
-        match self {
-            Self::None => &[],
-            Self::Alone if resumes => &["on_resume", "on_leave"],
-            Self::Alone => &["on_switch"],
-            Self::WithWakers if resumes => &["on_wake", "on_resume", "on_leave"],
-            Self::WithWakers => &["on_waking", "on_switch"],
-            Self::Wakers => &["on_waking", "on_sleep"],
-        }
+/// The programs that are attached for waits, but for that which lists the threads that wait already. `resumes`:
+/// the kernel has a tracepoint for when a thread goes on.
+pub(crate) fn wait_programs(waits: Waits, resumes: bool) -> &'static [&'static str] {
+    match waits {
+        Waits::None => &[],
+        Waits::Alone if resumes => &["on_resume", "on_leave"],
+        Waits::Alone => &["on_switch"],
+        Waits::WithWakers if resumes => &["on_wake", "on_resume", "on_leave"],
+        Waits::WithWakers => &["on_waking", "on_switch"],
+        Waits::Wakers => &["on_waking", "on_sleep"],
     }
 }
 

@@ -1,9 +1,10 @@
 //! What makes stacks be counted, and how its programs are attached.
 
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use libbpf_rs::{Link, Object, TracepointCategory, UprobeOpts};
+use pyrograph_event::request::{Measure, Trigger};
 
 use crate::allocators::{Allocator, allocators, cheapest_place_of};
 use crate::engine::program;
@@ -11,93 +12,45 @@ use crate::error::Error;
 use crate::features;
 use crate::layout::CALL_WORDS;
 
-/// What makes a stack be counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    /// Perf events, which the caller opens.
-    PerfEvents,
-    /// A tracepoint of the kernel.
-    Tracepoint {
-        /// Its category: `sched`.
-        category: String,
-        /// Its name: `sched_switch`.
-        name: String,
-    },
-    /// A function of a program or library.
-    Function {
-        /// Its file.
-        path: PathBuf,
-        /// Its name.
-        name: String,
-        /// How far behind its start; 0 where its calls trigger.
-        offset: usize,
-        /// Each time that it returns, not that it is called; then there is no offset.
-        returns: bool,
-    },
-    /// Places in a program or library.
-    Places {
-        /// Their file.
-        path: PathBuf,
-        /// The places.
-        places: Vec<Place>,
-    },
-    /// The functions of a C library that give memory: counted are the bytes that they are asked for.
-    Allocations {
-        /// The library's file.
-        path: PathBuf,
-        /// Only what is not given back until the end: see [`crate::Engine::held`].
-        live: bool,
-    },
-    /// System calls.
-    Calls {
-        /// Their numbers.
-        numbers: Vec<u32>,
-        /// What they are measured by.
-        measure: Measure,
-        /// Only those that read or write regular files.
-        files: bool,
-    },
-    /// Requests to block devices, from when they are made until they are done.
-    BlockRequests {
-        /// What they are measured by.
-        measure: Measure,
-    },
-    /// Waits for locks, of the kernel and of programs, in nanoseconds.
-    Locks,
-    /// What sockets send and receive, in bytes.
-    Sockets,
-    /// Nothing: waits alone are counted.
-    None,
-}
-
-/// A place in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Where it is in the file.
-    pub offset: u64,
-    /// Where the file has a counter that is not 0 while someone listens; 0: nowhere.
-    pub semaphore: u64,
-}
-
-/// What calls and requests are measured by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Measure {
-    /// How many there are.
-    #[default]
-    Count,
-    /// How long they take, in nanoseconds.
-    Time,
-    /// How many bytes they move.
-    Bytes,
-}
-
 /// System calls that wait for locks: `futex`, `futex_waitv`, `futex_wait` of x86-64.
 const FUTEXES: [u32; 3] = [202, 449, 455];
 
-impl Trigger {
+/// The programs that serve a trigger.
+pub(crate) trait Programs {
     /// The programs that are attached.
-    pub(crate) fn programs(&self) -> &'static [&'static str] {
+    fn programs(&self) -> &'static [&'static str];
+
+    /// Whether events are counted when their stacks are taken, and none is noted until it ends.
+    fn counts_at_once(&self) -> bool;
+
+    /// Whether stacks are left out by bytes, and not by events; none if all are taken.
+    fn is_sampled_by_value(&self) -> Option<bool>;
+
+    /// What the kernel must tell of, and does not.
+    fn missing(&self) -> Option<&'static str>;
+
+    /// The system calls that are looked at, a bit each.
+    fn calls(&self) -> [u64; CALL_WORDS];
+
+    /// What it is measured by.
+    fn measure(&self) -> Measure;
+
+    /// Whether only calls of regular files count.
+    fn files(&self) -> bool;
+
+    /// Whether kernel stacks begin with what calls its programs.
+    fn is_traced(&self) -> bool;
+
+    /// Attaches its programs: `events` are perf events, if these trigger it.
+    fn attach<'a>(
+        &self,
+        object: &Object,
+        events: impl Iterator<Item = BorrowedFd<'a>>,
+    ) -> Result<Vec<Link>, Error>;
+}
+
+impl Programs for Trigger {
+    fn programs(&self) -> &'static [&'static str] {
         use Measure::{Bytes, Count, Time};
         match self {
             Self::PerfEvents => &["on_event"],
@@ -124,8 +77,7 @@ impl Trigger {
         }
     }
 
-    /// Whether events are counted when their stacks are taken, and none is noted until it ends.
-    pub(crate) fn counts_at_once(&self) -> bool {
+    fn counts_at_once(&self) -> bool {
         match self {
             Self::PerfEvents
             | Self::Tracepoint { .. }
@@ -141,8 +93,7 @@ impl Trigger {
         }
     }
 
-    /// Whether stacks are left out by bytes, and not by events; none if all are taken.
-    pub(crate) fn is_sampled_by_value(&self) -> Option<bool> {
+    fn is_sampled_by_value(&self) -> Option<bool> {
         match self {
             Self::Allocations { live: false, .. } | Self::Calls { measure: Measure::Bytes, .. } => {
                 Some(true)
@@ -155,8 +106,7 @@ impl Trigger {
         }
     }
 
-    /// What the kernel must tell of, and does not.
-    pub(crate) fn missing(&self) -> Option<&'static str> {
+    fn missing(&self) -> Option<&'static str> {
         let tells = match self {
             Self::Sockets => features::tells_of_sockets(),
             _ => true,
@@ -164,8 +114,7 @@ impl Trigger {
         (!tells).then_some("the tracepoint sock_send_length (Linux 6.3)")
     }
 
-    /// The system calls that are looked at, a bit each.
-    pub(crate) fn calls(&self) -> [u64; CALL_WORDS] {
+    fn calls(&self) -> [u64; CALL_WORDS] {
         let numbers = match self {
             Self::Calls { numbers, .. } => &numbers[..],
             Self::Locks => &FUTEXES[..],
@@ -180,8 +129,7 @@ impl Trigger {
         bits
     }
 
-    /// What it is measured by.
-    pub(crate) fn measure(&self) -> Measure {
+    fn measure(&self) -> Measure {
         match self {
             Self::Calls { measure, .. } | Self::BlockRequests { measure } => *measure,
             Self::Locks => Measure::Time,
@@ -189,18 +137,15 @@ impl Trigger {
         }
     }
 
-    /// Whether only calls of regular files count.
-    pub(crate) fn files(&self) -> bool {
+    fn files(&self) -> bool {
         matches!(self, Self::Calls { files: true, .. })
     }
 
-    /// Whether kernel stacks begin with what calls its programs.
-    pub(crate) fn is_traced(&self) -> bool {
+    fn is_traced(&self) -> bool {
         matches!(self, Self::BlockRequests { .. } | Self::Locks | Self::Sockets)
     }
 
-    /// Attaches its programs: `events` are perf events, if these trigger it.
-    pub(crate) fn attach<'a>(
+    fn attach<'a>(
         &self,
         object: &Object,
         events: impl Iterator<Item = BorrowedFd<'a>>,

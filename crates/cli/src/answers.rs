@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use pyrograph_bpf::{Measure, Place, Socket, Sort, Trigger, Waits};
+use pyrograph_event::counted::{Kind, Socket};
+use pyrograph_event::request::{Measure, Place, Trigger, Waits};
 use pyrograph_resolve::Label;
 
 use crate::question::{self, Probe, Question, call_name};
@@ -76,20 +77,20 @@ pub fn waits(question: &Question) -> Waits {
 
 /// The frames that stand at the leaf of a stack and for no code, leaf first. `returned`: the function that
 /// has just returned, if that is what was asked for.
-pub fn labels(sort: Sort, returned: Option<&str>) -> Vec<Label> {
+pub fn labels(kind: Kind, returned: Option<&str>) -> Vec<Label> {
     let kernel = |text: &str| Label { text: text.to_owned(), in_kernel: true };
-    match sort {
-        Sort::Call(number) => vec![kernel(&call_name(number))],
-        Sort::Futex { lock: true } => vec![kernel("[lock]")],
-        Sort::Futex { lock: false } => vec![kernel("[condition]")],
-        Sort::KernelLock(flags) => vec![kernel(lock_name(flags))],
-        Sort::Sent(socket) => vec![kernel("[sent]"), kernel(&socket_name(socket))],
-        Sort::Received(socket) => vec![kernel("[received]"), kernel(&socket_name(socket))],
-        Sort::Probe => {
+    match kind {
+        Kind::Call(number) => vec![kernel(&call_name(number))],
+        Kind::Futex { lock: true } => vec![kernel("[lock]")],
+        Kind::Futex { lock: false } => vec![kernel("[condition]")],
+        Kind::KernelLock(flags) => vec![kernel(lock_name(flags))],
+        Kind::Sent(socket) => vec![kernel("[sent]"), kernel(&socket_name(socket))],
+        Kind::Received(socket) => vec![kernel("[received]"), kernel(&socket_name(socket))],
+        Kind::Probe => {
             let label = |name: &str| Label { text: name.to_owned(), in_kernel: false };
             returned.into_iter().map(label).collect()
         }
-        Sort::Event | Sort::Wait(_) | Sort::Woken => Vec::new(),
+        Kind::Event | Kind::Wait(_) | Kind::Woken => Vec::new(),
     }
 }
 

@@ -11,7 +11,8 @@ mod running;
 use std::time::{Duration, Instant};
 
 pub use pyrograph_bpf::Engine;
-use pyrograph_bpf::{Feature, Stats, TableBackend, TableStats, prefer_this_thread};
+use pyrograph_bpf::{Stats, prefer_this_thread};
+use pyrograph_event::engine::{Feature, TableBackend, TableStats};
 use pyrograph_record::{
     Child, Error as RecordError, Event, Notice, Rate, Recording, Session, Summary, Target, Unit,
     Waiting, descendants,
@@ -279,18 +280,45 @@ fn summary(recording: Recording, engine: &Engine) -> Summary {
 /// Says what the kernel has of what the engine makes use of, and what it lacks.
 pub fn say_features() {
     let (there, missing) = pyrograph_bpf::features();
-    let names: Vec<_> = there.iter().map(|feature| feature.name).collect();
+    let names: Vec<_> = there.iter().map(|feature| feature.name()).collect();
     say!("the kernel has {}", names.join(", "));
-    missing.iter().for_each(say_lack);
+    missing.into_iter().for_each(say_lack);
 }
 
 /// Says what the kernel lacks for what is asked.
 pub fn say_lacks(engine: &Engine) {
-    engine.lacks().iter().for_each(say_lack);
+    engine.lacks().into_iter().for_each(say_lack);
 }
 
-fn say_lack(feature: &Feature) {
-    say!("the kernel lacks {} ({}): {}", feature.name, feature.since, feature.without);
+fn say_lack(feature: Feature) {
+    say!("the kernel lacks {} ({}): {}", feature.name(), feature.since(), without(feature));
+}
+
+/// What is different without a feature of the kernel.
+fn without(feature: Feature) -> &'static str {
+    match feature {
+        Feature::AttachCookies => "--alloc does not work",
+        Feature::Loops => "programs loop over the rows of a table instead",
+        Feature::OtherThreads => {
+            "of threads that wait already when a recording begins only the kernel's part of their stacks is told"
+        }
+        Feature::KernelLocks => {
+            "--locks counts waits for locks of programs and not for those of the kernel"
+        }
+        Feature::MapleTrees => "stacks may end too early while their process changes its mappings",
+        Feature::MapMemory => "--alloc --live takes its memory in the kernel at once",
+        Feature::Sockets => "--net does not work",
+        Feature::BlockRequests => {
+            "--block-io looks at requests when the driver gets them, and not when they are made"
+        }
+        Feature::Arenas => "unwind tables are in arrays, and a stack takes a little longer",
+        Feature::Resume => {
+            "--off-cpu and --wall do not know the stacks of some longer waits where there are very many"
+        }
+        Feature::Types | Feature::RingBuffers | Feature::ThreadStorage | Feature::UserRegisters => {
+            "there is no in-kernel engine"
+        }
+    }
 }
 
 /// Whether a process with this number runs.

@@ -8,7 +8,7 @@ use serde_json::Value;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("profile", &[]),
     ("cache", &[]),
-    ("bpf", &["cache", "unwind"]),
+    ("bpf", &["cache", "event", "unwind"]),
     ("event", &[]),
     ("go", &[]),
     ("unwind", &["go"]),

@@ -6,6 +6,9 @@
 //! order of time. A few records can also be written ([`Comm::encode`], [`Task::encode_fork`],
 //! [`Mmap2::encode`]), so that what was read from `/proc` takes the same way as what the kernel told.
 //!
+//! What programs in the kernel count instead is in [`counted`], and what they are asked to count in [`request`].
+//! [`engine`] has facts about the engine that runs them.
+//!
 //! This crate opens no file and makes no system call. Input is not trusted: a record that is
 //! too short, or that says it holds more than it does, is a [`DecodeError`], never a panic.
 //!
@@ -30,13 +33,16 @@
 
 mod attr;
 mod callchain;
+pub mod counted;
 mod cursor;
 mod encode;
+pub mod engine;
 mod header;
 mod layout;
 mod order;
 mod record;
 pub mod regs;
+pub mod request;
 mod sample;
 
 pub use attr::{Attr, branch_sample, flag, hardware, read_format, sample_type, software, type_id};

@@ -1,10 +1,11 @@
 //! From one sample to its frames.
 
+use pyrograph_event::counted::Cut;
 use pyrograph_event::{Abi, Callchain, Context, CpuMode, Entry, Regs, Sample};
 use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, StackEnd, Unwinder};
 
 use crate::beyond::Beyond;
-use crate::cut::Cut;
+use crate::cut::{cut_of, marker_of_cut};
 use crate::files::Files;
 use crate::modules::ModuleId;
 use crate::stacks::{Marker, RawFrame};
@@ -165,11 +166,11 @@ impl Collector {
                         };
                         chain.unwound(unwound);
                         self.end = found.end;
-                        collected.cut = Cut::of(found.end, stack.is_cut() && !found.on_other_stack);
+                        collected.cut = cut_of(found.end, stack.is_cut() && !found.on_other_stack);
                         if collected.cut.is_some() && chain.goes_on(sample, extra, unwound) {
                             collected.cut = None;
                         }
-                        collected.marker = collected.cut.map(Cut::marker);
+                        collected.marker = collected.cut.map(marker_of_cut);
                         collected.guessed = found.guessed > 0;
                         collected.completed = found.beyond_copy > 0 && collected.marker.is_none();
                         collected.of_recursion = collected.completed && found.recursion_goes_beyond;

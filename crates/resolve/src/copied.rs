@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
+use pyrograph_event::counted::{Cut, UserFrame};
 use pyrograph_unwind::{
     AddressSpace, Arch, Frame, LiveMemory, Registers, StackCopy, StackEnd, Unwinder, Unwound,
 };
 
 use crate::beyond::CHECKED;
 use crate::collect::{MAX_FRAMES, user_frame};
-use crate::cut::Cut;
+use crate::cut::cut_of;
 use crate::files::Files;
 use crate::made_code::{Code, Steps};
-use crate::modules::ModuleId;
 use crate::resolver::{Options, Resolver};
 
 /// No more is read of a stack above its copy: deeper recursion is cut.
@@ -103,28 +103,25 @@ impl<F: Files> Resolver<F> {
         bytes
     }
 
-    /// Unwinds a copied stack with the mappings that its process has now. Appends its frames to `out`, leaf first:
-    /// a module's number and a file offset, or without a module an address of the process, in either case inside
-    /// of a call. Returns why it ends early, if it does, and whether a frame was guessed.
+    /// Unwinds a copied stack with the mappings that its process has now. Appends its frames to `out`, leaf first.
+    /// Returns why it ends early, if it does, and whether a frame was guessed.
     pub fn unwind_copied(
         &mut self,
         stack: &CopiedStack<'_>,
-        out: &mut Vec<(Option<u32>, u64)>,
+        out: &mut Vec<UserFrame>,
     ) -> (Option<Cut>, bool) {
         let Unwound { end, beyond_copy, guessed, recursion_goes_beyond, .. } = self.walk(stack);
         let process = self.processes.space(stack.pid);
         out.extend(self.copied.frames.iter().map(|frame| {
             let frame = user_frame(process, frame.lookup_address());
-            match frame.module {
-                module if module.is_made() => (None, frame.address),
-                ModuleId(number) => (Some(number), frame.address),
-            }
+            let module = (!frame.module.is_made()).then_some(frame.module.0);
+            UserFrame { module, address: frame.address }
         }));
         if end == StackEnd::Root && beyond_copy > 0 {
             self.stats.completed += 1;
             self.stats.of_recursions += u64::from(recursion_goes_beyond);
         }
-        (Cut::of(end, stack.missing > stack.rest.len() as u64), guessed > 0)
+        (cut_of(end, stack.missing > stack.rest.len() as u64), guessed > 0)
     }
 
     /// Puts the frames into `copied.frames`.

@@ -3,74 +3,18 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use pyrograph_event::counted::{Counted, Kind, UserFrame, UserStack, Wait, Waker};
 use pyrograph_profile as profile;
 use pyrograph_profile::ThreadId;
 use pyrograph_unwind::UnwindInfo;
 
 use crate::collect::{Collected, module_of_tag};
-use crate::cut::Cut;
+use crate::cut::marker_of_cut;
 use crate::files::{Files, Identity, MappedFile};
 use crate::modules::{FileKey, ModuleId, is_anonymous, is_memory_file};
 use crate::resolver::Resolver;
 use crate::settle::Unnamed;
 use crate::stacks::{Marker, RawFrame, Weight};
-
-/// A stack, and how often it was met.
-#[derive(Clone, Copy, Debug)]
-pub struct CountedStack<'a, U> {
-    /// The process, and its name at that moment.
-    pub pid: i32,
-    /// The name of the process.
-    pub process: &'a [u8],
-    /// The thread.
-    pub tid: i32,
-    /// The name of the thread.
-    pub thread: &'a [u8],
-    /// The CPU, where these are told apart.
-    pub cpu: Option<u32>,
-    /// The kernel part, leaf first: where it was, then addresses that calls return to.
-    pub kernel: &'a [u64],
-    /// The program's part, leaf first: a module's number ([`OpenedFile::module`]) and a file offset, or
-    /// without a module an address of the process; in either case inside of a call.
-    pub user: U,
-    /// Whether there should be a user part.
-    pub has_user: bool,
-    /// Why the outer part of the user part is missing.
-    pub cut: Option<Cut>,
-    /// Whether a frame of the user part was guessed, for want of an unwind table.
-    pub guessed: bool,
-    /// When it was, in nanoseconds of the records' clock, if that is known: which function of code made at run
-    /// time was at an address may depend on it.
-    pub time: Option<u64>,
-    /// What the thread waited for, if it did not run.
-    pub wait: Option<Wait>,
-    /// Frames that stand for no code, at the leaf, leaf first.
-    pub labels: &'a [Label],
-    /// Who ended the wait.
-    pub waker: Option<CountedWaker<'a, U>>,
-    /// How often.
-    pub events: u64,
-    /// What these events stand for.
-    pub value: u64,
-}
-
-/// Who woke a thread.
-#[derive(Clone, Copy, Debug)]
-pub struct CountedWaker<'a, U> {
-    /// Its process, and that process's name.
-    pub pid: i32,
-    /// The name of its process.
-    pub process: &'a [u8],
-    /// The kernel part of its stack, as in [`CountedStack::kernel`].
-    pub kernel: &'a [u64],
-    /// The user part of its stack, as in [`CountedStack::user`].
-    pub user: U,
-    /// Why the outer part of that is missing.
-    pub cut: Option<Cut>,
-    /// Whether its stack is all that is to be shown. If not, it stands behind that of what waited, turned
-    /// round.
-    pub alone: bool,
-}
 
 /// A frame that stands for no code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,23 +23,6 @@ pub struct Label {
     pub text: String,
     /// It is the kernel that does what it says.
     pub in_kernel: bool,
-}
-
-/// What a thread that does not run waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// For anything that is none of the others.
-    Sleep,
-    /// For a lock.
-    Lock,
-    /// For a condition, a semaphore, the end of a thread.
-    Condition,
-    /// For a block device.
-    Io,
-    /// For something else in the kernel.
-    Uninterruptible,
-    /// For a CPU.
-    Preempted,
 }
 
 /// A file with code that is open.
@@ -120,16 +47,15 @@ pub enum Looked {
     Gone,
 }
 
-impl Wait {
-    fn marker(self) -> Marker {
-        match self {
-            Self::Sleep => Marker::Sleeping,
-            Self::Lock => Marker::Lock,
-            Self::Condition => Marker::Condition,
-            Self::Io => Marker::Io,
-            Self::Uninterruptible => Marker::Uninterruptible,
-            Self::Preempted => Marker::Preempted,
-        }
+/// The frame that says why a thread did not run.
+fn marker_of(wait: Wait) -> Marker {
+    match wait {
+        Wait::Sleep => Marker::Sleeping,
+        Wait::Lock => Marker::Lock,
+        Wait::Condition => Marker::Condition,
+        Wait::Io => Marker::Io,
+        Wait::Uninterruptible => Marker::Uninterruptible,
+        Wait::Preempted => Marker::Preempted,
     }
 }
 
@@ -189,34 +115,35 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Adds a stack that was counted elsewhere.
-    pub fn counted<U>(&mut self, counted: CountedStack<'_, U>)
+    /// Adds a stack that was counted elsewhere. `labels`: frames that stand for no code, at its leaf, leaf first.
+    pub fn counted<U>(&mut self, counted: Counted<'_, U>, labels: &[Label])
     where
-        U: Iterator<Item = (Option<u32>, u64)>,
+        U: Iterator<Item = UserFrame>,
     {
         let thread = self.counted_thread(&counted);
         self.frames.clear();
-        let stands_alone = counted.waker.as_ref().is_some_and(|waker| waker.alone);
+        let has_only_waker = counted.kind == Kind::Woken;
         if let Some(waker) = counted.waker {
-            self.push_waker(waker);
+            self.push_waker(waker, has_only_waker);
         }
-        for label in counted.labels {
+        for label in labels {
             let text = self.unnamed.labels.intern(&label.text);
             self.frames.push(RawFrame::label(text, label.in_kernel));
         }
-        self.frames.extend(counted.wait.map(|wait| RawFrame::marker(wait.marker())));
-        let marker = counted.cut.map(Cut::marker);
-        let cut = counted.cut;
-        if !stands_alone {
-            self.push_code(counted.pid, counted.kernel, (counted.user, counted.guessed), marker);
+        if let Kind::Wait(wait) = counted.kind {
+            self.frames.push(RawFrame::marker(marker_of(wait)));
+        }
+        let has_user = counted.user.is_some();
+        let (cut, guessed) = counted.user.as_ref().map_or((None, false), |u| (u.cut, u.guessed));
+        if !has_only_waker {
+            self.push_code(counted.pid, counted.kernel, counted.user);
         }
         let is_made = Unnamed::is_made(&self.frames);
         let time = counted.time.filter(|_| is_made && self.keeps_time(counted.pid));
         let raw = self.unnamed.table(is_made);
         let stack = raw.intern(&self.frames);
-        let guessed = counted.guessed;
-        let collected =
-            Collected { user: counted.has_user, marker, cut, guessed, ..Collected::default() };
+        let marker = cut.map(marker_of_cut);
+        let collected = Collected { user: has_user, marker, cut, guessed, ..Collected::default() };
         self.stats.samples += counted.events;
         self.stats.count_stacks(collected, counted.events);
         let value = if self.options.count_samples { counted.events } else { counted.value };
@@ -228,15 +155,10 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Adds the frames of a stack, leaf first; of the user part also whether any of them was guessed.
-    fn push_code<U>(
-        &mut self,
-        pid: i32,
-        kernel: &[u64],
-        (user, guessed): (U, bool),
-        marker: Option<Marker>,
-    ) where
-        U: Iterator<Item = (Option<u32>, u64)>,
+    /// Adds the frames of a stack, leaf first.
+    fn push_code<U>(&mut self, pid: i32, kernel: &[u64], user: Option<UserStack<U>>)
+    where
+        U: Iterator<Item = UserFrame>,
     {
         if !self.options.user_only {
             let callers = kernel.iter().enumerate();
@@ -244,18 +166,19 @@ impl<F: Files> Resolver<F> {
                 RawFrame::new(ModuleId::KERNEL, address.wrapping_sub(u64::from(depth > 0)))
             }));
         }
+        let Some(user) = user else { return };
         // The kernel says of a stack, not of each frame, that it was guessed: it was where there is no table.
         let mut is_guess = false;
-        for (depth, (module, address)) in user.enumerate() {
+        for (depth, UserFrame { module, address }) in user.frames.enumerate() {
             let module = match module.map(ModuleId) {
                 Some(module) if self.modules.is_known_file(module) => module,
                 Some(_) => ModuleId::UNKNOWN,
                 None => self.made_code(pid, address),
             };
             self.frames.push(RawFrame::new(module, address).guessed(is_guess));
-            is_guess = guessed && self.has_no_table(module, address, depth > 0);
+            is_guess = user.guessed && self.has_no_table(module, address, depth > 0);
         }
-        self.frames.extend(marker.map(RawFrame::marker));
+        self.frames.extend(user.cut.map(marker_of_cut).map(RawFrame::marker));
     }
 
     /// Whether the caller of a place in a module had to be guessed.
@@ -268,14 +191,16 @@ impl<F: Files> Resolver<F> {
         info.svma(offset).is_none_or(|svma| unwinder.has_no_table(info, svma, is_call))
     }
 
-    /// Adds the stack of a waker, and its process's name as its root.
-    fn push_waker<U>(&mut self, waker: CountedWaker<'_, U>)
+    /// Adds the stack of a waker, and its process's name as its root. If it is not `alone`, it stands behind that of
+    /// what waited, turned round.
+    fn push_waker<U>(&mut self, waker: Waker<'_, U>, alone: bool)
     where
-        U: Iterator<Item = (Option<u32>, u64)>,
+        U: Iterator<Item = UserFrame>,
     {
-        let CountedWaker { pid, process, kernel, user, cut, alone } = waker;
-        self.push_code(pid, kernel, (user, false), cut.map(Cut::marker));
-        let process = self.unnamed.labels.intern(&String::from_utf8_lossy(process));
+        // Of wakers it is not shown which frames were guessed.
+        let user = waker.user.map(|user| UserStack { guessed: false, ..user });
+        self.push_code(waker.pid, waker.kernel, user);
+        let process = self.unnamed.labels.intern(&String::from_utf8_lossy(waker.process));
         self.frames.push(RawFrame::label(process, false));
         if !alone {
             self.frames.reverse();
@@ -283,7 +208,7 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    fn counted_thread<U>(&mut self, counted: &CountedStack<'_, U>) -> ThreadId {
+    fn counted_thread<U>(&mut self, counted: &Counted<'_, U>) -> ThreadId {
         let (process, name) = match counted.pid {
             // The idle threads have a name for each CPU.
             0 => ("swapper".into(), "swapper".into()),

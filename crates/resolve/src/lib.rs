@@ -31,8 +31,8 @@ mod versions;
 
 pub use collect::Extra;
 pub use copied::CopiedStack;
-pub use counted::{CountedStack, CountedWaker, Label, Looked, OpenedFile, Wait};
-pub use cut::{Cut, Cuts};
+pub use counted::{Label, Looked, OpenedFile};
+pub use cut::Cuts;
 pub use deferred::{Feed, SampleSource};
 pub use files::{Files, Identity, LiveFiles, MapWriter, MappedFile, open_regular, own_vdso};
 pub use modules::FileKey;

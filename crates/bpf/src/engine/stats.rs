@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags};
+use pyrograph_event::counted::Cut;
 
-use crate::counted::Cut;
+use crate::counted::end_of;
 use crate::layout::{ENDS, Tick};
 
 use super::Engine;
@@ -15,7 +16,7 @@ pub struct Stats {
     /// Events that were not counted: a table was full, or the CPU was at work on others.
     pub lost: u64,
     /// User stacks that were unwound in the kernel, by how they ended: the first number is that of whole ones,
-    /// the others are those of [`Cut`].
+    /// the others are those of `enum end`.
     pub ends: [u64; ENDS],
     /// User stacks that ended early in the kernel and were copied out, to be unwound in user space.
     pub copied: u64,
@@ -33,7 +34,8 @@ pub struct Stats {
 impl Stats {
     /// User stacks that ended so in the kernel.
     pub fn ended(&self, cut: Cut) -> u64 {
-        self.ends.get(cut as usize).copied().unwrap_or(0)
+        let end = usize::try_from(end_of(cut)).ok();
+        end.and_then(|end| self.ends.get(end)).copied().unwrap_or(0)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use pyrograph_bpf::{CopiedStack, Engine, UserFrame};
+use pyrograph_bpf::{CopiedStack, Engine};
+use pyrograph_event::counted::UserFrame;
 use pyrograph_resolve::{LiveFiles, Resolver};
 
 use super::Error;
-use super::adder::cut_of_engine;
 
 /// More bytes of stacks do not wait: the oldest are then unwound with what is known.
 const MOST_WAITING: usize = 64 << 20;
@@ -20,7 +20,7 @@ const RECORDS_ARE_LATE_BY_NS: u64 = 300_000_000;
 pub struct Copies {
     waiting: VecDeque<Waiting>,
     bytes: usize,
-    frames: Vec<(Option<u32>, u64)>,
+    frames: Vec<UserFrame>,
 }
 
 struct Waiting {
@@ -101,9 +101,8 @@ impl Copies {
         let Some(first) = self.waiting.pop_front() else { return Ok(()) };
         self.bytes -= first.bytes();
         self.frames.clear();
-        let (cut, guessed) = resolver.unwind_copied(&first.as_copied(), &mut self.frames);
-        let frames = self.frames.iter().map(|&(module, address)| UserFrame { module, address });
-        engine.unwound(&first.stack, frames, (cut.map(cut_of_engine), guessed))?;
+        let end = resolver.unwind_copied(&first.as_copied(), &mut self.frames);
+        engine.unwound(&first.stack, self.frames.iter().copied(), end)?;
         Ok(())
     }
 }

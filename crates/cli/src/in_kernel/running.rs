@@ -247,7 +247,7 @@ impl<'a> Running<'a> {
         let last = std::mem::replace(&mut self.counted_until, Engine::now());
         self.copies.unwind_until(last, &mut self.engine, self.resolver)?;
         let mut adder = Adder { resolver: self.resolver, returned: self.how.returned };
-        self.engine.drain(&mut |counted| adder.add(&counted))?;
+        self.engine.drain(&mut |counted| adder.add(counted))?;
         self.drained = Instant::now();
         if self.resolver.settle() || self.given_back.elapsed() >= GIVE_BACK {
             memory::give_back();
@@ -265,8 +265,8 @@ impl<'a> Running<'a> {
         self.drain()?;
         self.drain()?;
         let mut adder = Adder { resolver: self.resolver, returned: self.how.returned };
-        self.engine.unfinished(&mut |counted| adder.add(&counted))?;
-        self.engine.held(&mut |counted| adder.add(&counted))?;
+        self.engine.unfinished(&mut |counted| adder.add(counted))?;
+        self.engine.held(&mut |counted| adder.add(counted))?;
         Ok(())
     }
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use pyrograph_event::counted::Cut;
 use pyrograph_record::Summary;
-use pyrograph_resolve::{Cut, Resolved, StackMemory, Stats, Warning};
+use pyrograph_resolve::{Resolved, StackMemory, Stats, Warning};
 
 use crate::cpu_time::cpu_time;
 use crate::question::Question;
@@ -125,8 +126,26 @@ fn warning_lines(warnings: &[Warning]) -> Vec<String> {
 
 /// `7 in code without unwind information, 3 in memory that could not be read`.
 fn causes(cuts: &[(Cut, u64)]) -> String {
-    let causes = cuts.iter().map(|(cut, count)| format!("{} {}", grouped(*count), cut.cause()));
+    let causes = cuts.iter().map(|(cut, count)| format!("{} {}", grouped(*count), cause(*cut)));
     causes.collect::<Vec<_>>().join(", ")
+}
+
+/// A reason in words that follow a number of stacks: `3 in code without unwind information`.
+fn cause(cut: Cut) -> &'static str {
+    match cut {
+        Cut::TooManyFrames => "with more frames than are kept",
+        Cut::CopyTooSmall => "larger than the copy of the stack",
+        Cut::Unreadable => "in memory that could not be read",
+        Cut::Unmapped => "with a return address outside of all mapped code",
+        Cut::TablePending => "in files whose unwind tables were not ready",
+        Cut::TableOmitted => "in files whose unwind tables had no room (--table-memory)",
+        Cut::NoTable => "in code without unwind information",
+        Cut::BadRule => "in code with unwind information that could not be followed",
+        Cut::OffStack => "leading off the stack",
+        Cut::Compat => "of 32-bit programs",
+        Cut::NotTaken => "of waits whose stacks were not taken",
+        Cut::Invisible => "of processes in other PID namespaces, whose files cannot be opened",
+    }
 }
 
 /// What stacks take when a recording ends: `stacks take 3 MiB of 256 MiB (--stack-memory); they got names 2

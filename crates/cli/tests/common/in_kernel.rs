@@ -44,7 +44,7 @@ pub fn record_command(program: &Path, arguments: &[&str], flags: &[&str]) -> (Fo
 
 /// Whether the kernel has this of what the engine makes use of.
 pub fn has_feature(name: &str) -> bool {
-    pyrograph_bpf::features().0.iter().any(|feature| feature.name == name)
+    pyrograph_bpf::features().0.iter().any(|feature| feature.name() == name)
 }
 
 /// The sum of the values of stacks with this function in them.

@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 
+use pyrograph_event::counted::{Counted, Cut, Kind, UserFrame, UserStack, Wait, Waker};
 use pyrograph_event::{Comm, Record, SampleId, Task};
 use pyrograph_profile::ThreadDetail;
 use pyrograph_symbol::Locator;
 use pyrograph_unwind::Arch;
 
 use super::*;
-use crate::counted::{CountedStack, CountedWaker, Label, Wait};
-use crate::cut::Cut;
+use crate::counted::Label;
 use crate::files::{Files, LiveFiles, MappedFile};
 use crate::resolver::{Options, Resolved, Resolver};
 
@@ -85,41 +85,46 @@ fn feed(resolver: &mut Resolver<WithMap>, stacks: u64) {
     let labels = ["read", "write"].map(|text| Label { text: text.to_owned(), in_kernel: true });
     for number in 0..stacks {
         let file = |numbers: &mut Numbers| {
-            (Some(module), code.start + numbers.below(code.end - code.start))
+            let address = code.start + numbers.below(code.end - code.start);
+            UserFrame { module: Some(module), address }
         };
         let mut user: Vec<_> = (0..3).map(|_| file(&mut numbers)).collect();
         if number % 10 == 0 {
-            user.insert(1, (None, 0x1000 + numbers.below(0x2800)));
+            let address = 0x1000 + numbers.below(0x2800);
+            user.insert(1, UserFrame { module: None, address });
         }
         let waker: Vec<_> = (0..2).map(|_| file(&mut numbers)).collect();
         let kernel = [0xffff_ffff_8100_0000 + numbers.below(1 << 20)];
         let name = format!("worker-{}", number / 100);
         let pid = 2 + (number / 100) as i32;
-        resolver.counted(CountedStack {
+        let kind = match number {
+            _ if number % 12 == 0 => Kind::Woken,
+            _ if number % 3 == 0 => Kind::Wait(Wait::Io),
+            _ => Kind::Event,
+        };
+        let cut = (number % 7 == 0).then_some(Cut::TooManyFrames);
+        let labels = if number % 5 == 0 { &labels[..1] } else { &labels[..0] };
+        let counted = Counted {
             pid,
             process: name.as_bytes(),
             tid: pid,
             thread: name.as_bytes(),
             cpu: Some((number % 4) as u32),
+            kind,
             kernel: &kernel[..(number % 2) as usize],
-            user: user.into_iter(),
-            has_user: true,
-            guessed: false,
+            user: Some(UserStack { frames: user.into_iter(), cut, guessed: false }),
             time: None,
-            cut: (number % 7 == 0).then_some(Cut::TooManyFrames),
-            wait: (number % 3 == 0).then_some(Wait::Io),
-            labels: if number % 5 == 0 { &labels[..1] } else { &labels[..0] },
-            waker: (number % 6 == 0).then(|| CountedWaker {
+            waker: (number % 6 == 0).then(|| Waker {
                 pid: 1,
                 process: b"who",
+                thread: b"who",
                 kernel: &[],
-                user: waker.into_iter(),
-                cut: None,
-                alone: number % 12 == 0,
+                user: Some(UserStack { frames: waker.into_iter(), cut: None, guessed: false }),
             }),
             events: 1,
             value: 10 + number % 3,
-        });
+        };
+        resolver.counted(counted, labels);
         if number % 100 == 0 {
             resolver.settle();
         }
@@ -211,24 +216,22 @@ fn code_of_processes_that_are_gone_is_forgotten() {
     for pid in 2..4000 {
         let id = SampleId::default();
         resolver.record(&Record::Comm(Comm { pid, tid: pid, exec: true, name: b"made", id }));
-        resolver.counted(CountedStack::<std::iter::Once<(Option<u32>, u64)>> {
+        let frames = std::iter::once(UserFrame { module: None, address: 0x1800 });
+        let counted = Counted {
             pid,
             process: b"made",
             tid: pid,
             thread: b"made",
             cpu: None,
+            kind: Kind::Event,
             kernel: &[],
-            user: std::iter::once((None, 0x1800)),
-            has_user: true,
-            guessed: false,
+            user: Some(UserStack { frames, cut: None, guessed: false }),
             time: None,
-            cut: None,
-            wait: None,
-            labels: &[],
             waker: None,
             events: 1,
             value: 1,
-        });
+        };
+        resolver.counted(counted, &[]);
         resolver.record(&Record::Exit(Task {
             pid,
             tid: pid,
