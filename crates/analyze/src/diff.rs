@@ -406,8 +406,8 @@ pub fn two_columns(
     Ok(scaled_profile)
 }
 
-/// What makes of a count before the one that it would be if there were as many in all as after; cut to whole numbers.
-/// `totals` are those before and after.
+/// Scales counts of the side before so that both sides have the same total, and rounds them down to `decimals`.
+/// The totals are those before and after.
 pub fn to_total_after([old, new]: [u64; 2], decimals: u8) -> impl Fn(u64) -> u64 {
     let one = 10u128.pow(decimals.into());
     move |value| match old {

@@ -1,8 +1,8 @@
 //! Files that can be made anew at any time, kept for the next recording: they are written whole or not at
 //! all, and what others may have written is not read.
 //!
-//! What cannot be read or written is passed over. What is in the files is their users' affair: they have
-//! to be able to tell damage.
+//! Files that cannot be read or written are passed over. Contents are their users' affair: they have
+//! to detect damage.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use memmap2::Mmap;
 
-/// Files tell to within this when they were last used.
+/// The last use of a file is kept to within this.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const UNFINISHED: &str = "unfinished";
@@ -85,7 +85,7 @@ impl Folder {
             let modified = file.metadata().and_then(|data| data.modified());
             modified.is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age > DAY))
         };
-        // If it cannot be told, it is taken for older than it is.
+        // If it is not known, it is taken for older than it is.
         let _ = file.and_then(|file| if is_old(&file) { file.set_modified(now) } else { Ok(()) });
     }
 
@@ -116,13 +116,13 @@ impl Folder {
     }
 }
 
-/// Whether it belongs to this user.
+/// Returns true if it belongs to this user.
 fn is_own(data: &fs::Metadata) -> bool {
     // SAFETY: it takes nothing, and cannot fail.
     data.uid() == unsafe { libc::geteuid() }
 }
 
-/// Whether it belongs to this user, and nobody else can write to it.
+/// Returns true if it belongs to this user, and nobody else can write to it.
 fn is_own_alone(data: &fs::Metadata) -> bool {
     is_own(data) && data.mode() & 0o022 == 0
 }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(fs::read_dir(&folder.path).unwrap().count(), 1, "nothing else is left there");
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!((mode(&path), mode(&folder.path)), (0o600, 0o700));
-        // What is being read stays as it is.
+        // A file that is being read stays as it is.
         let before = folder.read("a").expect("it was written");
         folder.write("a", b"others").expect("it is ours");
         assert_eq!(
@@ -215,7 +215,7 @@ mod tests {
         let exist = [&path, &older, &oldest, &left, &unfinished].map(|path| path.exists());
         assert_eq!(exist, [true, true, false, false, true]);
 
-        // What is used is young again.
+        // A file that is used is young again.
         let modified = || fs::metadata(&older).unwrap().modified().unwrap();
         assert!(modified() < now - DAY);
         folder.used("b", now);

@@ -82,7 +82,7 @@ impl ReadArgs {
         self.unit.is_some()
     }
 
-    /// Whether inputs are of any format and nothing of them is chosen or changed.
+    /// True if no option names the format, or selects or changes what is read.
     pub fn keeps_all(&self) -> bool {
         self.from.is_none()
             && self.event_filter.is_none()

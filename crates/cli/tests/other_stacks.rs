@@ -7,7 +7,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Folded, compile, is_root, pyrograph, run};
+use common::{Folded, compile, is_root, pyrograph, run, up_to_three_times};
 
 /// Percentage points by which a share may differ from the known one.
 const TOLERANCE: f64 = 3.0;
@@ -40,9 +40,10 @@ fn check(folded: &Folded, engine: &str, whole: f64, paths: &[(&[&str], f64)]) {
     }
 }
 
-/// The engines that can be used here.
-fn engines(test: &str) -> &'static [&'static str] {
-    if is_root(test) { &["perf", "ebpf"] } else { &["perf"] }
+/// Tests with each engine that can be used here.
+fn with_each_engine(test: &str, check: impl Fn(&str)) {
+    let engines: &[&str] = if is_root(test) { &["perf", "ebpf"] } else { &["perf"] };
+    engines.iter().for_each(|engine| up_to_three_times(|| check(engine)));
 }
 
 #[test]
@@ -50,13 +51,13 @@ fn cpp_exceptions_are_whole_while_they_are_thrown() {
     let folder = tempfile::tempdir().expect("a folder");
     let program =
         compile(&["g++", "-O2", "-g", "-fomit-frame-pointer"], "raises.cpp", folder.path());
-    for engine in engines("exceptions, counted in the kernel") {
+    with_each_engine("exceptions, counted in the kernel", |engine| {
         let folded = record(&program, "8000", engine);
         check(&folded, engine, 99.0, &[]);
         let in_runtime = folded.total_share("_Unwind_Resume");
         assert!(in_runtime > 30.0, "{engine}: {in_runtime:.1} % {:?}", folded.leaves());
         assert!(folded.total_share("main") > 98.0, "{engine}: {:?}", folded.leaves());
-    }
+    });
 }
 
 #[test]
@@ -73,9 +74,9 @@ fn signal_handlers_with_a_stack_of_their_own_have_callers() {
         (&["main", "two", trampoline, "handler"], 10.0),
         (&["main", "two", trampoline, "handler", "handled"], 20.0),
     ];
-    for engine in engines("signal stacks, counted in the kernel") {
+    with_each_engine("signal stacks, counted in the kernel", |engine| {
         let folded = record(&program, "12", engine);
-        match *engine {
+        match engine {
             // The other stack is read from the process milliseconds later, when another signal may have come: such
             // stacks are marked. Those that are not are as true as all others.
             "perf" => {
@@ -91,7 +92,7 @@ fn signal_handlers_with_a_stack_of_their_own_have_callers() {
             }
             _ => check(&folded, engine, 99.0, paths),
         }
-    }
+    });
 }
 
 /// What led to a recursion that is deeper than a copy is the first frames' affair, which the kernel copies, too. The
@@ -101,7 +102,7 @@ fn recursions_deeper_than_a_copy_have_their_own_callers() {
     let folder = tempfile::tempdir().expect("a folder");
     let flags = ["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
     let program = compile(&flags, "depth.c", folder.path());
-    for engine in engines("deep recursion, counted in the kernel") {
+    with_each_engine("deep recursion, counted in the kernel", |engine| {
         let folded = program.with_extension("folded");
         let output = run(pyrograph()
             .args(["record", "-u", "-F", "499", "--engine", engine, "-o"])
@@ -117,17 +118,17 @@ fn recursions_deeper_than_a_copy_have_their_own_callers() {
             })
         };
         let whole = folded.share(|stack| stack.len() > 1000 && stack.iter().any(|it| it == "main"));
-        let least = if *engine == "ebpf" { 95.0 } else { 60.0 };
+        let least = if engine == "ebpf" { 95.0 } else { 60.0 };
         assert!(whole > least, "{engine}: {whole:.1} % whole, {said}");
         let crossed = share("left", "ground") + share("right", "bottom");
-        if *engine == "ebpf" {
+        if engine == "ebpf" {
             assert!(crossed < 0.5, "{crossed:.1} % with callers of another moment");
             let left = share("left", "bottom");
             assert!((left - 70.0).abs() < 2.0 * TOLERANCE, "{left:.1} %");
         } else {
             assert!(said.contains("of recursions deeper than the copy"), "{said}");
         }
-    }
+    });
 }
 
 #[test]
@@ -137,9 +138,9 @@ fn coroutines_of_ucontext_begin_where_they_were_made_to() {
         compile(&["gcc", "-O2", "-g", "-fomit-frame-pointer"], "hands_over.c", folder.path());
     let paths: &[(&[&str], f64)] =
         &[(&["first"], 20.0), (&["first", "deep"], 40.0), (&["second"], 40.0)];
-    for engine in engines("coroutines, counted in the kernel") {
+    with_each_engine("coroutines, counted in the kernel", |engine| {
         check(&record(&program, "5000", engine), engine, 99.0, paths);
-    }
+    });
 }
 
 #[test]
@@ -159,9 +160,9 @@ fn boost_fibers_begin_where_they_were_made_to() {
         .args(["-lboost_fiber", "-lboost_context", "-lpthread"]));
     let paths: &[(&[&str], f64)] =
         &[(&["first"], 20.0), (&["first", "deep"], 40.0), (&["second"], 40.0)];
-    for engine in engines("fibers, counted in the kernel") {
+    with_each_engine("fibers, counted in the kernel", |engine| {
         check(&record(&program, "5000", engine), engine, 99.0, paths);
-    }
+    });
 }
 
 /// Builds the Go program; none if Go is not installed.
@@ -205,9 +206,9 @@ fn go_services_are_whole_up_to_where_the_scheduler_begins() {
     let folder = tempfile::tempdir().expect("a folder");
     let test = "go_services_are_whole_up_to_where_the_scheduler_begins";
     let Some(program) = go_program(test, folder.path(), &[]) else { return };
-    for engine in engines("Go, counted in the kernel") {
+    with_each_engine("Go, counted in the kernel", |engine| {
         check_go(&record(&program, "2000", engine), engine);
-    }
+    });
 }
 
 #[test]
@@ -216,9 +217,9 @@ fn stripped_go_has_its_names_and_stacks() {
     let test = "stripped_go_has_its_names_and_stacks";
     for flags in [&["-ldflags=-s -w"][..], &["-ldflags=-s -w", "-buildmode=pie"]] {
         let Some(program) = go_program(test, folder.path(), flags) else { return };
-        for engine in engines("stripped Go, counted in the kernel") {
+        with_each_engine("stripped Go, counted in the kernel", |engine| {
             check_go(&record(&program, "2000", engine), engine);
-        }
+        });
     }
 }
 
@@ -231,13 +232,15 @@ fn waiting_threads_of_go_are_whole() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = go_program(test, folder.path(), &[]) else { return };
     for question in ["--wall", "--off-cpu"] {
-        let folded = program.with_extension("folded");
-        run(pyrograph()
-            .args(["record", "-u", question, "-o"])
-            .arg(&folded)
-            .arg("--")
-            .args([program.as_os_str(), "1000".as_ref()]));
-        check(&Folded::read(&folded), question, 99.0, &[]);
+        up_to_three_times(|| {
+            let folded = program.with_extension("folded");
+            run(pyrograph()
+                .args(["record", "-u", question, "-o"])
+                .arg(&folded)
+                .arg("--")
+                .args([program.as_os_str(), "1000".as_ref()]));
+            check(&Folded::read(&folded), question, 99.0, &[]);
+        });
     }
 }
 
@@ -248,7 +251,7 @@ fn code_made_at_run_time_is_unwound_by_the_tables_of_its_jitdump_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let program =
         compile(&["gcc", "-O2", "-g", "-fomit-frame-pointer"], "jit_tables.c", folder.path());
-    for engine in engines("code made at run time, counted in the kernel") {
+    with_each_engine("code made at run time, counted in the kernel", |engine| {
         let folded = program.with_extension("folded");
         run(pyrograph()
             .args(["record", "-u", "-F", "1999", "--no-guess", "--engine", engine, "-o"])
@@ -260,5 +263,5 @@ fn code_made_at_run_time_is_unwound_by_the_tables_of_its_jitdump_file() {
         let outer = ["main", "work", "outer"];
         let inner = ["main", "work", "outer", "inner"];
         check(&folded, engine, 99.0, &[(&outer, 25.0), (&inner, 75.0)]);
-    }
+    });
 }

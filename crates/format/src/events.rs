@@ -38,7 +38,7 @@ pub struct TraceEvent<'a> {
     pub pid: Option<i32>,
     /// The thread that ran there; 0 is the idle task.
     pub tid: Option<i32>,
-    /// The thread's name; empty if it is not told.
+    /// The thread's name; empty if it is not known.
     pub comm: &'a str,
     /// Fields of the event, in its own order; empty for what is no tracepoint.
     pub fields: &'a [TraceField<'a>],

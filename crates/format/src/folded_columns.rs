@@ -160,7 +160,7 @@ impl FoldedColumns {
         Some(())
     }
 
-    /// Whether the stacks from a place in the text on come out as they are.
+    /// True if the trees, too, would write the stacks from `known` to the end of the text without a change.
     fn is_plain_from(&mut self, known: usize) -> Option<bool> {
         let length = self.text.len();
         self.text.push(&[b'\n'; AFTER]).ok()?;
@@ -355,7 +355,7 @@ fn is_plain(text: &[u8]) -> bool {
         && (seen & MAY_END_IN_HASH == 0 || !has_hash(text))
 }
 
-/// What is in a text, of which the last [`AFTER`] bytes are only looked at as what follows the others.
+/// Flags of the kinds of bytes in a text. The last [`AFTER`] bytes count only as what follows the others.
 fn flags(text: &[u8]) -> u8 {
     // A byte and some after it, without a branch, so that the compiler does a block at once.
     let blocks = |from: usize| text[from..].as_chunks::<BLOCK>().0;

@@ -1,4 +1,4 @@
-//! What Pyrograph adds to pprof, for its writer and its reader. Other programs skip a field that they do not know, and
+//! Our extensions of pprof, shared by its writer and its reader. Other programs skip a field that they do not know, and
 //! show the names of mappings as they are.
 
 use pyrograph_profile::FrameKind;

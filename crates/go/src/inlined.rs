@@ -120,8 +120,8 @@ struct Row<'a> {
 }
 
 impl<'a> Function<'a> {
-    /// What is at an address of this function, innermost first; the last one is this function itself. `None` if the
-    /// lists are damaged.
+    /// The calls that were inlined at an address of this function, innermost first, and this function as the last one.
+    /// `None` if the lists are damaged.
     pub fn calls(&self, trees: &InlineTrees<'a>, address: u64) -> Option<Vec<Call<'a>>> {
         let mut calls = Vec::new();
         let mut at = address;

@@ -24,7 +24,7 @@ pub(crate) enum Form {
 pub struct Layout {
     place: Range<usize>,
     pub(crate) form: Form,
-    /// What distances between instructions are counted in.
+    /// The unit of distances between instructions, in bytes.
     pub(crate) quantum: u64,
     /// Virtual address that the addresses of functions are counted from.
     pub(crate) text: u64,
@@ -130,7 +130,7 @@ impl Layout {
         })
     }
 
-    /// Whether addresses in the index are whole, or counted from [`Self::text`].
+    /// Returns true if addresses in the index are whole, or counted from [`Self::text`].
     pub(crate) fn is_relative(&self) -> bool {
         self.form >= Form::Go18
     }

@@ -1,9 +1,9 @@
-//! What the table of real programs of Go holds, and what damaged ones do.
+//! The tables of real programs of Go, whole and damaged.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use pyrograph_go::{InlineTrees, Layout};
+use pyrograph_go::{Function, InlineTrees, Layout, Table};
 
 const SOURCE: &str = "\
 package main
@@ -57,18 +57,19 @@ fn functions_have_names_and_places() {
     programs("names").iter().for_each(|file| check_names(file));
 }
 
+fn named<'a>(table: &Table<'a>, name: &[u8]) -> Function<'a> {
+    table.functions().find(|function| function.name() == Some(name)).expect("a function")
+}
+
 fn check_names(file: &[u8]) {
     let layout = Layout::find(file).expect("a program of Go");
     let table = layout.table(file);
     assert!(table.functions().count() > 500);
-    let named = |name: &[u8]| {
-        table.functions().find(|function| function.name() == Some(name)).expect("a function")
-    };
-    let other = named(b"main.other");
+    let other = named(&table, b"main.other");
     let place = other.place(other.start + 10).expect("a place");
     assert!(place.file.ends_with(b"/main.go"), "{place:?}");
     assert!((4..=6).contains(&place.line), "{place:?}");
-    for function in [other, named(b"runtime.goexit"), named(b"runtime.mallocgc")] {
+    for function in [other, named(&table, b"runtime.goexit"), named(&table, b"runtime.mallocgc")] {
         for address in [function.start, function.end - 1] {
             let found = table.lookup(address).expect("a function");
             assert_eq!((found.start, found.name()), (function.start, function.name()));
@@ -81,7 +82,7 @@ fn check_names(file: &[u8]) {
         assert!(ends.windows(2).all(|pair| pair[0].0.end == pair[1].0.start));
     }
     assert!(table.lookup(0).is_none() && table.lookup(u64::MAX).is_none());
-    // Go tells it since 1.20.
+    // Go's table has it since 1.20.
     assert!(matches!(other.start_line(), None | Some(4)), "{:?}", other.start_line());
 }
 
@@ -93,10 +94,7 @@ fn code_of_inlined_calls_is_told_apart() {
 fn check_inlined(file: &[u8]) {
     let layout = Layout::find(file).expect("a program of Go");
     let table = layout.table(file);
-    let named = |name: &[u8]| {
-        table.functions().find(|function| function.name() == Some(name)).expect("a function")
-    };
-    let around = named(b"main.around");
+    let around = named(&table, b"main.around");
     let inlined = |at: &u64| around.is_inlined(*at);
     let (inside, own): (Vec<u64>, Vec<u64>) = (around.start..around.end).partition(inlined);
     let lines = |addresses: &[u64]| {
@@ -105,7 +103,7 @@ fn check_inlined(file: &[u8]) {
     };
     assert_eq!(lines(&inside).into_iter().collect::<Vec<_>>(), [10]);
     assert!(lines(&own).iter().all(|line| (13..=15).contains(line)), "{:?}", lines(&own));
-    let other = named(b"main.other");
+    let other = named(&table, b"main.other");
     assert!(!(other.start..other.end).any(|at| other.is_inlined(at)));
 }
 
@@ -116,18 +114,13 @@ fn damaged_tables_have_other_contents_and_no_more() {
 
 fn check_damage(file: &[u8]) {
     let place = Layout::find(file).expect("a program of Go").range();
-    let mut state = 7_u64;
-    let mut random = |below: usize| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
+    let mut random = fastrand::Rng::with_seed(7);
     for round in 0..60 {
         let mut damaged = file.to_vec();
         // The header, the index, or anywhere.
         let reach = [72, 1 << 14, place.len()][round % 3].min(place.len());
-        for _ in 0..1 + random(40) {
-            damaged[place.start + random(reach)] = random(256) as u8;
+        for _ in 0..1 + random.u8(..40) {
+            damaged[place.start + random.usize(..reach)] = random.u8(..);
         }
         let Some(layout) = Layout::find(&damaged) else { continue };
         let table = layout.table(&damaged);

@@ -1,4 +1,4 @@
-//! The build ID: what tells one build of a file from another.
+//! The build ID: identifies one build of a file.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ impl BuildId {
         &self.0
     }
 
-    /// Whether both name the same build. The kernel keeps no more than 20 bytes, and fills up
+    /// Returns true if both name the same build. The kernel keeps no more than 20 bytes, and fills up
     /// shorter ones with zeros (`PERF_RECORD_MMAP2`, linux/perf_event.h), so only what both have
     /// is compared.
     pub fn agrees_with(&self, other: &Self) -> bool {

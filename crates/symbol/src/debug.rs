@@ -1,4 +1,4 @@
-//! What a module has beside its own symbol tables: mini debug information, a debug file, DWARF.
+//! Names of a module beside its own symbol tables: mini debug information, a debug file, DWARF.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub(crate) struct DebugInfo {
 pub(crate) struct DwarfInfo {
     /// Of the separate debug file if there is one, else of the module.
     pub main: Option<DwarfFile>,
-    /// What `dwz` took out of several debug files.
+    /// The file of what `dwz` took out of several debug files.
     pub supplementary: Option<(Image, DwarfFile)>,
     /// The functions of split units.
     pub package: Option<Package>,

@@ -31,7 +31,7 @@ const PATIENCE: &str = "30";
 const LARGEST: &str = "4294967296";
 
 impl Debuginfod {
-    /// What the environment asks for: nothing unless `DEBUGINFOD_URLS` is set.
+    /// A client as the environment asks for it: none unless `DEBUGINFOD_URLS` is set.
     pub fn from_env() -> Option<Self> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let urls = variable("DEBUGINFOD_URLS")?.to_string_lossy().into_owned();

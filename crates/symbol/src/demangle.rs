@@ -1,6 +1,6 @@
 //! Readable names for mangled ones.
 //!
-//! What comes out is what `perf` and `c++filt --no-params` print, so that names agree with those
+//! Names are those that `perf` and `c++filt --no-params` print, so that they agree with those
 //! of other tools:
 //!
 //! - C++ (Itanium ABI): everything but the function's own parameter list and return type.
@@ -56,8 +56,8 @@ fn rust_v0(name: &str) -> Option<String> {
     rust(mangled, suffix)
 }
 
-/// Legacy Rust names are valid C++ names, too: a hash as the last part tells them. They have dots
-/// in them (`..` is `::`), so the hash also tells where a suffix starts.
+/// Legacy Rust names are valid C++ names, too: a hash as the last part identifies them. They have dots
+/// in them (`..` is `::`), so the hash also shows where a suffix starts.
 fn rust_legacy(name: &str) -> Option<String> {
     let hash = name.rfind("17h")? + "17h".len();
     let end = hash + 16;
@@ -89,7 +89,7 @@ fn cpp(name: &str) -> Option<String> {
     let mut text = Limited::default();
     symbol.structured_demangle(&mut text, &print).ok()?;
     let mut text = tidy(&text.0);
-    // What qualifies `this` belongs to the parameter list: `str() &&`, and the call operators of
+    // Qualifiers of `this` belong to the parameter list: `str() &&`, and the call operators of
     // lambdas, `_ZZ…NK…clE…`, are const. A conversion to `char const` is not local, so stays.
     let qualifiers: &[&str] =
         if mangled.starts_with("_ZZ") { &[" &&", " &", " const"] } else { &[" &&", " &"] };

@@ -38,7 +38,7 @@ pub(crate) struct DebugSections {
 }
 
 impl DebugSections {
-    /// Whether `elf` has any.
+    /// Returns true if `elf` has any.
     pub fn are_in(elf: &object::File<'_>) -> bool {
         let units = |name| elf.section_by_name(name).is_some_and(|section| section.size() > 0);
         units(".debug_info") || units(".zdebug_info")
@@ -180,7 +180,7 @@ impl UnitIndex {
         out.extend(words.chain(ranges).chain(unranged).flat_map(u64::to_le_bytes));
     }
 
-    /// What was kept; `None` if it is damaged.
+    /// Reads what was kept; `None` if it is damaged.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut words = bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes);
         let mut count = || words.next()?.try_into().ok();

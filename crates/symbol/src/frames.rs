@@ -14,7 +14,7 @@ use crate::names::{Declared, Names};
 use crate::split::{self, Split};
 use crate::symbolize::Warning;
 
-/// What DWARF knows of an address.
+/// The functions and places of an address in DWARF.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DwarfFrames {
     /// Innermost first; the last is the function that was really called.
@@ -137,7 +137,7 @@ impl Pass<'_> {
     ) {
         let mut declared = |offset: UnitOffset| {
             let offset = offset.to_debug_info_offset(&unit.header);
-            offset.map_or_else(Declared::default, |offset| names.function(offset))
+            offset.map(|offset| names.function(offset)).unwrap_or_default()
         };
         self.found = chains
             .iter()
@@ -172,6 +172,6 @@ fn list(
         push(declared(call.function), place);
         place = (call.file, call.line);
     }
-    push(chain.function.map_or_else(Declared::default, |(function, _)| declared(function)), place);
+    push(chain.function.map(|(function, _)| declared(function)).unwrap_or_default(), place);
     frames
 }

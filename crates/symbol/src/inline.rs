@@ -18,11 +18,11 @@ pub(crate) struct Call {
     /// Where the call stands: an index into the unit's file table, and the line, 0 if unknown.
     pub file: Option<u64>,
     pub line: u32,
-    /// Of the entry, to tell nested calls from ones that claim the same address side by side.
+    /// Of the entry, to distinguish nested calls from ones that claim the same address side by side.
     depth: isize,
 }
 
-/// What is at an address.
+/// Functions and lines at an address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
     /// The entry of the function, and where the range of it that holds the address starts.

@@ -12,7 +12,7 @@
 //!
 //! It is what `node --perf-prof`, LLVM's and the JVM's agents, .NET and Wasmtime write for
 //! `perf inject --jit` (tools/perf/Documentation/jitdump-specification.txt in the kernel's source).
-//! Numbers are in the byte order of the machine; the magic tells it. Next to a perf map it knows
+//! Numbers are in the byte order of the machine; the magic shows which. Next to a perf map it knows
 //! *when* a function was at an address, which matters where memory is used again, and lines.
 //!
 //! Quirks: a file name of the one byte ff stands for that of the entry before. `perf` makes of each
@@ -44,7 +44,7 @@ const RECORD_HEADER: u64 = 16;
 /// Size of the ELF header before the code, as `perf` writes it.
 const ELF_HEADER: u64 = 64;
 
-/// What is longer is cut.
+/// Longer names are cut.
 const MAX_NAME: u64 = 4096;
 /// A function's line entries are read up to here.
 const MAX_LINES: u64 = 1 << 20;
@@ -78,11 +78,11 @@ pub enum JitDumpError {
 pub struct JitDumpDamage {
     /// Where the first record is that could not be read.
     pub offset: u64,
-    /// What is there.
+    /// The defect, in words.
     pub what: &'static str,
 }
 
-/// A function that was made at run time.
+/// A JIT-compiled function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JitFunction {
     /// Its name, as the writer gave it.
@@ -90,7 +90,7 @@ pub struct JitFunction {
     /// Where it starts: an address of the process.
     pub start: u64,
     /// Source file of the address that was asked for, where there are line entries. In V8's
-    /// optimized code this may be in a function that was inlined, whose name is not told.
+    /// optimized code this may be in a function that was inlined, whose name is not there.
     pub file: Option<String>,
     /// Its line, from 1; 0 where none is known.
     pub line: u32,
@@ -107,7 +107,7 @@ pub struct JitUnwinding {
     pub eh_frame: Vec<u8>,
 }
 
-/// The functions of a process's run-time code, and when they were there.
+/// The functions of a process's JIT-compiled code, and when they were there.
 #[derive(Debug)]
 pub struct JitDump<R> {
     file: R,
@@ -116,7 +116,7 @@ pub struct JitDump<R> {
     flags: u64,
     functions: Vec<Function>,
     timeline: Timeline,
-    /// What was added to the addresses of line entries.
+    /// Offset that was added to the addresses of line entries.
     shift: u64,
     damage: Option<JitDumpDamage>,
 }
@@ -255,12 +255,12 @@ impl<R: Read + Seek> JitDump<R> {
 }
 
 impl<R> JitDump<R> {
-    /// Whether more than one function has been at an address: the time matters.
+    /// Returns true if more than one function has been at an address: the time matters.
     pub fn changes(&self, address: u64) -> bool {
         self.timeline.changes(address)
     }
 
-    /// The number of the function that was at an address at a time. Writers may tell of a function
+    /// The number of the function that was at an address at a time. Writers may report a function
     /// when it runs already, so where none was there, it is the next one; where none follows, the
     /// last.
     pub fn nearest(&self, address: u64, time: u64) -> Option<u32> {
@@ -272,7 +272,7 @@ impl<R> JitDump<R> {
         self.timeline.get(address, None)
     }
 
-    /// Whether any function came with a table to unwind it.
+    /// Returns true if any function came with a table to unwind it.
     pub fn has_unwinding(&self) -> bool {
         self.functions.iter().any(|function| function.unwinding.is_some())
     }
@@ -288,12 +288,12 @@ impl<R> JitDump<R> {
         self.pid
     }
 
-    /// Whether times are not nanoseconds but the processor's counter (`rdtsc`).
+    /// Returns true if times are not nanoseconds but the processor's counter (`rdtsc`).
     pub fn has_arch_timestamps(&self) -> bool {
         self.flags & ARCH_TIMESTAMP != 0
     }
 
-    /// Whether there is no function in it.
+    /// Returns true if there is no function in it.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
@@ -304,7 +304,7 @@ impl<R> JitDump<R> {
     }
 }
 
-/// What the records say.
+/// Functions, tables and lines of the records.
 #[derive(Default)]
 struct Scan {
     functions: Vec<Function>,

@@ -6,7 +6,7 @@
 //! symbols   4 bytes   how many
 //! modules   4 bytes   how many
 //! names     4 bytes   how many bytes
-//! of        8 bytes   what tells this kernel and its modules from others
+//! of        8 bytes   identity of this kernel and its modules
 //! symbols            16 bytes each, by address: address (8), name (4), its length (2), module (2)
 //! modules             8 bytes each: name (4), its length (4)
 //! names               all names, one after the other
@@ -28,7 +28,7 @@ const SYMBOL: usize = 16;
 const MODULE: usize = 8;
 
 /// Beyond the last symbol of a module, or of the kernel, this is as far as it may reach: to the
-/// end of its page and one page more. Sizes are not told, and what follows is not its code.
+/// end of its page and one page more. Sizes are not known, and what follows is not its code.
 const PAGE: u64 = 4096;
 
 /// The functions of a kernel and its modules.
@@ -97,7 +97,7 @@ impl Counts {
 }
 
 impl Kallsyms {
-    /// What was kept of the kernel and the modules that `of` stands for; `None` if it is of others, or
+    /// Reads what was kept of the kernel and the modules that `of` stands for; `None` if it is of others, or
     /// damaged.
     pub(crate) fn kept(map: Mmap, of: u64) -> Option<Self> {
         let counts = Counts::read(&map)?;
@@ -117,7 +117,7 @@ impl Kallsyms {
         bytes
     }
 
-    /// Whether the addresses were hidden from this reader, so that nothing will be found. Root may
+    /// Returns true if the addresses were hidden from this reader, so that nothing will be found. Root may
     /// see them; `sysctl kernel.kptr_restrict=0` shows them to others, too.
     pub fn is_restricted(&self) -> bool {
         self.restricted
@@ -128,7 +128,7 @@ impl Kallsyms {
         self.counts.symbols
     }
 
-    /// Whether there is no symbol at all.
+    /// Returns true if there is no symbol at all.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -25,7 +25,7 @@
 //! let path = path.to_str().ok_or("the path is not text")?;
 //! let module = Module::open(&File::open(path)?, Source { path, ..Source::default() })?;
 //!
-//! // The first byte of the code, as a mapping and a sample in it would tell.
+//! // The first byte of the code, as found by a mapping and a sample in it.
 //! let segment = module.segments().iter().find(|segment| segment.executable).ok_or("no code")?;
 //! let address = module.file_offset_to_address(segment.file_offset).ok_or("not mapped")?;
 //! let result = module.symbolize(&[address], &Options::default());

@@ -16,7 +16,7 @@ use crate::symbolize::Warning;
 #[derive(Clone, Debug)]
 pub struct Locator {
     /// Global debug directories, each with a `.build-id` directory and a copy of the tree of
-    /// installed files in it: `/usr/lib/debug` unless told otherwise.
+    /// installed files in it: `/usr/lib/debug` by default.
     pub debug_dirs: Vec<PathBuf>,
     /// A copy of another machine's file system, in which to look for every path.
     pub symfs: Option<PathBuf>,
@@ -38,14 +38,14 @@ impl Default for Locator {
     }
 }
 
-/// How to tell that a file belongs to a module.
+/// Evidence that a file belongs to a module.
 enum Proof<'a> {
     BuildId(&'a BuildId),
     /// CRC-32 of the whole file, from `.gnu_debuglink`.
     Crc(u32),
 }
 
-/// What a module says about its debug file.
+/// A module's references to its debug file.
 pub(crate) struct Wanted<'a> {
     pub path: &'a Path,
     pub root: Option<&'a Path>,
@@ -108,7 +108,7 @@ impl Locator {
         let proof = match (wanted.build_id, wanted.link) {
             (Some(id), _) => Proof::BuildId(id),
             (None, Some((_, crc))) => Proof::Crc(crc),
-            // Nothing would tell the right file from a wrong one.
+            // Nothing would distinguish the right file from a wrong one.
             (None, None) => return None,
         };
         let linked = self.link_paths(wanted).into_iter().find_map(|path| try_path(path, &proof));
@@ -225,7 +225,7 @@ fn accept(
     None
 }
 
-/// Whether there is more in it than in the stripped module, which a link may lead back to.
+/// Returns true if there is more in it than in the stripped module, which a link may lead back to.
 fn holds_symbols(image: &Image) -> bool {
     image.elf().is_ok_and(|elf| {
         let has = |name| elf.section_by_name(name).is_some();

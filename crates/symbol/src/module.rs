@@ -21,7 +21,7 @@ pub enum Error {
     Map {
         /// The module's path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The file is no ELF file, or a damaged one.
@@ -29,7 +29,7 @@ pub enum Error {
     Elf {
         /// The module's path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// The file is of another build than the one that ran.
@@ -45,7 +45,7 @@ pub enum Error {
     },
 }
 
-/// What is known of a module beside its bytes.
+/// Facts about a module beside its bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Source<'a> {
     /// Path of the file as the process sees it. Debug files are looked for relative to it. What
@@ -69,7 +69,7 @@ pub struct Segment {
     pub file_offset: u64,
     /// Size in the file, bytes; not more than `size` in a sound file.
     pub file_size: u64,
-    /// Whether it holds code.
+    /// True if it holds code.
     pub executable: bool,
 }
 
@@ -162,13 +162,13 @@ impl Module {
         self.build_id.as_ref()
     }
 
-    /// What of the file is mapped where, in the file's order.
+    /// Parts of the file that are mapped, and where, in the file's order.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
     /// The bytes of its separate debug file, where it has one and no debug information of its own.
-    /// What symbolization reads of that file it looks for itself: this is for its `.debug_frame`.
+    /// Symbolization looks for that file itself: this is for its `.debug_frame`.
     pub fn debug_file(
         &self,
         locator: &Locator,
@@ -180,7 +180,7 @@ impl Module {
         locator.debug_file(&self.wanted(&elf), &mut Vec::new()).map(|(_, image)| image)
     }
 
-    /// What tells its debug file.
+    /// The references that identify its debug file.
     pub(crate) fn wanted<'a>(&'a self, elf: &object::File<'a>) -> Wanted<'a> {
         let link = elf.gnu_debuglink().ok().flatten();
         Wanted { path: &self.path, root: self.root.as_deref(), build_id: self.build_id(), link }

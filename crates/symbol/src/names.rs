@@ -69,7 +69,7 @@ impl<'a> Names<'a> {
         found
     }
 
-    /// A linkage name tells all: namespace, type, parameters. It often stands only where the
+    /// A linkage name has all: namespace, type, parameters. It often stands only where the
     /// function is declared, so the plain name waits until the references have been followed. The line is that of
     /// the definition, which is nearer, where both say one.
     fn find(

@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
-/// What is longer is cut: some runtimes write whole signatures.
+/// Longer names are cut: some runtimes write whole signatures.
 const MAX_NAME: usize = 4096;
 
 /// More live ranges than any program has; a file with more is not what it says, and is read only
 /// up to here.
 const MAX_RANGES: usize = 1 << 23;
 
-/// The functions of a process's run-time code.
+/// The functions of a process's JIT-compiled code.
 #[derive(Clone, Debug, Default)]
 pub struct PerfMap {
     /// Start → end and name; they do not overlap.
@@ -100,7 +100,7 @@ impl PerfMap {
         self.skipped
     }
 
-    /// Whether there is no function in it.
+    /// Returns true if there is no function in it.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -129,7 +129,7 @@ pub fn inlined_names(name: &str) -> impl Iterator<Item = &str> {
     chain.into_iter().flatten().chain(whole)
 }
 
-/// What stands between `->` outside of brackets.
+/// The parts between `->` outside of brackets.
 fn parts(name: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(name);
     std::iter::from_fn(move || {

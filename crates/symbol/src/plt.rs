@@ -51,7 +51,7 @@ pub(crate) fn stubs<'a>(
     if slots.is_empty() { HashMap::new() } else { name(elf, slots, text) }
 }
 
-/// What the instructions of a stub say.
+/// The slot that a stub jumps through.
 #[derive(Clone, Copy, Debug)]
 enum Target {
     /// The address of the slot.

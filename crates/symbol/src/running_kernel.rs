@@ -20,7 +20,7 @@ const FILE: &str = "symbols";
 #[derive(Debug)]
 pub struct RunningKernel {
     folder: Option<Folder>,
-    /// What tells this kernel, and its modules, from others.
+    /// Identifies this kernel and its modules.
     of: u64,
     kept: Option<Kallsyms>,
     read: Option<Option<Kallsyms>>,
@@ -45,7 +45,7 @@ impl RunningKernel {
         self.read()?.lookup(address)
     }
 
-    /// Whether addresses are hidden from this user.
+    /// Returns true if addresses are hidden from this user.
     pub fn is_hidden(&mut self) -> bool {
         self.kept.is_none() && self.read().is_none_or(Kallsyms::is_restricted)
     }
@@ -66,14 +66,14 @@ impl RunningKernel {
     }
 }
 
-/// Whether it is there as long as the kernel runs, or its module is loaded. What the kernel makes as it runs,
+/// Returns true if it is there as long as the kernel runs, or its module is loaded. What the kernel makes as it runs,
 /// BPF programs and trampolines, comes and goes; it is never between two functions of a module.
 fn stays(symbol: KernelSymbol<'_>) -> bool {
     let is_made = |module: &str| module == "[bpf]" || module.starts_with("[__builtin__");
     !symbol.is_last && !symbol.module.is_some_and(is_made)
 }
 
-/// Stands for the kernel since it started, and for the modules that are loaded. `None` if it is not told.
+/// Stands for the kernel since it started, and for the modules that are loaded. `None` if it is not known.
 fn identity() -> Option<u64> {
     let boot = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
     // A kernel can be built without modules.
@@ -101,12 +101,12 @@ mod tests {
     #[test]
     fn what_was_kept_is_the_same() {
         let base = tempfile::tempdir().expect("a folder");
-        let all = Kallsyms::open(Path::new(KALLSYMS)).expect("the kernel tells them");
+        let all = Kallsyms::open(Path::new(KALLSYMS)).expect("the kernel has them");
         if all.is_restricted() || all.is_empty() {
             eprintln!("skipped: only root may see the kernel's addresses");
             return;
         }
-        let text = fs::read_to_string(KALLSYMS).expect("the kernel tells them");
+        let text = fs::read_to_string(KALLSYMS).expect("the kernel has them");
         let start = |line: &str| u64::from_str_radix(line.get(..16)?, 16).ok();
         // BPF programs come and go at any moment, those of other tests as well.
         let stays = |address: &u64| all.lookup(*address).is_some_and(stays);

@@ -1,4 +1,4 @@
-//! What stands around a function in C++: namespaces, classes, other functions.
+//! Scopes of functions in C++: namespaces, classes, other functions.
 //!
 //! GCC gives no linkage name to some functions that it inlines: the members of local classes, so
 //! all lambdas, and templates over them. `operator()` alone says nothing in a flame graph.
@@ -29,7 +29,7 @@ impl<'a> Scopes<'a> {
     /// Reads the scopes of a unit; none if it is not C++, where names are whole as they are.
     pub fn read(dwarf: &Dwarf<'a>, unit: &Unit<'a>) -> Self {
         let mut scopes = Self::default();
-        // What is there before damage stays.
+        // Scopes before the damage stay.
         let _ = scopes.walk(dwarf, unit);
         scopes
     }

@@ -1,6 +1,6 @@
 //! Split DWARF (`-gsplit-dwarf`): functions in a `.dwo` file for each unit, or all in one `.dwp`.
 //!
-//! What the linked file keeps of a unit, its skeleton, has the line table, the addresses, and an
+//! The linked file keeps a skeleton of each unit, with the line table, the addresses, and an
 //! identifier that the other file repeats (DWARF 5, 3.1.2; for DWARF 4, the GNU extension).
 
 use std::path::{Path, PathBuf};

@@ -15,12 +15,12 @@ use crate::module::Module;
 use crate::plt;
 use crate::symbols::{Finder, Symbol, text_ranges};
 
-/// What to find out about an address, and where.
+/// Options: what to find for each address, and where to look.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether to add the calls that the compiler inlined. On by default.
+    /// True to add the calls that the compiler inlined. On by default.
     pub inlines: bool,
-    /// Whether to find file and line. On by default. With neither this nor `inlines`, debug
+    /// True to find file and line. On by default. With neither this nor `inlines`, debug
     /// information is opened only for addresses that the module's own symbol tables do not know.
     pub lines: bool,
     /// Where debug files are. What the first pass over a module found is kept for later ones.
@@ -41,7 +41,7 @@ impl Default for Options {
 pub struct Frame {
     /// Name, demangled.
     pub function: Arc<str>,
-    /// Source file, absolute unless the compiler was not told so.
+    /// Source file, absolute unless the compiler had only a relative one.
     pub file: Option<Arc<str>>,
     /// Source line, from 1; 0 if it is not known.
     pub line: u32,
@@ -55,7 +55,7 @@ impl Frame {
     }
 }
 
-/// What is known of an address.
+/// The names and places found for an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbolized {
     /// Innermost first: inlined functions, if any, then the function that was really called. Empty
@@ -71,7 +71,7 @@ pub struct Symbolized {
 pub struct Symbolization {
     /// One for each address asked for, in that order.
     pub addresses: Vec<Symbolized>,
-    /// What stood in the way, if anything; the same at each pass over a module.
+    /// Reasons why names may be missing; the same at each pass over a module.
     pub warnings: Vec<Warning>,
 }
 
@@ -91,15 +91,15 @@ pub enum Warning {
     DebugInfo {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// What a process wrote about its run-time code is incomplete or damaged.
+    /// A file that a process wrote about its JIT-compiled code is incomplete or damaged.
     #[error("functions of {} may lack their names: {reason}", path.display())]
     JitDump {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
 }

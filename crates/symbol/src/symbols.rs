@@ -123,7 +123,7 @@ impl<'a, 'q> Finder<'a, 'q> {
         }
     }
 
-    /// Whether no symbol table could know better.
+    /// Returns true if no symbol table could know better.
     pub fn is_complete(&self) -> bool {
         self.covering.iter().all(Option::is_some)
     }
@@ -162,7 +162,7 @@ pub(crate) fn without_version(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Labels that tell code from data, not functions from each other: `$x`, `$d.12` (ELF for the Arm
+/// Labels that separate code from data, not functions from each other: `$x`, `$d.12` (ELF for the Arm
 /// 64-bit Architecture, 5.5.1), and the assembler's own `.L…`.
 fn is_mapping_symbol(name: &[u8]) -> bool {
     name.starts_with(b"$") || name.starts_with(b".L")
@@ -199,7 +199,7 @@ mod tests {
     #[track_caller]
     fn check(table: &[Row], expect: &[(u64, &str)]) {
         let addresses: Vec<u64> = expect.iter().map(|(address, _)| *address).collect();
-        // What is found must not depend on the order of the table.
+        // The result must not depend on the order of the table.
         for rotation in 0..table.len() {
             let mut finder = Finder::new(&addresses, &TEXT);
             for &(name, start, size, is_function, is_exported) in

@@ -1,4 +1,4 @@
-//! What was at an address at a time, where memory is used again and again.
+//! Items by address and time, where memory is used again and again.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Timeline {
 #[derive(Clone, Copy, Debug)]
 struct Row {
     since: u64,
-    /// What is there; [`NONE`] for nothing any more.
+    /// The item there; [`NONE`] for nothing any more.
     item: u32,
     /// The row before it in time, or [`NONE`].
     older: u32,
@@ -57,7 +57,7 @@ impl Timeline {
         self.slots.entry(at).or_insert(newest);
     }
 
-    /// What was at an address at a time; without a time, what was there last.
+    /// The item at an address at a time; without a time, the last one.
     pub fn get(&self, address: u64, time: Option<u64>) -> Option<u32> {
         let mut history = self.history(address);
         let row = history.find(|row| match time {
@@ -67,7 +67,7 @@ impl Timeline {
         (row.item != NONE).then_some(row.item)
     }
 
-    /// What was at an address at a time, or where nothing was there, what came next, or else what was
+    /// The item at an address at a time, or, where there was none, the next one, or else the one
     /// there before.
     pub fn nearest(&self, address: u64, time: u64) -> Option<u32> {
         let mut later = None;
@@ -81,7 +81,7 @@ impl Timeline {
         later
     }
 
-    /// Whether there was more than one thing at an address.
+    /// Returns true if there was more than one thing at an address.
     pub fn changes(&self, address: u64) -> bool {
         self.history(address).nth(1).is_some()
     }

@@ -68,7 +68,7 @@ pub(crate) fn load(
 
 /// Stands for the sections as they are in the file, and for what the index depends on besides. `None` if
 /// none is compressed, or they are too large. All bytes count: whoever can have a file of theirs recorded
-/// should have no say in what is told of others.
+/// must not affect the names of others.
 fn identity(elf: &object::File<'_>, image: &Image, lowest: u64) -> Option<u64> {
     let mut hasher = FixedState::default().build_hasher();
     let (mut is_compressed, mut size) = (false, 0u64);
@@ -119,7 +119,7 @@ fn decompress(
     Ok(Some((DwarfFile { sections, index: OnceLock::from(index) }, bytes)))
 }
 
-/// What was kept; `None` if it is of other sections, or damaged.
+/// Reads what was kept; `None` if it is of other sections, or damaged.
 fn read(elf: &object::File<'_>, kept: Image, of: u64) -> Option<DwarfFile> {
     let bytes = kept.bytes();
     let fits = bytes.starts_with(&MAGIC)

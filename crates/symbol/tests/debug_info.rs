@@ -264,7 +264,7 @@ fn servers_have_the_debug_files_that_are_not_here() {
     assert_eq!(program.frames("mark_leaf", &options), LEAF);
     assert_eq!(asked.lock().unwrap().len(), 1);
     assert_eq!(std::fs::read_dir(kept.parent().unwrap()).unwrap().count(), 1);
-    // What no server has is not asked for again at once.
+    // A file that no server has is not asked for again at once.
     std::fs::write(&kept, "").unwrap();
     assert_eq!(program.frames("mark_leaf", &options), "");
     assert_eq!(asked.lock().unwrap().len(), 1);

@@ -45,7 +45,7 @@ fn what_was_kept_is_used() {
         let inode = |file: &Path| fs::metadata(file).expect("it is there").ino();
         let first = inode(&file);
         check(&program, base.path());
-        // What cannot be used is written anew.
+        // Unusable files are written anew.
         assert_eq!((kept(base.path()), inode(&file)), (file, first), "{kind}");
         let without = Options { inlines: false, lines: false, ..keeping(base.path()) };
         assert_eq!(program.frames("mark_leaf", &without), "outer\n");

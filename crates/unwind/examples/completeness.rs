@@ -67,11 +67,10 @@ mod x86_64 {
         let mut files = Files::default();
         let mut captures = Vec::new();
         let mut child = pid.is_none().then(|| start(command));
-        let mut random = 1_u64;
+        let mut random = fastrand::Rng::with_seed(1);
         let deadline = Instant::now() + Duration::from_secs(120);
         while captures.len() < samples && Instant::now() < deadline {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            std::thread::sleep(Duration::from_micros(500 + (random >> 52)));
+            std::thread::sleep(Duration::from_micros(random.u64(500..4600)));
             if let Some(running) = &mut child
                 && running.try_wait().is_ok_and(|status| status.is_some())
             {

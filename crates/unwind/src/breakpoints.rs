@@ -78,7 +78,8 @@ pub fn cheapest_breakpoint(arch: Arch, code: &[u8]) -> usize {
     0
 }
 
-/// Whether the kernel does what an instruction does without running it: `push`, `nop`, `jmp`, conditional jumps.
+/// Returns true if the kernel does what an instruction does without running it: `push`, `nop`, `jmp`, conditional
+/// jumps.
 fn is_emulated(instruction: &[u8]) -> bool {
     matches!(
         instruction,
@@ -90,7 +91,8 @@ fn is_emulated(instruction: &[u8]) -> bool {
     )
 }
 
-/// Whether an instruction changes neither the registers that arguments are in nor the stack, and goes on to the next.
+/// Returns true if an instruction changes neither the registers that arguments are in nor the stack, and goes on to the
+/// next.
 fn leaves_arguments(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> bool {
     use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
     use Register::{R8, R9, RBP, RCX, RDI, RDX, RSI, RSP};
@@ -106,7 +108,7 @@ fn leaves_arguments(factory: &mut InstructionInfoFactory, instruction: &Instruct
         })
 }
 
-/// Whether the function itself jumps to a place in it, which would then be hit more often than its start.
+/// Returns true if the function itself jumps to a place in it, which would then be hit more often than its start.
 fn is_jumped_to(code: &[u8], place: usize) -> bool {
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     let jumps = std::iter::from_fn(|| decoder.can_decode().then(|| decoder.decode()));

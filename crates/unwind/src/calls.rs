@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::info::UnwindInfo;
 use crate::space::AddressSpace;
 
-/// Whether the call before a return address can have led to the function that holds an address. What
+/// Returns true if the call before a return address can have led to the function that holds an address. What
 /// cannot be known (a call through a register or a linkage table) can.
 pub(crate) fn may_lead_to(space: &AddressSpace, return_address: u64, callee: u64) -> bool {
     let Some(mapping) = space.lookup(return_address.wrapping_sub(1)) else { return false };
@@ -31,7 +31,7 @@ fn direct_target(info: &UnwindInfo, end: u64) -> Option<u64> {
     Some(end.wrapping_add_signed(i32::from_le_bytes(distance).into()))
 }
 
-/// Whether a function seems to jump to another, in place of a last call or to its own cold part:
+/// Returns true if a function seems to jump to another, in place of a last call or to its own cold part:
 /// `jmp rel32` (`E9`) or `jcc rel32` (`0F 8x`) at any of its bytes.
 fn jumps_to(info: &UnwindInfo, from: &Range<u64>, to: &Range<u64>) -> bool {
     let len = usize::try_from(from.end - from.start).unwrap_or(usize::MAX);

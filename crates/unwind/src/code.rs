@@ -1,10 +1,10 @@
-//! What the instructions themselves tell, for code that has no unwind table.
+//! Patterns of instructions in code that has no unwind table.
 
 use crate::info::{Context, UnwindInfo};
 use crate::instructions::{Guess, is_signal_return};
 use crate::registers::Arch;
 
-/// What is known of code without a table.
+/// Kinds of code without a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tableless {
     /// Made at run time, or not mapped: there are no instructions to look at.
@@ -13,7 +13,7 @@ pub(crate) enum Tableless {
     Plain,
     /// The first code of the file: it has no caller.
     Entry,
-    /// What a signal handler returns to; above it is the interrupted frame.
+    /// The code that a signal handler returns to; above it is the interrupted frame.
     SignalReturn,
     /// Behind `clone`, of which a new thread returns without a caller.
     Clone,
@@ -66,7 +66,7 @@ pub(crate) fn is_exit(code: &[u8]) -> bool {
 /// How [`is_exit`] begins.
 pub(crate) const EXIT: [u8; 4] = [0x48, 0x31, 0xff, 0xe8];
 
-/// Whether a function's code ends with a call that does not return: `call rel32; hlt`.
+/// Returns true if a function's code ends with a call that does not return: `call rel32; hlt`.
 pub(crate) fn ends_without_return(code: &[u8]) -> bool {
     matches!(code.last_chunk(), Some([0xe8, _, _, _, _, 0xf4]))
 }
@@ -88,7 +88,7 @@ fn frameless(info: &UnwindInfo, svma: u64) -> Option<u8> {
     }
 }
 
-/// Whether x86-64 code ends with a call: `call rel32`, or `call *…` of any length.
+/// Returns true if x86-64 code ends with a call: `call rel32`, or `call *…` of any length.
 pub(crate) fn ends_with_call(code: &[u8]) -> bool {
     matches!(code.last_chunk::<5>(), Some([0xe8, ..]))
         || (2..=7).any(|len| {
@@ -96,8 +96,8 @@ pub(crate) fn ends_with_call(code: &[u8]) -> bool {
         })
 }
 
-/// Whether the bytes are one indirect near call (Intel SDM, volume 2: `FF /2`, and table 2-2 for how
-/// the operand's bytes tell their number). A prefix in front makes no difference.
+/// Returns true if the bytes are one indirect near call (Intel SDM, volume 2: `FF /2`, and table 2-2 for how
+/// the operand's bytes give their number). A prefix in front makes no difference.
 fn is_indirect_call(code: &[u8]) -> bool {
     let [0xff, modrm, operand @ ..] = code else { return false };
     let (mode, base) = (modrm >> 6, modrm & 7);

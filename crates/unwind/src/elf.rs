@@ -1,4 +1,4 @@
-//! What an ELF file says of itself, as far as unwinding needs it.
+//! Headers, sections and symbols of an ELF file, as far as unwinding needs them.
 
 use std::io::Read;
 use std::ops::Range;
@@ -146,7 +146,7 @@ impl Layout {
             let svma = segment.p_vaddr(endian);
             match segment.p_type(endian) {
                 elf::PT_LOAD if segment.p_flags(endian).contains(elf::PF_X) => {
-                    // What is not in the file is no code, however much there is said to be.
+                    // Bytes beyond the file's end are no code, whatever the header says.
                     let size = size.min((file.len() as u64).saturating_sub(offset));
                     self.code.push(Segment { offset, size, svma });
                 }

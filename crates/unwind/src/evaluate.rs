@@ -168,7 +168,7 @@ pub(crate) fn row(
     Ok(())
 }
 
-/// What an expression may look at.
+/// The memory and registers that an expression may read.
 struct Frame<'a> {
     row: &'a Row,
     info: &'a UnwindInfo,
@@ -176,7 +176,7 @@ struct Frame<'a> {
     stack: &'a Memory<'a>,
 }
 
-/// What a register was in the caller.
+/// The value of a register in the caller.
 enum Value {
     Same,
     Unknown,
@@ -193,7 +193,7 @@ impl<'a> gimli::EvaluationStorage<Slice<'a>> for Storage {
 }
 
 impl Frame<'_> {
-    /// What a register was in the caller, by its rule.
+    /// The value of a register in the caller, by its rule.
     fn caller_value(
         &self,
         register: u8,
@@ -228,7 +228,7 @@ impl Frame<'_> {
         Ok(Value::Known(value))
     }
 
-    /// Whether a register whose rule is an expression has its value again. GCC says of functions
+    /// Returns true if a register whose rule is an expression has its value again. GCC says of functions
     /// that align their stack that `rbp` is saved where `rbp` points to, also behind the `leave`
     /// that restored it; then this leads out of the frame.
     fn is_restored(&self, register: u8, address: u64, cfa: u64) -> bool {

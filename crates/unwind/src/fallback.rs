@@ -1,4 +1,4 @@
-//! Frames whose code has no unwind table: made at run time, assembly, C libraries built without.
+//! Frames whose code has no unwind table: JIT-compiled code, assembly, C libraries built without.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(crate) enum Found {
 pub(crate) struct Fallback<'a> {
     pub space: &'a AddressSpace,
     pub stack: &'a Memory<'a>,
-    /// What is known of its code.
+    /// The kind of its code.
     pub code: Tableless,
     /// The innermost frame, or one that a signal interrupted: not in a call.
     pub interrupted: bool,
@@ -92,7 +92,7 @@ impl Fallback<'_> {
         })
     }
 
-    /// Whether a function seems to have made no frame, as the smaller ones of V8's builtins: there
+    /// Returns true if a function seems to have made no frame, as the smaller ones of V8's builtins: there
     /// is a return address at the top of the stack, where other functions have their variables.
     fn is_leaf(&self, sp: u64, registers: &Registers) -> bool {
         // V8's pointers to objects end in binary 01, and some of its objects are code.
@@ -196,7 +196,7 @@ pub(crate) fn strip_authentication(address: u64) -> u64 {
     address & 0x0000_ffff_ffff_ffff
 }
 
-/// Whether a word can be a return address: it points to code, and, where the code is at hand, behind
+/// Returns true if a word can be a return address: it points to code, and, where the code is at hand, behind
 /// a call.
 pub(crate) fn is_return_address(space: &AddressSpace, address: u64) -> bool {
     let Some(mapping) = space.lookup(address.wrapping_sub(1)) else { return false };

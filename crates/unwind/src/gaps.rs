@@ -8,7 +8,7 @@ use crate::info::UnwindInfo;
 use crate::instructions::{self, Guess, Guesses, PIECE};
 use crate::registers::Arch;
 
-/// What has been found.
+/// Guesses of the code that was read so far.
 #[derive(Default)]
 pub(crate) struct GuessCache {
     /// By the address of the first byte of each piece.
@@ -19,7 +19,7 @@ pub(crate) struct GuessCache {
 }
 
 impl UnwindInfo {
-    /// What the instructions say of the frame whose code is at an address that no table has an entry for. The
+    /// The frame at an address that no table has an entry for, by the instructions. The
     /// first time, the code around it is read.
     pub(crate) fn guess(&self, svma: u64) -> Guess {
         if self.arch() != Arch::X86_64 {
@@ -39,13 +39,13 @@ impl UnwindInfo {
         guesses.at(svma)
     }
 
-    /// Whether there are only instructions that do nothing in a range.
+    /// Returns true if there are only instructions that do nothing in a range.
     pub(crate) fn is_padding(&self, range: &Range<u64>) -> bool {
         let len = usize::try_from(range.end - range.start).unwrap_or(0);
         self.code(range.start, len).is_none_or(instructions::is_padding)
     }
 
-    /// What the instructions of a range say, in which functions start at `starts`.
+    /// Guesses by the instructions of a range, in which functions start at `starts`.
     pub(crate) fn guesses_in(&self, range: &Range<u64>, starts: &[u64]) -> Guesses {
         let len = usize::try_from(range.end - range.start).unwrap_or(0);
         // The file may end before its segments do.

@@ -105,7 +105,7 @@ impl UnwindInfo {
     }
 }
 
-/// What sort of function.
+/// The kind of a function.
 #[derive(Clone, Copy)]
 enum Kind {
     Plain,

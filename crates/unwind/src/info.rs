@@ -16,7 +16,7 @@ use crate::instructions::{Guess, is_signal_return};
 use crate::registers::Arch;
 use crate::rule::{self, Compiled, RowSource, Rule, Section};
 
-/// What gimli reads from.
+/// The input that gimli reads from.
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// gimli's scratch memory for one table row.
@@ -106,7 +106,7 @@ fn end_of_entry<'a, U: UnwindSection<Slice<'a>>>(
     Some(fde.end_address())
 }
 
-/// What a section says of an address that it has nothing on.
+/// The rule for an address that a section has no entry for.
 const MISSING: Compiled = Compiled::Rule(Rule::Missing(Tableless::Plain));
 
 impl UnwindInfo {
@@ -161,7 +161,7 @@ impl UnwindInfo {
         }
     }
 
-    /// From code that was made at run time, by its instructions: `code` lies at `address`, and in it are these
+    /// From JIT-compiled code, by its instructions: `code` lies at `address`, and in it are these
     /// functions (a perf map has them). Without any, they are found as in a file without symbols.
     ///
     /// Map it with [`AddressSpace::map`](crate::AddressSpace::map), the offset in the "file" being the distance
@@ -175,7 +175,7 @@ impl UnwindInfo {
         Self { functions, ..Self::new(layout, Box::new(code)) }
     }
 
-    /// From code that was made at run time, and its `.eh_frame`, as a compiler hands it out in a jitdump file
+    /// From JIT-compiled code, and its `.eh_frame`, as a compiler hands it out in a jitdump file
     /// (the record `JIT_CODE_UNWINDING_INFO`). `code` lies at `address`, and `eh_frame` is made for
     /// `eh_frame_address`: in jitdump files, the end of the code rounded up to 8. What follows it there, the
     /// `.eh_frame_hdr`, is to be left out.
@@ -250,7 +250,7 @@ impl UnwindInfo {
         self.layout.build_id.as_deref()
     }
 
-    /// What the table is made of, and where that lies.
+    /// Hashes the sections that the table is made of, and their addresses.
     pub(crate) fn hash_shape(&self, to: &mut impl Hasher) {
         self.layout.hash(to);
         (*self.bytes).as_ref().len().hash(to);
@@ -379,17 +379,17 @@ impl UnwindInfo {
         self.layout.eh_frame.as_ref().map_or(0, |section| section.range.len())
     }
 
-    /// Whether there is a `.debug_frame` in the file itself (0) or its separate debug file (1).
+    /// Returns true if there is a `.debug_frame` in the file itself (0) or its separate debug file (1).
     pub(crate) fn has_debug_frame(&self, at: usize) -> bool {
         self.debug_frames[at].is_some()
     }
 
-    /// Whether an address is in code that pushes at most two words ([`Layout::stubs`]).
+    /// Returns true if an address is in code that pushes at most two words ([`Layout::stubs`]).
     pub(crate) fn in_stubs(&self, svma: u64) -> bool {
         self.layout.stubs.iter().any(|range| range.contains(&svma))
     }
 
-    /// Whether an address without a table is in the code that the file starts with: a few
+    /// Returns true if an address without a table is in the code that the file starts with: a few
     /// instructions of assembly, `_start`, of which some C libraries have no table, and no caller.
     pub(crate) fn in_entry(&self, svma: u64, context: &mut Context) -> bool {
         const LONGEST: u64 = 64;
@@ -416,7 +416,7 @@ impl UnwindInfo {
         self.arch() == Arch::X86_64 && self.code_from(svma).is_some_and(is_signal_return)
     }
 
-    /// Whether a stack can only have been prepared to return to a virtual address: it is the first
+    /// Returns true if a stack can only have been prepared to return to a virtual address: it is the first
     /// byte of a function, or of the end that Boost gives its contexts, and no call is before it.
     fn is_prepared(&self, svma: u64, context: &mut Context) -> bool {
         if self.arch() != Arch::X86_64 || self.is_behind_call(svma) {
@@ -428,7 +428,7 @@ impl UnwindInfo {
         self.code_from(svma).is_some_and(code::is_exit)
     }
 
-    /// Whether a virtual address is where a C library lets its contexts start, or Boost: the first byte
+    /// Returns true if a virtual address is where a C library lets its contexts start, or Boost: the first byte
     /// of code that does not return.
     pub(crate) fn starts_contexts(&self, svma: u64) -> bool {
         const LONGEST: u64 = 64;
@@ -444,7 +444,7 @@ impl UnwindInfo {
         }
     }
 
-    /// Whether the code before a virtual address is a call.
+    /// Returns true if the code before a virtual address is a call.
     pub(crate) fn is_behind_call(&self, svma: u64) -> bool {
         let before = (2..=7).rev().find_map(|len| self.code(svma.wrapping_sub(len), len as usize));
         before.is_some_and(code::ends_with_call)

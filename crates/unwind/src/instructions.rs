@@ -23,14 +23,14 @@ use state::{Kind, State};
 /// More code than this is not looked at together.
 pub(crate) const PIECE: u64 = 4 << 20;
 
-/// What the instructions say of a frame.
+/// A frame as its instructions lay it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guess {
     /// Nothing: no function is known here, or what it does to its stack is not.
     Nothing,
     /// The first code of a program or of a thread.
     Root,
-    /// What signal handlers return to.
+    /// The code that signal handlers return to.
     SignalReturn,
     /// Directly behind the system call that makes a thread: in the new one there is no caller.
     Cloned(Compact),
@@ -51,7 +51,7 @@ pub(crate) struct Guesses {
 }
 
 impl Guesses {
-    /// What the instructions of `code` say, which lies at `address`. Of its functions, some start at `starts`;
+    /// Reads the instructions of `code`, which lies at `address`. Some of its functions start at `starts`;
     /// `entry` is where the program starts.
     pub(crate) fn new(code: &[u8], address: u64, starts: &[u64], entry: Option<u64>) -> Self {
         let mut flow = Flow::new(code, address);
@@ -127,7 +127,7 @@ pub(crate) fn is_signal_return(code: &[u8]) -> bool {
         || code.starts_with(&[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05])
 }
 
-/// Whether there are only instructions that do nothing.
+/// Returns true if there are only instructions that do nothing.
 pub(crate) fn is_padding(code: &[u8]) -> bool {
     let mut at = 0;
     while at < code.len() {
@@ -178,7 +178,7 @@ fn common_nop_len(code: &[u8]) -> Option<usize> {
     (len <= LONGEST.min(code.len())).then_some(len)
 }
 
-/// Whether code begins as functions that make a frame do.
+/// Returns true if code begins as functions that make a frame do.
 fn is_prologue(code: &[u8]) -> bool {
     matches!(
         code,
@@ -235,12 +235,11 @@ mod tests {
     fn any_bytes_are_looked_at() {
         const COMMON: [u8; 12] =
             [0x48, 0x81, 0xec, 0xc4, 0x53, 0x5b, 0xc3, 0xe8, 0xeb, 0x80, 0xff, 0x00];
-        let mut state = 1_u64;
+        let mut random = fastrand::Rng::with_seed(1);
         for round in 0..200 {
             let code: Vec<u8> = (0..512)
                 .map(|_| {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    let byte = (state >> 40) as u8;
+                    let byte = random.u8(..);
                     if byte & 1 == 0 { COMMON[usize::from(byte) % COMMON.len()] } else { byte }
                 })
                 .collect();

@@ -2,17 +2,17 @@
 //!
 //! Finds the callers of a sampled thread from the unwind tables of the files that it maps
 //! (`.eh_frame`, `.debug_frame`), so that code without frame pointers has whole stacks. Code without
-//! a table (made at run time, or assembly) is followed by its instructions, or walked by its frame
+//! a table (JIT-compiled code, or assembly) is followed by its instructions, or walked by its frame
 //! pointers, and the tables take over again above it.
 //!
 //! It opens no file, knows no process and no symbol name: the caller has the bytes of the files,
-//! and tells which of them is mapped where. A stack that could not be followed to its first frame
+//! and maps them as the process has them. A stack that could not be followed to its first frame
 //! says so ([`StackEnd`]); input may be damaged in any way.
 //!
 //! ```
 //! use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, StackEnd, Unwinder};
 //!
-//! // A frame of code made at run time: `rbp` points to the caller's `rbp` and the return address. The thread's
+//! // A frame of JIT-compiled code: `rbp` points to the caller's `rbp` and the return address. The thread's
 //! // first frame has neither.
 //! let mut space = AddressSpace::new();
 //! space.map(0x1000..0x2000, 0, None, 0);

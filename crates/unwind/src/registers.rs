@@ -38,7 +38,7 @@ impl Arch {
         }
     }
 
-    /// Whether a rule for this register has to be followed to find the callers of a frame. A caller
+    /// Returns true if a rule for this register has to be followed to find the callers of a frame. A caller
     /// does not count on what a call may change: libgcc saves `rax` and `rdx` where it raises C++
     /// exceptions, to pass them to a handler. Vector registers are never needed.
     pub(crate) fn finds_callers(self, register: u16) -> bool {
@@ -152,8 +152,8 @@ impl Registers {
         self.get(self.arch.fp())
     }
 
-    /// Whether the thread is stopped just after a system call instruction, as far as the registers
-    /// tell: x86-64's `syscall` leaves the return address in `rcx`.
+    /// Returns true if the thread is stopped just after a system call instruction, as far as the registers
+    /// show: x86-64's `syscall` leaves the return address in `rcx`.
     pub(crate) fn after_syscall(&self) -> bool {
         const RCX: u8 = 2;
         self.arch == Arch::X86_64 && self.get(RCX).is_some() && self.get(RCX) == self.ip()
@@ -179,7 +179,7 @@ pub trait LiveMemory {
     /// the thread when it came, begins there.
     fn elsewhere(&self, address: u64, left: u64) -> Option<u64>;
 
-    /// Whether the thread's first frames were copied, too, and are among what [`Self::beyond`] has.
+    /// Returns true if the thread's first frames were copied, too, and are among what [`Self::beyond`] has.
     fn has_root(&self) -> bool {
         false
     }
@@ -225,17 +225,17 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// Whether the stack is another one than that which was copied.
+    /// Returns true if the stack is another one than that which was copied.
     pub(crate) fn is_switched(&self) -> bool {
         self.left.get().is_some()
     }
 
-    /// Whether the thread's first frames are of the moment of the copy.
+    /// Returns true if the thread's first frames are of the moment of the copy.
     pub(crate) fn has_root(&self) -> bool {
         self.live.is_some_and(LiveMemory::has_root)
     }
 
-    /// Whether something was read from beyond the copy since this was asked last.
+    /// Returns true if something was read from beyond the copy since this was asked last.
     #[inline]
     pub(crate) fn take_went_beyond(&self) -> bool {
         self.went_beyond.replace(false)

@@ -93,7 +93,7 @@ pub(crate) enum Section {
     DebugFrame(usize),
 }
 
-/// What a table row was compiled to.
+/// A compiled table row.
 pub(crate) enum Compiled {
     Rule(Rule),
     Row(Row),

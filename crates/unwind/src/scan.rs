@@ -15,7 +15,7 @@ pub(crate) struct Scanned {
     pub at: u64,
 }
 
-/// What the call before a word says of it.
+/// The kind of call before a word on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     /// It goes to the function that is to be left.
@@ -60,7 +60,7 @@ pub(crate) fn scan(
     pointed
 }
 
-/// Whether a word is a return address behind a call to the function that `ip` is in.
+/// Returns true if a word is a return address behind a call to the function that `ip` is in.
 pub(crate) fn is_from_caller(space: &AddressSpace, word: u64, ip: u64) -> bool {
     let start = space.lookup(ip).and_then(|mapping| function_start(mapping, ip));
     call_before(space, word, start, ip) == Call::Here
@@ -97,7 +97,7 @@ fn call_before(space: &AddressSpace, address: u64, start: Option<u64>, ip: u64) 
     }
 }
 
-/// Whether a call goes to the function that an address is in. Where it starts is not known for all code.
+/// Returns true if a call goes to the function that an address is in. Where it starts is not known for all code.
 fn goes_to(target: u64, start: Option<u64>, ip: u64) -> bool {
     const NEAR: u64 = 16 << 10;
     match start {

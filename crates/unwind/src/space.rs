@@ -12,11 +12,11 @@ pub struct Mapping {
     pub range: Range<u64>,
     /// Offset in the mapped file of the first byte; 0 for anonymous memory.
     pub file_offset: u64,
-    /// The mapped file's unwind information; none for code made at run time.
+    /// The mapped file's unwind information; none for JIT-compiled code.
     pub info: Option<Arc<UnwindInfo>>,
     /// The caller's own number for what is mapped; nothing is read from it here.
     pub tag: u32,
-    /// What to subtract from an address in the process to get the file's virtual address.
+    /// Subtracted from an address in the process, this gives the file's virtual address.
     bias: u64,
 }
 
@@ -49,7 +49,7 @@ impl AddressSpace {
         Self::default()
     }
 
-    /// Whether one is a clone of the other, and neither has changed since.
+    /// Returns true if one is a clone of the other, and neither has changed since.
     pub fn is_clone_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.chunks, &other.chunks)
     }
@@ -155,7 +155,7 @@ impl AddressSpace {
         self.chunks.iter().map(|chunk| chunk.len()).sum()
     }
 
-    /// Whether nothing is mapped.
+    /// Returns true if nothing is mapped.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
@@ -188,13 +188,13 @@ fn end_of(chunk: &[Mapping]) -> u64 {
     chunk.last().map_or(0, |mapping| mapping.range.end)
 }
 
-/// What of a mapping lies before an address, if it begins there.
+/// The part of a mapping before an address, if it begins there.
 fn before(mapping: &Mapping, address: u64) -> Option<Mapping> {
     let Range { start, .. } = mapping.range;
     (start < address).then(|| Mapping { range: start..address, ..mapping.clone() })
 }
 
-/// What of a mapping lies behind an address, if it ends there.
+/// The part of a mapping behind an address, if it ends there.
 fn after(mapping: &Mapping, address: u64) -> Option<Mapping> {
     let Range { start, end } = mapping.range;
     let file_offset = mapping.file_offset.wrapping_add(address.saturating_sub(start));
@@ -251,23 +251,15 @@ mod tests {
         assert_eq!((before.len(), before.is_empty()), (1, false));
     }
 
-    /// Numbers that look random (SplitMix64).
-    fn random(state: &mut u64) -> u64 {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// What a change copies is the table of chunks and one or two of them, whatever there is beside.
+    /// A change copies the table of chunks and one or two of them, whatever there is beside.
     #[test]
     fn a_change_among_many_mappings_copies_few() {
         const MANY: usize = 100_000;
         let mut space = AddressSpace::new();
-        let mut state = 1;
+        let mut random = fastrand::Rng::with_seed(1);
         for count in 0..MANY {
             let before = space.clone();
-            let page = random(&mut state) & !0xfff;
+            let page = random.u64(..) & !0xfff;
             space.map(page..page.saturating_add(0x1000), 0, None, 0);
             if count % 512 == 0 {
                 let shared = |chunk: &&Arc<Vec<Mapping>>| {
@@ -288,13 +280,13 @@ mod tests {
         const ADDRESSES: u64 = 16_000;
         let mut space = AddressSpace::new();
         let mut table = vec![None; ADDRESSES as usize];
-        let (mut state, mut most_chunks) = (7, 0);
+        let (mut random, mut most_chunks) = (fastrand::Rng::with_seed(7), 0);
         for tag in 0..20_000 {
-            let start = random(&mut state) % ADDRESSES;
+            let start = random.u64(..) % ADDRESSES;
             // Mostly small, now and then over many others.
-            let most = if random(&mut state).is_multiple_of(1024) { 3000 } else { 4 };
-            let end = (start + random(&mut state) % most).min(ADDRESSES);
-            let is_new = !random(&mut state).is_multiple_of(4);
+            let most = if random.u64(..).is_multiple_of(1024) { 3000 } else { 4 };
+            let end = (start + random.u64(..) % most).min(ADDRESSES);
+            let is_new = !random.u64(..).is_multiple_of(4);
             match is_new {
                 true => space.map(start..end, 0, None, tag),
                 false => space.unmap(start..end),

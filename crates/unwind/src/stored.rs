@@ -30,7 +30,7 @@ const MAGIC: [u8; 8] = *b"pyrotab\x05";
 const HEADER: usize = 32;
 const RULE: usize = size_of::<TableRule>();
 
-/// What tells a file's table from those of all other files. Its text is a file name.
+/// Identifies a file's table among those of all files. Its text is a file name.
 ///
 /// A file and its stripped twin have the same build ID and can have different tables: so what the table is
 /// made of, and where it lies, is part of the key.
@@ -49,14 +49,14 @@ impl fmt::Display for TableKey {
 }
 
 impl UnwindInfo {
-    /// What [`Self::table`] can be kept under. For a file without a build ID this reads all that the table
+    /// The key that [`Self::table`] can be kept under. For a file without a build ID this reads all that the table
     /// is made of, which takes a small part of the time that it takes to make it.
     pub fn table_key(&self) -> TableKey {
         // Linkers make 8 to 20 bytes; a file name has no room for any number.
         let build_id = self.build_id().filter(|id| (4..=64).contains(&id.len()));
         let id =
             build_id.map_or_else(|| self.hash_contents().to_le_bytes().to_vec(), <[u8]>::to_vec);
-        // The same in every run of the same program, which is all that is asked of it. It tells the two
+        // The same in every run of the same program, which is all that is asked of it. It distinguishes the two
         // sorts of IDs apart, too.
         let mut shape = DefaultHasher::new();
         self.hash_shape(&mut shape);
@@ -86,13 +86,13 @@ impl Table {
         bytes
     }
 
-    /// What [`Self::to_bytes`] has made; `None` for anything else, and for what was damaged since.
+    /// Reads what [`Self::to_bytes`] has made; `None` for anything else, and for what was damaged since.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         StoredTable::new(bytes).map(|stored| stored.to_table())
     }
 }
 
-/// What [`Table::to_bytes`] has made, read where it lies: a file can be mapped.
+/// A table as [`Table::to_bytes`] has made it, read in place: a file can be mapped.
 #[derive(Clone, Debug)]
 pub struct StoredTable<B> {
     bytes: B,

@@ -19,7 +19,7 @@ mod gaps;
 
 use gaps::Part;
 
-/// What a [`TableRule`] says, [`TableRule::kind`].
+/// The kind of a [`TableRule`], [`TableRule::kind`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum TableRuleKind {
@@ -203,7 +203,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The number of a rule. There are some thousands of distinct ones in the largest programs; what
-    /// a made-up file has beyond 65,535 is not told.
+    /// a made-up file has beyond 65,535 are left out.
     fn number(&mut self, rule: TableRule) -> u16 {
         if let Some(&number) = self.numbers.get(&rule) {
             return number;
@@ -358,7 +358,7 @@ impl<'a> Builder<'a> {
         Table { start, rows: out.rows, rules: self.rules }
     }
 
-    /// Whether a function is where contexts start. Of nearly all its code says at once that it is not.
+    /// Returns true if a function is where contexts start. Of nearly all its code says at once that it is not.
     fn may_start_contexts(&self, span: &Span) -> bool {
         let is_eh_frame = span.order == 1;
         let len = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
@@ -462,7 +462,7 @@ where
 }
 
 /// GCC's functions that realign their stack: the CFA is in memory or in a register of its own, and
-/// registers are saved at places that are told by `rbp`.
+/// registers are saved at offsets from `rbp`.
 fn realigned<'s, U, S>(
     source: &RowSource<'_, U>,
     row: &gimli::UnwindTableRow<usize, S>,

@@ -16,11 +16,11 @@ mod guesses;
 pub struct Frame {
     /// The address at which the frame's code goes on, or was interrupted.
     pub address: u64,
-    /// Whether the frame's code is in a call (or a system call) that returns to `address`. The call
+    /// True if the frame's code is in a call (or a system call) that returns to `address`. The call
     /// is what to look up, and it ends just before: look up `address - 1`, for at `address` another
     /// line or function may begin.
     pub is_return_address: bool,
-    /// Whether the frame was found by a guess: by what the instructions of the frame inside of it do, as a word on
+    /// True if the frame was found by a guess: by what the instructions of the frame inside of it do, as a word on
     /// the stack that can be a return address, or later, where a recursion goes on beyond the copy. It can be wrong,
     /// and what is outside of it with it.
     pub guessed: bool,
@@ -52,7 +52,7 @@ pub enum StackEnd {
     TooManyFrames,
 }
 
-/// What else there is to say about a stack.
+/// How a stack ended, and how far its frames can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwound {
     /// Where the frames ended, and why.
@@ -123,9 +123,9 @@ impl Unwinder {
         }
     }
 
-    /// Whether frames may be guessed ([`Frame::guessed`]), as they are unless this says otherwise. Without,
-    /// stacks end ([`StackEnd::NoRule`]) where neither tables nor frame pointers lead on, and
-    /// ([`StackEnd::Truncated`]) in recursions beyond the copy.
+    /// Allows guessed frames ([`Frame::guessed`]), or does not; they are allowed by default. Without them, stacks end
+    /// ([`StackEnd::NoRule`]) where neither tables nor frame pointers lead on, and ([`StackEnd::Truncated`]) in
+    /// recursions beyond the copy.
     pub fn set_guessing(&mut self, guessing: bool) {
         self.guessing = guessing;
     }
@@ -210,14 +210,14 @@ impl Unwinder {
         }
     }
 
-    /// Whether no unwind table covers the code at a virtual address, so that its caller is a guess. `is_call`: the
-    /// address is inside of a call instruction, that of a caller.
+    /// Returns true if no unwind table covers the code at a virtual address, so that its caller is a guess. `is_call`:
+    /// the address is inside of a call instruction, that of a caller.
     pub fn has_no_table(&mut self, info: &UnwindInfo, svma: u64, is_call: bool) -> bool {
         self.make_cache();
         let place = svma.wrapping_add(is_call.into());
         let (key, slot) = cache_key(info, place, is_call);
         let code = if is_call && info.returns_from_signal(place) { place } else { svma };
-        // What the instructions say of code without a table is not asked for, and reading them takes long.
+        // Guesses from the instructions are not needed here, and making them takes long.
         if !self.cache[slot].is_of(info, key) && !info.has_table(code, &mut self.context) {
             return true;
         }
@@ -267,7 +267,7 @@ impl Unwinder {
     }
 }
 
-/// What the rule for an address is cached by, and where.
+/// The key of the cached rule for an address, and its slot.
 #[inline]
 fn cache_key(info: &UnwindInfo, svma: u64, is_return_address: bool) -> (u64, usize) {
     let key = svma << 1 | u64::from(is_return_address);
@@ -296,7 +296,7 @@ struct Walk<'a> {
     copied_depth: Option<u64>,
 }
 
-/// What became of an attempt to leave a frame.
+/// The result of an attempt to leave a frame.
 enum Step {
     /// The registers are the caller's, which is in a call.
     Called,
@@ -367,7 +367,7 @@ impl Walk<'_> {
         StackEnd::TooManyFrames
     }
 
-    /// Whether a return address from beyond the copy can be that of a frame.
+    /// Returns true if a return address from beyond the copy can be that of a frame.
     #[cold]
     fn believable(&mut self, address: u64, callee: Frame) -> bool {
         let is_call = is_return_address(self.space, address)
@@ -505,7 +505,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a call returns to where one of the last frames does, too.
+/// Returns true if a call returns to where one of the last frames does, too.
 fn is_in_recursion(caller: u64, frames: &[Frame]) -> bool {
     /// Functions that call each other in a circle, at most.
     const CIRCLE: usize = 32;
@@ -520,7 +520,7 @@ fn end(failure: Failure) -> StackEnd {
     }
 }
 
-/// Whether the innermost frame is in a system call. Its address is then the one that the call
+/// Returns true if the innermost frame is in a system call. Its address is then the one that the call
 /// returns to, and as with other calls may be behind the function's last instruction.
 fn after_syscall(registers: &Registers, mapping: Option<&Mapping>, ip: u64) -> bool {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];

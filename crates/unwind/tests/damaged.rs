@@ -5,34 +5,19 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use fastrand::Rng;
 use object::{Object, ObjectSection};
 use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, UnwindInfo, Unwinder};
 
-/// A generator that gives the same numbers each time (xorshift64*, Vigna 2016).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-
-    /// Numbers at which arithmetic goes wrong, and others.
-    fn value(&mut self) -> u64 {
-        match self.below(6) {
-            0 => u64::MAX - self.next() % 16,
-            1 => i64::MAX as u64 + self.next() % 16,
-            2 => self.next() % 64,
-            3 => 0x7000 + self.next() % 0x1000,
-            4 => 0x40_0000 + self.next() % 0x10_0000,
-            _ => self.next(),
-        }
+/// Numbers at which arithmetic goes wrong, and others.
+fn value(random: &mut Rng) -> u64 {
+    match random.u8(..6) {
+        0 => random.u64(u64::MAX - 15..),
+        1 => i64::MAX as u64 + random.u64(..16),
+        2 => random.u64(..64),
+        3 => random.u64(0x7000..0x8000),
+        4 => random.u64(0x40_0000..0x50_0000),
+        _ => random.u64(..),
     }
 }
 
@@ -45,26 +30,26 @@ fn program(name: &str, options: &[&str]) -> Vec<u8> {
 }
 
 /// Unwind at random places with random registers and a random stack.
-fn unwind(info: UnwindInfo, unwinder: &mut Unwinder, random: &mut Random) {
+fn unwind(info: UnwindInfo, unwinder: &mut Unwinder, random: &mut Rng) {
     let mut space = AddressSpace::new();
-    let file_offset = if random.below(8) == 0 { random.value() } else { 0x1000 };
+    let file_offset = if random.u8(..8) == 0 { value(random) } else { 0x1000 };
     let start = 0x40_0000;
     space.map(start..start + 0x10_0000, file_offset, Some(Arc::new(info)), 0);
-    let mut bytes = vec![0; random.below(0x1000)];
+    let mut bytes = vec![0; random.usize(..0x1000)];
     for word in bytes.chunks_mut(8) {
-        let value = random.value().to_le_bytes();
+        let value = value(random).to_le_bytes();
         word.copy_from_slice(&value[..word.len()]);
     }
     let mut frames = Vec::new();
     for _ in 0..20 {
         let mut registers = Registers::new(unwinder.arch());
         for register in 0..40 {
-            registers.set(register, random.value());
+            registers.set(register, value(random));
         }
-        let sp = if random.below(8) == 0 { random.value() } else { 0x7000 };
+        let sp = if random.u8(..8) == 0 { value(random) } else { 0x7000 };
         registers.set(unwinder.arch().sp(), sp);
         // The code is in the first pages of the mapping.
-        registers.set(unwinder.arch().ip(), start + random.next() % 0x800);
+        registers.set(unwinder.arch().ip(), start + random.u64(..0x800));
         let beyond = |address: u64| address.is_multiple_of(3).then_some(address);
         frames.clear();
         let stack = StackCopy { start: sp, bytes: &bytes };
@@ -83,23 +68,23 @@ fn check(file: &[u8], rounds: usize, seed: u64) {
     assert!(!ranges.is_empty());
     // The ELF header and the program headers.
     ranges.push((0, 64 + 56 * 13));
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     let mut unwinder = Unwinder::new(Arch::X86_64);
     let mut arm = Unwinder::new(Arch::Aarch64);
     for _ in 0..rounds {
         let mut damaged = file.to_vec();
-        let (at, len) = ranges[random.below(ranges.len())];
-        for _ in 0..=random.below(24) {
-            damaged[at + random.below(len)] = match random.below(4) {
+        let (at, len) = ranges[random.usize(..ranges.len())];
+        for _ in 0..=random.u8(..24) {
+            damaged[at + random.usize(..len)] = match random.u8(..4) {
                 0 => 0xff,
                 1 => 0x80,
-                _ => random.next() as u8,
+                _ => random.u8(..),
             };
         }
-        if random.below(10) == 0 {
-            damaged.truncate(random.below(file.len()));
+        if random.u8(..10) == 0 {
+            damaged.truncate(random.usize(..file.len()));
         }
-        let debug = (random.below(4) == 0).then(|| damaged.clone());
+        let debug = (random.u8(..4) == 0).then(|| damaged.clone());
         if let Ok(info) = UnwindInfo::from_elf(damaged.clone(), debug) {
             match info.arch() {
                 Arch::X86_64 => unwind(info, &mut unwinder, &mut random),
@@ -115,7 +100,7 @@ fn check(file: &[u8], rounds: usize, seed: u64) {
     }
 }
 
-/// What a seed leads to depends on every byte of the compiled program: a few of them are more than one
+/// Damage by a seed depends on every byte of the compiled program: a few seeds are more than one
 /// compiler's luck.
 const SEEDS: [u64; 4] = [1, 4, 6, 10];
 
@@ -163,5 +148,5 @@ fn code_that_is_said_to_be_endless() {
     let info = UnwindInfo::from_elf(file, None::<Vec<u8>>).unwrap();
     assert!(info.table().rows.len() < len);
     let mut unwinder = Unwinder::new(Arch::X86_64);
-    unwind(info, &mut unwinder, &mut Random(1));
+    unwind(info, &mut unwinder, &mut Rng::with_seed(1));
 }

@@ -45,7 +45,7 @@ fn check(name: &str, source: &str) {
     for address in start..start + code.len() as u64 {
         let want = tables.0.rule(address).copied().unwrap_or_default();
         let found = tables.1.rule(address + shift).copied().unwrap_or_default();
-        // What nothing leads to, the assembler's own padding too, has no rule.
+        // Code that nothing leads to, the assembler's own padding too, has no rule.
         if want.kind == TableRuleKind::None || found.kind == TableRuleKind::None {
             let at = (address - start) as usize;
             let rest: Vec<_> = code[at..].iter().take(8).collect();
@@ -248,7 +248,7 @@ fn a_new_thread_begins_behind_its_system_call() {
     assert_eq!(kind_at(handler - 1), Some(TableRuleKind::Signal));
 }
 
-/// Where code lies that was made at run time.
+/// The address of JIT-compiled code.
 const CODE: u64 = 0x7f00_0000_1000;
 
 /// The frames of a thread in such code, 0x30 bytes in, with its caller further on.

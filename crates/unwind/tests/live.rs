@@ -117,7 +117,7 @@ fn deep(depth: usize, then: &mut dyn FnMut()) {
     std::hint::black_box(&mut local);
 }
 
-/// What a copy of limited size, and a limit on frames, make of the same stack.
+/// The same stack, with a copy of limited size and a limit on frames.
 #[test]
 fn what_is_cut_says_so() {
     deep(300, &mut || {
@@ -151,7 +151,7 @@ fn what_is_cut_says_so() {
             let addresses =
                 |frames: &[Frame]| frames.iter().map(|it| it.address).collect::<Vec<_>>();
             assert_eq!(addresses(&frames), addresses(&whole));
-            // What was read of a recursion may be of another moment.
+            // Frames read of a recursion may be of another moment.
             let guessed = frames.iter().filter(|frame| frame.guessed).count();
             let read = if live.recursion_goes_beyond { whole.len() - found } else { 0 };
             assert_eq!(guessed, read, "{size} bytes");
@@ -182,7 +182,7 @@ fn what_is_cut_says_so() {
     });
 }
 
-/// What was above the copy has changed since.
+/// The stack above the copy has changed since.
 #[test]
 fn what_is_no_return_address_is_not_believed() {
     let registers = here();
@@ -208,7 +208,7 @@ fn a_thread_has_a_first_frame() {
     thread.join().unwrap();
 }
 
-/// What a signal handler saw.
+/// Registers and stack as a signal handler saw them.
 struct Handled {
     frames: Vec<Frame>,
     unwound: Unwound,

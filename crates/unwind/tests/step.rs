@@ -30,7 +30,7 @@ struct Walk {
     unwinder: Unwinder,
 }
 
-/// What a walk found.
+/// Frames and differences of a walk.
 #[derive(Debug, Default)]
 struct Findings {
     steps: usize,
@@ -90,7 +90,7 @@ impl Walk {
         }
     }
 
-    /// What is wrong with the result of unwinding here.
+    /// The difference of the result of unwinding here, if any.
     fn compare(&mut self, findings: &mut Findings) -> Option<String> {
         let registers = self.stopped.registers();
         let (ip, sp) = (registers.ip()?, registers.sp()?);
@@ -282,7 +282,7 @@ fn no_section_headers() {
         file[0x28..0x30].fill(0);
         file[0x3c..0x3e].fill(0);
     };
-    // `_fini`, which has no table, cannot be told from other code without its section's name: after
+    // `_fini`, which has no table, cannot be distinguished from other code without its section's name: after
     // its first instruction an old return address at the top of the stack makes it look like a leaf.
     check_altered("no-sections", &["-O2", "-fno-plt"], Some(strip), 1);
 }
@@ -298,7 +298,7 @@ fn frame_pointers_without_tables() {
             "-fno-asynchronous-unwind-tables",
             "-fno-exceptions",
             "-fcf-protection=none",
-            // The instructions that align a stack cannot be told from others.
+            // The instructions that align a stack cannot be distinguished from others.
             "-DNO_REALIGN",
         ],
     );

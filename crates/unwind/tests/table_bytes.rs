@@ -25,7 +25,7 @@ impl Frames {
         at as u32
     }
 
-    /// What functions have in common: at first the CFA is `rsp + 8`, and the return address below it.
+    /// Writes a common information entry: at first the CFA is `rsp + 8`, and the return address below it.
     fn common(&mut self, augmentation: &[u8]) -> u32 {
         let head = [&[1], augmentation, &[0, 1, 0x78, 16, 1, 0x1b]].concat();
         self.entry(0, &[&head[..], &[0x0c, 7, 8, 0x90, 1]].concat())

@@ -69,7 +69,7 @@ mod tests {
         String::from_utf8(out).expect("UTF-8")
     }
 
-    /// What lines give, which is what trees give, or nothing.
+    /// The comparison by lines, checked against the one by trees. `None` where lines do not apply.
     fn check(before: &[u8], after: &[u8], more: &[&str]) -> Option<String> {
         let folder = tempfile::tempdir().expect("a folder");
         let [old, new] = ["a", "b"].map(|name| folder.path().join(name));

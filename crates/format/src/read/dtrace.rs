@@ -199,7 +199,7 @@ impl Benefit {
         }
     }
 
-    /// True if to look for the next block among those before, and to remember it: for each, or, if
+    /// True to look for the next block among those before, and to remember it: for each, or, if
     /// hardly any is met again, for a few, to notice when that changes.
     fn is_expected(&mut self) -> bool {
         const MANY: u32 = 1 << 14;

@@ -329,7 +329,7 @@ impl<'a> Lines<'a> {
 }
 
 /// How many bytes `a` and `b` begin with alike.
-pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0);
     let mut shared = 32 * blocks.take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[shared..], &b[shared..]);

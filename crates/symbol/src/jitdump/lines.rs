@@ -9,7 +9,7 @@ const ENTRY: usize = 16;
 /// Records are filled up to a multiple of this.
 const PADDING: usize = 8;
 
-/// What is known of the entries besides their bytes.
+/// Facts about the entries besides their bytes.
 #[derive(Clone, Debug)]
 pub struct Known<'a> {
     pub order: Order,
@@ -17,7 +17,7 @@ pub struct Known<'a> {
     pub count: u64,
     /// Where they can be: the function's code.
     pub code: RangeInclusive<u64>,
-    /// What was added to their addresses.
+    /// Offset that was added to their addresses.
     pub shift: u64,
     /// The function's name.
     pub function: &'a str,

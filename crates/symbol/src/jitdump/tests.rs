@@ -60,7 +60,7 @@ impl Writer {
         })
     }
 
-    /// `header`: the size of what follows the table; `more`: by how much the size that is told is too large.
+    /// `header`: the size of what follows the table; `more`: by how much the stated size is too large.
     fn unwinding(&mut self, time: u64, eh_frame: &[u8], header: u64, more: u64) -> &mut Self {
         self.record(4, time, |writer| {
             let size = eh_frame.len() as u64 + header;

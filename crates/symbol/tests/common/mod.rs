@@ -101,5 +101,5 @@ pub fn lines(symbolization: &Symbolization) -> String {
     symbolized.frames.iter().map(frame).collect()
 }
 
-/// What is at `mark_leaf` of `calls.c` if debug information is found.
+/// The frames at `mark_leaf` of `calls.c` if debug information is found.
 pub const LEAF: &str = "leaf calls.c:9\nmiddle calls.c:13\nouter calls.c:17\n";

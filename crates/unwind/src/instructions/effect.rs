@@ -104,8 +104,8 @@ impl Effects {
     }
 }
 
-/// Whether an instruction surely changes nothing that is known: so it is with most, and then no state has to be made
-/// and looked up.
+/// Returns true if an instruction surely changes nothing that is known: so it is with most, and then no state has to be
+/// made and looked up.
 pub(super) fn leaves_alone(state: &State, instruction: &Instruction) -> bool {
     use Mnemonic::{
         Adc, Add, And, Cmp, Dec, Endbr64, Inc, Lea, Mov, Movsx, Movsxd, Movzx, Neg, Nop, Not, Or,

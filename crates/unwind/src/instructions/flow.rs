@@ -10,7 +10,7 @@ use super::memo::{Bytes, Memo};
 use super::starts::Starts;
 use super::state::{Kind, State, States};
 
-/// What has been found of the byte at an offset: 0, [`INSIDE`], or the number of a state plus 1, and flags.
+/// The byte at an offset: 0, [`INSIDE`], or the number of a state plus 1, and flags.
 type Cell = u32;
 
 /// The byte is in an instruction, but not its first.
@@ -42,7 +42,7 @@ struct Item {
     edge: Edge,
 }
 
-/// What speaks for and against a guess of the state at an instruction.
+/// Evidence for and against a guess of the state at an instruction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
     /// Returns, and jumps to other functions, with the stack as it was at the start; instructions that
@@ -79,7 +79,7 @@ pub(super) struct Flow<'a> {
     jumps: BTreeMap<usize, u32>,
     /// Offsets and states behind calls, before what may be another function.
     doubtful: BTreeMap<usize, u32>,
-    /// What is behind calls of the program's first code.
+    /// Return addresses in the program's first code, and the states there.
     entry_calls: Vec<(usize, u32)>,
     evidence: Evidence,
     trial: Option<Trial>,
@@ -408,7 +408,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What is behind a call is followed later: the call may not return, and then what is there has another
+    /// Code behind a call is followed later: the call may not return, and then the code there has another
     /// state, which is known by the jumps that lead there.
     fn call(&mut self, instruction: &Instruction, end: usize, state: u32) -> Option<u32> {
         let is_direct = instruction.op0_kind() == OpKind::NearBranch64;
@@ -445,7 +445,7 @@ impl<'a> Flow<'a> {
         None
     }
 
-    /// Whether what is behind a call looks like another function, so that the call may never return.
+    /// Returns true if what is behind a call looks like another function, so that the call may never return.
     fn may_be_start(&mut self, at: usize) -> bool {
         let mut instruction = Instruction::default();
         let is_aligned = at.is_multiple_of(16) && super::is_prologue(&self.code[at..]);
@@ -567,7 +567,7 @@ impl<'a> Flow<'a> {
         self.cells[end..at].iter().all(|&cell| cell == 0).then_some(state)
     }
 
-    /// What speaks for a state; everything is as it was before.
+    /// The evidence for a state; everything is as it was before.
     fn try_state(&mut self, at: usize, state: u32) -> Evidence {
         const BUDGET: usize = 1000;
         let calls = self.entry_calls.len();

@@ -1,4 +1,4 @@
-//! What instructions and meetings of states came to before: the same few of them make most of all code.
+//! Memoizes effects of instructions and joins of states: the same few of them make up most code.
 
 /// An instruction's bytes, as many as it has, and where the others would be, how many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Memo {
         &mut self.joined[mixed as usize & mask]
     }
 
-    /// What holds in two states, if it is known.
+    /// The join of two states, if it is known.
     pub(super) fn joined(&mut self, before: u32, after: u32) -> Option<u32> {
         let slot = self.joined_slot(before, after);
         (slot.states == (before + 1, after + 1)).then_some(slot.joined)

@@ -36,12 +36,12 @@ impl Place {
     }
 }
 
-/// What is known of a register or a word of the frame.
+/// The known value of a register or a word of the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Value {
     #[default]
     Unknown,
-    /// What the register with this DWARF number was when the function was called.
+    /// The value that the register with this DWARF number had when the function was called.
     Entry(u8),
     /// An address in the frame.
     Stack(Place),
@@ -49,7 +49,7 @@ pub(super) enum Value {
     Constant(u16),
 }
 
-/// What is known of the code at an instruction.
+/// The kind of code that an instruction belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A function.
@@ -61,7 +61,7 @@ pub(super) enum Kind {
     Entry,
     /// The first code of a thread: it has no caller.
     Root,
-    /// What signal handlers return to.
+    /// The code that signal handlers return to.
     SignalReturn,
 }
 
@@ -79,7 +79,7 @@ impl Value {
     }
 }
 
-/// What is known at one instruction, before it is executed.
+/// The state that is known before one instruction is executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub kind: Kind,
@@ -129,7 +129,7 @@ impl State {
         }
     }
 
-    /// Whether the stack pointer points to the return address.
+    /// Returns true if the stack pointer points to the return address.
     pub(super) fn is_at_return_address(&self) -> bool {
         self.sp() == Some(Place::ENTRY)
     }
@@ -165,7 +165,7 @@ impl State {
         }
     }
 
-    /// What both say.
+    /// The facts that hold in both states.
     pub(super) fn join(&self, other: &Self) -> Self {
         let mut joined = self.clone();
         for (mine, theirs) in joined.registers.iter_mut().zip(&other.registers) {
@@ -199,7 +199,7 @@ impl State {
         let saved = |(place, value): &&(Place, Value)| {
             *value == Value::Entry(register)
                 && place.base == 0
-                // What is below the stack pointer is in no copy of the stack.
+                // No copy of the stack holds words below the stack pointer.
                 && sp.is_none_or(|sp| sp.base != 0 || sp.offset <= place.offset)
         };
         let (place, _) = self.slots.iter().rev().find(saved)?;

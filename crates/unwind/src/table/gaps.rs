@@ -61,7 +61,7 @@ impl Builder<'_> {
         parts
     }
 
-    /// Whether what is between two functions is too short for another, and fills the room there.
+    /// Returns true if what is between two functions is too short for another, and fills the room there.
     fn is_nothing(&self, start: u64, end: u64, is_first: bool) -> bool {
         start >= end || (end - start < 16 && !is_first && self.info.is_padding(&(start..end)))
     }

@@ -62,7 +62,7 @@ impl Walk<'_> {
         Some(Step::Called)
     }
 
-    /// Whether the caller of a frame in a call is found by its table, or it has none.
+    /// Returns true if the caller of a frame in a call is found by its table, or it has none.
     fn leads_on(&mut self, registers: &mut Registers) -> bool {
         let Some(call) = registers.ip().map(|ip| ip.wrapping_sub(1)) else { return false };
         let Some(mapping) = self.space.lookup(call) else { return false };

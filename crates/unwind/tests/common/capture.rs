@@ -8,7 +8,7 @@ use pyrograph_unwind::{AddressSpace, Arch, Registers};
 
 use crate::common::{Files, Line, lines};
 
-/// What a sample of a thread holds, with the mappings at that time.
+/// A sample of a thread, with the mappings at that time.
 pub struct Capture {
     pub space: AddressSpace,
     /// The mappings with their paths.

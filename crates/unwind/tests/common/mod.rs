@@ -1,4 +1,4 @@
-//! What the tests and examples need around the unwinder: the mappings of a live process.
+//! Helpers of the tests and examples: the mappings of a live process.
 #![allow(dead_code, reason = "each test and example uses a part of it")]
 
 use std::collections::HashMap;

@@ -255,7 +255,7 @@ fn location(kind: &str) -> Option<(&str, bool)> {
     found.map(|(kind, relative)| (kind.strip_suffix("[]").unwrap_or(kind).trim(), relative))
 }
 
-/// The element type of an array of `kind`. `size` is that of an element in bytes; 0 if it is not told.
+/// The element type of an array of `kind`. `size` is that of an element in bytes; 0 if it is not known.
 fn element(kind: &str, size: u32, long_size: u8) -> Element {
     let kind = kind.trim_start_matches("const ");
     match kind {
