@@ -4,11 +4,12 @@
 //! recording goes on: [`Cache::write`] comes after it. What cannot be read or written is passed over: tables
 //! can be made anew at any time.
 
+use std::hash::BuildHasher;
 use std::path::Path;
 use std::time::SystemTime;
 
-use memmap2::Mmap;
-use pyrograph_cache::Folder;
+use foldhash::quality::FixedState;
+use pyrograph_cache::{Folder, Kept, Stamp};
 use pyrograph_unwind::{StoredTable, Table, TableKey, UnwindInfo};
 
 /// Tables of smaller files are made in less than a third of a millisecond. Bytes of `.eh_frame`.
@@ -36,16 +37,14 @@ impl Cache {
     }
 
     /// The table of a file, if it was kept; and under what it can be kept, if it is worth that.
-    pub fn read(&mut self, info: &UnwindInfo) -> (Option<TableKey>, Option<StoredTable<Mmap>>) {
+    pub fn read(&mut self, info: &UnwindInfo) -> (Option<TableKey>, Option<StoredTable<Kept>>) {
         if info.table_source() < SMALLEST_SOURCE {
             return (None, None);
         }
         let key = info.table_key();
         let name = file_name(&key);
-        let bytes = self.folder.read(&name).ok().filter(|bytes| bytes.len() <= LARGEST);
+        let bytes = self.folder.read(&name, stamp(&key)).filter(|bytes| bytes.len() <= LARGEST);
         let table = bytes.and_then(StoredTable::new);
-        // Its start is part of the shape of the file.
-        let table = table.filter(|table| Some(table.start()) == info.table_start());
         if table.is_some() {
             self.used.push(name);
         }
@@ -64,7 +63,9 @@ impl Cache {
         self.used.iter().for_each(|name| self.folder.used(name, now));
         let write = |(key, module, start): &&(TableKey, u32, u64)| {
             let table = read_back(*module, *start);
-            table.is_some_and(|table| self.folder.write(&file_name(key), &table.to_bytes()).is_ok())
+            let write =
+                |table: Table| self.folder.write(&file_name(key), stamp(key), &table.to_bytes());
+            table.is_some_and(|table| write(table).is_ok())
         };
         let written = self.kept.iter().filter(write).count();
         if written > 0 {
@@ -72,6 +73,10 @@ impl Cache {
         }
         written
     }
+}
+
+fn stamp(key: &TableKey) -> Stamp {
+    Stamp { kind: *b"tables\0", version: Table::VERSION, of: FixedState::default().hash_one(key) }
 }
 
 fn file_name(key: &TableKey) -> String {
@@ -129,9 +134,11 @@ mod tests {
             filled(base.path(), &info);
             assert_eq!(fs::read(&path).expect("it was written"), whole);
         }
-        // A table of another file: what it is of is not written in it, but where it begins is.
-        let other = Table { start: 1 << 40, ..info.table() };
-        fs::write(&path, other.to_bytes()).expect("it is ours");
+        // A table of another file.
+        let key = info.table_key();
+        let other = Stamp { of: 1, ..stamp(&key) };
+        let folder = Folder::open(base.path(), "tables").expect("our own folder");
+        folder.write(&file_name(&key), other, &info.table().to_bytes()).expect("it is ours");
         assert!(read(base.path(), &info).is_none());
     }
 

@@ -2,15 +2,16 @@
 
 use std::fmt::Write;
 use std::fs::{self, File};
+use std::hash::BuildHasher;
 use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
 
-use pyrograph_cache::Folder;
+use foldhash::quality::FixedState;
+use pyrograph_cache::{Folder, Stamp};
 
 /// What is kept until the machine starts anew: the kernel takes long to write out all of its symbols.
 const FILE: &str = "text";
-const LAST_LINE: &str = "end";
 
 /// Addresses of functions, as the running kernel's symbols have them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,17 +29,18 @@ impl KernelText {
     /// As the running kernel's symbols have it; nothing, where they are hidden. `cache`: a folder such as
     /// `~/.cache`, below which this is kept.
     pub fn of_this_kernel(cache: Option<&Path>) -> Self {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+        let boot = fs::read("/proc/sys/kernel/random/boot_id").ok();
         let folder = cache.and_then(|cache| Folder::open(cache, "kernel")).zip(boot);
         let Some((folder, boot)) = folder else { return Self::read() };
-        let kept = folder.read(FILE).ok();
-        if let Some(kept) = kept.and_then(|bytes| Self::from_text(&bytes, boot.trim_end())) {
+        let of = FixedState::default().hash_one(boot);
+        let stamp = Stamp { kind: *b"text\0\0\0", version: 1, of };
+        if let Some(kept) = folder.read(FILE, stamp).and_then(|bytes| Self::from_text(&bytes)) {
             return kept;
         }
         let text = Self::read();
         if text != Self::default() {
             // If it cannot be written, it is read again the next time.
-            let _ = folder.write(FILE, text.to_text(boot.trim_end()).as_bytes());
+            let _ = folder.write(FILE, stamp, text.to_text().as_bytes());
         }
         text
     }
@@ -47,23 +49,19 @@ impl KernelText {
         File::open("/proc/kallsyms").map(Self::parse).unwrap_or_default()
     }
 
-    /// The start of the machine that this is of, then a range a line, that of the scheduler and that of
-    /// interrupts first: `ffffffff81f2e2b0-ffffffff81f36a93`.
-    fn to_text(&self, boot: &str) -> String {
-        let mut text = format!("{boot}\n");
+    /// A range a line, that of the scheduler and that of interrupts first: `ffffffff81f2e2b0-ffffffff81f36a93`.
+    fn to_text(&self) -> String {
+        let mut text = String::new();
         for range in [&self.scheduler, &self.interrupts].into_iter().chain(&self.tracing) {
             // It goes to memory.
             let _ = writeln!(text, "{:x}-{:x}", range.start, range.end);
         }
-        text + LAST_LINE
+        text
     }
 
-    /// What [`Self::to_text`] has made since the machine started; nothing if it is anything else.
-    fn from_text(bytes: &[u8], boot: &str) -> Option<Self> {
+    /// Reads what [`Self::to_text`] has made; `None` for anything else.
+    fn from_text(bytes: &[u8]) -> Option<Self> {
         let mut lines = std::str::from_utf8(bytes).ok()?.lines();
-        if lines.next()? != boot || lines.next_back()? != LAST_LINE {
-            return None;
-        }
         let hex = |word: &str| u64::from_str_radix(word, 16).ok();
         let range = |line: &str| {
             let (start, end) = line.split_once('-')?;
@@ -201,13 +199,9 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(KernelText::of_this_kernel(Some(base.path())), text);
         }
-        let path = base.path().join("pyrograph/kernel").join(FILE);
-        let kept = fs::read(&path).expect("it was written");
-        let boot = kept.split(|byte| *byte == b'\n').next().expect("a line");
-        let boot = std::str::from_utf8(boot).expect("text");
-        assert_eq!(KernelText::from_text(&kept, boot), Some(text));
-        assert_eq!(KernelText::from_text(&kept, "another start"), None);
-        assert_eq!(KernelText::from_text(&kept[..kept.len() - 1], boot), None);
-        assert_eq!(KernelText::from_text(b"", ""), None);
+        assert!(base.path().join("pyrograph/kernel").join(FILE).exists());
+        assert_eq!(KernelText::from_text(text.to_text().as_bytes()), Some(text));
+        assert_eq!(KernelText::from_text(b""), None);
+        assert_eq!(KernelText::from_text(b"1-2\n"), None);
     }
 }

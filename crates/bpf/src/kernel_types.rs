@@ -17,7 +17,7 @@ use foldhash::quality::FixedState;
 use hashbrown::{HashMap, HashSet};
 use memmap2::MmapOptions;
 use object::{Object, ObjectSection};
-use pyrograph_cache::Folder;
+use pyrograph_cache::{Folder, Stamp};
 
 use crate::features;
 
@@ -65,38 +65,24 @@ pub struct KernelTypes {
 /// loader looks then for itself. `cache`: a folder such as `~/.cache`, below which they are kept until the
 /// machine starts anew.
 pub fn reduced(object: &[u8], cache: Option<&Path>) -> Option<KernelTypes> {
-    let of = identity(object);
+    let stamp = stamp(object);
     let folder = cache.and_then(|cache| Folder::open(cache, "kernel"));
-    let Some((of, folder)) = of.zip(folder) else { return in_memory(&make(object)?) };
-    let kept = folder.read(FILE).ok();
-    if let Some(types) = kept.as_ref().and_then(|kept| from_kept(kept, of)) {
-        return in_memory(types);
+    let Some((stamp, folder)) = stamp.zip(folder) else { return in_memory(&make(object)?) };
+    if let Some(types) = folder.read(FILE, stamp) {
+        return in_memory(&types);
     }
     let types = make(object)?;
     // If it cannot be written, it is made again the next time.
-    let _ = folder.write(FILE, &to_keep(&types, of));
+    let _ = folder.write(FILE, stamp, &types);
     in_memory(&types)
 }
 
-/// Stands for the kernel since it started, and for the programs. `None` if it is not told.
-fn identity(object: &[u8]) -> Option<u64> {
+/// Identifies the kernel since it started, and the programs. `None` if the kernel hides that.
+fn stamp(object: &[u8]) -> Option<Stamp> {
     let boot = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
     let size = fs::metadata(KERNEL_TYPES).ok()?.len();
-    Some(FixedState::default().hash_one((boot, size, object)))
-}
-
-/// What they are of and a hash of them, then the types.
-fn to_keep(types: &[u8], of: u64) -> Vec<u8> {
-    [&of.to_ne_bytes(), &FixedState::default().hash_one(types).to_ne_bytes(), types].concat()
-}
-
-/// What was kept; `None` if it is of another kernel or of other programs, or damaged.
-fn from_kept(kept: &[u8], of: u64) -> Option<&[u8]> {
-    let (start, rest) = kept.split_first_chunk()?;
-    let (check, types) = rest.split_first_chunk()?;
-    let fits = u64::from_ne_bytes(*start) == of
-        && u64::from_ne_bytes(*check) == FixedState::default().hash_one(types);
-    fits.then_some(types)
+    let of = FixedState::default().hash_one((boot, size, object));
+    Some(Stamp { kind: *b"types\0\0", version: 1, of })
 }
 
 fn make(object: &[u8]) -> Option<Vec<u8>> {
@@ -448,8 +434,7 @@ mod tests {
             turned[at] ^= 1;
             turned
         };
-        let others =
-            [to_keep(b"none", 0), to_keep(&made, 0), vec![], kept[..kept.len() - 1].to_vec()];
+        let others = [vec![], kept[..kept.len() - 1].to_vec()];
         for bytes in others.into_iter().chain([0, 8, 16, kept.len() / 2].map(flip)) {
             fs::write(&path, bytes).expect("it is ours");
             assert!(types(&object) == made);

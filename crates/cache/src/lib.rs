@@ -1,8 +1,10 @@
 //! Files that can be made anew at any time, kept for the next recording: they are written whole or not at
-//! all, and what others may have written is not read.
+//! all, and what others may have written, is damaged or out of date is not read.
 //!
-//! Files that cannot be read or written are passed over. Contents are their users' affair: they have
-//! to detect damage.
+//! Files that cannot be read or written are passed over: [`Folder::read`] gives nothing, and the caller makes
+//! the contents anew.
+
+mod kept;
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -11,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use memmap2::Mmap;
+
+pub use kept::{Kept, Stamp};
 
 /// The last use of a file is kept to within this.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -40,12 +44,13 @@ impl Folder {
         are_own.then_some(Self { path })
     }
 
-    /// A file of this user's.
-    ///
-    /// # Errors
-    ///
-    /// If there is none, it is empty, or another user may have written it.
-    pub fn read(&self, name: &str) -> io::Result<Mmap> {
+    /// The contents of a file that [`Self::write`] has written with this stamp. `None` if there is none, it is
+    /// of another stamp or damaged, or another user may have written it.
+    pub fn read(&self, name: &str, stamp: Stamp) -> Option<Kept> {
+        self.map(name).ok().and_then(|map| Kept::new(map, stamp))
+    }
+
+    fn map(&self, name: &str) -> io::Result<Mmap> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = File::options().read(true).custom_flags(flags).open(self.path.join(name))?;
         let data = file.metadata()?;
@@ -62,7 +67,7 @@ impl Folder {
     /// # Errors
     ///
     /// If it cannot be written; then nothing is left of it.
-    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub fn write(&self, name: &str, stamp: Stamp, contents: &[u8]) -> io::Result<()> {
         let path = self.path.join(name);
         let unfinished = self.path.join(format!("{name}.{}.{UNFINISHED}", std::process::id()));
         let written = File::options()
@@ -70,7 +75,10 @@ impl Folder {
             .create_new(true)
             .mode(0o600)
             .open(&unfinished)
-            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|mut file| {
+                file.write_all(&stamp.header(contents))?;
+                file.write_all(contents)
+            })
             .and_then(|()| fs::rename(&unfinished, path));
         if written.is_err() {
             let _ = fs::remove_file(&unfinished);
@@ -133,10 +141,12 @@ mod tests {
 
     use super::*;
 
+    const STAMP: Stamp = Stamp { kind: *b"things\0", version: 1, of: 7 };
+
     /// A folder with the file `a`.
     fn filled(base: &Path) -> (Folder, PathBuf) {
         let folder = Folder::open(base, "things").expect("our own folder");
-        folder.write("a", b"bytes").expect("it is ours");
+        folder.write("a", STAMP, b"bytes").expect("it is ours");
         let path = folder.path.join("a");
         (folder, path)
     }
@@ -145,19 +155,45 @@ mod tests {
     fn what_was_written_is_read() {
         let base = tempfile::tempdir().expect("a folder");
         let (folder, path) = filled(base.path());
-        assert_eq!(folder.read("a").expect("it was written").as_ref(), b"bytes");
-        assert!(folder.read("b").is_err());
+        assert_eq!(folder.read("a", STAMP).expect("it was written").as_ref(), b"bytes");
+        assert!(folder.read("b", STAMP).is_none());
         assert_eq!(path, base.path().join("pyrograph/things/a"));
         assert_eq!(fs::read_dir(&folder.path).unwrap().count(), 1, "nothing else is left there");
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!((mode(&path), mode(&folder.path)), (0o600, 0o700));
         // A file that is being read stays as it is.
-        let before = folder.read("a").expect("it was written");
-        folder.write("a", b"others").expect("it is ours");
+        let before = folder.read("a", STAMP).expect("it was written");
+        folder.write("a", STAMP, b"others").expect("it is ours");
         assert_eq!(
-            (before.as_ref(), folder.read("a").unwrap().as_ref()),
+            (before.as_ref(), folder.read("a", STAMP).unwrap().as_ref()),
             (&b"bytes"[..], &b"others"[..])
         );
+        folder.write("a", STAMP, b"").expect("it is ours");
+        assert_eq!(folder.read("a", STAMP).expect("it was written").as_ref(), b"");
+    }
+
+    #[test]
+    fn what_is_damaged_or_out_of_date_is_not_read() {
+        let base = tempfile::tempdir().expect("a folder");
+        let (folder, path) = filled(base.path());
+        assert!(folder.read("a", Stamp { of: 8, ..STAMP }).is_none());
+        assert!(folder.read("a", Stamp { kind: *b"thing\0\0", ..STAMP }).is_none());
+        assert!(folder.read("a", Stamp { version: 2, ..STAMP }).is_none());
+        let whole = fs::read(&path).expect("it was written");
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut damaged = whole.clone();
+                damaged[at] ^= 1 << bit;
+                fs::write(&path, &damaged).expect("it is ours");
+                assert!(folder.read("a", STAMP).is_none(), "byte {at}, bit {bit}");
+            }
+            fs::write(&path, &whole[..at]).expect("it is ours");
+            assert!(folder.read("a", STAMP).is_none(), "cut at {at}");
+        }
+        fs::write(&path, [&whole[..], b"x"].concat()).expect("it is ours");
+        assert!(folder.read("a", STAMP).is_none());
+        fs::write(&path, &whole).expect("it is ours");
+        assert!(folder.read("a", STAMP).is_some());
     }
 
     #[test]
@@ -168,9 +204,9 @@ mod tests {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
         };
         set(&path, 0o620);
-        assert!(folder.read("a").is_err());
+        assert!(folder.read("a", STAMP).is_none());
         set(&path, 0o600);
-        assert!(folder.read("a").is_ok());
+        assert!(folder.read("a", STAMP).is_some());
         set(&folder.path, 0o702);
         assert!(Folder::open(base.path(), "things").is_none());
         set(&folder.path, 0o700);
@@ -178,7 +214,7 @@ mod tests {
         let elsewhere = base.path().join("elsewhere");
         fs::rename(&path, &elsewhere).expect("it is ours");
         symlink(&elsewhere, &path).expect("a link");
-        assert!(folder.read("a").is_err());
+        assert!(folder.read("a", STAMP).is_none());
         assert!(Folder::open(Path::new("relative"), "things").is_none());
     }
 

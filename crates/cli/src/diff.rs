@@ -398,7 +398,10 @@ impl Sides {
                     sides.after = read(&[after])?;
                     return Ok(sides);
                 }
-                bail!("{} has one count a stack: name a profile to compare it with", both.name);
+                bail!(
+                    "{0} is one profile: name another to compare it with: pyrograph diff BEFORE {0}",
+                    both.name
+                );
             }
             for of in both.profile.value_types.iter_mut().chain(&mut both.tree.value_types) {
                 let name = if of.is_unnamed() { "value" } else { "samples" };

@@ -221,7 +221,7 @@ fn what_cannot_be_compared_is_said() {
     ]);
     let run = |arguments: &[&str]| diff(folder.path(), arguments);
     for (arguments, expect) in [
-        (&["a"][..], "a has one count a stack: name a profile to compare it with"),
+        (&["a"][..], "a is one profile: name another to compare it with: pyrograph diff BEFORE a"),
         (&["a", "two"], "two has two counts a stack: it is a comparison already"),
         (
             &["--absolute", "a", "clock"],

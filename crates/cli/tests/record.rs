@@ -148,15 +148,19 @@ fn interrupted_it_still_writes_the_graph() {
         let ready = case.path(&format!("{name}.ready"));
         let script =
             format!("echo $$ >{}; exec {} 1000000", ready.display(), case.program.display());
-        let child = pyrograph()
-            .args(["record", "-o"])
-            .arg(&folded)
-            .args(["--", "sh", "-c", &script])
-            .stderr(Stdio::piped())
-            // A group of its own, as a shell gives each job.
-            .process_group(0)
-            .spawn()
-            .expect("pyrograph runs");
+        let mut recording = pyrograph();
+        recording.args(["record", "-o"]).arg(&folded).args(["--", "sh", "-c", &script]);
+        // A group of its own, as a shell gives each job.
+        recording.stderr(Stdio::piped()).process_group(0);
+        // SAFETY: The call takes numbers only, and may be made between fork and exec.
+        unsafe {
+            recording.pre_exec(|| {
+                // What a script starts in the background ignores it, and so does what is started by that.
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                Ok(())
+            });
+        }
+        let child = recording.spawn().expect("pyrograph runs");
         let pid = || fs::read_to_string(&ready).ok()?.trim().parse().ok();
         wait_until("the command runs", || pid().is_some());
         let pid = pid().expect("its number");

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use memmap2::{Mmap, UncheckedAdvice};
 use object::{CompressionFormat, Object, ObjectSection};
+use pyrograph_cache::Kept;
 
 /// No decompressed section is larger: Chromium's `.debug_info`, among the largest known, has about
 /// 2 GB. Without a limit a small file could ask for all memory.
@@ -79,7 +80,7 @@ pub(crate) enum Section {
     Decompressed(Vec<u8>),
     /// Decompressed before, in a file of ours.
     Kept {
-        kept: Arc<Image>,
+        kept: Arc<Kept>,
         start: usize,
         end: usize,
     },
@@ -118,7 +119,7 @@ impl Section {
         match self {
             Self::InFile { start, end } => image.bytes().get(*start..*end).unwrap_or_default(),
             Self::Decompressed(bytes) => bytes,
-            Self::Kept { kept, start, end } => kept.bytes().get(*start..*end).unwrap_or_default(),
+            Self::Kept { kept, start, end } => kept.get(*start..*end).unwrap_or_default(),
         }
     }
 }

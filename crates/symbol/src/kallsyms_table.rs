@@ -1,12 +1,10 @@
 //! The functions of a kernel as bytes that are searched where they lie, in memory or in a file.
 //!
 //! ```text
-//! magic     8 bytes   "pyroksym"
-//! check     4 bytes   of a hash of what follows
 //! symbols   4 bytes   how many
 //! modules   4 bytes   how many
 //! names     4 bytes   how many bytes
-//! of        8 bytes   identity of this kernel and its modules
+//! unused    4 bytes   so that symbols lie at multiples of 8
 //! symbols            16 bytes each, by address: address (8), name (4), its length (2), module (2)
 //! modules             8 bytes each: name (4), its length (4)
 //! names               all names, one after the other
@@ -14,16 +12,11 @@
 //!
 //! All numbers are little-endian. A module of 0 is the kernel itself, else it is a position plus one.
 
-use std::hash::BuildHasher;
 use std::ops::Deref;
 
-use foldhash::quality::FixedState;
-use memmap2::Mmap;
+use pyrograph_cache::Kept;
 
-const MAGIC: [u8; 8] = *b"pyroksym";
-/// Where what the check is about begins.
-const CHECKED: usize = 12;
-const HEADER: usize = 32;
+const HEADER: usize = 16;
 const SYMBOL: usize = 16;
 const MODULE: usize = 8;
 
@@ -42,7 +35,7 @@ pub struct Kallsyms {
 #[derive(Debug)]
 enum Bytes {
     Owned(Vec<u8>),
-    Mapped(Mmap),
+    Kept(Kept),
 }
 
 impl Deref for Bytes {
@@ -51,7 +44,7 @@ impl Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Owned(bytes) => bytes,
-            Self::Mapped(map) => map,
+            Self::Kept(kept) => kept,
         }
     }
 }
@@ -80,7 +73,7 @@ struct Counts {
 impl Counts {
     fn read(bytes: &[u8]) -> Option<Self> {
         let count = |at| usize::try_from(u32_at(bytes, at)?).ok();
-        Some(Self { symbols: count(12)?, modules: count(16)?, names: count(20)? })
+        Some(Self { symbols: count(0)?, modules: count(4)?, names: count(8)? })
     }
 
     fn modules_at(self) -> Option<usize> {
@@ -97,24 +90,16 @@ impl Counts {
 }
 
 impl Kallsyms {
-    /// Reads what was kept of the kernel and the modules that `of` stands for; `None` if it is of others, or
-    /// damaged.
-    pub(crate) fn kept(map: Mmap, of: u64) -> Option<Self> {
-        let counts = Counts::read(&map)?;
-        let fits = map.starts_with(&MAGIC)
-            && counts.len() == Some(map.len())
-            && u64_at(&map, 24) == Some(of)
-            && u32_at(&map, 8) == Some(checksum(&map));
-        fits.then_some(Self { bytes: Bytes::Mapped(map), counts, restricted: false })
+    /// Reads what was kept of [`Self::bytes`].
+    pub(crate) fn kept(kept: Kept) -> Option<Self> {
+        let counts = Counts::read(&kept)?;
+        let fits = counts.len() == Some(kept.len());
+        fits.then_some(Self { bytes: Bytes::Kept(kept), counts, restricted: false })
     }
 
     /// The bytes to keep, for [`Self::kept`].
-    pub(crate) fn to_bytes(&self, of: u64) -> Vec<u8> {
-        let mut bytes = self.bytes.to_vec();
-        bytes[24..HEADER].copy_from_slice(&of.to_le_bytes());
-        let check = checksum(&bytes);
-        bytes[8..CHECKED].copy_from_slice(&check.to_le_bytes());
-        bytes
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Returns true if the addresses were hidden from this reader, so that nothing will be found. Root may
@@ -225,9 +210,8 @@ impl Builder {
         let (symbols, modules) = (self.symbols.len(), self.modules.len());
         let counts = Counts { symbols, modules, names: self.names.len() };
         let mut bytes = Vec::with_capacity(counts.len().unwrap_or(0));
-        bytes.extend(MAGIC);
         // Names are at places below 2^32, and each symbol has one.
-        let counted = [0, counts.symbols, counts.modules, counts.names, 0, 0];
+        let counted = [counts.symbols, counts.modules, counts.names, 0];
         bytes.extend(counted.into_iter().flat_map(|count| (count as u32).to_le_bytes()));
         for symbol in &self.symbols {
             bytes.extend(symbol.start.to_le_bytes());
@@ -242,10 +226,6 @@ impl Builder {
         bytes.extend(self.names.as_bytes());
         Kallsyms { bytes: Bytes::Owned(bytes), counts, restricted }
     }
-}
-
-fn checksum(bytes: &[u8]) -> u32 {
-    FixedState::default().hash_one(bytes.get(CHECKED..).unwrap_or_default()) as u32
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

@@ -4,9 +4,6 @@
 //! of its units holds which addresses; to read both back takes a tenth of that.
 //!
 //! ```text
-//! magic      8 bytes   "pyrodwrf"
-//! check      8 bytes   a hash of what follows
-//! of         8 bytes   a hash of what it was made of
 //! index      8 bytes   where that starts
 //! sections  16 bytes each: where it starts, and its length
 //! …                    the sections
@@ -22,16 +19,13 @@ use std::time::SystemTime;
 
 use foldhash::quality::FixedState;
 use object::{CompressionFormat, Object, ObjectSection};
-use pyrograph_cache::Folder;
+use pyrograph_cache::{Folder, Kept, Stamp};
 
 use crate::debug::DwarfFile;
 use crate::dwarf::{DebugSections, READ, UnitIndex};
 use crate::image::{Image, Section};
 
-const MAGIC: [u8; 8] = *b"pyrodwrf";
-/// Where what the check is about begins.
-const CHECKED: usize = 16;
-const TABLE: usize = 32;
+const TABLE: usize = 8;
 const BODY: usize = TABLE + 16 * READ.len();
 
 /// The C library's have 8 MiB. Of what is larger, the most is not needed: it is rather decompressed again.
@@ -54,13 +48,14 @@ pub(crate) fn load(
         return Ok(sections.map(|sections| DwarfFile { sections, index: OnceLock::new() }));
     };
     let (name, now) = (format!("{of:016x}.sections"), SystemTime::now());
-    if let Some(file) = folder.read(&name).ok().and_then(|map| read(elf, Image::Mapped(map), of)) {
+    let stamp = Stamp { kind: *b"debug\0\0", version: 1, of };
+    if let Some(file) = folder.read(&name, stamp).and_then(|kept| read(elf, kept)) {
         folder.used(&name, now);
         return Ok(Some(file));
     }
-    let Some((file, bytes)) = decompress(elf, image, lowest, of)? else { return Ok(None) };
+    let Some((file, bytes)) = decompress(elf, image, lowest)? else { return Ok(None) };
     // If it cannot be written, it is decompressed again the next time.
-    if folder.write(&name, &bytes).is_ok() {
+    if folder.write(&name, stamp, &bytes).is_ok() {
         folder.make_room(MOST_STORED, now);
     }
     Ok(Some(file))
@@ -94,7 +89,6 @@ fn decompress(
     elf: &object::File<'_>,
     image: &Image,
     lowest: u64,
-    of: u64,
 ) -> Result<Option<(DwarfFile, Vec<u8>)>, String> {
     let mut bytes = vec![0; BODY];
     let mut sections = Vec::with_capacity(READ.len());
@@ -112,27 +106,17 @@ fn decompress(
     let index = UnitIndex::build(&sections.dwarf(image), lowest).unwrap_or_default();
     index.to_bytes(&mut bytes);
     bytes[TABLE..BODY].copy_from_slice(&table);
-    let header = [of, index_at].into_iter().flat_map(u64::to_le_bytes);
-    bytes.splice(CHECKED..TABLE, header);
-    let check = checksum(&bytes).to_le_bytes();
-    bytes.splice(..CHECKED, MAGIC.into_iter().chain(check));
+    bytes[..TABLE].copy_from_slice(&index_at.to_le_bytes());
     Ok(Some((DwarfFile { sections, index: OnceLock::from(index) }, bytes)))
 }
 
-/// Reads what was kept; `None` if it is of other sections, or damaged.
-fn read(elf: &object::File<'_>, kept: Image, of: u64) -> Option<DwarfFile> {
-    let bytes = kept.bytes();
-    let fits = bytes.starts_with(&MAGIC)
-        && word(bytes, CHECKED)? == of as usize
-        && word(bytes, 8)? == checksum(bytes) as usize;
-    if !fits {
-        return None;
-    }
-    let index = UnitIndex::from_bytes(bytes.get(word(bytes, 24)?..)?)?;
+/// Reads what was kept; `None` if it is damaged.
+fn read(elf: &object::File<'_>, kept: Kept) -> Option<DwarfFile> {
+    let index = UnitIndex::from_bytes(kept.get(word(&kept, 0)?..)?)?;
     let kept = Arc::new(kept);
     let section = |position: usize| {
         let at = TABLE + 16 * position;
-        let bounds = word(kept.bytes(), at).zip(word(kept.bytes(), at + 8));
+        let bounds = word(&kept, at).zip(word(&kept, at + 8));
         let (start, len) = bounds.unwrap_or_default();
         Section::Kept { kept: Arc::clone(&kept), start, end: start.saturating_add(len) }
     };
@@ -143,9 +127,4 @@ fn read(elf: &object::File<'_>, kept: Image, of: u64) -> Option<DwarfFile> {
 fn word(bytes: &[u8], at: usize) -> Option<usize> {
     let word = bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes);
     word.and_then(|word| word.try_into().ok())
-}
-
-/// Of all but what is before [`CHECKED`].
-fn checksum(bytes: &[u8]) -> u64 {
-    FixedState::default().hash_one(bytes.get(CHECKED..).unwrap_or_default())
 }

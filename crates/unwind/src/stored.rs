@@ -2,9 +2,7 @@
 //! as reading it.
 //!
 //! ```text
-//! magic   8 bytes   "pyrotab" and the version of all this
-//! check   4 bytes   CRC-32 of what follows
-//! rules   4 bytes   how many
+//! rules   8 bytes   how many
 //! rows    8 bytes   how many
 //! start   8 bytes   `Table::start`
 //! rules             16 bytes each, as in `TableRule`
@@ -24,10 +22,7 @@ use foldhash::quality::FixedState;
 use crate::info::UnwindInfo;
 use crate::table::{Table, TableRow, TableRule, TableRuleKind};
 
-/// Raise the last byte whenever [`UnwindInfo::table`] makes anything else of the same file, or these bytes
-/// mean something else.
-const MAGIC: [u8; 8] = *b"pyrotab\x05";
-const HEADER: usize = 32;
+const HEADER: usize = 24;
 const RULE: usize = size_of::<TableRule>();
 
 /// Identifies a file's table among those of all files. Its text is a file name.
@@ -69,24 +64,24 @@ impl UnwindInfo {
 }
 
 impl Table {
+    /// To be raised whenever [`UnwindInfo::table`] makes anything else of the same file, or [`Self::to_bytes`]
+    /// means something else.
+    pub const VERSION: u8 = 6;
+
     /// The table as bytes, for [`Self::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let len = HEADER + RULE * self.rules.len() + 6 * self.rows.len();
         let mut bytes = Vec::with_capacity(len);
-        bytes.extend(MAGIC);
-        bytes.extend([0; 4]);
-        bytes.extend((self.rules.len() as u32).to_le_bytes());
+        bytes.extend((self.rules.len() as u64).to_le_bytes());
         bytes.extend((self.rows.len() as u64).to_le_bytes());
         bytes.extend(self.start.to_le_bytes());
         self.rules.iter().for_each(|rule| bytes.extend(rule.to_bytes()));
         self.rows.iter().for_each(|row| bytes.extend(row.offset.to_le_bytes()));
         self.rows.iter().for_each(|row| bytes.extend(row.rule.to_le_bytes()));
-        let check = checksum(&bytes[12..]);
-        bytes[8..12].copy_from_slice(&check.to_le_bytes());
         bytes
     }
 
-    /// Reads what [`Self::to_bytes`] has made; `None` for anything else, and for what was damaged since.
+    /// Reads what [`Self::to_bytes`] has made; `None` for what is no table.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         StoredTable::new(bytes).map(|stored| stored.to_table())
     }
@@ -104,22 +99,17 @@ pub struct StoredTable<B> {
 }
 
 impl<B: AsRef<[u8]>> StoredTable<B> {
-    /// `None` for anything else, and for what was damaged since.
+    /// `None` for what is no table.
     pub fn new(bytes: B) -> Option<Self> {
         let whole = bytes.as_ref();
         let (header, rest) = whole.split_at_checked(HEADER)?;
-        let (magic, header) = header.split_first_chunk()?;
-        let (check, header) = header.split_first_chunk()?;
         let (rules, header) = header.split_first_chunk()?;
         let (rows, start) = header.split_first_chunk()?;
-        let (rules, rows) = (u32::from_le_bytes(*rules), u64::from_le_bytes(*rows));
+        let (rules, rows) = (u64::from_le_bytes(*rules), u64::from_le_bytes(*rows));
         let (rules, rows) = (usize::try_from(rules).ok()?, usize::try_from(rows).ok()?);
         let rules_len = rules.checked_mul(RULE)?;
         let len = rows.checked_mul(6)?.checked_add(rules_len)?;
-        if *magic != MAGIC
-            || rest.len() != len
-            || u32::from_le_bytes(*check) != checksum(&whole[12..])
-        {
+        if rest.len() != len {
             return None;
         }
         let start = u64::from_le_bytes(start.try_into().ok()?);
@@ -154,13 +144,6 @@ impl<B: AsRef<[u8]>> StoredTable<B> {
     fn to_table(&self) -> Table {
         Table { start: self.start, rows: self.rows().collect(), rules: self.rules.clone() }
     }
-}
-
-/// Finds damage, and no intent: who may write the file may write its checksum.
-fn checksum(bytes: &[u8]) -> u32 {
-    let mut crc = flate2::Crc::new();
-    crc.update(bytes);
-    crc.sum()
 }
 
 impl TableRule {
@@ -220,22 +203,10 @@ mod tests {
         assert!(own_info().table().rows.len() > 1000);
     }
 
-    /// The checksum put right, so that what is behind it is tried.
-    fn checked(mut bytes: Vec<u8>) -> Vec<u8> {
-        let check = checksum(&bytes[12..]);
-        bytes[8..12].copy_from_slice(&check.to_le_bytes());
-        bytes
-    }
-
     #[test]
-    fn damage_is_found() {
+    fn tables_are_whole() {
         let whole = small().to_bytes();
         for at in 0..whole.len() {
-            for bit in 0..8 {
-                let mut bytes = whole.clone();
-                bytes[at] ^= 1 << bit;
-                assert!(Table::from_bytes(&bytes).is_none(), "byte {at}, bit {bit}");
-            }
             assert!(Table::from_bytes(&whole[..at]).is_none(), "cut at {at}");
         }
         assert!(Table::from_bytes(&[&whole[..], b"x"].concat()).is_none());
@@ -248,16 +219,15 @@ mod tests {
         let with = |at: usize, byte| {
             let mut bytes = whole.clone();
             bytes[at] = byte;
-            Table::from_bytes(&checked(bytes))
+            Table::from_bytes(&bytes)
         };
         assert!(with(rows, 7).is_none(), "offsets that do not grow");
         assert!(with(rows + 12, 2).is_none(), "a rule that is not there");
         assert!(with(HEADER, 8).is_none(), "a kind of rule that is not known");
-        assert!(with(7, 0).is_none(), "another version");
         // Counts that are not those of the bytes, also where their product is beyond all numbers.
         for count in [1, 3, 0x7f, 0xff] {
-            assert!(with(12, count).is_none() && with(16, count ^ 4).is_none());
-            assert!(with(23, count).is_none(), "{count}");
+            assert!(with(0, count).is_none() && with(8, count ^ 4).is_none());
+            assert!(with(7, count).is_none() && with(15, count).is_none(), "{count}");
         }
         assert!(with(rows + 4, 8).is_some(), "another table, but one");
     }

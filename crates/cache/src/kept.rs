@@ -1,0 +1,79 @@
+//! The container of every file that is kept.
+//!
+//! ```text
+//! kind      7 bytes   what the contents are
+//! version   1 byte    of the layout of the contents
+//! of        8 bytes   identity of what they were made of
+//! check     8 bytes   a hash of the contents
+//! contents
+//! ```
+//!
+//! Numbers are little-endian.
+
+use std::fmt;
+use std::hash::BuildHasher;
+use std::ops::Deref;
+
+use foldhash::quality::FixedState;
+use memmap2::Mmap;
+
+const HEADER: usize = 24;
+
+/// Names the contents of a file, so that no other is taken for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// What the contents are.
+    pub kind: [u8; 7],
+    /// The version of their layout, and of how they are made.
+    pub version: u8,
+    /// Identity of what they were made of: files of another identity are out of date.
+    pub of: u64,
+}
+
+impl Stamp {
+    /// What stands before `contents` in a file.
+    pub(crate) fn header(self, contents: &[u8]) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
+        header[..7].copy_from_slice(&self.kind);
+        header[7] = self.version;
+        header[8..16].copy_from_slice(&self.of.to_le_bytes());
+        header[16..].copy_from_slice(&checksum(contents).to_le_bytes());
+        header
+    }
+}
+
+/// Finds damage, and no intent: whoever may write the file may write its checksum.
+fn checksum(contents: &[u8]) -> u64 {
+    FixedState::default().hash_one(contents)
+}
+
+/// The contents of a file, read in place.
+pub struct Kept(Mmap);
+
+impl Kept {
+    /// `None` if the file is of another stamp, or damaged.
+    pub(crate) fn new(map: Mmap, stamp: Stamp) -> Option<Self> {
+        let (header, contents) = map.split_at_checked(HEADER)?;
+        (header == stamp.header(contents)).then_some(Self(map))
+    }
+}
+
+impl Deref for Kept {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0[HEADER..]
+    }
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kept({} bytes)", self.len())
+    }
+}
