@@ -10,6 +10,7 @@ fn folded(bytes: &[u8], options: &Options) -> Option<Vec<u8>> {
     let reader = READERS.iter().find(|reader| reader.name() == "perf.data").expect("the reader");
     let input = Input::bytes("x", bytes).begin().expect("bytes in memory");
     let mut reading = reader.read(input, options).ok()?;
+    reading.profile.check().expect("a valid profile");
     // Single samples have their number beside the value.
     reading.profile.keep_shown();
     let mut out = Vec::new();

@@ -9,7 +9,9 @@ use pyrograph_profile::{LabelOptions, Profile, Tree};
 fn read(text: &[u8], options: &Options) -> Reading {
     let reader = READERS.iter().find(|reader| reader.name() == "perf script").expect("the reader");
     let input = Input::bytes("x", text).begin().expect("bytes in memory");
-    reader.read(input, options).expect("any bytes are read somehow")
+    let reading = reader.read(input, options).expect("any bytes are read somehow");
+    reading.profile.check().expect("a valid profile");
+    reading
 }
 
 fn folded(profile: &Profile) -> Vec<u8> {

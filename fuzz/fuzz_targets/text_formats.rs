@@ -12,7 +12,10 @@ fuzz_target!(|bytes: &[u8]| {
     let reader = READERS[usize::from(choice) % READERS.len()];
     let Ok(head) = Input::bytes("x", text).begin() else { return };
     reader.detect(head.bytes());
-    let Ok(reading) = reader.read(head, &Options::default()) else { return };
+    let Ok(mut reading) = reader.read(head, &Options::default()) else { return };
+    reading.profile.check().expect("a valid profile");
+    reading.profile.recognize_markers();
+    reading.profile.check().expect("a valid profile");
     let tree = Tree::new(&reading.profile, &LabelOptions::default());
     write_folded(&tree, &mut std::io::sink()).expect("writing to nowhere");
 });

@@ -381,8 +381,7 @@ pub fn two_columns(
     let scale = if normalize { Scale::Shares } else { Scale::Values };
     // What is brought to the total after is in its unit.
     let [_, of] = union::value_types(before, after, scale)?;
-    let named = |name: &str| ValueType { name: name.to_owned(), ..of.clone() };
-    let types = vec![named("before"), named("after")];
+    let types = of.before_and_after().to_vec();
     let column = |run| usize::from(run >= before.len());
     // As the established script does, for which names are what they are.
     let names = (&Alike::default(), before.len());

@@ -46,8 +46,8 @@ fn host(profile: &Profile) -> Option<String> {
 
 /// A stack whose outer part is missing begins with a marker that says why.
 fn cut(profile: &Profile, column: usize) -> u64 {
-    let is_marker = |frame| profile.frames.get(frame).kind == FrameKind::Marker;
-    if profile.frames.iter().all(|frame| frame.kind != FrameKind::Marker) {
+    let is_marker = |frame| matches!(profile.frames.get(frame).kind, FrameKind::Marker(_));
+    if !profile.frames.iter().any(|frame| matches!(frame.kind, FrameKind::Marker(_))) {
         return 0;
     }
     // Parents come before their children.
@@ -69,7 +69,7 @@ fn cut(profile: &Profile, column: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use pyrograph_profile::{Frame, Sample};
+    use pyrograph_profile::{Frame, Marker, Sample};
 
     use super::*;
 
@@ -78,7 +78,8 @@ mod tests {
         let mut profile = Profile::new(vec![ValueType::samples()]);
         let whole = profile.stack_of_names(["main", "work"]);
         let name = profile.strings.intern("[cut]");
-        let marker = profile.frames.intern(Frame::named(name, FrameKind::Marker));
+        let marker =
+            profile.frames.intern(Frame::named(name, FrameKind::Marker(Marker::Truncated)));
         let cut = profile.stacks.intern(StackId::ROOT, marker);
         let name = profile.strings.intern("work");
         let work = profile.frames.intern(Frame::named(name, FrameKind::User));

@@ -2,7 +2,9 @@
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use pyrograph_profile::{FrameId, FrameKind, LabelOptions, Labels, Profile, StackId, StringId};
+use pyrograph_profile::{
+    FrameId, FrameKind, LabelOptions, Labels, Marker, Profile, StackId, StringId,
+};
 
 /// One function: frames of one label in one module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,9 +104,9 @@ pub fn top(profile: &Profile, labels: &LabelOptions, column: usize) -> Vec<TopRo
 /// Samples of which no frame is known.
 fn unknown(value: u64) -> TopRow {
     TopRow {
-        name: "[unknown]".to_owned(),
+        name: Labels::UNKNOWN.to_owned(),
         module: String::new(),
-        kind: FrameKind::Marker,
+        kind: FrameKind::Marker(Marker::Remark),
         self_value: value,
         total: value,
         lines: Vec::new(),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use pyrograph_format::{Call, Count, Options, WarningKind, Warnings, expand_inlined, write_folded};
-use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree, ValueType};
+use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Quantity, Tree, UnitKind, ValueType};
 use pyrograph_symbol::{Module, Options as SymbolOptions, Source};
 
 use crate::reading::ReadArgs;
@@ -166,12 +166,13 @@ pub fn counts_of_folded(profile: &Profile) -> Option<String> {
         true => profile.value_types.first()?,
         false => profile.value_types.get(profile.shown)?,
     };
-    match (of.name.as_str(), of.unit.as_str()) {
+    let (name, unit) = (&of.name, &of.unit);
+    match (of.quantity(), of.unit_kind()) {
         _ if of.is_unnamed() || *of == ValueType::samples() => None,
-        ("before" | "after", "count") => None,
-        (name, "count" | "") => Some(format!("counts are {name}")),
-        ("before" | "after", unit) => Some(format!("counts are {unit}")),
-        (name, unit) => Some(format!("counts are {unit} of {name}")),
+        (Quantity::Before | Quantity::After, UnitKind::Count) => None,
+        (_, UnitKind::Count | UnitKind::Unknown) => Some(format!("counts are {name}")),
+        (Quantity::Before | Quantity::After, _) => Some(format!("counts are {unit}")),
+        _ => Some(format!("counts are {unit} of {name}")),
     }
 }
 

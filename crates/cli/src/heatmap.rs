@@ -226,8 +226,8 @@ fn points(args: &Args) -> anyhow::Result<Drawing> {
     }
     // Values of another unit than time are no latencies.
     let axis = match args.unitslabel.as_deref() {
-        None | Some("ns" | "us" | "µs" | "ms" | "s") => "Latency",
-        Some(_) => "Value",
+        Some(unit) if TimeUnit::named(unit).is_none() => "Value",
+        _ => "Latency",
     };
     Ok(Drawing {
         times: points.times,
@@ -248,12 +248,8 @@ fn latencies(args: &Args) -> anyhow::Result<Drawing> {
     let (latencies, subtitle) = pairing.read(heads(args)?)?;
     // Values are in the unit that the options speak of.
     let unit = args.unitslabel.as_deref().unwrap_or("us");
-    let nanoseconds = match unit {
-        "ns" => 1.0,
-        "us" | "µs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => bail!("latencies are times: use --unitslabel ns, us, ms or s"),
+    let Some(nanoseconds) = TimeUnit::named(unit).map(|unit| unit.nanoseconds() as f64) else {
+        bail!("latencies are times: use --unitslabel ns, us, ms or s");
     };
     let start = latencies.times.iter().copied().min().unwrap_or(0);
     Ok(Drawing {
@@ -374,13 +370,7 @@ fn percents(text: &str) -> Result<Percents, String> {
 }
 
 fn time_unit(text: &str) -> Result<TimeUnit, String> {
-    match text {
-        "s" => Ok(TimeUnit::Seconds),
-        "ms" => Ok(TimeUnit::Milliseconds),
-        "us" | "µs" => Ok(TimeUnit::Microseconds),
-        "ns" => Ok(TimeUnit::Nanoseconds),
-        _ => Err("use s, ms, us or ns".to_owned()),
-    }
+    TimeUnit::named(text).ok_or_else(|| "use s, ms, us or ns".to_owned())
 }
 
 fn finite(text: &str) -> Result<f64, String> {

@@ -41,7 +41,7 @@ fn nameless(profile: &Profile, column: usize) -> Nameless {
         let Some((_, frame)) = profile.stacks.get(sample.stack) else { continue };
         let frame = profile.frames.get(frame);
         let value = values[row];
-        if !frame.function.is_empty() || frame.kind == FrameKind::Marker {
+        if !frame.function.is_empty() || matches!(frame.kind, FrameKind::Marker(_)) {
             continue;
         }
         let module = profile.strings.get(frame.module);

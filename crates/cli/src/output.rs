@@ -9,7 +9,7 @@ use pyrograph_analyze::{FlameError, FlameOptions, flame, origin, top};
 use pyrograph_format::{
     Detail, WRITERS, Warnings, WriteOptions, Writer, not_held, writer_for, writer_named,
 };
-use pyrograph_profile::{LabelOptions, Profile, ThreadDetail, Tree, ValueType};
+use pyrograph_profile::{LabelOptions, Profile, Quantity, ThreadDetail, Tree, ValueType};
 use pyrograph_render::{
     Hue, Palette, Rule, SvgOptions, Theme, subtitle, svg, svg_message, top_csv,
 };
@@ -237,14 +237,14 @@ impl Output {
 /// The colours that the field expects for what is not CPU time, so that nobody takes the graph for one
 /// of what ran.
 fn palette(profile: &Profile) -> Palette {
-    match profile.value_types.get(profile.shown).map_or("", |value| &value.name) {
-        "off-cpu" => Palette::Even(Rule::Hue(Hue::Blue)),
-        "wall" => Palette::Wall,
-        "wakeup" => Palette::Even(Rule::Wakeup),
-        "off-wake" => Palette::Even(Rule::Chain),
-        "file-io" | "block-io" | "net" => Palette::Even(Rule::Hue(Hue::Io)),
-        "alloc" | "live" | "page-faults" => Palette::Even(Rule::Hue(Hue::Mem)),
-        "locks" => Palette::Even(Rule::Hue(Hue::Purple)),
+    match profile.value_types.get(profile.shown).map(ValueType::quantity) {
+        Some(Quantity::OffCpu) => Palette::Even(Rule::Hue(Hue::Blue)),
+        Some(Quantity::Wall) => Palette::Wall,
+        Some(Quantity::Wakeup) => Palette::Even(Rule::Wakeup),
+        Some(Quantity::OffWake) => Palette::Even(Rule::Chain),
+        Some(Quantity::Io) => Palette::Even(Rule::Hue(Hue::Io)),
+        Some(Quantity::Memory) => Palette::Even(Rule::Hue(Hue::Mem)),
+        Some(Quantity::Locks) => Palette::Even(Rule::Hue(Hue::Purple)),
         _ => Palette::default(),
     }
 }

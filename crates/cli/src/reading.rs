@@ -8,7 +8,7 @@ use pyrograph_format::{
     Input, Options, READERS, Reader, SymbolOptions, WRITERS, WarningKind, Warnings, Writer, read,
     read_each_event, reader_named,
 };
-use pyrograph_profile::{Profile, ValueType};
+use pyrograph_profile::{Profile, UnitKind, ValueType};
 
 use crate::demangled::demangled;
 use crate::filters::FilterArgs;
@@ -199,14 +199,13 @@ fn say_saturated(profile: &Profile) {
 
 /// What values of this unit count.
 fn value_of_unit(unit: &str) -> Result<ValueType, String> {
-    match unit {
-        "" => Err("must be a unit".to_owned()),
-        "ns" | "us" | "ms" | "s" => Ok(ValueType::new("time", unit)),
-        "µs" => Ok(ValueType::new("time", "us")),
-        "bytes" | "B" => Ok(ValueType::new("size", "bytes")),
-        "count" => Ok(ValueType::samples()),
+    match UnitKind::of_unit(unit) {
+        UnitKind::Unknown => Err("must be a unit".to_owned()),
+        UnitKind::Time(unit) => Ok(ValueType::new("time", unit.short())),
+        UnitKind::Bytes => Ok(ValueType::new("size", "bytes")),
+        UnitKind::Count => Ok(ValueType::samples()),
         // `samples`, `calls`, `cycles`.
-        name => Ok(ValueType::new(name, "count")),
+        UnitKind::Other => Ok(ValueType::new(unit, "count")),
     }
 }
 

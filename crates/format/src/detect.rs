@@ -1,6 +1,7 @@
 //! Tells formats apart by content, never by a file's name.
 
-use crate::{READERS, Reader};
+use crate::read::READERS;
+use crate::reader::Reader;
 
 /// The reader of an input that begins with these bytes (decompressed; 64 KiB or more, or all there is).
 pub fn detect(head: &[u8]) -> Option<&'static dyn Reader> {

@@ -2,9 +2,11 @@
 
 use pyrograph_profile::{Profile, ValueType};
 
+use crate::input::Input;
 use crate::input::Kept;
 use crate::read::reader_of;
-use crate::{Count, Input, Options, ReadError, Reading, Warning, WarningKind, Warnings};
+use crate::reader::{Count, Options, ReadError, Reading};
+use crate::warnings::{Warning, WarningKind, Warnings};
 
 /// Reads inputs into one profile with a column for each event, in the order in which they were
 /// met. Each sample counts as one, since what events count cannot be compared: cycles are
@@ -78,6 +80,8 @@ fn read_some(
         ..options.clone()
     };
     let Reading { mut profile, warnings, event: told } = reader.read(head, &options)?;
+    profile.recognize_markers();
+    debug_assert_eq!(profile.check(), Ok(()), "{name}");
     if let Some(label) = label {
         profile.set_host(&label);
     }

@@ -19,9 +19,9 @@ use std::ops::Range;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use crate::Input;
 use crate::chunks::Chunks;
 use crate::huge_text::HugeText;
+use crate::input::Input;
 use crate::read::folded::{CHUNK, FOLDED, has_two_counts, last_line_end};
 use crate::read::reader_of;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId};
 
-use crate::read::tidy_name;
+use crate::names::tidy_name;
 
 /// A call at an address: the function that the code belongs to, or one that was inlined there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

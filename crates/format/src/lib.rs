@@ -32,33 +32,38 @@ mod detect;
 mod each_event;
 mod events;
 mod folded_columns;
+mod holds;
 mod huge_text;
 mod inline;
 mod input;
+mod names;
+mod perf_frame;
 mod points;
 mod pprof_extras;
 mod protobuf;
 mod read;
-mod units;
+mod reader;
+mod trace_event;
 mod warnings;
 mod write;
+mod writer;
 
 pub use atomic_file::{remove_unfinished, write_file};
 pub use detect::detect;
 pub use each_event::read_each_event;
-pub use events::{FieldValue, TraceEvent, TraceField, events};
+pub use events::events;
 pub use folded_columns::FoldedColumns;
+pub use holds::Holds;
 pub use inline::{Call, expand_inlined};
 pub use input::{Head, Input};
 pub use points::{Points, TimeUnit, read_points};
 pub use pyrograph_resolve::{Locator, SymbolOptions};
-pub use read::{
-    Count, Detail, Options, READERS, ReadError, Reader, Reading, ThreadDetail, read, reader_named,
-};
-pub use read::{
+pub use read::perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
+pub use read::{READERS, read, reader_named};
+pub use reader::{Count, Detail, Options, ReadError, Reader, Reading, ThreadDetail};
+pub use trace_event::{FieldValue, TraceEvent, TraceField};
 pub use warnings::{Place, Warning, WarningKind, Warnings};
-pub use write::{
-    Holds, WRITERS, WriteOptions, Writer, not_held, write_folded, writer_for, writer_named,
-};
+pub use write::{WRITERS, not_held, write_folded, writer_for, writer_named};
+pub use writer::{WriteOptions, Writer};

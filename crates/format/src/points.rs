@@ -19,8 +19,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::Head;
-use crate::read::{Lines, ReadError};
+pub use pyrograph_profile::TimeUnit;
+
+use crate::input::Head;
+use crate::read::text::Lines;
+use crate::reader::ReadError;
 use crate::warnings::{WarningKind, Warnings};
 
 /// Numbers over time, in the order of the input.
@@ -32,32 +35,6 @@ pub struct Points {
     pub times: Vec<f64>,
     /// The values, one a time, all finite.
     pub values: Vec<f64>,
-}
-
-/// The unit of a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimeUnit {
-    /// Seconds.
-    #[default]
-    Seconds,
-    /// Milliseconds.
-    Milliseconds,
-    /// Microseconds.
-    Microseconds,
-    /// Nanoseconds.
-    Nanoseconds,
-}
-
-impl TimeUnit {
-    /// How many digits before the point are below a second.
-    fn digits(self) -> u32 {
-        match self {
-            Self::Seconds => 0,
-            Self::Milliseconds => 3,
-            Self::Microseconds => 6,
-            Self::Nanoseconds => 9,
-        }
-    }
 }
 
 /// Reads inputs, one after the other. Lines that do not fit are counted.
@@ -123,7 +100,7 @@ fn nanoseconds(text: &str, unit: TimeUnit) -> Option<i128> {
         Some(digits) => (true, digits),
         None => (false, text),
     };
-    let places = 9 - unit.digits();
+    let places = unit.nanoseconds().ilog10();
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number(whole) || !is_number(fraction) || whole.is_empty() || whole.len() > 24 {

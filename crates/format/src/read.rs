@@ -1,4 +1,4 @@
-//! Readers: one file a format.
+//! The table of readers, one file a format, and reading by it.
 
 mod ahead;
 mod aix_procstack;
@@ -8,7 +8,7 @@ mod bpftrace;
 mod call_graph;
 mod call_tree;
 mod callgrind;
-mod calls;
+pub(crate) mod calls;
 mod chrome_trace;
 mod cpuprofile;
 mod csv_table;
@@ -17,7 +17,7 @@ mod dropped;
 mod dtrace;
 mod eu_stack;
 mod faulthandler;
-mod firefox;
+pub(crate) mod firefox;
 pub(crate) mod folded;
 mod ftrace;
 mod gdb;
@@ -46,7 +46,7 @@ mod marshalled;
 mod massif;
 mod memray;
 mod otlp;
-mod perf_data;
+pub(crate) mod perf_data;
 mod perf_json;
 mod perf_report;
 mod perf_script;
@@ -58,13 +58,13 @@ mod pstats;
 mod pyinstrument;
 mod rows;
 mod simpleperf;
-mod speedscope;
+pub(crate) mod speedscope;
 mod stackcount;
 mod stackprof;
 mod strace;
 mod svg;
 mod systemtap;
-mod text;
+pub(crate) mod text;
 mod v8_prof;
 mod visual_studio;
 mod vtune;
@@ -74,91 +74,17 @@ mod wpa;
 mod xctrace;
 mod xdebug;
 
-pub(crate) use calls::MOST_DEPTH;
-pub(crate) use firefox::{
-    EXTRA as FIREFOX_EXTRA, EXTRA_COUNTS, EXTRA_NO_TIMES, EXTRA_VALUE,
-    UNKNOWN_THREAD as FIREFOX_UNKNOWN_THREAD,
-};
-pub use perf_data::{
-    EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
-};
-pub(crate) use perf_script::{hex_offset_dropped, is_java, module_kind, parse_frame, tidy_name};
-pub use pyrograph_profile::ThreadDetail;
 use pyrograph_profile::{Profile, ValueType};
-use pyrograph_resolve::SymbolOptions;
-pub(crate) use speedscope::SEPARATOR as SPEEDSCOPE_SEPARATOR;
-pub(crate) use text::Lines;
 
+use crate::detect::detect;
+use crate::input::{Head, Input};
+use crate::reader::{Options, ReadError, Reader, same_name};
 use crate::warnings::{WarningKind, Warnings};
-use crate::{Head, Input, TraceEvent, detect};
-
-/// A format that can be read.
-pub trait Reader: Sync {
-    /// Name of the format, in the words of its users.
-    fn name(&self) -> &'static str;
-
-    /// The tool or command that writes it, as a user would type it, for a list of formats.
-    fn written_by(&self) -> &'static str;
-
-    /// True if an input that begins with `head` (as [`Head::bytes`]) is of this format.
-    fn detect(&self, head: &[u8]) -> bool;
-
-    /// Reads an input.
-    ///
-    /// # Errors
-    ///
-    /// Only if nothing at all can be read; everything less is a warning.
-    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError>;
-
-    /// True if it heeds [`Options::each_event`].
-    fn reads_each_event(&self) -> bool {
-        false
-    }
-
-    /// Hands over each event of an input, as [`events`](crate::events) says, which see.
-    ///
-    /// # Errors
-    ///
-    /// If nothing at all can be read, or the format does not hold single events.
-    fn events(
-        &self,
-        input: Head,
-        on_event: &mut dyn FnMut(&TraceEvent<'_>),
-    ) -> Result<Warnings, ReadError> {
-        let _ = on_event;
-        Err(ReadError::NoEvents { name: input.name().to_owned(), format: self.name() })
-    }
-}
-
-impl std::fmt::Debug for dyn Reader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// The reader of the format that is called `name`. Case, blanks and punctuation do not matter:
 /// `perf-script` is "perf script".
 pub fn reader_named(name: &str) -> Option<&'static dyn Reader> {
     READERS.iter().copied().find(|reader| same_name(reader.name(), name))
-}
-
-/// True if a format is called so: case, blanks and punctuation do not matter.
-pub(crate) fn same_name(format: &str, name: &str) -> bool {
-    let plain = |name: &str| -> String {
-        name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
-    };
-    plain(format) == plain(name)
-}
-
-/// Result of reading an input.
-#[derive(Clone, Debug, Default)]
-pub struct Reading {
-    /// The profile.
-    pub profile: Profile,
-    /// Parts that were not read, and why.
-    pub warnings: Warnings,
-    /// The event that was counted, where the input names events.
-    pub event: Option<String>,
 }
 
 /// Every format that can be read; the first that recognizes an input gets it.
@@ -235,174 +161,6 @@ pub static READERS: &[&dyn Reader] = &[
     &folded::Folded,
 ];
 
-/// Parts of an input to keep. The default keeps totals of the first event, by process name.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Totals or single samples.
-    pub detail: Detail,
-    /// Of [`Detail::Samples`], the order does not matter, and neither does each one: a reader of an input without times
-    /// may add up those of a stack where there are very many.
-    pub any_order: bool,
-    /// How far threads are told apart.
-    pub threads: ThreadDetail,
-    /// Value of a sample.
-    pub count: Count,
-    /// The format of every input; the default is to look.
-    pub from: Option<&'static dyn Reader>,
-    /// The event to count, as the input spells it, with or without modifiers (`cycles` also
-    /// takes `cycles:u`); the default is the first.
-    pub event: Option<String>,
-    /// Read all events, each into a column of its own that counts samples. For readers that
-    /// [can](Reader::reads_each_event).
-    pub each_event: bool,
-    /// Type of the values of an input that does not say so, as folded text; the default is to leave it open.
-    pub unit: Option<ValueType>,
-    /// Name functions without a symbol by their address, as `[libc.so.6 <1f3a0>]`.
-    pub unknown_addresses: bool,
-    /// Keep the address of every frame of an ELF file, for [`expand_inlined`](crate::expand_inlined).
-    pub addresses: bool,
-    /// Leave out frames of a function that calls itself directly, where a reader sees that sooner than a
-    /// filter does. The others leave them in.
-    pub fold_recursion: bool,
-    /// How many threads may parse; 0 for as many as there are CPUs.
-    pub workers: usize,
-    /// Where to find symbols, for formats that hold addresses, and whether to add inlined calls.
-    pub symbols: SymbolOptions,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            detail: Detail::default(),
-            any_order: false,
-            threads: ThreadDetail::default(),
-            count: Count::default(),
-            from: None,
-            event: None,
-            each_event: false,
-            unit: None,
-            unknown_addresses: false,
-            addresses: false,
-            fold_recursion: false,
-            workers: 0,
-            // Nothing that is written so far shows lines.
-            symbols: SymbolOptions { lines: false, ..SymbolOptions::default() },
-        }
-    }
-}
-
-/// Totals or single samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Detail {
-    /// One row for each stack of each thread: memory grows with the distinct stacks only.
-    #[default]
-    Totals,
-    /// One row a sample, in the input's order, with CPU and time where they are known.
-    Samples,
-}
-
-/// Value of a sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Count {
-    /// Its period where it has one, otherwise 1.
-    #[default]
-    Period,
-    /// 1.
-    Samples,
-}
-
-/// Why nothing could be read.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// Not even the first byte.
-    #[error("read {name}")]
-    Io {
-        /// The input.
-        name: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// There is nothing in it.
-    #[error("read {name}: it is empty")]
-    Empty {
-        /// The input.
-        name: String,
-    },
-    /// It is what it should be, but there is nothing to show.
-    #[error("read {name}: {reason}")]
-    Nothing {
-        /// The input.
-        name: String,
-        /// Why.
-        reason: String,
-    },
-    /// No reader knows it.
-    #[error(
-        "read {name}: it is of none of the {tried} formats that are tried (`pyrograph formats` lists them, \
-         --from forces one){hint}. It begins: {beginning}"
-    )]
-    UnknownFormat {
-        /// The input.
-        name: String,
-        /// How many readers looked at it.
-        tried: usize,
-        /// Further advice; empty if there is none.
-        hint: &'static str,
-        /// Its first lines, cut to a few dozen characters each.
-        beginning: String,
-    },
-    /// It is of a known format, but not well formed, and no part of it can be told apart.
-    #[error("read {name}: {reason}")]
-    Malformed {
-        /// The input.
-        name: String,
-        /// The damage, and its place.
-        reason: String,
-    },
-    /// It is not of the one format that serves here.
-    #[error("read {name}: not {wanted}")]
-    OtherFormat {
-        /// The input.
-        name: String,
-        /// The format.
-        wanted: &'static str,
-    },
-    /// Single events were asked for.
-    #[error("read {name}: {format} does not hold single events")]
-    NoEvents {
-        /// The input.
-        name: String,
-        /// The name of its format.
-        format: &'static str,
-    },
-    /// Adding up values of different things would be meaningless.
-    #[error("add {name}, which counts {theirs}, to what counts {ours}")]
-    CountsDiffer {
-        /// The input.
-        name: String,
-        /// Value type of the earlier inputs.
-        ours: String,
-        /// Value type of this one.
-        theirs: String,
-    },
-    /// A unit was given for an input that names its own.
-    #[error("read {name} as counting something else (--unit): it counts {theirs}")]
-    HasUnit {
-        /// The input.
-        name: String,
-        /// Its value type.
-        theirs: String,
-    },
-    /// The event that was asked for is in none of the inputs.
-    #[error("find event {wanted}; the input has {found}")]
-    NoSuchEvent {
-        /// The event.
-        wanted: String,
-        /// The events that are there.
-        found: String,
-    },
-}
-
 /// Reads inputs of any known formats into one profile. The first input that has events chooses
 /// which one is counted, unless the options do.
 ///
@@ -422,6 +180,8 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
         let head = input.begin().map_err(|source| ReadError::Io { name: name.clone(), source })?;
         let reader = reader_of(&head, options.from)?;
         let mut reading = reader.read(head, &options)?;
+        reading.profile.recognize_markers();
+        debug_assert_eq!(reading.profile.check(), Ok(()), "{name}");
         if let Some(unit) = &options.unit {
             name_unit(&mut reading.profile, unit)
                 .map_err(|theirs| ReadError::HasUnit { name: name.clone(), theirs })?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::mem::discriminant;
 
-use crate::read::MOST_DEPTH;
+use crate::read::calls::MOST_DEPTH;
 
 /// How many places of each kind are named; the others are only counted.
 const PLACES: usize = 3;

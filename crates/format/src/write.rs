@@ -1,85 +1,22 @@
-//! Writers: one file a format.
+//! The table of writers, one file a format.
 
 mod callgrind;
 mod chrome_trace;
 mod firefox;
 mod folded;
-mod holds;
 mod json;
 mod otlp;
 mod pprof;
 mod speedscope;
 mod start_lines;
 
-use std::io::{self, Write};
+use pyrograph_profile::Profile;
 
-use pyrograph_profile::{LabelOptions, Profile};
-
-use crate::read::same_name;
+use crate::reader::same_name;
 use crate::warnings::{WarningKind, Warnings};
+use crate::writer::Writer;
 
 pub use folded::write_folded;
-pub use holds::Holds;
-
-/// A format that can be written.
-pub trait Writer: Sync {
-    /// Name of the format, in the words of its users.
-    fn name(&self) -> &'static str;
-
-    /// The endings of files of this format, without the dot in front; the usual one first.
-    fn endings(&self) -> &'static [&'static str];
-
-    /// Which programs open such files, for a list of formats.
-    fn opened_by(&self) -> &'static str;
-
-    /// Other names of the format, mostly those of programs that open it.
-    fn also_called(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Parts of a profile that such files have room for.
-    fn holds(&self) -> Holds;
-
-    /// How the values that are written differ from those of this profile, beyond what [`holds`]
-    /// tells; `None` if they do not.
-    ///
-    /// [`holds`]: Writer::holds
-    fn changes(&self, _profile: &Profile) -> Option<String> {
-        None
-    }
-
-    /// Why this profile cannot be written at all; `None` if it can.
-    fn refuses(&self, _profile: &Profile) -> Option<&'static str> {
-        None
-    }
-
-    /// Writes a profile, as much of it as the format holds: see [`not_held`].
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    fn write(
-        &self,
-        profile: &Profile,
-        options: &WriteOptions,
-        out: &mut dyn Write,
-    ) -> io::Result<()>;
-}
-
-impl std::fmt::Debug for dyn Writer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// How to write a profile.
-#[derive(Clone, Debug, Default)]
-pub struct WriteOptions {
-    /// How frames become labels, in formats that have nothing but names.
-    pub labels: LabelOptions,
-    /// Description of the recording, for formats that have a title.
-    pub title: String,
-}
 
 /// Every format that can be written.
 pub static WRITERS: &[&dyn Writer] = &[

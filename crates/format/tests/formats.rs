@@ -39,6 +39,7 @@ impl Sample {
             .begin()
             .expect(&self.name);
         let reading = self.reader.read(head, &Options::default()).expect(&self.name);
+        reading.profile.check().expect(&self.name);
         let labels = LabelOptions {
             mark_kernel: true,
             mark_jit: true,

@@ -12,7 +12,7 @@ use pyrograph_format::{
     not_held, reader_named, write_folded,
 };
 use pyrograph_profile::{
-    About, Frame, FrameKind, LabelOptions, Labels, Profile, Sample, StackId, Thread, Tree,
+    About, Frame, FrameKind, LabelOptions, Labels, Marker, Profile, Sample, StackId, Thread, Tree,
     ValueType,
 };
 
@@ -35,11 +35,11 @@ const MODULES: &[(&str, FrameKind)] = &[
     ("[kernel.kallsyms]", FrameKind::Kernel),
     ("/tmp/perf-12.map", FrameKind::Jit),
     ("/src/script.py", FrameKind::Interpreted),
-    ("/src/remarks", FrameKind::Marker),
+    ("/src/remarks", FrameKind::Marker(Marker::Remark)),
     ("", FrameKind::Kernel),
     ("", FrameKind::Jit),
     ("", FrameKind::Interpreted),
-    ("", FrameKind::Marker),
+    ("", FrameKind::Marker(Marker::Remark)),
 ];
 
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use crate::{FrameId, StringId};
+use crate::{FrameId, Marker, StringId};
 
 /// Kind of the code of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,8 +21,8 @@ pub enum FrameKind {
     Jit,
     /// A function of an interpreted language.
     Interpreted,
-    /// No code: says something about the stack, such as that it is cut off.
-    Marker,
+    /// No code: a statement about the stack, such as that it is cut off.
+    Marker(Marker),
 }
 
 impl FrameKind {
@@ -34,7 +34,7 @@ impl FrameKind {
             Self::Inlined => "inlined",
             Self::Jit => "jit",
             Self::Interpreted => "interpreted",
-            Self::Marker => "remark",
+            Self::Marker(_) => "remark",
         }
     }
 }
@@ -99,10 +99,36 @@ impl Frames {
         id
     }
 
+    /// Replaces the kind of each frame, unless there is such a frame already.
+    pub(crate) fn set_kinds(&mut self, kind: impl Fn(Frame) -> FrameKind) {
+        for row in 0..self.rows.len() {
+            let old = self.rows[row];
+            let new = Frame { kind: kind(old), ..old };
+            if old == new || self.find(new).is_some() {
+                continue;
+            }
+            let id = FrameId::from_index(row);
+            let hash = self.hasher.hash_one(old);
+            if let Ok(entry) = self.index.find_entry(hash, |&known| known == id) {
+                entry.remove();
+            }
+            self.rows[row] = new;
+            let (rows, hasher) = (&self.rows, &self.hasher);
+            self.index
+                .insert_unique(hasher.hash_one(new), id, |&id| hasher.hash_one(rows[id.index()]));
+        }
+    }
+
     /// The identifier of `frame`, if it was interned.
     pub fn find(&self, frame: Frame) -> Option<FrameId> {
         let hash = self.hasher.hash_one(frame);
         self.index.find(hash, |&id| self.rows[id.index()] == frame).copied()
+    }
+
+    /// Adds a frame that may be there already.
+    #[cfg(test)]
+    pub(crate) fn push_unchecked(&mut self, frame: Frame) {
+        self.rows.push(frame);
     }
 
     /// Bytes of memory that the table takes.

@@ -53,6 +53,9 @@ pub struct Labels {
 }
 
 impl Labels {
+    /// The label of a frame of which nothing is known.
+    pub const UNKNOWN: &str = "[unknown]";
+
     /// The labels of `profile`.
     pub fn new(profile: &Profile, options: &LabelOptions) -> Self {
         let mut names = Strings::default();
@@ -149,7 +152,7 @@ fn write_frame(label: &mut String, strings: &Strings, frame: Frame, options: &La
         let module = strings.get(frame.module);
         let module = module.rsplit('/').next().unwrap_or(module);
         let written = match (module, frame.address) {
-            ("", 0) => write!(label, "[unknown]"),
+            ("", 0) => write!(label, "{}", Labels::UNKNOWN),
             ("", address) => write!(label, "[unknown {address:#x}]"),
             // `[heap]`, `[vdso]`: brackets of its own.
             (module, 0) if module.starts_with('[') => write!(label, "{module}"),

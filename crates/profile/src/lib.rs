@@ -21,10 +21,12 @@
 //! ```
 
 mod about;
+mod check;
 mod children;
 mod frame;
 mod ids;
 mod label;
+mod marker;
 mod merge;
 mod profile;
 mod sample;
@@ -33,15 +35,19 @@ mod stack;
 mod strings;
 mod thread;
 mod tree;
+mod value;
 
 pub use about::About;
+pub use check::InvalidProfile;
 pub use frame::{Frame, FrameKind, Frames};
 pub use ids::{FrameId, NodeId, StackId, StringId, ThreadId};
 pub use label::{LabelOptions, Labels, ProcessLabel};
+pub use marker::Marker;
 pub use profile::Profile;
-pub use sample::{Sample, Samples, ValueType};
+pub use sample::{Sample, Samples};
 pub use spans::{GAP, Span, spans};
 pub use stack::{Stacks, Walk};
 pub use strings::Strings;
 pub use thread::{Thread, ThreadDetail, Threads};
 pub use tree::Tree;
+pub use value::{Quantity, TimeUnit, UnitKind, ValueType};

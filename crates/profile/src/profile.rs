@@ -1,8 +1,8 @@
 //! The profile: all tables together.
 
 use crate::{
-    About, Frame, FrameKind, Frames, Sample, Samples, StackId, Stacks, Strings, Thread, ThreadId,
-    Threads, ValueType,
+    About, Frame, FrameKind, Frames, Marker, Quantity, Sample, Samples, StackId, Stacks, Strings,
+    Thread, ThreadId, Threads, UnitKind, ValueType,
 };
 
 /// A profile: what every reader makes and every view takes.
@@ -52,15 +52,15 @@ impl Profile {
         let counts = |&other: &usize| {
             let of = &types[other];
             other != column
-                && of.unit == "count"
+                && of.unit_kind() == UnitKind::Count
                 && of.decimals == 0
-                && !of.name.contains("objects")
+                && of.quantity() != Quantity::Objects
         };
         let mut found = (0..types.len()).filter(counts);
-        let named = found.clone().find(|&other| types[other].name == "samples");
+        let named = found.clone().find(|&other| types[other].quantity() == Quantity::Samples);
         // Of several that are called otherwise nobody knows which it is; a count has none beside it.
-        let alone =
-            found.next().filter(|_| found.next().is_none() && types[column].unit != "count");
+        let is_sum = types[column].unit_kind() != UnitKind::Count;
+        let alone = found.next().filter(|_| found.next().is_none() && is_sum);
         named.or(alone)
     }
 
@@ -94,15 +94,17 @@ impl Profile {
     /// True if its two columns are the same thing before and after a change, as folded text with
     /// two counts has them.
     pub fn is_comparison(&self) -> bool {
-        matches!(&self.value_types[..], [a, b] if a.name == "before" && b.name == "after")
+        let [a, b] = &self.value_types[..] else { return false };
+        (a.quantity(), b.quantity()) == (Quantity::Before, Quantity::After)
     }
 
-    /// The stack of user functions with these names, root first: for sources that know no more.
+    /// The stack of user functions and markers with these names, root first: for sources that know no more.
     pub fn stack_of_names<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) -> StackId {
         let mut stack = StackId::ROOT;
         for name in names {
+            let kind = Marker::of_label(name).map_or(FrameKind::User, FrameKind::Marker);
             let name = self.strings.intern(name);
-            let frame = self.frames.intern(Frame::named(name, FrameKind::User));
+            let frame = self.frames.intern(Frame::named(name, kind));
             stack = self.stacks.intern(stack, frame);
         }
         stack

@@ -1,40 +1,6 @@
-//! Samples, as columns, and what their values mean.
+//! Samples, as columns.
 
 use crate::{StackId, ThreadId};
-
-/// Type of one column of values.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ValueType {
-    /// Name: `cpu`, `samples`, `off-cpu`, `alloc` …
-    pub name: String,
-    /// In which unit: `ns`, `count`, `bytes` …
-    pub unit: String,
-    /// Values are whole numbers of 10^-`decimals` units, so that text with decimal counts keeps
-    /// its exact value. 0 for nearly all sources.
-    pub decimals: u8,
-}
-
-impl ValueType {
-    /// Any name and unit, whole numbers.
-    pub fn new(name: &str, unit: &str) -> Self {
-        Self { name: name.to_owned(), unit: unit.to_owned(), decimals: 0 }
-    }
-
-    /// Values of an input that does not say what they count, as folded text.
-    pub fn unnamed() -> Self {
-        Self::new("value", "")
-    }
-
-    /// True if it is not known what the values count.
-    pub fn is_unnamed(&self) -> bool {
-        self.unit.is_empty() && matches!(self.name.as_str(), "value" | "before" | "after")
-    }
-
-    /// Counted samples.
-    pub fn samples() -> Self {
-        Self::new("samples", "count")
-    }
-}
 
 /// One sample without its values: where, who, and, if the source tells, on which CPU and when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@
 //!
 //! Spans of a thread do not overlap.
 
-use crate::{Profile, ThreadId};
+use crate::{Profile, Quantity, ThreadId};
 
 /// Samples that are further apart than this many intervals have a gap between them.
 pub const GAP: u64 = 2;
@@ -44,18 +44,12 @@ pub fn spans(profile: &Profile, column: usize) -> Option<Vec<(ThreadId, Vec<Span
     }
     moments.sort_unstable();
     let of = &profile.value_types[column];
-    let unit = match of.unit.as_str() {
-        "ns" | "nanoseconds" => Some(1.0),
-        "us" | "µs" | "microseconds" => Some(1e3),
-        "ms" | "milliseconds" => Some(1e6),
-        "s" | "seconds" => Some(1e9),
-        _ => None,
-    };
-    let unit = unit.map(|unit| unit / 10f64.powi(of.decimals.into()));
+    let unit = of.unit_kind().time_unit();
+    let unit = unit.map(|unit| unit.nanoseconds() as f64 / 10f64.powi(of.decimals.into()));
     let length = |row: usize| unit.map(|unit| (values[row] as f64 * unit) as u64);
     let first = moments.first().and_then(|moment| length(moment.4));
     let regular = moments.iter().all(|moment| length(moment.4) == first);
-    let waits = of.name == "off-cpu";
+    let waits = of.quantity() == Quantity::OffCpu;
     let interval = match first {
         Some(length) if regular => length,
         _ => interval(&moments),

@@ -2,7 +2,7 @@
 
 use crate::children::{self, Children};
 use crate::{
-    FrameId, FrameKind, LabelOptions, Labels, NodeId, Profile, StackId, StringId, Strings,
+    FrameId, FrameKind, LabelOptions, Labels, Marker, NodeId, Profile, StackId, StringId, Strings,
     ValueType,
 };
 
@@ -83,7 +83,7 @@ impl Tree {
     pub fn kind(&self, node: NodeId) -> FrameKind {
         match self.frame(node) {
             Some(frame) => self.kinds[frame.index()],
-            None if node == NodeId::ROOT => FrameKind::Marker,
+            None if node == NodeId::ROOT => FrameKind::Marker(Marker::Remark),
             None => FrameKind::User,
         }
     }

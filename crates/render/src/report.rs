@@ -52,7 +52,7 @@ impl<'a> Figures<'a> {
             text.push_str(" in all (the input names no unit; --unit ns, bytes, samples … does)");
         }
         // Counts are called so already.
-        if !matches!(value_type.unit.as_str(), "count" | "") {
+        if !value_type.unit_kind().is_count() {
             text.push_str(&format!(" of {}", plain(&value_type.name)));
         }
         if whole > total {

@@ -2,7 +2,7 @@
 //! from the frame's kind, the mark at the end of its name, and what the frames above it are.
 
 use pyrograph_analyze::FlameGraph;
-use pyrograph_profile::FrameKind;
+use pyrograph_profile::{FrameKind, Labels, Marker};
 
 /// The kind of a frame, as far as its colour shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,7 +105,7 @@ impl Role {
         let mut waited = vec![0u64; graph.frames.len()];
         // Children come last, and hand what they waited on to their parents.
         for (index, frame) in graph.frames.iter().enumerate().skip(1).rev() {
-            let waits = is_wait(graph.names.get(frame.name));
+            let waits = is_wait(frame.kind);
             if waits {
                 waited[index] = frame.value;
             }
@@ -119,21 +119,17 @@ impl Role {
     }
 
     pub(crate) fn of(name: &str, kind: FrameKind) -> Self {
-        match name {
-            "-" => return Self::Separator,
-            "--" => return Self::WideSeparator,
-            "[unknown]" => return Self::Unknown,
-            "[truncated]" => return Self::Marker,
-            _ if is_wait(name) => return Self::Waiting,
-            _ => {}
-        }
         match (mark(name), kind) {
+            (_, FrameKind::Marker(Marker::Separator)) => Self::Separator,
+            (_, FrameKind::Marker(Marker::Waker)) => Self::WideSeparator,
+            _ if name == Labels::UNKNOWN => Self::Unknown,
+            _ if is_wait(kind) => Self::Waiting,
             (Some('k'), _) | (None, FrameKind::Kernel) => Self::Kernel,
             (Some('i'), _) | (None, FrameKind::Inlined) => Self::Inlined,
             (Some('j'), _) | (None, FrameKind::Jit) => Self::Jit,
             (Some('w'), _) => Self::Waker,
             (_, FrameKind::Interpreted) => Self::Interpreted,
-            (_, FrameKind::Marker) => Self::Marker,
+            (_, FrameKind::Marker(_)) => Self::Marker,
             _ if is_script(name) => Self::Interpreted,
             _ if is_java(name) => Self::Jit,
             _ => Self::User,
@@ -142,10 +138,8 @@ impl Role {
 }
 
 /// True of a frame at the leaf of a stack that did not run, which names the reason.
-fn is_wait(name: &str) -> bool {
-    let name = without_mark(name);
-    name.starts_with("[waiting ")
-        || matches!(name, "[sleeping]" | "[preempted]" | "[lock]" | "[condition]")
+fn is_wait(kind: FrameKind) -> bool {
+    matches!(kind, FrameKind::Marker(marker) if marker.is_wait())
 }
 
 /// The letter of a mark at the end of a name: `_[k]` kernel, `_[i]` inlined, `_[j]` compiled at
@@ -195,10 +189,11 @@ mod tests {
             ("run (app.py:7)", FrameKind::User, Role::Interpreted),
             ("app.pyx", FrameKind::User, Role::User),
             ("[unknown]", FrameKind::User, Role::Unknown),
-            ("cut off here", FrameKind::Marker, Role::Marker),
-            ("[sleeping]", FrameKind::Marker, Role::Waiting),
-            ("[waiting for a lock]", FrameKind::User, Role::Waiting),
-            ("--", FrameKind::User, Role::WideSeparator),
+            ("cut off here", FrameKind::Marker(Marker::Remark), Role::Marker),
+            ("[truncated]", FrameKind::Marker(Marker::Truncated), Role::Marker),
+            ("[sleeping]", FrameKind::Marker(Marker::Sleeping), Role::Waiting),
+            ("--", FrameKind::Marker(Marker::Waker), Role::WideSeparator),
+            ("-", FrameKind::Marker(Marker::Separator), Role::Separator),
         ];
         for (name, kind, role) in cases {
             assert_eq!(Role::of(name, kind), role, "{name}");

@@ -1,6 +1,8 @@
 //! Axes: where ticks stand, and how numbers of a unit are written. `script/scale.js` has the same
 //! rules, for what is shown after a zoom.
 
+use pyrograph_profile::TimeUnit;
+
 use crate::units::write_integer;
 
 /// The unit of numbers on an axis.
@@ -21,13 +23,7 @@ const LONG: [f64; 12] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 48
 impl Scale {
     /// The scale of values with this unit: `us`, `ms`, `%`.
     pub(crate) fn of_unit(unit: &str) -> Self {
-        let nanoseconds = match unit.trim() {
-            "ns" | "nsec" | "nsecs" | "nanoseconds" => Some(1.0),
-            "us" | "usec" | "usecs" | "µs" | "μs" | "microseconds" => Some(1e3),
-            "ms" | "msec" | "msecs" | "milliseconds" => Some(1e6),
-            "s" | "sec" | "secs" | "seconds" => Some(1e9),
-            _ => None,
-        };
+        let nanoseconds = TimeUnit::named(unit.trim()).map(|unit| unit.nanoseconds() as f64);
         Self { nanoseconds, label: unit.trim().to_owned() }
     }
 

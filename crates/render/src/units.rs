@@ -1,6 +1,6 @@
 //! Values with their units, as people read them.
 
-use pyrograph_profile::ValueType;
+use pyrograph_profile::{UnitKind, ValueType};
 
 use crate::text::escape;
 
@@ -33,18 +33,16 @@ impl Values {
 
     /// The same as plain text: nothing is escaped.
     pub(crate) fn plain(value_type: &ValueType, count_name: Option<&str>, factor: f64) -> Self {
-        let (unit, step) = match (count_name, value_type.unit.as_str()) {
-            (None, "ns" | "nanoseconds") => (Unit::Nanoseconds, 1.0),
-            (None, "us" | "µs" | "microseconds") => (Unit::Nanoseconds, 1e3),
-            (None, "ms" | "milliseconds") => (Unit::Nanoseconds, 1e6),
-            (None, "s" | "seconds") => (Unit::Nanoseconds, 1e9),
-            (None, "bytes" | "B") => (Unit::Bytes, 1.0),
+        let measure = value_type.unit_kind();
+        let (unit, step) = match (count_name, measure) {
+            (None, UnitKind::Time(unit)) => (Unit::Nanoseconds, unit.nanoseconds() as f64),
+            (None, UnitKind::Bytes) => (Unit::Bytes, 1.0),
             _ => (Unit::Count, 1.0),
         };
-        let noun = count_name.unwrap_or(match value_type.unit.as_str() {
+        let noun = count_name.unwrap_or(match measure {
             _ if unit != Unit::Count || value_type.is_unnamed() => "",
-            "count" | "" => &value_type.name,
-            unit => unit,
+            UnitKind::Count | UnitKind::Unknown => &value_type.name,
+            _ => &value_type.unit,
         });
         Self {
             noun: noun.to_owned(),

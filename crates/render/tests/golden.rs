@@ -10,7 +10,7 @@ use std::path::Path;
 
 use pyrograph_analyze::{Alike, DiffOptions, Run, diff};
 use pyrograph_profile::{
-    Frame, FrameKind, LabelOptions, Profile, Sample, StringId, Thread, Tree, ValueType,
+    Frame, FrameKind, LabelOptions, Marker, Profile, Sample, StringId, Thread, Tree, ValueType,
 };
 use pyrograph_render::{
     ChangeColors, DiffStyle, Palette, Rule, SvgOptions, View, diff_svg, svg_message,
@@ -114,7 +114,7 @@ fn times_with_modules_and_a_cut_off_stack() {
         let module = profile.strings.intern(module);
         profile.frames.intern(Frame { function, module, kind, ..Frame::default() })
     };
-    let cut = frame("[truncated]", "", FrameKind::Marker);
+    let cut = frame("[truncated]", "", FrameKind::Marker(Marker::Truncated));
     let work = frame("work", "/usr/bin/app", FrameKind::User);
     let read = frame("ksys_read", "[kernel.kallsyms]", FrameKind::Kernel);
     let process = profile.strings.intern("app");

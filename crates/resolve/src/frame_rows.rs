@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, StringId, Strings};
+use pyrograph_profile::{Frame, FrameId, FrameKind, Marker, Profile, StringId, Strings};
 use pyrograph_symbol::inlined_names;
 use pyrograph_unwind::UnwindInfo;
 
@@ -216,10 +216,13 @@ impl<'a> FrameRows<'a> {
     fn nameless(&mut self, raw: RawFrame, profile: &mut Profile) -> Rows {
         if let Some(marker) = raw.as_marker() {
             let function = self.function(marker.label(), profile);
-            return self.rows(&[profile.frames.intern(Frame::named(function, FrameKind::Marker))]);
+            return self
+                .rows(&[profile.frames.intern(Frame::named(function, FrameKind::Marker(marker)))]);
         }
         if let Some((text, kind)) = raw.as_label() {
-            let text = self.function(self.labels.get(text), profile);
+            let text = self.labels.get(text);
+            let kind = Marker::of_label(text).map_or(kind, FrameKind::Marker);
+            let text = self.function(text, profile);
             return self.rows(&[profile.frames.intern(Frame::named(text, kind))]);
         }
         let addresses = self.options.addresses;

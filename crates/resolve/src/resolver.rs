@@ -294,6 +294,7 @@ impl<F: Files> Resolver<F> {
         if self.options.number_of.is_none() {
             self.profile.keep_shown();
         }
+        debug_assert_eq!(self.profile.check(), Ok(()));
         Resolved { profile: self.profile, stats: self.stats }
     }
 

@@ -385,7 +385,8 @@ impl Whole<'_> {
     /// In place of a stack that leads on from a caller.
     fn ended(&mut self, caller: StackId) -> StackId {
         let text = self.profile.strings.intern(Marker::LeftOut.label());
-        let frame = self.profile.frames.intern(Frame::named(text, FrameKind::Marker));
+        let frame =
+            self.profile.frames.intern(Frame::named(text, FrameKind::Marker(Marker::LeftOut)));
         let stacks = &mut self.profile.stacks;
         match self.room {
             Room::None => stacks.find(caller, frame),

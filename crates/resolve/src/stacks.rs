@@ -4,6 +4,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
+pub use pyrograph_profile::Marker;
 use pyrograph_profile::{FrameId, FrameKind, Sample, Samples, StackId, Stacks, StringId};
 
 use crate::modules::ModuleId;
@@ -80,78 +81,13 @@ impl RawFrame {
             Marker::ALL
                 .into_iter()
                 .find(|&marker| marker as u64 == self.address)
-                .unwrap_or(Marker::Broken)
+                .unwrap_or(Marker::Remark)
         })
     }
 }
 
 /// The "module" of labels.
 const LABEL: ModuleId = ModuleId(u32::MAX - 1);
-
-/// Frames that stand for no code: why the outer part of a stack is missing, and what a thread waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marker {
-    /// The copy of the stack was too small to hold it, or it has more frames than are kept.
-    Truncated,
-    /// It could not be unwound any further.
-    Broken,
-    /// Nothing of the stack could be copied: `execve` has done away with it already, or it was
-    /// paged out.
-    Unreadable,
-    /// Stands at the leaf, as those that follow: the thread did not run. It slept.
-    Sleeping,
-    /// It waited for a lock.
-    Lock,
-    /// It waited for a block device.
-    Io,
-    /// It waited for something else in the kernel.
-    Uninterruptible,
-    /// It could have run, but another did.
-    Preempted,
-    /// Between a stack that waits and, turned round, the stack of who ended that.
-    Waker,
-    /// In place of the stack: of so many waits, only a part had theirs taken.
-    NotTaken,
-    /// In place of the inner part: there was no memory left for another stack.
-    LeftOut,
-    /// At the leaf: it waited for a condition, a semaphore, the end of a thread.
-    Condition,
-}
-
-impl Marker {
-    const ALL: [Self; 12] = [
-        Self::Truncated,
-        Self::Broken,
-        Self::Unreadable,
-        Self::Sleeping,
-        Self::Lock,
-        Self::Io,
-        Self::Uninterruptible,
-        Self::Preempted,
-        Self::Waker,
-        Self::NotTaken,
-        Self::LeftOut,
-        Self::Condition,
-    ];
-
-    /// The text in the frame.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Truncated => "[truncated]",
-            Self::Broken => "[unwinding failed]",
-            Self::Unreadable => "[user stack unreadable]",
-            Self::Sleeping => "[sleeping]",
-            Self::Lock => "[waiting for a lock]",
-            Self::Io => "[waiting for I/O]",
-            Self::Uninterruptible => "[waiting in the kernel]",
-            Self::Preempted => "[preempted]",
-            Self::Waker => "--",
-            Self::NotTaken => "[stack not taken]",
-            Self::LeftOut => "[stack left out]",
-            Self::Condition => "[waiting for a condition]",
-        }
-    }
-}
 
 /// What is known of one sample.
 #[derive(Clone, Copy, Debug)]

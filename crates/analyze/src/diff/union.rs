@@ -1,7 +1,7 @@
 //! Several profiles as one: every path of labels, and what each run counted there.
 
 use pyrograph_profile::{
-    Frame, FrameId, NodeId, Profile, Sample, StackId, StringId, Tree, ValueType,
+    Frame, FrameId, NodeId, Profile, Sample, StackId, StringId, Tree, UnitKind, ValueType,
 };
 
 use super::alike::{Alike, depths};
@@ -87,7 +87,7 @@ pub(super) fn value_types(
     };
     let [mut old, mut new] = [of_side(before)?, of_side(after)?];
     if !is_same(&old, &new) {
-        if !shares_fit(&old.unit, &new.unit) {
+        if old.unit != new.unit && !shares_fit(old.unit_kind(), new.unit_kind()) {
             return Err(DiffError::DifferentValues(words(&old), words(&new)));
         }
         if scale == Scale::Values {
@@ -106,17 +106,17 @@ pub(super) fn is_same(a: &ValueType, b: &ValueType) -> bool {
 
 /// True if shares of the one say the same as shares of the other: samples and cycles are a measure of
 /// time. Folded text names no unit, and may have been written from anything.
-fn shares_fit(a: &str, b: &str) -> bool {
-    let measures_time = |unit| matches!(unit, "ns" | "us" | "µs" | "ms" | "s" | "count");
-    a == b || a.is_empty() || b.is_empty() || (measures_time(a) && measures_time(b))
+fn shares_fit(a: UnitKind, b: UnitKind) -> bool {
+    let is_time = |of| matches!(of, UnitKind::Time(_) | UnitKind::Count);
+    a == UnitKind::Unknown || b == UnitKind::Unknown || (is_time(a) && is_time(b))
 }
 
 /// `samples`, `cpu-clock (ns)`.
 pub(super) fn words(of: &ValueType) -> String {
-    match of.unit.as_str() {
-        "count" => of.name.clone(),
-        "" => "values without a unit".to_owned(),
-        unit => format!("{} ({unit})", of.name),
+    match of.unit_kind() {
+        UnitKind::Count => of.name.clone(),
+        UnitKind::Unknown => "values without a unit".to_owned(),
+        _ => format!("{} ({})", of.name, of.unit),
     }
 }
 

@@ -6,7 +6,7 @@
 //! divisor, or from their spread: `n` samples of unequal weights `w` are as good as
 //! `(Σw)² / Σw²` equal ones (Leslie Kish, "Survey Sampling", 1965).
 
-use pyrograph_profile::{Profile, ValueType};
+use pyrograph_profile::{Profile, UnitKind, ValueType};
 
 use super::Run;
 
@@ -50,14 +50,12 @@ pub(super) fn sample_value(
                 return (total as f64 / samples as f64, SampleBasis::Counted);
             }
         }
-        _ if matches!(of.unit.as_str(), "count" | "")
-            && total as f64 / one <= MOST_SAMPLES as f64 =>
-        {
+        _ if of.unit_kind().is_count() && total as f64 / one <= MOST_SAMPLES as f64 => {
             return (one, SampleBasis::Counted);
         }
         _ => {}
     }
-    if of.unit != "bytes" {
+    if of.unit_kind() != UnitKind::Bytes {
         let divisor = values.iter().fold(0, |divisor, &value| common_divisor(divisor, value));
         if divisor >= LEAST_PERIOD {
             return (divisor as f64, SampleBasis::Counted);

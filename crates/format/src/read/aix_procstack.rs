@@ -16,8 +16,8 @@ use std::path::Path;
 use pyrograph_profile::{FrameKind, ThreadId, ValueType};
 
 use super::text::{Collector, Lines};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

@@ -13,11 +13,11 @@
 //! - A memory metric may be negative, where memory was given back: it counts nothing.
 //! - `P`, `T` may hold an interpreter's number, `T0:140…`; the thread's is what follows.
 
-use pyrograph_profile::{Frame, FrameKind, Profile, Sample, Thread, ValueType};
+use pyrograph_profile::{Frame, FrameKind, Marker, Profile, Sample, Thread, ValueType};
 
 use super::text::Lines;
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -138,7 +138,7 @@ fn push(profile: &mut Profile, mode: Mode, line: &str) -> Option<()> {
         };
         // `:INVALID:`, `:GC:` and the like are Austin's own words.
         let kind = match text.starts_with(':') && text.ends_with(':') {
-            true => FrameKind::Marker,
+            true => FrameKind::Marker(Marker::Remark),
             false => FrameKind::Interpreted,
         };
         let function = profile.strings.intern(function);

@@ -22,8 +22,8 @@
 use pyrograph_profile::{FrameKind, ValueType};
 
 use super::text::{Collector, Lines, first_lines, hex_address, is_kernel_entry};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -110,9 +110,7 @@ pub(super) fn push(out: &mut Collector, stack: &[String], kernel: usize) {
         let kind = if marked || place < kernel { FrameKind::Kernel } else { FrameKind::User };
         match name {
             "--" | "-" => {}
-            "[Missed Kernel Stack]" | "[Missed User Stack]" => {
-                out.frame(name, "", FrameKind::Marker)
-            }
+            "[Missed Kernel Stack]" | "[Missed User Stack]" => out.remark(name),
             // `-v`: an address before the name.
             name => match name.split_once(' ') {
                 Some((digits, name)) if hex_address(&format!("0x{digits}")).is_some() => {

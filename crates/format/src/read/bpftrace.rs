@@ -43,8 +43,9 @@ mod json;
 use pyrograph_profile::{FrameKind, ValueType};
 
 use super::text::{Collector, Lines, first_lines, is_kernel_address, is_kernel_entry};
-use super::{Options, ReadError, Reader, Reading, parse_frame};
-use crate::Head;
+use crate::input::Head;
+use crate::perf_frame::parse as parse_frame;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -323,7 +324,7 @@ fn add(map: &Map, out: &mut Collector) {
             match text.parse::<i32>() {
                 Ok(number) if numbers.len() < 2 => numbers.push(number),
                 Err(_) if name.is_none() => name = Some(text.as_str()),
-                _ => out.frame(text, "", FrameKind::Marker),
+                _ => out.remark(text),
             }
         }
         let (pid, tid) = (numbers.first().copied(), numbers.get(1).copied());

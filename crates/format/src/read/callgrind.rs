@@ -32,11 +32,11 @@ use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, Profile, StringId, ValueType};
 
 use super::call_graph::{self, Node, add};
-use super::perf_script::module_kind;
 use super::rows::Rows;
 use super::text::Lines;
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::names::module_kind;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.

@@ -1,6 +1,6 @@
 //! Calls and returns, as traces have them, to samples.
 
-use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, ThreadId};
+use pyrograph_profile::{Frame, FrameId, FrameKind, Marker, Profile, Sample, StackId, ThreadId};
 
 /// More calls inside each other are counted to the last of these, as `[deeper calls]`: text of `n` calls that each
 /// begin inside the one before would make `n²` frames.
@@ -47,7 +47,8 @@ impl Calls {
         let stack = match self.stacks.len() {
             MOST_DEPTH => {
                 let name = profile.strings.intern("[deeper calls]");
-                let marker = profile.frames.intern(Frame::named(name, FrameKind::Marker));
+                let marker =
+                    profile.frames.intern(Frame::named(name, FrameKind::Marker(Marker::Remark)));
                 profile.stacks.intern(caller, marker)
             }
             depth if depth > MOST_DEPTH => caller,

@@ -20,8 +20,9 @@ use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ValueType};
 use serde::Deserialize;
 
-use super::{Options, ReadError, Reader, Reading, json};
-use crate::Head;
+use super::json;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.

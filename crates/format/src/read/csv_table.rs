@@ -10,9 +10,9 @@ use std::ops::Range;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile};
 
 use super::text::Lines;
-use crate::Head;
 use crate::bytes;
 use crate::callees::{Callees, Function};
+use crate::input::Head;
 use crate::warnings::{WarningKind, Warnings};
 
 /// The rows of a table below its heading.

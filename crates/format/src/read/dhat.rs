@@ -12,10 +12,11 @@
 use pyrograph_profile::{Frame, Profile, Sample, ValueType};
 use serde::Deserialize;
 
+use super::json;
 use super::massif::valgrind_frame;
 use super::text::Collector;
-use super::{Options, ReadError, Reader, Reading, json};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

@@ -45,11 +45,13 @@ use self::lines::{
     is_kernel_module, is_message, last_cut, module, probe_row, words,
 };
 use super::text::{Collector, first_lines, without_offset};
-use super::{Options, ReadError, Reader, Reading, hex_offset_dropped, is_java, tidy_name};
 use crate::Head;
 use crate::byte_cache::ByteCache;
 use crate::bytes;
 use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
+use crate::names::{is_java, tidy_name};
+use crate::perf_frame::without_offset as hex_offset_dropped;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{LocalWarnings, WarningKind};
 
 /// See the module.

@@ -20,11 +20,11 @@
 //! - `faulthandler` stops after 100 frames and prints `...`: such a stack begins with a marker.
 //! - From Python 3.13 on a thread's name may follow its number, in brackets.
 
-use pyrograph_profile::{Frame, FrameKind, Thread, ThreadId, ValueType};
+use pyrograph_profile::{Frame, FrameKind, Marker, Thread, ThreadId, ValueType};
 
 use super::text::{Collector, Lines};
-use super::{Options, ReadError, Reader, Reading, ThreadDetail};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading, ThreadDetail};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -108,8 +108,7 @@ fn py_spy_thread(line: &str) -> Option<(Option<i32>, bool, &str)> {
 
 fn frame(collector: &mut Collector, text: &str) -> bool {
     if text == "..." {
-        let function = collector.intern("[truncated]");
-        collector.push_frame(Frame::named(function, FrameKind::Marker));
+        collector.marker(Marker::Truncated);
         return true;
     }
     if text == "<no Python frame>" {

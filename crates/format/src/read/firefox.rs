@@ -30,19 +30,19 @@
 mod file;
 
 use pyrograph_profile::{
-    About, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId,
-    ValueType,
+    About, Frame, FrameId, FrameKind, Marker, Profile, Sample, StackId, StringId, Thread, ThreadId,
+    TimeUnit, ValueType,
 };
 
 use self::file::{
     File, FrameTable, FuncTable, Lib, Numbers, OneThread, ResourceTable, SampleTable, Sources,
     StackTable, Tables, index,
 };
-use super::perf_script::module_kind;
+use super::json;
 use super::rows::Rows;
-use super::{Options, ReadError, Reader, Reading, json};
-use crate::Head;
-use crate::units::nanoseconds_of;
+use crate::input::Head;
+use crate::names::module_kind;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.
@@ -342,7 +342,7 @@ fn category_kind(name: &str) -> Option<FrameKind> {
         "Kernel" => Some(FrameKind::Kernel),
         "JIT" => Some(FrameKind::Jit),
         "JavaScript" | "Interpreted" => Some(FrameKind::Interpreted),
-        "Remark" => Some(FrameKind::Marker),
+        "Remark" => Some(FrameKind::Marker(Marker::Remark)),
         _ => None,
     }
 }
@@ -369,11 +369,8 @@ fn columns(file: &File) -> Columns {
         let deltas = thread.samples.thread_cpu_delta.as_ref();
         deltas.is_some_and(|deltas| deltas.iter().flatten().any(|&delta| delta > 0.0))
     };
-    columns.cpu = match &*file.meta.sample_units.thread_cpu_delta {
-        "µs" => Some(1_000),
-        unit => nanoseconds_of(unit),
-    }
-    .filter(|_| file.threads.iter().any(measured));
+    let unit = TimeUnit::named(&file.meta.sample_units.thread_cpu_delta);
+    columns.cpu = unit.map(TimeUnit::nanoseconds).filter(|_| file.threads.iter().any(measured));
     if columns.cpu.is_some() {
         columns.types.push(ValueType::new("cpu", "ns"));
     }

@@ -23,10 +23,11 @@ use std::borrow::Cow;
 use pyrograph_profile::{Profile, ValueType};
 
 use super::ahead::{Ahead, FrameOf, Keep, RowOf};
-use super::{Detail, Options, ReadError, Reader, Reading};
+use crate::bytes;
 use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
+use crate::input::Head;
+use crate::reader::{Detail, Options, ReadError, Reader, Reading};
 use crate::warnings::{LocalWarnings, WarningKind};
-use crate::{Head, bytes};
 use count::{Decimal, Split, split_count};
 
 /// See the module.
@@ -94,7 +95,7 @@ fn is_one_word(stack: &[u8]) -> bool {
 
 fn read_chunks(chunks: Chunks, two: bool, options: &Options, name: &str) -> Reading {
     let value_types = if two {
-        vec![ValueType::new("before", ""), ValueType::new("after", "")]
+        ValueType::unnamed().before_and_after().to_vec()
     } else {
         vec![ValueType::unnamed()]
     };

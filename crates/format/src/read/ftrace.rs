@@ -27,8 +27,8 @@
 use pyrograph_profile::{FrameKind, Sample, StackId, ThreadId, ValueType};
 
 use super::text::{Collector, Lines, first_lines, hex_address};
-use super::{Detail, Options, ReadError, Reader, Reading, ThreadDetail};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Detail, Options, ReadError, Reader, Reading, ThreadDetail};
 use crate::warnings::WarningKind;
 
 /// See the module.

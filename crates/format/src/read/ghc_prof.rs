@@ -21,10 +21,10 @@
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, ValueType};
 
 use super::text::Lines;
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
 use crate::byte_cache::ByteCache;
 use crate::bytes;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

@@ -23,8 +23,8 @@
 use pyrograph_profile::{Frame, FrameKind, Profile, Sample, ThreadId, ValueType};
 
 use super::text::{Collector, Lines, first_lines, without_offset};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

@@ -27,8 +27,8 @@ use pyrograph_profile::{
 };
 
 use super::text::Lines;
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

@@ -11,11 +11,11 @@
 //! - Each goroutine is a sample of 1; what it waits for is a frame behind its leaf.
 //! - Who created it is not on its stack.
 
-use pyrograph_profile::{Frame, FrameId, FrameKind, ThreadId, ValueType};
+use pyrograph_profile::{Frame, FrameId, FrameKind, Marker, ThreadId, ValueType};
 
 use super::text::{Collector, Lines, first_lines};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -48,8 +48,7 @@ impl Reader for Goroutines {
                 open = true;
                 function = None;
                 if state != "running" {
-                    let name = out.intern(&format!("[{state}]"));
-                    out.push_frame(Frame::named(name, FrameKind::Marker));
+                    out.remark(&format!("[{state}]"));
                 }
             } else if line.is_empty() {
                 finish(&mut out, &mut open);
@@ -60,8 +59,7 @@ impl Reader for Goroutines {
                     out.frames.push(frame);
                 }
             } else if line.starts_with("...") && line.ends_with("elided...") {
-                let name = out.intern("[truncated]");
-                out.push_frame(Frame::named(name, FrameKind::Marker));
+                out.marker(Marker::Truncated);
             } else if line.starts_with("created by ") {
                 function = None;
             } else if let Some((name, _)) = line.rsplit_once('(') {

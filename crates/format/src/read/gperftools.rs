@@ -14,8 +14,8 @@ use pyrograph_profile::{Profile, Sample, ValueType};
 
 use super::mapped::Maps;
 use super::rows::Rows;
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.

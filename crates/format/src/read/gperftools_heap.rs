@@ -21,8 +21,8 @@ use super::go_profile::estimated;
 use super::mapped::Maps;
 use super::rows::Rows;
 use super::text::{Lines, first_lines, hex_address};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.

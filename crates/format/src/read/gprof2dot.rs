@@ -12,9 +12,10 @@
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, ValueType};
 use serde::Deserialize;
 
+use super::json;
 use super::rows::Rows;
-use super::{Options, ReadError, Reader, Reading, json};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.

@@ -15,11 +15,12 @@
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, ValueType};
 use struson::reader::{JsonReader, ReaderError, ValueType as Type};
 
+use super::json;
 use super::json_tree::{self, Tokens};
 use super::rows::Rows;
 use super::text::Collector;
-use super::{Options, ReadError, Reader, Reading, json};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 
 /// See the module.
 pub struct HeapProfile;

@@ -15,8 +15,8 @@
 use pyrograph_profile::{FrameKind, ThreadId, ValueType};
 
 use super::text::{Collector, Lines};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

@@ -17,12 +17,13 @@
 //! - The exception's class is the leaf, where the line above the first frame names one.
 //! - Suppressed exceptions are indented by a tab more, and read alike.
 
-use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
+use pyrograph_profile::{ThreadId, ValueType};
 
+use super::java;
 use super::jstack::Jstack;
 use super::text::{Collector, Lines};
-use super::{Options, ReadError, Reader, Reading, java};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 
 /// See the module.
 pub struct JavaExceptions;
@@ -62,8 +63,7 @@ impl Reader for JavaExceptions {
             let is_first = collector.depth() == 0;
             if java::push_frame(&mut collector, text) {
                 if is_first && let Some(class) = exception_class(&header) {
-                    let class = collector.intern(class);
-                    collector.push_frame(Frame::named(class, FrameKind::Marker));
+                    collector.remark(class);
                     collector.frames.rotate_right(1);
                 }
                 continue;
@@ -75,8 +75,7 @@ impl Reader for JavaExceptions {
                 && let Some(class) = exception_class(&header)
             {
                 // All of its frames are in the trace above, or the JVM left them out.
-                let class = collector.intern(class);
-                collector.push_frame(Frame::named(class, FrameKind::Marker));
+                collector.remark(class);
             }
             if collector.depth() > 0 {
                 if let Some(more) = more {
@@ -92,8 +91,7 @@ impl Reader for JavaExceptions {
             && header.starts_with("Caused by: ")
             && let Some(class) = exception_class(&header)
         {
-            let class = collector.intern(class);
-            collector.push_frame(Frame::named(class, FrameKind::Marker));
+            collector.remark(class);
         }
         if collector.depth() > 0 {
             collector.end_leaf_first(ThreadId::UNKNOWN, 1);

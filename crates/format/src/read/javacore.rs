@@ -17,10 +17,11 @@
 
 use pyrograph_profile::{Thread, ValueType};
 
+use super::java;
 use super::jstack::without_number;
 use super::text::{Collector, Lines};
-use super::{Options, ReadError, Reader, Reading, ThreadDetail, java};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading, ThreadDetail};
 use crate::warnings::WarningKind;
 
 /// See the module.

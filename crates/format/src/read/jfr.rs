@@ -24,13 +24,13 @@ mod chunk;
 
 use hashbrown::HashMap;
 use pyrograph_profile::{
-    Frame, FrameId, FrameKind, Profile, Sample, StackId, Thread, ThreadId, ValueType,
+    Frame, FrameId, FrameKind, Marker, Profile, Sample, StackId, Thread, ThreadId, ValueType,
 };
 
 use self::chunk::{Chunk, Cursor, Damaged, Value, begins_chunk};
 use super::rows::Rows;
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -239,7 +239,7 @@ impl<'o> Builder<'o> {
         })?;
         let mut path = Vec::with_capacity(parts.len() + 1);
         if is_truncated {
-            path.push(self.frame("[truncated]", FrameKind::Marker));
+            path.push(self.frame(Marker::Truncated.label(), FrameKind::Marker(Marker::Truncated)));
         }
         for [method, sort] in parts.into_iter().rev() {
             let place = (method.1, sort.1);

@@ -13,14 +13,15 @@
 
 use std::collections::BTreeMap;
 
-use pyrograph_profile::{Frame, FrameKind, Sample, Thread, ValueType};
+use pyrograph_profile::{Frame, FrameKind, Marker, Sample, Thread, ValueType};
 use serde::Deserialize;
 
 use super::jfr::EVENTS;
+use super::json;
 use super::rows::Rows;
 use super::text::Collector;
-use super::{Options, ReadError, Reader, Reading, json};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -149,8 +150,7 @@ fn push(event: &Event, trace: &StackTrace, field: &str, out: &mut Collector, row
         frame(call, out);
     }
     if trace.truncated {
-        let name = out.intern("[truncated]");
-        out.push_frame(Frame::named(name, FrameKind::Marker));
+        out.marker(Marker::Truncated);
     }
     let values = &event.values;
     let value = match field {

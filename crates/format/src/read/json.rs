@@ -5,8 +5,8 @@ use std::io::Read;
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, Visitor};
 
-use super::ReadError;
-use crate::Head;
+use crate::input::Head;
+use crate::reader::ReadError;
 use crate::warnings::Warnings;
 
 /// True if a text begins with an object. A byte order mark is taken for nothing.

@@ -3,14 +3,14 @@
 
 use std::io::{BufReader, Read};
 
-use pyrograph_profile::{Frame, FrameId, FrameKind, StackId};
+use pyrograph_profile::{Frame, FrameId, FrameKind, Marker, StackId};
 use struson::reader::{
     JsonReader, JsonStreamReader, ReaderError, ReaderSettings, ValueType as Type,
 };
 
-use super::MOST_DEPTH;
 use super::text::Collector;
-use crate::Head;
+use crate::input::Head;
+use crate::read::calls::MOST_DEPTH;
 use crate::warnings::{WarningKind, Warnings};
 
 /// Tokens of an input.
@@ -112,7 +112,7 @@ pub(crate) fn stacks<T>(
     mut frame: impl FnMut(&T, &mut Collector) -> Option<FrameId>,
 ) -> Vec<StackId> {
     let deeper = out.intern("[deeper calls]");
-    let deeper = out.profile.frames.intern(Frame::named(deeper, FrameKind::Marker));
+    let deeper = out.profile.frames.intern(Frame::named(deeper, FrameKind::Marker(Marker::Remark)));
     let mut places: Vec<(StackId, usize)> = Vec::with_capacity(nodes.len());
     let mut too_deep = 0;
     for node in nodes {

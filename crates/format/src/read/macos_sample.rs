@@ -21,10 +21,10 @@ use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
 
 use super::call_tree::{CallTree, Direction};
 use super::text::{Collector, Lines};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
 use crate::bytes;
 use crate::callees::{Callees, Function};
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

@@ -15,8 +15,9 @@ use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile};
 use pyrograph_symbol::{Module, Source};
 
-use super::Options;
 use super::text::is_kernel_address;
+use crate::names::tidy_name;
+use crate::reader::Options;
 use crate::warnings::{WarningKind, Warnings};
 
 /// Mapped files of a process.
@@ -106,7 +107,7 @@ fn name(
         let kind = if is_kernel_address(address) { FrameKind::Kernel } else { FrameKind::User };
         let mut list = Vec::with_capacity(calls.len().max(1));
         for (depth, call) in calls.iter().enumerate() {
-            let function = profile.strings.intern(&super::tidy_name(&call.function));
+            let function = profile.strings.intern(&tidy_name(&call.function));
             let file = profile.strings.intern(call.file.as_deref().unwrap_or_default());
             let kind = if depth + 1 < calls.len() { FrameKind::Inlined } else { kind };
             let named = Frame::named(function, kind);

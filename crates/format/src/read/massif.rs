@@ -16,11 +16,11 @@
 //! The snapshot at the peak is read, else the last one that has stacks. A level of indentation goes to the caller;
 //! what a line counts is with all of its callers.
 
-use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
+use pyrograph_profile::{FrameKind, ThreadId, ValueType};
 
 use super::text::{Collector, Lines};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -109,12 +109,10 @@ fn build(tree: &[(usize, u64, String)], out: &mut Collector) {
 /// Adds `0x10919F: small (m.c:4)`, or what massif says in place of it.
 fn frame(out: &mut Collector, place: &str) {
     if place.contains("massif's threshold") {
-        let name = out.intern("[below massif's threshold]");
-        return out.push_frame(Frame::named(name, FrameKind::Marker));
+        return out.remark("[below massif's threshold]");
     }
     if place.starts_with('(') {
-        let name = out.intern("[heap]");
-        return out.push_frame(Frame::named(name, FrameKind::Marker));
+        return out.remark("[heap]");
     }
     valgrind_frame(out, place);
 }

@@ -16,8 +16,8 @@ use pyrograph_profile::{Frame, FrameKind, Profile, Sample, Thread, ValueType};
 use super::csv_table::Table;
 use super::rows::Rows;
 use super::text::{Collector, first_lines};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

@@ -27,16 +27,16 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use pyrograph_profile::{
-    About, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ValueType,
+    About, Frame, FrameId, FrameKind, Marker, Profile, Sample, StackId, StringId, Thread, TimeUnit,
+    ValueType,
 };
 use pyrograph_symbol::demangle;
 
-use super::perf_script::module_kind;
 use super::rows::Rows;
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::names::module_kind;
 use crate::protobuf::{Damaged, Message};
-use crate::units::short_unit;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.
@@ -126,7 +126,7 @@ impl<'a> File<'a> {
 
     fn value_type(&self, message: Message) -> Result<ValueType, Damaged> {
         let [name, unit] = numbers(message)?;
-        Ok(ValueType::new(&self.text(name), short_unit(&self.text(unit))))
+        Ok(ValueType::new(&self.text(name), TimeUnit::short_name(&self.text(unit))))
     }
 }
 
@@ -553,7 +553,7 @@ fn frame_kind(name: &str) -> Option<FrameKind> {
         "interpreted" | "cpython" | "php" | "ruby" | "perl" | "v8js" | "jvm" | "dotnet" | "lua" => {
             Some(FrameKind::Interpreted)
         }
-        "remark" | "error" => Some(FrameKind::Marker),
+        "remark" | "error" => Some(FrameKind::Marker(Marker::Remark)),
         _ => None,
     }
 }

@@ -40,9 +40,11 @@ use self::events::Event;
 use self::files::RecordedFiles;
 use self::lost::Losses;
 use self::recording::{Place, Recording};
-use super::{Count, Detail, Options, ReadError, Reader, Reading, tidy_name};
+use crate::input::Head;
+use crate::names::tidy_name;
+use crate::reader::{Count, Detail, Options, ReadError, Reader, Reading};
+use crate::trace_event::TraceEvent;
 use crate::warnings::{WarningKind, Warnings};
-use crate::{Head, TraceEvent};
 
 /// The name of the format.
 const NAME: &str = "perf.data";

@@ -12,10 +12,11 @@
 use pyrograph_profile::{FrameKind, Sample, Thread, ValueType};
 use serde::Deserialize;
 
+use super::json;
 use super::rows::Rows;
 use super::text::{Collector, hex_address, is_kernel_address};
-use super::{Options, ReadError, Reader, Reading, json};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 
 /// See the module.
 pub struct PerfJson;

@@ -47,8 +47,8 @@ use pyrograph_profile::{FrameKind, ValueType};
 use self::chains::Chains;
 use self::entry::{Columns, Entry};
 use super::text::{Collector, Lines, first_lines, is_kernel_entry};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -291,7 +291,7 @@ fn push_path(out: &mut Collector, path: &[&str], entry: &Entry) {
     let leaf = path.len() - 1;
     for (place, &frame) in path.iter().enumerate() {
         if frame == entry::NOT_SHOWN || frame == "[...]" {
-            out.frame(entry::NOT_SHOWN, "", FrameKind::Marker);
+            out.remark(entry::NOT_SHOWN);
             continue;
         }
         kernel |= is_kernel_entry(frame);

@@ -21,18 +21,12 @@
 
 mod arguments;
 mod events;
-mod frame;
 mod functions;
 mod header;
 mod join;
-mod name;
 mod sched;
 mod worker;
 
-pub(crate) use frame::{
-    FrameLine, module_kind, parse as parse_frame, without_offset as hex_offset_dropped,
-};
-pub(crate) use name::{is_java, tidy as tidy_name};
 pub use sched::PerfSched;
 
 use std::num::NonZero;
@@ -42,10 +36,12 @@ use std::thread;
 use header::Layout;
 use worker::{Part, Worker};
 
-use super::{Options, ReadError, Reader, Reading};
 use crate::chunks::Chunks;
+use crate::input::Head;
+use crate::perf_frame as frame;
+use crate::reader::{Options, ReadError, Reader, Reading};
+use crate::trace_event::TraceEvent;
 use crate::warnings::Warnings;
-use crate::{Head, TraceEvent};
 
 /// See the module.
 pub struct PerfScript;

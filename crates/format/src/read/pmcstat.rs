@@ -16,8 +16,8 @@ use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
 
 use super::call_tree::{CallTree, Direction};
 use super::text::{Collector, Lines};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

@@ -38,12 +38,12 @@ use pyrograph_symbol::demangle;
 
 use self::tables::{Tables, numbers};
 use super::dropped::Dropped;
-use super::perf_script::module_kind;
 use super::rows::Rows;
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::names::module_kind;
 use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, stand_in_kind};
 use crate::protobuf::{Damaged, Message, Value};
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.

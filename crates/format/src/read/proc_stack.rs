@@ -19,8 +19,8 @@
 use pyrograph_profile::{FrameKind, ValueType};
 
 use super::text::{Collector, Lines, first_lines, hex_address, is_kernel_entry, without_offset};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 
 /// See the module.
 pub struct ProcStack;

@@ -22,8 +22,8 @@ use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, ValueType};
 use super::call_graph::{self, Node, add};
 use super::marshalled::Value;
 use super::rows::Rows;
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 use marshal::Marshal;
 

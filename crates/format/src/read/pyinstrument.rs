@@ -17,15 +17,18 @@
 //!   NUL a frame's function, file and first line, and behind U+0001 its class (`c`) and line (`l`).
 //! - `[self]`, `[await]` and the like are pyinstrument's own words, and stay.
 
-use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, Thread, ThreadId, ValueType};
+use pyrograph_profile::{
+    Frame, FrameId, FrameKind, Marker, Profile, Sample, Thread, ThreadId, ValueType,
+};
 use serde::Deserialize;
 use struson::reader::ReaderError;
 
+use super::json;
 use super::json_tree::{self, Tokens};
 use super::rows::Rows;
 use super::text::Collector;
-use super::{Options, ReadError, Reader, Reading, json};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 
 /// See the module.
 pub struct Pyinstrument;
@@ -141,7 +144,7 @@ impl Call {
         };
         let (file, kind) = match self.file.as_str() {
             "<built-in>" => ("", FrameKind::User),
-            "" if name.starts_with('[') => ("", FrameKind::Marker),
+            "" if name.starts_with('[') => ("", FrameKind::Marker(Marker::Remark)),
             file => (file, FrameKind::Interpreted),
         };
         let (function, file) = (out.intern(&name), out.intern(file));

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use pyrograph_profile::{Profile, Sample, StackId, Thread, ThreadId};
 
-use super::{Detail, Options, ThreadDetail};
+use crate::reader::{Detail, Options, ThreadDetail};
 
 /// Collects samples, one row each or one row a stack and thread.
 pub(crate) struct Rows {

@@ -27,8 +27,9 @@
 use pyrograph_profile::{FrameKind, Sample, ValueType};
 
 use super::text::{Collector, Lines, first_lines, hex_address};
-use super::{Count, Detail, Options, ReadError, Reader, Reading, ThreadDetail, module_kind};
-use crate::Head;
+use crate::input::Head;
+use crate::names::module_kind;
+use crate::reader::{Count, Detail, Options, ReadError, Reader, Reading, ThreadDetail};
 use crate::warnings::WarningKind;
 
 /// See the module.

@@ -21,14 +21,14 @@
 //!   are open in it closes these, too; one that never closes lasts until the end.
 
 use pyrograph_profile::{
-    Frame, FrameId, FrameKind, Profile, Sample, StackId, Thread, ThreadId, ValueType,
+    Frame, FrameId, FrameKind, Profile, Sample, StackId, Thread, ThreadId, UnitKind, ValueType,
 };
 use serde::Deserialize;
 
+use super::json;
 use super::rows::Rows;
-use super::{Options, ReadError, Reader, Reading, json};
-use crate::Head;
-use crate::units::nanoseconds_of;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.
@@ -233,7 +233,7 @@ impl Builder {
         let mut values = vec![0; self.columns.len()];
         // Saturates.
         values[column] = (weight * of.scale).round() as u64;
-        let is_time = of.value_type.unit == "ns";
+        let is_time = of.value_type.unit_kind().time_unit().is_some();
         let time = is_time.then(|| (at * of.scale).round() as u64);
         self.rows.push(Sample { thread, time, ..Sample::new(stack) }, &values);
     }
@@ -253,7 +253,8 @@ fn columns(file: &File) -> Vec<Column> {
         });
         let column = &mut columns[at];
         let numbers = one.weights.iter().copied().chain(one.events.iter().map(|event| event.at));
-        let plain = column.value_type.unit != "ns" && column.value_type.decimals == 0;
+        let plain =
+            column.value_type.unit_kind().time_unit().is_none() && column.value_type.decimals == 0;
         if plain && numbers.into_iter().any(|number| number.fract() != 0.0) {
             column.value_type.decimals = DECIMALS;
             column.scale = 10f64.powi(DECIMALS.into());
@@ -266,10 +267,11 @@ fn columns(file: &File) -> Vec<Column> {
 }
 
 fn column(unit: &str, name: Option<&str>) -> Column {
-    let (value_type, scale) = match nanoseconds_of(unit) {
-        Some(nanoseconds) => (ValueType::new("time", "ns"), nanoseconds as f64),
-        None if unit == "none" || unit.is_empty() => (ValueType::samples(), 1.0),
-        None => (ValueType::new(unit, unit), 1.0),
+    let (value_type, scale) = match UnitKind::of_unit(unit) {
+        UnitKind::Time(unit) => (ValueType::new("time", "ns"), unit.nanoseconds() as f64),
+        UnitKind::Unknown => (ValueType::samples(), 1.0),
+        _ if unit == "none" => (ValueType::samples(), 1.0),
+        _ => (ValueType::new(unit, unit), 1.0),
     };
     let name = name.map_or(value_type.name.clone(), str::to_owned);
     Column { value_type: ValueType { name, ..value_type }, unit: unit.to_owned(), scale }

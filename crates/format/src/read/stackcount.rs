@@ -19,9 +19,10 @@
 
 use pyrograph_profile::{ThreadId, ValueType};
 
+use super::bcc;
 use super::text::{Collector, Lines, first_lines};
-use super::{Options, ReadError, Reader, Reading, bcc};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

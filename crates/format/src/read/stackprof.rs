@@ -20,14 +20,15 @@ mod marshal;
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
-use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, ValueType};
+use pyrograph_profile::{Frame, FrameId, FrameKind, Marker, Profile, Sample, ValueType};
 use serde::Deserialize;
 
 use super::call_graph::{self, Node};
+use super::json;
 use super::marshalled::Value;
 use super::rows::Rows;
-use super::{Options, ReadError, Reader, Reading, json};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.
@@ -193,7 +194,7 @@ fn frame(profile: &mut Profile, of: &Function) -> FrameId {
         file => (file, FrameKind::Interpreted),
     };
     // `(garbage collection)`, `(marking)`, `(sweeping)`.
-    let kind = if of.name.starts_with('(') { FrameKind::Marker } else { kind };
+    let kind = if of.name.starts_with('(') { FrameKind::Marker(Marker::Remark) } else { kind };
     let (function, file) = (profile.strings.intern(&of.name), profile.strings.intern(file));
     let named = Frame { start_line: of.line, ..Frame::named(function, kind) };
     let frame = Frame { file, module: file, line: of.line, ..named };

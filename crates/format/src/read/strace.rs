@@ -13,8 +13,8 @@
 use pyrograph_profile::{FrameKind, ThreadId, ValueType};
 
 use super::text::{Collector, Lines, first_lines, without_offset};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 
 /// See the module.
 pub struct Strace;

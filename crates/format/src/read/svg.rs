@@ -12,11 +12,12 @@
 //! - A frame's caller is the frame of the row nearer to the root which is below or above it.
 //! - Frames that were too narrow to be drawn are not there: what they took counts as their caller's own.
 
-use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ThreadId, ValueType};
+use pyrograph_profile::{
+    Frame, FrameKind, Profile, Sample, StackId, ThreadId, UnitKind, ValueType,
+};
 
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
-use crate::units::short_unit;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -226,10 +227,10 @@ fn value_type(shown: &str, is_ours: bool) -> (ValueType, Option<f64>) {
         "GiB" => (size, units(1024.0 * 1024.0 * 1024.0)),
         "" => (ValueType::unnamed(), None),
         "sample" => (ValueType::samples(), None),
-        noun => match short_unit(noun) {
-            unit @ ("ns" | "us" | "ms" | "s") => (ValueType::new("time", unit), None),
-            "bytes" => (size, None),
-            noun => (ValueType::new(noun, "count"), None),
+        noun => match UnitKind::of_unit(noun) {
+            UnitKind::Time(unit) => (ValueType::new("time", unit.short()), None),
+            UnitKind::Bytes => (size, None),
+            _ => (ValueType::new(noun, "count"), None),
         },
     }
 }

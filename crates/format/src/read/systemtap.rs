@@ -21,8 +21,8 @@
 use pyrograph_profile::{FrameKind, ValueType};
 
 use super::text::{Collector, Lines, first_lines, hex_address, is_kernel_address, without_offset};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

@@ -8,13 +8,15 @@ use std::io::Read;
 use std::ops::Range;
 
 use pyrograph_profile::{
-    Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId, ValueType,
+    Frame, FrameId, FrameKind, Marker, Profile, Sample, StackId, StringId, Thread, ThreadId,
+    ValueType,
 };
 
-use super::perf_script::{FrameLine, is_java, module_kind, tidy_name};
-use super::{Options, Reading};
-use crate::Head;
 use crate::bytes;
+use crate::input::Head;
+use crate::names::{is_java, module_kind, tidy_name};
+use crate::perf_frame::FrameLine;
+use crate::reader::{Options, Reading};
 use crate::warnings::{Place, WarningKind, Warnings};
 
 /// What is beyond this in one line is left out: no format has such lines.
@@ -339,6 +341,16 @@ impl Collector {
         let function = self.profile.strings.intern(function);
         let module = self.profile.strings.intern(module);
         self.push_frame(Frame { module, ..Frame::named(function, kind) });
+    }
+
+    /// Adds a marker to the stack.
+    pub fn marker(&mut self, marker: Marker) {
+        self.frame(marker.label(), "", FrameKind::Marker(marker));
+    }
+
+    /// Adds a remark in the source's own words to the stack.
+    pub fn remark(&mut self, text: &str) {
+        self.frame(text, "", FrameKind::Marker(Marker::Remark));
     }
 
     /// Adds a frame, whose strings are the profile's, to the stack.

@@ -18,9 +18,9 @@
 use pyrograph_profile::{Profile, Sample, StackId, ValueType};
 
 use super::csv_table::{Frames, Table, number, rounded};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
 use crate::callees::Function;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

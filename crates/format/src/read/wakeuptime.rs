@@ -28,11 +28,12 @@
 //!   stands on the sleeper here, and the waker is its leaf.
 //! - Values are microseconds.
 
-use pyrograph_profile::{FrameKind, ValueType};
+use pyrograph_profile::{Marker, ValueType};
 
+use super::bcc;
 use super::text::{Collector, Lines, first_lines, is_kernel_entry};
-use super::{Options, ReadError, Reader, Reading, bcc};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -114,12 +115,12 @@ impl Block {
                 if self.is_root_first {
                     self.stack.reverse();
                 }
-                out.frame(&first, "", FrameKind::Marker);
+                out.remark(&first);
                 bcc::push(out, &self.stack, self.stack.len());
                 out.thread(&last, None, None)
             }
             Role::Waker => {
-                out.frame(numbered(&first).0, "", FrameKind::Marker);
+                out.remark(numbered(&first).0);
                 let is_joint = |line: &String| line.starts_with("--") && line.ends_with("--");
                 let joint = self.stack.iter().position(is_joint).unwrap_or(self.stack.len());
                 let (waker, sleeper) = self.stack.split_at(joint);
@@ -128,7 +129,7 @@ impl Block {
                 let (user, kernel) = waker.split_at(entry.unwrap_or(waker.len()));
                 bcc::push(out, user, 0);
                 bcc::push(out, kernel, kernel.len());
-                out.frame("--", "", FrameKind::Marker);
+                out.marker(Marker::Waker);
                 let sleeper = sleeper.get(1..).unwrap_or_default();
                 bcc::push(out, sleeper, bcc::kernel_frames(sleeper));
                 let (name, pid) = numbered(&last);

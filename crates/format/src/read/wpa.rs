@@ -14,8 +14,8 @@
 use pyrograph_profile::{Frame, FrameKind, Profile, Sample, Thread, ThreadId, ValueType};
 
 use super::csv_table::{Table, number, rounded};
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.

@@ -29,9 +29,9 @@ use pyrograph_profile::{
 };
 use quick_xml::events::{BytesStart, Event};
 
-use super::{Options, ReadError, Reader, Reading};
-use crate::Head;
 use crate::bytes;
+use crate::input::Head;
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.

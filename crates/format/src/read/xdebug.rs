@@ -27,8 +27,8 @@ use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ThreadId, Va
 
 use super::calls::Calls;
 use super::text::{Lines, first_lines};
-use super::{Count, Options, ReadError, Reader, Reading};
-use crate::Head;
+use crate::input::Head;
+use crate::reader::{Count, Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 use human::Line;
 

@@ -12,7 +12,8 @@ use std::io::{self, Write};
 use hashbrown::{HashMap, HashSet};
 use pyrograph_profile::{LabelOptions, Labels, Profile, StackId, StringId};
 
-use super::{Holds, WriteOptions, Writer};
+use crate::holds::Holds;
+use crate::writer::{WriteOptions, Writer};
 
 /// See the module.
 pub(super) struct Callgrind;

@@ -13,8 +13,8 @@ use std::io::{self, Write};
 use pyrograph_profile::{Frame, FrameId, LabelOptions, Labels, Profile, Span, ThreadId, spans};
 
 use super::json::{decimal, string};
-use super::{Holds, WriteOptions, Writer};
-use crate::units::nanoseconds_of;
+use crate::holds::Holds;
+use crate::writer::{WriteOptions, Writer};
 
 /// See the module.
 pub(super) struct ChromeTrace;
@@ -38,7 +38,7 @@ impl Writer for ChromeTrace {
 
     fn changes(&self, profile: &Profile) -> Option<String> {
         let of = profile.value_types.get(profile.shown)?;
-        let Some(unit) = nanoseconds_of(&of.unit) else {
+        let Some(unit) = of.unit_kind().time_unit() else {
             return Some(format!(
                 "calls are as long as their time; how many {} ({}) they had is not told",
                 of.name, of.unit
@@ -48,7 +48,8 @@ impl Writer for ChromeTrace {
         let lengths = threads.iter().flat_map(|(_, spans)| spans).map(|span| span.end - span.start);
         let written = lengths.map(u128::from).sum::<u128>() as f64;
         let divisor = 10f64.powi(of.decimals.into());
-        let there = profile.samples.total(profile.shown) as f64 * unit as f64 / divisor;
+        let there =
+            profile.samples.total(profile.shown) as f64 * unit.nanoseconds() as f64 / divisor;
         // A trace counts nanoseconds.
         ((written - there).abs() >= 1.0).then(|| {
             format!(

@@ -16,15 +16,14 @@ use std::io::{self, Write};
 use hashbrown::HashMap;
 use pyrograph_profile::{
     Frame, FrameId, FrameKind, LabelOptions, Labels, Profile, StackId, StringId, Strings, Thread,
+    UnitKind,
 };
 
 use super::json::{column, decimal, string};
 use super::start_lines::StartLines;
-use super::{Holds, WriteOptions, Writer};
-use crate::read::{
-    EXTRA_COUNTS, EXTRA_NO_TIMES, EXTRA_VALUE, FIREFOX_EXTRA, FIREFOX_UNKNOWN_THREAD,
-};
-use crate::units::nanoseconds_of;
+use crate::holds::Holds;
+use crate::read::firefox::{EXTRA, EXTRA_COUNTS, EXTRA_NO_TIMES, EXTRA_VALUE, UNKNOWN_THREAD};
+use crate::writer::{WriteOptions, Writer};
 
 /// See the module.
 pub(super) struct Firefox;
@@ -101,7 +100,7 @@ fn category(kind: FrameKind) -> usize {
         FrameKind::Kernel => 2,
         FrameKind::Jit => 3,
         FrameKind::Interpreted => 4,
-        FrameKind::Marker => 5,
+        FrameKind::Marker(_) => 5,
         // Its caller tells.
         FrameKind::Inlined => 0,
     }
@@ -119,7 +118,9 @@ fn meta(
     decimal(out, profile.about.start.unwrap_or(0), 6)?;
     // The time that a sample stands for, in milliseconds.
     let interval = match &profile.about.period {
-        Some((of, period)) if *period > 0 => nanoseconds_of(&of.unit).map(|ns| ns * period),
+        Some((of, period)) if *period > 0 => {
+            of.unit_kind().time_unit().map(|unit| unit.nanoseconds() * period)
+        }
         _ => None,
     };
     out.write_all(b",\"interval\":")?;
@@ -141,7 +142,7 @@ fn meta(
             "{comma}{{\"name\":\"{name}\",\"color\":\"{color}\",\"subcategories\":[\"Other\"]}}"
         )?;
     }
-    write!(out, "],\"extra\":[{{\"label\":\"{FIREFOX_EXTRA}\",\"entries\":[")?;
+    write!(out, "],\"extra\":[{{\"label\":\"{EXTRA}\",\"entries\":[")?;
     extra(out, EXTRA_VALUE, &value_name(profile))?;
     if let Some(counts) = profile.numbers_beside(profile.shown) {
         out.write_all(b",")?;
@@ -221,15 +222,15 @@ impl Weights {
         let Some(of) = profile.value_types.get(column) else {
             return Self { column, weight_type: "samples", decimals: 0, factor: 1 };
         };
-        match nanoseconds_of(&of.unit) {
-            Some(factor) => {
+        match of.unit_kind() {
+            UnitKind::Time(unit) => {
                 let decimals = of.decimals.saturating_add(6);
-                Self { column, weight_type: "tracing-ms", decimals, factor }
+                Self { column, weight_type: "tracing-ms", decimals, factor: unit.nanoseconds() }
             }
-            None if of.unit == "bytes" => {
+            UnitKind::Bytes => {
                 Self { column, weight_type: "bytes", decimals: of.decimals, factor: 1 }
             }
-            None => Self { column, weight_type: "samples", decimals: of.decimals, factor: 1 },
+            _ => Self { column, weight_type: "samples", decimals: of.decimals, factor: 1 },
         }
     }
 
@@ -297,7 +298,7 @@ fn one_thread(
     let thread: Thread = profile.threads.get(pyrograph_profile::ThreadId::from_index(index));
     let (process, name) = (profile.strings.get(thread.process), profile.strings.get(thread.name));
     let shown = match (name, process) {
-        ("", "") => FIREFOX_UNKNOWN_THREAD,
+        ("", "") => UNKNOWN_THREAD,
         ("", process) => process,
         (name, _) => name,
     };

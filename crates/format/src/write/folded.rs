@@ -9,7 +9,8 @@ use std::io::{self, Write};
 
 use pyrograph_profile::{NodeId, Profile, Tree};
 
-use super::{Holds, WriteOptions, Writer};
+use crate::holds::Holds;
+use crate::writer::{WriteOptions, Writer};
 
 /// See the module.
 pub(super) struct Folded;

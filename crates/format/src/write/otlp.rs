@@ -12,13 +12,15 @@
 use std::io::{self, Write};
 
 use hashbrown::HashMap;
-use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, ValueType};
+use pyrograph_profile::{
+    Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, TimeUnit, ValueType,
+};
 
-use super::holds::above_i64;
 use super::start_lines::StartLines;
-use super::{Holds, WriteOptions, Writer};
+use crate::holds::Holds;
+use crate::holds::above_i64;
 use crate::protobuf;
-use crate::units::long_unit;
+use crate::writer::{WriteOptions, Writer};
 
 /// See the module.
 pub(super) struct Otlp;
@@ -236,7 +238,7 @@ impl<'a> Encoder<'a> {
     }
 
     fn value_type(&mut self, of: &ValueType) -> (u64, u64) {
-        (self.string(&of.name), self.string(long_unit(&of.unit)))
+        (self.string(&of.name), self.string(TimeUnit::long_name(&of.unit)))
     }
 
     /// All tables. Each row may add to those that come after it here, so the order matters.
@@ -355,7 +357,7 @@ fn frame_type(kind: FrameKind) -> Option<&'static str> {
         FrameKind::User => Some("native"),
         FrameKind::Jit => Some("jit"),
         FrameKind::Interpreted => Some("interpreted"),
-        FrameKind::Marker => Some("remark"),
+        FrameKind::Marker(_) => Some("remark"),
         FrameKind::Inlined => None,
     }
 }

@@ -11,14 +11,16 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hashbrown::HashMap;
-use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, ValueType};
+use pyrograph_profile::{
+    Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, TimeUnit, ValueType,
+};
 
-use super::holds::above_i64;
 use super::start_lines::StartLines;
-use super::{Holds, WriteOptions, Writer};
+use crate::holds::Holds;
+use crate::holds::above_i64;
 use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, stand_in};
 use crate::protobuf;
-use crate::units::long_unit;
+use crate::writer::{WriteOptions, Writer};
 
 /// See the module.
 pub(super) struct Pprof;
@@ -134,7 +136,7 @@ impl<'a> Encoder<'a> {
 
     fn value_types(&mut self) {
         for of in &self.profile.value_types {
-            let ids = (self.strings.id(&of.name), self.strings.id(long_unit(&of.unit)));
+            let ids = (self.strings.id(&of.name), self.strings.id(TimeUnit::long_name(&of.unit)));
             self.out.message(1, |out| value_type(out, ids));
         }
     }
@@ -286,7 +288,7 @@ impl<'a> Encoder<'a> {
         self.out.number(9, about.start.unwrap_or(0));
         self.out.number(10, about.duration.unwrap_or(0));
         if let Some((of, period)) = &about.period {
-            let ids = (self.strings.id(&of.name), self.strings.id(long_unit(&of.unit)));
+            let ids = (self.strings.id(&of.name), self.strings.id(TimeUnit::long_name(&of.unit)));
             self.out.message(11, |out| value_type(out, ids));
             self.out.number(12, *period);
         }

@@ -8,12 +8,12 @@
 use std::io::{self, Write};
 
 use hashbrown::HashMap;
-use pyrograph_profile::{LabelOptions, Labels, Profile, StringId, Thread};
+use pyrograph_profile::{LabelOptions, Labels, Profile, StringId, Thread, UnitKind};
 
 use super::json::{decimal, string};
-use super::{Holds, WriteOptions, Writer};
-use crate::read::SPEEDSCOPE_SEPARATOR;
-use crate::units::long_unit;
+use crate::holds::Holds;
+use crate::read::speedscope::SEPARATOR;
+use crate::writer::{WriteOptions, Writer};
 
 /// See the module.
 pub(super) struct Speedscope;
@@ -178,10 +178,11 @@ fn one_profile(
     let of = &profile.value_types[column];
     let name = match &*group.name {
         "" => of.name.clone(),
-        thread => format!("{}{SPEEDSCOPE_SEPARATOR}{thread}", of.name),
+        thread => format!("{}{SEPARATOR}{thread}", of.name),
     };
-    let unit = match long_unit(&of.unit) {
-        unit @ ("nanoseconds" | "microseconds" | "milliseconds" | "seconds" | "bytes") => unit,
+    let unit = match of.unit_kind() {
+        UnitKind::Time(unit) => unit.long(),
+        UnitKind::Bytes => "bytes",
         _ => "none",
     };
     let values = profile.samples.values(column);

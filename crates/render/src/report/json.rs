@@ -87,7 +87,7 @@ fn number(value: u64, decimals: u8) -> Value {
 
 fn kind(kind: FrameKind) -> &'static str {
     match kind {
-        FrameKind::Marker => "marker",
+        FrameKind::Marker(_) => "marker",
         kind => kind.name(),
     }
 }

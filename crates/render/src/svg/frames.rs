@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pyrograph_analyze::{FlameFrame, FlameGraph};
+use pyrograph_profile::UnitKind;
 
 use super::number;
 use super::page::Page;
@@ -65,10 +66,9 @@ impl<'a> Frames<'a> {
             has_callees[frame.parent as usize] = true;
         }
         // The two columns of a comparison may be called after their files.
-        let compared = match graph.value_type.unit.as_str() {
-            "count" if graph.comparison.is_some() => Some("samples"),
-            _ => None,
-        };
+        let is_compared =
+            graph.comparison.is_some() && graph.value_type.unit_kind() == UnitKind::Count;
+        let compared = is_compared.then_some("samples");
         let count_name = options.count_name.as_deref().or(compared);
         Self {
             graph,

@@ -1,7 +1,7 @@
 //! Stacks from who calls whom: each function's own cost is shared out among the ways to it.
 
 use hashbrown::HashMap;
-use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId};
+use pyrograph_profile::{Frame, FrameId, FrameKind, Marker, Profile, Sample, StackId};
 
 use super::cycles::components;
 use super::{Node, add};
@@ -227,7 +227,7 @@ impl Walk<'_> {
             if step.cut {
                 self.cut += 1;
                 let marker = self.profile.strings.intern(CALLERS_LEFT_OUT);
-                let marker = Frame::named(marker, FrameKind::Marker);
+                let marker = Frame::named(marker, FrameKind::Marker(Marker::Remark));
                 stack = self.profile.stacks.intern(stack, self.profile.frames.intern(marker));
             }
             for &function in self.path.iter().rev() {

@@ -1,5 +1,6 @@
 use super::*;
-use crate::{Input, write_folded};
+use crate::input::Input;
+use crate::write_folded;
 use pyrograph_profile::{LabelOptions, Tree};
 
 fn check(text: &str, expect: &str, warnings: &[&str]) {

@@ -9,8 +9,9 @@ use super::lost::Losses;
 use super::recording::{Place, Recording};
 use super::tracepoint::{Tracepoint, TracepointField};
 use super::tracing;
-use crate::read::ReadError;
-use crate::{Input, detect};
+use crate::detect::detect;
+use crate::input::Input;
+use crate::reader::ReadError;
 
 /// Information that a `perf.data` file holds about itself. Parts that it lacks are empty or `None`.
 #[derive(Clone, Debug, Default)]

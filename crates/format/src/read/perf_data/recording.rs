@@ -17,7 +17,7 @@ use super::header::{FileHeader, words_of};
 use super::records::{self, RawRecord, Records};
 use super::tracing;
 use super::unpack;
-use crate::Head;
+use crate::input::Head;
 
 /// Which file of a directory, where in it, and of which event: 12 bits, 40 bits, 12 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

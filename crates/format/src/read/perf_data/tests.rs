@@ -4,7 +4,8 @@ use pyrograph_event::ByteOrder;
 use pyrograph_profile::{LabelOptions, Tree};
 
 use super::*;
-use crate::{Input, read, write_folded};
+use crate::input::Input;
+use crate::{read, write_folded};
 
 /// Bytes of numbers, in one of the byte orders.
 #[derive(Clone)]

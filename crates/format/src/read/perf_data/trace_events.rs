@@ -7,7 +7,7 @@ use super::lost::Losses;
 use super::recording::{Place, Recording};
 use super::tracepoint::Tracepoint;
 use super::tracing;
-use crate::events::{TraceEvent, TraceField};
+use crate::trace_event::{TraceEvent, TraceField};
 use crate::warnings::{WarningKind, Warnings};
 
 /// Hands over each sample, of all events, in the order of time.

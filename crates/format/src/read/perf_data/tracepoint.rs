@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pyrograph_event::ByteOrder;
 
-use crate::events::FieldValue;
+use crate::trace_event::FieldValue;
 
 /// A tracepoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use super::arguments::arguments;
 use super::header::{self, Layout};
-use super::{frame, last_cut};
-use crate::Head;
+use super::last_cut;
 use crate::bytes;
 use crate::chunks::{Chunks, drop_carriage_returns};
-use crate::events::{TraceEvent, TraceField};
+use crate::input::Head;
+use crate::perf_frame as frame;
+use crate::trace_event::{TraceEvent, TraceField};
 use crate::warnings::{WarningKind, Warnings};
 
 /// Hands over what stands in the first line of each sample.

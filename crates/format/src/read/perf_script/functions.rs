@@ -1,7 +1,7 @@
 //! The frames of functions that were seen before, found without parsing their lines.
 
-use super::frame;
 use crate::callees::{Callees, Function};
+use crate::perf_frame as frame;
 
 /// Bytes of the names of functions and their modules that are remembered.
 const NAMES: usize = 32 << 20;

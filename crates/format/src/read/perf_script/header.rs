@@ -19,8 +19,8 @@
 //! follows can be read as the other fields, if possible as wide as perf prints them: a thread is
 //! `%5d` or `%7d`, a time `%5lu.%06lu`, a period `%10lu`.
 
-use super::frame::is_likely;
 use crate::bytes;
+use crate::perf_frame::is_likely;
 
 /// The first line of a sample, in its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

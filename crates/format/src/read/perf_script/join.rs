@@ -7,7 +7,7 @@ use pyrograph_profile::{
 };
 
 use super::worker::{Event, Part, Row};
-use crate::read::{Count, Detail, Options, Reading};
+use crate::reader::{Count, Detail, Options, Reading};
 use crate::warnings::{LocalWarnings, WarningKind};
 
 /// One profile of all parts. It depends neither on how many there are nor on which of them got which

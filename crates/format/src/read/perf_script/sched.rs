@@ -28,11 +28,12 @@ use hashbrown::HashMap;
 use pyrograph_profile::{Sample, StackId, ThreadId, ValueType};
 
 use super::arguments::arguments;
-use super::{frame, header};
-use crate::Head;
-use crate::events::{FieldValue, TraceField};
+use super::header;
+use crate::input::Head;
+use crate::perf_frame as frame;
 use crate::read::text::{Collector, Lines};
-use crate::read::{Detail, Options, ReadError, Reader, Reading, ThreadDetail};
+use crate::reader::{Detail, Options, ReadError, Reader, Reading, ThreadDetail};
+use crate::trace_event::{FieldValue, TraceField};
 use crate::warnings::WarningKind;
 
 /// See the module.

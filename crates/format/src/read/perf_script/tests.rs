@@ -7,8 +7,10 @@ use proptest::prelude::*;
 use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree, ValueType};
 
 use super::*;
-use crate::read::{Count, Detail, ThreadDetail};
-use crate::{Input, Warnings, read, write_folded};
+use crate::input::Input;
+use crate::reader::{Count, Detail, ThreadDetail};
+use crate::warnings::Warnings;
+use crate::{read, write_folded};
 
 fn folded(profile: &Profile, labels: &LabelOptions) -> String {
     let mut out = Vec::new();

@@ -7,14 +7,14 @@ use hashbrown::HashMap;
 use memchr::memmem;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, StackId, StringId, Thread, ThreadId};
 
-use super::frame::{self, FrameLine};
 use super::functions::Functions;
 use super::header::{self, Header, Layout};
-use super::name;
 use crate::byte_cache::ByteCache;
 use crate::bytes;
 use crate::chunks::{Chunks, count_lines, drop_carriage_returns};
-use crate::read::{Count, Detail, Options};
+use crate::names::{is_java, module_kind, tidy_name};
+use crate::perf_frame::{self as frame, FrameLine};
+use crate::reader::{Count, Detail, Options};
 use crate::warnings::{LocalWarnings, WarningKind};
 
 /// Bytes of sample blocks that are remembered.
@@ -349,7 +349,7 @@ impl<'a> Worker<'a> {
     fn intern_line(&mut self, line: &FrameLine<'_>) -> Result<LineFrames, Trouble> {
         let text = |text| std::str::from_utf8(text).map_err(|_| Trouble::NotUtf8);
         let (symbol, module, file) = (text(line.symbol)?, text(line.module)?, text(line.file)?);
-        let kind = if line.inlined { FrameKind::Inlined } else { frame::module_kind(module) };
+        let kind = if line.inlined { FrameKind::Inlined } else { module_kind(module) };
         let strings = &mut self.part.tables.strings;
         let frame = Frame {
             function: StringId::EMPTY,
@@ -361,7 +361,7 @@ impl<'a> Worker<'a> {
             kind,
             guessed: false,
         };
-        if kind != FrameKind::Jit || !symbol.contains("->") || !name::is_java(symbol) {
+        if kind != FrameKind::Jit || !symbol.contains("->") || !is_java(symbol) {
             let function = self.function(symbol, module, line.address());
             let address = self.address(line, kind);
             let frame = Frame { function, address, ..frame };
@@ -391,7 +391,7 @@ impl<'a> Worker<'a> {
                 strings.intern(&format!("[{} <{address:x}>]", module.unwrap_or("unknown")))
             }
             "" => StringId::EMPTY,
-            symbol => strings.intern(&name::tidy(symbol)),
+            symbol => strings.intern(&tidy_name(symbol)),
         }
     }
 

@@ -1,9 +1,8 @@
 //! The tables of a file: samples, locations, functions, mappings, strings, in the order in which they came.
 
-use pyrograph_profile::ValueType;
+use pyrograph_profile::{TimeUnit, ValueType};
 
 use crate::protobuf::{Damaged, Message, Value};
-use crate::units::short_unit;
 use crate::warnings::{WarningKind, Warnings};
 
 /// The file's tables, whose rows are still bytes.
@@ -99,7 +98,7 @@ impl<'a> Tables<'a> {
     }
 
     pub fn value_type(&self, (name, unit): (u64, u64)) -> ValueType {
-        ValueType::new(&self.text(name), short_unit(&self.text(unit)))
+        ValueType::new(&self.text(name), TimeUnit::short_name(&self.text(unit)))
     }
 }
 

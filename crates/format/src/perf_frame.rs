@@ -1,4 +1,4 @@
-//! The lines of a sample after its first.
+//! Frames as `perf script` prints them: the lines of a sample after its first.
 //!
 //! ```text
 //!     ffffffff815eba2a __handle_mm_fault+0x7a ([kernel.kallsyms])
@@ -15,7 +15,6 @@
 //! The two lines that begin with two blanks are what `-F +srcline` adds to the frame before them.
 
 use memchr::memmem;
-use pyrograph_profile::FrameKind;
 
 /// A frame as it is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -215,53 +214,12 @@ fn add_source<'a>(frame: &mut FrameLine<'a>, source: &'a [u8]) {
     }
 }
 
-/// Names in square brackets that are not kernel modules, as the kernel's `arch_vma_name` and perf
-/// print them.
-const NOT_KERNEL: &[&str] = &[
-    "[vdso",
-    "[vsyscall",
-    "[heap",
-    "[stack",
-    "[anon",
-    "[uprobes",
-    "[vvar",
-    "[sigpage",
-    "[vectors",
-    "[unknown",
-];
-
-/// The kind of code in a module, by its name.
-pub fn module_kind(module: &str) -> FrameKind {
-    let file = module.rsplit('/').next().unwrap_or(module);
-    let is_kernel = if module.starts_with('[') {
-        !NOT_KERNEL.iter().any(|name| module.starts_with(name))
-    } else {
-        file.starts_with("vmlinux")
-            || [".ko", ".ko.gz", ".ko.xz", ".ko.zst"].iter().any(|end| file.ends_with(end))
-            || module.starts_with("bpf_prog_")
-            || module.starts_with("bpf_trampoline_")
-    };
-    if is_kernel {
-        FrameKind::Kernel
-    } else if is_jit(file) {
-        FrameKind::Jit
-    } else {
-        FrameKind::User
-    }
-}
-
-/// `perf-PID.map`, which a JIT compiler writes, and `jitted-PID-N.so`, which `perf inject --jit`
-/// makes of its dump.
-fn is_jit(file: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let map = file.strip_prefix("perf-").and_then(|file| file.strip_suffix(".map"));
-    let dump = file.strip_prefix("jitted-").and_then(|file| file.strip_suffix(".so"));
-    map.is_some_and(digits) || dump.is_some_and(|numbers| numbers.split('-').all(digits))
-}
-
 #[cfg(test)]
 mod tests {
+    use pyrograph_profile::FrameKind;
+
     use super::*;
+    use crate::names::module_kind;
 
     fn check(text: &str, expect: &str) {
         let shown = parse(text.as_bytes()).map_or("none".to_owned(), |frame| {
@@ -352,28 +310,6 @@ mod tests {
         assert_eq!(after_columns(b"\t                 f"), None);
         assert_eq!(after_columns(b"\t10b2 f (/bin/w)"), None);
         assert_eq!(after_address(b"\t10b2 f (/bin/w)"), Some(&b"f (/bin/w)"[..]));
-    }
-
-    #[test]
-    fn kinds_of_modules() {
-        for (module, kind) in [
-            ("[kernel.kallsyms]", FrameKind::Kernel),
-            ("[guest.kernel.kallsyms.123]", FrameKind::Kernel),
-            ("[ext4]", FrameKind::Kernel),
-            ("/usr/lib/debug/boot/vmlinux-6.1.0", FrameKind::Kernel),
-            ("/lib/modules/6.1/kernel/fs/ext4/ext4.ko.xz", FrameKind::Kernel),
-            ("bpf_prog_6deef7357e7b4530_sd_fw_egress", FrameKind::Kernel),
-            ("[vdso]", FrameKind::User),
-            ("[heap]", FrameKind::User),
-            ("[stack:12]", FrameKind::User),
-            ("//anon", FrameKind::User),
-            ("/tmp/perf-12.map", FrameKind::Jit),
-            ("/tmp/perf-x.map", FrameKind::User),
-            ("/home/me/.debug/jit/jitted-12-3.so", FrameKind::Jit),
-            ("", FrameKind::User),
-        ] {
-            assert_eq!(module_kind(module), kind, "{module}");
-        }
     }
 
     #[test]

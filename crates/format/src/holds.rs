@@ -1,8 +1,8 @@
 //! Parts of a profile that a format has room for, so that the others can be named.
 
-use pyrograph_profile::{Frame, FrameKind, Profile, Thread, ValueType};
+use pyrograph_profile::{Frame, FrameKind, Marker, Profile, Thread, ValueType};
 
-use crate::read::module_kind;
+use crate::names::module_kind;
 
 /// Parts of a profile that files of a format have room for. `false` means that it is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Holds {
     };
 
     /// The parts of `profile` that have no place, in words.
-    pub(super) fn missing(self, profile: &Profile) -> Vec<String> {
+    pub(crate) fn missing(self, profile: &Profile) -> Vec<String> {
         let mut missing = Vec::new();
         let mut check = |held: bool, there: bool, what: &str| {
             if !held && there {
@@ -108,10 +108,17 @@ impl Holds {
         let by_module = |frame: Frame| {
             self.modules && module_kind(profile.strings.get(frame.module)) == frame.kind
         };
-        let kind = |kinds: &[FrameKind]| {
+        let kind = |is_one: &dyn Fn(FrameKind) -> bool| {
             let is_held =
                 |frame: Frame| by_module(frame) || self.bare_kinds && frame.module.is_empty();
-            any_frame(&|frame| kinds.contains(&frame.kind) && !is_held(frame))
+            any_frame(&|frame| is_one(frame.kind) && !is_held(frame))
+        };
+        // The name of every other marker is its kind.
+        let is_special = |kind| {
+            matches!(
+                kind,
+                FrameKind::Jit | FrameKind::Interpreted | FrameKind::Marker(Marker::Remark)
+            )
         };
         check(self.stacks, true, "whole stacks (callers and callees are kept)");
         check(
@@ -145,11 +152,11 @@ impl Holds {
         let lines_alone = self.lines && !self.start_lines;
         check(!lines_alone, any_frame(&|f| f.start_line > 0), "the lines where functions begin");
         check(self.addresses, any_frame(&|f| named(f) && f.address > 0), "addresses");
-        check(self.inlined, kind(&[FrameKind::Inlined]), "which calls were inlined");
-        check(self.kernel, kind(&[FrameKind::Kernel]), "which code is the kernel's");
+        check(self.inlined, kind(&|kind| kind == FrameKind::Inlined), "which calls were inlined");
+        check(self.kernel, kind(&|kind| kind == FrameKind::Kernel), "which code is the kernel's");
         check(
             self.kinds,
-            kind(&[FrameKind::Jit, FrameKind::Interpreted, FrameKind::Marker]),
+            kind(&is_special),
             "which code was made at run time, is interpreted, or a remark",
         );
         check(self.comments, !profile.about.comments.is_empty(), "comments");
@@ -170,7 +177,7 @@ impl Holds {
 }
 
 /// The values that are cut because a format has signed numbers of 64 bits, in words.
-pub(super) fn above_i64(profile: &Profile) -> Option<String> {
+pub(crate) fn above_i64(profile: &Profile) -> Option<String> {
     let columns = profile.value_types.iter().enumerate();
     let above = |(column, of): (usize, &ValueType)| {
         let divisor = 10u64.saturating_pow(of.decimals.into());

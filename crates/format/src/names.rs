@@ -1,6 +1,9 @@
-//! Function names as a flame graph shows them.
+//! Names as profilers print them: of functions, as a flame graph shows them, and of modules, which tell the kind of
+//! their code.
 
 use std::borrow::Cow;
+
+use pyrograph_profile::FrameKind;
 
 /// A function's name without its parameters, and without what folded text cannot hold.
 ///
@@ -10,7 +13,7 @@ use std::borrow::Cow;
 /// - Otherwise a list of parameters is dropped only if it is whole and at the end, so that
 ///   `std::function<void ()>`, `operator()`, `f(int)::{lambda(int)#1}`, `(anonymous namespace)::f`
 ///   and Go's `pkg.(*T).Method` stay what they are.
-pub fn tidy(symbol: &str) -> Cow<'_, str> {
+pub fn tidy_name(symbol: &str) -> Cow<'_, str> {
     let short = match java_method(symbol) {
         Some(method) => method,
         None => without_parameters(symbol),
@@ -120,12 +123,56 @@ fn without_jvm_result(body: &str) -> &str {
     if is_result { &body[..=close] } else { body }
 }
 
+/// Names in square brackets that are not kernel modules, as the kernel's `arch_vma_name` and perf
+/// print them.
+const NOT_KERNEL: &[&str] = &[
+    "[vdso",
+    "[vsyscall",
+    "[heap",
+    "[stack",
+    "[anon",
+    "[uprobes",
+    "[vvar",
+    "[sigpage",
+    "[vectors",
+    "[unknown",
+];
+
+/// The kind of code in a module, by its name.
+pub fn module_kind(module: &str) -> FrameKind {
+    let file = module.rsplit('/').next().unwrap_or(module);
+    let is_kernel = if module.starts_with('[') {
+        !NOT_KERNEL.iter().any(|name| module.starts_with(name))
+    } else {
+        file.starts_with("vmlinux")
+            || [".ko", ".ko.gz", ".ko.xz", ".ko.zst"].iter().any(|end| file.ends_with(end))
+            || module.starts_with("bpf_prog_")
+            || module.starts_with("bpf_trampoline_")
+    };
+    if is_kernel {
+        FrameKind::Kernel
+    } else if is_jit(file) {
+        FrameKind::Jit
+    } else {
+        FrameKind::User
+    }
+}
+
+/// `perf-PID.map`, which a JIT compiler writes, and `jitted-PID-N.so`, which `perf inject --jit`
+/// makes of its dump.
+fn is_jit(file: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let map = file.strip_prefix("perf-").and_then(|file| file.strip_suffix(".map"));
+    let dump = file.strip_prefix("jitted-").and_then(|file| file.strip_suffix(".so"));
+    map.is_some_and(digits) || dump.is_some_and(|numbers| numbers.split('-').all(digits))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn check(symbol: &str, expect: &str) {
-        assert_eq!(tidy(symbol), expect);
+        assert_eq!(tidy_name(symbol), expect);
     }
 
     #[test]
@@ -205,5 +252,27 @@ mod tests {
         check("RegExp:[&<>\\\"\\']", "RegExp:[&<>\\\\]");
         check("a;b", "a:b");
         check("f()::'lambda'(int)", "f()::lambda");
+    }
+
+    #[test]
+    fn kinds_of_modules() {
+        for (module, kind) in [
+            ("[kernel.kallsyms]", FrameKind::Kernel),
+            ("[guest.kernel.kallsyms.123]", FrameKind::Kernel),
+            ("[ext4]", FrameKind::Kernel),
+            ("/usr/lib/debug/boot/vmlinux-6.1.0", FrameKind::Kernel),
+            ("/lib/modules/6.1/kernel/fs/ext4/ext4.ko.xz", FrameKind::Kernel),
+            ("bpf_prog_6deef7357e7b4530_sd_fw_egress", FrameKind::Kernel),
+            ("[vdso]", FrameKind::User),
+            ("[heap]", FrameKind::User),
+            ("[stack:12]", FrameKind::User),
+            ("//anon", FrameKind::User),
+            ("/tmp/perf-12.map", FrameKind::Jit),
+            ("/tmp/perf-x.map", FrameKind::User),
+            ("/home/me/.debug/jit/jitted-12-3.so", FrameKind::Jit),
+            ("", FrameKind::User),
+        ] {
+            assert_eq!(module_kind(module), kind, "{module}");
+        }
     }
 }
