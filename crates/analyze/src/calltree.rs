@@ -245,6 +245,8 @@ impl<'a> Callers<'a> {
 #[cfg(test)]
 mod tests {
     use pyrograph_profile::{Sample, ValueType};
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
 
     use super::*;
 
@@ -334,11 +336,8 @@ mod tests {
     /// It is the tree of the reversed stacks, which flame graphs draw, without what is left out.
     #[test]
     fn callers_are_those_of_the_reversed_stacks() {
-        let mut random = 1u64;
-        let mut next = |below: u64| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (random >> 33) % below
-        };
+        let mut generator = StdRng::seed_from_u64(1);
+        let mut next = |below: u64| generator.random_range(0..below);
         for _ in 0..50 {
             let stacks: Vec<(String, u64)> = (0..next(40) + 1)
                 .map(|_| {

@@ -405,6 +405,9 @@ fn split(line: &[u8]) -> Option<(&[u8], u64)> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+
     use super::*;
 
     /// The two columns, if both texts are plain.
@@ -470,11 +473,8 @@ mod tests {
 
     #[test]
     fn sorting_is_that_of_bytes() {
-        let mut state = 7u64;
-        let mut random = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut generator = StdRng::seed_from_u64(7);
+        let mut random = |below: u64| generator.random_range(0..below);
         for round in 0..200 {
             let mut sides = ["main 1\n", "main 1\n"].map(str::to_owned);
             let mut expect = BTreeMap::from([("main".to_owned(), [1, 1])]);

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 use pyrograph_format::{Input, Options, READERS, Reader, detect, reader_named, write_folded};
 use pyrograph_profile::{LabelOptions, Tree};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 
 /// Formats that are read only if they are asked for by name: another reader takes their text.
 const BY_NAME_ONLY: &[&str] = &["perf sched"];
@@ -179,14 +181,8 @@ fn what_is_cut_short_is_read_as_far_as_it_goes() {
 /// Every reader meets every sample, whole and damaged, and gets through.
 #[test]
 fn every_reader_gets_through_every_text() {
-    // A generator of its own (SplitMix64), so that a failure can be repeated.
-    let mut state = 1u64;
-    let mut random = |below: usize| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % below.max(1) as u64) as usize
-    };
+    let mut generator = StdRng::seed_from_u64(1);
+    let mut random = |below: usize| generator.random_range(0..below.max(1));
     const TOKENS: &[&[u8]] = &[
         b"\n",
         b" ",

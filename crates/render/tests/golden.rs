@@ -1,7 +1,7 @@
 //! Whole pictures, byte for byte. After a change that is meant, look at the new ones and keep them:
 //!
 //! ```text
-//! BLESS=1 cargo test -p pyrograph-render
+//! PYROGRAPH_BLESS=1 cargo test -p pyrograph-render
 //! ```
 
 mod common;
@@ -27,7 +27,7 @@ app;main;parse 11";
 
 fn check(name: &str, picture: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("BLESS").is_some() {
+    if std::env::var_os("PYROGRAPH_BLESS").is_some() {
         std::fs::write(&path, picture).expect("the golden directory can be written");
         return;
     }
@@ -35,7 +35,7 @@ fn check(name: &str, picture: &str) {
     let different = kept.lines().zip(picture.lines()).position(|(kept, new)| kept != new);
     assert!(
         kept == picture,
-        "{} differs, first in line {:?}; if that is meant: BLESS=1 cargo test -p pyrograph-render",
+        "{} differs, first in line {:?}; if that is meant: PYROGRAPH_BLESS=1 cargo test -p pyrograph-render",
         path.display(),
         different.map(|line| line + 1)
     );

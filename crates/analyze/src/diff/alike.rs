@@ -142,6 +142,8 @@ fn without_numbers(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use pyrograph_profile::{LabelOptions, Profile, Sample, Tree, ValueType};
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
 
     use super::super::union::unite;
     use super::*;
@@ -203,13 +205,8 @@ mod tests {
 
     #[test]
     fn the_comparison_is_that_of_names_put_in_by_hand() {
-        let mut state = 7u64;
-        let mut random = |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut generator = StdRng::seed_from_u64(7);
+        let mut random = |below: u64| generator.random_range(0..below);
         for round in 0..200 {
             let commands = [["old", "new"], ["same", "same"]];
             let pairs = 1 + random(2) as usize;

@@ -1,25 +1,10 @@
 //! Comparisons of made-up profiles whose truth is known.
 
 use pyrograph_profile::{LabelOptions, Profile, Sample, Tree, ValueType};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 
 use super::*;
-
-/// A stream of numbers from a fixed seed (Steele, Lea and Flood, "SplitMix", 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
 
 /// A program: its stacks, and how often each is sampled.
 struct Program(Vec<(String, f64)>);
@@ -27,9 +12,9 @@ struct Program(Vec<(String, f64)>);
 impl Program {
     /// Functions in a tree of several levels, whose times are spread over three orders of size.
     fn new(stacks: usize) -> Self {
-        let mut random = Random(7);
+        let mut random = StdRng::seed_from_u64(7);
         let stack = |n: usize| format!("main;part{};step{};work{n};leaf{}", n % 7, n % 31, n % 13);
-        Self((0..stacks).map(|n| (stack(n), 10f64.powf(3.0 * random.unit()))).collect())
+        Self((0..stacks).map(|n| (stack(n), 10f64.powf(3.0 * random.random::<f64>()))).collect())
     }
 
     /// The same with the stacks that hold a function taking this many times as long.
@@ -44,7 +29,7 @@ impl Program {
     }
 
     /// Samples it.
-    fn run(&self, samples: usize, random: &mut Random) -> Profile {
+    fn run(&self, samples: usize, random: &mut StdRng) -> Profile {
         let mut ends = Vec::new();
         let mut sum = 0.0;
         for (_, time) in &self.0 {
@@ -53,7 +38,7 @@ impl Program {
         }
         let mut counts = vec![0u64; self.0.len()];
         for _ in 0..samples {
-            let at = random.unit() * sum;
+            let at = random.random::<f64>() * sum;
             let stack = ends.partition_point(|&end| end <= at);
             counts[stack.min(ends.len() - 1)] += 1;
         }
@@ -105,7 +90,7 @@ const MEASURES: [Measure; 2] = [Measure::Total, Measure::OwnSelf];
 /// runs of one program.
 fn false_share(samples: (usize, usize), runs: usize, options: &DiffOptions) -> f64 {
     let program = Program::new(120);
-    let mut random = Random(2026);
+    let mut random = StdRng::seed_from_u64(2026);
     let (mut called, mut all) = (0, 0);
     for _ in 0..25 {
         let mut side = |samples| -> Vec<Profile> {
@@ -149,7 +134,7 @@ fn a_function_that_takes_a_tenth_longer_is_found_among_many() {
     let more = (samples * slow.time() / program.time()) as usize;
     let (mut found, mut found_by_share) = (0, 0);
     for seed in 0..20 {
-        let mut random = Random(seed);
+        let mut random = StdRng::seed_from_u64(seed);
         let before = [program.run(samples as usize, &mut random)];
         let after = [slow.run(more, &mut random)];
         let options = DiffOptions { scale: Scale::Values, ..DiffOptions::default() };
@@ -180,7 +165,7 @@ fn bounds_hold_the_true_change_as_often_as_they_say() {
     };
     let names: Vec<String> = (0..7).map(|n| format!("part{n}")).collect();
     let (mut held, mut all) = (0, 0);
-    let mut random = Random(5);
+    let mut random = StdRng::seed_from_u64(5);
     for _ in 0..200 {
         let before = [program.run(3000, &mut random)];
         let after = [slow.run(1500, &mut random)];
@@ -204,7 +189,7 @@ fn bounds_leave_out_0_exactly_where_a_change_counts() {
     let slow = program.slower("part3", 1.3);
     for (each, runs) in [(true, 1), (false, 1), (true, 3), (false, 3)] {
         for (scale, measure) in SCALES.into_iter().zip(MEASURES) {
-            let mut random = Random(11);
+            let mut random = StdRng::seed_from_u64(11);
             let mut side = |program: &Program, samples| -> Vec<Profile> {
                 (0..runs).map(|_| program.run(samples, &mut random)).collect()
             };
@@ -225,10 +210,12 @@ fn bounds_leave_out_0_exactly_where_a_change_counts() {
 }
 
 /// Runs that differ from each other by more than sampling: each function's time is another in each.
-fn unsteady(program: &Program, random: &mut Random) -> Program {
+fn unsteady(program: &Program, random: &mut StdRng) -> Program {
     let mut factors = std::collections::BTreeMap::new();
     let mut factor = |name: &str| {
-        *factors.entry(name.to_owned()).or_insert_with(|| 1.0 + 0.3 * (random.unit() - 0.5))
+        *factors
+            .entry(name.to_owned())
+            .or_insert_with(|| 1.0 + 0.3 * (random.random::<f64>() - 0.5))
     };
     let part = |stack: &str| stack.split(';').nth(1).unwrap_or_default().to_owned();
     Program(program.0.iter().map(|(s, t)| (s.clone(), t * factor(&part(s)))).collect())
@@ -237,7 +224,7 @@ fn unsteady(program: &Program, random: &mut Random) -> Program {
 #[test]
 fn runs_that_differ_among_themselves_raise_no_alarm() {
     let program = Program::new(120);
-    let mut random = Random(99);
+    let mut random = StdRng::seed_from_u64(99);
     let (mut single, mut several, mut frames) = (0, 0, 0);
     for _ in 0..30 {
         let mut side = || -> Vec<Profile> {
@@ -260,7 +247,7 @@ fn runs_that_differ_among_themselves_raise_no_alarm() {
 fn a_change_beyond_what_runs_differ_by_is_found() {
     let program = Program::new(120);
     let slow = program.slower("part3", 2.0);
-    let mut random = Random(4);
+    let mut random = StdRng::seed_from_u64(4);
     let mut side = |program: &Program| -> Vec<Profile> {
         (0..4).map(|_| unsteady(program, &mut random).run(20_000, &mut random)).collect()
     };
@@ -437,11 +424,11 @@ struct Waiter(Vec<(String, f64, f64)>);
 
 impl Waiter {
     fn new() -> Self {
-        let mut random = Random(11);
+        let mut random = StdRng::seed_from_u64(11);
         let stack = |n: usize| format!("main;part{};step{};wait{n}", n % 5, n % 17);
         let mut wait = |n| {
-            let often = 10f64.powf(1.0 + 2.0 * random.unit());
-            (stack(n), often, 10f64.powf(4.0 + 3.0 * random.unit()))
+            let often = 10f64.powf(1.0 + 2.0 * random.random::<f64>());
+            (stack(n), often, 10f64.powf(4.0 + 3.0 * random.random::<f64>()))
         };
         Self((0..60).map(&mut wait).collect())
     }
@@ -456,7 +443,7 @@ impl Waiter {
 
     /// A run: numbers of waits by Poisson's distribution, lengths by an exponential one. Values are the time, and
     /// `counted` the number of waits beside it.
-    fn run(&self, counted: bool, random: &mut Random) -> Profile {
+    fn run(&self, counted: bool, random: &mut StdRng) -> Profile {
         let mut types = vec![ValueType::new("off-cpu", "ns")];
         if counted {
             types.push(ValueType::new("waits", "count"));
@@ -465,12 +452,12 @@ impl Waiter {
         for (stack, often, long) in &self.0 {
             let (mut waits, mut time, mut passed) = (0, 0.0, 0.0);
             loop {
-                passed -= random.unit().max(1e-12).ln();
+                passed -= random.random::<f64>().max(1e-12).ln();
                 if passed > *often {
                     break;
                 }
                 waits += 1;
-                time -= random.unit().max(1e-12).ln() * long;
+                time -= random.random::<f64>().max(1e-12).ln() * long;
             }
             let stack = profile.stack_of_names(stack.split(';'));
             if waits > 0 {
@@ -481,7 +468,7 @@ impl Waiter {
         profile
     }
 
-    fn runs(&self, count: usize, counted: bool, random: &mut Random) -> Vec<Profile> {
+    fn runs(&self, count: usize, counted: bool, random: &mut StdRng) -> Vec<Profile> {
         (0..count).map(|_| self.run(counted, random)).collect()
     }
 }
@@ -489,7 +476,7 @@ impl Waiter {
 /// The share of frames and functions that did not change but are called changed.
 fn false_share_of_waits(runs: usize, counted: bool, scale: Scale) -> f64 {
     let program = Waiter::new();
-    let mut random = Random(5);
+    let mut random = StdRng::seed_from_u64(5);
     let options = DiffOptions { each: true, scale, ..DiffOptions::default() };
     let (mut called, mut all) = (0, 0);
     for _ in 0..25 {
@@ -517,7 +504,7 @@ fn a_hundred_thousand_waits_counted_as_twenty_samples_and_a_halved_wait_was_not_
     let mut program = Waiter::new();
     // Short and very often: `XLogFlush`.
     program.0[7] = ("main;XLogFlush".to_owned(), 20_000.0, 2_000_000.0);
-    let mut random = Random(3);
+    let mut random = StdRng::seed_from_u64(3);
     for scale in SCALES {
         let options = DiffOptions { scale, ..DiffOptions::default() };
         for (often, long) in [(1.0, 0.5), (0.5, 1.0), (0.0, 1.0)] {
@@ -539,7 +526,7 @@ fn a_hundred_thousand_waits_counted_as_twenty_samples_and_a_halved_wait_was_not_
 #[test]
 fn one_run_of_times_without_counts_cannot_tell() {
     let program = Waiter::new();
-    let mut random = Random(9);
+    let mut random = StdRng::seed_from_u64(9);
     let diff = compare(
         &program.runs(1, false, &mut random),
         &program.runs(1, false, &mut random),

@@ -43,6 +43,8 @@ mod tests {
     use pyrograph_analyze::two_columns;
     use pyrograph_format::write_folded;
     use pyrograph_profile::{LabelOptions, Tree};
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
 
     use super::super::Sides;
     use super::*;
@@ -86,11 +88,8 @@ mod tests {
 
     #[test]
     fn lines_give_what_trees_give() {
-        let mut state = 11u64;
-        let mut random = |below: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) as usize % below
-        };
+        let mut generator = StdRng::seed_from_u64(11);
+        let mut random = |below: usize| generator.random_range(0..below);
         // The first are plain, the others seldom come.
         let names = [
             "a",

@@ -368,9 +368,12 @@ fn texts<const COUNT: usize>(
 
 #[cfg(test)]
 mod tests {
+    use pyrograph_profile::{LabelOptions, Tree};
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+
     use super::*;
     use crate::{Input, write_folded};
-    use pyrograph_profile::{LabelOptions, Tree};
 
     const RECORDED: &[u8] = include_bytes!("../../tests/formats/jfr/spin.jfr.zst");
 
@@ -413,14 +416,8 @@ mod tests {
     #[test]
     fn damage_is_survived() {
         let whole = recorded();
-        // SplitMix64, so that a failure can be repeated.
-        let mut state = 7u64;
-        let mut random = |below: usize| {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((mixed ^ (mixed >> 31)) % below as u64) as usize
-        };
+        let mut generator = StdRng::seed_from_u64(7);
+        let mut random = |below: usize| generator.random_range(0..below);
         for _ in 0..200 {
             let mut bytes = whole.clone();
             for _ in 0..1 + random(20) {

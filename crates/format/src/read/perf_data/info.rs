@@ -5,13 +5,13 @@ use std::time::SystemTime;
 
 use pyrograph_event::{Attr, Record, flag, type_id};
 
+use super::PerfData;
 use super::lost::Losses;
 use super::recording::{Place, Recording};
 use super::tracepoint::{Tracepoint, TracepointField};
 use super::tracing;
-use crate::detect::detect;
 use crate::input::Input;
-use crate::reader::ReadError;
+use crate::reader::{ReadError, Reader};
 
 /// Information that a `perf.data` file holds about itself. Parts that it lacks are empty or `None`.
 #[derive(Clone, Debug, Default)]
@@ -111,7 +111,7 @@ pub fn recording_info(input: Input) -> Result<RecordingInfo, ReadError> {
     if head.bytes().is_empty() {
         return Err(ReadError::Empty { name });
     }
-    if detect(head.bytes()).is_none_or(|reader| reader.name() != super::NAME) {
+    if !PerfData.detect(head.bytes()) {
         return Err(ReadError::OtherFormat { name, wanted: super::NAME });
     }
     Recording::open(head).map(|recording| describe(&recording)).map_err(error)
