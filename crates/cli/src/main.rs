@@ -5,12 +5,8 @@
 // `eprintln!` panics where standard error is full or closed: `say!` does not.
 #![deny(clippy::print_stderr)]
 
-#[cfg(feature = "bpf")]
-mod answers;
 mod browser;
-mod capabilities;
 mod convert;
-mod cpu_time;
 mod demangled;
 mod diff;
 mod filters;
@@ -18,19 +14,14 @@ mod flamegraph;
 mod fold;
 mod found;
 mod heatmap;
-#[cfg_attr(not(feature = "bpf"), path = "in_kernel_none.rs")]
-mod in_kernel;
 mod info;
 mod interrupt;
 mod manual;
 mod max_memory;
-mod memory;
 mod nameless;
-mod needed;
 mod output;
 mod pager;
 mod progress;
-mod question;
 mod reading;
 mod record;
 mod report;
@@ -41,7 +32,6 @@ mod symbols;
 mod tables;
 mod terminal;
 mod units;
-mod whom;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -81,15 +71,23 @@ const COMMAND_NOT_RUN: u8 = 127;
 
 /// The exit code of what went wrong.
 fn exit_code(error: &anyhow::Error) -> ExitCode {
-    use pyrograph_record::{Error, EventError};
+    use pyrograph_record::Error as Record;
+    use pyrograph_recorder::{Error, PlaceError};
 
-    let recording = error.downcast_ref::<Error>();
-    if error.is::<Usage>() || error.is::<EventError>() || matches!(recording, Some(Error::Event(_)))
-    {
-        return ExitCode::from(BAD_USAGE);
-    }
-    match recording {
-        Some(Error::Command { .. }) => ExitCode::from(COMMAND_NOT_RUN),
+    let is_misuse = |error: &Error| match error {
+        Error::Event(_) | Error::Record(Record::Event(_)) | Error::UnknownCall { .. } => true,
+        Error::Place(place) => matches!(
+            place,
+            PlaceError::Function { .. }
+                | PlaceError::Probe { .. }
+                | PlaceError::OffsetOfReturn { .. }
+        ),
+        _ => false,
+    };
+    match error.downcast_ref() {
+        _ if error.is::<Usage>() => ExitCode::from(BAD_USAGE),
+        Some(error) if is_misuse(error) => ExitCode::from(BAD_USAGE),
+        Some(Error::Record(Record::Command { .. })) => ExitCode::from(COMMAND_NOT_RUN),
         _ => ExitCode::FAILURE,
     }
 }

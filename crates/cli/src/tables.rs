@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use pyrograph_recorder::TableBackend;
+
 use crate::units::parse_size;
 
 /// The flags.
@@ -12,7 +15,7 @@ pub struct TableArgs {
     table_memory: Option<usize>,
 
     /// The kernel memory that holds unwind tables [default: an arena if the kernel has arenas (Linux 6.9), else arrays]
-    #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
+    #[arg(long, value_name = "WHAT", value_parser = table_backend(), hide_short_help = true)]
     pub tables: Option<TableBackend>,
 
     /// Take stacks of waits when threads stop to run, as older kernels need it, and not when they go on
@@ -31,7 +34,6 @@ pub struct TableArgs {
 
 impl TableArgs {
     /// The most bytes of unwind tables.
-    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "without an engine nobody asks"))]
     pub fn budget(&self) -> usize {
         self.table_memory.unwrap_or(256 << 20)
     }
@@ -53,13 +55,16 @@ pub fn cache_folder() -> Option<PathBuf> {
     folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))
 }
 
-/// What unwind tables are in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum TableBackend {
-    /// Memory that programs read with plain loads
-    Arena,
-    /// Arrays of the kernel
-    Arrays,
+/// Reads the memory that holds unwind tables.
+fn table_backend() -> impl TypedValueParser<Value = TableBackend> {
+    let values = [
+        PossibleValue::new("arena").help("Memory that programs read with plain loads"),
+        PossibleValue::new("arrays").help("Arrays of the kernel"),
+    ];
+    PossibleValuesParser::new(values).map(|name| match name.as_str() {
+        "arena" => TableBackend::Arena,
+        _ => TableBackend::Arrays,
+    })
 }
 
 fn parse_budget(text: &str) -> Result<usize, String> {

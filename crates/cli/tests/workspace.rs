@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("symbol", &["cache", "go"]),
     ("resolve", &["event", "unwind", "symbol", "profile"]),
     ("record", &["event"]),
+    ("recorder", &["bpf", "event", "profile", "record", "resolve", "symbol", "unwind"]),
     ("format", &["event", "profile", "resolve", "symbol"]),
     ("analyze", &["profile"]),
     ("render", &["analyze", "profile"]),

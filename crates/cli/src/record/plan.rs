@@ -1,21 +1,23 @@
-//! What is to be recorded, as the flags say it.
+//! Flags of `record`, and the plan that they make.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pyrograph_format::Detail;
-use pyrograph_profile::{LabelOptions, ValueType};
-use pyrograph_record::{Error, Event, Rate, StackMode, Target, Unit, process_of};
-use pyrograph_resolve::{NATIVE, SymbolOptions};
+use pyrograph_format::{Detail, SymbolOptions};
+use pyrograph_profile::LabelOptions;
+use pyrograph_record::process_of;
+use pyrograph_recorder::{
+    Engine, Error, Filters, Question, Rate, StackMode, Target, Trigger, Waits,
+};
 
+use super::filters::{FilterArgs, Levels};
+use super::question::{QuestionArgs, needs_in_kernel};
 use crate::found;
 use crate::output::{Output, PictureArgs};
-use crate::question::{Probe, Question, QuestionArgs};
 use crate::say::{be_quiet, misuse, say};
 use crate::tables::TableArgs;
 use crate::units::{parse_duration, parse_size};
-use crate::whom::{Whom, WhomArgs};
 
 /// Sample a command, running processes or the whole machine, and draw a flame graph
 ///
@@ -89,7 +91,7 @@ pub struct Args {
     question: QuestionArgs,
 
     #[command(flatten)]
-    whom: WhomArgs,
+    filters: FilterArgs,
 
     /// The program's part only, without the kernel's
     #[arg(short, long, conflicts_with = "kernel_only")]
@@ -164,9 +166,9 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// Who takes the stacks.
+/// Engines, by their flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum EngineChoice {
+enum EngineChoice {
     /// Programs in the kernel
     Ebpf,
     /// perf_event_open and its buffers
@@ -175,7 +177,7 @@ pub(super) enum EngineChoice {
 
 /// What a stack's value counts.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Count {
+enum Count {
     /// Samples
     Samples,
     /// What the samples stand for
@@ -227,23 +229,15 @@ fn parse_stack_mode(text: &str) -> Result<StackMode, String> {
 /// What is written where nothing else is asked for.
 const DEFAULT_OUTPUT: &str = "flamegraph.svg";
 
-/// What the flags come to.
+/// What to record, and what to do with it.
 pub(super) struct Plan {
-    pub options: pyrograph_record::Options,
+    pub recording: pyrograph_recorder::Plan,
     pub outputs: Vec<Output>,
     /// Whether the picture is shown when it is written.
     pub open: bool,
-    /// What runs beside the target, as long as it is recorded.
-    pub beside: Option<Vec<OsString>>,
-    pub duration: Option<Duration>,
-    pub count: Count,
-    pub engine: Option<EngineChoice>,
-    pub question: Question,
-    pub whom: Whom,
-    pub tables: TableArgs,
-    pub stack_memory: usize,
+    /// Levels of frames at the root.
+    pub levels: Levels,
     pub verbose: bool,
-    pub inlines: bool,
     pub labels: LabelOptions,
     pub title: String,
     pub picture: PictureArgs,
@@ -258,50 +252,62 @@ impl Plan {
             say!("-g does nothing: stacks are always recorded");
         }
         let outputs = outputs(&args)?;
-        let whom = Whom::new(std::mem::take(&mut args.whom))?;
-        let target = target(&mut args, &whom)?;
-        whom.find_names(&target, !args.no_inherit)?;
-        let counts = args.count == Count::Samples;
-        let question = Question::new(&args.question, counts, &target)?;
-        refuse_what_has_no_effect(&args, &question, &target, &whom)?;
-        let threads = Some(args.tid).filter(|tids| !tids.is_empty());
-        let is_of_perf = threads.is_some()
-            || (args.every.is_some() || args.cpu.is_some())
-                && matches!(question.probe, Probe::Tracepoint { .. });
+        let (filters, levels) = std::mem::take(&mut args.filters).read()?;
+        let target = target(&mut args, &filters)?;
+        let named = filters.check_names(&target, !args.no_inherit);
+        named.map_err(|error| match error {
+            error @ Error::NoSuchName { .. } => anyhow::Error::from(error).context("--comm"),
+            error => error.into(),
+        })?;
+        let count_samples = args.count == Count::Samples;
+        let question = args.question.question(count_samples, &target)?;
+        let is_filtered = !filters.is_all() || !levels.is_empty();
+        refuse_what_has_no_effect(&args, &question, &target, is_filtered)?;
+        let engine = engine(&args, &question, is_filtered)?;
         Ok(Self {
             title: args.title.unwrap_or_else(|| title(&target)),
-            beside: Some(args.command).filter(|command| !command.is_empty()),
             open: args.open,
             picture: args.picture,
-            options: pyrograph_record::Options {
-                event: question.event.clone(),
-                rate: args.frequency.map(Rate::Hertz).or(args.every.map(Rate::Every)),
-                threads,
+            recording: pyrograph_recorder::Plan {
+                threads: Some(args.tid).filter(|tids| !tids.is_empty()),
                 cpus: args.cpu.map(|cpus| cpus.0),
+                filters,
+                inherit: !args.no_inherit,
+                beside: Some(args.command).filter(|command| !command.is_empty()),
+                duration: args.duration,
                 output_to_stderr: outputs.iter().any(Output::is_standard),
+                question,
+                rate: args.frequency.map(Rate::Hertz).or(args.every.map(Rate::Every)),
+                user: !args.kernel_only,
+                kernel: !args.user_only,
+                engine,
                 stack: args
                     .call_graph
                     .unwrap_or(StackMode::Dwarf { bytes: StackMode::DEFAULT_BYTES }),
-                user: !args.kernel_only,
-                kernel: !args.user_only,
-                inherit: !args.no_inherit,
-                duration: args.duration,
-                ..pyrograph_record::Options::new(target)
+                guessing: !args.tables.no_guess,
+                table_memory: args.tables.budget(),
+                table_backend: args.tables.tables,
+                at_switches: args.tables.at_switches,
+                count_samples,
+                keep_times: outputs.iter().any(|output| output.detail() == Detail::Samples),
+                thread_detail: outputs
+                    .iter()
+                    .map(Output::threads)
+                    .chain([levels.threads()])
+                    .max()
+                    .unwrap_or_default(),
+                stack_memory: args.stack_memory,
+                symbols: SymbolOptions {
+                    inlines: !args.no_inline,
+                    lines: outputs.iter().any(Output::holds_sources),
+                    cache: args.tables.cache(),
+                    ..SymbolOptions::default()
+                },
+                ..pyrograph_recorder::Plan::new(target)
             },
             outputs,
-            duration: args.duration,
-            count: args.count,
-            // Who says how stacks are to be found wants it done so.
-            engine: args
-                .engine
-                .or((args.call_graph.is_some() || is_of_perf).then_some(EngineChoice::Perf))
-                .or((question.in_kernel_only || !whom.is_all()).then_some(EngineChoice::Ebpf)),
-            question,
-            whom,
-            tables: args.tables,
-            stack_memory: args.stack_memory,
+            levels,
             verbose: args.verbose,
-            inlines: !args.no_inline,
             labels: LabelOptions {
                 mark_kernel: args.annotate,
                 mark_jit: args.annotate,
@@ -311,70 +317,25 @@ impl Plan {
             },
         })
     }
+}
 
-    /// Whether samples count as their periods, and not as one each.
-    pub fn counts_periods(&self) -> bool {
-        self.count == Count::Period
-    }
-
-    /// Whether an output has each sample with its time.
-    pub fn keeps_times(&self) -> bool {
-        self.outputs.iter().any(|output| output.detail() == Detail::Samples)
-    }
-
-    /// Name of the number of samples behind each value; `None` where the values are that number.
-    fn number_of(&self) -> Option<String> {
-        let is_sum = match self.question.unit() {
-            Some(unit) => matches!(unit, "ns" | "bytes"),
-            None => true,
-        };
-        (is_sum && self.count == Count::Period).then(|| match self.question.noun() {
-            "sample" => "samples".to_owned(),
-            noun => format!("{noun}s"),
-        })
-    }
-
-    pub fn resolve_options(&self, event: &Event) -> pyrograph_resolve::Options {
-        let unit = self.question.unit().unwrap_or(match event.unit() {
-            Unit::Nanoseconds => "ns",
-            Unit::Count => "count",
-        });
-        let value_type = match self.count {
-            Count::Samples if self.question.unit().is_none() => ValueType::samples(),
-            Count::Samples => {
-                let noun = self.question.noun();
-                // The unit of system calls is calls.
-                let noun = format!("{}s", noun.rsplit(' ').next().unwrap_or(noun));
-                ValueType::new(self.question.name(event), &noun)
-            }
-            Count::Period => ValueType::new(self.question.name(event), unit),
-        };
-        pyrograph_resolve::Options {
-            value_type,
-            count_samples: self.count == Count::Samples,
-            number_of: self.number_of(),
-            keep_time: self.keeps_times(),
-            stack_memory: Some(self.stack_memory),
-            threads: self
-                .outputs
-                .iter()
-                .map(Output::threads)
-                .chain([self.whom.threads()])
-                .max()
-                .unwrap_or_default(),
-            // That of the programs in the kernel.
-            monotonic_time: true,
-            guessing: !self.tables.no_guess,
-            user_only: !self.options.kernel,
-            addresses: true,
-            arch: NATIVE,
-            symbols: SymbolOptions {
-                inlines: self.inlines,
-                lines: self.outputs.iter().any(Output::holds_sources),
-                cache: self.tables.cache(),
-                ..SymbolOptions::default()
-            },
-        }
+/// The engine, if the flags leave no choice.
+fn engine(args: &Args, question: &Question, is_filtered: bool) -> anyhow::Result<Option<Engine>> {
+    let is_of_perf = !args.tid.is_empty()
+        || (args.every.is_some() || args.cpu.is_some())
+            && matches!(question.trigger, Trigger::Tracepoint { .. });
+    // Who says how stacks are to be found wants it done so.
+    let engine = match args.engine {
+        Some(EngineChoice::Ebpf) => Some(Engine::InKernel),
+        Some(EngineChoice::Perf) => Some(Engine::Perf),
+        None if args.call_graph.is_some() || is_of_perf => Some(Engine::Perf),
+        None => None,
+    };
+    let needs_kernel = question.needs_in_kernel() || is_filtered;
+    match engine {
+        Some(Engine::Perf) if needs_kernel => Err(needs_in_kernel()),
+        None if needs_kernel => Ok(Some(Engine::InKernel)),
+        engine => Ok(engine),
     }
 }
 
@@ -400,7 +361,7 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<Output>> {
 }
 
 /// Who is recorded. A command that is only run meanwhile is left in `args`.
-fn target(args: &mut Args, whom: &Whom) -> anyhow::Result<Target> {
+fn target(args: &mut Args, filters: &Filters) -> anyhow::Result<Target> {
     if args.all_cpus || args.cpu.is_some() {
         return Ok(Target::System);
     }
@@ -408,7 +369,8 @@ fn target(args: &mut Args, whom: &Whom) -> anyhow::Result<Target> {
         return Ok(Target::Processes(std::mem::take(&mut args.pid)));
     }
     if !args.tid.is_empty() {
-        let process = |tid: &i32| process_of(*tid).ok_or(Error::NoSuchThread { tid: *tid });
+        let process =
+            |tid: &i32| process_of(*tid).ok_or(pyrograph_record::Error::NoSuchThread { tid: *tid });
         let mut pids = args.tid.iter().map(process).collect::<Result<Vec<_>, _>>()?;
         pids.sort_unstable();
         pids.dedup();
@@ -417,7 +379,7 @@ fn target(args: &mut Args, whom: &Whom) -> anyhow::Result<Target> {
     if !args.command.is_empty() {
         return Ok(Target::Command(std::mem::take(&mut args.command)));
     }
-    match whom.chooses() {
+    match filters.chooses() {
         true => Ok(Target::System),
         false => misuse!(
             "nothing to record: give a command after --, processes with -p, or the machine with -a"
@@ -430,17 +392,17 @@ fn refuse_what_has_no_effect(
     args: &Args,
     question: &Question,
     target: &Target,
-    whom: &Whom,
+    is_filtered: bool,
 ) -> anyhow::Result<()> {
-    let is_sampled = matches!(question.probe, Probe::Event | Probe::Tracepoint { .. })
-        && question.waits.is_none();
+    let is_sampled = matches!(question.trigger, Trigger::PerfEvents | Trigger::Tracepoint { .. })
+        && question.waits == Waits::None;
     if args.every.is_some() && !is_sampled {
         misuse!("-c is for events that are sampled: cycles, clocks, page faults, tracepoints");
     }
     if args.cpu.is_some() && !is_sampled {
         misuse!("-C is for events that are sampled: cycles, clocks, page faults, tracepoints");
     }
-    if !args.tid.is_empty() && (question.in_kernel_only || !whom.is_all()) {
+    if !args.tid.is_empty() && (question.needs_in_kernel() || is_filtered) {
         misuse!("-t is for samples of the CPU and events; give the process with -p");
     }
     if !args.tid.is_empty() && args.engine == Some(EngineChoice::Ebpf) {

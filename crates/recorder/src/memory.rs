@@ -1,4 +1,4 @@
-//! What of memory a recording takes.
+//! Memory of a recording: how much it takes, and giving it back.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// What this process has now.
+    /// Memory that this process has now.
     pub fn now() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let field = |name| status.lines().find_map(|line| kibibytes(line.strip_prefix(name)?));
@@ -48,23 +48,13 @@ impl Resident {
     }
 }
 
-impl std::fmt::Display for Resident {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [all, files, peak] = [self.all, self.files, self.peak].map(|bytes| bytes >> 20);
-        write!(
-            f,
-            "memory: {all} MiB, of which {files} MiB are pages of files, and {peak} MiB at most"
-        )
-    }
-}
-
 /// Pages of files are given back once there are so many more of them than there were afterwards.
 const MOST_PAGES: u64 = 32 << 20;
 
 /// How often it is looked how many there are.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// When pages of files are to be given back: most are read once, for an unwind table or a stack.
+/// Whether pages of files are to be given back: most are read once, for an unwind table or a stack.
 #[derive(Debug)]
 pub struct Pages {
     looked: Instant,
@@ -72,12 +62,14 @@ pub struct Pages {
     left: u64,
 }
 
-impl Pages {
+impl Default for Pages {
     /// From now on.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self { looked: Instant::now(), left: Resident::now().files }
     }
+}
 
+impl Pages {
     /// Calls `give_back` if there are many.
     pub fn keep_few(&mut self, give_back: impl FnOnce()) {
         if self.looked.elapsed() < LOOK {
@@ -100,29 +92,34 @@ fn kibibytes(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Those of this test itself, which has tens of megabytes.
+    /// Those of this test itself, which is mapped as often as it takes.
     #[test]
     fn pages_of_files_are_given_back_once_there_are_many() {
         use std::os::fd::AsRawFd;
         let own = fs::File::open("/proc/self/exe").expect("this test");
         let len = usize::try_from(own.metadata().expect("its size").len()).expect("a size");
-        assert!(len as u64 > MOST_PAGES + MOST_PAGES / 4, "{len}");
-        let mut pages = Pages { looked: Instant::now() - LOOK, ..Pages::new() };
+        let mut pages = Pages { looked: Instant::now() - LOOK, ..Pages::default() };
         pages.keep_few(|| panic!("there are no more than before"));
-        // SAFETY: a new mapping that is only read, and not beyond the end of a file that nobody changes.
-        let map = unsafe {
+        let map = || {
             let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_POPULATE);
-            let map = libc::mmap(std::ptr::null_mut(), len, protection, flags, own.as_raw_fd(), 0);
+            // SAFETY: a new mapping that is only read, and not beyond the end of a file that nobody changes.
+            let map = unsafe {
+                libc::mmap(std::ptr::null_mut(), len, protection, flags, own.as_raw_fd(), 0)
+            };
             assert!(map != libc::MAP_FAILED);
             map
         };
+        let enough = (MOST_PAGES + MOST_PAGES / 4).div_ceil(len as u64);
+        let maps: Vec<_> = (0..enough).map(|_| map()).collect();
         pages.looked = Instant::now() - LOOK;
         let mut times = 0;
         for _ in 0..2 {
             pages.keep_few(|| {
                 times += 1;
-                // SAFETY: it was mapped with this length, and nothing borrows from it.
-                unsafe { libc::munmap(map, len) };
+                for map in &maps {
+                    // SAFETY: it was mapped with this length, and nothing borrows from it.
+                    unsafe { libc::munmap(*map, len) };
+                }
             });
             pages.looked = Instant::now() - LOOK;
         }

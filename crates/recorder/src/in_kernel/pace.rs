@@ -5,8 +5,6 @@ use std::time::Duration;
 use pyrograph_bpf::Engine;
 use pyrograph_record::{Notice, Pacer, possible_rate};
 
-use crate::say::say;
-
 /// So many stacks say what one takes.
 const ENOUGH: u64 = 1_000;
 
@@ -26,12 +24,12 @@ impl Pace {
         Self { period, interrupt, pacer, seen: (0, Duration::ZERO) }
     }
 
-    /// Lowers the rate if stacks take more of the time than they may, and says so.
-    pub fn keep(&mut self, engine: &mut Engine) {
+    /// Lowers the rate if stacks take more of the time than they may, and returns so.
+    pub fn keep(&mut self, engine: &mut Engine) -> Option<Notice> {
         let stats = engine.stats();
         let (taken, spent) = (stats.ticks - self.seen.0, stats.spent.saturating_sub(self.seen.1));
         if taken < ENOUGH {
-            return;
+            return None;
         }
         self.seen = (stats.ticks, stats.spent);
         let cost = self.interrupt + spent / u32::try_from(taken).unwrap_or(u32::MAX);
@@ -39,11 +37,11 @@ impl Pace {
         let possible = possible_rate(cost);
         // Not for a little.
         if possible * 5 >= asked * 4 {
-            return;
+            return None;
         }
         self.period = Duration::from_secs(1) / u32::try_from(possible).unwrap_or(u32::MAX);
         self.pacer.set(self.period);
         engine.set_period(self.period);
-        say!("{}", Notice::RateTooHigh { asked, possible, cost });
+        Some(Notice::RateTooHigh { asked, possible, cost })
     }
 }

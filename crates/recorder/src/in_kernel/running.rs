@@ -5,20 +5,27 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pyrograph_bpf::{End, Engine, FileKey, Question as FileQuestion, What};
+use pyrograph_bpf::{Counted, End, Engine};
 use pyrograph_event::Layout;
-use pyrograph_record::{Child, Next, Recording, Session, Target, Waiting, descendants};
-use pyrograph_resolve::{LiveFiles, Looked, Resolver};
+use pyrograph_event::request::Trigger;
+use pyrograph_record::{
+    Child, Next, Notice, Recording, Session, Summary, Target, Waiting, descendants,
+};
+use pyrograph_resolve::{LiveFiles, Resolver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::adder::Adder;
 use super::copies::Copies;
+use super::feed::{add_files, answer};
 use super::follower::Follower;
+use super::labels::labels;
 use super::pace::Pace;
-use super::{Error, InKernel, tables};
+use super::report::{engine_report, left_out};
 use crate::cpu_time::cpu_time;
+use crate::error::Error;
 use crate::memory::{self, Pages};
-use crate::say::say;
+use crate::message::Message;
+use crate::plan::Plan;
+use crate::recorder::{Ended, Report, Sampler};
 
 /// How often counts are taken out of the kernel.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -39,23 +46,27 @@ const TICK_AT_THE_RIM: Duration = Duration::from_millis(5);
 const TICK: Duration = Duration::from_millis(100);
 
 /// A recording that goes on.
-pub struct Running<'a> {
-    how: &'a InKernel<'a>,
-    pub engine: Engine,
+pub struct Running {
+    target: Target,
+    duration: Option<Duration>,
+    /// The function whose returns are counted, if that was asked for.
+    returned: Option<String>,
+    engine: Engine,
     /// How often the clock ticks that triggers, if that may be too often.
     pace: Option<Pace>,
-    pub recording: Recording,
+    recording: Recording,
     layout: Layout,
-    resolver: &'a mut Resolver<LiveFiles>,
     follower: Follower,
     copies: Copies,
     /// The command, until it runs; and then.
     waiting: Option<Waiting>,
-    pub child: Option<Child>,
+    child: Option<Child>,
     opened: Instant,
     /// How many tables were asked for by what ran already.
     first: Option<usize>,
-    pub begun: Option<Instant>,
+    begun: Option<Instant>,
+    /// It is to end.
+    asked: bool,
     stopped: bool,
     drained: Instant,
     /// The time of the clock of copies until which the next drain has counts.
@@ -63,17 +74,16 @@ pub struct Running<'a> {
     given_back: Instant,
     pages: Pages,
     /// CPU time of this process until counting began.
-    pub prepared: Duration,
+    prepared: Duration,
 }
 
-impl<'a> Running<'a> {
+impl Running {
     /// Attaches the programs, which count nothing yet.
     pub fn prepare(
-        how: &'a InKernel<'a>,
+        plan: &Plan,
         mut engine: Engine,
         session: Session,
         waiting: Option<Waiting>,
-        resolver: &'a mut Resolver<LiveFiles>,
     ) -> Result<Self, Error> {
         engine.trigger(session.events())?;
         let period = session.tick();
@@ -85,74 +95,45 @@ impl<'a> Running<'a> {
             .map(|(period, interrupt)| Pace::new(period, interrupt, session.pacer()));
         engine.follow()?;
         // Those that started before their parents were followed.
-        if let (Target::Processes(pids), true) = (how.target, how.inherit) {
+        if let (Target::Processes(pids), true) = (&plan.target, plan.inherit) {
             descendants(pids).into_iter().try_for_each(|pid| engine.add_target(pid))?;
         }
+        let returned = match &plan.question.trigger {
+            Trigger::Function { name, returns: true, .. } => Some(name.clone()),
+            _ => None,
+        };
         let layout = session.layout();
         let recording = session.start()?;
         let now = Instant::now();
         Ok(Self {
-            follower: Follower::new(how.target, how.inherit),
+            follower: Follower::new(&plan.target, plan.inherit),
+            target: plan.target.clone(),
+            duration: plan.duration,
+            returned,
             copies: Copies::default(),
-            how,
             engine,
             pace,
             recording,
             layout,
-            resolver,
             waiting,
             child: None,
             opened: now,
             first: None,
             begun: None,
+            asked: false,
             stopped: false,
             drained: now,
             counted_until: 0,
             given_back: now,
-            pages: Pages::new(),
+            pages: Pages::default(),
             prepared: Duration::ZERO,
         })
-    }
-
-    /// Waits until there is something to do, and does what came up; returns whether the recording goes on.
-    pub fn step(&mut self) -> Result<bool, Error> {
-        self.wait();
-        // Files that nobody has seen before are looked at as soon as code in them is met.
-        for question in self.engine.questions()? {
-            answer(&question, &mut self.engine, self.resolver);
-        }
-        self.copies.receive(&mut self.engine, self.resolver)?;
-        let goes_on = self.take_records()?;
-        tell_files(&mut self.engine, self.resolver);
-        // Tables are made of whole files, which are not needed afterwards.
-        self.pages.keep_few(|| self.resolver.give_pages_back());
-        if self.resolver.has_timed_code() {
-            self.engine.tell_times();
-        }
-        if !goes_on {
-            return Ok(false);
-        }
-        if self.begun.is_none() && self.is_ready() {
-            self.begin()?;
-        }
-        if !self.stopped && self.is_over() {
-            self.engine.stop()?;
-            self.recording.stopper().stop();
-            self.stopped = true;
-        }
-        if let Some(pace) = &mut self.pace {
-            pace.keep(&mut self.engine);
-        }
-        if self.drained.elapsed() >= DRAIN {
-            self.drain()?;
-        }
-        Ok(true)
     }
 
     /// Sleeps until a file is asked for, one of those that were asked for ends, a signal comes, or a tick is
     /// over.
     fn wait(&self) {
-        let tick = match (self.begun, self.how.duration) {
+        let tick = match (self.begun, self.duration) {
             _ if self.stopped => TICK_AT_THE_RIM,
             (None, _) => TICK_AT_THE_RIM,
             (Some(_), None) => TICK,
@@ -168,11 +149,11 @@ impl<'a> Running<'a> {
     }
 
     /// Takes what the kernel has told of processes; returns whether there can be more.
-    fn take_records(&mut self) -> Result<bool, Error> {
+    fn take_records(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<bool, Error> {
         loop {
             match self.recording.next(Duration::ZERO) {
                 Next::Waiting => {
-                    self.copies.unwind_settled(&mut self.engine, self.resolver)?;
+                    self.copies.unwind_settled(&mut self.engine, resolver)?;
                     return Ok(true);
                 }
                 Next::End => return Ok(false),
@@ -180,10 +161,10 @@ impl<'a> Running<'a> {
                     for record in batch.iter() {
                         // Stacks are unwound with the mappings that were there when they were copied.
                         let time = self.layout.time(record).unwrap_or(0);
-                        self.copies.unwind_until(time, &mut self.engine, self.resolver)?;
+                        self.copies.unwind_until(time, &mut self.engine, resolver)?;
                         match self.layout.decode(record) {
-                            Ok(record) => self.follower.record(&record, self.resolver),
-                            Err(_) => self.resolver.unreadable(),
+                            Ok(record) => self.follower.record(&record, resolver),
+                            Err(_) => resolver.unreadable(),
                         }
                     }
                     self.follower.tell(&mut self.engine);
@@ -195,7 +176,7 @@ impl<'a> Running<'a> {
     /// Whether the tables are made of what ran already, of which the first records tell; or have taken too
     /// long.
     fn is_ready(&mut self) -> bool {
-        let patience = match self.how.target {
+        let patience = match self.target {
             _ if self.engine.copies_stacks() => PATIENCE,
             Target::System => PATIENCE_WITHOUT_COPIES,
             Target::Processes(_) | Target::Command(_) => PATIENCE_WITH_FEW,
@@ -205,51 +186,48 @@ impl<'a> Running<'a> {
     }
 
     /// Begins to count, and lets the command go.
-    fn begin(&mut self) -> Result<(), Error> {
-        if let (Target::Command(_), Some(command)) = (self.how.target, &self.waiting) {
+    fn begin(&mut self, report: &mut Report) -> Result<(), Error> {
+        if let (Target::Command(_), Some(command)) = (&self.target, &self.waiting) {
             self.engine.expect_command(command.pid());
             self.follower.add_command(command.pid());
         }
-        if let Some(duration) = self.how.duration {
+        if let Some(duration) = self.duration {
             self.engine.end_after(duration);
         }
         self.engine.start()?;
         self.prepared = cpu_time();
         self.begun = Some(Instant::now());
-        if self.how.verbose {
-            say!("recording; {}", tables(&self.engine));
-        }
+        let (tables, backend) = (self.engine.table_stats(), self.engine.table_backend());
+        report(Message::Started { tables, backend });
         self.child = self.waiting.take().map(Waiting::run).transpose()?;
         if let Some(child) = &self.child {
             self.follower.watch(child.pid());
         }
         let beside = self.follower.beside().and_then(|fd| fd.try_clone_to_owned().ok());
-        if beside.is_some() || self.how.duration.is_some() {
-            end_in_time(self.engine.end(), beside, self.how.duration);
+        if beside.is_some() || self.duration.is_some() {
+            end_in_time(self.engine.end(), beside, self.duration);
         }
         Ok(())
     }
 
     /// Whether it has gone on for long enough, or there is nobody left to record.
     fn is_over(&mut self) -> bool {
-        let over =
-            self.how.duration.zip(self.begun).is_some_and(|(limit, at)| at.elapsed() >= limit);
+        let over = self.duration.zip(self.begun).is_some_and(|(limit, at)| at.elapsed() >= limit);
         // If it cannot be waited for, nobody will tell when it has ended.
         let has_ended = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
-        over || (self.how.interrupted)()
-            || self.follower.all_gone()
-            || self.child.as_mut().is_some_and(has_ended)
+        over || self.asked || self.follower.all_gone() || self.child.as_mut().is_some_and(has_ended)
     }
 
-    fn drain(&mut self) -> Result<(), Error> {
+    fn drain(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
         // What is taken now was counted before the last time: its stacks have to be known.
-        self.copies.receive(&mut self.engine, self.resolver)?;
+        self.copies.receive(&mut self.engine, resolver)?;
         let last = std::mem::replace(&mut self.counted_until, Engine::now());
-        self.copies.unwind_until(last, &mut self.engine, self.resolver)?;
-        let mut adder = Adder { resolver: self.resolver, returned: self.how.returned };
-        self.engine.drain(&mut |counted| adder.add(counted))?;
+        self.copies.unwind_until(last, &mut self.engine, resolver)?;
+        let mut add = adder(self.returned.as_deref(), resolver);
+        self.engine.drain(&mut add)?;
+        drop(add);
         self.drained = Instant::now();
-        if self.resolver.settle() || self.given_back.elapsed() >= GIVE_BACK {
+        if resolver.settle() || self.given_back.elapsed() >= GIVE_BACK {
             memory::give_back();
             self.given_back = self.drained;
         }
@@ -257,22 +235,104 @@ impl<'a> Running<'a> {
     }
 
     /// Takes what is left when the recording is over.
-    pub fn finish(&mut self) -> Result<(), Error> {
+    fn drain_all(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
         self.engine.stop()?;
-        self.copies.receive(&mut self.engine, self.resolver)?;
-        self.copies.unwind_until(u64::MAX, &mut self.engine, self.resolver)?;
+        self.copies.receive(&mut self.engine, resolver)?;
+        self.copies.unwind_until(u64::MAX, &mut self.engine, resolver)?;
         // Each call takes what was counted before the one before.
-        self.drain()?;
-        self.drain()?;
-        let mut adder = Adder { resolver: self.resolver, returned: self.how.returned };
-        self.engine.unfinished(&mut |counted| adder.add(counted))?;
-        self.engine.held(&mut |counted| adder.add(counted))?;
+        self.drain(resolver)?;
+        self.drain(resolver)?;
+        let mut add = adder(self.returned.as_deref(), resolver);
+        self.engine.unfinished(&mut add)?;
+        self.engine.held(&mut add)?;
         Ok(())
     }
+}
 
-    /// Samples until now.
-    pub fn samples(&self) -> u64 {
-        self.resolver.stats().samples
+impl Sampler for Running {
+    fn step(
+        &mut self,
+        resolver: &mut Resolver<LiveFiles>,
+        report: &mut Report,
+    ) -> Result<bool, Error> {
+        self.wait();
+        // Files that nobody has seen before are looked at as soon as code in them is met.
+        for question in self.engine.questions()? {
+            answer(&question, &mut self.engine, resolver);
+        }
+        self.copies.receive(&mut self.engine, resolver)?;
+        let goes_on = self.take_records(resolver)?;
+        add_files(&mut self.engine, resolver);
+        // Tables are made of whole files, which are not needed afterwards.
+        self.pages.keep_few(|| resolver.give_pages_back());
+        if resolver.has_timed_code() {
+            self.engine.tell_times();
+        }
+        if !goes_on {
+            return Ok(false);
+        }
+        if self.begun.is_none() && self.is_ready() {
+            self.begin(report)?;
+        }
+        if !self.stopped && self.is_over() {
+            self.engine.stop()?;
+            self.recording.stopper().stop();
+            self.stopped = true;
+        }
+        if let Some(notice) = self.pace.as_mut().and_then(|pace| pace.keep(&mut self.engine)) {
+            report(Message::Notice(notice));
+        }
+        if self.drained.elapsed() >= DRAIN {
+            self.drain(resolver)?;
+        }
+        Ok(true)
+    }
+
+    fn stop(&mut self) {
+        self.asked = true;
+    }
+
+    fn lost(&self) -> u64 {
+        self.engine.stats().lost
+    }
+
+    fn finish(
+        mut self: Box<Self>,
+        resolver: &mut Resolver<LiveFiles>,
+        report: &mut Report,
+    ) -> Result<Ended, Error> {
+        self.drain_all(resolver)?;
+        let ended = self.engine.end().at().unwrap_or_else(Instant::now);
+        let Self { engine, recording, child, prepared, begun, .. } = *self;
+        report(Message::InKernel(engine_report(&engine)));
+        if let Some(left_out) = left_out(&engine, resolver) {
+            report(left_out);
+        }
+        let cpu_time = (prepared, cpu_time());
+        let summary = summary(recording, &engine, report);
+        Ok(Ended { summary, child, cpu_time, span: (begun.unwrap_or(ended), ended) })
+    }
+}
+
+fn summary(recording: Recording, engine: &Engine, report: &mut Report) -> Summary {
+    for notice in recording.notices() {
+        // Of processes that were just ending: the programs look up mappings themselves.
+        if !matches!(notice, Notice::ProcessesUnreadable { .. }) {
+            report(Message::Notice(notice.clone()));
+        }
+    }
+    let mut summary = recording.finish();
+    let stats = engine.stats();
+    summary.lost = summary.lost.saturating_add(stats.lost);
+    summary.skipped = stats.skipped;
+    summary
+}
+
+/// Adds what was counted to a profile. `returned`: the function whose returns are counted.
+fn adder(returned: Option<&str>, resolver: &mut Resolver<LiveFiles>) -> impl FnMut(Counted<'_>) {
+    move |counted| {
+        let labels = labels(counted.kind, returned);
+        resolver.counted(counted, &labels);
     }
 }
 
@@ -297,35 +357,4 @@ fn end_in_time(end: Arc<End>, beside: Option<OwnedFd>, after: Option<Duration>) 
     };
     // Without a thread it ends as soon as somebody looks.
     thread::Builder::new().name("end".to_owned()).spawn(wait).ok();
-}
-
-/// Looks at a file that the programs have met.
-fn answer(question: &FileQuestion, engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
-    let FileQuestion { pid, range, .. } = question;
-    let link = match range.is_empty() {
-        true => format!("/proc/{pid}/exe"),
-        false => format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end),
-    };
-    let looked = match std::fs::read_link(link) {
-        Ok(path) => resolver.look_at(*pid, range.clone(), &path.to_string_lossy()),
-        Err(_) => Looked::Gone,
-    };
-    match looked {
-        Looked::File(file) => {
-            engine.answer(question, Some((What::Module(file.module), file.unwind.as_ref())));
-        }
-        Looked::Anonymous => engine.answer(question, Some((What::Anonymous, None))),
-        Looked::Gone => engine.answer(question, None),
-    }
-}
-
-/// Tells the programs of files that were opened meanwhile.
-pub fn tell_files(engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
-    for file in resolver.opened_files() {
-        let key = file.key.map_or(FileKey::VDSO, |key| {
-            let device = (libc::major(key.device), libc::minor(key.device));
-            FileKey::new(device, key.inode, key.size, key.changed)
-        });
-        engine.add_file(key, file.module, file.unwind.as_ref());
-    }
 }

@@ -1,15 +1,161 @@
-//! What is said when a recording is over.
+//! Messages about a recording, while it goes on and when it is over.
 
 use std::time::Duration;
 
 use pyrograph_event::counted::Cut;
-use pyrograph_record::Summary;
-use pyrograph_resolve::{Resolved, StackMemory, Stats, Warning};
+use pyrograph_recorder::memory::Resident;
+use pyrograph_recorder::{
+    Engine, EngineReport, Feature, Message, Question, Resolved, StackMemory, Summary, TableBackend,
+    TableStats, cpu_time, kernel_features,
+};
+use pyrograph_resolve::{Stats, Warning};
 
-use crate::cpu_time::cpu_time;
-use crate::question::Question;
+use super::question;
 use crate::say::say;
 use crate::units::{counted, grouped, percent};
+
+/// Prints a message of the recorder; `verbose`: also what is of interest to those alone who look at the recording.
+pub fn print(message: &Message, verbose: bool) {
+    match message {
+        Message::FellBack(error) => {
+            if verbose {
+                error.details().into_iter().flat_map(str::lines).for_each(|line| say!("{line}"));
+            }
+            if !error.is_expected() {
+                say!("{error}; recording with perf_event instead");
+            }
+        }
+        Message::Engine(Engine::InKernel) if verbose => {
+            say!("stacks are taken by the in-kernel engine");
+            let (there, missing) = kernel_features();
+            let names: Vec<_> = there.iter().map(|feature| feature.name()).collect();
+            say!("the kernel has {}", names.join(", "));
+            missing.into_iter().for_each(print_lack);
+        }
+        Message::Engine(Engine::Perf) if verbose => say!("stacks are taken by perf_event_open"),
+        // All that it lacks is printed above.
+        Message::Lacks(feature) if !verbose => print_lack(*feature),
+        Message::Notice(notice) => say!("{notice}"),
+        Message::AllocationCost(cost) => say!("{}", allocation_cost(*cost)),
+        Message::Started { tables, backend } if verbose => {
+            say!("recording; {}", unwind_tables(tables, *backend));
+        }
+        Message::InKernel(report) if verbose => {
+            let EngineReport { tables, backend, resident, kernel_bytes, .. } = report;
+            say!("{}; {}", unwind_tables(tables, *backend), stacks_taken(report));
+            say!(
+                "{}; and {} MiB in the kernel, of which --table-memory limits the tables",
+                memory(resident),
+                kernel_bytes >> 20
+            );
+        }
+        Message::TablesLeftOut { bytes, omitted, files } => {
+            say!("{}", tables_left_out(*bytes, *omitted, files, verbose));
+        }
+        Message::Memory(resident) if verbose => say!("{}", memory(resident)),
+        Message::Stacks(memory) if verbose => say!("{}", stacks_held(memory)),
+        _ => {}
+    }
+}
+
+fn print_lack(feature: Feature) {
+    say!("the kernel lacks {} ({}): {}", feature.name(), feature.since(), without(feature));
+}
+
+/// What is different without a feature of the kernel.
+fn without(feature: Feature) -> &'static str {
+    match feature {
+        Feature::AttachCookies => "--alloc does not work",
+        Feature::Loops => "programs loop over the rows of a table instead",
+        Feature::OtherThreads => {
+            "of threads that wait already when a recording begins only the kernel's part of their stacks is told"
+        }
+        Feature::KernelLocks => {
+            "--locks counts waits for locks of programs and not for those of the kernel"
+        }
+        Feature::MapleTrees => "stacks may end too early while their process changes its mappings",
+        Feature::MapMemory => "--alloc --live takes its memory in the kernel at once",
+        Feature::Sockets => "--net does not work",
+        Feature::BlockRequests => {
+            "--block-io looks at requests when the driver gets them, and not when they are made"
+        }
+        Feature::Arenas => "unwind tables are in arrays, and a stack takes a little longer",
+        Feature::Resume => {
+            "--off-cpu and --wall do not know the stacks of some longer waits where there are very many"
+        }
+        Feature::Types | Feature::RingBuffers | Feature::ThreadStorage | Feature::UserRegisters => {
+            "there is no in-kernel engine"
+        }
+    }
+}
+
+/// What allocations cost while they are recorded.
+fn allocation_cost(cost: Option<Duration>) -> String {
+    let cost = match cost {
+        Some(each) => format!("{:.1} µs, as measured here", each.as_secs_f64() * 1e6),
+        None => "one to some microseconds".to_owned(),
+    };
+    format!(
+        "each call for memory traps into the kernel, which takes {cost}, whatever is recorded; --page-faults shows who \
+         touches new memory, and is cheap"
+    )
+}
+
+/// `412 unwind tables of 3,114,212 rows in 21 MiB of an arena, 310 of them from the cache, made in 35 ms`.
+fn unwind_tables(tables: &TableStats, backend: TableBackend) -> String {
+    let TableStats { tables, rows, bytes, cached, time, .. } = tables;
+    format!(
+        "{} of {} rows in {} MiB of {}, {} of them from the cache, made in {} ms",
+        counted(*tables, "unwind table"),
+        grouped(*rows),
+        bytes >> 20,
+        match backend {
+            TableBackend::Arena => "an arena",
+            TableBackend::Arrays => "arrays",
+        },
+        grouped(*cached),
+        time.as_millis()
+    )
+}
+
+/// How user stacks ended in the kernel.
+fn stacks_taken(report: &EngineReport) -> String {
+    format!(
+        "{} unwound in the kernel, {} copied out and unwound in user space; {} not copied for lack of room",
+        counted(report.unwound, "user stack"),
+        grouped(report.copied),
+        grouped(report.not_copied)
+    )
+}
+
+/// The unwind tables for which there was no room, and the stacks that are incomplete for it.
+fn tables_left_out(bytes: u64, omitted: u64, files: &[(String, u64)], all: bool) -> String {
+    const MOST: usize = 5;
+    let shown = if all { files.len() } else { MOST };
+    let mut places: Vec<_> = files
+        .iter()
+        .take(shown)
+        .map(|(path, stacks)| format!("{} in {path}", grouped(*stacks)))
+        .collect();
+    let rest: u64 = files.iter().skip(shown).map(|(_, stacks)| stacks).sum();
+    if rest > 0 {
+        places.push(format!("{} in others", grouped(rest)));
+    }
+    format!(
+        "{} MiB did not hold all unwind tables (--table-memory): {} left out at the end; stacks that end for \
+         this: {}",
+        bytes >> 20,
+        grouped(omitted),
+        if places.is_empty() { "none".to_owned() } else { places.join(", ") }
+    )
+}
+
+/// `memory: 60 MiB, of which 21 MiB are pages of files, and 70 MiB at most`.
+pub fn memory(resident: &Resident) -> String {
+    let Resident { all, files, peak } = resident;
+    let [all, files, peak] = [all, files, peak].map(|bytes| bytes >> 20);
+    format!("memory: {all} MiB, of which {files} MiB are pages of files, and {peak} MiB at most")
+}
 
 /// Says what was sampled, and everything that makes the result less than whole.
 pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, question: &Question) {
@@ -27,7 +173,7 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, questio
             _ => format!("no {noun}s were seen"),
         });
     } else {
-        parts.push(format!("{}{}", counted(samples, noun), question.of(event)));
+        parts.push(format!("{}{}", counted(samples, noun), question::of(question, event)));
     }
     parts.push(format!("{} lost", grouped(summary.lost)));
     if let Some(rate) = summary.lowered {
@@ -150,7 +296,7 @@ fn cause(cut: Cut) -> &'static str {
 
 /// What stacks take when a recording ends: `stacks take 3 MiB of 256 MiB (--stack-memory); they got names 2
 /// times meanwhile, in 0.52 s`.
-pub fn stacks_held(memory: &StackMemory) -> String {
+fn stacks_held(memory: &StackMemory) -> String {
     let StackMemory { bytes, limit, settled, took } = memory;
     let held = format!("stacks take {:.1} MiB", *bytes as f64 / f64::from(1 << 20));
     match limit {
@@ -178,7 +324,7 @@ pub fn left_out(resolved: &Resolved, limit: usize) -> Option<String> {
 }
 
 /// What the recording cost beside what the kernel did: `own CPU time: 0.09 s to prepare, 0.01 s while it
-/// recorded, 0.12 s for names and writing`. The arguments are those of [`super::Sampled::cpu_time`].
+/// recorded, 0.12 s for names and writing`. The arguments are those of `Finished::cpu_time`.
 pub fn cost((begun, ended): (Duration, Duration)) -> String {
     let seconds = |from: Duration, to: Duration| to.saturating_sub(from).as_secs_f64();
     format!(

@@ -1,79 +1,8 @@
-//! From questions to what the in-kernel engine is told, and from what it counts to frames.
-
-use std::hint::black_box;
-use std::time::{Duration, Instant};
+//! Frames for what was counted that stand for no code: names of system calls, kinds of locks and sockets.
 
 use pyrograph_event::counted::{Kind, Socket};
-use pyrograph_event::request::{Measure, Place, Trigger, Waits};
 use pyrograph_resolve::Label;
-
-use crate::question::{self, Probe, Question, call_name};
-use crate::say::say;
-
-/// Says what a call for memory costs while such calls are probed: this process's own are, if it has the same C
-/// library.
-pub fn say_cost_of_allocations() {
-    const CALLS: u32 = 200;
-    /// Without a trap a call takes some ten nanoseconds.
-    const LEAST: Duration = Duration::from_nanos(300);
-    let started = Instant::now();
-    for _ in 0..CALLS {
-        drop(black_box(Vec::<u8>::with_capacity(black_box(64))));
-    }
-    let each = started.elapsed() / CALLS;
-    let cost = match each > LEAST {
-        true => format!("{:.1} µs, as measured here", each.as_secs_f64() * 1e6),
-        false => "one to some microseconds".to_owned(),
-    };
-    say!(
-        "each call for memory traps into the kernel, which takes {cost}, whatever is recorded; --page-faults shows who \
-         touches new memory, and is cheap"
-    );
-}
-
-/// What makes a stack be counted.
-pub fn trigger(question: &Question) -> Trigger {
-    match question.probe.clone() {
-        Probe::Event => Trigger::PerfEvents,
-        Probe::Tracepoint { category, name } => Trigger::Tracepoint { category, name },
-        Probe::Function { path, name, offset, returns } => {
-            Trigger::Function { path, name, offset, returns }
-        }
-        Probe::Places { path, places } => {
-            let place = |probe: &pyrograph_symbol::StaticProbe| Place {
-                offset: probe.offset,
-                semaphore: probe.semaphore,
-            };
-            Trigger::Places { path, places: places.iter().map(place).collect() }
-        }
-        Probe::Allocations { path, live } => Trigger::Allocations { path, live },
-        Probe::Calls { numbers, measure: by, files } => {
-            Trigger::Calls { numbers, measure: measure(by), files }
-        }
-        Probe::BlockRequests { measure: by } => Trigger::BlockRequests { measure: measure(by) },
-        Probe::Locks => Trigger::Locks,
-        Probe::Sockets => Trigger::Sockets,
-        Probe::Nothing => Trigger::None,
-    }
-}
-
-fn measure(by: question::Measure) -> Measure {
-    match by {
-        question::Measure::Count => Measure::Count,
-        question::Measure::Time => Measure::Time,
-        question::Measure::Bytes => Measure::Bytes,
-    }
-}
-
-/// Which waits are counted.
-pub fn waits(question: &Question) -> Waits {
-    match question.waits {
-        None => Waits::None,
-        Some((question::Waits::Alone, _)) => Waits::Alone,
-        Some((question::Waits::WithWakers, _)) => Waits::WithWakers,
-        Some((question::Waits::Wakers, _)) => Waits::Wakers,
-    }
-}
+use syscalls::x86_64::Sysno;
 
 /// The frames that stand at the leaf of a stack and for no code, leaf first. `returned`: the function that
 /// has just returned, if that is what was asked for.
@@ -94,7 +23,7 @@ pub fn labels(kind: Kind, returned: Option<&str>) -> Vec<Label> {
     }
 }
 
-/// Sorts of locks by the flags of `contention_begin` (include/trace/events/lock.h).
+/// Kinds of locks by the flags of `contention_begin` (include/trace/events/lock.h).
 fn lock_name(flags: u32) -> &'static str {
     const SPIN: u32 = 1;
     const READ: u32 = 2;
@@ -117,7 +46,7 @@ fn lock_name(flags: u32) -> &'static str {
     }
 }
 
-/// A socket's sort, by the protocol where it is one of the internet.
+/// A socket's kind, by the protocol where it is one of the internet.
 fn socket_name(socket: Socket) -> String {
     match (i32::from(socket.family), i32::from(socket.protocol)) {
         (libc::AF_UNIX, _) => "[Unix]".to_owned(),
@@ -135,12 +64,22 @@ fn socket_name(socket: Socket) -> String {
     }
 }
 
+/// The name of a call, as the kernel calls its function.
+fn call_name(number: u32) -> String {
+    match Sysno::new(number as usize) {
+        Some(call) => format!("sys_{}", call.name()),
+        None => format!("sys_{number}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn locks_and_sockets_have_names() {
+    fn calls_locks_and_sockets_have_names() {
+        assert_eq!(call_name(0), "sys_read");
+        assert_eq!(call_name(511), "sys_511");
         let check = |flags, expect| assert_eq!(lock_name(flags), expect);
         check(0, "[semaphore]");
         check(1, "[spinlock]");

@@ -3,7 +3,7 @@
 use pyrograph_record::nearest;
 use syscalls::x86_64::Sysno;
 
-use crate::say::misuse;
+use crate::error::Error;
 
 /// Those that move data from or to what a file descriptor stands for, or wait until it is on the disk.
 const FILES: [Sysno; 20] = [
@@ -35,7 +35,11 @@ pub fn of_files() -> Vec<u32> {
 }
 
 /// The numbers of calls whose names stand with commas between them; of all, if there are none.
-pub fn numbers(names: &str) -> anyhow::Result<Vec<u32>> {
+///
+/// # Errors
+///
+/// If no call has one of the names.
+pub fn numbers(names: &str) -> Result<Vec<u32>, Error> {
     /// More than there are: a newer kernel may have some that have no name here.
     const ALL: u32 = 512;
     if names.is_empty() {
@@ -47,23 +51,11 @@ pub fn numbers(names: &str) -> anyhow::Result<Vec<u32>> {
             let plain = name.trim().trim_start_matches("sys_");
             let Some(call) = Sysno::iter().find(|call| call.name() == plain) else {
                 let near = nearest(plain, Sysno::iter().map(|call| call.name().to_owned()));
-                if near.is_empty() {
-                    misuse!("no system call is called '{name}'");
-                }
-                misuse!("no system call is called '{name}': did you mean {}?", near.join(", "));
+                return Err(Error::UnknownCall { name: name.to_owned(), near });
             };
             Ok(call.id().cast_unsigned())
         })
         .collect()
-}
-
-/// The name of a call, as the kernel calls its function.
-#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "without an engine nobody asks"))]
-pub fn call_name(number: u32) -> String {
-    match Sysno::new(number as usize) {
-        Some(call) => format!("sys_{}", call.name()),
-        None => format!("sys_{number}"),
-    }
 }
 
 #[cfg(test)]
@@ -74,8 +66,6 @@ mod tests {
     fn calls_have_names_and_numbers() {
         assert_eq!(numbers("read, sys_write,futex").ok(), Some(vec![0, 1, 202]));
         assert_eq!(numbers("").map(|all| all.len()).ok(), Some(512));
-        assert_eq!(call_name(0), "sys_read");
-        assert_eq!(call_name(511), "sys_511");
         let error = numbers("opneat").expect_err("there is none").to_string();
         assert!(error.contains("openat"), "{error}");
         assert!(of_files().contains(&17));

@@ -6,13 +6,13 @@ use pyrograph_bpf::{CopiedStack, Engine};
 use pyrograph_event::counted::UserFrame;
 use pyrograph_resolve::{LiveFiles, Resolver};
 
-use super::Error;
+use crate::error::Error;
 
 /// More bytes of stacks do not wait: the oldest are then unwound with what is known.
 const MOST_WAITING: usize = 64 << 20;
 
 /// How long after a stack was copied a record may still come that tells of a mapping before it: records wait in
-/// their buffers for [`super::PATIENCE_WITH_RECORDS`] at most, and once more until all CPUs' are in order.
+/// their buffers for [`super::open::PATIENCE_WITH_RECORDS`] at most, and once more until all CPUs' are in order.
 const RECORDS_ARE_LATE_BY_NS: u64 = 300_000_000;
 
 /// Copied stacks, in the order of time.

@@ -8,9 +8,8 @@ use pyrograph_event::Record;
 use pyrograph_record::Target;
 use pyrograph_resolve::{LiveFiles, Resolver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-
-use super::is_running;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 
 /// Follows processes: their names, and the code that they make as they run.
 pub struct Follower {
@@ -121,4 +120,11 @@ fn has_ended(pidfd: &OwnedFd) -> bool {
 /// What can be read once the process has ended.
 fn pidfd(pid: i32) -> Option<OwnedFd> {
     pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
+}
+
+/// Whether a process with this number runs.
+pub fn is_running(pid: i32) -> bool {
+    let sent = Pid::from_raw(pid).map(test_kill_process);
+    // It may be another user's, which this one may not send a signal.
+    matches!(sent, Some(Ok(()) | Err(Errno::PERM)))
 }

@@ -1,0 +1,228 @@
+//! Flags that say what to count.
+
+use std::time::Duration;
+
+use pyrograph_recorder::{Error, Measure, Question, Target, Trigger, Waits};
+
+use super::capabilities::with_remedy;
+use crate::say::misuse;
+use crate::units::parse_duration;
+
+/// The flags. At most one question is asked; some can be measured in several ways.
+#[derive(clap::Args)]
+#[group(multiple = true)]
+pub struct QuestionArgs {
+    /// What to sample [default: cycles where the machine counts them, else cpu-clock]
+    ///
+    /// cycles, cpu-clock, task-clock, page-faults, context-switches, cpu-migrations, any hardware
+    /// event name the kernel knows, or a tracepoint (sched:sched_switch). Modifiers as :u and :k.
+    /// uprobe:FILE:FUNCTION counts each time that a function of a program or library is called,
+    /// uretprobe:FILE:FUNCTION each time that it returns, usdt:FILE:PROVIDER:NAME each time that a
+    /// program reaches a probe that its authors put into it.
+    #[arg(short, long, value_name = "EVENT", group = "asked")]
+    event: Option<String>,
+
+    /// Waits, by the time from when a thread stops to run until it runs again (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    off_cpu: bool,
+
+    /// Elapsed time: waits, and samples of the CPU clock for threads that run (needs root)
+    #[arg(long, group = "asked")]
+    wall: bool,
+
+    /// Wakers: stacks of the threads that wake others, by the time that those waited (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    wakeup: bool,
+
+    /// Waits and, after a --, the stacks of the wakers (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    off_wake: bool,
+
+    /// The shortest wait that counts [default: 1us]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    min_block: Option<Duration>,
+
+    /// Waits for locks, in the kernel and in programs, by the time until the thread has the lock; waits for
+    /// conditions are marked (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    locks: bool,
+
+    /// With --off-cpu, --wall, --off-wake and --locks: leave out waits for work
+    ///
+    /// Waits for conditions in programs, and in system calls that wait for requests, events, signals and
+    /// children: epoll_wait, poll, select, accept, wait4 and their variants.
+    #[arg(long)]
+    no_idle: bool,
+
+    /// Take every stack of --syscalls, --alloc, tracepoints and probes, however many there are
+    ///
+    /// Otherwise a CPU with more than 2,000 a second samples their stacks, each of which stands for all events of
+    /// its thread since the one before: sums of threads are exact.
+    #[arg(long)]
+    exact: bool,
+
+    /// Reads and writes of files, by the time that they take, --bytes or --count (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    file_io: bool,
+
+    /// Requests to block devices, by the time that they take, --bytes or --count (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    block_io: bool,
+
+    /// Bytes sent and received through sockets (needs root)
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    net: bool,
+
+    /// System calls, all or only the named ones, by their number, or by --time
+    #[arg(long, value_name = "NAMES", group = "asked", conflicts_with = "frequency",
+        num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    syscalls: Option<String>,
+
+    /// Memory allocations, by the bytes requested from malloc and similar functions (needs root)
+    ///
+    /// Each call traps into the kernel, which takes one to some microseconds whatever is recorded; the recording says
+    /// how long on this machine. --page-faults shows which code touches new memory, and is cheap.
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    alloc: bool,
+
+    /// With --alloc: only memory that is not freed before the recording ends
+    #[arg(long, requires = "alloc")]
+    live: bool,
+
+    /// Page faults, such as first accesses to memory. The same as -e page-faults
+    #[arg(long, group = "asked")]
+    page_faults: bool,
+
+    /// Measure --file-io, --block-io or --syscalls by the time that they take
+    #[arg(long, conflicts_with = "bytes")]
+    time: bool,
+
+    /// Measure --file-io or --block-io by the bytes that are moved
+    #[arg(long)]
+    bytes: bool,
+}
+
+impl QuestionArgs {
+    /// The question; `count`: how often things happen is asked for.
+    ///
+    /// # Errors
+    ///
+    /// If the flags contradict each other, or what is named is not there.
+    pub fn question(&self, count: bool, target: &Target) -> anyhow::Result<Question> {
+        let mut question = self.asked(count, target)?;
+        let has_waits = matches!(question.waits, Waits::Alone | Waits::WithWakers);
+        if self.no_idle && !has_waits && question.trigger != Trigger::Locks {
+            misuse!("--no-idle is for --off-cpu, --wall, --off-wake and --locks");
+        }
+        if let Some(min_block) = self.min_block {
+            if question.waits == Waits::None {
+                misuse!("--min-block is for --off-cpu, --wall, --wakeup and --off-wake");
+            }
+            question.min_block = min_block;
+        }
+        let has_each = !matches!(
+            question.trigger,
+            Trigger::PerfEvents
+                | Trigger::BlockRequests { .. }
+                | Trigger::Locks
+                | Trigger::Sockets
+                | Trigger::None
+        );
+        if self.exact && !has_each {
+            misuse!("--exact is for --syscalls, --file-io, --alloc, tracepoints and probes");
+        }
+        question.no_idle = self.no_idle;
+        question.exact = self.exact;
+        Ok(question)
+    }
+
+    fn asked(&self, count: bool, target: &Target) -> anyhow::Result<Question> {
+        let measured = self.file_io || self.block_io || self.syscalls.is_some();
+        if (self.time || self.bytes) && !measured {
+            misuse!("--time and --bytes say how to measure --file-io, --block-io or --syscalls");
+        }
+        let measure = |default| match self {
+            _ if self.bytes => Measure::Bytes,
+            _ if self.time => Measure::Time,
+            _ if count => Measure::Count,
+            _ => default,
+        };
+        Ok(match self {
+            Self { off_cpu: true, .. } => Question::waits(Waits::Alone),
+            Self { wall: true, .. } => Question::elapsed(),
+            Self { wakeup: true, .. } => Question::waits(Waits::Wakers),
+            Self { off_wake: true, .. } => Question::waits(Waits::WithWakers),
+            Self { alloc: true, .. } => Question::allocations(target, self.live)
+                .map_err(|error| not_found(error, self.live))?,
+            Self { locks: true, .. } => Question::locks(),
+            Self { net: true, .. } => Question::sockets(),
+            Self { file_io: true, .. } => Question::file_io(measure(Measure::Time)),
+            Self { block_io: true, .. } => Question::block_io(measure(Measure::Time)),
+            Self { syscalls: Some(names), .. } => {
+                let measure = measure(Measure::Count);
+                if measure == Measure::Bytes {
+                    misuse!(
+                        "system calls are counted, or measured with --time; bytes are for --file-io and --net"
+                    );
+                }
+                Question::system_calls(names, measure)?
+            }
+            Self { page_faults: true, .. } => Question::event("page-faults")?,
+            Self { event: Some(named), .. } => Question::event(named)?,
+            _ => Question::default(),
+        })
+    }
+}
+
+/// Why the C library of the target was not found. Where it may not even be looked for, probes are not permitted
+/// either.
+fn not_found(error: Error, live: bool) -> anyhow::Error {
+    let unknown = Trigger::Allocations { path: std::path::PathBuf::new(), live };
+    match error {
+        Error::SeveralProcesses => anyhow::anyhow!(
+            "--alloc records one process, or with -a all that use this machine's C library"
+        ),
+        error => with_remedy(error, &unknown),
+    }
+}
+
+/// An error, with the flag that asked for it and what would permit it, if it was not permitted.
+pub fn refused(error: Error, question: &Question) -> anyhow::Error {
+    if matches!(error, Error::NeedsInKernel) {
+        return needs_in_kernel();
+    }
+    if !error.is_refusal() {
+        return error.into();
+    }
+    let error = with_remedy(error, &question.trigger);
+    match question.own_name() {
+        Some(event) if event.contains(':') => error.context(format!("-e {event}")),
+        Some("live") => error.context("--alloc --live"),
+        Some(name) => error.context(format!("--{name}")),
+        None => error,
+    }
+}
+
+/// The flags ask for what only the in-kernel engine can do, and for the other one.
+pub fn needs_in_kernel() -> anyhow::Error {
+    let text =
+        "only the in-kernel engine can record this: leave out --engine perf and --call-graph";
+    crate::say::Usage(text.to_owned()).into()
+}
+
+/// What was counted is of this, as the closing line has it: ` of cpu-clock`, ` for locks`.
+pub fn of(question: &Question, event: &str) -> String {
+    match question.trigger {
+        Trigger::None if question.waits != Waits::None => String::new(),
+        Trigger::PerfEvents if question.waits != Waits::None => {
+            " of the CPU clock and of waits".to_owned()
+        }
+        Trigger::Locks => " for locks".to_owned(),
+        Trigger::Sockets => " through sockets".to_owned(),
+        Trigger::Allocations { .. } => String::new(),
+        Trigger::Calls { files: true, .. } => " that read or write files".to_owned(),
+        Trigger::Calls { .. } => String::new(),
+        Trigger::BlockRequests { .. } => " to block devices".to_owned(),
+        _ => format!(" of {event}"),
+    }
+}

@@ -1,0 +1,138 @@
+//! Recording with `perf_event_open`: the kernel copies samples out, which are unwound here.
+
+use std::time::{Duration, Instant};
+
+use pyrograph_event::Layout;
+use pyrograph_record::{Child, Next, Recording, Session, Stopper, Waiting};
+use pyrograph_resolve::{LiveFiles, Options, Resolver};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+use crate::cpu_time::cpu_time;
+use crate::error::Error;
+use crate::memory::{self, Resident};
+use crate::message::Message;
+use crate::plan::{Engine, Plan};
+use crate::recorder::{Ended, Opened, Report, Sampler};
+
+/// How long a step waits for records.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A recording with copied samples.
+struct ByPerf {
+    layout: Layout,
+    stopper: Stopper,
+    /// Until the first step.
+    session: Option<Session>,
+    /// The command that runs beside the target; until the first step.
+    waiting: Option<Waiting>,
+    running: Option<Running>,
+}
+
+struct Running {
+    recording: Recording,
+    beside: Option<Child>,
+    began: Instant,
+    /// CPU time of this process until then.
+    prepared: Duration,
+    ended: Option<Instant>,
+}
+
+/// Opens the events.
+pub(crate) fn open(plan: &Plan, report: &mut Report) -> Result<Opened, Error> {
+    report(Message::Engine(Engine::Perf));
+    // Before limits are raised, so that it has those of its user.
+    let beside = plan.beside.as_ref();
+    let waiting = beside.map(|argv| Waiting::fork(argv, plan.output_to_stderr)).transpose()?;
+    let session = Session::open(&plan.events())?;
+    session.notices().iter().for_each(|notice| report(Message::Notice(notice.clone())));
+    let event = session.event().clone();
+    let monotonic_time = session.has_monotonic_time();
+    let options = Options { monotonic_time, ..plan.resolve_options(&event) };
+    let sampler = ByPerf {
+        layout: session.layout(),
+        stopper: session.stopper(),
+        session: Some(session),
+        waiting,
+        running: None,
+    };
+    let resolver = Resolver::new(LiveFiles, options);
+    Ok(Opened { sampler: Box::new(sampler), resolver, event })
+}
+
+impl ByPerf {
+    /// Starts the commands and the sampling, if they are not started yet.
+    fn running(&mut self) -> Result<&mut Running, Error> {
+        if let Some(session) = self.session.take() {
+            let recording = session.start()?;
+            let beside = self.waiting.take().map(Waiting::run).transpose()?;
+            if let Some(child) = &beside {
+                stop_with(child.pid(), self.stopper.clone());
+            }
+            let (began, prepared) = (Instant::now(), cpu_time());
+            self.running = Some(Running { recording, beside, began, prepared, ended: None });
+        }
+        self.running.as_mut().ok_or(Error::NotStarted)
+    }
+}
+
+impl Sampler for ByPerf {
+    fn step(&mut self, resolver: &mut Resolver<LiveFiles>, _: &mut Report) -> Result<bool, Error> {
+        let layout = self.layout;
+        let running = self.running()?;
+        match running.recording.next(TICK) {
+            Next::End => {
+                running.ended.get_or_insert_with(Instant::now);
+                return Ok(false);
+            }
+            Next::Waiting => {}
+            Next::Batch(batch) => {
+                for record in batch.iter() {
+                    match layout.decode(record) {
+                        Ok(record) => resolver.record(&record),
+                        Err(_) => resolver.unreadable(),
+                    }
+                }
+                if resolver.settle() {
+                    memory::give_back();
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn stop(&mut self) {
+        self.stopper.stop();
+    }
+
+    fn lost(&self) -> u64 {
+        self.running.as_ref().map_or(0, |running| running.recording.lost())
+    }
+
+    fn finish(
+        self: Box<Self>,
+        _: &mut Resolver<LiveFiles>,
+        report: &mut Report,
+    ) -> Result<Ended, Error> {
+        let running = self.running.ok_or(Error::NotStarted)?;
+        let Running { mut recording, beside, began, prepared, ended } = running;
+        recording.notices().iter().for_each(|notice| report(Message::Notice(notice.clone())));
+        report(Message::Memory(Resident::now()));
+        let child = recording.take_child().or(beside);
+        let (summary, cpu_time) = (recording.finish(), (prepared, cpu_time()));
+        let span = (began, ended.unwrap_or_else(Instant::now));
+        Ok(Ended { summary, child, cpu_time, span })
+    }
+}
+
+/// Ends a recording at once when a child ends, however busy this thread is.
+fn stop_with(pid: i32, stopper: Stopper) {
+    let wait = move || {
+        if let Some(pid) = Pid::from_raw(pid) {
+            // It ends then in any case, and its parent still reaps it.
+            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        }
+        stopper.stop();
+    };
+    // Without a thread it ends with the time, or when it is stopped.
+    std::thread::Builder::new().name("child".to_owned()).spawn(wait).ok();
+}

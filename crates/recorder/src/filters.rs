@@ -1,0 +1,120 @@
+//! Filters among what runs, which work in the kernel: by names and control groups.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use pyrograph_record::{Target, descendants};
+
+use crate::error::Error;
+
+/// Of the target, what is recorded. Only the in-kernel engine has filters.
+#[derive(Clone, Debug, Default)]
+pub struct Filters {
+    /// Processes and threads of these names; none for all.
+    pub names: Vec<String>,
+    /// What is in the control group of this ID ([`control_group`]), or in one inside of it.
+    pub group: Option<u64>,
+    /// Keep the CPUs apart on which it was.
+    pub by_cpu: bool,
+}
+
+impl Filters {
+    /// Whether nothing is left out and nothing kept apart.
+    pub fn is_all(&self) -> bool {
+        !self.chooses() && !self.by_cpu
+    }
+
+    /// Whether processes are chosen among all that run.
+    pub fn chooses(&self) -> bool {
+        !self.names.is_empty() || self.group.is_some()
+    }
+
+    /// Checks that some of what runs has one of the names.
+    ///
+    /// # Errors
+    ///
+    /// If nothing has.
+    pub fn check_names(&self, target: &Target, inherit: bool) -> Result<(), Error> {
+        let named = self.names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>();
+        let found = match target {
+            // It gets its name when it runs.
+            Target::Command(_) => return Ok(()),
+            _ if named.is_empty() => return Ok(()),
+            Target::System => processes().any(|pid| has_name(pid, &named)),
+            Target::Processes(pids) => {
+                let children = if inherit { descendants(pids) } else { Vec::new() };
+                pids.iter().copied().chain(children).any(|pid| has_name(pid, &named))
+            }
+        };
+        let is_there = |pid: &i32| Path::new(&format!("/proc/{pid}")).exists();
+        let runs = match target {
+            Target::Processes(pids) => pids.iter().all(is_there),
+            _ => true,
+        };
+        // A process that is gone is another error.
+        match found || !runs {
+            true => Ok(()),
+            false => {
+                let all = *target == Target::System;
+                Err(Error::NoSuchName { names: self.names.clone(), all })
+            }
+        }
+    }
+}
+
+/// All processes that run.
+fn processes() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Whether a process or one of its threads has one of these names, of which the kernel keeps 15 bytes.
+fn has_name(pid: i32, names: &[&[u8]]) -> bool {
+    const LONGEST: usize = 15;
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut found = threads.filter_map(|thread| std::fs::read(thread.path().join("comm")).ok());
+    found.any(|comm| {
+        let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
+        names.iter().any(|name| &name[..name.len().min(LONGEST)] == comm)
+    })
+}
+
+/// The ID of a control group: its folder's inode. A path that does not begin with a slash is below where the file
+/// system of control groups is mounted.
+///
+/// # Errors
+///
+/// If there is no such control group.
+pub fn control_group(path: &Path) -> Result<u64, Error> {
+    /// `CGROUP2_SUPER_MAGIC`, include/uapi/linux/magic.h
+    const CGROUP2: i64 = 0x6367_7270;
+    let mounted = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let root = mounted.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let place = words.nth(1)?;
+        (words.next() == Some("cgroup2")).then_some(place)
+    });
+    let path = root.map_or(path.to_owned(), |root| Path::new(root).join(path));
+    let missing = |source: io::Error| Error::NoSuchGroup { path: path.clone(), source };
+    let folder = std::fs::metadata(&path).map_err(missing)?;
+    let system = rustix::fs::statfs(&path).map_err(|errno| missing(errno.into()))?;
+    if system.f_type != CGROUP2 || !folder.is_dir() {
+        return Err(Error::NotAGroup { path });
+    }
+    Ok(folder.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_folders_of_their_file_system() {
+        let wrong = control_group(Path::new("/etc")).expect_err("no control group").to_string();
+        assert!(wrong.contains("/etc is not a folder of control groups"), "{wrong}");
+        let missing =
+            control_group(Path::new("/no/such/group")).expect_err("nothing there").to_string();
+        assert!(missing.contains("/no/such/group"), "{missing}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Recording with the in-kernel engine: its programs unwind and count, and what is done here is to give them what
+//! they need to know, and to take what they counted.
+
+#[cfg(feature = "bpf")]
+mod copies;
+#[cfg(feature = "bpf")]
+mod feed;
+#[cfg(feature = "bpf")]
+mod follower;
+#[cfg(feature = "bpf")]
+mod labels;
+#[cfg(feature = "bpf")]
+mod maps;
+#[cfg(feature = "bpf")]
+mod open;
+#[cfg(feature = "bpf")]
+mod pace;
+#[cfg(feature = "bpf")]
+mod report;
+#[cfg(feature = "bpf")]
+mod running;
+
+#[cfg(feature = "bpf")]
+pub(crate) use self::open::open;
+
+use pyrograph_event::engine::Feature;
+
+/// Why the in-kernel engine cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// This was built without it.
+    #[error("this Pyrograph was built without the in-kernel engine")]
+    NotBuilt,
+    /// The kernel does not take its programs, or lacks something.
+    #[cfg(feature = "bpf")]
+    #[error(transparent)]
+    Engine(#[from] pyrograph_bpf::Error),
+}
+
+impl EngineError {
+    /// Whether nothing but this user's rights, or how this was built, stand in the way: where there is another way,
+    /// that is no news.
+    pub fn is_expected(&self) -> bool {
+        match self {
+            Self::NotBuilt => true,
+            #[cfg(feature = "bpf")]
+            Self::Engine(error) => error.is_permission(),
+        }
+    }
+
+    /// Whether the kernel or a file system did not permit something.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::NotBuilt => false,
+            #[cfg(feature = "bpf")]
+            Self::Engine(error) => error.is_refusal(),
+        }
+    }
+
+    /// What the loader and the verifier said in detail, in many lines.
+    pub fn details(&self) -> Option<&str> {
+        match self {
+            Self::NotBuilt => None,
+            #[cfg(feature = "bpf")]
+            Self::Engine(error) => error.details(),
+        }
+    }
+}
+
+#[cfg(feature = "bpf")]
+impl From<pyrograph_bpf::Error> for crate::Error {
+    fn from(error: pyrograph_bpf::Error) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
+/// The features of use for the in-kernel engine that this kernel has, and those that it lacks for certain; none if
+/// this was built without the engine. This takes milliseconds.
+#[cfg(feature = "bpf")]
+pub fn kernel_features() -> (Vec<Feature>, Vec<Feature>) {
+    pyrograph_bpf::features()
+}
+
+/// Without the engine, no features are of use.
+#[cfg(not(feature = "bpf"))]
+pub fn kernel_features() -> (Vec<Feature>, Vec<Feature>) {
+    (Vec::new(), Vec::new())
+}
+
+/// Without the engine, another has to do.
+#[cfg(not(feature = "bpf"))]
+pub(crate) fn open(
+    _: &crate::Plan,
+    _: &mut crate::recorder::Report,
+) -> Result<Result<crate::recorder::Opened, EngineError>, crate::Error> {
+    Ok(Err(EngineError::NotBuilt))
+}

@@ -1,0 +1,37 @@
+//! What the programs need to know of files.
+
+use std::fs;
+
+use pyrograph_bpf::{Engine, FileKey, Question, What};
+use pyrograph_resolve::{LiveFiles, Looked, Resolver};
+
+/// Answers the question of the programs what a file is.
+pub fn answer(question: &Question, engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
+    let Question { pid, range, .. } = question;
+    let link = match range.is_empty() {
+        true => format!("/proc/{pid}/exe"),
+        false => format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end),
+    };
+    let looked = match fs::read_link(link) {
+        Ok(path) => resolver.look_at(*pid, range.clone(), &path.to_string_lossy()),
+        Err(_) => Looked::Gone,
+    };
+    match looked {
+        Looked::File(file) => {
+            engine.answer(question, Some((What::Module(file.module), file.unwind.as_ref())));
+        }
+        Looked::Anonymous => engine.answer(question, Some((What::Anonymous, None))),
+        Looked::Gone => engine.answer(question, None),
+    }
+}
+
+/// Adds the files that were opened since the last call.
+pub fn add_files(engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
+    for file in resolver.opened_files() {
+        let key = file.key.map_or(FileKey::VDSO, |key| {
+            let device = (libc::major(key.device), libc::minor(key.device));
+            FileKey::new(device, key.inode, key.size, key.changed)
+        });
+        engine.add_file(key, file.module, file.unwind.as_ref());
+    }
+}

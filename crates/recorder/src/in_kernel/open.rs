@@ -1,0 +1,157 @@
+//! From a plan to programs in the kernel that are attached, and count nothing yet.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use pyrograph_bpf::{Engine, prefer_this_thread};
+use pyrograph_event::request::Trigger;
+use pyrograph_record::{
+    Error as RecordError, Event, Options, Rate, Session, StackMode, Target, Unit, Waiting,
+    descendants,
+};
+use pyrograph_resolve::{LiveFiles, Resolver};
+
+use super::EngineError;
+use super::feed::add_files;
+use super::follower::is_running;
+use super::running::Running;
+use crate::error::Error;
+use crate::message::Message;
+use crate::needed;
+use crate::plan::{self, Plan};
+use crate::recorder::{Opened, Report};
+
+/// How old records of processes may get: the programs themselves know at once what they need.
+pub const PATIENCE_WITH_RECORDS: Duration = Duration::from_millis(100);
+
+/// Opens the engine; the inner error if it cannot be used, so that another may be.
+pub(crate) fn open(plan: &Plan, report: &mut Report) -> Result<Result<Opened, EngineError>, Error> {
+    let engine = match load(plan) {
+        Ok(engine) => engine,
+        Err(error) => return Ok(Err(error.into())),
+    };
+    report(Message::Engine(plan::Engine::InKernel));
+    engine.lacks().into_iter().for_each(|feature| report(Message::Lacks(feature)));
+    open_with(engine, plan, report).map(Ok)
+}
+
+fn open_with(mut engine: Engine, plan: &Plan, report: &mut Report) -> Result<Opened, Error> {
+    if let Target::Processes(pids) = &plan.target
+        && let Some(pid) = pids.iter().find(|pid| !is_running(**pid))
+    {
+        return Err(RecordError::NoSuchProcess { pid: *pid }.into());
+    }
+    // The child is made before limits are raised, so that it has those of its user.
+    let command = match &plan.target {
+        Target::Command(argv) => Some(argv),
+        Target::Processes(_) | Target::System => plan.beside.as_ref(),
+    };
+    let command = command.map(|argv| Waiting::fork(argv, plan.output_to_stderr)).transpose()?;
+    let session = Session::open(&events(plan)?)?;
+    session.notices().iter().for_each(|notice| report(Message::Notice(notice.clone())));
+    let event = session.event().clone();
+    let mut resolver = Resolver::new(LiveFiles, plan.resolve_options(&event));
+    resolver.expect_file("[vdso]");
+    if let Target::Command(argv) = &plan.target {
+        for path in argv.first().into_iter().flat_map(|program| needed::files(program)) {
+            resolver.expect_file(&path.to_string_lossy());
+        }
+    }
+    add_files(&mut engine, &mut resolver);
+    prefer_this_thread();
+    let running = Running::prepare(plan, engine, session, command)?;
+    if matches!(plan.question.trigger, Trigger::Allocations { .. }) {
+        report(Message::AllocationCost(cost_of_allocations()));
+    }
+    Ok(Opened { sampler: Box::new(running), resolver, event })
+}
+
+/// Loads the programs.
+fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
+    let processes = match &plan.target {
+        Target::Processes(pids) => Some(pids.iter().copied().chain(started_by(plan)).collect()),
+        Target::Command(_) => Some(Vec::new()),
+        Target::System => None,
+    };
+    let question = &plan.question;
+    Engine::load(&pyrograph_bpf::Options {
+        processes,
+        inherit: plan.inherit,
+        user: plan.user,
+        kernel: plan.kernel,
+        trigger: question.trigger.clone(),
+        hertz: hertz(plan),
+        waits: question.waits,
+        min_block: question.min_block,
+        counts_events: plan.count_samples,
+        no_idle: question.no_idle,
+        exact: question.exact,
+        names: plan.filters.names.clone(),
+        group: plan.filters.group,
+        by_cpu: plan.filters.by_cpu,
+        table_budget: plan.table_memory,
+        table_backend: plan.table_backend,
+        at_switches: plan.at_switches,
+        no_guess: !plan.guessing,
+        cache: plan.symbols.cache.clone(),
+    })
+}
+
+/// The events that are opened: the programs choose among all that runs.
+fn events(plan: &Plan) -> Result<Options, Error> {
+    // Where something else triggers, the event is there for records of processes alone.
+    let event = match plan.question.trigger {
+        Trigger::PerfEvents => plan.question.event.clone(),
+        _ => Some(Event::parse("dummy")?),
+    };
+    let rate = Rate::default_for(&plan.target, event.as_ref().unwrap_or(&Event::cpu_clock()));
+    Ok(Options {
+        target: Target::System,
+        stack: StackMode::Untold,
+        rate: Some(plan.rate.unwrap_or(rate)),
+        event,
+        patience: PATIENCE_WITH_RECORDS,
+        told: match &plan.target {
+            Target::Processes(pids) => Some(pids.clone()),
+            Target::Command(_) => Some(Vec::new()),
+            Target::System => None,
+        },
+        duration: None,
+        ..plan.events()
+    })
+}
+
+/// How often a second each CPU has a stack taken, if a clock says when. (Where none is named it may be the
+/// counter of cycles, which the kernel has keep to a rate, too.)
+fn hertz(plan: &Plan) -> Option<u64> {
+    let event = plan.question.event.clone().unwrap_or_else(Event::cpu_clock);
+    match plan.rate.unwrap_or_else(|| Rate::default_for(&plan.target, &event)) {
+        Rate::Hertz(hertz) if event.unit() == Unit::Nanoseconds => Some(hertz),
+        Rate::Every(period) if event.unit() == Unit::Nanoseconds => {
+            Some((1_000_000_000 / period.max(1)).max(1))
+        }
+        _ => None,
+    }
+}
+
+/// The processes that those which were asked for have started, if these are followed.
+fn started_by(plan: &Plan) -> Vec<i32> {
+    match &plan.target {
+        Target::Processes(pids) if plan.inherit => descendants(pids),
+        _ => Vec::new(),
+    }
+}
+
+/// What a call that allocates memory costs while such calls are probed: this process's own are, if it has the same C
+/// library. `None` if they are not.
+fn cost_of_allocations() -> Option<Duration> {
+    const CALLS: u32 = 200;
+    /// Without a trap a call takes some ten nanoseconds.
+    const LEAST: Duration = Duration::from_nanos(300);
+    let started = Instant::now();
+    for _ in 0..CALLS {
+        drop(black_box(Vec::<u8>::with_capacity(black_box(64))));
+    }
+    let each = started.elapsed() / CALLS;
+    (each > LEAST).then_some(each)
+}

@@ -1,0 +1,40 @@
+//! What is reported of the engine when a recording is over.
+
+use pyrograph_bpf::Engine;
+use pyrograph_event::engine::{TableBackend, TableStats};
+use pyrograph_resolve::{LiveFiles, Resolver};
+
+use super::maps::memory_of_maps;
+use crate::memory::Resident;
+use crate::message::{EngineReport, Message};
+
+/// How stacks were taken.
+pub fn engine_report(engine: &Engine) -> EngineReport {
+    let (tables, backend, stats) = (engine.table_stats(), engine.table_backend(), engine.stats());
+    // The kernel does not count what is in an arena.
+    let arena = match backend {
+        TableBackend::Arena => tables.bytes,
+        TableBackend::Arrays => 0,
+    };
+    EngineReport {
+        tables,
+        backend,
+        unwound: stats.ends.iter().sum(),
+        copied: stats.copied,
+        not_copied: stats.copies_refused,
+        resident: Resident::now(),
+        kernel_bytes: memory_of_maps().saturating_add(arena),
+    }
+}
+
+/// The unwind tables for which there was no memory, and the stacks that end early for it.
+pub fn left_out(engine: &Engine, resolver: &Resolver<LiveFiles>) -> Option<Message> {
+    let TableStats { bytes, omitted, .. } = engine.table_stats();
+    let modules = engine.left_out();
+    let path = |module| resolver.module_path(module).to_owned();
+    (omitted > 0 || !modules.is_empty()).then(|| Message::TablesLeftOut {
+        bytes,
+        omitted,
+        files: modules.into_iter().map(|(module, stacks)| (path(module), stacks)).collect(),
+    })
+}

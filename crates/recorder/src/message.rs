@@ -1,0 +1,69 @@
+//! What a recorder reports as it goes.
+
+use pyrograph_event::engine::{Feature, TableBackend, TableStats};
+use pyrograph_record::Notice;
+use pyrograph_resolve::StackMemory;
+use std::time::Duration;
+
+use crate::in_kernel::EngineError;
+use crate::memory::Resident;
+use crate::plan::Engine;
+
+/// What a user may want to know though the recording goes on. Some of it ([`Message::is_detail`]) is for those
+/// who look at the recording itself.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Message {
+    /// The in-kernel engine cannot be used; `perf_event_open` is used instead.
+    FellBack(EngineError),
+    /// Detail: the engine that takes the stacks.
+    Engine(Engine),
+    /// The kernel lacks a feature of use for what is recorded, which is done without it.
+    Lacks(Feature),
+    /// Something about the events, or a rate that was lowered while it was recorded.
+    Notice(Notice),
+    /// Calls that allocate memory take this much longer while they are recorded, as was measured; `None`: it
+    /// could not be measured.
+    AllocationCost(Option<Duration>),
+    /// Detail: it is counted from now on, with these unwind tables.
+    Started {
+        /// The tables.
+        tables: TableStats,
+        /// The memory that holds them.
+        backend: TableBackend,
+    },
+    /// Detail: how stacks were taken in the kernel, when it is over.
+    InKernel(EngineReport),
+    /// Unwind tables did not fit in their memory, and stacks end early for it.
+    TablesLeftOut {
+        /// Bytes of tables that are there.
+        bytes: u64,
+        /// Tables that are left out at the end.
+        omitted: u64,
+        /// Files in which stacks end for this, and how many, most first.
+        files: Vec<(String, u64)>,
+    },
+    /// Detail: the memory of this process when it is over, where samples were copied out.
+    Memory(Resident),
+    /// Detail: the memory of stacks when it is over.
+    Stacks(StackMemory),
+}
+
+/// How stacks were taken in the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineReport {
+    /// The unwind tables at the end.
+    pub tables: TableStats,
+    /// The memory that holds them.
+    pub backend: TableBackend,
+    /// User stacks that were unwound in the kernel, whole or in part.
+    pub unwound: u64,
+    /// User stacks that were copied out and unwound in user space.
+    pub copied: u64,
+    /// User stacks that were not copied, for want of room.
+    pub not_copied: u64,
+    /// Memory of this process.
+    pub resident: Resident,
+    /// Bytes in the kernel, tables included.
+    pub kernel_bytes: u64,
+}

@@ -1,0 +1,256 @@
+//! Places in programs and libraries, by the names that users give.
+
+use std::num::ParseIntError;
+use std::path::{Path, PathBuf};
+
+use pyrograph_event::request::{Place, Trigger};
+use pyrograph_record::nearest;
+use pyrograph_resolve::NATIVE;
+use pyrograph_symbol::{StaticProbe, function_code, function_names, static_probes};
+use pyrograph_unwind::inside_of_instruction;
+
+use crate::error::similar;
+
+/// Why a place in a program cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// The place of a function is not written as it should be.
+    #[error(
+        "{prefix}:{place}: use {prefix}:FILE:FUNCTION, for example {prefix}:/bin/bash:readline"
+    )]
+    Function {
+        /// `uprobe` or `uretprobe`.
+        prefix: &'static str,
+        /// What follows it.
+        place: String,
+    },
+    /// The place of a probe is not written as it should be.
+    #[error("usdt:{place}: use usdt:FILE:PROVIDER:NAME; readelf -n FILE lists a file's probes")]
+    Probe {
+        /// What follows `usdt:`.
+        place: String,
+    },
+    /// The offset in a function is no number.
+    #[error("{prefix}:{place}: '{offset}' is no offset")]
+    Offset {
+        /// `uprobe` or `uretprobe`.
+        prefix: &'static str,
+        /// What follows it.
+        place: String,
+        /// The offset.
+        offset: String,
+        /// Why not.
+        source: ParseIntError,
+    },
+    /// Returns are at no offset.
+    #[error("{prefix}:{place}: a return has no offset in the function: leave it out")]
+    OffsetOfReturn {
+        /// `uretprobe`.
+        prefix: &'static str,
+        /// What follows it.
+        place: String,
+    },
+    /// The file cannot be read.
+    #[error("{0}")]
+    File(pyrograph_symbol::Error),
+    /// The file has no symbol tables, or none with functions.
+    #[error("no function '{name}' in {}: its symbol tables name none at all", path.display())]
+    NoFunctions {
+        /// The function.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has no such function.
+    #[error("no function '{name}' in {}{}", path.display(), similar(.near))]
+    NoFunction {
+        /// The function.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// Names like it, nearest first.
+        near: Vec<String>,
+    },
+    /// The offset is beyond the function's end.
+    #[error("{name}+{offset:#x} is not in the function, which has {len} bytes")]
+    Outside {
+        /// The function.
+        name: String,
+        /// The offset.
+        offset: usize,
+        /// The function's length.
+        len: usize,
+    },
+    /// The offset is inside of an instruction: a breakpoint there makes the program compute wrongly.
+    #[error(
+        "{name}+{offset:#x} is inside of an instruction, which would break the program: it begins at \
+         {}, and the next at {name}+{next:#x}",
+        if *.start == 0 { name.clone() } else { format!("{name}+{start:#x}") }
+    )]
+    Inside {
+        /// The function.
+        name: String,
+        /// The offset.
+        offset: usize,
+        /// Where the instruction begins.
+        start: usize,
+        /// Where the next one begins.
+        next: usize,
+    },
+    /// The file has no probes.
+    #[error("{} has no probes of its own (USDT)", path.display())]
+    NoProbes {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has no such probe.
+    #[error("no probe '{name}' in {}{}", path.display(), similar(.near))]
+    NoProbe {
+        /// Its provider and name.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// Probes like it, nearest first.
+        near: Vec<String>,
+    },
+}
+
+/// `FILE:FUNCTION` or `FILE:FUNCTION+OFFSET`.
+///
+/// # Errors
+///
+/// If it is not written so, or the file has no such place.
+pub fn function(place: &str, returns: bool) -> Result<Trigger, PlaceError> {
+    let prefix = if returns { "uretprobe" } else { "uprobe" };
+    let named = place.rsplit_once(':');
+    let Some((path, name)) = named.filter(|(path, name)| !path.is_empty() && !name.is_empty())
+    else {
+        return Err(PlaceError::Function { prefix, place: place.to_owned() });
+    };
+    let (name, offset) = name.rsplit_once('+').unwrap_or((name, "0"));
+    let number = match offset.strip_prefix("0x") {
+        Some(digits) => usize::from_str_radix(digits, 16),
+        None => offset.parse(),
+    };
+    let offset = number.map_err(|source| PlaceError::Offset {
+        prefix,
+        place: place.to_owned(),
+        offset: offset.to_owned(),
+        source,
+    })?;
+    if returns && offset > 0 {
+        return Err(PlaceError::OffsetOfReturn { prefix, place: place.to_owned() });
+    }
+    check_function(Path::new(path), name)?;
+    if offset > 0 {
+        check_offset(Path::new(path), name, offset)?;
+    }
+    Ok(Trigger::Function { path: path.into(), name: name.to_owned(), offset, returns })
+}
+
+/// Refuses a function that a file does not have, and proposes those with similar names.
+fn check_function(path: &Path, name: &str) -> Result<(), PlaceError> {
+    let known = function_names(path).map_err(PlaceError::File)?;
+    // A version may stand behind a library's function: `memcpy@GLIBC_2.14`.
+    let plain = name.split('@').next().unwrap_or(name);
+    if known.iter().any(|known| known == name || known == plain) {
+        return Ok(());
+    }
+    let (name, path) = (name.to_owned(), path.to_owned());
+    Err(match known.is_empty() {
+        true => PlaceError::NoFunctions { name, path },
+        false => PlaceError::NoFunction { near: nearest(plain, known), name, path },
+    })
+}
+
+/// Refuses a place that is no instruction's start: a breakpoint there makes the program compute wrongly.
+fn check_offset(path: &Path, name: &str, offset: usize) -> Result<(), PlaceError> {
+    for code in function_code(path, name).map_err(PlaceError::File)? {
+        let name = name.to_owned();
+        if offset >= code.len() {
+            return Err(PlaceError::Outside { name, offset, len: code.len() });
+        }
+        if let Some(inside) = inside_of_instruction(NATIVE, &code, offset) {
+            let (start, next) = (inside.start, inside.end);
+            return Err(PlaceError::Inside { name, offset, start, next });
+        }
+    }
+    Ok(())
+}
+
+/// `FILE:PROVIDER:NAME`.
+///
+/// # Errors
+///
+/// If it is not written so, or the file has no such probe.
+pub fn static_probe(place: &str) -> Result<Trigger, PlaceError> {
+    let parts = place.rsplit_once(':').and_then(|(rest, name)| {
+        let (path, provider) = rest.rsplit_once(':')?;
+        [path, provider, name].iter().all(|part| !part.is_empty()).then_some((path, provider, name))
+    });
+    let Some((path, provider, name)) = parts else {
+        return Err(PlaceError::Probe { place: place.to_owned() });
+    };
+    let path = PathBuf::from(path);
+    let probes = static_probes(&path).map_err(PlaceError::File)?;
+    if probes.is_empty() {
+        return Err(PlaceError::NoProbes { path });
+    }
+    let is_it = |probe: &&StaticProbe| probe.provider == provider && probe.name == name;
+    let place = |probe: &StaticProbe| Place { offset: probe.offset, semaphore: probe.semaphore };
+    let places: Vec<Place> = probes.iter().filter(is_it).map(place).collect();
+    if places.is_empty() {
+        let all = probes.iter().map(|probe| format!("{}:{}", probe.provider, probe.name));
+        let name = format!("{provider}:{name}");
+        return Err(PlaceError::NoProbe { near: nearest(&name, all), name, path });
+    }
+    Ok(Trigger::Places { path, places })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_programs() {
+        let path = std::env::current_exe().expect("a path");
+        let text = path.to_str().expect("it is text");
+        let check = |place: &str, returns, offset: Option<usize>| {
+            let probe = function(&format!("{text}:{place}"), returns).ok();
+            let expect = |offset| {
+                let name = "main".to_owned();
+                Trigger::Function { path: path.clone(), name, offset, returns }
+            };
+            assert_eq!(probe, offset.map(expect), "{place}");
+        };
+        check("main", false, Some(0));
+        // The first instruction's end is the next one's start.
+        let code = function_code(&path, "main").expect("it can be read").remove(0);
+        let next = (1..16).find(|at| inside_of_instruction(NATIVE, &code, *at).is_none());
+        let next = next.expect("an instruction has 15 bytes at most");
+        check(&format!("main+{next:#x}"), false, Some(next));
+        check(&format!("main+{next}"), false, Some(next));
+        for inside in 1..next {
+            check(&format!("main+{inside}"), false, None);
+        }
+        check(&format!("main+{}", code.len()), false, None);
+        check("main", true, Some(0));
+        check("main+7", true, None);
+        check("main+x", false, None);
+        check("", false, None);
+        for bad in ["", "main", ":main", "/nonexistent:main"] {
+            assert!(function(bad, false).is_err(), "{bad}");
+        }
+        for bad in ["", "a", "a:b", ":a:b", "a::b", "/nonexistent:a:b"] {
+            assert!(static_probe(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_spelled_alike_are_offered() {
+        let path = std::env::current_exe().expect("a path");
+        let error = check_function(&path, "mian").expect_err("there is none").to_string();
+        assert!(error.contains("did you mean") && error.contains("main"), "{error}");
+    }
+}

@@ -1,0 +1,199 @@
+//! A recording, from a plan to a profile.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use pyrograph_record::{Child, Event, Summary};
+use pyrograph_resolve::{LiveFiles, Resolved, Resolver};
+
+use crate::by_perf;
+use crate::error::Error;
+use crate::in_kernel;
+use crate::message::Message;
+use crate::plan::{Engine, Plan};
+
+/// Takes what is reported as it happens.
+pub(crate) type Report = Box<dyn FnMut(Message)>;
+
+/// One way to take stacks.
+pub(crate) trait Sampler {
+    /// Does what has come up, and waits if that is nothing; returns whether the recording goes on.
+    fn step(
+        &mut self,
+        resolver: &mut Resolver<LiveFiles>,
+        report: &mut Report,
+    ) -> Result<bool, Error>;
+
+    /// Ends the recording: the steps after this take what was sampled until now.
+    fn stop(&mut self);
+
+    /// Samples that were lost until now.
+    fn lost(&self) -> u64;
+
+    /// Takes what is left when the recording is over.
+    fn finish(
+        self: Box<Self>,
+        resolver: &mut Resolver<LiveFiles>,
+        report: &mut Report,
+    ) -> Result<Ended, Error>;
+}
+
+/// An engine that is ready.
+pub(crate) struct Opened {
+    pub sampler: Box<dyn Sampler>,
+    pub resolver: Resolver<LiveFiles>,
+    /// The event that is open.
+    pub event: Event,
+}
+
+/// What a recording leaves beside stacks.
+pub(crate) struct Ended {
+    pub summary: Summary,
+    pub child: Option<Child>,
+    /// CPU time of this process when it began, and when it ended.
+    pub cpu_time: (Duration, Duration),
+    /// When it began, and when it ended.
+    pub span: (Instant, Instant),
+}
+
+/// A recording that is ready to begin, or goes on.
+///
+/// Open it on a thread that lives as long as the recording.
+pub struct Recorder {
+    sampler: Box<dyn Sampler>,
+    resolver: Resolver<LiveFiles>,
+    event: Event,
+    engine: Engine,
+    report: Report,
+    goes_on: bool,
+}
+
+/// How far a recording has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Samples until now: waits, calls and the like, where these are counted.
+    pub samples: u64,
+    /// Samples that were lost.
+    pub lost: u64,
+}
+
+/// What a recording leaves.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Finished {
+    /// The profile, and how its stacks and names came out.
+    pub resolved: Resolved,
+    /// How sampling went.
+    pub summary: Summary,
+    /// The event that was open.
+    pub event: Event,
+    /// The engine that took the stacks.
+    pub engine: Engine,
+    /// The command, if one was started; it may still run.
+    pub child: Option<Child>,
+    /// CPU time of this process when it began to record, and when it ended.
+    pub cpu_time: (Duration, Duration),
+}
+
+impl Recorder {
+    /// Opens what the plan needs: loads programs into the kernel or opens events. A command is started, but waits
+    /// before its first instruction. `report` is called with what the user may want to know, now and during all
+    /// later calls.
+    ///
+    /// # Errors
+    ///
+    /// If something is not permitted or not there, or the kernel lacks something.
+    pub fn open(plan: &Plan, report: impl FnMut(Message) + 'static) -> Result<Self, Error> {
+        let mut report: Report = Box::new(report);
+        let (engine, opened) = open(plan, &mut report)?;
+        let Opened { sampler, resolver, event } = opened;
+        Ok(Self { sampler, resolver, event, engine, report, goes_on: true })
+    }
+
+    /// The engine that takes the stacks.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// The event that is open.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// Takes what was sampled and what processes did since the last call, and waits for a tenth of a second at most
+    /// if there is nothing to do: call it again and again, until it returns false when the recording is over. The
+    /// first call starts the command.
+    ///
+    /// # Errors
+    ///
+    /// If the command cannot be run, or the kernel refuses something.
+    pub fn step(&mut self) -> Result<bool, Error> {
+        self.goes_on = self.goes_on && self.sampler.step(&mut self.resolver, &mut self.report)?;
+        Ok(self.goes_on)
+    }
+
+    /// Ends the recording. What was sampled until now is taken by the steps that follow, or by [`Self::finish`].
+    pub fn stop(&mut self) {
+        self.sampler.stop();
+    }
+
+    /// How far it has come.
+    pub fn progress(&self) -> Progress {
+        Progress { samples: self.resolver.stats().samples, lost: self.sampler.lost() }
+    }
+
+    /// Ends the recording if it goes on, names what it has found, and returns the profile.
+    ///
+    /// # Errors
+    ///
+    /// If what was counted cannot be taken out of the kernel.
+    pub fn finish(mut self) -> Result<Finished, Error> {
+        self.stop();
+        while self.step()? {}
+        let Self { sampler, mut resolver, event, engine, mut report, .. } = self;
+        let ended = sampler.finish(&mut resolver, &mut report)?;
+        let (start, duration) = times(ended.span);
+        report(Message::Stacks(resolver.stack_memory()));
+        let mut resolved = resolver.finish();
+        let about = &mut resolved.profile.about;
+        about.start = Some(start);
+        about.duration = Some(duration);
+        about.host = host();
+        about.lost = ended.summary.lost;
+        let Ended { summary, child, cpu_time, .. } = ended;
+        Ok(Finished { resolved, summary, event, engine, child, cpu_time })
+    }
+}
+
+/// Opens the engine that suits the plan.
+fn open(plan: &Plan, report: &mut Report) -> Result<(Engine, Opened), Error> {
+    let by_perf = |report| Ok((Engine::Perf, by_perf::open(plan, report)?));
+    let needs_in_kernel = plan.needs_in_kernel();
+    match plan.engine {
+        Some(Engine::Perf) if needs_in_kernel => return Err(Error::NeedsInKernel),
+        Some(Engine::Perf) => return by_perf(report),
+        // What the kernel has counted has no times.
+        None if plan.prefers_perf() && !needs_in_kernel => return by_perf(report),
+        _ => {}
+    }
+    match in_kernel::open(plan, report)? {
+        Ok(opened) => Ok((Engine::InKernel, opened)),
+        Err(error) if plan.engine.is_some() || needs_in_kernel => Err(error.into()),
+        Err(error) => {
+            report(Message::FellBack(error));
+            by_perf(report)
+        }
+    }
+}
+
+/// Nanoseconds from 1970 to when a recording began, and from then to its end.
+fn times((begun, ended): (Instant, Instant)) -> (u64, u64) {
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (nanoseconds(now.saturating_sub(begun.elapsed())), nanoseconds(ended - begun))
+}
+
+/// The name of this machine.
+fn host() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
