@@ -3,6 +3,7 @@
 //!
 //! Files that cannot be read or written are passed over: [`Folder::read`] gives nothing, and the caller makes
 //! the contents anew.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod kept;
 

@@ -8,21 +8,25 @@ pub enum Order {
 }
 
 impl Order {
-    /// The number at `bytes[at..]`, which is inside.
+    /// The number at `bytes[at..]`; 0 beyond their end.
     pub fn u32(self, bytes: &[u8], at: usize) -> u32 {
-        let bytes = bytes[at..at + 4].try_into().expect("4 bytes");
+        let bytes = chunk(bytes, at);
         match self {
             Self::Little => u32::from_le_bytes(bytes),
             Self::Big => u32::from_be_bytes(bytes),
         }
     }
 
-    /// The number at `bytes[at..]`, which is inside.
+    /// The number at `bytes[at..]`; 0 beyond their end.
     pub fn u64(self, bytes: &[u8], at: usize) -> u64 {
-        let bytes = bytes[at..at + 8].try_into().expect("8 bytes");
+        let bytes = chunk(bytes, at);
         match self {
             Self::Little => u64::from_le_bytes(bytes),
             Self::Big => u64::from_be_bytes(bytes),
         }
     }
+}
+
+fn chunk<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes.get(at..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or([0; N])
 }
