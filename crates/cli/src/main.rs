@@ -13,6 +13,7 @@ mod filters;
 mod flamegraph;
 mod fold;
 mod found;
+mod heap;
 mod heatmap;
 mod info;
 mod interrupt;

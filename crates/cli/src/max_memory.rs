@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 
 use pyrograph_format::remove_unfinished;
 
+use crate::heap;
+
 /// What is left to the program's own code and tables, however small the limit.
 const LEAST: u64 = 16 << 20;
 
@@ -89,6 +91,7 @@ pub fn limit(bytes: Option<usize>) {
     if MESSAGE.set(message).is_err() {
         return;
     }
+    heap::use_large_pages(limit);
     let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: both take a structure of this type, which lives as long as the calls.
     unsafe {

@@ -160,6 +160,36 @@ fn a_chart_of_more_samples_than_memory_permits_says_so() {
     assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
 }
 
+/// The heap is that of GNU's C library.
+#[test]
+#[cfg(target_env = "gnu")]
+fn what_is_read_lies_in_large_pages() {
+    use std::io::Write;
+    use std::process::Stdio;
+
+    if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        eprintln!("skipped: what_is_read_lies_in_large_pages needs a kernel with large pages");
+        return;
+    }
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("pyrograph"))
+        .arg("flamegraph")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    let mut input = child.stdin.take().expect("a pipe");
+    // More than a pipe holds: reading has begun when it is written.
+    let text = FOLDED.repeat(8192);
+    input.write_all(text.as_bytes()).expect("it reads");
+    let maps = std::fs::read_to_string(format!("/proc/{}/smaps", child.id())).expect("its memory");
+    drop(input);
+    assert!(child.wait().expect("it ends").success());
+    // Each mapping ends with its flags: `hg` is the advice.
+    let flags = maps.split("[heap]").skip(1).filter_map(|heap| heap.split("VmFlags:").nth(1));
+    let flags: Vec<_> = flags.filter_map(|flags| flags.lines().next()).collect();
+    assert!(flags.iter().any(|flags| flags.contains(" hg")), "{flags:?}");
+}
+
 #[test]
 fn a_file_is_whole_or_not_there() {
     let directory = directory();
