@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use pyrograph_go::{Function, InlineTrees, Layout, Table};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 
 const SOURCE: &str = "\
 package main
@@ -114,13 +116,13 @@ fn damaged_tables_have_other_contents_and_no_more() {
 
 fn check_damage(file: &[u8]) {
     let place = Layout::find(file).expect("a program of Go").range();
-    let mut random = fastrand::Rng::with_seed(7);
+    let mut random = StdRng::seed_from_u64(7);
     for round in 0..60 {
         let mut damaged = file.to_vec();
         // The header, the index, or anywhere.
         let reach = [72, 1 << 14, place.len()][round % 3].min(place.len());
-        for _ in 0..1 + random.u8(..40) {
-            damaged[place.start + random.usize(..reach)] = random.u8(..);
+        for _ in 0..1 + random.random_range(0..40) {
+            damaged[place.start + random.random_range(0..reach)] = random.random::<u8>();
         }
         let Some(layout) = Layout::find(&damaged) else { continue };
         let table = layout.table(&damaged);

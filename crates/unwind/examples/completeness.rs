@@ -27,6 +27,8 @@ mod x86_64 {
     use std::time::{Duration, Instant};
 
     use pyrograph_unwind::{Arch, Frame, StackCopy, StackEnd, Unwinder, Unwound};
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
 
     use super::capture::{Capture, running_threads};
     use super::common::Files;
@@ -67,10 +69,10 @@ mod x86_64 {
         let mut files = Files::default();
         let mut captures = Vec::new();
         let mut child = pid.is_none().then(|| start(command));
-        let mut random = fastrand::Rng::with_seed(1);
+        let mut random = StdRng::seed_from_u64(1);
         let deadline = Instant::now() + Duration::from_secs(120);
         while captures.len() < samples && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_micros(random.u64(500..4600)));
+            std::thread::sleep(Duration::from_micros(random.random_range(500..4600)));
             if let Some(running) = &mut child
                 && running.try_wait().is_ok_and(|status| status.is_some())
             {

@@ -191,6 +191,9 @@ fn is_prologue(code: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+
     use super::*;
 
     /// Against the decoder, with each byte in the place of each.
@@ -235,11 +238,11 @@ mod tests {
     fn any_bytes_are_looked_at() {
         const COMMON: [u8; 12] =
             [0x48, 0x81, 0xec, 0xc4, 0x53, 0x5b, 0xc3, 0xe8, 0xeb, 0x80, 0xff, 0x00];
-        let mut random = fastrand::Rng::with_seed(1);
+        let mut random = StdRng::seed_from_u64(1);
         for round in 0..200 {
             let code: Vec<u8> = (0..512)
                 .map(|_| {
-                    let byte = random.u8(..);
+                    let byte = random.random::<u8>();
                     if byte & 1 == 0 { COMMON[usize::from(byte) % COMMON.len()] } else { byte }
                 })
                 .collect();

@@ -203,6 +203,9 @@ fn after(mapping: &Mapping, address: u64) -> Option<Mapping> {
 
 #[cfg(test)]
 mod tests {
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+
     use super::*;
 
     /// Map the ranges in order; what is left is (start, end, file offset).
@@ -256,10 +259,10 @@ mod tests {
     fn a_change_among_many_mappings_copies_few() {
         const MANY: usize = 100_000;
         let mut space = AddressSpace::new();
-        let mut random = fastrand::Rng::with_seed(1);
+        let mut random = StdRng::seed_from_u64(1);
         for count in 0..MANY {
             let before = space.clone();
-            let page = random.u64(..) & !0xfff;
+            let page = random.random::<u64>() & !0xfff;
             space.map(page..page.saturating_add(0x1000), 0, None, 0);
             if count % 512 == 0 {
                 let shared = |chunk: &&Arc<Vec<Mapping>>| {
@@ -280,13 +283,13 @@ mod tests {
         const ADDRESSES: u64 = 16_000;
         let mut space = AddressSpace::new();
         let mut table = vec![None; ADDRESSES as usize];
-        let (mut random, mut most_chunks) = (fastrand::Rng::with_seed(7), 0);
+        let (mut random, mut most_chunks) = (StdRng::seed_from_u64(7), 0);
         for tag in 0..20_000 {
-            let start = random.u64(..) % ADDRESSES;
+            let start = random.random::<u64>() % ADDRESSES;
             // Mostly small, now and then over many others.
-            let most = if random.u64(..).is_multiple_of(1024) { 3000 } else { 4 };
-            let end = (start + random.u64(..) % most).min(ADDRESSES);
-            let is_new = !random.u64(..).is_multiple_of(4);
+            let most = if random.random::<u64>().is_multiple_of(1024) { 3000 } else { 4 };
+            let end = (start + random.random::<u64>() % most).min(ADDRESSES);
+            let is_new = !random.random::<u64>().is_multiple_of(4);
             match is_new {
                 true => space.map(start..end, 0, None, tag),
                 false => space.unmap(start..end),

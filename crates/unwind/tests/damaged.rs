@@ -5,19 +5,20 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use fastrand::Rng;
 use object::{Object, ObjectSection};
 use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, UnwindInfo, Unwinder};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 
 /// Numbers at which arithmetic goes wrong, and others.
-fn value(random: &mut Rng) -> u64 {
-    match random.u8(..6) {
-        0 => random.u64(u64::MAX - 15..),
-        1 => i64::MAX as u64 + random.u64(..16),
-        2 => random.u64(..64),
-        3 => random.u64(0x7000..0x8000),
-        4 => random.u64(0x40_0000..0x50_0000),
-        _ => random.u64(..),
+fn value(random: &mut StdRng) -> u64 {
+    match random.random_range(0..6) {
+        0 => random.random_range(u64::MAX - 15..=u64::MAX),
+        1 => i64::MAX as u64 + random.random_range(0..16),
+        2 => random.random_range(0..64),
+        3 => random.random_range(0x7000..0x8000),
+        4 => random.random_range(0x40_0000..0x50_0000),
+        _ => random.random::<u64>(),
     }
 }
 
@@ -30,12 +31,12 @@ fn program(name: &str, options: &[&str]) -> Vec<u8> {
 }
 
 /// Unwind at random places with random registers and a random stack.
-fn unwind(info: UnwindInfo, unwinder: &mut Unwinder, random: &mut Rng) {
+fn unwind(info: UnwindInfo, unwinder: &mut Unwinder, random: &mut StdRng) {
     let mut space = AddressSpace::new();
-    let file_offset = if random.u8(..8) == 0 { value(random) } else { 0x1000 };
+    let file_offset = if random.random_range(0..8) == 0 { value(random) } else { 0x1000 };
     let start = 0x40_0000;
     space.map(start..start + 0x10_0000, file_offset, Some(Arc::new(info)), 0);
-    let mut bytes = vec![0; random.usize(..0x1000)];
+    let mut bytes = vec![0; random.random_range(0..0x1000)];
     for word in bytes.chunks_mut(8) {
         let value = value(random).to_le_bytes();
         word.copy_from_slice(&value[..word.len()]);
@@ -46,10 +47,10 @@ fn unwind(info: UnwindInfo, unwinder: &mut Unwinder, random: &mut Rng) {
         for register in 0..40 {
             registers.set(register, value(random));
         }
-        let sp = if random.u8(..8) == 0 { value(random) } else { 0x7000 };
+        let sp = if random.random_range(0..8) == 0 { value(random) } else { 0x7000 };
         registers.set(unwinder.arch().sp(), sp);
         // The code is in the first pages of the mapping.
-        registers.set(unwinder.arch().ip(), start + random.u64(..0x800));
+        registers.set(unwinder.arch().ip(), start + random.random_range(0..0x800));
         let beyond = |address: u64| address.is_multiple_of(3).then_some(address);
         frames.clear();
         let stack = StackCopy { start: sp, bytes: &bytes };
@@ -68,23 +69,23 @@ fn check(file: &[u8], rounds: usize, seed: u64) {
     assert!(!ranges.is_empty());
     // The ELF header and the program headers.
     ranges.push((0, 64 + 56 * 13));
-    let mut random = Rng::with_seed(seed);
+    let mut random = StdRng::seed_from_u64(seed);
     let mut unwinder = Unwinder::new(Arch::X86_64);
     let mut arm = Unwinder::new(Arch::Aarch64);
     for _ in 0..rounds {
         let mut damaged = file.to_vec();
-        let (at, len) = ranges[random.usize(..ranges.len())];
-        for _ in 0..=random.u8(..24) {
-            damaged[at + random.usize(..len)] = match random.u8(..4) {
+        let (at, len) = ranges[random.random_range(0..ranges.len())];
+        for _ in 0..=random.random_range(0..24) {
+            damaged[at + random.random_range(0..len)] = match random.random_range(0..4) {
                 0 => 0xff,
                 1 => 0x80,
-                _ => random.u8(..),
+                _ => random.random::<u8>(),
             };
         }
-        if random.u8(..10) == 0 {
-            damaged.truncate(random.usize(..file.len()));
+        if random.random_range(0..10) == 0 {
+            damaged.truncate(random.random_range(0..file.len()));
         }
-        let debug = (random.u8(..4) == 0).then(|| damaged.clone());
+        let debug = (random.random_range(0..4) == 0).then(|| damaged.clone());
         if let Ok(info) = UnwindInfo::from_elf(damaged.clone(), debug) {
             match info.arch() {
                 Arch::X86_64 => unwind(info, &mut unwinder, &mut random),
@@ -148,5 +149,5 @@ fn code_that_is_said_to_be_endless() {
     let info = UnwindInfo::from_elf(file, None::<Vec<u8>>).unwrap();
     assert!(info.table().rows.len() < len);
     let mut unwinder = Unwinder::new(Arch::X86_64);
-    unwind(info, &mut unwinder, &mut Rng::with_seed(1));
+    unwind(info, &mut unwinder, &mut StdRng::seed_from_u64(1));
 }
