@@ -10,9 +10,9 @@
 
 use std::io::{self, Write};
 
-use pyrograph_profile::{Frame, FrameId, LabelOptions, Labels, Profile, Span, ThreadId, spans};
+use pyrograph_profile::{FrameId, LabelOptions, Labels, Profile, Span, ThreadId, spans};
 
-use super::json::{decimal, string};
+use super::json::Json;
 use crate::holds::Holds;
 use crate::writer::{WriteOptions, Writer};
 
@@ -86,18 +86,26 @@ impl Writer for ChromeTrace {
         options: &WriteOptions,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        out.write_all(b"{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":")?;
-        string(out, &options.title)?;
-        write!(out, ",\"creator\":\"pyrograph {}\"}},", env!("CARGO_PKG_VERSION"))?;
-        out.write_all(b"\"traceEvents\":[")?;
         let labels = Labels::new(profile, &LabelOptions::default());
         let threads = spans(profile, profile.shown).unwrap_or_default();
-        for (index, (thread, spans)) in threads.iter().enumerate() {
-            let mut trace = Trace { profile, labels: &labels, ids: ids(profile, *thread), out };
-            trace.names(*thread, index == 0)?;
-            trace.calls(spans)?;
-        }
-        out.write_all(b"\n]}\n")
+        let mut json = Json::new(out);
+        json.object(|json| {
+            json.key("displayTimeUnit").string("ns").key("otherData").object(|json| {
+                json.key("title").string(&options.title);
+                json.key("creator").string(concat!("pyrograph ", env!("CARGO_PKG_VERSION")));
+            });
+            json.key("traceEvents").array(|json| {
+                for (index, (thread, spans)) in threads.iter().enumerate() {
+                    let ids = ids(profile, *thread);
+                    let mut trace = Trace { profile, labels: &labels, ids, json };
+                    trace.names(*thread, index == 0);
+                    trace.calls(spans);
+                }
+                json.end_line();
+            });
+        });
+        json.end_line();
+        json.finish()
     }
 }
 
@@ -119,46 +127,43 @@ struct Call {
     end: u64,
 }
 
-struct Trace<'a> {
+struct Trace<'a, 'b> {
     profile: &'a Profile,
     labels: &'a Labels,
     ids: (i64, i64),
-    out: &'a mut dyn Write,
+    json: &'a mut Json<'b>,
 }
 
 /// The call of samples without a stack.
-const NO_STACK: &str = "[unknown]";
+const NO_STACK: &str = Labels::UNKNOWN;
 
-impl Trace<'_> {
-    /// Says what the process and the thread are called.
-    fn names(&mut self, id: ThreadId, first: bool) -> io::Result<()> {
+impl Trace<'_, '_> {
+    /// Writes the names of the process and the thread.
+    fn names(&mut self, id: ThreadId, first: bool) {
         let thread = self.profile.threads.get(id);
         let name = if thread.name.is_empty() { thread.process } else { thread.name };
-        let (pid, tid) = self.ids;
-        let mut comma = if first { "" } else { "," };
-        for (what, name) in [("process_name", thread.process), ("thread_name", name)] {
-            let name = self.profile.strings.get(name);
-            if !name.is_empty() {
-                write!(
-                    self.out,
-                    "{comma}\n{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{tid},\"name\":\"{what}\",\"args\":{{\"name\":"
-                )?;
-                string(self.out, name)?;
-                self.out.write_all(b"}}")?;
-                comma = ",";
+        for (event, name) in [("process_name", thread.process), ("thread_name", name)] {
+            // The first thread has a name, be it an empty one.
+            if !name.is_empty() || first && event == "thread_name" {
+                self.event("M", |trace| {
+                    let name = trace.profile.strings.get(name);
+                    trace.json.key("name").string(event).key("args").object(|json| {
+                        json.key("name").string(name);
+                    });
+                });
             }
         }
-        if comma.is_empty() {
-            // So that every event that follows stands behind a comma.
-            write!(
-                self.out,
-                "\n{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{tid},\"name\":\"thread_name\",\"args\":{{\"name\":\"\"}}}}"
-            )?;
-        }
-        Ok(())
     }
 
-    fn calls(&mut self, spans: &[Span]) -> io::Result<()> {
+    fn event(&mut self, phase: &str, content: impl FnOnce(&mut Trace<'_, '_>)) {
+        let (profile, labels, ids) = (self.profile, self.labels, self.ids);
+        self.json.line().object(|json| {
+            json.key("ph").string(phase).key("pid").value(ids.0).key("tid").value(ids.1);
+            content(&mut Trace { profile, labels, ids, json });
+        });
+    }
+
+    fn calls(&mut self, spans: &[Span]) {
         let mut calls: Vec<Call> = Vec::new();
         // The calls that go on.
         let mut open: Vec<usize> = Vec::new();
@@ -188,42 +193,35 @@ impl Trace<'_> {
             }
             until = span.end;
         }
-        calls.into_iter().try_for_each(|call| self.call(call))
+        for call in calls {
+            self.event("X", |trace| trace.call(&call));
+        }
     }
 
-    fn call(&mut self, call: Call) -> io::Result<()> {
-        let (pid, tid) = self.ids;
-        write!(self.out, ",\n{{\"ph\":\"X\",\"pid\":{pid},\"tid\":{tid},\"ts\":")?;
+    fn call(&mut self, call: &Call) {
         // Microseconds.
-        decimal(self.out, call.start, 3)?;
-        self.out.write_all(b",\"dur\":")?;
-        decimal(self.out, call.end - call.start, 3)?;
-        self.out.write_all(b",\"name\":")?;
+        self.json.key("ts").decimal(call.start, 3);
+        self.json.key("dur").decimal(call.end - call.start, 3);
         let Some(id) = call.frame else {
-            string(self.out, NO_STACK)?;
-            return self.out.write_all(b"}");
+            self.json.key("name").string(NO_STACK);
+            return;
         };
-        string(self.out, self.labels.names.get(self.labels.frames[id.index()]))?;
+        self.json.key("name").string(self.labels.names.get(self.labels.frames[id.index()]));
         let frame = self.profile.frames.get(id);
-        write!(self.out, ",\"cat\":\"{}\"", frame.kind.name())?;
-        self.arguments(frame)?;
-        self.out.write_all(b"}")
-    }
-
-    fn arguments(&mut self, frame: Frame) -> io::Result<()> {
+        self.json.key("cat").string(frame.kind.name());
+        let (module, file) = (frame.module, frame.file);
+        if module.is_empty() && file.is_empty() {
+            return;
+        }
         let strings = &self.profile.strings;
-        let mut before = ",\"args\":{";
-        if !frame.module.is_empty() {
-            write!(self.out, "{before}\"module\":")?;
-            string(self.out, strings.get(frame.module))?;
-            before = ",";
-        }
-        if !frame.file.is_empty() {
-            write!(self.out, "{before}\"source\":")?;
-            string(self.out, &format!("{}:{}", strings.get(frame.file), frame.line))?;
-            before = ",";
-        }
-        if before == "," { self.out.write_all(b"}") } else { Ok(()) }
+        self.json.key("args").object(|json| {
+            if !module.is_empty() {
+                json.key("module").string(strings.get(module));
+            }
+            if !file.is_empty() {
+                json.key("source").string(&format!("{}:{}", strings.get(file), frame.line));
+            }
+        });
     }
 }
 

@@ -19,7 +19,7 @@ use pyrograph_profile::{
     UnitKind,
 };
 
-use super::json::{column, decimal, string};
+use super::json::Json;
 use super::start_lines::StartLines;
 use crate::holds::Holds;
 use crate::read::firefox::{EXTRA, EXTRA_COUNTS, EXTRA_NO_TIMES, EXTRA_VALUE, UNKNOWN_THREAD};
@@ -57,30 +57,34 @@ impl Writer for Firefox {
     ) -> io::Result<()> {
         let times = profile.samples.iter().any(|sample| sample.time.is_some());
         let weights = Weights::new(profile);
-        out.write_all(b"{\"meta\":{")?;
-        meta(profile, options, times, out)?;
-        out.write_all(b"},\n\"libs\":[")?;
         let libs = Libs::new(profile);
-        libs.write(profile, out)?;
-        out.write_all(b"],\n\"threads\":[")?;
         let mut rows: Vec<Vec<usize>> = vec![Vec::new(); profile.threads.len()];
         for (row, sample) in profile.samples.iter().enumerate() {
             rows[sample.thread.index()].push(row);
         }
         let labels = Labels::new(profile, &LabelOptions::default());
         let start_lines = StartLines::new(profile);
-        let used = rows.iter_mut().enumerate().filter(|(_, rows)| !rows.is_empty());
-        for (count, (index, rows)) in used.enumerate() {
-            // Stable: without times nothing moves.
-            rows.sort_by_key(|&row| profile.samples.get(row).time);
-            out.write_all(if count == 0 { b"\n" } else { b",\n" })?;
-            let tables = ThreadTables::new(profile, &labels, &libs, &start_lines, rows);
-            one_thread(profile, index, &tables, out)?;
-            weights.samples(profile, rows, &tables, times, out)?;
-            tables.write(out)?;
-            out.write_all(b"}")?;
-        }
-        out.write_all(b"],\"pages\":[],\"counters\":[],\"profilerOverhead\":[]}\n")
+        let mut json = Json::new(out);
+        json.object(|json| {
+            json.key("meta").object(|json| meta(profile, options, times, json));
+            json.line().key("libs").array(|json| libs.write(profile, json));
+            json.line().key("threads").array(|json| {
+                let used = rows.iter_mut().enumerate().filter(|(_, rows)| !rows.is_empty());
+                for (index, rows) in used {
+                    // Stable: without times nothing moves.
+                    rows.sort_by_key(|&row| profile.samples.get(row).time);
+                    let tables = ThreadTables::new(profile, &labels, &libs, &start_lines, rows);
+                    json.line().object(|json| {
+                        one_thread(profile, index, &tables, json);
+                        weights.samples(profile, rows, &tables, times, json);
+                        tables.write(json);
+                    });
+                }
+            });
+            json.value("\"pages\":[],\"counters\":[],\"profilerOverhead\":[]");
+        });
+        json.end_line();
+        json.finish()
     }
 }
 
@@ -106,16 +110,10 @@ fn category(kind: FrameKind) -> usize {
     }
 }
 
-fn meta(
-    profile: &Profile,
-    options: &WriteOptions,
-    times: bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    out.write_all(b"\"preprocessedProfileVersion\":55,\"version\":24,\"product\":")?;
-    string(out, &options.title)?;
-    out.write_all(b",\"startTime\":")?;
-    decimal(out, profile.about.start.unwrap_or(0), 6)?;
+fn meta(profile: &Profile, options: &WriteOptions, times: bool, json: &mut Json<'_>) {
+    json.key("preprocessedProfileVersion").value(55).key("version").value(24);
+    json.key("product").string(&options.title);
+    json.key("startTime").decimal(profile.about.start.unwrap_or(0), 6);
     // The time that a sample stands for, in milliseconds.
     let interval = match &profile.about.period {
         Some((of, period)) if *period > 0 => {
@@ -123,42 +121,40 @@ fn meta(
         }
         _ => None,
     };
-    out.write_all(b",\"interval\":")?;
-    decimal(out, interval.unwrap_or(1_000_000), 6)?;
+    json.key("interval").decimal(interval.unwrap_or(1_000_000), 6);
     let native = !profile.frames.iter().any(|frame| frame.kind == FrameKind::Interpreted);
-    write!(
-        out,
-        ",\"processType\":0,\"stackwalk\":1,\"debug\":false,\"symbolicated\":true,\
+    json.value(format_args!(
+        "\"processType\":0,\"stackwalk\":1,\"debug\":false,\"symbolicated\":true,\
          \"usesOnlyOneStackType\":{native},\"sourceCodeIsNotOnSearchfox\":true,\
          \"sampleUnits\":{{\"time\":\"ms\",\"eventDelay\":\"ms\",\"threadCPUDelta\":\"ns\"}},\
          \"extensions\":{{\"length\":0,\"baseURL\":[],\"id\":[],\"name\":[]}},\
-         \"pausedRanges\":[],\"markerSchema\":[],\"importedFrom\":\"pyrograph {}\",\"categories\":[",
-        env!("CARGO_PKG_VERSION"),
-    )?;
-    for (index, (name, color)) in CATEGORIES.iter().enumerate() {
-        let comma = if index == 0 { "" } else { "," };
-        write!(
-            out,
-            "{comma}{{\"name\":\"{name}\",\"color\":\"{color}\",\"subcategories\":[\"Other\"]}}"
-        )?;
-    }
-    write!(out, "],\"extra\":[{{\"label\":\"{EXTRA}\",\"entries\":[")?;
-    extra(out, EXTRA_VALUE, &value_name(profile))?;
+         \"pausedRanges\":[],\"markerSchema\":[]",
+    ));
+    json.key("importedFrom").string(concat!("pyrograph ", env!("CARGO_PKG_VERSION")));
+    json.column("categories", CATEGORIES, |json, (name, color)| {
+        json.object(|json| {
+            json.key("name").string(name).key("color").string(color);
+            json.value("\"subcategories\":[\"Other\"]");
+        })
+    });
+    let mut entries = vec![(EXTRA_VALUE, value_name(profile))];
     if let Some(counts) = profile.numbers_beside(profile.shown) {
-        out.write_all(b",")?;
-        extra(out, EXTRA_COUNTS, &profile.value_types[counts].name)?;
+        entries.push((EXTRA_COUNTS, profile.value_types[counts].name.clone()));
     }
     if !times {
-        out.write_all(b",")?;
-        extra(out, EXTRA_NO_TIMES, "made up: the samples had none")?;
+        entries.push((EXTRA_NO_TIMES, "made up: the samples had none".to_owned()));
     }
-    out.write_all(b"]}]")
-}
-
-fn extra(out: &mut dyn Write, label: &str, value: &str) -> io::Result<()> {
-    write!(out, "{{\"label\":\"{label}\",\"format\":\"string\",\"value\":")?;
-    string(out, value)?;
-    out.write_all(b"}")
+    json.key("extra").array(|json| {
+        json.object(|json| {
+            json.key("label").string(EXTRA);
+            json.column("entries", &entries, |json, (label, value)| {
+                json.object(|json| {
+                    json.key("label").string(label).key("format").string("string");
+                    json.key("value").string(value);
+                })
+            });
+        });
+    });
 }
 
 fn value_name(profile: &Profile) -> String {
@@ -184,26 +180,18 @@ impl Libs {
         libs
     }
 
-    fn write(&self, profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
-        for (index, module) in self.rows.iter().enumerate() {
+    fn write(&self, profile: &Profile, json: &mut Json<'_>) {
+        for module in &self.rows {
             let path = profile.strings.get(*module);
             let name = path.rsplit('/').next().unwrap_or(path);
-            out.write_all(if index == 0 { b"\n{" } else { b",\n{" })?;
-            for (key, value) in [
-                ("name", name),
-                ("path", path),
-                ("debugName", name),
-                ("debugPath", path),
+            json.line().object(|json| {
+                json.key("name").string(name).key("path").string(path);
+                json.key("debugName").string(name).key("debugPath").string(path);
                 // None is known.
-                ("breakpadId", "000000000000000000000000000000000"),
-            ] {
-                write!(out, "\"{key}\":")?;
-                string(out, value)?;
-                out.write_all(b",")?;
-            }
-            out.write_all(b"\"codeId\":null,\"arch\":null}")?;
+                json.key("breakpadId").string("000000000000000000000000000000000");
+                json.value("\"codeId\":null,\"arch\":null");
+            });
         }
-        Ok(())
     }
 }
 
@@ -240,61 +228,46 @@ impl Weights {
         rows: &[usize],
         tables: &ThreadTables,
         times: bool,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+        json: &mut Json<'_>,
+    ) {
         let values = profile.samples.values(self.column);
-        write!(
-            out,
-            ",\"samples\":{{\"length\":{},\"weightType\":\"{}\",",
-            rows.len(),
-            self.weight_type
-        )?;
-        column(out, "stack", rows, |out, &row| {
-            match tables.stacks.get(&profile.samples.get(row).stack) {
-                Some(stack) => write!(out, "{stack}"),
-                None => out.write_all(b"null"),
-            }
-        })?;
-        out.write_all(b",")?;
         let mut time = 0;
-        column(out, "time", rows, |out, &row| {
-            let nanoseconds = if times {
-                // One without a time comes when the one before it does.
-                time = profile.samples.get(row).time.unwrap_or(time);
-                time
-            } else {
-                let before = time;
-                let lasts = if self.weight_type == "tracing-ms" {
-                    values[row].saturating_mul(self.factor)
+        json.key("samples").object(|json| {
+            json.key("length").value(rows.len()).key("weightType").string(self.weight_type);
+            json.column("stack", rows, |json, &row| {
+                json.option(tables.stacks.get(&profile.samples.get(row).stack))
+            });
+            json.column("time", rows, |json, &row| {
+                let nanoseconds = if times {
+                    // One without a time comes when the one before it does.
+                    time = profile.samples.get(row).time.unwrap_or(time);
+                    time
                 } else {
-                    1_000_000
+                    let before = time;
+                    let lasts = if self.weight_type == "tracing-ms" {
+                        values[row].saturating_mul(self.factor)
+                    } else {
+                        1_000_000
+                    };
+                    time = time.saturating_add(lasts);
+                    before
                 };
-                time = time.saturating_add(lasts);
-                before
-            };
-            decimal(out, nanoseconds, 6)
-        })?;
-        out.write_all(b",")?;
-        column(out, "weight", rows, |out, &row| {
-            decimal(out, values[row].saturating_mul(self.factor), self.decimals)
-        })?;
-        // A column of our own, which the Firefox Profiler leaves alone.
-        if let Some(counts) = profile.numbers_beside(self.column) {
-            let counts = profile.samples.values(counts);
-            out.write_all(b",")?;
-            column(out, "counts", rows, |out, &row| write!(out, "{}", counts[row]))?;
-        }
-        out.write_all(b"}")
+                json.decimal(nanoseconds, 6)
+            });
+            json.column("weight", rows, |json, &row| {
+                json.decimal(values[row].saturating_mul(self.factor), self.decimals)
+            });
+            // A column of our own, which the Firefox Profiler leaves alone.
+            if let Some(counts) = profile.numbers_beside(self.column) {
+                let counts = profile.samples.values(counts);
+                json.column("counts", rows, |json, &row| json.value(counts[row]));
+            }
+        });
     }
 }
 
 /// Who a thread is, and what the format wants to be there.
-fn one_thread(
-    profile: &Profile,
-    index: usize,
-    tables: &ThreadTables,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn one_thread(profile: &Profile, index: usize, tables: &ThreadTables, json: &mut Json<'_>) {
     let thread: Thread = profile.threads.get(pyrograph_profile::ThreadId::from_index(index));
     let (process, name) = (profile.strings.get(thread.process), profile.strings.get(thread.name));
     let shown = match (name, process) {
@@ -302,36 +275,32 @@ fn one_thread(
         ("", process) => process,
         (name, _) => name,
     };
-    out.write_all(b"{\"name\":")?;
-    string(out, shown)?;
+    json.key("name").string(shown);
     if !process.is_empty() {
-        out.write_all(b",\"processName\":")?;
-        string(out, process)?;
+        json.key("processName").string(process);
     }
     // Processes are told apart by this text.
     let pid = thread.pid.map_or_else(|| format!("process {process}"), |pid| pid.to_string());
-    out.write_all(b",\"pid\":")?;
-    string(out, &pid)?;
+    json.key("pid").string(&pid);
     match thread.tid {
-        Some(tid) => write!(out, ",\"tid\":{tid}")?,
-        None => write!(out, ",\"tid\":\"thread {index}\"")?,
-    }
-    let is_main = thread.tid.is_some() && thread.pid == thread.tid;
-    write!(
-        out,
-        ",\"isMainThread\":{is_main},\"processType\":\"default\",\"processStartupTime\":0,\
+        Some(tid) => json.key("tid").value(tid),
+        None => json.key("tid").string(&format!("thread {index}")),
+    };
+    json.key("isMainThread").value(thread.tid.is_some() && thread.pid == thread.tid);
+    json.value(
+        "\"processType\":\"default\",\"processStartupTime\":0,\
          \"processShutdownTime\":null,\"registerTime\":0,\"unregisterTime\":null,\
          \"pausedRanges\":[],\"showMarkersInTimeline\":false,\
-         \"markers\":{{\"length\":0,\"category\":[],\"data\":[],\"endTime\":[],\"name\":[],\
-         \"phase\":[],\"startTime\":[]}},\
-         \"nativeSymbols\":{{\"length\":0,\"address\":[],\"functionSize\":[],\"libIndex\":[],\
-         \"name\":[]}},\"stringArray\":["
-    )?;
-    for (index, text) in tables.strings.iter().enumerate() {
-        out.write_all(if index == 0 { b"" } else { b"," })?;
-        string(out, text)?;
-    }
-    out.write_all(b"]")
+         \"markers\":{\"length\":0,\"category\":[],\"data\":[],\"endTime\":[],\"name\":[],\
+         \"phase\":[],\"startTime\":[]},\
+         \"nativeSymbols\":{\"length\":0,\"address\":[],\"functionSize\":[],\"libIndex\":[],\
+         \"name\":[]}",
+    );
+    json.key("stringArray").array(|json| {
+        for text in tables.strings.iter() {
+            json.string(text);
+        }
+    });
 }
 
 /// The stacks, frames and functions of one thread.
@@ -395,78 +364,66 @@ impl ThreadTables {
         builder.tables
     }
 
-    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let number_or_null = |out: &mut dyn Write, number: Option<usize>| match number {
-            Some(number) => write!(out, "{number}"),
-            None => out.write_all(b"null"),
-        };
-        write!(out, ",\n\"stackTable\":{{\"length\":{},", self.stack_rows.len())?;
-        column(out, "prefix", &self.stack_rows, |out, row| number_or_null(out, row.0))?;
-        out.write_all(b",")?;
-        column(out, "frame", &self.stack_rows, |out, row| write!(out, "{}", row.1))?;
-
-        let frames = &self.frame_rows;
-        write!(out, "}},\n\"frameTable\":{{\"length\":{},", frames.len())?;
-        column(out, "address", frames, |out, row| match row.frame.address {
-            0 => out.write_all(b"-1"),
-            address => write!(out, "{address}"),
-        })?;
-        out.write_all(b",")?;
-        column(out, "inlineDepth", frames, |out, row| write!(out, "{}", row.inline_depth))?;
-        out.write_all(b",")?;
-        column(out, "category", frames, |out, row| write!(out, "{}", row.category))?;
-        out.write_all(b",")?;
-        column(out, "func", frames, |out, row| write!(out, "{}", row.func))?;
-        out.write_all(b",")?;
-        column(out, "line", frames, |out, row| {
-            number_or_null(out, Some(row.frame.line as usize).filter(|&line| line > 0))
-        })?;
-        for (name, value) in [
-            ("subcategory", "0"),
-            ("nativeSymbol", "null"),
-            ("innerWindowID", "0"),
-            ("column", "null"),
-        ] {
-            out.write_all(b",")?;
-            column(out, name, frames, |out, _| out.write_all(value.as_bytes()))?;
-        }
-
-        let funcs = &self.func_rows;
-        write!(out, "}},\n\"funcTable\":{{\"length\":{},", funcs.len())?;
-        column(out, "name", funcs, |out, row| write!(out, "{}", row.name.0))?;
-        out.write_all(b",")?;
-        column(out, "isJS", funcs, |out, row| write!(out, "{}", row.script))?;
-        out.write_all(b",")?;
-        column(out, "resource", funcs, |out, row| match row.resource {
-            Some(resource) => write!(out, "{resource}"),
-            None => out.write_all(b"-1"),
-        })?;
-        out.write_all(b",")?;
-        column(out, "fileName", funcs, |out, row| match row.file {
-            StringId::EMPTY => out.write_all(b"null"),
-            file => write!(out, "{}", file.0),
-        })?;
-        out.write_all(b",")?;
-        column(out, "lineNumber", funcs, |out, row| {
-            number_or_null(out, Some(row.start_line as usize).filter(|&line| line > 0))
-        })?;
-        for (name, value) in [("relevantForJS", "false"), ("columnNumber", "null")] {
-            out.write_all(b",")?;
-            column(out, name, funcs, |out, _| out.write_all(value.as_bytes()))?;
-        }
-
-        let resources = &self.resource_rows;
-        write!(out, "}},\n\"resourceTable\":{{\"length\":{},", resources.len())?;
-        column(out, "lib", resources, |out, row| write!(out, "{}", row.0))?;
-        out.write_all(b",")?;
-        column(out, "name", resources, |out, row| write!(out, "{}", row.1.0))?;
-        out.write_all(b",")?;
-        column(out, "host", resources, |out, _| out.write_all(b"null"))?;
-        out.write_all(b",")?;
-        // A library.
-        column(out, "type", resources, |out, _| out.write_all(b"1"))?;
-        out.write_all(b"}")
+    fn write(&self, json: &mut Json<'_>) {
+        let above_0 = |line: u32| Some(line).filter(|&line| line > 0);
+        table(json, "stackTable", &self.stack_rows, |json, stacks| {
+            json.column("prefix", stacks, |json, row| json.option(row.0));
+            json.column("frame", stacks, |json, row| json.value(row.1));
+        });
+        table(json, "frameTable", &self.frame_rows, |json, frames| {
+            json.column("address", frames, |json, row| match row.frame.address {
+                0 => json.value(-1),
+                address => json.value(address),
+            });
+            json.column("inlineDepth", frames, |json, row| json.value(row.inline_depth));
+            json.column("category", frames, |json, row| json.value(row.category));
+            json.column("func", frames, |json, row| json.value(row.func));
+            json.column("line", frames, |json, row| json.option(above_0(row.frame.line)));
+            for (name, value) in [
+                ("subcategory", "0"),
+                ("nativeSymbol", "null"),
+                ("innerWindowID", "0"),
+                ("column", "null"),
+            ] {
+                json.column(name, frames, |json, _| json.value(value));
+            }
+        });
+        table(json, "funcTable", &self.func_rows, |json, funcs| {
+            json.column("name", funcs, |json, row| json.value(row.name.0));
+            json.column("isJS", funcs, |json, row| json.value(row.script));
+            json.column("resource", funcs, |json, row| match row.resource {
+                Some(resource) => json.value(resource),
+                None => json.value(-1),
+            });
+            json.column("fileName", funcs, |json, row| {
+                json.option(Some(row.file.0).filter(|_| !row.file.is_empty()))
+            });
+            json.column("lineNumber", funcs, |json, row| json.option(above_0(row.start_line)));
+            for (name, value) in [("relevantForJS", "false"), ("columnNumber", "null")] {
+                json.column(name, funcs, |json, _| json.value(value));
+            }
+        });
+        table(json, "resourceTable", &self.resource_rows, |json, resources| {
+            json.column("lib", resources, |json, row| json.value(row.0));
+            json.column("name", resources, |json, row| json.value(row.1.0));
+            json.column("host", resources, |json, _| json.value("null"));
+            // A library.
+            json.column("type", resources, |json, _| json.value(1));
+        });
     }
+}
+
+/// A table as an object of columns, on a line of its own.
+fn table<T>(
+    json: &mut Json<'_>,
+    name: &str,
+    rows: &[T],
+    columns: impl FnOnce(&mut Json<'_>, &[T]),
+) {
+    json.line().key(name).object(|json| {
+        json.key("length").value(rows.len());
+        columns(json, rows);
+    });
 }
 
 /// Grows the tables of a thread.

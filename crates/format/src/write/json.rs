@@ -1,30 +1,155 @@
 //! JSON, written as it comes: what is written is far too much to be held twice.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
-/// A string, quoted.
-pub(super) fn string(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    Ok(serde_json::to_writer(out, text)?)
+/// Writes JSON with commas where they belong. After an error nothing more is written; [`finish`](Json::finish)
+/// returns it.
+pub(super) struct Json<'a> {
+    out: &'a mut dyn Write,
+    result: io::Result<()>,
+    /// True if another item of the list or object comes before the next one.
+    follows: bool,
 }
 
-/// A number of 10^-`decimals`.
-pub(super) fn decimal(out: &mut dyn Write, value: u64, decimals: u8) -> io::Result<()> {
-    let mut text = Vec::new();
-    super::folded::push_decimal(&mut text, value, decimals);
-    out.write_all(&text)
-}
-
-/// `"name":[…]`, one entry a row.
-pub(super) fn column<T>(
-    out: &mut dyn Write,
-    name: &str,
-    rows: &[T],
-    mut entry: impl FnMut(&mut dyn Write, &T) -> io::Result<()>,
-) -> io::Result<()> {
-    write!(out, "\"{name}\":[")?;
-    for (index, row) in rows.iter().enumerate() {
-        out.write_all(if index == 0 { b"" } else { b"," })?;
-        entry(out, row)?;
+impl<'a> Json<'a> {
+    pub fn new(out: &'a mut dyn Write) -> Self {
+        Self { out, result: Ok(()), follows: false }
     }
-    out.write_all(b"]")
+
+    /// The first error.
+    pub fn finish(self) -> io::Result<()> {
+        self.result
+    }
+
+    /// A name in an object; its value is next.
+    pub fn key(&mut self, name: &str) -> &mut Self {
+        self.value(format_args!("\"{name}\":"));
+        self.follows = false;
+        self
+    }
+
+    /// A string, quoted.
+    pub fn string(&mut self, text: &str) -> &mut Self {
+        self.item();
+        if self.result.is_ok() {
+            self.result = serde_json::to_writer(&mut *self.out, text).map_err(io::Error::from);
+        }
+        self
+    }
+
+    /// A number, a truth value, or whole items.
+    pub fn value(&mut self, value: impl Display) -> &mut Self {
+        self.item();
+        if self.result.is_ok() {
+            self.result = write!(self.out, "{value}");
+        }
+        self
+    }
+
+    /// A value, or `null`.
+    pub fn option(&mut self, value: Option<impl Display>) -> &mut Self {
+        match value {
+            Some(value) => self.value(value),
+            None => self.value("null"),
+        }
+    }
+
+    /// A number of 10^-`decimals`.
+    pub fn decimal(&mut self, value: u64, decimals: u8) -> &mut Self {
+        let mut text = Vec::new();
+        super::folded::push_decimal(&mut text, value, decimals);
+        self.item();
+        self.put(&text)
+    }
+
+    pub fn object(&mut self, content: impl FnOnce(&mut Self)) -> &mut Self {
+        self.nested(b"{", content, b"}")
+    }
+
+    pub fn array(&mut self, content: impl FnOnce(&mut Self)) -> &mut Self {
+        self.nested(b"[", content, b"]")
+    }
+
+    /// `"name":[…]`, one entry a row.
+    pub fn column<T>(
+        &mut self,
+        name: &str,
+        rows: &[T],
+        mut entry: impl for<'b> FnMut(&'b mut Self, &T) -> &'b mut Self,
+    ) {
+        self.key(name).array(|json| {
+            for row in rows {
+                entry(json, row);
+            }
+        });
+    }
+
+    /// Begins a line with the next item.
+    pub fn line(&mut self) -> &mut Self {
+        self.item();
+        self.follows = false;
+        self.end_line()
+    }
+
+    /// Ends a line after the last item.
+    pub fn end_line(&mut self) -> &mut Self {
+        self.put(b"\n")
+    }
+
+    fn nested(&mut self, open: &[u8], content: impl FnOnce(&mut Self), close: &[u8]) -> &mut Self {
+        self.item();
+        self.put(open);
+        self.follows = false;
+        content(self);
+        self.follows = true;
+        self.put(close)
+    }
+
+    /// Writes the comma before an item that follows another one.
+    fn item(&mut self) {
+        if std::mem::replace(&mut self.follows, true) {
+            self.put(b",");
+        }
+    }
+
+    fn put(&mut self, text: &[u8]) -> &mut Self {
+        if self.result.is_ok() {
+            self.result = self.out.write_all(text);
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_are_between_items() {
+        let mut out = Vec::new();
+        let mut json = Json::new(&mut out);
+        json.object(|json| {
+            json.key("a").array(|json| {
+                json.line().value(1).line().option(None::<u32>).end_line();
+            });
+            json.key("b").object(|_| {}).key("c").string("\"").line().key("d").decimal(15, 1);
+        });
+        json.finish().expect("to memory");
+        assert_eq!(out, b"{\"a\":[\n1,\nnull\n],\"b\":{},\"c\":\"\\\"\",\n\"d\":1.5}");
+    }
+
+    #[test]
+    fn the_first_error_ends_it() {
+        let mut room = [0; 3];
+        let mut out = &mut room[..];
+        let mut json = Json::new(&mut out);
+        json.array(|json| {
+            for number in 0..9 {
+                json.value(number);
+            }
+        });
+        assert!(json.finish().is_err());
+        assert_eq!(&room, b"[0,");
+    }
 }

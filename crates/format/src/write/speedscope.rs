@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use hashbrown::HashMap;
 use pyrograph_profile::{LabelOptions, Labels, Profile, StringId, Thread, UnitKind};
 
-use super::json::{decimal, string};
+use super::json::Json;
 use crate::holds::Holds;
 use crate::read::speedscope::SEPARATOR;
 use crate::writer::{WriteOptions, Writer};
@@ -41,33 +41,30 @@ impl Writer for Speedscope {
         options: &WriteOptions,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        write!(
-            out,
-            "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\
-             \"exporter\":\"pyrograph@{}\",\"name\":",
-            env!("CARGO_PKG_VERSION")
-        )?;
-        string(out, &options.title)?;
         let groups = groups(profile);
         let columns = columns(profile);
-        write!(
-            out,
-            ",\"activeProfileIndex\":{},\n\"shared\":{{\"frames\":[",
-            heaviest(profile, &groups, &columns)
-        )?;
         let labels = Labels::new(profile, &LabelOptions::default());
         let frames = Frames::new(profile, &labels);
-        frames.write(profile, &labels, out)?;
-        out.write_all(b"]},\n\"profiles\":[")?;
-        let mut comma = "";
-        for &column in &columns {
-            for group in &groups {
-                out.write_all(comma.as_bytes())?;
-                comma = ",";
-                one_profile(profile, &frames, group, column, out)?;
-            }
-        }
-        out.write_all(b"\n]}\n")
+        let mut json = Json::new(out);
+        json.object(|json| {
+            json.key("$schema").string("https://www.speedscope.app/file-format-schema.json");
+            json.key("exporter").string(concat!("pyrograph@", env!("CARGO_PKG_VERSION")));
+            json.key("name").string(&options.title);
+            json.key("activeProfileIndex").value(heaviest(profile, &groups, &columns));
+            json.line().key("shared").object(|json| {
+                json.key("frames").array(|json| frames.write(profile, &labels, json));
+            });
+            json.line().key("profiles").array(|json| {
+                for &column in &columns {
+                    for group in &groups {
+                        one_profile(profile, &frames, group, column, json);
+                    }
+                }
+                json.end_line();
+            });
+        });
+        json.end_line();
+        json.finish()
     }
 }
 
@@ -154,17 +151,15 @@ impl Frames {
         frames
     }
 
-    fn write(&self, profile: &Profile, labels: &Labels, out: &mut dyn Write) -> io::Result<()> {
-        for (index, (name, file)) in self.rows.iter().enumerate() {
-            out.write_all(if index == 0 { b"\n{\"name\":" } else { b",\n{\"name\":" })?;
-            string(out, labels.names.get(*name))?;
-            if !file.is_empty() {
-                out.write_all(b",\"file\":")?;
-                string(out, profile.strings.get(*file))?;
-            }
-            out.write_all(b"}")?;
+    fn write(&self, profile: &Profile, labels: &Labels, json: &mut Json<'_>) {
+        for (name, file) in &self.rows {
+            json.line().object(|json| {
+                json.key("name").string(labels.names.get(*name));
+                if !file.is_empty() {
+                    json.key("file").string(profile.strings.get(*file));
+                }
+            });
         }
-        Ok(())
     }
 }
 
@@ -173,8 +168,8 @@ fn one_profile(
     frames: &Frames,
     group: &Group,
     column: usize,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+    json: &mut Json<'_>,
+) {
     let of = &profile.value_types[column];
     let name = match &*group.name {
         "" => of.name.clone(),
@@ -187,27 +182,21 @@ fn one_profile(
     };
     let values = profile.samples.values(column);
     let total = group.rows.iter().fold(0u64, |sum, &row| sum.saturating_add(values[row]));
-    out.write_all(b"\n{\"type\":\"sampled\",\"name\":")?;
-    string(out, &name)?;
-    write!(out, ",\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":")?;
-    decimal(out, total, of.decimals)?;
-    out.write_all(b",\"samples\":[")?;
-    let mut path = Vec::new();
     // A sample of nothing of this value is none.
-    let rows = || group.rows.iter().filter(|&&row| values[row] > 0);
-    for (index, &row) in rows().enumerate() {
-        path.clear();
-        path.extend(profile.stacks.leaf_first(profile.samples.get(row).stack));
-        out.write_all(if index == 0 { b"[" } else { b",[" })?;
-        for (depth, frame) in path.iter().rev().enumerate() {
-            write!(out, "{}{}", if depth == 0 { "" } else { "," }, frames.row_of[frame.index()])?;
-        }
-        out.write_all(b"]")?;
-    }
-    out.write_all(b"],\"weights\":[")?;
-    for (index, &row) in rows().enumerate() {
-        out.write_all(if index == 0 { b"" } else { b"," })?;
-        decimal(out, values[row], of.decimals)?;
-    }
-    out.write_all(b"]}")
+    let rows: Vec<usize> = group.rows.iter().copied().filter(|&row| values[row] > 0).collect();
+    let mut path = Vec::new();
+    json.line().object(|json| {
+        json.key("type").string("sampled").key("name").string(&name).key("unit").string(unit);
+        json.key("startValue").value(0).key("endValue").decimal(total, of.decimals);
+        json.column("samples", &rows, |json, &row| {
+            path.clear();
+            path.extend(profile.stacks.leaf_first(profile.samples.get(row).stack));
+            json.array(|json| {
+                for frame in path.iter().rev() {
+                    json.value(frames.row_of[frame.index()]);
+                }
+            })
+        });
+        json.column("weights", &rows, |json, &row| json.decimal(values[row], of.decimals));
+    });
 }
