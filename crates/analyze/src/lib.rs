@@ -37,6 +37,7 @@ mod heatmap;
 mod latency;
 mod offsets;
 mod origin;
+mod pairing;
 mod report;
 mod top;
 
@@ -57,6 +58,7 @@ pub use heatmap::{
 pub use latency::{Latencies, Pairs};
 pub use offsets::{Offsets, TimedGraph, TimedSample, offsets, timed_graph};
 pub use origin::{Origin, origin};
+pub use pairing::{EventName, KeyField, PairedEvents, Pairing};
 pub use pyrograph_profile::GAP;
 pub use report::{Report, ReportOptions, report};
 pub use top::{TopLine, TopRow, top};

@@ -2,7 +2,6 @@
 
 mod columns;
 mod names;
-mod table;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +14,8 @@ use pyrograph_analyze::{
 use pyrograph_format::{Detail, Options, write_folded};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{
-    Background, ChangeColors, DiffStyle, MinWidth, SvgOptions, Theme, View, diff_svg, svg_message,
+    Background, ChangeColors, DiffStyle, DiffTable, MinWidth, SvgOptions, Theme, View, diff_svg,
+    svg_message,
 };
 
 use crate::fold::counts_of_folded;
@@ -23,7 +23,6 @@ use crate::found;
 use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
 use crate::streams::{inputs, write_output, write_picture};
-use table::Table;
 
 /// Exit code when a function takes more than `--fail-over` allows.
 const REGRESSED: u8 = 1;
@@ -313,7 +312,7 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
         say!("{unlike}");
     }
     let names = sides.names();
-    let table = Table::new(&diff, &names, args.fail_over, args.limit);
+    let table = DiffTable::new(&diff, &names, args.fail_over, args.limit);
     for (path, form) in &outputs {
         let path = path.as_deref();
         match form {

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use pyrograph_analyze::{HeatMapOptions, heat_map, offsets, timed_graph};
+use pyrograph_analyze::{
+    EventName, HeatMapOptions, KeyField, Pairing, heat_map, offsets, timed_graph,
+};
 use pyrograph_format::{Detail, Head, Options, TimeUnit, read_points};
 use pyrograph_profile::LabelOptions;
 use pyrograph_render::{HeatMapLook, Shades, heat_map_svg, offsets_html};
 
-use self::latency::{EventName, KeyField, Pairing};
 use self::reading::ProfileArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output, write_picture};
@@ -245,7 +246,7 @@ fn points(args: &Args) -> anyhow::Result<Drawing> {
 fn latencies(args: &Args) -> anyhow::Result<Drawing> {
     let filter = args.reading.0.of_events()?;
     let pairing = Pairing::new(&args.begin, &args.end, &args.key).wanted(filter);
-    let (latencies, subtitle) = pairing.read(heads(args)?)?;
+    let (latencies, subtitle) = latency::read(&pairing, heads(args)?)?;
     // Values are in the unit that the options speak of.
     let unit = args.unitslabel.as_deref().unwrap_or("us");
     let Some(nanoseconds) = TimeUnit::named(unit).map(|unit| unit.nanoseconds() as f64) else {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use pyrograph_render::grouped;
+pub use pyrograph_render::{counted, grouped};
 
 /// Reads a duration: seconds (`10`, `0.5`), or with a unit (`500ms`, `10s`, `5m`, `1h`).
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -38,12 +38,6 @@ pub fn parse_size(text: &str) -> Result<usize, String> {
         Some(0) => Err("must be more than 0".to_owned()),
         size => size.ok_or_else(|| "is too large".to_owned()),
     }
-}
-
-/// `count` things: `1 sample`, `2,000 samples`.
-pub fn counted(count: u64, thing: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {thing}{plural}", grouped(count))
 }
 
 /// A share in percent with as many digits as it takes to tell it from 0: `12 %`, `0.04 %`.
@@ -90,12 +84,6 @@ mod tests {
 
     #[test]
     fn numbers() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_000), "1,000");
-        assert_eq!(grouped(12_345_678), "12,345,678");
-        assert_eq!(counted(1, "sample"), "1 sample");
-        assert_eq!(counted(0, "sample"), "0 samples");
         assert_eq!(percent(1, 3), "33 %");
         assert_eq!(percent(1, 1000), "0.1 %");
         assert_eq!(percent(3, 10_000), "0.03 %");

@@ -18,10 +18,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use pyrograph_profile::TraceEvent;
+
 use crate::input::Head;
 use crate::read::reader_of;
 use crate::reader::ReadError;
-use crate::trace_event::TraceEvent;
 use crate::warnings::Warnings;
 
 /// Hands over each event of an input, of all kinds that it has. Those of `perf.data` come in the

@@ -43,7 +43,6 @@ mod pprof_extras;
 mod protobuf;
 mod read;
 mod reader;
-mod trace_event;
 mod warnings;
 mod write;
 mod writer;
@@ -57,13 +56,13 @@ pub use holds::Holds;
 pub use inline::{Call, expand_inlined};
 pub use input::{Head, Input};
 pub use points::{Points, TimeUnit, read_points};
+pub use pyrograph_profile::{FieldValue, TraceEvent, TraceField};
 pub use pyrograph_resolve::{Locator, SymbolOptions};
 pub use read::perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
 pub use read::{READERS, read, reader_named};
 pub use reader::{Count, Detail, Options, ReadError, Reader, Reading, ThreadDetail};
-pub use trace_event::{FieldValue, TraceEvent, TraceField};
 pub use warnings::{Place, Warning, WarningKind, Warnings};
 pub use write::{WRITERS, not_held, write_folded, writer_for, writer_named};
 pub use writer::{WriteOptions, Writer};

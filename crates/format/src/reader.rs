@@ -1,11 +1,10 @@
 //! Readers of formats: the trait, its options and its errors. [`READERS`](crate::READERS) lists them.
 
 pub use pyrograph_profile::ThreadDetail;
-use pyrograph_profile::{Profile, ValueType};
+use pyrograph_profile::{Profile, TraceEvent, ValueType};
 use pyrograph_resolve::SymbolOptions;
 
 use crate::input::Head;
-use crate::trace_event::TraceEvent;
 use crate::warnings::Warnings;
 
 /// A format that can be read.

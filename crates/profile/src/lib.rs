@@ -34,6 +34,7 @@ mod spans;
 mod stack;
 mod strings;
 mod thread;
+mod trace_event;
 mod tree;
 mod value;
 
@@ -49,5 +50,6 @@ pub use spans::{GAP, Span, spans};
 pub use stack::{Stacks, Walk};
 pub use strings::Strings;
 pub use thread::{Thread, ThreadDetail, Threads};
+pub use trace_event::{FieldValue, TraceEvent, TraceField};
 pub use tree::Tree;
 pub use value::{Quantity, TimeUnit, UnitKind, ValueType};

@@ -142,6 +142,12 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
+/// `count` things: `1 sample`, `2,000 samples`.
+pub fn counted(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", grouped(count))
+}
+
 /// With commas between groups of three digits.
 pub(crate) fn write_integer(out: &mut String, value: u64) {
     let mut buffer = itoa::Buffer::new();
@@ -206,6 +212,16 @@ mod tests {
         assert_eq!(text(&seconds, None, 1.0, 250), "250 ms");
         let bytes = ValueType::new("alloc", "bytes");
         assert_eq!(text(&bytes, None, 1.0, 3 << 19), "1.50 MiB");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(12_345_678), "12,345,678");
+        assert_eq!(counted(1, "sample"), "1 sample");
+        assert_eq!(counted(0, "sample"), "0 samples");
     }
 
     #[test]

@@ -1,346 +1,59 @@
-//! Latencies from traces: which events begin and end what, and what says that they belong together.
-
-use std::collections::BTreeSet;
-use std::str::FromStr;
+//! Latencies of pairs of events in traces, and what to say of them.
 
 use anyhow::{anyhow, bail};
-use pyrograph_analyze::{Filter, Latencies, Moment, Pairs};
-use pyrograph_format::{FieldValue, Head, TraceEvent, events};
+use pyrograph_analyze::{Latencies, PairedEvents, Pairing};
+use pyrograph_format::{Head, events};
 
 use crate::say::say;
 use crate::units::{counted, grouped};
 
-/// The name of an event: `block:block_rq_issue`, `block_rq_issue`, or with a star at its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventName(String);
-
-impl FromStr for EventName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "" => Err("the name of an event is missing".to_owned()),
-            name => Ok(Self(name.to_owned())),
+/// The latencies in all inputs, and a line that describes them.
+pub fn read(pairing: &Pairing, heads: Vec<Head>) -> anyhow::Result<(Latencies, String)> {
+    let mut paired = PairedEvents::new(pairing);
+    for head in heads {
+        let warnings = events(head, &mut |event| paired.add(event))
+            .map_err(|error| anyhow!("failed to {error}"))?;
+        for (_, line) in warnings.lines() {
+            say!("{line}");
         }
     }
+    let what = pairing.describe();
+    if paired.begins == 0 || paired.ends == 0 {
+        let missing = if paired.begins == 0 { "begins" } else { "ends" };
+        let others = paired.others.into_iter().collect::<Vec<_>>().join(", ");
+        let others = if others.is_empty() { "no others".to_owned() } else { others };
+        bail!("no event {missing} anything ({what}); the input has {others}");
+    }
+    if paired.unusable > 0 {
+        let fields = match &paired.fields[..] {
+            [] => "no fields".to_owned(),
+            fields => format!("the fields {}", fields.join(", ")),
+        };
+        let events = counted(paired.unusable, "event");
+        say!("{events} left out, for want of a key or a time; the first has {fields}");
+    }
+    describe(paired.finish(), &what)
 }
 
-impl EventName {
-    fn is(&self, name: &str) -> bool {
-        let wanted = &self.0[..];
-        let name = match name.split_once(':') {
-            Some((_, name)) if !wanted.contains(':') => name,
-            _ => name,
-        };
-        match wanted.strip_suffix('*') {
-            Some(beginning) => name.starts_with(beginning),
-            None => name == wanted,
-        }
+fn describe(latencies: Latencies, what: &str) -> anyhow::Result<(Latencies, String)> {
+    if latencies.times.is_empty() && latencies.unwanted > 0 {
+        let pairs = counted(latencies.unwanted, "pair");
+        bail!("nothing is left to draw: the filters leave none of {pairs} ({what})");
     }
-
-    /// Without the group before the colon.
-    fn short(&self) -> &str {
-        self.0.split_once(':').map_or(&self.0[..], |(_, name)| name)
+    let mut line = format!("{what}: {}", counted(latencies.times.len() as u64, "pair"));
+    if latencies.unwanted > 0 {
+        line.push_str(&format!(
+            " of {}",
+            grouped(latencies.unwanted + latencies.times.len() as u64)
+        ));
     }
-}
-
-/// A field that tells what belongs together, by its name in events that begin something and in
-/// those that end it: `dev`, or `pid=next_pid`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyField {
-    begin: String,
-    end: String,
-}
-
-impl FromStr for KeyField {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (begin, end) = text.split_once('=').unwrap_or((text, text));
-        if begin.trim().is_empty() || end.trim().is_empty() {
-            return Err(format!("'{text}' names no field"));
-        }
-        Ok(Self { begin: begin.trim().to_owned(), end: end.trim().to_owned() })
+    let unmatched = latencies.unmatched();
+    if !unmatched.is_empty() {
+        let parts: Vec<String> =
+            unmatched.iter().map(|(count, what)| format!("{} {what}", grouped(*count))).collect();
+        let parts = parts.join(", ");
+        say!("not drawn: {parts}");
+        line.push_str(&format!("; not drawn: {parts}"));
     }
-}
-
-/// What to pair.
-pub struct Pairing {
-    begin: Vec<EventName>,
-    end: Vec<EventName>,
-    key: Vec<KeyField>,
-    /// The field of an end whose thread does not wait any more: see [`Pairing::new`].
-    cancel: Option<&'static str>,
-    /// Whose latencies are wanted: see [`Pairing::wants_begin`].
-    filter: Filter,
-}
-
-impl Pairing {
-    /// Without a key, that of the events that are known: the device and sector of block I/O, the
-    /// thread of system calls, and the thread that is woken and switched to. A thread that is
-    /// switched from was not waiting: it may have been woken while it ran.
-    pub fn new(begin: &[EventName], end: &[EventName], key: &[KeyField]) -> Self {
-        let first = begin.first().map_or("", EventName::short);
-        let switch = end.iter().any(|name| name.short() == "sched_switch");
-        let default = |fields: &[&str]| -> Vec<KeyField> {
-            fields.iter().filter_map(|field| field.parse().ok()).collect()
-        };
-        let key = match key {
-            [] if first.starts_with("block_") => default(&["dev", "sector"]),
-            [] if first == "sys_enter" => default(&["tid", "id"]),
-            [] if switch => default(&["pid=next_pid"]),
-            [] => default(&["tid"]),
-            key => key.to_vec(),
-        };
-        let switched = key.len() == 1 && key[0].end == "next_pid";
-        let cancel = (switch && switched).then_some("prev_pid");
-        let filter = Filter::default();
-        Self { begin: begin.to_vec(), end: end.to_vec(), key, cancel, filter }
-    }
-
-    /// Of what this filter wants. Only what [`crate::filters::FilterArgs::of_events`] fills counts.
-    pub fn wanted(self, filter: Filter) -> Self {
-        Self { filter, ..self }
-    }
-
-    /// A latency is its begin's: a request is completed in the idle task, whoever asked for it. Where
-    /// an event has fields of these names they tell: `sched_wakeup` says who is woken.
-    fn wants_begin(&self, event: &TraceEvent<'_>) -> bool {
-        let filter = &self.filter;
-        let number = |names: &[&str], own: Option<i32>| -> Option<i64> {
-            let field = names.iter().find_map(|name| event.field(name));
-            field.map_or(own.map(i64::from), FieldValue::as_i64)
-        };
-        let is_one = |wanted: &[i32], number: Option<i64>| {
-            wanted.is_empty()
-                || number.is_some_and(|number| wanted.iter().any(|&of| i64::from(of) == number))
-        };
-        let plain = |name: &str| name.replace(' ', "_");
-        let is_named = |wanted: &[String]| {
-            let comm = event.field("comm").map(FieldValue::to_string);
-            let comm = plain(comm.as_deref().unwrap_or(event.comm));
-            wanted.is_empty() || wanted.iter().any(|of| plain(of) == comm)
-        };
-        let is_on = |cpu: u32| filter.cpus.iter().any(|cpus| cpus.contains(&cpu));
-        is_one(&filter.pids, number(&["pid"], event.pid))
-            && is_one(&filter.tids, number(&["tid", "pid"], event.tid))
-            && is_named(&filter.comms)
-            && (filter.cpus.is_empty() || event.cpu.is_some_and(is_on))
-    }
-
-    /// A latency stands at its end. `start` is the time of the first event.
-    fn wants_end(&self, time: u64, start: u64) -> bool {
-        let Some(range) = self.filter.time else { return true };
-        let clock = |moment| match moment {
-            Moment::SinceStart(after) => start.saturating_add(after),
-            Moment::Clock(time) => time,
-        };
-        range.from.is_none_or(|from| clock(from) <= time)
-            && range.to.is_none_or(|to| time < clock(to))
-    }
-
-    /// The latencies in all inputs, and a line that says what they are.
-    pub fn read(&self, heads: Vec<Head>) -> anyhow::Result<(Latencies, String)> {
-        let mut reading = Reading::new(self);
-        for head in heads {
-            let warnings = events(head, &mut |event| reading.take(event))
-                .map_err(|error| anyhow!("failed to {error}"))?;
-            for (_, line) in warnings.lines() {
-                say!("{line}");
-            }
-        }
-        reading.finish()
-    }
-
-    fn describe(&self) -> String {
-        let names = |names: &[EventName]| {
-            names.iter().map(|name| &name.0[..]).collect::<Vec<_>>().join(", ")
-        };
-        let key = |field: &KeyField| match field.begin == field.end {
-            true => field.begin.clone(),
-            false => format!("{} = {}", field.begin, field.end),
-        };
-        let key = self.key.iter().map(key).collect::<Vec<_>>().join(", ");
-        format!("{} to {}, by {key}", names(&self.begin), names(&self.end))
-    }
-}
-
-/// Pairs that are being made.
-struct Reading<'a> {
-    pairing: &'a Pairing,
-    pairs: Pairs,
-    key: String,
-    /// When the first event was.
-    start: Option<u64>,
-    begins: u64,
-    ends: u64,
-    /// Events without time or one of the fields.
-    unusable: u64,
-    /// The fields of the first of those.
-    fields: Vec<String>,
-    /// Names of other events, for those who look for theirs.
-    others: BTreeSet<String>,
-}
-
-/// More other events than this are not named.
-const OTHERS: usize = 12;
-
-impl<'a> Reading<'a> {
-    fn new(pairing: &'a Pairing) -> Self {
-        Self {
-            pairing,
-            pairs: Pairs::default(),
-            key: String::new(),
-            start: None,
-            begins: 0,
-            ends: 0,
-            unusable: 0,
-            fields: Vec::new(),
-            others: BTreeSet::new(),
-        }
-    }
-
-    fn take(&mut self, event: &TraceEvent<'_>) {
-        let pairing = self.pairing;
-        self.start = self.start.or(event.time);
-        let begins = pairing.begin.iter().any(|name| name.is(event.name));
-        let ends = pairing.end.iter().any(|name| name.is(event.name));
-        if !begins && !ends {
-            if self.others.len() < OTHERS && !self.others.contains(event.name) {
-                self.others.insert(event.name.to_owned());
-            }
-            return;
-        }
-        self.begins += u64::from(begins);
-        self.ends += u64::from(ends);
-        if let (Some(field), Some(_)) = (pairing.cancel, event.time)
-            && ends
-        {
-            self.key.clear();
-            if write_field(&mut self.key, event, field) {
-                self.pairs.cancel(&self.key);
-            }
-        }
-        // One event may end what another began, and begin the next.
-        for (is, end) in [(ends, true), (begins, false)] {
-            if !is {
-                continue;
-            }
-            self.key.clear();
-            let mut fields = pairing.key.iter().map(|key| if end { &key.end } else { &key.begin });
-            let whole = fields.all(|field| write_field(&mut self.key, event, field));
-            match (whole, event.time) {
-                (true, Some(time)) if end => {
-                    if pairing.wants_end(time, self.start.unwrap_or(time)) {
-                        self.pairs.end(&self.key, time);
-                    } else {
-                        self.pairs.end_unwanted(&self.key);
-                    }
-                }
-                (true, Some(time)) if pairing.wants_begin(event) => {
-                    self.pairs.begin(&self.key, time);
-                }
-                (true, Some(time)) => self.pairs.begin_unwanted(&self.key, time),
-                _ => {
-                    if self.unusable == 0 {
-                        self.fields = event.fields.iter().map(|of| of.name.to_owned()).collect();
-                    }
-                    self.unusable += 1;
-                }
-            }
-        }
-    }
-
-    fn finish(self) -> anyhow::Result<(Latencies, String)> {
-        let what = self.pairing.describe();
-        if self.begins == 0 || self.ends == 0 {
-            let missing = if self.begins == 0 { "begins" } else { "ends" };
-            let others = self.others.into_iter().collect::<Vec<_>>().join(", ");
-            let others = if others.is_empty() { "no others".to_owned() } else { others };
-            bail!("no event {missing} anything ({what}); the input has {others}");
-        }
-        if self.unusable > 0 {
-            let fields = match &self.fields[..] {
-                [] => "no fields".to_owned(),
-                fields => format!("the fields {}", fields.join(", ")),
-            };
-            let events = counted(self.unusable, "event");
-            say!("{events} left out, for want of a key or a time; the first has {fields}");
-        }
-        let latencies = self.pairs.finish();
-        if latencies.times.is_empty() && latencies.unwanted > 0 {
-            let pairs = counted(latencies.unwanted, "pair");
-            bail!("nothing is left to draw: the filters leave none of {pairs} ({what})");
-        }
-        let mut line = format!("{what}: {}", counted(latencies.times.len() as u64, "pair"));
-        if latencies.unwanted > 0 {
-            line.push_str(&format!(
-                " of {}",
-                grouped(latencies.unwanted + latencies.times.len() as u64)
-            ));
-        }
-        let unmatched = latencies.unmatched();
-        if !unmatched.is_empty() {
-            let parts: Vec<String> = unmatched
-                .iter()
-                .map(|(count, what)| format!("{} {what}", grouped(*count)))
-                .collect();
-            let parts = parts.join(", ");
-            say!("not drawn: {parts}");
-            line.push_str(&format!("; not drawn: {parts}"));
-        }
-        Ok((latencies, line))
-    }
-}
-
-/// Writes the value of a field; `tid`, `pid`, `cpu` and `comm` are those of the event where it has no
-/// field of that name.
-fn write_field(key: &mut String, event: &TraceEvent<'_>, name: &str) -> bool {
-    use std::fmt::Write;
-
-    // Between fields, what is in none of them.
-    key.push('\n');
-    let written = match (event.field(name), name) {
-        (Some(value), _) => write!(key, "{value}"),
-        (None, "tid") => return event.tid.is_some_and(|tid| write!(key, "{tid}").is_ok()),
-        (None, "pid") => return event.pid.is_some_and(|pid| write!(key, "{pid}").is_ok()),
-        (None, "cpu") => return event.cpu.is_some_and(|cpu| write!(key, "{cpu}").is_ok()),
-        (None, "comm") => write!(key, "{}", event.comm),
-        (None, _) => return false,
-    };
-    written.is_ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_events() {
-        let is = |wanted: &str, name| EventName(wanted.to_owned()).is(name);
-        assert!(is("block:block_rq_issue", "block:block_rq_issue"));
-        assert!(is("block_rq_issue", "block:block_rq_issue"));
-        assert!(is("syscalls:sys_enter_*", "syscalls:sys_enter_read"));
-        assert!(is("sys_enter_*", "syscalls:sys_enter_read"));
-        assert!(!is("block:block_rq_issue", "other:block_rq_issue"));
-        assert!(!is("block_rq", "block:block_rq_issue"));
-    }
-
-    #[test]
-    fn keys_of_known_events() {
-        let key = |begin: &str, end: &str| {
-            let name = |text: &str| vec![EventName(text.to_owned())];
-            let pairing = Pairing::new(&name(begin), &name(end), &[]);
-            let fields = pairing.key.iter().map(|key| format!("{}={}", key.begin, key.end));
-            (fields.collect::<Vec<_>>().join(","), pairing.cancel)
-        };
-        let block = key("block:block_rq_issue", "block:block_rq_complete");
-        assert_eq!(block, ("dev=dev,sector=sector".to_owned(), None));
-        let read = key("syscalls:sys_enter_read", "syscalls:sys_exit_read");
-        assert_eq!(read, ("tid=tid".to_owned(), None));
-        let raw = key("raw_syscalls:sys_enter", "raw_syscalls:sys_exit");
-        assert_eq!(raw, ("tid=tid,id=id".to_owned(), None));
-        let woken = key("sched:sched_wakeup", "sched:sched_switch");
-        assert_eq!(woken, ("pid=next_pid".to_owned(), Some("prev_pid")));
-    }
+    Ok((latencies, line))
 }

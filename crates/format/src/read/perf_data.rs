@@ -33,7 +33,7 @@ use std::num::NonZero;
 
 use hashbrown::HashMap;
 use pyrograph_event::Record;
-use pyrograph_profile::ValueType;
+use pyrograph_profile::{TraceEvent, ValueType};
 use pyrograph_resolve::{Arch, Feed, Files, NATIVE, Resolved, Resolver};
 
 use self::events::Event;
@@ -43,7 +43,6 @@ use self::recording::{Place, Recording};
 use crate::input::Head;
 use crate::names::tidy_name;
 use crate::reader::{Count, Detail, Options, ReadError, Reader, Reading};
-use crate::trace_event::TraceEvent;
 use crate::warnings::{WarningKind, Warnings};
 
 /// The name of the format.

@@ -36,11 +36,12 @@ use std::thread;
 use header::Layout;
 use worker::{Part, Worker};
 
+use pyrograph_profile::TraceEvent;
+
 use crate::chunks::Chunks;
 use crate::input::Head;
 use crate::perf_frame as frame;
 use crate::reader::{Options, ReadError, Reader, Reading};
-use crate::trace_event::TraceEvent;
 use crate::warnings::Warnings;
 
 /// See the module.

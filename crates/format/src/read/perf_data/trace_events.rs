@@ -7,8 +7,8 @@ use super::lost::Losses;
 use super::recording::{Place, Recording};
 use super::tracepoint::Tracepoint;
 use super::tracing;
-use crate::trace_event::{TraceEvent, TraceField};
 use crate::warnings::{WarningKind, Warnings};
+use pyrograph_profile::{TraceEvent, TraceField};
 
 /// Hands over each sample, of all events, in the order of time.
 pub fn events(recording: &Recording, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Warnings {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pyrograph_event::ByteOrder;
 
-use crate::trace_event::FieldValue;
+use pyrograph_profile::FieldValue;
 
 /// A tracepoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -26,7 +26,7 @@
 
 use std::borrow::Cow;
 
-use crate::trace_event::{FieldValue, TraceField};
+use pyrograph_profile::{FieldValue, TraceField};
 
 /// The fields that the text after an event's name shows.
 pub fn arguments<'a>(event: &str, text: &'a str) -> Vec<TraceField<'a>> {

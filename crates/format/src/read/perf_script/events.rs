@@ -9,8 +9,8 @@ use crate::bytes;
 use crate::chunks::{Chunks, drop_carriage_returns};
 use crate::input::Head;
 use crate::perf_frame as frame;
-use crate::trace_event::{TraceEvent, TraceField};
 use crate::warnings::{WarningKind, Warnings};
+use pyrograph_profile::{TraceEvent, TraceField};
 
 /// Hands over what stands in the first line of each sample.
 pub fn events(input: Head, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Warnings {

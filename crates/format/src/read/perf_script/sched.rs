@@ -33,8 +33,8 @@ use crate::input::Head;
 use crate::perf_frame as frame;
 use crate::read::text::{Collector, Lines};
 use crate::reader::{Detail, Options, ReadError, Reader, Reading, ThreadDetail};
-use crate::trace_event::{FieldValue, TraceField};
 use crate::warnings::WarningKind;
+use pyrograph_profile::{FieldValue, TraceField};
 
 /// See the module.
 pub struct PerfSched;

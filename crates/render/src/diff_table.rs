@@ -1,4 +1,4 @@
-//! What changed, as a table: for people, for Markdown, and as JSON.
+//! Comparisons as tables: as text, as Markdown, and as JSON.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use crate::units::{counted, grouped};
 
 /// The functions that changed, the largest change first.
-pub struct Table<'a> {
+#[derive(Debug)]
+pub struct DiffTable<'a> {
     diff: &'a Diff,
     names: &'a (String, String),
     fail_over: Option<f64>,
@@ -19,7 +20,7 @@ pub struct Table<'a> {
     shown: usize,
 }
 
-impl<'a> Table<'a> {
+impl<'a> DiffTable<'a> {
     /// With `fail_over`, the functions that take more, beyond noise, by over this part of the whole
     /// before; else all that changed beyond noise. The first `limit` are shown; 0 is no limit.
     pub fn new(
@@ -41,12 +42,16 @@ impl<'a> Table<'a> {
         Self { diff, names, fail_over, rows, shown }
     }
 
-    /// Whether nothing changed, or takes more than is allowed.
+    /// True if nothing changed, or takes more than is allowed.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// As lines of text.
+    /// Writes lines of text.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
     pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         for line in self.head() {
             writeln!(out, "{line}")?;
@@ -72,7 +77,11 @@ impl<'a> Table<'a> {
         self.rest().map_or(Ok(()), |rest| writeln!(out, "{rest}"))
     }
 
-    /// As a Markdown table.
+    /// Writes a Markdown table.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
     pub fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         for line in self.head() {
             writeln!(out, "{line}  ")?;
@@ -91,7 +100,11 @@ impl<'a> Table<'a> {
         self.rest().map_or(Ok(()), |rest| writeln!(out, "\n{rest}"))
     }
 
-    /// As JSON; all rows.
+    /// Writes JSON, with all rows.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
     pub fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let diff = self.diff;
         let side = |side: &Side, name: &str| {
@@ -144,7 +157,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// What was compared, and what came of it.
+    /// Lines on the inputs and the result.
     fn head(&self) -> Vec<String> {
         let diff = self.diff;
         let side = |side: &Side| {
@@ -262,7 +275,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// How many rows are not shown.
+    /// The number of rows that are not shown.
     fn rest(&self) -> Option<String> {
         let rest = self.rows.len() - self.shown;
         (rest > 0).then(|| format!("and {} more: --limit 0 shows all", grouped(rest as u64)))
@@ -277,7 +290,7 @@ fn relative(ratio: f64) -> String {
     }
 }
 
-/// Whether nobody knows how much is noise: values without a number of samples, and one run a side.
+/// True if nobody knows how much is noise: values without a number of samples, and one run a side.
 fn cannot_tell(diff: &Diff) -> bool {
     let sides = [&diff.before, &diff.after];
     sides.iter().any(|side| side.basis == SampleBasis::Totals && side.total > 0)
