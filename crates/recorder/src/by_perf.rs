@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pyrograph_event::Layout;
+use pyrograph_event::{Layout, Record};
 use pyrograph_record::{Child, Next, Recording, Session, Stopper, Waiting};
 use pyrograph_resolve::{LiveFiles, Options, Resolver};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
@@ -26,6 +26,8 @@ struct ByPerf {
     /// The command that runs beside the target; until the first step.
     waiting: Option<Waiting>,
     running: Option<Running>,
+    /// Samples are dropped.
+    paused: bool,
 }
 
 struct Running {
@@ -54,6 +56,7 @@ pub(crate) fn open(plan: &Plan, report: &mut Report) -> Result<Opened, Error> {
         session: Some(session),
         waiting,
         running: None,
+        paused: false,
     };
     let resolver = Resolver::new(LiveFiles, options);
     Ok(Opened { sampler: Box::new(sampler), resolver, event })
@@ -77,7 +80,7 @@ impl ByPerf {
 
 impl Sampler for ByPerf {
     fn step(&mut self, resolver: &mut Resolver<LiveFiles>, _: &mut Report) -> Result<bool, Error> {
-        let layout = self.layout;
+        let (layout, paused) = (self.layout, self.paused);
         let running = self.running()?;
         match running.recording.next(TICK) {
             Next::End => {
@@ -88,6 +91,7 @@ impl Sampler for ByPerf {
             Next::Batch(batch) => {
                 for record in batch.iter() {
                     match layout.decode(record) {
+                        Ok(Record::Sample(_)) if paused => {}
                         Ok(record) => resolver.record(&record),
                         Err(_) => resolver.unreadable(),
                     }
@@ -106,6 +110,15 @@ impl Sampler for ByPerf {
 
     fn lost(&self) -> u64 {
         self.running.as_ref().map_or(0, |running| running.recording.lost())
+    }
+
+    fn collect(&mut self, _: &mut Resolver<LiveFiles>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn set_paused(&mut self, paused: bool, _: &mut Resolver<LiveFiles>) -> Result<(), Error> {
+        self.paused = paused;
+        Ok(())
     }
 
     fn finish(

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use pyrograph_profile::Profile;
 use pyrograph_record::{Child, Event, Summary};
 use pyrograph_resolve::{LiveFiles, Resolved, Resolver};
 
@@ -28,6 +29,13 @@ pub(crate) trait Sampler {
 
     /// Samples that were lost until now.
     fn lost(&self) -> u64;
+
+    /// Takes what was counted until a moment ago.
+    fn collect(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error>;
+
+    /// From now on drops what is sampled, or no longer.
+    fn set_paused(&mut self, paused: bool, resolver: &mut Resolver<LiveFiles>)
+    -> Result<(), Error>;
 
     /// Takes what is left when the recording is over.
     fn finish(
@@ -139,6 +147,37 @@ impl Recorder {
     /// How far it has come.
     pub fn progress(&self) -> Progress {
         Progress { samples: self.resolver.stats().samples, lost: self.sampler.lost() }
+    }
+
+    /// What was sampled since the last call, or since the beginning, with names, as a profile of its own.
+    /// [`Self::finish`] still returns everything. What is counted in the kernel is taken out twice a second, so that
+    /// the last half of a second may come with the next snapshot.
+    ///
+    /// # Errors
+    ///
+    /// If what was counted cannot be taken out of the kernel.
+    pub fn snapshot(&mut self) -> Result<Profile, Error> {
+        self.sampler.collect(&mut self.resolver)?;
+        Ok(self.resolver.snapshot())
+    }
+
+    /// Drops what is sampled from now on, until [`Self::resume`]; processes and their files are still followed. A
+    /// wait or call that ends after that counts in full. Memory that is not freed is held whenever it was allocated.
+    ///
+    /// # Errors
+    ///
+    /// If what was counted cannot be taken out of the kernel.
+    pub fn pause(&mut self) -> Result<(), Error> {
+        self.sampler.set_paused(true, &mut self.resolver)
+    }
+
+    /// Goes on after [`Self::pause`].
+    ///
+    /// # Errors
+    ///
+    /// If what was counted meanwhile cannot be taken out of the kernel.
+    pub fn resume(&mut self) -> Result<(), Error> {
+        self.sampler.set_paused(false, &mut self.resolver)
     }
 
     /// Ends the recording if it goes on, names what it has found, and returns the profile.

@@ -272,6 +272,24 @@ impl<F: Files> Resolver<F> {
         }
     }
 
+    /// Names what was collected since the last call, and returns it as a profile of its own; the first time, all
+    /// until now. [`Self::finish`] still returns everything.
+    ///
+    /// JIT-compiled code has the names that its process has written down until now.
+    pub fn snapshot(&mut self) -> Profile {
+        let before = self.settler.wait();
+        self.take(before);
+        self.modules.refresh_all_jit(&mut self.files);
+        let unnamed = std::mem::take(&mut self.unnamed);
+        let part = self.order(unnamed, available_threads()).run();
+        self.take(Some(part));
+        let mut profile = self.settler.snapshot(&self.profile);
+        if self.options.number_of.is_none() {
+            profile.keep_shown();
+        }
+        profile
+    }
+
     /// Names all addresses and makes the profile.
     pub fn finish(mut self) -> Resolved {
         let before = self.settler.wait();

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pyrograph_profile::{
-    Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Strings, ValueType,
+    Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Strings, Thread, ValueType,
 };
 
 use crate::modules::{Held, ModuleKind, Modules};
@@ -179,6 +179,15 @@ pub struct Settler {
     is_full: bool,
     /// The value of samples whose stacks were left out, or ended early.
     left_out: u64,
+    /// Stacks since the last snapshot, once one was taken.
+    fresh: Option<Fresh>,
+}
+
+/// Stacks with names since the last snapshot.
+#[derive(Debug)]
+struct Fresh {
+    profile: Profile,
+    totals: Totals,
 }
 
 /// What is due.
@@ -287,6 +296,25 @@ impl Settler {
         whole.room = whole.room_in(most);
         self.left_out = self.left_out.saturating_add(whole.add(&part.profile));
         self.is_full = whole.room_in(most) != Room::Enough;
+        if let Some(Fresh { profile, totals }) = &mut self.fresh {
+            let mut fresh = Whole { profile, totals, room: Room::Enough };
+            fresh.room = fresh.room_in(most);
+            fresh.add(&part.profile);
+        }
+    }
+
+    /// The stacks that were added to the whole since the last call, as a profile of their own.
+    pub fn snapshot(&mut self, whole: &Profile) -> Profile {
+        let profile = Profile::new(whole.value_types.clone());
+        let fresh = self.fresh.replace(Fresh { profile, totals: Totals::default() });
+        let Some(Fresh { mut profile, .. }) = fresh else { return whole.clone() };
+        // In the same order they have the same numbers.
+        for thread in whole.threads.iter() {
+            let mut text = |id| profile.strings.intern(whole.strings.get(id));
+            let [process, name, host] = [thread.process, thread.name, thread.host].map(&mut text);
+            profile.threads.intern(Thread { process, name, host, ..thread });
+        }
+        profile
     }
 }
 
@@ -358,7 +386,10 @@ impl Whole<'_> {
             {
                 (sample.stack, is_cut) = (self.ended(StackId::ROOT), true);
             }
-            self.totals.add(&mut self.profile.samples, sample, weight);
+            match sample.time {
+                None => self.totals.add(&mut self.profile.samples, sample, weight),
+                Some(_) => self.profile.samples.push(sample, &weight.columns()),
+            }
             left_out = left_out.saturating_add(if is_cut { weight.value } else { 0 });
         }
         left_out

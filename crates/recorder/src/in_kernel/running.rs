@@ -68,6 +68,8 @@ pub struct Running {
     /// It is to end.
     asked: bool,
     stopped: bool,
+    /// What is counted is dropped.
+    paused: bool,
     drained: Instant,
     /// The time of the clock of copies until which the next drain has counts.
     counted_until: u64,
@@ -122,6 +124,7 @@ impl Running {
             begun: None,
             asked: false,
             stopped: false,
+            paused: false,
             drained: now,
             counted_until: 0,
             given_back: now,
@@ -223,8 +226,13 @@ impl Running {
         self.copies.receive(&mut self.engine, resolver)?;
         let last = std::mem::replace(&mut self.counted_until, Engine::now());
         self.copies.unwind_until(last, &mut self.engine, resolver)?;
+        let paused = self.paused;
         let mut add = adder(self.returned.as_deref(), resolver);
-        self.engine.drain(&mut add)?;
+        self.engine.drain(&mut |counted| {
+            if !paused {
+                add(counted)
+            }
+        })?;
         drop(add);
         self.drained = Instant::now();
         if resolver.settle() || self.given_back.elapsed() >= GIVE_BACK {
@@ -243,7 +251,9 @@ impl Running {
         self.drain(resolver)?;
         self.drain(resolver)?;
         let mut add = adder(self.returned.as_deref(), resolver);
-        self.engine.unfinished(&mut add)?;
+        if !self.paused {
+            self.engine.unfinished(&mut add)?;
+        }
         self.engine.held(&mut add)?;
         Ok(())
     }
@@ -294,6 +304,26 @@ impl Sampler for Running {
 
     fn lost(&self) -> u64 {
         self.engine.stats().lost
+    }
+
+    fn collect(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
+        self.drain(resolver)
+    }
+
+    fn set_paused(
+        &mut self,
+        paused: bool,
+        resolver: &mut Resolver<LiveFiles>,
+    ) -> Result<(), Error> {
+        if paused != self.paused {
+            // Each call takes what was counted before the one before, and what is being counted is done in
+            // microseconds.
+            self.drain(resolver)?;
+            thread::sleep(Duration::from_millis(2));
+            self.drain(resolver)?;
+            self.paused = paused;
+        }
+        Ok(())
     }
 
     fn finish(

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 use pyrograph_event::counted::{Counted, Cut, Kind, UserFrame, UserStack, Wait, Waker};
@@ -66,7 +67,7 @@ impl Numbers {
 }
 
 /// The C library: its module's number, and offsets of its code.
-fn library(resolver: &mut Resolver<WithMap>) -> (u32, std::ops::Range<u64>) {
+fn library(resolver: &mut Resolver<WithMap>) -> (u32, Range<u64>) {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("own maps");
     let is_it = |line: &&str| line.contains(" r-xp ") && line.contains("/libc");
     let line = maps.lines().find(is_it).expect("this program has it mapped");
@@ -80,10 +81,19 @@ fn library(resolver: &mut Resolver<WithMap>) -> (u32, std::ops::Range<u64>) {
 
 /// Gives as many stacks of all sorts, of some processes for each hundred; settles now and then.
 fn feed(resolver: &mut Resolver<WithMap>, stacks: u64) {
-    let (module, code) = library(resolver);
-    let mut numbers = Numbers(1);
+    let library = library(resolver);
+    feed_some(resolver, &library, 0..stacks);
+}
+
+fn feed_some(
+    resolver: &mut Resolver<WithMap>,
+    (module, code): &(u32, Range<u64>),
+    stacks: Range<u64>,
+) {
+    let module = *module;
+    let mut numbers = Numbers(1 + stacks.start);
     let labels = ["read", "write"].map(|text| Label { text: text.to_owned(), in_kernel: true });
-    for number in 0..stacks {
+    for number in stacks {
         let file = |numbers: &mut Numbers| {
             let address = code.start + numbers.below(code.end - code.start);
             UserFrame { module: Some(module), address }
@@ -133,7 +143,10 @@ fn feed(resolver: &mut Resolver<WithMap>, stacks: u64) {
 
 /// Values by thread, CPU and stack, with all that is known of frames.
 fn rows(resolved: &Resolved) -> BTreeMap<String, u64> {
-    let profile = &resolved.profile;
+    rows_of(&resolved.profile)
+}
+
+fn rows_of(profile: &Profile) -> BTreeMap<String, u64> {
     let text = |id| profile.strings.get(id);
     let mut rows = BTreeMap::new();
     for (sample, value) in profile.samples.iter().zip(profile.samples.values(0)) {
@@ -177,6 +190,32 @@ fn it_comes_to_the_same_whether_it_settles_or_not() {
     assert_eq!((counts[0].left_out, counts[1].left_out), (0, 0));
     counts.iter_mut().for_each(|stats| stats.names = NameStats::default());
     assert_eq!(format!("{:?}", counts[0]), format!("{:?}", counts[1]));
+}
+
+#[test]
+fn snapshots_add_up_to_the_whole() {
+    let mut resolver = resolver(Some(1 << 30), ThreadDetail::Thread);
+    resolver.settler.shares = Some(Shares { unnamed: 64 << 10, made: 32 << 10, profile: 1 << 30 });
+    let mut sums = BTreeMap::<String, u64>::new();
+    let mut add = |profile: &Profile| {
+        profile.check().expect("a snapshot is a profile");
+        rows_of(profile)
+            .into_iter()
+            .for_each(|(row, value)| *sums.entry(row).or_default() += value);
+    };
+    let library = library(&mut resolver);
+    for stacks in [0..3000, 3000..3001, 3001..7000] {
+        feed_some(&mut resolver, &library, stacks);
+        add(&resolver.snapshot());
+    }
+    let nothing = resolver.snapshot();
+    assert_eq!(nothing.samples.len(), 0);
+    assert!(nothing.threads.len() > 10, "threads are those of the whole");
+    feed_some(&mut resolver, &library, 7000..7500);
+    add(&resolver.snapshot());
+    let resolved = resolver.finish();
+    assert!(sums.len() > 1000);
+    assert_eq!(rows(&resolved), sums);
 }
 
 #[test]
