@@ -28,6 +28,7 @@ mod role;
 mod scale;
 mod subtitle;
 mod svg;
+mod tag;
 mod text;
 mod units;
 

@@ -22,6 +22,7 @@ mod details;
 mod diff;
 mod frames;
 mod page;
+mod rows;
 
 use std::io::{self, Write};
 

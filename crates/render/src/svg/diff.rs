@@ -4,16 +4,17 @@
 //! own, in `data-other`; where a stack stood that is not on this side, a dashed box of a few pixels
 //! stands in for it.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pyrograph_analyze::{DiffFrame, DiffGraph, Measure, Scale, Span, Verdict};
 
 use super::details::Details;
 use super::page::Page;
+use super::rows::{PADDING, Rows};
 use super::{DIFF_SCRIPT, number, script, write_encoded};
 use crate::palette::{Paint, hash};
 use crate::role::without_mark;
+use crate::tag::{end, tag};
 use crate::text::escape;
 use crate::units::write_integer;
 use crate::{ChangeColors, MinWidth, Rgb, SvgOptions};
@@ -48,16 +49,12 @@ impl View {
 
 /// Positions are whole numbers up to this; see `FINEST` in `frames.rs`.
 const SPAN: u64 = 1_000_000;
-/// Narrower frames have no gap at their left; in pixels.
-const GAP_FROM: f64 = 3.0;
 /// Stacks that are not on this side have a box if they are at least so wide on the other; in
 /// pixels. So wide is the box, too.
 const ABSENT_FROM: f64 = 3.0;
 const ABSENT_WIDTH: f64 = 6.0;
 /// Their line and their inside, on light and on dark pages.
 const ABSENT: ((&str, &str), (&str, &str)) = (("#55555c", "#fff"), ("#d5d5da", "#17171b"));
-/// Room left and right of text, in pixels.
-const PADDING: f64 = 3.0;
 /// Changes that count are at least so strong in colour, however small beside the largest.
 const LEAST_STRENGTH: f64 = 0.3;
 
@@ -79,12 +76,12 @@ pub fn diff_svg(
     let legend = picture.legend();
     let notice = picture.notice();
     let footer = page.footer(&legend, &notice);
-    page.open(&mut text, &picture.summary(), footer.height + picture.height());
-    page.style(&mut text, &picture.paints, &legend);
+    page.open(&mut text, &picture.summary(), footer.height + picture.rows.height());
+    page.style(&mut text, picture.rows.paints(), &legend);
     picture.style(&mut text, &page);
     page.head(&mut text);
     picture.write(&mut text, &page);
-    page.foot(&mut text, &footer, picture.height());
+    page.foot(&mut text, &footer, picture.rows.height());
     if !options.embed {
         script(&mut text, DIFF_SCRIPT);
     }
@@ -112,32 +109,15 @@ struct Picture<'a> {
     options: &'a SvgOptions,
     style: DiffStyle,
     details: Details<'a>,
-    /// The distinct paints, in a fixed order.
-    paints: Vec<Paint>,
-    /// The paint of each frame.
-    paint_of: Vec<u32>,
+    rows: Rows<'a>,
 }
 
 impl<'a> Picture<'a> {
     fn new(graph: &'a DiffGraph, options: &'a SvgOptions, style: DiffStyle) -> Self {
         let chosen: Vec<Paint> =
             graph.frames.iter().map(|frame| paint(graph, options, style, frame)).collect();
-        let mut index: BTreeMap<Paint, u32> = chosen.iter().map(|&paint| (paint, 0)).collect();
-        for (place, number) in index.values_mut().enumerate() {
-            *number = place as u32;
-        }
-        Self {
-            graph,
-            options,
-            style,
-            details: Details::new(graph, options),
-            paint_of: chosen.iter().map(|paint| index[paint]).collect(),
-            paints: index.into_keys().collect(),
-        }
-    }
-
-    fn height(&self) -> f64 {
-        f64::from(self.graph.rows) * self.options.row_height
+        let rows = Rows::new(options, graph.rows, &chosen);
+        Self { graph, options, style, details: Details::new(graph, options), rows }
     }
 
     fn summary(&self) -> String {
@@ -231,80 +211,37 @@ impl<'a> Picture<'a> {
         }
     }
 
-    fn row_top(&self, depth: u32) -> f64 {
-        let row = if self.options.inverted { depth } else { self.graph.rows - 1 - depth };
-        f64::from(row) * self.options.row_height
-    }
-
     fn write(&self, out: &mut String, page: &Page<'_>) {
-        let width = self.options.frames_width();
-        self.patterns(out, page, SPAN as f64 / width);
-        out.push_str("<svg class=\"frames\" x=\"");
-        number(out, SvgOptions::MARGIN);
-        out.push_str("\" y=\"");
-        number(out, page.top);
-        out.push_str("\" width=\"");
-        number(out, width);
-        out.push_str("\" height=\"");
-        number(out, self.height());
-        out.push_str(&format!("\" viewBox=\"0 0 {SPAN} "));
-        number(out, self.height());
-        if self.graph.narrow > 0 {
-            out.push_str(&format!("\" data-narrow=\"{}", self.graph.narrow));
-        }
-        out.push_str("\" preserveAspectRatio=\"none\" stroke-width=\"");
-        number(out, (self.options.row_height - 1.0).max(1.0));
-        out.push_str(&format!("\" data-view=\"{}\">\n", self.style.view.name()));
+        self.patterns(out, page, SPAN as f64 / self.options.frames_width());
+        let narrow = Some(self.graph.narrow).filter(|&count| count > 0);
+        self.rows
+            .open(out, page, SPAN, |tag| tag.attr_if("data-narrow", narrow))
+            .attr("data-view", self.style.view.name())
+            .open_line();
         let frames = &self.graph.frames;
         let mut first = 0;
-        while first < frames.len() {
-            let depth = frames[first].depth;
-            let length = frames[first..].partition_point(|frame| frame.depth <= depth);
-            self.row(out, page, first..first + length);
+        while let Some(frame) = frames.get(first) {
+            let length = frames[first..].partition_point(|f| f.depth <= frame.depth);
+            self.rows.write(out, page, frame.depth, first..first + length, |out, index| {
+                self.frame(out, &frames[index]);
+            });
             first += length;
         }
-        out.push_str("</svg>\n");
+        end(out, "svg");
         self.write_text(out, page);
     }
 
     /// White stripes over the paints of what is new or gone.
     fn patterns(&self, out: &mut String, page: &Page<'_>, scale: f64) {
-        for (index, paint) in self.paints.iter().enumerate().filter(|(_, paint)| paint.hatched) {
+        for (index, paint) in
+            self.rows.paints().iter().enumerate().filter(|(_, paint)| paint.hatched)
+        {
             for (suffix, base) in [("", paint.light), ("d", paint.dark)] {
                 let id = format!("{}-{index}{suffix}", page.id);
                 let transform = format!("scale({scale} 1) rotate(45)");
                 out.push_str(&stripes(&id, " class=\"hatch\"", base, &transform));
             }
         }
-    }
-
-    fn row(&self, out: &mut String, page: &Page<'_>, range: std::ops::Range<usize>) {
-        let depth = self.graph.frames[range.start].depth;
-        let middle = self.row_top(depth) + (self.options.row_height - 1.0).max(1.0) / 2.0;
-        out.push_str("<g transform=\"translate(0 ");
-        number(out, middle);
-        out.push_str(")\">\n");
-        let mut frames: Vec<(u32, usize)> =
-            range.map(|index| (self.paint_of[index], index)).collect();
-        frames.sort_unstable();
-        for group in frames.chunk_by(|a, b| a.0 == b.0) {
-            let index = group[0].0;
-            let paint = self.paints[index as usize];
-            out.push_str(&format!("<g class=\"c{index}"));
-            if paint.inks(self.options.theme).0 == Rgb::WHITE {
-                out.push_str(" white");
-            }
-            if paint.hatched {
-                out.push_str(&format!("\" stroke=\"url(#{}-{index})\">", page.id));
-            } else {
-                out.push_str(&format!("\" stroke=\"{}\">", paint.light));
-            }
-            for &(_, index) in group {
-                self.frame(out, &self.graph.frames[index]);
-            }
-            out.push_str("</g>\n");
-        }
-        out.push_str("</g>\n");
     }
 
     fn name(&self, frame: &DiffFrame) -> &'a str {
@@ -314,11 +251,11 @@ impl<'a> Picture<'a> {
     fn frame(&self, out: &mut String, frame: &DiffFrame) {
         let (here, there) = self.sides(frame);
         let widths = self.widths();
-        out.push_str("<path d=\"");
-        place(out, here, widths.0);
-        out.push_str("\" data-other=\"");
-        place(out, there, widths.1);
-        out.push_str("\"><title>");
+        tag(out, "path")
+            .attr_by("d", |out| place(out, here, widths.0))
+            .attr_by("data-other", |out| place(out, there, widths.1))
+            .open()
+            .push_str("<title>");
         if !self.options.name_type.is_empty() {
             escape(out, &self.options.name_type);
             out.push(' ');
@@ -333,68 +270,32 @@ impl<'a> Picture<'a> {
         out.push_str("</title></path>");
     }
 
-    /// True if text has another colour on dark pages.
-    fn inks_differ(&self) -> bool {
-        let inks = |paint: &Paint| paint.inks(self.options.theme);
-        self.paints.iter().any(|paint| inks(paint).0 != inks(paint).1)
-    }
-
     /// The gaps between neighbours, what stands in for absent stacks, and names where they fit.
     fn write_text(&self, out: &mut String, page: &Page<'_>) {
         let widths = self.widths();
         let pixels = self.options.frames_width();
         let scale = pixels / widths.0 as f64;
-        out.push_str(&format!(
-            "<g class=\"text\" aria-hidden=\"true\" pointer-events=\"none\" fill=\"{}\" transform=\"translate(10 ",
-            Rgb::INK
-        ));
-        number(out, page.top);
-        out.push_str(&format!(")\">\n<path class=\"gap\" stroke=\"{}\" d=\"", page.gap()));
-        let height = (self.options.row_height - 1.0).max(1.0);
-        for frame in &self.graph.frames {
+        self.rows.open_text(out, page);
+        let place = |frame: &DiffFrame| {
             let (here, _) = self.sides(frame);
-            let x = here.start as f64 * scale;
-            if here.value as f64 * scale >= GAP_FROM && x > 0.0 {
-                out.push('M');
-                number(out, x);
-                out.push(' ');
-                number(out, self.row_top(frame.depth));
-                out.push('v');
-                number(out, height);
-            }
-        }
-        out.push_str("\"/>\n");
+            (here.start as f64 * scale, here.value as f64 * scale, frame.depth)
+        };
+        self.rows.gaps(out, page, self.graph.frames.iter().map(place));
         let boxes = self.absent(out, pixels);
-        let baseline = height / 2.0 + 0.36 * self.options.font_size;
-        let dark_ink = self.inks_differ();
         for (index, frame) in self.graph.frames.iter().enumerate() {
-            let (here, _) = self.sides(frame);
-            let width = here.value as f64 * scale;
+            let (x, width, depth) = place(frame);
             if width < 2.0 * PADDING {
                 continue;
             }
-            let x = here.start as f64 * scale;
             // A name begins behind the boxes that stand where it does.
-            let before = boxes[frame.depth as usize].iter().filter(|&&at| at <= x + PADDING);
+            let before = boxes[depth as usize].iter().filter(|&&at| at <= x + PADDING);
             let covered = before.map(|at| at + ABSENT_WIDTH - x).fold(0.0, f64::max);
             let room = width - 2.0 * PADDING - covered;
-            let Some(text) = page.metrics().fit(self.name(frame), room) else {
-                continue;
-            };
-            out.push_str("<text x=\"");
-            number(out, x + covered + PADDING);
-            out.push_str("\" y=\"");
-            number(out, self.row_top(frame.depth) + baseline);
-            out.push('"');
-            let paint = self.paints[self.paint_of[index] as usize];
-            if !dark_ink && paint.inks(self.options.theme).0 == Rgb::WHITE {
-                out.push_str(" fill=\"#fff\"");
+            if let Some(text) = page.metrics().fit(self.name(frame), room) {
+                self.rows.name(out, index, depth, x + covered + PADDING, &text);
             }
-            out.push('>');
-            escape(out, &text);
-            out.push_str("</text>\n");
         }
-        out.push_str("</g>\n");
+        end(out, "g");
     }
 
     /// A narrow dashed box where a stack stood that is not on this side. The script has the same
@@ -421,7 +322,7 @@ impl<'a> Picture<'a> {
             out.push('M');
             number(out, x);
             out.push(' ');
-            number(out, self.row_top(frame.depth) + 0.5);
+            number(out, self.rows.top(frame.depth) + 0.5);
             out.push_str(&format!("h{ABSENT_WIDTH}v"));
             number(out, height - 1.0);
             out.push_str(&format!("h-{ABSENT_WIDTH}z"));

@@ -1,15 +1,15 @@
 //! The frames: lines in the coordinates of values, and their text in pixels.
 
-use std::collections::BTreeMap;
-
 use pyrograph_analyze::{FlameFrame, FlameGraph};
 use pyrograph_profile::UnitKind;
 
 use super::number;
 use super::page::Page;
+use super::rows::{PADDING, Rows};
 use crate::attributes::Attributes;
 use crate::palette::{Paint, Painter};
 use crate::role::{Role, without_mark};
+use crate::tag::{end, tag};
 use crate::text::{Metrics, escape};
 use crate::units::{Values, write_integer, write_percent};
 use crate::{MinWidth, Rgb, SvgOptions};
@@ -17,13 +17,9 @@ use crate::{MinWidth, Rgb, SvgOptions};
 /// Totals above this are divided, so that positions stay short. A pixel of a picture that is
 /// zoomed as far as it goes, to a frame of 0.1 px, is about one of these.
 const FINEST: u64 = 10_000_000;
-/// Narrower frames have no gap at their left, or nothing would be left of them; in pixels.
-const GAP_FROM: f64 = 3.0;
 /// Narrower frames do not say their share in the file, since they are nine in ten of a large one;
 /// the script says it. In pixels: no pointer finds them without a zoom.
 const SHARE_FROM: f64 = 1.0;
-/// Room left and right of text, in pixels.
-const PADDING: f64 = 3.0;
 /// Where the times of a chart begin, behind the name of their row, in pixels.
 const TICKS_FROM: f64 = 44.0;
 
@@ -32,10 +28,7 @@ pub(super) struct Frames<'a> {
     graph: &'a FlameGraph,
     options: &'a SvgOptions,
     values: Values,
-    /// The distinct paints, in a fixed order.
-    paints: Vec<Paint>,
-    /// The paint of each frame.
-    paint_of: Vec<u32>,
+    rows: Rows<'a>,
     roles: Vec<Role>,
     /// True of frames that have others above them.
     has_callees: Vec<bool>,
@@ -57,10 +50,6 @@ impl<'a> Frames<'a> {
                 None => paint.themed(options.theme),
             };
         }
-        let mut index: BTreeMap<Paint, u32> = chosen.iter().map(|&paint| (paint, 0)).collect();
-        for (place, number) in index.values_mut().enumerate() {
-            *number = place as u32;
-        }
         let mut has_callees = vec![false; graph.frames.len()];
         for frame in graph.frames.iter().skip(1) {
             has_callees[frame.parent as usize] = true;
@@ -74,8 +63,7 @@ impl<'a> Frames<'a> {
             graph,
             options,
             values: Values::new(&graph.value_type, count_name, options.factor),
-            paint_of: chosen.iter().map(|paint| index[paint]).collect(),
-            paints: index.into_keys().collect(),
+            rows: Rows::new(options, graph.rows, &chosen),
             roles,
             has_callees,
             divisor: graph.total.div_ceil(FINEST).max(1),
@@ -83,11 +71,11 @@ impl<'a> Frames<'a> {
     }
 
     pub(super) fn paints(&self) -> &[Paint] {
-        &self.paints
+        self.rows.paints()
     }
 
     pub(super) fn height(&self) -> f64 {
-        f64::from(self.graph.rows) * self.options.row_height
+        self.rows.height()
     }
 
     /// A summary of the whole picture, as markup.
@@ -143,7 +131,7 @@ impl<'a> Frames<'a> {
         let mut roles: Vec<(Role, usize)> = Vec::new();
         let mut entries: Vec<(Role, Paint, String)> = Vec::new();
         for (index, &role) in self.roles.iter().enumerate() {
-            let paint = (role, self.paint_of[index] as usize);
+            let paint = (role, self.rows.paint_of(index));
             if roles.contains(&paint) {
                 continue;
             }
@@ -166,49 +154,34 @@ impl<'a> Frames<'a> {
 
     /// Writes `svg.frames` and `g.text`.
     pub(super) fn write(&self, out: &mut String, page: &Page<'_>) {
-        let height = self.height();
-        let width = self.options.frames_width();
-        let span = self.position(self.graph.total);
-        self.patterns(out, page, span as f64 / width);
-        out.push_str("<svg class=\"frames\" x=\"");
-        number(out, SvgOptions::MARGIN);
-        out.push_str("\" y=\"");
-        number(out, page.top);
-        out.push_str("\" width=\"");
-        number(out, width);
-        out.push_str("\" height=\"");
-        number(out, height);
-        out.push_str(&format!("\" viewBox=\"0 0 {span} "));
-        number(out, height);
-        if self.graph.whole > self.graph.total {
-            let whole = self.position(self.graph.whole);
-            out.push_str(&format!("\" data-whole=\"{whole}"));
-        }
-        if self.graph.narrow > 0 {
-            out.push_str(&format!("\" data-narrow=\"{}", self.graph.narrow));
-        }
-        let says_self = |frame: &FlameFrame| frame.own.is_some();
-        let is_compared = self.graph.comparison.is_some();
-        if !self.options.embed && !is_compared && self.graph.frames.iter().any(says_self) {
-            out.push_str("\" data-self=\"");
-        }
-        if !self.graph.threads.is_empty() {
-            let rows: Vec<String> = self.graph.threads.iter().map(u32::to_string).collect();
-            let rows = rows.join(" ");
-            out.push_str(&format!("\" data-threads=\"{rows}\" data-ns=\"{}", self.divisor));
-        }
-        out.push_str("\" preserveAspectRatio=\"none\" stroke-width=\"");
-        number(out, (self.options.row_height - 1.0).max(1.0));
-        out.push_str("\">\n");
-        let mut rest = &self.graph.frames[..];
+        let graph = self.graph;
+        let span = self.position(graph.total);
+        self.patterns(out, page, span as f64 / self.options.frames_width());
+        let whole = (graph.whole > graph.total).then(|| self.position(graph.whole));
+        let narrow = Some(graph.narrow).filter(|&count| count > 0);
+        let says_self = !self.options.embed
+            && graph.comparison.is_none()
+            && graph.frames.iter().any(|frame| frame.own.is_some());
+        let threads = graph.threads.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+        let is_chart = !graph.threads.is_empty();
+        self.rows
+            .open(out, page, span, |tag| {
+                tag.attr_if("data-whole", whole)
+                    .attr_if("data-narrow", narrow)
+                    .attr_if("data-self", says_self.then_some(""))
+                    .attr_if("data-threads", is_chart.then_some(threads))
+                    .attr_if("data-ns", is_chart.then_some(self.divisor))
+            })
+            .open_line();
         let mut first = 0;
-        while let Some(frame) = rest.first() {
-            let length = rest.partition_point(|f| f.depth <= frame.depth);
-            self.row(out, page, first..first + length);
+        while let Some(frame) = graph.frames.get(first) {
+            let length = graph.frames[first..].partition_point(|f| f.depth <= frame.depth);
+            self.rows.write(out, page, frame.depth, first..first + length, |out, index| {
+                self.frame(out, &graph.frames[index], !self.has_callees[index]);
+            });
             first += length;
-            rest = &rest[length..];
         }
-        out.push_str("</svg>\n");
+        end(out, "svg");
         self.write_text(out, page);
     }
 
@@ -221,15 +194,9 @@ impl<'a> Frames<'a> {
         value.saturating_add(self.divisor / 2) / self.divisor
     }
 
-    /// The top of a row below the top of the frames.
-    fn row_top(&self, depth: u32) -> f64 {
-        let row = if self.options.inverted { depth } else { self.graph.rows - 1 - depth };
-        f64::from(row) * self.options.row_height
-    }
-
     /// Hatching, for the paints that have it.
     fn patterns(&self, out: &mut String, page: &Page<'_>, scale: f64) {
-        let hatched = self.paints.iter().enumerate().filter(|(_, paint)| paint.hatched);
+        let hatched = self.paints().iter().enumerate().filter(|(_, paint)| paint.hatched);
         let lines = self.options.theme.choose((Rgb(0xb6, 0xb6, 0xbc), Rgb(0x85, 0x85, 0x8d)));
         for (index, paint) in hatched {
             for (suffix, base, line) in [("", paint.light, lines.0), ("d", paint.dark, lines.1)] {
@@ -242,36 +209,6 @@ impl<'a> Frames<'a> {
                 ));
             }
         }
-    }
-
-    /// One row: its frames by colour, and those of a colour from left to right.
-    fn row(&self, out: &mut String, page: &Page<'_>, range: std::ops::Range<usize>) {
-        let depth = self.graph.frames[range.start].depth;
-        let middle = self.row_top(depth) + (self.options.row_height - 1.0).max(1.0) / 2.0;
-        out.push_str("<g transform=\"translate(0 ");
-        number(out, middle);
-        out.push_str(")\">\n");
-        let mut frames: Vec<(u32, usize)> =
-            range.map(|index| (self.paint_of[index], index)).collect();
-        frames.sort_unstable();
-        for group in frames.chunk_by(|a, b| a.0 == b.0) {
-            let index = group[0].0;
-            let paint = self.paints[index as usize];
-            out.push_str(&format!("<g class=\"c{index}"));
-            if paint.inks(self.options.theme).0 == Rgb::WHITE {
-                out.push_str(" white");
-            }
-            if paint.hatched {
-                out.push_str(&format!("\" stroke=\"url(#{}-{index})\">", page.id));
-            } else {
-                out.push_str(&format!("\" stroke=\"{}\">", paint.light));
-            }
-            for &(_, index) in group {
-                self.frame(out, &self.graph.frames[index], !self.has_callees[index]);
-            }
-            out.push_str("</g>\n");
-        }
-        out.push_str("</g>\n");
     }
 
     fn name(&self, frame: &FlameFrame) -> &'a str {
@@ -289,27 +226,25 @@ impl<'a> Frames<'a> {
             attributes.get(self.graph.names.get(frame.name)).or_else(|| attributes.get(name));
         let link = attributes.is_some_and(|a| open_link(out, a));
 
-        let mut buffer = itoa::Buffer::new();
         let start = self.position(frame.start);
         let end = self.position(frame.start.saturating_add(frame.value).min(self.graph.total));
-        out.push_str("<path d=\"M");
-        out.push_str(buffer.format(start));
-        out.push_str(" 0h");
-        out.push_str(buffer.format(end.saturating_sub(start).max(1)));
-        out.push('"');
+        let mut path = tag(out, "path").attr_by("d", |out| {
+            let mut buffer = itoa::Buffer::new();
+            out.push('M');
+            out.push_str(buffer.format(start));
+            out.push_str(" 0h");
+            out.push_str(buffer.format(end.saturating_sub(start).max(1)));
+        });
         for (name, value) in attributes.into_iter().flat_map(|a| &a.others) {
-            out.push(' ');
-            out.push_str(name);
-            out.push_str("=\"");
-            escape(out, value);
-            out.push('"');
+            path = path.attr_text(name, value);
         }
         if let Some(fill) = attributes.and_then(|a| a.fill.as_ref()) {
-            out.push_str(" style=\"stroke:");
-            escape(out, fill);
-            out.push('"');
+            path = path.attr_by("style", |out| {
+                out.push_str("stroke:");
+                escape(out, fill);
+            });
         }
-        out.push_str("><title>");
+        path.open().push_str("<title>");
         match attributes.and_then(|a| a.title.as_ref()) {
             Some(title) => escape(out, title),
             None => {
@@ -372,105 +307,72 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// True if text has another colour on dark pages.
-    fn inks_differ(&self) -> bool {
-        let inks = |paint: &Paint| paint.inks(self.options.theme);
-        self.paints.iter().any(|paint| inks(paint).0 != inks(paint).1)
-    }
-
     /// The gaps between neighbours, and names where they fit.
     fn write_text(&self, out: &mut String, page: &Page<'_>) {
         let scale = self.scale();
-        let dark_ink = self.inks_differ();
-        out.push_str("<g class=\"text\" aria-hidden=\"true\" pointer-events=\"none\" fill=\"");
-        out.push_str(&Rgb::INK.to_string());
-        out.push_str("\" transform=\"translate(10 ");
-        number(out, page.top);
-        out.push_str(")\">\n");
-        out.push_str(&format!("<path class=\"gap\" stroke=\"{}\" d=\"", page.gap()));
-        let height = (self.options.row_height - 1.0).max(1.0);
-        for frame in &self.graph.frames {
-            let (x, width) = (frame.start as f64 * scale, frame.value as f64 * scale);
-            if width >= GAP_FROM && x > 0.0 {
-                out.push('M');
-                number(out, x);
-                out.push(' ');
-                number(out, self.row_top(frame.depth));
-                out.push('v');
-                number(out, height);
-            }
-        }
-        out.push_str("\"/>\n");
-        let baseline = height / 2.0 + 0.36 * self.options.font_size;
+        self.rows.open_text(out, page);
+        let place = |frame: &FlameFrame| {
+            (frame.start as f64 * scale, frame.value as f64 * scale, frame.depth)
+        };
+        self.rows.gaps(out, page, self.graph.frames.iter().map(place));
         for (index, frame) in self.graph.frames.iter().enumerate() {
-            let width = frame.value as f64 * scale;
-            let Some(text) = page.metrics().fit(self.name(frame), width - 2.0 * PADDING) else {
-                continue;
-            };
-            out.push_str("<text x=\"");
-            number(out, frame.start as f64 * scale + PADDING);
-            out.push_str("\" y=\"");
-            number(out, self.row_top(frame.depth) + baseline);
-            out.push('"');
-            let paint = self.paints[self.paint_of[index] as usize];
-            if !dark_ink && paint.inks(self.options.theme).0 == Rgb::WHITE {
-                out.push_str(" fill=\"#fff\"");
+            let (x, width, depth) = place(frame);
+            let room = width - 2.0 * PADDING;
+            if let Some(text) = page.metrics().fit(self.name(frame), room) {
+                self.rows.name(out, index, depth, x + PADDING, &text);
             }
-            out.push('>');
-            escape(out, &text);
-            out.push_str("</text>\n");
         }
         if !self.graph.threads.is_empty() {
-            self.time_ticks(out, baseline, page.metrics());
+            self.time_ticks(out, page.metrics());
         }
-        out.push_str("</g>\n");
+        end(out, "g");
     }
 
     /// The times of a chart, in the row of the whole. `svg/script/chart.js` draws them after a zoom.
-    fn time_ticks(&self, out: &mut String, baseline: f64, metrics: Metrics) {
+    fn time_ticks(&self, out: &mut String, metrics: Metrics) {
         let time = crate::scale::Scale::time();
         let total = self.graph.total as f64;
-        let y = self.row_top(0);
+        let y = self.rows.top(0);
         let (ticks, step) = time.ticks(0.0, total, self.options.frames_width() / 110.0);
-        out.push_str("<g class=\"ticks\">\n");
+        tag(out, "g").attr("class", "ticks").open_line();
         for tick in ticks {
             let x = tick * self.scale();
             // There it says what the row is.
             if x < TICKS_FROM {
                 continue;
             }
-            for (name, value) in [("<path d=\"M", x), (" ", y)] {
-                out.push_str(name);
-                number(out, value);
-            }
+            tag(out, "path")
+                .attr_by("d", |out| {
+                    out.push('M');
+                    number(out, x);
+                    out.push(' ');
+                    number(out, y);
+                    out.push_str("v5");
+                })
+                .attr("stroke", "#77777f")
+                .close();
             let label = time.text(tick, total, step);
             // At the right edge there is room on the left of the tick alone.
             let fits = x + 2.0 * PADDING + metrics.width(&label) <= self.options.frames_width();
-            let (at, anchor) =
-                if fits { (x + PADDING, "") } else { (x - PADDING, " text-anchor=\"end\"") };
-            out.push_str("v5\" stroke=\"#77777f\"/><text x=\"");
-            number(out, at);
-            out.push_str("\" y=\"");
-            number(out, y + baseline);
-            out.push_str(&format!("\"{anchor}>"));
-            escape(out, &label);
-            out.push_str("</text>\n");
+            let at = if fits { x + PADDING } else { x - PADDING };
+            tag(out, "text")
+                .pixels("x", at)
+                .pixels("y", y + self.rows.baseline())
+                .attr_if("text-anchor", (!fits).then_some("end"))
+                .text(&label)
+                .push('\n');
         }
-        out.push_str("</g>\n");
+        end(out, "g");
     }
 }
 
 /// Writes the start of a link around a frame, if it has one.
 fn open_link(out: &mut String, attributes: &Attributes) -> bool {
     let Some(href) = &attributes.href else { return false };
-    out.push_str("<a href=\"");
-    escape(out, href);
-    out.push('"');
+    let mut link = tag(out, "a").attr_text("href", href);
     if let Some(target) = &attributes.target {
-        out.push_str(" target=\"");
-        escape(out, target);
-        out.push_str("\" rel=\"noopener\"");
+        link = link.attr_text("target", target).attr("rel", "noopener");
     }
-    out.push('>');
+    link.open();
     true
 }

@@ -3,6 +3,7 @@
 use super::diff::stripes;
 use super::number;
 use crate::palette::Paint;
+use crate::tag::{Tag, end, tag};
 use crate::text::{Metrics, escape};
 use crate::{Rgb, SvgOptions, Theme};
 
@@ -105,38 +106,38 @@ impl<'a> Page<'a> {
             out.push_str("\"?>\n");
         }
         let height = self.top + below;
-        out.push_str("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"");
-        out.push_str(self.id);
-        out.push_str("\" viewBox=\"0 0 ");
-        number(out, self.width);
-        out.push(' ');
-        number(out, height);
-        out.push_str("\" width=\"");
-        number(out, self.width);
-        out.push_str("\" height=\"");
-        number(out, height);
+        let mut svg = tag(out, "svg")
+            .attr("xmlns", "http://www.w3.org/2000/svg")
+            .attr("class", self.id)
+            .attr_by("viewBox", |out| {
+                out.push_str("0 0 ");
+                number(out, self.width);
+                out.push(' ');
+                number(out, height);
+            })
+            .pixels("width", self.width)
+            .pixels("height", height);
         if options.width.is_none() {
-            out.push_str("\" style=\"max-width:100%;height:auto");
+            svg = svg.attr("style", "max-width:100%;height:auto");
         }
-        out.push_str("\" role=\"figure\" aria-label=\"");
-        if !options.title.is_empty() {
-            escape(out, &options.title);
-            out.push_str(": ");
-        }
-        out.push_str(summary);
-        out.push_str("\" font-family=\"");
-        if !options.font.is_empty() {
-            escape(out, &options.font);
-            out.push(',');
-        }
-        out.push_str(FONT);
-        out.push_str("\" font-size=\"");
-        number(out, options.font_size);
-        out.push('"');
-        if !options.embed {
-            self.settings(out);
-        }
-        out.push_str(">\n");
+        svg = svg
+            .attr("role", "figure")
+            .attr_by("aria-label", |out| {
+                if !options.title.is_empty() {
+                    escape(out, &options.title);
+                    out.push_str(": ");
+                }
+                out.push_str(summary);
+            })
+            .attr_by("font-family", |out| {
+                if !options.font.is_empty() {
+                    escape(out, &options.font);
+                    out.push(',');
+                }
+                out.push_str(FONT);
+            })
+            .pixels("font-size", options.font_size);
+        if options.embed { svg } else { self.settings(svg) }.open_line();
         if !options.notes.is_empty() {
             // Two hyphens would end the comment.
             out.push_str("<!-- ");
@@ -144,34 +145,22 @@ impl<'a> Page<'a> {
             out.push_str(" -->\n");
         }
         if !options.title.is_empty() {
-            out.push_str("<title>");
-            escape(out, &options.title);
-            out.push_str("</title>\n");
+            tag(out, "title").text(&options.title).push('\n');
         }
     }
 
     /// Attributes that the script reads.
-    fn settings(&self, out: &mut String) {
-        out.push_str(" data-row=\"");
-        number(out, self.options.row_height);
-        out.push('"');
-        if self.options.inverted {
-            out.push_str(" data-inverted=\"\"");
-        }
-        if self.options.width.is_some() {
-            out.push_str(" data-fixed=\"\"");
-        }
-        if let Some(theme) = self.options.theme.name() {
-            out.push_str(&format!(" data-theme=\"{theme}\""));
-        }
-        if let Some(width) = self.options.font_width {
-            out.push_str(" data-char=\"");
-            out.push_str(&format!("{width}\""));
-        }
-        if !self.options.name_type.is_empty() {
-            out.push_str(" data-nametype=\"");
-            escape(out, &self.options.name_type);
-            out.push('"');
+    fn settings<'o>(&self, tag: Tag<'o>) -> Tag<'o> {
+        let options = self.options;
+        let tag = tag
+            .pixels("data-row", options.row_height)
+            .attr_if("data-inverted", options.inverted.then_some(""))
+            .attr_if("data-fixed", options.width.map(|_| ""))
+            .attr_if("data-theme", options.theme.name())
+            .attr_if("data-char", options.font_width);
+        match &options.name_type[..] {
+            "" => tag,
+            name => tag.attr_text("data-nametype", name),
         }
     }
 
@@ -277,9 +266,15 @@ impl<'a> Page<'a> {
                  <rect width=\"100%\" height=\"100%\" fill=\"url(#{id}-bg)\"/>\n",
                 fixed.top, fixed.bottom
             )),
-            _ => out.push_str(&format!(
-                "<rect class=\"bg\" width=\"100%\" height=\"100%\" fill=\"{flat}\"/>\n"
-            )),
+            _ => {
+                tag(out, "rect")
+                    .attr("class", "bg")
+                    .attr("width", "100%")
+                    .attr("height", "100%")
+                    .attr("fill", flat)
+                    .close();
+                out.push('\n');
+            }
         }
     }
 
@@ -287,50 +282,45 @@ impl<'a> Page<'a> {
         let options = self.options;
         let size = options.font_size + 5.0;
         let inks = self.inks();
-        out.push_str(&format!("<g class=\"head\" fill=\"{}\">\n", inks.text.0));
+        tag(out, "g").attr("class", "head").attr("fill", inks.text.0).open_line();
         let room = self.width - 2.0 * SvgOptions::MARGIN;
-        let mut line = |class: &str, attributes: &str, text: &str, y: f64, size: f64| {
-            let metrics = Metrics { size, ..self.metrics };
-            let Some(shown) = metrics.fit(text, room) else { return };
-            out.push_str(&format!("<text class=\"{class}\" x=\"{}\" y=\"", SvgOptions::MARGIN));
-            number(out, y);
-            out.push('"');
-            out.push_str(attributes);
-            out.push('>');
-            escape(out, &shown);
-            out.push_str("</text>\n");
-        };
         let mut y = 6.0;
         if !options.title.is_empty() {
             y += size + 2.0;
-            let attributes = format!(" font-size=\"{size}\" font-weight=\"600\"");
-            line("title", &attributes, &options.title, y, size);
+            let metrics = Metrics { size, ..self.metrics };
+            if let Some(shown) = metrics.fit(&options.title, room) {
+                tag(out, "text")
+                    .attr("class", "title")
+                    .attr("x", SvgOptions::MARGIN)
+                    .pixels("y", y)
+                    .attr("font-size", size)
+                    .attr("font-weight", 600)
+                    .text(&shown)
+                    .push('\n');
+            }
         }
         if !options.subtitle.is_empty() {
             y += options.font_size + 7.0;
             let lines = wrap(self.metrics, &options.subtitle, room);
-            out.push_str(&format!("<text class=\"sub\" x=\"{}\" y=\"", SvgOptions::MARGIN));
-            number(out, y);
-            out.push_str(&format!("\" fill=\"{}\">", inks.muted.0));
-            self.lines(out, &lines, SvgOptions::MARGIN, options.font_size + 6.0);
-            out.push_str("</text>\n");
+            let text = tag(out, "text")
+                .attr("class", "sub")
+                .attr("x", SvgOptions::MARGIN)
+                .pixels("y", y)
+                .attr("fill", inks.muted.0);
+            self.lines(text, &lines, SvgOptions::MARGIN, options.font_size + 6.0);
         }
-        out.push_str("</g>\n");
+        end(out, "g");
     }
 
     /// The lines of a text: all but the first in elements of their own.
-    fn lines(&self, out: &mut String, lines: &[&str], x: f64, height: f64) {
-        let Some((first, more)) = lines.split_first() else { return };
+    fn lines(&self, text: Tag<'_>, lines: &[&str], x: f64, height: f64) {
+        let out = text.open();
+        let (first, more) = lines.split_first().unwrap_or((&"", &[]));
         escape(out, first);
         for more in more {
-            out.push_str("<tspan x=\"");
-            number(out, x);
-            out.push_str("\" dy=\"");
-            number(out, height);
-            out.push_str("\">");
-            escape(out, more);
-            out.push_str("</tspan>");
+            tag(out, "tspan").pixels("x", x).pixels("dy", height).text(more);
         }
+        end(out, "text");
     }
 
     fn entry_width(&self, label: &str) -> f64 {
@@ -342,16 +332,19 @@ impl<'a> Page<'a> {
     pub(super) fn foot(&self, out: &mut String, footer: &Footer<'_>, frames_height: f64) {
         let size = self.options.font_size;
         let line = size + 8.0;
-        out.push_str(&format!(
-            "<g class=\"foot\" fill=\"{}\" transform=\"translate(0 ",
-            self.inks().muted.0
-        ));
-        number(out, self.top + frames_height);
-        out.push_str(")\">\n");
+        tag(out, "g")
+            .attr("class", "foot")
+            .attr("fill", self.inks().muted.0)
+            .attr_by("transform", |out| {
+                out.push_str("translate(0 ");
+                number(out, self.top + frames_height);
+                out.push(')');
+            })
+            .open_line();
         let baseline = size + 8.0;
         let mut x = SvgOptions::MARGIN;
         if !footer.legend.is_empty() {
-            out.push_str("<g class=\"legend\">\n");
+            tag(out, "g").attr("class", "legend").open_line();
             for (index, (paint, label)) in footer.legend.iter().enumerate() {
                 let id = format!("{}-l{index}", self.id);
                 let mut fill = paint.light.to_string();
@@ -360,42 +353,36 @@ impl<'a> Page<'a> {
                     out.push_str(&stripes(&format!("{id}d"), "", paint.dark, "rotate(45)"));
                     fill = format!("url(#{id})");
                 }
-                out.push_str(&format!(
-                    "<rect class=\"l{index}\" width=\"12\" height=\"12\" rx=\"2\" \
-                     fill=\"{fill}\" x=\""
-                ));
-                number(out, x);
-                out.push_str("\" y=\"");
-                number(out, baseline - 10.0);
-                out.push_str("\"/>");
+                tag(out, "rect")
+                    .attr("class", format_args!("l{index}"))
+                    .attr("width", 12)
+                    .attr("height", 12)
+                    .attr("rx", 2)
+                    .attr("fill", fill)
+                    .pixels("x", x)
+                    .pixels("y", baseline - 10.0)
+                    .close();
                 x += 12.0;
                 if !label.is_empty() {
-                    out.push_str("<text x=\"");
-                    number(out, x + 5.0);
-                    out.push_str("\" y=\"");
-                    number(out, baseline);
-                    out.push_str("\">");
-                    escape(out, label);
-                    out.push_str("</text>");
+                    tag(out, "text").pixels("x", x + 5.0).pixels("y", baseline).text(label);
                     x += 5.0 + self.metrics.width(label) + 13.0;
                 }
                 out.push('\n');
             }
-            out.push_str("</g>\n");
+            end(out, "g");
         }
         if !footer.notice.is_empty() {
             let y = if footer.below { baseline + line } else { baseline };
             let right = !footer.legend.is_empty() && !footer.below;
             let x = if right { self.width - SvgOptions::MARGIN } else { SvgOptions::MARGIN };
-            out.push_str("<text class=\"notice\" y=\"");
-            number(out, y);
-            out.push_str("\" x=\"");
-            number(out, x);
-            out.push_str(if right { "\" text-anchor=\"end\">" } else { "\">" });
-            self.lines(out, &footer.notice, x, line);
-            out.push_str("</text>\n");
+            let text = tag(out, "text")
+                .attr("class", "notice")
+                .pixels("y", y)
+                .pixels("x", x)
+                .attr_if("text-anchor", right.then_some("end"));
+            self.lines(text, &footer.notice, x, line);
         }
-        out.push_str("</g>\n");
+        end(out, "g");
     }
 }
 
