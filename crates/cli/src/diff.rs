@@ -11,7 +11,7 @@ use anyhow::bail;
 use pyrograph_analyze::{
     Alike, Diff, DiffError, DiffOptions, Measure, Run, SampleBasis, Scale, Side, diff, two_columns,
 };
-use pyrograph_format::{Detail, Options, write_folded};
+use pyrograph_format::{Detail, FoldedOptions, Options, write_folded};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{
     Background, ChangeColors, DiffStyle, DiffTable, MinWidth, SvgOptions, Theme, View, diff_svg,
@@ -442,7 +442,8 @@ impl Sides {
 impl Input {
     fn read(reading: &ReadArgs, path: &PathBuf) -> anyhow::Result<Self> {
         // The number of samples behind a value tells how far to trust it.
-        let options = Options { detail: Detail::Samples, any_order: true, ..Options::default() };
+        let folded = FoldedOptions { any_order: true, ..FoldedOptions::default() };
+        let options = Options { detail: Detail::Samples, folded, ..Options::default() };
         let (profile, _) = reading.read(inputs(std::slice::from_ref(path))?, options)?;
         let tree = Tree::new(&profile, &LabelOptions::default());
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();

@@ -141,7 +141,7 @@ impl FilterArgs {
 
     /// Asks for what the filters have to know.
     pub fn need(&self, options: &mut Options) {
-        options.fold_recursion |= self.fold_recursion;
+        options.folded.fold_recursion |= self.fold_recursion;
         let by = |wanted| self.by.contains(&wanted);
         // The thread that has the process's number tells the process's name where nothing else does.
         if !self.tid.is_empty() || by(By::Thread) || by(By::Process) {

@@ -62,7 +62,7 @@ pub use read::perf_data::{
     EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
 };
 pub use read::{READERS, read, reader_named};
-pub use reader::{Count, Detail, Options, ReadError, Reader, Reading, ThreadDetail};
+pub use reader::{Count, Detail, FoldedOptions, Options, ReadError, Reader, Reading, ThreadDetail};
 pub use warnings::{Place, Warning, WarningKind, Warnings};
 pub use write::{WRITERS, not_held, write_folded, writer_for, writer_named};
 pub use writer::{WriteOptions, Writer};

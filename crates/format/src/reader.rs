@@ -75,9 +75,6 @@ pub struct Reading {
 pub struct Options {
     /// Totals or single samples.
     pub detail: Detail,
-    /// Of [`Detail::Samples`], the order does not matter, and neither does each one: a reader of an input without times
-    /// may add up those of a stack where there are very many.
-    pub any_order: bool,
     /// How far threads are told apart.
     pub threads: ThreadDetail,
     /// Value of a sample.
@@ -96,9 +93,8 @@ pub struct Options {
     pub unknown_addresses: bool,
     /// Keep the address of every frame of an ELF file, for [`expand_inlined`](crate::expand_inlined).
     pub addresses: bool,
-    /// Leave out frames of a function that calls itself directly, where a reader sees that sooner than a
-    /// filter does. The others leave them in.
-    pub fold_recursion: bool,
+    /// Options of the reader of folded text; the others ignore them.
+    pub folded: FoldedOptions,
     /// How many threads may parse; 0 for as many as there are CPUs.
     pub workers: usize,
     /// Where to find symbols, for formats that hold addresses, and whether to add inlined calls.
@@ -109,7 +105,6 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             detail: Detail::default(),
-            any_order: false,
             threads: ThreadDetail::default(),
             count: Count::default(),
             from: None,
@@ -118,12 +113,22 @@ impl Default for Options {
             unit: None,
             unknown_addresses: false,
             addresses: false,
-            fold_recursion: false,
+            folded: FoldedOptions::default(),
             workers: 0,
             // Nothing that is written so far shows lines.
             symbols: SymbolOptions { lines: false, ..SymbolOptions::default() },
         }
     }
+}
+
+/// Options of the reader of folded text, which sees sooner than a filter what they leave out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FoldedOptions {
+    /// Of [`Detail::Samples`], the order does not matter, and neither does each one: those of a stack may be added up
+    /// where there are very many.
+    pub any_order: bool,
+    /// Leave out frames of a function that calls itself directly.
+    pub fold_recursion: bool,
 }
 
 /// Totals or single samples.

@@ -103,12 +103,12 @@ fn read_chunks(chunks: Chunks, two: bool, options: &Options, name: &str) -> Read
         profile: Profile::new(value_types),
         warnings: LocalWarnings::default(),
         frames: FrameOf::default(),
-        rows: RowOf::new(match (options.detail, options.any_order) {
+        rows: RowOf::new(match (options.detail, options.folded.any_order) {
             (Detail::Totals, _) => Keep::Totals,
             (Detail::Samples, false) => Keep::Order,
             (Detail::Samples, true) => Keep::Singles,
         }),
-        fold_recursion: options.fold_recursion,
+        fold_recursion: options.folded.fold_recursion,
     };
     let mut lines = Vec::new();
     let mut text = Vec::new();
@@ -159,7 +159,7 @@ struct Parser {
     warnings: LocalWarnings,
     frames: FrameOf,
     rows: RowOf,
-    /// See [`Options::fold_recursion`].
+    /// See [`FoldedOptions::fold_recursion`](crate::FoldedOptions).
     fold_recursion: bool,
 }
 
@@ -353,7 +353,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Input, Warnings, read, write_folded};
+    use crate::{FoldedOptions, Input, Warnings, read, write_folded};
     use pyrograph_profile::{LabelOptions, Tree};
 
     fn fold(text: &[u8]) -> (String, Vec<String>) {
@@ -414,8 +414,9 @@ mod tests {
         let rows = |pairs: usize| {
             let text = "a;b 1\na;c 2\n".repeat(pairs);
             let input = Input::bytes("x", text).begin().expect("bytes in memory");
+            let of_folded = FoldedOptions { any_order: true, ..FoldedOptions::default() };
             let options =
-                Options { detail: Detail::Samples, any_order: true, ..Options::default() };
+                Options { detail: Detail::Samples, folded: of_folded, ..Options::default() };
             let profile = Folded.read(input, &options).expect("folded text").profile;
             assert_eq!(folded(&profile), format!("a;b {pairs}\na;c {}\n", 2 * pairs));
             profile.samples.len()
@@ -453,7 +454,8 @@ mod tests {
     fn recursion_is_left_out_if_it_is_to_be() {
         let folds = |text: &str| {
             let input = Input::bytes("x", text.as_bytes()).begin().expect("bytes in memory");
-            let options = Options { fold_recursion: true, ..Options::default() };
+            let of_folded = FoldedOptions { fold_recursion: true, ..FoldedOptions::default() };
+            let options = Options { folded: of_folded, ..Options::default() };
             folded(&Folded.read(input, &options).expect("folded text").profile)
         };
         assert_eq!(
