@@ -8,7 +8,7 @@ use pyrograph_profile::{
     Frame, FrameId, FrameKind, Labels, NodeId, Profile, StackId, StringId, Strings, Tree, ValueType,
 };
 
-/// What the layout needs to know of a call tree. Node 0 is the root; a parent's number is below its
+/// A call tree, as far as the layout needs it. Node 0 is the root; a parent's number is below its
 /// children's.
 pub(crate) trait Calls {
     fn len(&self) -> usize;
@@ -86,7 +86,7 @@ pub(crate) struct Regrown<'a> {
     starts: Vec<Vec<u64>>,
 }
 
-/// What is written on a node.
+/// Text of a node.
 #[derive(Clone, Copy, Default)]
 struct Label {
     name: StringId,

@@ -16,7 +16,7 @@ pub enum Direction {
     Callers,
 }
 
-/// What to keep of a call tree.
+/// Parts of a call tree to keep.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallTreeOptions {
     /// The value type.
@@ -25,7 +25,7 @@ pub struct CallTreeOptions {
     pub direction: Direction,
     /// Nodes below this share of the whole (see [`Profile::whole`]) are left out and counted.
     pub min_share: f64,
-    /// How many levels are kept; all if there is no number.
+    /// Number of levels that are kept; all if there is no number.
     pub depth: Option<u32>,
 }
 
@@ -36,7 +36,7 @@ pub struct CallTree {
     pub direction: Direction,
     /// Each node before those below it; siblings by value, the highest first, then by name.
     pub nodes: Vec<CallNode>,
-    /// What was left out beside the nodes of the first level.
+    /// Nodes left out of the first level.
     pub left_out: LeftOut,
 }
 
@@ -45,9 +45,9 @@ pub struct CallTree {
 pub struct CallNode {
     /// The label.
     pub name: String,
-    /// What holds the code; empty if not known.
+    /// Module that holds the code; empty if not known.
     pub module: String,
-    /// What sort of code it is.
+    /// Kind of its code.
     pub kind: FrameKind,
     /// The level, from 0.
     pub depth: u32,
@@ -56,16 +56,16 @@ pub struct CallNode {
     pub self_value: u64,
     /// The value of the samples that end in this node or below it.
     pub total: u64,
-    /// How many nodes are kept right below it.
+    /// Number of nodes that are kept right below it.
     pub children: u32,
-    /// What was left out right below it.
+    /// Nodes left out right below it.
     pub left_out: LeftOut,
 }
 
 /// Nodes that were left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// How many; those below them are not counted.
+    /// Their number; those below them are not counted.
     pub count: u64,
     /// The sum of their values. Saturated.
     pub value: u64,

@@ -1,6 +1,6 @@
 //! Flame charts in true time: a group of rows a thread, and gaps where nothing was sampled.
 //!
-//! What span each sample stands for, [`spans`] tells. Neighbours with the same callers share them if
+//! [`spans`] gives the span that each sample stands for. Neighbours with the same callers share them if
 //! one begins where the other ends.
 
 use pyrograph_profile::{

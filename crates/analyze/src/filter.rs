@@ -1,6 +1,6 @@
 //! Leaving out samples and frames: from a profile to a smaller one.
 //!
-//! What is asked of frames is asked once of each distinct label, and of paths once of each distinct
+//! Conditions on frames are checked once for each distinct label, and on paths once for each distinct
 //! stack, never of each sample.
 
 mod rewrite;
@@ -15,7 +15,7 @@ use regex::Regex;
 
 use self::select::Rows;
 
-/// What to keep of a profile, and how stacks are changed. The default keeps all as it is.
+/// Parts of a profile to keep, and changes of stacks. The default keeps all as it is.
 ///
 /// Samples are chosen first: by who ran them, where and when, then by `focus` and `ignore`. Then
 /// `from_frame`, `skip_after`, `hide`, `fold_recursion` and `shorten_packages` change the stacks
@@ -57,7 +57,7 @@ pub struct Filter {
     pub rescale: bool,
 }
 
-/// What a level of frames at the root of stacks shows.
+/// Subject of a level of frames at the root of stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
     /// The process: `name-PID`.
@@ -87,7 +87,7 @@ impl Level {
     }
 }
 
-/// What a frame is matched with: a regular expression somewhere in its label, or, after `module:`,
+/// Pattern that frames are matched with: a regular expression somewhere in its label, or, after `module:`,
 /// in the path of the file that its code is in.
 #[derive(Clone, Debug)]
 pub struct Pattern {
@@ -142,9 +142,9 @@ pub enum FilterError {
     Missing {
         /// The filter's name.
         filter: &'static str,
-        /// What is missing.
+        /// The missing information.
         what: &'static str,
-        /// What would help; begins with punctuation, or is empty.
+        /// The remedy; begins with punctuation, or is empty.
         hint: &'static str,
     },
     /// Nothing can be told apart.
@@ -153,9 +153,9 @@ pub enum FilterError {
     /// The filter left nothing out of what those before it kept.
     #[error("the filters leave nothing: no {what} {wanted}")]
     NothingLeft {
-        /// What was looked for.
+        /// The text that was looked for.
         what: &'static str,
-        /// What it would have to be.
+        /// The form that is needed.
         wanted: String,
     },
 }
@@ -172,7 +172,7 @@ fn level_name(level: Level) -> &'static str {
 }
 
 impl Filter {
-    /// Whether it changes nothing.
+    /// True if it changes nothing.
     pub fn is_empty(&self) -> bool {
         !self.selects() && !self.rewrites()
     }
@@ -191,13 +191,13 @@ impl Filter {
         self.fold_recursion || self.rewrites_any()
     }
 
-    /// Whether it changes stacks that have no recursion.
+    /// True if it changes stacks that have no recursion.
     fn rewrites_any(&self) -> bool {
         let lists = [&self.from_frame, &self.skip_after, &self.hide];
         self.shorten_packages || !self.by.is_empty() || lists.iter().any(|list| !list.is_empty())
     }
 
-    /// What is left of `profile`. A profile without samples stays as it is.
+    /// Returns what is left of `profile`. A profile without samples stays as it is.
     ///
     /// # Errors
     ///
@@ -227,7 +227,7 @@ impl Filter {
     }
 }
 
-/// Whether a function calls itself directly.
+/// True if a function calls itself directly.
 fn has_recursion(profile: &Profile, labels: &Labels) -> bool {
     let label = |frame: FrameId| labels.frames[frame.index()];
     let leaf = |stack| profile.stacks.get(stack).map(|(_, frame)| label(frame));

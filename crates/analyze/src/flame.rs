@@ -14,7 +14,7 @@ use pyrograph_profile::{
 use crate::calls::{self, Calls};
 use crate::chart::time_chart;
 
-/// What to lay out.
+/// Options of the layout.
 #[derive(Clone, Debug, Default)]
 pub struct FlameOptions {
     /// The value type that gives the widths.
@@ -44,22 +44,22 @@ pub enum FlameError {
 pub struct FlameGraph {
     /// The texts that frames refer to.
     pub names: Strings,
-    /// What the widths count.
+    /// Value type of the widths.
     pub value_type: ValueType,
     /// Row by row from the root, each row from left to right. The first is the whole; it has no
     /// name.
     pub frames: Vec<FlameFrame>,
     /// The value of the whole width, at least 1.
     pub total: u64,
-    /// What percentages are of: more than `total` where stacks were left out on request.
+    /// Base of percentages: more than `total` where stacks were left out on request.
     pub whole: u64,
-    /// How many rows there are.
+    /// Number of rows.
     pub rows: u32,
-    /// How many frames were too narrow to be drawn.
+    /// Number of frames that were too narrow to be drawn.
     pub narrow: u64,
     /// Frames of less than this value were too narrow.
     pub narrow_below: u64,
-    /// What a differential graph compares with.
+    /// The baseline of a differential graph.
     pub comparison: Option<Comparison>,
     /// In a chart of true time, whose values are nanoseconds, the row that each thread's group of
     /// rows begins with: there stands its name. Else empty.
@@ -69,7 +69,7 @@ pub struct FlameGraph {
 /// The scale of a differential graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// What percentages of the baseline are of.
+    /// Base of percentages of the baseline.
     pub total: u64,
     /// The largest change of a single function's own value, up or down; it gets the full colour.
     pub largest: u64,
@@ -80,9 +80,9 @@ pub struct Comparison {
 pub struct FlameFrame {
     /// The label, in [`FlameGraph::names`].
     pub name: StringId,
-    /// What holds the code, in [`FlameGraph::names`]; empty if not known.
+    /// Module that holds the code, in [`FlameGraph::names`]; empty if not known.
     pub module: StringId,
-    /// What sort of code it is.
+    /// Kind of its code.
     pub kind: FrameKind,
     /// The row, from 0 for the whole.
     pub depth: u32,
@@ -98,7 +98,7 @@ pub struct FlameFrame {
     pub before: u64,
     /// The value of the samples that end in this very frame, in a graph that begins at the root.
     pub own: Option<u64>,
-    /// How the value of the samples that end in this very frame has changed.
+    /// Change of the value of the samples that end in this very frame.
     pub self_change: i64,
 }
 
@@ -148,7 +148,7 @@ pub fn flame_chart(
     lay_out(profile, &calls::in_order(profile, &labels), Order::AsGiven, true, options)
 }
 
-/// How siblings are ordered.
+/// Order of siblings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     ByName,
@@ -299,7 +299,7 @@ pub(crate) struct Child {
     pub(crate) node: u32,
     /// Its place among the kept nodes.
     pub(crate) slot: u32,
-    /// What siblings that were left out take, between its left neighbour and itself.
+    /// Width of siblings that were left out between its left neighbour and itself.
     pub(crate) gap: u64,
 }
 

@@ -11,14 +11,14 @@ pub use fine::FineCells;
 
 use rows::Rows;
 
-/// How to lay the grid.
+/// Options of the grid.
 #[derive(Clone, Debug, Default)]
 pub struct HeatMapOptions {
     /// The nanoseconds of a column; `None` for a round number that gives 48 to 120 columns.
     pub column_step: Option<f64>,
     /// Columns beyond this many are left out, and their points counted.
     pub most_columns: Option<u32>,
-    /// How many rows; `None` for up to 50 of a round height.
+    /// Number of rows; `None` for up to 50 of a round height.
     pub rows: Option<u32>,
     /// The height of a row in place of their number. Not with `log`.
     pub row_step: Option<f64>,
@@ -30,7 +30,7 @@ pub struct HeatMapOptions {
     pub log: bool,
     /// Which percentiles to follow over time, as 99.0.
     pub percentiles: Vec<f64>,
-    /// How many finer cells to count beside the map's own at most; 0 for none.
+    /// Number of finer cells to count beside the map's own at most; 0 for none.
     pub most_fine: usize,
 }
 
@@ -49,9 +49,9 @@ pub enum HeatMapError {
     /// More columns or rows than can be drawn.
     #[error("{columns} by {rows} cells are too many: take larger steps")]
     TooManyCells {
-        /// How many columns there would be.
+        /// Number of columns that there would be.
         columns: f64,
-        /// How many rows.
+        /// Number of rows.
         rows: f64,
     },
 }
@@ -65,23 +65,23 @@ pub struct HeatMap {
     pub columns: Vec<HeatColumn>,
     /// The edges of the rows from the lowest to the highest: one more than there are rows.
     pub edges: Vec<f64>,
-    /// Whether rows have equal ratios.
+    /// True if rows have equal ratios.
     pub log: bool,
     /// The cells that hold anything, by column, then by row.
     pub cells: Vec<HeatCell>,
     /// The same points in finer cells.
     pub fine: FineCells,
-    /// How many points are in each row.
+    /// Number of points in each row.
     pub rows: Vec<u64>,
     /// The percentiles that were asked for.
     pub percentiles: Vec<Percentile>,
-    /// How many points there are, those that are not drawn included.
+    /// Number of points, those that are not drawn included.
     pub points: u64,
-    /// How many of them lie below the lowest row.
+    /// The number of them below the lowest row.
     pub below: u64,
-    /// How many lie above the highest.
+    /// The number above the highest.
     pub above: u64,
-    /// How many lie right of the last column.
+    /// The number right of the last column.
     pub later: u64,
     /// The count of the fullest cell.
     pub largest: u64,
@@ -90,9 +90,9 @@ pub struct HeatMap {
 /// A span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeatColumn {
-    /// How many points it has, also above and below the rows.
+    /// Number of points it has, also above and below the rows.
     pub points: u64,
-    /// How many of them lie below the lowest row.
+    /// The number of them below the lowest row.
     pub below: u64,
 }
 
@@ -103,7 +103,7 @@ pub struct HeatCell {
     pub column: u32,
     /// Its row, from the bottom.
     pub row: u32,
-    /// How many points it holds.
+    /// Number of points it holds.
     pub count: u64,
 }
 

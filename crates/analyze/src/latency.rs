@@ -25,20 +25,20 @@ pub struct Pairs {
     done: Latencies,
 }
 
-/// What has begun and not ended.
+/// Something that has begun and not ended.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     time: u64,
-    /// Whether it is to be in a pair.
+    /// True if it is to be in a pair.
     wanted: bool,
 }
 
-/// How long things took.
+/// Durations between begins and ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
     /// When each ended, in nanoseconds.
     pub times: Vec<u64>,
-    /// How many nanoseconds each took.
+    /// Duration of each, in nanoseconds.
     pub values: Vec<u64>,
     /// Begins without an end up to the end of the input.
     pub never_ended: u64,
@@ -101,7 +101,7 @@ impl Pairs {
         }
     }
 
-    /// What has begun will not end: a thread that was to run runs already.
+    /// Cancels what has begun and will not end: a thread that was to run runs already.
     pub fn cancel(&mut self, key: &str) {
         self.done.cancelled += u64::from(self.open.remove(key).is_some_and(|begun| begun.wanted));
     }
@@ -114,7 +114,7 @@ impl Pairs {
 }
 
 impl Latencies {
-    /// What was left over, in words, most first; empty if nothing was.
+    /// Events left over, with their number, in words, most first; empty if there were none.
     pub fn unmatched(&self) -> Vec<(u64, &'static str)> {
         let mut left: Vec<(u64, &'static str)> = [
             (self.never_begun, "end without a begin", "ends without a begin"),

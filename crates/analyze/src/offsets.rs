@@ -15,7 +15,7 @@ pub struct Offsets {
     pub values: Vec<f64>,
     /// The beginning of the first period, on the recording's clock.
     pub start: u64,
-    /// How many samples have no time.
+    /// Number of samples without a time.
     pub without_time: u64,
 }
 

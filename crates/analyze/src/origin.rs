@@ -1,11 +1,11 @@
-//! What a graph is of: what was counted, for how long, where and when, and what is missing.
+//! Origin of a graph: what was counted, for how long, where and when, and what is missing.
 
 use pyrograph_profile::{FrameKind, Profile, StackId, ValueType};
 
-/// What a profile says about itself, for the line below a graph's heading.
+/// Statements of a profile about itself, for the line below a graph's heading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// What is counted.
+    /// The counted value.
     pub value_type: ValueType,
     /// The sum of it.
     pub total: u64,
@@ -15,13 +15,13 @@ pub struct Origin {
     pub host: Option<String>,
     /// When the recording began, in nanoseconds since 1970 (UTC).
     pub start: Option<u64>,
-    /// How long it took, in nanoseconds.
+    /// Its duration, in nanoseconds.
     pub duration: Option<u64>,
-    /// How many samples were lost.
+    /// Number of samples that were lost.
     pub lost: u64,
 }
 
-/// What `profile` says about itself, with the sum of a column; `None` if there is no such column.
+/// The statements of `profile` about itself, with the sum of a column; `None` if there is no such column.
 pub fn origin(profile: &Profile, column: usize) -> Option<Origin> {
     let value_type = profile.value_types.get(column)?.clone();
     let about = &profile.about;

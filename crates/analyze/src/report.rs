@@ -4,10 +4,10 @@ use pyrograph_profile::{LabelOptions, Profile, ValueType};
 
 use crate::{CallTree, CallTreeOptions, TopRow, call_tree, top};
 
-/// What of a report is kept.
+/// Parts of a report to keep.
 #[derive(Clone, Debug, Default)]
 pub struct ReportOptions {
-    /// How functions are called.
+    /// Labels of functions.
     pub labels: LabelOptions,
     /// The first functions, so many; all if there is no number.
     pub functions: Option<usize>,
@@ -22,15 +22,15 @@ pub struct ReportOptions {
 /// A report.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What the values count.
+    /// Value type of the report.
     pub value_type: ValueType,
     /// The sum of the samples that are shown.
     pub total: u64,
-    /// What percentages are of: more than `total` where samples were left out on request.
+    /// Base of percentages: more than `total` where samples were left out on request.
     pub whole: u64,
     /// The functions, highest first.
     pub functions: Vec<TopRow>,
-    /// How many functions more there are.
+    /// Number of functions that are left out.
     pub more_functions: usize,
     /// The call tree; `None` if no level of it was asked for.
     pub tree: Option<CallTree>,

@@ -11,9 +11,9 @@ use pyrograph_profile::{
 pub struct TopRow {
     /// The label.
     pub name: String,
-    /// What holds the code, as the source tells it; empty if it does not.
+    /// Module that holds the code, as the source names it; empty if it does not.
     pub module: String,
-    /// What sort of code it is.
+    /// Kind of its code.
     pub kind: FrameKind,
     /// The value of the samples that end in it. Saturated sum.
     pub self_value: u64,
@@ -22,7 +22,7 @@ pub struct TopRow {
     pub total: u64,
     /// Its source lines, as far as they are known; those with the highest own value first.
     pub lines: Vec<TopLine>,
-    /// How many of its lines a view left out; [`top`] leaves out none.
+    /// Number of its lines that a view left out; [`top`] leaves out none.
     pub more_lines: usize,
 }
 
@@ -143,12 +143,12 @@ impl Places {
     }
 }
 
-/// What was spent in a place.
+/// Values of a place.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     own: u64,
     total: u64,
-    /// How often it is in the stack at hand.
+    /// Number of times that it is in the current stack.
     open: u32,
 }
 

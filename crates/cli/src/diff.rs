@@ -198,7 +198,7 @@ pub struct Args {
     reading: ReadArgs,
 }
 
-/// What of each function is compared.
+/// Compared value of each function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Change {
     /// The samples that end in it or in what it calls.
@@ -215,7 +215,7 @@ enum ViewArg {
     After,
 }
 
-/// What is written.
+/// Form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// A picture; as pixels into a file that is called so.
@@ -362,7 +362,7 @@ fn options(args: &Args) -> DiffOptions {
     }
 }
 
-/// What was read, a profile with its tree and name a run.
+/// The inputs: a profile with its tree and name for each run.
 struct Sides {
     before: Vec<Input>,
     /// Empty if the only input holds both columns.

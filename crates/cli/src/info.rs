@@ -50,7 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many processes are named in text.
+/// Number of processes named in text.
 const PROCESSES: usize = 10;
 
 fn write_text(info: &RecordingInfo, out: &mut dyn Write) -> io::Result<()> {

@@ -18,7 +18,7 @@ use crate::fold::counts_of_folded;
 use crate::say::misuse;
 use crate::streams::{check_path, check_png, write_output, write_png};
 
-/// What is written into a file.
+/// Content of a file.
 #[derive(Clone, Copy, Debug)]
 enum Format {
     /// A flame graph.
@@ -31,7 +31,7 @@ enum Format {
     Profile(&'static dyn Writer),
 }
 
-/// How flame graphs look that are written beside other formats.
+/// Options of flame graphs that are written beside other formats.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct PictureArgs {
     /// A line below the title of flame graphs [default: what was counted, for how long, where and when]
@@ -53,9 +53,9 @@ pub struct Output {
     /// Standard output if there is none.
     path: Option<PathBuf>,
     format: Format,
-    /// Whether a flag says which format it is, and not the ending.
+    /// True if a flag gives the format, and not the ending.
     named: bool,
-    /// Whether nobody asked for it: then it must not make a recording dearer.
+    /// True if nobody asked for it: then it must not make a recording dearer.
     kept: bool,
 }
 
@@ -87,7 +87,7 @@ impl Output {
         Ok(Self { kept: true, ..Self::new(path)? })
     }
 
-    /// Whether it is written beside what was asked for.
+    /// True if it is written beside what was asked for.
     pub fn is_kept(&self) -> bool {
         self.kept
     }
@@ -125,12 +125,12 @@ impl Output {
         self.path.as_deref().filter(|_| matches!(self.format, Format::Svg | Format::Png))
     }
 
-    /// Whether it goes to standard output.
+    /// True if it goes to standard output.
     pub fn is_standard(&self) -> bool {
         self.path.is_none()
     }
 
-    /// How much of a profile the format has room for: single samples if it holds their times.
+    /// Detail of a profile that the format has room for: single samples if it holds their times.
     pub fn detail(&self) -> Detail {
         match self.format {
             Format::Profile(writer) if writer.holds().times && !self.kept => Detail::Samples,
@@ -138,7 +138,7 @@ impl Output {
         }
     }
 
-    /// How far the format tells threads apart.
+    /// Detail by which the format distinguishes threads.
     pub fn threads(&self) -> ThreadDetail {
         match self.format {
             Format::Profile(writer) if writer.holds().thread_ids => ThreadDetail::Thread,
@@ -146,12 +146,12 @@ impl Output {
         }
     }
 
-    /// Whether the format holds source lines, as all do but pictures and plain text.
+    /// True if the format holds source lines, as all do but pictures and plain text.
     pub fn holds_sources(&self) -> bool {
         matches!(self.format, Format::Profile(writer) if writer.holds().files && !self.kept)
     }
 
-    /// What of the profile the format has no place for.
+    /// Parts of the profile that the format has no place for.
     pub fn not_held(&self, profile: &Profile) -> Warnings {
         match self.format {
             Format::Profile(writer) => not_held(profile, writer),

@@ -1,4 +1,4 @@
-//! How inputs are read: the options that all verbs have that read profiles.
+//! Reading of inputs: the options that all verbs have that read profiles.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::say::say;
 use crate::symbols::SymbolArgs;
 use crate::units::parse_size;
 
-/// What inputs are, and what of them is read.
+/// Kind of the inputs, and the parts of them to read.
 #[derive(clap::Args)]
 pub struct ReadArgs {
     /// The format of the inputs [default: by their content]; `pyrograph formats` lists them
@@ -53,7 +53,7 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// What chooses events by thread, CPU and time, where no profile is read.
+    /// Filter of events by thread, CPU and time, where no profile is read.
     ///
     /// # Errors
     ///
@@ -72,12 +72,12 @@ impl ReadArgs {
         self.filters.of_events()
     }
 
-    /// How many rows the user has asked for below each stack: processes, threads, hosts.
+    /// Number of rows the user has asked for below each stack: processes, threads, hosts.
     pub fn levels(&self) -> usize {
         self.filters.count_of_levels()
     }
 
-    /// Whether the user says what the values count.
+    /// True if the user names what the values count.
     pub fn names_unit(&self) -> bool {
         self.unit.is_some()
     }
@@ -197,7 +197,7 @@ fn say_saturated(profile: &Profile) {
     }
 }
 
-/// What values of this unit count.
+/// Value type of values of this unit.
 fn value_of_unit(unit: &str) -> Result<ValueType, String> {
     match UnitKind::of_unit(unit) {
         UnitKind::Unknown => Err("must be a unit".to_owned()),

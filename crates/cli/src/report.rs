@@ -104,7 +104,7 @@ enum Sort {
     Total,
 }
 
-/// How a report is written.
+/// Form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Text,
@@ -156,7 +156,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the report is for a terminal.
+/// True if the report is for a terminal.
 fn is_shown(output: Option<&Path>) -> bool {
     output.is_none_or(|path| path.as_os_str() == "-") && std::io::stdout().is_terminal()
 }

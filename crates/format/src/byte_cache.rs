@@ -48,12 +48,12 @@ impl<V: Copy> ByteCache<V> {
         hasher.finish()
     }
 
-    /// What `text` was parsed to, if that is still known.
+    /// The result of parsing `text`, if it is still known.
     pub fn get(&self, hash: u64, text: &[u8]) -> Option<V> {
         self.get_tagged(hash, 0, text)
     }
 
-    /// What `text` was parsed to under `tag`, if that is still known.
+    /// The result of parsing `text` under `tag`, if it is still known.
     #[inline]
     pub fn get_tagged(&self, hash: u64, tag: u32, text: &[u8]) -> Option<V> {
         let found = self.index.find(hash, |entry| {

@@ -13,7 +13,7 @@ pub(crate) fn equal(block: Block, byte: u8) -> u32 {
     u8x16::new(block).simd_eq(u8x16::splat(byte)).to_bitmask()
 }
 
-/// How many hexadecimal digits a block begins with.
+/// Number of hexadecimal digits a block begins with.
 #[inline]
 pub(crate) fn hex_digits(block: Block) -> usize {
     // What is below the first goes round, to far above the last.

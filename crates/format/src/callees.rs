@@ -180,7 +180,7 @@ fn wide(part: u32) -> u64 {
     u64::from(part) << 32 | u64::from(part)
 }
 
-/// What tells most names apart: a name's two ends and its length. Others with the same are compared, and
+/// A key that most names differ in: a name's two ends and its length. Others with the same are compared, and
 /// found to differ.
 #[inline]
 fn fingerprint(name: &[u8]) -> u32 {

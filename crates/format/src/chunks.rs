@@ -89,7 +89,7 @@ impl Chunks {
     }
 }
 
-/// How many lines `text` has; a last one that has no end counts.
+/// Number of lines `text` has; a last one that has no end counts.
 pub(crate) fn count_lines(text: &[u8]) -> u64 {
     let ends = memchr::memchr_iter(b'\n', text).count() as u64;
     ends + u64::from(text.last().is_some_and(|&last| last != b'\n'))

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::warnings::{WarningKind, Warnings};
 
-/// How much of an input is looked at to tell its format.
+/// Size of the part of an input that its format is detected by.
 const HEAD: usize = 64 << 10;
 
-/// How much is looked at if that much is not even one line of text.
+/// The same if that is not even one line of text.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// How much of an input is held in memory at once.
+/// Size of the part of an input that is held in memory at once.
 const MOST_WHOLE: u64 = 8 << 30;
 
 /// A file in a compressed file in a compressed file: no more than that.

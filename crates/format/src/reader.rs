@@ -75,7 +75,7 @@ pub struct Reading {
 pub struct Options {
     /// Totals or single samples.
     pub detail: Detail,
-    /// How far threads are told apart.
+    /// Detail by which threads are distinguished.
     pub threads: ThreadDetail,
     /// Value of a sample.
     pub count: Count,
@@ -95,7 +95,7 @@ pub struct Options {
     pub addresses: bool,
     /// Options of the reader of folded text; the others ignore them.
     pub folded: FoldedOptions,
-    /// How many threads may parse; 0 for as many as there are CPUs.
+    /// Number of threads that may parse; 0 for as many as there are CPUs.
     pub workers: usize,
     /// Where to find symbols, for formats that hold addresses, and whether to add inlined calls.
     pub symbols: SymbolOptions,
@@ -184,7 +184,7 @@ pub enum ReadError {
     UnknownFormat {
         /// The input.
         name: String,
-        /// How many readers looked at it.
+        /// Number of readers that looked at it.
         tried: usize,
         /// Further advice; empty if there is none.
         hint: &'static str,

@@ -6,7 +6,7 @@ use std::mem::discriminant;
 
 use crate::read::calls::MOST_DEPTH;
 
-/// How many places of each kind are named; the others are only counted.
+/// Number of places of each kind that are named; the others are only counted.
 const PLACES: usize = 3;
 
 /// Kind of a defect, or of something worth knowing.
@@ -116,7 +116,7 @@ impl fmt::Display for Place {
 pub struct Warning {
     /// What.
     pub kind: WarningKind,
-    /// How often.
+    /// Number of times.
     pub count: u64,
     /// Where, the first few.
     pub places: Vec<Place>,

@@ -25,7 +25,7 @@ pub trait Writer: Sync {
     /// Parts of a profile that such files have room for.
     fn holds(&self) -> Holds;
 
-    /// How the values that are written differ from those of this profile, beyond what [`holds`]
+    /// Differences of the written values from those of this profile, beyond what [`holds`]
     /// tells; `None` if they do not.
     ///
     /// [`holds`]: Writer::holds
@@ -57,10 +57,10 @@ impl std::fmt::Debug for dyn Writer {
     }
 }
 
-/// How to write a profile.
+/// Options of writing a profile.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    /// How frames become labels, in formats that have nothing but names.
+    /// Labels of frames, in formats that have nothing but names.
     pub labels: LabelOptions,
     /// Description of the recording, for formats that have a title.
     pub title: String,

@@ -149,7 +149,7 @@ fn the_established_results_come_out() {
     assert_eq!(pairs, 78);
 }
 
-/// What the established collapser of DTrace's text does with the example, where no name has
+/// Output of the established collapser of DTrace's text for the example, where no name has
 /// parameters and nothing is inlined: three lines of header, frames without their offset.
 fn dtrace_collapsed(text: &str) -> String {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();

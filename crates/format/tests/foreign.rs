@@ -1,4 +1,4 @@
-//! What is written and read beside crates that this project did not write: `opentelemetry-proto` for
+//! Comparisons with crates that this project did not write: `opentelemetry-proto` for
 //! OTLP, `fxprof-processed-profile` (samply's) for the Firefox Profiler.
 
 use std::path::Path;

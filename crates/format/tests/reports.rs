@@ -36,7 +36,7 @@ fn rows(sample: &str, options: &Options) -> Rows {
     folded.lines().map(row).collect()
 }
 
-/// What each function costs itself, and with all that it calls, each stack counted once.
+/// Costs of each function itself, and with all that it calls, each stack counted once.
 fn functions(rows: &Rows, column: usize) -> BTreeMap<&str, (u64, u64)> {
     let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for (names, values) in rows {
@@ -224,7 +224,7 @@ fn xdebug_traces_for_people_have_the_calls_of_those_for_programs() {
     assert_eq!(time("xdebug/human_returns.xt"), 29_900_000);
 }
 
-/// What memray itself adds up to in three formats: 1,211,017 bytes of 56 allocations.
+/// Sum that memray itself gives in three formats: 1,211,017 bytes of 56 allocations.
 #[test]
 fn memray_exports_agree() {
     let csv = rows("memray/work.csv", &Options::default());

@@ -1,4 +1,4 @@
-//! What is written is read again as the same, as far as the format has room for it.
+//! Round trips: written profiles are read again as the same, as far as the format has room.
 //!
 //! Any profile, cut down to what a format [`Holds`], comes back whole: whatever is lost beyond that
 //! is a fault of the writer, of the reader, or of what the writer says of itself.

@@ -8,13 +8,13 @@ use crate::ValueType;
 pub struct About {
     /// When the recording began, in nanoseconds since 1970 (UTC).
     pub start: Option<u64>,
-    /// How long it took, in nanoseconds.
+    /// Its duration, in nanoseconds.
     pub duration: Option<u64>,
     /// After how many of what a sample was taken, as 10,000,000 ns of CPU time.
     pub period: Option<(ValueType, u64)>,
     /// The machine that it was recorded on, where one was for all threads.
     pub host: Option<String>,
-    /// How many samples were lost while it was recorded.
+    /// Number of samples that were lost while it was recorded.
     pub lost: u64,
     /// Remarks of its author or tool.
     pub comments: Vec<String>,

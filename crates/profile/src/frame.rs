@@ -141,7 +141,7 @@ impl Frames {
         self.rows[id.index()]
     }
 
-    /// How many distinct frames there are.
+    /// Number of distinct frames.
     pub fn len(&self) -> usize {
         self.rows.len()
     }

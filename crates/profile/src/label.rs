@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Frame, FrameKind, Profile, StringId, Strings, Thread};
 
-/// How the process stands at the root of its stacks.
+/// Label of the process at the root of its stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProcessLabel {
     /// Not at all; stacks of all processes are merged.
@@ -23,7 +23,7 @@ pub enum ProcessLabel {
     Pool,
 }
 
-/// How frames become labels.
+/// Options of the labels of frames.
 #[derive(Clone, Debug, Default)]
 pub struct LabelOptions {
     /// The label of the process.

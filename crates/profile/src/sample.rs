@@ -74,7 +74,7 @@ impl Samples {
             + (self.time.capacity() + values) * size_of::<u64>()
     }
 
-    /// How many samples there are.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         self.stack.len()
     }
@@ -109,7 +109,7 @@ impl Samples {
         self.values = vec![self.values.swap_remove(column)];
     }
 
-    /// How many value types there are.
+    /// Number of value types.
     pub fn columns(&self) -> usize {
         self.values.len()
     }

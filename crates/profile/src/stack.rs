@@ -144,7 +144,7 @@ impl Stacks {
         self.rows.push((caller, frame));
     }
 
-    /// How many distinct stacks there are, the root and all shared callers included.
+    /// Number of distinct stacks, the root and all shared callers included.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -186,7 +186,7 @@ impl Walk {
         self.hashes.push(hash);
     }
 
-    /// How many steps are not interned yet.
+    /// Number of steps that are not interned yet.
     pub fn len(&self) -> usize {
         self.steps.len()
     }

@@ -103,7 +103,7 @@ impl Strings {
         &self.text[start..self.ends[id.index()]]
     }
 
-    /// How many distinct strings there are, the empty one included.
+    /// Number of distinct strings, the empty one included.
     pub fn len(&self) -> usize {
         self.ends.len()
     }

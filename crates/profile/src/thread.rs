@@ -20,7 +20,7 @@ pub struct Thread {
     pub host: StringId,
 }
 
-/// How far threads are told apart; a later one tells more.
+/// Detail by which threads are distinguished; a later one has more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadDetail {
     /// By name only.
@@ -89,7 +89,7 @@ impl Threads {
         self.rows[id.index()]
     }
 
-    /// How many distinct threads there are, the unknown one included.
+    /// Number of distinct threads, the unknown one included.
     pub fn len(&self) -> usize {
         self.rows.len()
     }

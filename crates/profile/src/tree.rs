@@ -49,7 +49,7 @@ impl Tree {
         Builder::new(profile, options).build()
     }
 
-    /// How many nodes there are, the root included.
+    /// Number of nodes, the root included.
     pub fn len(&self) -> usize {
         self.parent.len()
     }

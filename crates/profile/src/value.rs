@@ -108,7 +108,7 @@ impl TimeUnit {
         Self::ALL[self as usize].2
     }
 
-    /// How many nanoseconds it is.
+    /// Number of nanoseconds it is.
     pub fn nanoseconds(self) -> u64 {
         Self::ALL[self as usize].3
     }

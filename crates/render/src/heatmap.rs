@@ -48,7 +48,7 @@ const SCRIPT: &str = concat!(
     include_str!("heatmap/script/5-start.js"),
 );
 
-/// How to draw a heat map.
+/// Options of a heat map.
 #[derive(Clone, Debug)]
 pub struct HeatMapLook {
     /// The heading.
@@ -62,7 +62,7 @@ pub struct HeatMapLook {
     pub noun: String,
     /// The title of the axis of values, as `Latency`.
     pub axis: String,
-    /// How counts become colours.
+    /// Mapping of counts to colours.
     pub shades: Shades,
     /// The width and height of a cell in pixels. `None`: the picture is laid out for the reader's
     /// window.
@@ -127,7 +127,7 @@ pub(crate) fn draw(map: &HeatMap, look: &HeatMapLook, form: Form) -> String {
     text
 }
 
-/// How wide a picture has to be, in pixels, for its cells to be as large as they get.
+/// Width that a picture needs, in pixels, for its cells to be as large as they get.
 pub(crate) fn natural_width(map: &HeatMap, look: &HeatMapLook) -> f64 {
     let Layout { left, across, .. } = Picture::new(map, look, Form::Choosing, "").layout;
     left + across + GAP + SIDE + MARGIN

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::{NameAttributes, Palette, PaletteMap, Rgb, Tone};
 
-/// How to draw a flame graph.
+/// Options of a flame graph.
 #[derive(Clone, Debug)]
 pub struct SvgOptions {
     /// The heading.

@@ -74,7 +74,7 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// How many functions are not in the table, `left_out` of those of the report among them; empty if all are.
+    /// Number of functions that are not in the table, `left_out` of those of the report among them; empty if all are.
     fn more_functions(&self, left_out: usize) -> String {
         match self.report.more_functions + left_out {
             0 => String::new(),
@@ -84,7 +84,7 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// How many lines of a function were left out.
+/// Number of lines of a function that were left out.
 fn more_lines(row: &TopRow) -> String {
     match row.more_lines {
         1 => "1 line more".to_owned(),
@@ -148,7 +148,7 @@ fn branches(report: &Report, tree: &CallTree) -> Vec<Branch> {
 struct Level {
     /// The beginning of its lines.
     prefix: String,
-    /// How many are still to come, that of what was left out included.
+    /// Number still to come, that of what was left out included.
     to_come: usize,
     left_out: LeftOut,
     style: Style,

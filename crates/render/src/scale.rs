@@ -74,7 +74,7 @@ impl Scale {
         format!("{}–{}", number(low / unit, step / unit), self.text(high, size, step))
     }
 
-    /// How many of a scale's numbers a unit is, and its name.
+    /// Factor from a unit to a scale's numbers, and the unit's name.
     fn unit(&self, size: f64, step: f64) -> (f64, &str) {
         let Some(factor) = self.nanoseconds else { return (1.0, &self.label) };
         let (size, step) = (size.abs() * factor, step.abs() * factor);

@@ -5,7 +5,7 @@ use pyrograph_analyze::Origin;
 use crate::units::{Values, write_integer, write_percent};
 
 /// `off-cpu: 12.3 s in 5.02 s on web-3, 2026-11-22 18:20 UTC; 3 samples lost, 0.80% in stacks that are not whole`.
-/// What is not known is left out. `count_name` and `factor` are those of the picture.
+/// Parts that are not known are left out. `count_name` and `factor` are those of the picture.
 pub fn subtitle(origin: &Origin, count_name: Option<&str>, factor: f64) -> String {
     let values = Values::plain(&origin.value_type, count_name, factor);
     let mut text = String::new();

@@ -34,7 +34,7 @@ const SUFFIXES: &[&str] = &[
     "java", "kt",
 ];
 
-/// How wide characters are.
+/// Widths of characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Metrics {
     /// The font's size, in pixels.

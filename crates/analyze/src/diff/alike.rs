@@ -56,13 +56,13 @@ impl Alike {
         self.levels.get(level)?[usize::from(after)].get(name).map(String::as_str)
     }
 
-    /// How many frames of each stack may have other names.
+    /// Number of frames of each stack that may have other names.
     pub(super) fn levels(&self) -> usize {
         self.levels.len()
     }
 }
 
-/// How many frames each node of a run's tree has before it, up to `most`; nothing if that is 0.
+/// Number of frames before each node of a run's tree, up to `most`; nothing if that is 0.
 pub(super) fn depths(run: &Run<'_>, most: usize) -> Vec<usize> {
     if most == 0 {
         return Vec::new();

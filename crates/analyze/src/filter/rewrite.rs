@@ -1,4 +1,4 @@
-//! How the stacks that are kept change.
+//! Changes of the stacks that are kept.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -91,7 +91,7 @@ fn drop_unused(out: &mut Profile, needed: &mut [StackId]) {
     }
 }
 
-/// Whether there is anything to tell apart.
+/// True if there is anything to tell apart.
 fn check_level(level: Level, profile: &Profile) -> Result<(), FilterError> {
     let mut threads = profile.threads.iter();
     let first = profile.value_types.first();
@@ -116,7 +116,7 @@ fn together(profile: &Profile) -> ValueType {
     ValueType { name: names.join(" + "), ..first }
 }
 
-/// What stands before the stacks of some samples: the root of their threads, their CPU, and the
+/// Prefix of the stacks of some samples: the root of their threads, their CPU, and the
 /// column that their value is from.
 type Key = (u32, Option<u32>, usize);
 
@@ -150,7 +150,7 @@ fn grouped(filter: &Filter, profile: &Profile, kept: &[bool], roots: &Roots) -> 
     (rows, groups)
 }
 
-/// What is done with frames.
+/// Changes of frames.
 struct Rules {
     from_frame: Matches,
     needs_from_frame: bool,
@@ -189,12 +189,12 @@ impl Rules {
     }
 }
 
-/// What stands before the stacks of each thread.
+/// Prefix of the stacks of each thread.
 struct Roots {
     /// The row in `distinct`.
     of_thread: Vec<u32>,
     distinct: Vec<Root>,
-    /// Whether the process is a frame of theirs.
+    /// True if the process is a frame of theirs.
     has_process: bool,
     /// The frame of each column, for levels of events.
     events: Vec<FrameId>,
@@ -298,14 +298,14 @@ fn level_frame(out: &mut Profile, name: &str) -> FrameId {
     out.frames.intern(Frame::named(name, FrameKind::User))
 }
 
-/// How far a stack is rewritten.
+/// State of rewriting a stack.
 #[derive(Clone, Copy, Default)]
 struct State {
-    /// What it is so far.
+    /// The stack so far.
     stack: StackId,
     /// The label of its last frame.
     last: Option<StringId>,
-    /// Whether the frame that it is to begin at was there.
+    /// True if the frame that it is to begin at was there.
     begun: bool,
 }
 

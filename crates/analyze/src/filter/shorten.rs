@@ -1,7 +1,7 @@
 //! Java packages by their first letters.
 
 /// `java.util.List.get` as `j.u.List.get`; parts may stand between slashes, as in `java/util/List`.
-/// What is no class in a package stays as it is: `None`.
+/// `None` if it is no class in a package, which stays as it is.
 pub(super) fn shorten(name: &str) -> Option<String> {
     let separator = name.find(['.', '/']).and_then(|at| name[at..].chars().next())?;
     let mut short = String::with_capacity(name.len());

@@ -334,7 +334,7 @@ proptest! {
     }
 }
 
-/// Whether a frame of `lines` is one of the letters of `wanted`.
+/// True if a frame of `lines` is one of the letters of `wanted`.
 fn wanted_frames(lines: &str, wanted: &str) -> bool {
     let regex = Regex::new(wanted).expect("a regular expression");
     let frames = lines.split(';').map(|frame| frame.split(' ').next().unwrap_or_default());

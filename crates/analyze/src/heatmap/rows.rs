@@ -45,7 +45,7 @@ impl Rows {
         self.edges.len() - 1
     }
 
-    /// How far up in its row a value is, from 0 to 1.
+    /// Height of a value in its row, from 0 to 1.
     pub(super) fn share(&self, row: usize, value: f64, log: bool) -> f64 {
         let (low, high) = (self.edges[row], self.edges[row + 1]);
         let share = match log {
@@ -215,7 +215,7 @@ impl RoundStep {
         if self.divide { digits / self.power } else { digits * self.power }
     }
 
-    /// How many steps lie at or below a value, counted from 0.
+    /// Number of steps at or below a value, counted from 0.
     fn below(&self, value: f64) -> f64 {
         let count = (value / self.times(1.0)).floor();
         if self.times(count + 1.0) <= value { count + 1.0 } else { count }

@@ -5,7 +5,7 @@ use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, Str
 /// Steps from caller to callee, and samples where they led to, that are not in the profile yet.
 #[derive(Default)]
 pub(crate) struct Ahead<'a> {
-    /// How many callers each step has, and its function.
+    /// Number of callers each step has, and its function.
     steps: Vec<(usize, &'a str)>,
     /// At which step each sample was taken.
     samples: Vec<usize>,

@@ -88,7 +88,7 @@ fn value(line: &str) -> Option<u64> {
     line.strip_prefix("        ")?.trim_end().parse().ok()
 }
 
-/// How many frames of a stack, leaf first, are the kernel's.
+/// Number of frames of a stack, leaf first, that are the kernel's.
 pub(super) fn kernel_frames(stack: &[String]) -> usize {
     let delimiter = stack.iter().position(|frame| matches!(frame.as_str(), "--" | "-"));
     let is_entry = |frame: &String| {

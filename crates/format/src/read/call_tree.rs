@@ -7,9 +7,9 @@ use super::text::Collector;
 /// Which way a tree grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// What is indented was called by what it is below: the root is the outermost function.
+    /// Indented functions were called by the one above: the root is the outermost function.
     Callees,
-    /// What is indented called what it is below: the root is the innermost function.
+    /// Indented functions called the one above: the root is the innermost function.
     Callers,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct CallTree {
 }
 
 struct Entry {
-    /// How far it is indented, in the format's own measure.
+    /// Its indentation, in the format's own measure.
     indent: usize,
     /// `None` for an entry that is no function, as a thread.
     frame: Option<FrameId>,

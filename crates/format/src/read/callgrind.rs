@@ -113,7 +113,7 @@ struct Function {
 #[derive(Default)]
 struct Parser {
     events: Vec<String>,
-    /// How many numbers of a line are its position.
+    /// Number of columns of a line that are its position.
     positions: usize,
     objects: Names,
     files: Names,

@@ -13,7 +13,7 @@ pub(crate) const MOST_DEPTH: usize = 2000;
 #[derive(Default)]
 pub(crate) struct Calls {
     thread: ThreadId,
-    /// Who is called, and what the caller means by it, outermost first.
+    /// Called functions with the caller's token, outermost first.
     open: Vec<(u64, FrameId)>,
     /// The stack that `open` comes to, for each length of it.
     stacks: Vec<StackId>,
@@ -28,7 +28,7 @@ impl Calls {
         Self { thread, ..Self::default() }
     }
 
-    /// How many calls are open.
+    /// Number of open calls.
     pub fn depth(&self) -> usize {
         self.open.len()
     }

@@ -25,7 +25,7 @@
 //! - A count without a stack is `[unknown]`: that of an empty stack. `@ = count()` prints the same, so
 //!   it is said.
 //!
-//! What makes it fast: a profile repeats itself. The frames down to a count are looked up as one block
+//! It is fast because a profile repeats itself. The frames down to a count are looked up as one block
 //! of bytes among those seen before. Blocks that are new mostly differ in offsets alone: a line is
 //! compared with the one that came after the line before the last time, and the functions of the
 //! block are looked up as one sequence.
@@ -160,7 +160,7 @@ struct Block {
     is_warned_of: bool,
     /// True if frames begin in the first column.
     is_flush: bool,
-    /// How far frames are indented.
+    /// Indentation of frames.
     indent: usize,
     /// The place in `known` of the line before, if it is a function.
     before: u32,

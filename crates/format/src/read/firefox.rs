@@ -86,7 +86,7 @@ pub(crate) const UNKNOWN_THREAD: &str = "[unknown]";
 /// The source of the columns of a profile's values.
 struct Columns {
     types: Vec<ValueType>,
-    /// How many of ours one of the weights is.
+    /// Factor from weights to ours.
     scale: f64,
     /// Nanoseconds in a unit of `threadCPUDelta`, if that is a column.
     cpu: Option<u64>,

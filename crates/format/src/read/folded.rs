@@ -13,7 +13,7 @@
 //! their end are in many a text: it is taken for folded if semicolons part frames in some line, or if
 //! every line has one word.
 //!
-//! What makes it fast: the lines are mostly sorted, so that each shares its callers with the line
+//! It is fast because the lines are mostly sorted, so that each shares its callers with the line
 //! before; only the frames after those are looked at.
 
 mod count;
@@ -178,7 +178,7 @@ struct Lines<'a> {
 struct Caller<'a> {
     /// Where it ends.
     end: usize,
-    /// How many frames there are as far as that.
+    /// Number of frames as far as that.
     depth: usize,
     /// The last of them, if there is one.
     function: &'a str,
@@ -329,7 +329,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// How many bytes `a` and `b` begin with alike.
+/// Number of bytes `a` and `b` begin with alike.
 fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0);
     let mut shared = 32 * blocks.take_while(|(a, b)| a == b).count();

@@ -111,7 +111,7 @@ impl Totals {
 
 struct Table {
     profile: Profile,
-    /// How many numbers end each row.
+    /// Number of columns at the end of each row.
     numbers: usize,
     /// Units of each column's printed numbers: 1 where they are exact.
     units: [f64; 2],

@@ -36,7 +36,7 @@ use crate::warnings::WarningKind;
 /// See the module.
 pub struct Jfr;
 
-/// What events with stacks count: a field, or nothing where each counts one. Those that are not named
+/// Counted fields of events with stacks, or nothing where each counts one. Those that are not named
 /// here count one, too. The first of these that is there is read.
 pub(super) const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("jdk.ExecutionSample", "", "samples", "count"),
@@ -108,7 +108,7 @@ impl Reader for Jfr {
     }
 }
 
-/// How many events with stacks there are of each type.
+/// Number of events with stacks of each type.
 fn counts(chunks: &[Chunk<'_>]) -> HashMap<String, u64> {
     let mut counts = HashMap::new();
     for chunk in chunks {

@@ -27,7 +27,7 @@ pub(crate) struct Node<T> {
 pub(crate) type TakeField<T> = fn(&mut T, &str, &mut Tokens) -> Result<bool, ReaderError>;
 
 /// Reads the tree in the field `root` of the object that an input is. A node's callees are in its field `children`.
-/// What comes before a cut or an error is kept.
+/// Keeps the part before a cut or an error.
 pub(crate) fn read<T: Default>(
     input: Head,
     root: &str,

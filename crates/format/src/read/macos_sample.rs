@@ -102,7 +102,7 @@ fn entry(line: &[u8]) -> Option<(usize, u64, &[u8])> {
     Some((indent, bytes::decimal(count)?, rest.split_first()?.1))
 }
 
-/// How many signs that only lead the eye a line begins with: mostly more than half of it.
+/// Number of signs at the start of a line that only lead the eye: mostly more than half of it.
 fn indent(line: &[u8]) -> usize {
     let mut at = 0;
     loop {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-/// How deep values may be nested; those of profiles are five deep.
+/// Limit of nested values; those of profiles are five deep.
 pub(crate) const MOST_NESTED: usize = 16;
 
 /// A value. What is referred to more than once is shared.
@@ -131,7 +131,7 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// How many bytes are left.
+    /// Number of bytes left.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.at
     }

@@ -238,7 +238,7 @@ impl Follow<'_> {
         }
     }
 
-    /// What a sample that tells counts says of the chosen event: by how much its count has grown.
+    /// Growth of the chosen event's count, by a sample that holds counts.
     fn counted(&mut self, place: Place, event: &Event, bytes: &[u8]) -> Option<u64> {
         let Ok(Record::Sample(sample)) = event.layout.decode(bytes) else {
             return (place.event() == self.chosen).then_some(0);

@@ -13,7 +13,7 @@
 //! Without callchains it is one line, with no blank line after it. See [`header`] and [`frame`] for
 //! the forms of the lines.
 //!
-//! What makes it fast: a profile repeats itself. The frames of a sample are looked up as one block
+//! It is fast because a profile repeats itself. The frames of a sample are looked up as one block
 //! of bytes among those seen before, and only if they are new are they parsed; then each function is
 //! looked up before its name is. The input is cut between samples, and the pieces are parsed
 //! by as many threads as there are CPUs; what each found is joined in the order of the input, so

@@ -9,7 +9,7 @@
 //!  01.64%  [1]       softclock_call_cc
 //! ```
 //!
-//! How far a percentage is indented tells the depth; the number in brackets is samples. A module is
+//! The indentation of a percentage is its depth; the number in brackets is samples. A module is
 //! named where it is another than that of the callee. Several events may follow one another.
 
 use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};

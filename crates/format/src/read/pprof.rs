@@ -128,7 +128,7 @@ struct Builder<'a> {
     /// The frames of each location that was needed so far, outermost first: ranges of `frames`.
     locations: Vec<Option<Range<usize>>>,
     frames: Vec<FrameId>,
-    /// How many more frames stacks may have: a small file could make endless ones.
+    /// Number of frames that stacks may still have: a small file could make endless ones.
     frames_left: usize,
     /// References of samples that lead nowhere.
     dangling: u64,

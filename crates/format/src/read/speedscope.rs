@@ -107,7 +107,7 @@ struct Event {
 /// Decimals of what has no unit, if any of it is no whole number.
 const DECIMALS: u8 = 6;
 
-/// What pyrograph itself puts between the value and the thread in names of profiles.
+/// Separator that pyrograph itself puts between the value and the thread in names of profiles.
 pub(crate) const SEPARATOR: &str = " · ";
 
 /// One value of the profile: what the units of several profiles have in common.
@@ -115,7 +115,7 @@ struct Column {
     value_type: ValueType,
     /// The unit in the file.
     unit: String,
-    /// How many of ours one of the file is.
+    /// Factor from the file's values to ours.
     scale: f64,
 }
 

@@ -19,7 +19,7 @@ use crate::perf_frame::FrameLine;
 use crate::reader::{Options, Reading};
 use crate::warnings::{Place, WarningKind, Warnings};
 
-/// What is beyond this in one line is left out: no format has such lines.
+/// Limit of a line, beyond which the rest is left out: no format has such lines.
 const LONGEST_LINE: usize = 16 << 20;
 
 /// Bytes that are read at once: they stay in the CPU's caches until they are parsed.
@@ -359,7 +359,7 @@ impl Collector {
         self.frames.push(frame);
     }
 
-    /// How many frames the stack that is being read has so far.
+    /// Number of frames the stack that is being read has so far.
     pub fn depth(&self) -> usize {
         self.frames.len()
     }

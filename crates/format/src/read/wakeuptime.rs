@@ -1,4 +1,4 @@
-//! Who woke whom, and how long that was waited for: bcc's `wakeuptime` and `offwaketime`, and
+//! Wakers, those that they woke, and how long these waited: bcc's `wakeuptime` and `offwaketime`, and
 //! `wakeuptime` of libbpf-tools.
 //!
 //! ```text

@@ -200,7 +200,7 @@ struct Table {
     profile: Profile,
     warnings: Warnings,
     open: Vec<Element>,
-    /// How many more have begun beyond [`DEEPEST`].
+    /// Number of elements that have begun beyond [`DEEPEST`].
     too_deep: usize,
     row: Row,
     /// True if any row had a backtrace: other tables have weights, too.

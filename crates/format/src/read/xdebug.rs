@@ -91,10 +91,10 @@ impl Reader for Xdebug {
 struct Trace {
     profile: Profile,
     calls: Calls,
-    /// How often each stack was called, if that is asked for.
+    /// Number of calls of each stack, if that is asked for.
     counted: Option<HashMap<StackId, u64>>,
     stack: Vec<StackId>,
-    /// How far the open calls of a human-readable trace are indented.
+    /// Indentation of the open calls of a human-readable trace.
     indents: Vec<usize>,
     /// The last time that was told.
     last: u64,

@@ -105,7 +105,7 @@ struct Costs {
     calls: HashMap<(u32, usize), (u64, Vec<u64>), Fixed>,
 }
 
-/// Who calls whom.
+/// Calls between functions.
 struct Graph {
     labels: Labels,
     functions: Vec<(Function, Costs)>,

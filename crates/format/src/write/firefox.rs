@@ -266,7 +266,7 @@ impl Weights {
     }
 }
 
-/// Who a thread is, and what the format wants to be there.
+/// Writes the identity of a thread, and what the format requires.
 fn one_thread(profile: &Profile, index: usize, tables: &ThreadTables, json: &mut Json<'_>) {
     let thread: Thread = profile.threads.get(pyrograph_profile::ThreadId::from_index(index));
     let (process, name) = (profile.strings.get(thread.process), profile.strings.get(thread.name));

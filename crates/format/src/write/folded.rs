@@ -86,7 +86,7 @@ pub fn write_folded(tree: &Tree, out: &mut dyn Write) -> io::Result<()> {
 /// Bytes that are written at once.
 const BUFFER: usize = 256 << 10;
 
-/// What is still to be done, last first.
+/// The steps still to be done, last first.
 struct Step {
     node: NodeId,
     /// Length of the text of its callers.
@@ -263,7 +263,7 @@ fn untangled(
     parts.into_iter().map(move |(_, node, what)| Step { node, path, what })
 }
 
-/// What a node is called in a line. The root has a value if there are samples of which neither the
+/// The name of a node in a line. The root has a value if there are samples of which neither the
 /// process nor a frame is known.
 fn name(tree: &Tree, node: NodeId) -> &str {
     if node == NodeId::ROOT { "[unknown]" } else { tree.name(node) }

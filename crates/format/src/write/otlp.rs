@@ -166,7 +166,7 @@ impl<'a> Encoder<'a> {
         self.string(profile.strings.get(id))
     }
 
-    /// Who ran, and where.
+    /// Thread and its host.
     fn attributes(&mut self, sample: Sample) -> Vec<u64> {
         let profile = self.profile;
         let thread = profile.threads.get(sample.thread);

@@ -25,7 +25,7 @@ use crate::writer::{WriteOptions, Writer};
 /// See the module.
 pub(super) struct Pprof;
 
-/// How much is compressed at once.
+/// Bytes that are compressed at once.
 const BUFFER: usize = 64 << 10;
 
 impl Writer for Pprof {

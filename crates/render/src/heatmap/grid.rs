@@ -185,7 +185,7 @@ impl Grid<'_> {
         ));
     }
 
-    /// How many points each column has.
+    /// Number of points each column has.
     pub(super) fn over(&self, out: &mut String) {
         let layout = self.picture.layout;
         let place = (layout.left, layout.top - GAP - OVER);
@@ -202,7 +202,7 @@ impl Grid<'_> {
         out.push_str("\"/>\n</svg>\n");
     }
 
-    /// How many points each row has.
+    /// Number of points each row has.
     pub(super) fn side(&self, out: &mut String) {
         let layout = self.picture.layout;
         let place = (layout.left + layout.across + GAP, layout.top);

@@ -7,10 +7,10 @@ use pyrograph_analyze::HeatCell;
 
 use crate::Rgb;
 
-/// How many colours at most.
+/// Number of colours at most.
 const CLASSES: u64 = 16;
 
-/// How counts become colours.
+/// Mapping of counts to colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shades {
     /// Classes of equal ratio: one slow request is seen beside thousands of fast ones.

@@ -6,7 +6,7 @@ use pyrograph_analyze::{CallTree, Direction, Report, TopLine, TopRow};
 
 use super::{Branch, Figures, base_name, branches, more_lines, plain};
 
-/// How text is set.
+/// Layout of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReportStyle {
     /// Names are cut in their middle where a line would be longer, in characters; `None` leaves

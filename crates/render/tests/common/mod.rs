@@ -1,4 +1,4 @@
-//! What the tests share: profiles from folded lines, and pictures of them.
+//! Common parts of the tests: profiles from folded lines, and pictures of them.
 
 use pyrograph_analyze::{FlameGraph, FlameOptions, flame};
 use pyrograph_profile::{LabelOptions, Profile, Sample, Tree, ValueType};

@@ -7,15 +7,15 @@ use super::cycles::components;
 use super::{Node, add};
 use crate::read::rows::Rows;
 
-/// How many frames and callers are looked at. In a graph of calls there may be more ways than
+/// Number of frames and callers that are looked at. In a graph of calls there may be more ways than
 /// atoms in the universe; what is then left of each cost is not followed any further up.
 const MOST_WORK: usize = 100_000_000;
 
-/// What is less than this part of the whole is not shared out any more: all of it falls to the
+/// Costs below this part of the whole are not shared out any more: all of it falls to the
 /// caller whose calls cost most.
 const LEAST_SHARE: u64 = 1_000_000;
 
-/// What stands above a function whose callers were not followed.
+/// Marker above a function whose callers were not followed.
 const CALLERS_LEFT_OUT: &str = "[callers left out]";
 
 /// Adds a row for each way to each function that costs something itself. Returns how many costs
@@ -60,9 +60,9 @@ struct Entrance {
 struct Groups {
     of_function: Vec<usize>,
     entrances: Vec<Vec<Entrance>>,
-    /// What of each group's cost, with all that it calls, came from no caller.
+    /// Part of each group's cost, with all that it calls, that came from no caller.
     from_nobody: Vec<Vec<u64>>,
-    /// Who is called by whom within a group.
+    /// Calls within a group.
     callees_inside: HashMap<usize, Vec<usize>>,
 }
 
@@ -131,11 +131,11 @@ struct Walk<'a> {
 /// One function of a walk, whose callers are being looked at.
 struct Step {
     function: usize,
-    /// How long the path was before it.
+    /// Length of the path before it.
     depth: usize,
-    /// What is left to be given to the entrances from `next` on.
+    /// Rest to be given to the entrances from `next` on.
     costs: Vec<u64>,
-    /// What the calls from there on cost, and what came from nobody.
+    /// Costs of the calls from there on, and of those that came from nobody.
     weights: Vec<u64>,
     next: usize,
     /// The entrance that all of it falls to, if it is too little to be shared out.
@@ -218,7 +218,7 @@ impl Walk<'_> {
         (heaviest >= sum(&self.groups.from_nobody[group])).then_some(at)
     }
 
-    /// What no caller took is a stack that begins here.
+    /// Makes a stack that begins here of what no caller took.
     fn leave(&mut self) {
         let Some(step) = self.steps.pop() else { return };
         self.path.truncate(step.depth + 1);

@@ -86,7 +86,7 @@ pub(super) fn is_message(text: &[u8]) -> bool {
     text.starts_with(b"dtrace: ") || text == b"^C"
 }
 
-/// How many samples a message says were lost: `dtrace: 12 aggregation drops on CPU 0`.
+/// Number of lost samples in a message: `dtrace: 12 aggregation drops on CPU 0`.
 pub(super) fn drops(text: &[u8]) -> Option<u64> {
     let mut words = text.strip_prefix(b"dtrace: ")?.split(|&byte| byte == b' ');
     let count = bytes::decimal(words.next()?)?;

@@ -129,7 +129,7 @@ pub struct Chunk<'a> {
     constants: HashMap<(i64, i64), usize, foldhash::fast::FixedState>,
     text_type: Option<i64>,
     clock: Clock,
-    /// How many values may still be read: types without fields take no bytes, and could be nested
+    /// Number of values that may still be read: types without fields take no bytes, and could be nested
     /// so that reading never ends.
     budget: Cell<u64>,
 }
@@ -139,7 +139,7 @@ pub struct Chunk<'a> {
 pub struct Clock {
     /// When it began, in nanoseconds since 1970.
     pub start: u64,
-    /// How long it took, in nanoseconds.
+    /// Its duration, in nanoseconds.
     pub duration: u64,
     start_ticks: i64,
     ticks_a_second: i64,

@@ -1,4 +1,4 @@
-//! How a profile of OTLP is told from other messages, which have no magic number either.
+//! Detection of OTLP profiles among other messages, which have no magic number either.
 
 use crate::protobuf::{Damaged, Message, Value};
 

@@ -15,11 +15,11 @@ const CALL_STACK: u64 = 1 << 11;
 pub struct Event {
     /// Its attributes.
     pub attr: Attr,
-    /// How its records are read.
+    /// Layout of its records.
     pub layout: Layout,
     /// Its name as it was asked for.
     pub name: String,
-    /// How many samples it has, those that tell of other events with it included.
+    /// Number of its samples, those that count other events with it included.
     pub samples: u64,
     /// Where in a sample process and thread are.
     tid_at: Option<usize>,

@@ -1,4 +1,4 @@
-//! How a file begins.
+//! The header of a file.
 //!
 //! ```text
 //! offset  file                                   pipe

@@ -24,7 +24,7 @@ pub struct RecordingInfo {
     pub arch: Option<String>,
     /// The CPU's name.
     pub cpu: Option<String>,
-    /// How many CPUs were online.
+    /// Number of CPUs that were online.
     pub cpus: Option<u32>,
     /// Memory in bytes.
     pub memory: Option<u64>,
@@ -40,11 +40,11 @@ pub struct RecordingInfo {
     pub samples: u64,
     /// Samples that were lost.
     pub lost: u64,
-    /// How often the kernel stopped sampling for a while.
+    /// Number of times that the kernel stopped sampling for a while.
     pub throttled: u64,
     /// Times of the first and the last sample, in nanoseconds on the recording's clock.
     pub time: Option<(u64, u64)>,
-    /// Who was sampled, most samples first.
+    /// The sampled processes, most samples first.
     pub processes: Vec<ProcessInfo>,
     /// Damage of the file.
     pub damage: Vec<String>,
@@ -57,13 +57,13 @@ pub struct EventInfo {
     pub name: String,
     /// Its samples.
     pub samples: u64,
-    /// How often it was sampled.
+    /// Its sample rate.
     pub rate: SampleRate,
     /// Fields in the samples of a tracepoint.
     pub fields: Vec<TracepointField>,
 }
 
-/// How often an event was sampled.
+/// Sample rate of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleRate {
     /// So often a second, as near as the kernel came to it.

@@ -1,4 +1,4 @@
-//! How many samples were lost while a file was recorded.
+//! Samples lost while a file was recorded.
 //!
 //! The kernel writes LOST once there is room in the buffer again. Of an event with
 //! `PERF_FORMAT_LOST` (Linux 6.0) it also counts what was lost, and perf writes that count as

@@ -107,7 +107,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// How many bytes follow a record though its size does not say so.
+/// Number of bytes that follow a record though its size does not count them.
 fn payload_size(kind: u32, record: &[u8], order: ByteOrder) -> Option<usize> {
     let mut from = Fields::new(&record[Header::SIZE..], order);
     match kind {

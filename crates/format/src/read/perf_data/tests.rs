@@ -83,7 +83,7 @@ impl Maker {
         Bytes::new(self.order)
     }
 
-    /// What the end of a record that is no sample says: thread and time.
+    /// Thread and time, at the end of a record that is no sample.
     fn comm(&mut self, pid: u32, name: &str, time: u64) {
         let mut name = name.as_bytes().to_vec();
         name.resize((name.len() + 1).next_multiple_of(8), 0);

@@ -37,7 +37,7 @@ pub struct TracepointField {
     shape: Shape,
 }
 
-/// How a field's bytes are read.
+/// Reading of a field's bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Shape {
     /// A number.

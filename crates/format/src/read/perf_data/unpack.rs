@@ -97,7 +97,7 @@ struct Stream {
     pending: Vec<u8>,
 }
 
-/// How much one record of at most 64 KiB may unpack to.
+/// Limit of the size that one record of at most 64 KiB may unpack to.
 const MOST: usize = 1 << 30;
 
 impl Stream {

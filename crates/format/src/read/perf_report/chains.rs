@@ -240,7 +240,7 @@ impl Chains {
         stacks
     }
 
-    /// What a tree has whose trunk has no number: all of the entry; but where its branches count
+    /// Value of a tree whose trunk has no number: all of the entry; but where its branches count
     /// something else than the entry, only what they have.
     fn whole_of(&self, trunk: &Node, whole: u64) -> u64 {
         let below = trunk.children.iter().filter_map(|&child| self.nodes[child].value);

@@ -44,13 +44,13 @@ pub struct Header<'a> {
     /// The rest of the line: a tracepoint's arguments, a data address, or, where no
     /// callchain was recorded, the one frame.
     pub rest: &'a [u8],
-    /// How certain the thread's numbers are.
+    /// Certainty of the thread's numbers.
     thread: ThreadField,
     /// True if blanks before the time or the period show that the columns are as perf prints them.
     padded: bool,
 }
 
-/// How certain it is that a number is the thread's, and not the end of its name.
+/// Certainty that a number is the thread's, and not the end of its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ThreadField {
     /// No number.
@@ -134,7 +134,7 @@ impl Layout {
         Self { threads: fields.threads.sure || fields.threads.seen == fields.heads, ..layout }
     }
 
-    /// How many heads of a text have which fields, if it has this layout.
+    /// Number of heads of a text with each field, if it has this layout.
     fn count(self, text: &[u8]) -> Fields {
         let mut lines = text.split(|&byte| byte == b'\n').peekable();
         let mut begins_block = true;
@@ -158,7 +158,7 @@ impl Layout {
     }
 }
 
-/// How many heads have which fields.
+/// Number of heads with each field.
 #[derive(Default)]
 struct Fields {
     heads: usize,
@@ -272,7 +272,7 @@ fn after_name(line: &[u8], start: usize, at: usize, layout: Layout) -> Option<He
 /// The score of a header all of which is as perf prints it.
 const BEST_SCORE: u32 = 38;
 
-/// How much of a line reads as perf prints it.
+/// The part of a line that reads as perf prints it.
 fn score(header: &Header<'_>) -> u32 {
     let thread = match header.thread {
         ThreadField::Doubtful => 0,

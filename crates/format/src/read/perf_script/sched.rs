@@ -96,7 +96,7 @@ struct State {
     threads: ThreadDetail,
     /// By thread.
     blocked: HashMap<i32, Blocked, FixedState>,
-    /// What was blocked for how long; of totals, one for each stack and thread.
+    /// Blocked stacks with their times; of totals, one for each stack and thread.
     spans: Vec<(Blocked, u64)>,
     detail: Detail,
     /// Where in `spans` the total of a stack and thread is.

@@ -8,7 +8,7 @@ use crate::protobuf::Value;
 use crate::warnings::WarningKind;
 
 impl Tables<'_> {
-    /// How many references between the tables lead nowhere; those of samples are not counted here.
+    /// Number of references between the tables that lead nowhere; those of samples are not counted here.
     pub(super) fn dangling(&self) -> u64 {
         let types = self.value_types.iter().chain([&self.period_type]);
         let types = types.flat_map(|&(name, unit)| [name, unit]);
@@ -39,7 +39,7 @@ impl Tables<'_> {
         dangling
     }
 
-    /// How many references of a sample's labels lead nowhere.
+    /// Number of references of a sample's labels that lead nowhere.
     pub(super) fn dangling_of_labels(&self, labels: &[Label]) -> u64 {
         let texts = labels.iter().flat_map(|label| [label.key, label.text, label.unit]);
         texts.filter(|&text| !self.has_text(text)).count() as u64
