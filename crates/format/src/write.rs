@@ -9,6 +9,7 @@ mod otlp;
 mod pprof;
 mod speedscope;
 mod start_lines;
+mod tables;
 
 use pyrograph_profile::Profile;
 

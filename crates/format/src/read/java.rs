@@ -1,4 +1,4 @@
-//! Java's frames, as all its tools print them.
+//! Java's frames, as all its tools print them, and threads of dumps.
 //!
 //! ```text
 //!     at java.lang.Thread.run(java.base@17.0.15/Thread.java:840)
@@ -9,7 +9,9 @@
 
 use pyrograph_profile::{Frame, FrameKind};
 
-use super::text::Collector;
+use super::text::{Collector, Lines};
+use crate::reader::{Options, ThreadDetail};
+use crate::warnings::WarningKind;
 
 /// Adds the frame of a line that begins with `at `, after the blanks in front of it; `false` if it
 /// is no such line.
@@ -111,6 +113,52 @@ pub(crate) fn waits(method: &str) -> bool {
     WAITING.contains(&method)
 }
 
+/// A thread of a dump.
+pub(crate) struct DumpedThread {
+    pub name: String,
+    pub tid: Option<i32>,
+    pub runnable: bool,
+    /// Where it begins.
+    pub line: u64,
+}
+
+/// Reads `0x814`, or `2068`.
+pub(crate) fn native_id(id: &str) -> Option<i32> {
+    match id.strip_prefix("0x") {
+        Some(digits) => i32::from_str_radix(digits, 16).ok(),
+        None => id.parse().ok(),
+    }
+}
+
+/// Ends the stack of a thread. One that waits is left out, as is one without frames.
+pub(crate) fn end_thread(
+    collector: &mut Collector,
+    lines: &mut Lines,
+    thread: Option<DumpedThread>,
+    options: &Options,
+) {
+    let Some(thread) = thread.filter(|_| collector.depth() > 0) else { return collector.discard() };
+    if !thread.runnable || waits(collector.function(0)) {
+        lines.warn_at(WarningKind::IdleThread, thread.line);
+        return collector.discard();
+    }
+    let (name, tid) = match options.threads {
+        ThreadDetail::Thread => (thread.name.as_str(), thread.tid),
+        _ => (without_number(&thread.name), None),
+    };
+    let thread = collector.thread(name, None, tid);
+    collector.end_leaf_first(thread, 1);
+}
+
+/// `pool-1-thread-12` without `-12`.
+fn without_number(name: &str) -> &str {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    match stem.strip_suffix(['-', '#']) {
+        Some(stem) if stem.len() + 1 < name.len() && !stem.is_empty() => stem,
+        _ => name,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use pyrograph_profile::{FrameId, ValueType};
@@ -146,5 +194,15 @@ mod tests {
         check("at m.main(m.java:32(Compiled Code))", Some(("m.main", "", "m.java", 32)));
         check("at noon we met", None);
         check("\t- locked <0x1> (a b.C)", None);
+    }
+
+    #[test]
+    fn threads_of_a_pool_have_one_name() {
+        assert_eq!(without_number("pool-1-thread-12"), "pool-1-thread");
+        assert_eq!(without_number("GC Thread#0"), "GC Thread");
+        assert_eq!(without_number("main"), "main");
+        assert_eq!(without_number("http2"), "http2");
+        assert_eq!(without_number("odd-"), "odd-");
+        assert_eq!(without_number("-1"), "-1");
     }
 }

@@ -15,13 +15,12 @@
 //! - Packages are parted by slashes; they become dots, as everywhere else.
 //! - Native stacks are those of the dump itself, mostly, and are left out.
 
-use pyrograph_profile::{Thread, ValueType};
+use pyrograph_profile::ValueType;
 
-use super::java;
-use super::jstack::without_number;
+use super::java::{self, DumpedThread, native_id};
 use super::text::{Collector, Lines};
 use crate::input::Head;
-use crate::reader::{Options, ReadError, Reader, Reading, ThreadDetail};
+use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -47,18 +46,18 @@ impl Reader for Javacore {
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let mut lines = Lines::new(input);
         let mut collector = Collector::new(ValueType::samples());
-        let mut thread: Option<Dumped> = None;
+        let mut thread: Option<DumpedThread> = None;
         let mut line = String::new();
         while lines.next(&mut line) {
             let (tag, rest) = line.split_once(' ').unwrap_or((&line, ""));
             match tag {
                 "3XMTHREADINFO" => {
-                    finish(&mut collector, &mut lines, thread.take(), options);
-                    thread = Dumped::new(rest.trim(), lines.number());
+                    java::end_thread(&mut collector, &mut lines, thread.take(), options);
+                    thread = dumped(rest.trim(), lines.number());
                 }
                 "3XMTHREADINFO1" => {
                     if let Some(thread) = &mut thread {
-                        thread.tid = native_id(rest);
+                        thread.tid = thread_id(rest);
                     }
                 }
                 "4XESTACKTRACE"
@@ -69,56 +68,27 @@ impl Reader for Javacore {
                 _ => {}
             }
         }
-        finish(&mut collector, &mut lines, thread, options);
+        java::end_thread(&mut collector, &mut lines, thread, options);
         Ok(collector.reading(lines.warnings))
     }
 }
 
-struct Dumped {
-    name: String,
-    tid: Option<i32>,
-    runnable: bool,
-    /// Where it begins.
-    line: u64,
-}
-
-impl Dumped {
-    /// `None` for `Anonymous native thread`, which has no Java stack.
-    fn new(rest: &str, line: u64) -> Option<Self> {
-        let (name, rest) = rest.strip_prefix('"')?.rsplit_once('"')?;
-        let state = rest.split_once("state:").map_or("R", |(_, state)| state);
-        let state = state.split([',', ' ']).next().unwrap_or_default();
-        Some(Self { name: name.to_owned(), tid: None, runnable: state == "R", line })
-    }
+/// `None` for `Anonymous native thread`, which has no Java stack.
+fn dumped(rest: &str, line: u64) -> Option<DumpedThread> {
+    let (name, rest) = rest.strip_prefix('"')?.rsplit_once('"')?;
+    let state = rest.split_once("state:").map_or("R", |(_, state)| state);
+    let state = state.split([',', ' ']).next().unwrap_or_default();
+    Some(DumpedThread { name: name.to_owned(), tid: None, runnable: state == "R", line })
 }
 
 /// Of `(native thread ID:0x814, …`.
-fn native_id(text: &str) -> Option<i32> {
+fn thread_id(text: &str) -> Option<i32> {
     let (_, id) = text.split_once("native thread ID:")?;
-    let id = id.split([',', ' ', ')']).next()?;
-    match id.strip_prefix("0x") {
-        Some(digits) => i32::from_str_radix(digits, 16).ok(),
-        None => id.parse().ok(),
-    }
+    native_id(id.split([',', ' ', ')']).next()?)
 }
 
 /// The slashes of the class become dots; those in the place, which follows it, stay.
 fn dotted(frame: &str) -> String {
     let end = frame.find('(').unwrap_or(frame.len());
     format!("{}{}", frame[..end].replace('/', "."), &frame[end..])
-}
-
-fn finish(collector: &mut Collector, lines: &mut Lines, thread: Option<Dumped>, options: &Options) {
-    let Some(thread) = thread.filter(|_| collector.depth() > 0) else { return collector.discard() };
-    if !thread.runnable || java::waits(collector.function(0)) {
-        lines.warn_at(WarningKind::IdleThread, thread.line);
-        return collector.discard();
-    }
-    let (name, tid) = match options.threads {
-        ThreadDetail::Thread => (thread.name.as_str(), thread.tid),
-        _ => (without_number(&thread.name), None),
-    };
-    let process = collector.intern(name);
-    let thread = collector.profile.threads.intern(Thread { process, tid, ..Thread::default() });
-    collector.end_leaf_first(thread, 1);
 }

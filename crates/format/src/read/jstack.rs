@@ -18,13 +18,12 @@
 //!   are told apart.
 //! - Lines below a frame (`- locked <…>`) say what it holds; they are not frames.
 
-use pyrograph_profile::{Thread, ValueType};
+use pyrograph_profile::ValueType;
 
-use super::java;
+use super::java::{self, DumpedThread, native_id};
 use super::text::{Collector, Lines};
 use crate::input::Head;
-use crate::reader::{Options, ReadError, Reader, Reading, ThreadDetail};
-use crate::warnings::WarningKind;
+use crate::reader::{Options, ReadError, Reader, Reading};
 
 /// See the module.
 pub struct Jstack;
@@ -46,88 +45,31 @@ impl Reader for Jstack {
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let mut lines = Lines::new(input);
         let mut collector = Collector::new(ValueType::samples());
-        let mut thread: Option<Dumped> = None;
+        let mut thread: Option<DumpedThread> = None;
         let mut line = String::new();
         while lines.next(&mut line) {
             if let Some(name) = line.strip_prefix('"') {
-                finish(&mut collector, &mut lines, thread.take(), options);
-                thread = Some(Dumped::new(name, lines.number()));
+                java::end_thread(&mut collector, &mut lines, thread.take(), options);
+                thread = Some(dumped(name, lines.number()));
             } else if let Some(state) = line.trim().strip_prefix("java.lang.Thread.State: ") {
                 if let Some(thread) = &mut thread {
                     thread.runnable = state.starts_with("RUNNABLE");
                 }
             } else if line.trim().is_empty() {
-                finish(&mut collector, &mut lines, thread.take(), options);
+                java::end_thread(&mut collector, &mut lines, thread.take(), options);
             } else if thread.is_some() {
                 java::push_frame(&mut collector, &line);
             }
         }
-        finish(&mut collector, &mut lines, thread, options);
+        java::end_thread(&mut collector, &mut lines, thread, options);
         Ok(collector.reading(lines.warnings))
     }
 }
 
-/// A thread of a dump.
-struct Dumped {
-    name: String,
-    nid: Option<i32>,
-    runnable: bool,
-    /// Where it begins.
-    line: u64,
-}
-
-impl Dumped {
-    /// Of the line that follows the quote in front of its name.
-    fn new(rest: &str, line: u64) -> Self {
-        let (name, rest) = rest.rsplit_once('"').unwrap_or((rest, ""));
-        let nid = rest.split_ascii_whitespace().find_map(|word| word.strip_prefix("nid="));
-        let nid = nid.and_then(|nid| match nid.strip_prefix("0x") {
-            Some(digits) => i32::from_str_radix(digits, 16).ok(),
-            None => nid.parse().ok(),
-        });
-        // A thread that says nothing of its state has a stack, or is none of Java's.
-        Self { name: name.to_owned(), nid, runnable: true, line }
-    }
-}
-
-fn finish(collector: &mut Collector, lines: &mut Lines, thread: Option<Dumped>, options: &Options) {
-    let Some(thread) = thread else { return collector.discard() };
-    if collector.depth() == 0 {
-        return;
-    }
-    if !thread.runnable || java::waits(collector.function(0)) {
-        lines.warn_at(WarningKind::IdleThread, thread.line);
-        return collector.discard();
-    }
-    let (name, tid) = match options.threads {
-        ThreadDetail::Thread => (thread.name.as_str(), thread.nid),
-        _ => (without_number(&thread.name), None),
-    };
-    let process = collector.intern(name);
-    let thread = collector.profile.threads.intern(Thread { process, tid, ..Thread::default() });
-    collector.end_leaf_first(thread, 1);
-}
-
-/// `pool-1-thread-12` without `-12`.
-pub(crate) fn without_number(name: &str) -> &str {
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    match stem.strip_suffix(['-', '#']) {
-        Some(stem) if stem.len() + 1 < name.len() && !stem.is_empty() => stem,
-        _ => name,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_of_a_pool_have_one_name() {
-        assert_eq!(without_number("pool-1-thread-12"), "pool-1-thread");
-        assert_eq!(without_number("GC Thread#0"), "GC Thread");
-        assert_eq!(without_number("main"), "main");
-        assert_eq!(without_number("http2"), "http2");
-        assert_eq!(without_number("odd-"), "odd-");
-        assert_eq!(without_number("-1"), "-1");
-    }
+/// The thread of the line that follows the quote in front of its name.
+fn dumped(rest: &str, line: u64) -> DumpedThread {
+    let (name, rest) = rest.rsplit_once('"').unwrap_or((rest, ""));
+    let nid = rest.split_ascii_whitespace().find_map(|word| word.strip_prefix("nid="));
+    // A thread that says nothing of its state has a stack, or is none of Java's.
+    DumpedThread { name: name.to_owned(), tid: nid.and_then(native_id), runnable: true, line }
 }

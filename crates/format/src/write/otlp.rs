@@ -12,11 +12,9 @@
 use std::io::{self, Write};
 
 use hashbrown::HashMap;
-use pyrograph_profile::{
-    Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, TimeUnit, ValueType,
-};
+use pyrograph_profile::{FrameId, FrameKind, Profile, Sample, StackId, StringId};
 
-use super::start_lines::StartLines;
+use super::tables::{Places, Table, string, value_type};
 use crate::holds::Holds;
 use crate::holds::above_i64;
 use crate::protobuf;
@@ -91,11 +89,7 @@ struct Encoder<'a> {
     profile: &'a Profile,
     strings: pyrograph_profile::Strings,
     mappings: Table<StringId>,
-    /// Name, source file, line where it begins.
-    functions: Table<(StringId, StringId, u32)>,
-    start_lines: StartLines,
-    /// Innermost frame first: all but the last are inlined into it.
-    locations: Table<Vec<FrameId>>,
+    places: Places<'a>,
     stacks: Table<StackId>,
     attributes: Table<Attribute>,
     /// The samples, by what they have in common, in the order in which they first come.
@@ -108,39 +102,13 @@ enum Attribute {
     Number(&'static str, i64),
 }
 
-/// Distinct rows, numbered from 1.
-struct Table<T> {
-    rows: Vec<T>,
-    index: HashMap<T, u64, Fixed>,
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Self { rows: Vec::new(), index: HashMap::default() }
-    }
-}
-
-impl<T: Clone + Eq + std::hash::Hash> Table<T> {
-    fn id(&mut self, row: T) -> u64 {
-        if let Some(&id) = self.index.get(&row) {
-            return id;
-        }
-        self.rows.push(row.clone());
-        let id = self.rows.len() as u64;
-        self.index.insert(row, id);
-        id
-    }
-}
-
 impl<'a> Encoder<'a> {
     fn new(profile: &'a Profile) -> Self {
         let mut encoder = Self {
             profile,
             strings: pyrograph_profile::Strings::default(),
             mappings: Table::default(),
-            functions: Table::default(),
-            start_lines: StartLines::new(profile),
-            locations: Table::default(),
+            places: Places::new(profile),
             stacks: Table::default(),
             attributes: Table::default(),
             groups: Vec::new(),
@@ -157,13 +125,9 @@ impl<'a> Encoder<'a> {
         encoder
     }
 
-    fn string(&mut self, text: &str) -> u64 {
-        self.strings.intern(text).0.into()
-    }
-
     fn text(&mut self, id: StringId) -> u64 {
         let profile = self.profile;
-        self.string(profile.strings.get(id))
+        string(&mut self.strings, profile.strings.get(id))
     }
 
     /// Thread and its host.
@@ -196,9 +160,6 @@ impl<'a> Encoder<'a> {
         let of = &profile.value_types[column];
         let values = profile.samples.values(column);
         let divisor = 10u64.saturating_pow(of.decimals.into());
-        let ids = self.value_type(of);
-        let period = profile.about.period.clone();
-        let period_ids = period.as_ref().map(|(of, _)| self.value_type(of));
         let groups = std::mem::take(&mut self.groups);
         let mut samples = protobuf::Writer::default();
         for ((stack, attributes), rows) in &groups {
@@ -226,19 +187,15 @@ impl<'a> Encoder<'a> {
         }
         self.groups = groups;
         out.message(2, |out| {
-            out.message(1, |out| value_type(out, ids));
+            value_type(out, 1, &mut self.strings, of);
             out.bytes.extend_from_slice(&samples.bytes);
             out.fixed(3, profile.about.start.unwrap_or(0));
             out.number(4, profile.about.duration.unwrap_or(0));
-            if let (Some((_, period)), Some(ids)) = (&period, period_ids) {
-                out.message(5, |out| value_type(out, ids));
+            if let Some((of, period)) = &profile.about.period {
+                value_type(out, 5, &mut self.strings, of);
                 out.number(6, *period);
             }
         });
-    }
-
-    fn value_type(&mut self, of: &ValueType) -> (u64, u64) {
-        (self.string(&of.name), self.string(TimeUnit::long_name(&of.unit)))
     }
 
     /// All tables. Each row may add to those that come after it here, so the order matters.
@@ -247,16 +204,16 @@ impl<'a> Encoder<'a> {
         out.message(7, |_| {});
         let stacks = std::mem::take(&mut self.stacks.rows);
         for &stack in &stacks {
-            let locations = self.stack(stack);
+            let locations = self.places.stack(stack);
             out.message(7, |out| out.packed(1, locations));
         }
         out.message(2, |_| {});
-        let locations = std::mem::take(&mut self.locations.rows);
+        let locations = std::mem::take(&mut self.places.locations.rows);
         for calls in &locations {
             self.location(out, calls);
         }
         out.message(3, |_| {});
-        let functions = std::mem::take(&mut self.functions.rows);
+        let functions = std::mem::take(&mut self.places.functions.rows);
         for &(name, file, start_line) in &functions {
             let (name, file) = (self.text(name), self.text(file));
             out.message(3, |out| {
@@ -282,7 +239,7 @@ impl<'a> Encoder<'a> {
         let attributes = std::mem::take(&mut self.attributes.rows);
         for attribute in &attributes {
             let (Attribute::Text(key, _) | Attribute::Number(key, _)) = attribute;
-            let key = self.string(key);
+            let key = string(&mut self.strings, key);
             out.message(6, |out| {
                 out.number(1, key);
                 out.message(2, |out| match attribute {
@@ -297,23 +254,6 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The locations of a stack, leaf first.
-    fn stack(&mut self, stack: StackId) -> Vec<u64> {
-        let profile = self.profile;
-        let mut ids = Vec::new();
-        let mut calls = Vec::new();
-        for frame in profile.stacks.leaf_first(stack) {
-            calls.push(frame);
-            if profile.frames.get(frame).kind != FrameKind::Inlined {
-                ids.push(self.locations.id(std::mem::take(&mut calls)));
-            }
-        }
-        if !calls.is_empty() {
-            ids.push(self.locations.id(calls));
-        }
-        ids
-    }
-
     fn location(&mut self, out: &mut protobuf::Writer, calls: &[FrameId]) {
         let profile = self.profile;
         let Some(&caller) = calls.last() else { return };
@@ -324,17 +264,7 @@ impl<'a> Encoder<'a> {
         };
         let kind = frame_type(caller.kind)
             .map(|kind| self.attributes.id(Attribute::Text("profile.frame.type", kind.to_owned())));
-        let lines: Vec<(u64, u32)> = calls
-            .iter()
-            .map(|&call| profile.frames.get(call))
-            .filter(|frame: &Frame| {
-                calls.len() > 1 || !frame.function.is_empty() || !frame.file.is_empty()
-            })
-            .map(|frame| {
-                let start_line = self.start_lines.of(frame);
-                (self.functions.id((frame.function, frame.file, start_line)), frame.line)
-            })
-            .collect();
+        let lines = self.places.lines(calls);
         out.message(2, |out| {
             out.number(1, mapping);
             out.number(2, caller.address);
@@ -360,9 +290,4 @@ fn frame_type(kind: FrameKind) -> Option<&'static str> {
         FrameKind::Marker(_) => Some("remark"),
         FrameKind::Inlined => None,
     }
-}
-
-fn value_type(out: &mut protobuf::Writer, (name, unit): (u64, u64)) {
-    out.number(1, name);
-    out.number(2, unit);
 }

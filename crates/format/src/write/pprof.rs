@@ -11,11 +11,9 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hashbrown::HashMap;
-use pyrograph_profile::{
-    Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, TimeUnit, ValueType,
-};
+use pyrograph_profile::{Frame, Profile, Sample, StackId, StringId, Strings, ValueType};
 
-use super::start_lines::StartLines;
+use super::tables::{Places, Table, string, value_type};
 use crate::holds::Holds;
 use crate::holds::above_i64;
 use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, stand_in};
@@ -79,23 +77,9 @@ struct Encoder<'a> {
     /// The values are multiples of so much: decimals are cut off.
     divisors: Vec<u64>,
     keys: Keys,
-    /// Frames of each location, innermost first: all but the last are inlined into it.
-    locations: Vec<Vec<FrameId>>,
-    location_ids: HashMap<Vec<FrameId>, u64, foldhash::fast::FixedState>,
+    places: Places<'a>,
     /// The locations of each stack, once they are known.
     stacks: HashMap<StackId, Vec<u64>, foldhash::fast::FixedState>,
-}
-
-/// The string table; its first entry is empty.
-#[derive(Default)]
-struct Strings {
-    table: pyrograph_profile::Strings,
-}
-
-impl Strings {
-    fn id(&mut self, text: &str) -> u64 {
-        self.table.intern(text).0.into()
-    }
 }
 
 /// The keys of labels.
@@ -113,13 +97,13 @@ impl<'a> Encoder<'a> {
     fn new(profile: &'a Profile) -> Self {
         let mut strings = Strings::default();
         let keys = Keys {
-            pid: strings.id("pid"),
-            tid: strings.id("tid"),
-            comm: strings.id("comm"),
-            thread_comm: strings.id("thread_comm"),
-            host: strings.id("host"),
-            cpu: strings.id("cpu"),
-            time: strings.id("timestamp_ns"),
+            pid: string(&mut strings, "pid"),
+            tid: string(&mut strings, "tid"),
+            comm: string(&mut strings, "comm"),
+            thread_comm: string(&mut strings, "thread_comm"),
+            host: string(&mut strings, "host"),
+            cpu: string(&mut strings, "cpu"),
+            time: string(&mut strings, "timestamp_ns"),
         };
         let divisor = |of: &ValueType| 10u64.saturating_pow(of.decimals.into());
         Self {
@@ -128,16 +112,14 @@ impl<'a> Encoder<'a> {
             strings,
             divisors: profile.value_types.iter().map(divisor).collect(),
             keys,
-            locations: Vec::new(),
-            location_ids: HashMap::default(),
+            places: Places::new(profile),
             stacks: HashMap::default(),
         }
     }
 
     fn value_types(&mut self) {
         for of in &self.profile.value_types {
-            let ids = (self.strings.id(&of.name), self.strings.id(TimeUnit::long_name(&of.unit)));
-            self.out.message(1, |out| value_type(out, ids));
+            value_type(&mut self.out, 1, &mut self.strings, of);
         }
     }
 
@@ -169,7 +151,7 @@ impl<'a> Encoder<'a> {
                 (keys.host, thread.host),
             ] {
                 if !name.is_empty() {
-                    label(key, strings.id(profile.strings.get(name)), 0, 0);
+                    label(key, string(strings, profile.strings.get(name)), 0, 0);
                 }
             }
             // A negative number is its two's complement of 64 bits.
@@ -187,10 +169,10 @@ impl<'a> Encoder<'a> {
             let guessed = profile.stacks.leaf_first(sample.stack);
             match guessed.filter(|&frame| profile.frames.get(frame).guessed).count() {
                 0 => {}
-                guessed => label(strings.id(GUESSED_LABEL), 0, guessed as u64, 0),
+                guessed => label(string(strings, GUESSED_LABEL), 0, guessed as u64, 0),
             }
             if let Some(time) = sample.time {
-                label(keys.time, 0, time, strings.id("nanoseconds"));
+                label(keys.time, 0, time, string(strings, "nanoseconds"));
             }
         });
     }
@@ -200,40 +182,21 @@ impl<'a> Encoder<'a> {
         if let Some(known) = self.stacks.get(&stack) {
             return known.clone();
         }
-        let mut ids = Vec::new();
-        let mut calls = Vec::new();
-        for frame in self.profile.stacks.leaf_first(stack) {
-            calls.push(frame);
-            if self.profile.frames.get(frame).kind != FrameKind::Inlined {
-                ids.push(self.location(std::mem::take(&mut calls)));
-            }
-        }
-        if !calls.is_empty() {
-            ids.push(self.location(calls));
-        }
+        let ids = self.places.stack(stack);
         self.stacks.insert(stack, ids.clone());
         ids
-    }
-
-    fn location(&mut self, calls: Vec<FrameId>) -> u64 {
-        if let Some(&id) = self.location_ids.get(&calls) {
-            return id;
-        }
-        self.locations.push(calls.clone());
-        let id = self.locations.len() as u64;
-        self.location_ids.insert(calls, id);
-        id
     }
 
     /// Mappings, locations, functions, and what is known of the whole.
     fn tables(&mut self) {
         let mut mappings = Mappings::default();
         let profile = self.profile;
-        let mut functions = Functions::new(profile);
-        for (index, calls) in self.locations.iter().enumerate() {
+        let locations = std::mem::take(&mut self.places.locations.rows);
+        for (index, calls) in locations.iter().enumerate() {
             let Some(&caller) = calls.last() else { continue };
             let caller = profile.frames.get(caller);
             let mapping = mappings.id(caller);
+            let lines = self.places.lines(calls);
             self.out.message(4, |out| {
                 out.number(1, index as u64 + 1);
                 out.number(2, mapping);
@@ -241,23 +204,18 @@ impl<'a> Encoder<'a> {
                 if caller.guessed {
                     out.number(GUESSED_FIELD, 1);
                 }
-                for &call in calls {
-                    let frame = profile.frames.get(call);
-                    // A location without a line is an address without a symbol.
-                    if calls.len() > 1 || !frame.function.is_empty() || !frame.file.is_empty() {
-                        let function = functions.id(frame);
-                        out.message(4, |out| {
-                            out.number(1, function);
-                            out.number(2, frame.line.into());
-                        });
-                    }
+                for (function, line) in lines {
+                    out.message(4, |out| {
+                        out.number(1, function);
+                        out.number(2, line.into());
+                    });
                 }
             });
         }
-        for (index, (module, end)) in mappings.rows.iter().enumerate() {
+        for (index, (module, end)) in mappings.modules.rows.iter().zip(&mappings.ends).enumerate() {
             let file = match module {
-                Module::File(path) => self.strings.id(profile.strings.get(*path)),
-                Module::StandIn(name) => self.strings.id(name),
+                Module::File(path) => string(&mut self.strings, profile.strings.get(*path)),
+                Module::StandIn(name) => string(&mut self.strings, name),
             };
             self.out.message(3, |out| {
                 out.number(1, index as u64 + 1);
@@ -269,15 +227,15 @@ impl<'a> Encoder<'a> {
                 }
             });
         }
-        for (index, function) in functions.rows.iter().enumerate() {
-            let name = self.strings.id(profile.strings.get(function.name));
-            let file = self.strings.id(profile.strings.get(function.file));
+        for (index, &(name, file, start_line)) in self.places.functions.rows.iter().enumerate() {
+            let name = string(&mut self.strings, profile.strings.get(name));
+            let file = string(&mut self.strings, profile.strings.get(file));
             self.out.message(5, |out| {
                 out.number(1, index as u64 + 1);
                 out.number(2, name);
                 out.number(3, name);
                 out.number(4, file);
-                out.number(5, function.start_line.into());
+                out.number(5, start_line.into());
             });
         }
         self.about();
@@ -288,32 +246,27 @@ impl<'a> Encoder<'a> {
         self.out.number(9, about.start.unwrap_or(0));
         self.out.number(10, about.duration.unwrap_or(0));
         if let Some((of, period)) = &about.period {
-            let ids = (self.strings.id(&of.name), self.strings.id(TimeUnit::long_name(&of.unit)));
-            self.out.message(11, |out| value_type(out, ids));
+            value_type(&mut self.out, 11, &mut self.strings, of);
             self.out.number(12, *period);
         }
-        let comments: Vec<u64> = about.comments.iter().map(|text| self.strings.id(text)).collect();
+        let comments: Vec<u64> =
+            about.comments.iter().map(|text| string(&mut self.strings, text)).collect();
         self.out.packed(13, comments);
         if let Some(shown) = profile.value_types.get(profile.shown) {
-            let name = self.strings.id(&shown.name);
+            let name = string(&mut self.strings, &shown.name);
             self.out.number(14, name);
         }
-        for text in self.strings.table.iter() {
+        for text in self.strings.iter() {
             self.out.put(6, text.as_bytes());
         }
     }
 }
 
-fn value_type(out: &mut protobuf::Writer, (name, unit): (u64, u64)) {
-    out.number(1, name);
-    out.number(2, unit);
-}
-
 /// One for each module, with its highest address.
 #[derive(Default)]
 struct Mappings {
-    rows: Vec<(Module, u64)>,
-    ids: HashMap<Module, u64, foldhash::fast::FixedState>,
+    modules: Table<Module>,
+    ends: Vec<u64>,
 }
 
 /// The name of a mapping.
@@ -332,42 +285,10 @@ impl Mappings {
             (true, Some(name)) => Module::StandIn(name),
             (true, None) => return 0,
         };
-        let id = *self.ids.entry(module).or_insert_with(|| {
-            self.rows.push((module, 0));
-            self.rows.len() as u64
-        });
-        let end = &mut self.rows[id as usize - 1].1;
+        let id = self.modules.id(module);
+        self.ends.resize(self.modules.rows.len(), 0);
+        let end = &mut self.ends[id as usize - 1];
         *end = (*end).max(frame.address);
         id
-    }
-}
-
-/// One for each name, source file and line where it begins.
-struct Functions {
-    rows: Vec<Function>,
-    ids: HashMap<Function, u64, foldhash::fast::FixedState>,
-    start_lines: StartLines,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Function {
-    name: StringId,
-    file: StringId,
-    start_line: u32,
-}
-
-impl Functions {
-    fn new(profile: &Profile) -> Self {
-        let start_lines = StartLines::new(profile);
-        Self { rows: Vec::new(), ids: HashMap::default(), start_lines }
-    }
-
-    fn id(&mut self, frame: Frame) -> u64 {
-        let start_line = self.start_lines.of(frame);
-        let row = Function { name: frame.function, file: frame.file, start_line };
-        *self.ids.entry(row).or_insert_with(|| {
-            self.rows.push(row);
-            self.rows.len() as u64
-        })
     }
 }

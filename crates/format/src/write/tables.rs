@@ -1,0 +1,101 @@
+//! Tables of formats that number what they name: the common part of pprof and OTLP.
+
+use std::hash::Hash;
+
+use hashbrown::HashMap;
+use pyrograph_profile::{
+    FrameId, FrameKind, Profile, StackId, StringId, Strings, TimeUnit, ValueType,
+};
+
+use super::start_lines::StartLines;
+use crate::protobuf;
+
+/// Distinct rows, numbered from 1: 0 stands for "none".
+pub(super) struct Table<T> {
+    pub rows: Vec<T>,
+    index: HashMap<T, u64, foldhash::fast::FixedState>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), index: HashMap::default() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Table<T> {
+    /// The number of a row, which is added if it is new.
+    pub fn id(&mut self, row: T) -> u64 {
+        if let Some(&id) = self.index.get(&row) {
+            return id;
+        }
+        self.rows.push(row.clone());
+        let id = self.rows.len() as u64;
+        self.index.insert(row, id);
+        id
+    }
+}
+
+/// Locations, and the functions in them.
+pub(super) struct Places<'a> {
+    profile: &'a Profile,
+    /// Frames of each location, innermost first: all but the last are inlined into it.
+    pub locations: Table<Vec<FrameId>>,
+    /// Name, source file, line where it begins.
+    pub functions: Table<(StringId, StringId, u32)>,
+    start_lines: StartLines,
+}
+
+impl<'a> Places<'a> {
+    pub fn new(profile: &'a Profile) -> Self {
+        let start_lines = StartLines::new(profile);
+        Self { profile, locations: Table::default(), functions: Table::default(), start_lines }
+    }
+
+    /// The locations of a stack, leaf first.
+    pub fn stack(&mut self, stack: StackId) -> Vec<u64> {
+        let mut ids = Vec::new();
+        let mut calls = Vec::new();
+        for frame in self.profile.stacks.leaf_first(stack) {
+            calls.push(frame);
+            if self.profile.frames.get(frame).kind != FrameKind::Inlined {
+                ids.push(self.locations.id(std::mem::take(&mut calls)));
+            }
+        }
+        if !calls.is_empty() {
+            ids.push(self.locations.id(calls));
+        }
+        ids
+    }
+
+    /// Function and line of each call of a location; none if it is an address without a symbol.
+    pub fn lines(&mut self, calls: &[FrameId]) -> Vec<(u64, u32)> {
+        let frames = calls.iter().map(|&call| self.profile.frames.get(call));
+        let named = frames.filter(|frame| {
+            calls.len() > 1 || !frame.function.is_empty() || !frame.file.is_empty()
+        });
+        let line = |frame: pyrograph_profile::Frame| {
+            let function = (frame.function, frame.file, self.start_lines.of(frame));
+            (self.functions.id(function), frame.line)
+        };
+        named.map(line).collect()
+    }
+}
+
+/// The number of a text. The first string, 0, is empty.
+pub(super) fn string(strings: &mut Strings, text: &str) -> u64 {
+    strings.intern(text).0.into()
+}
+
+/// Writes the name and unit of a value type.
+pub(super) fn value_type(
+    out: &mut protobuf::Writer,
+    field: u32,
+    strings: &mut Strings,
+    of: &ValueType,
+) {
+    let (name, unit) = (string(strings, &of.name), string(strings, TimeUnit::long_name(&of.unit)));
+    out.message(field, |out| {
+        out.number(1, name);
+        out.number(2, unit);
+    });
+}
