@@ -1,4 +1,4 @@
-//! The functions of a C library that give memory, by where they are in its file.
+//! Functions of a C library that allocate memory, by their places in its file.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,7 +11,7 @@ use pyrograph_unwind::{Arch, cheapest_breakpoint};
 
 use crate::error::{Error, Reason};
 
-/// Functions that give memory (`enum allocation`). `reallocarray` is not among them: in every library it calls
+/// Functions that allocate memory (`enum allocation`). `reallocarray` is not among them: in every library it calls
 /// `realloc`, by a jump in most.
 const ALLOCATIONS: [(&str, u64); 8] = [
     ("malloc", 0),
@@ -29,7 +29,7 @@ const ALLOCATIONS: [(&str, u64); 8] = [
 pub struct Allocator {
     /// Where in the file a breakpoint for its calls is cheapest ([`cheapest_breakpoint`]).
     pub offset: u64,
-    /// What the program that is attached there is given: which function it is, how far that place is behind
+    /// Cookie of the program that is attached there: which function it is, how far that place is behind
     /// the start of the library's code, and how long that code is ([`Allocator::cookie`]).
     pub cookie: u64,
 }
@@ -41,7 +41,7 @@ struct Text {
     offset: u64,
 }
 
-/// The functions of a file that give memory, each once: one address may have several names.
+/// The functions of a file that allocate memory, each once: one address may have several names.
 ///
 /// # Errors
 ///

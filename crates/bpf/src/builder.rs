@@ -15,14 +15,14 @@ use crate::cache::Cache;
 use crate::error::Error;
 use crate::tables::{Count, Tables};
 
-/// How often it is looked whether other tables are of more use, if there is no room for all. What that
+/// How often hit counts are read, if there is no room for all tables. What that
 /// takes is a small part of the time.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// A module's number and its unwind information.
 type Work = (u32, Option<Arc<UnwindInfo>>);
 
-/// What waits for its table. What is in most stacks comes first; as long as none is, small ones: most of what runs
+/// Modules that wait for their tables. Those in most stacks come first; as long as none is, small ones: most of what runs
 /// is ready at once, while the largest take as long as all others together.
 #[derive(Default)]
 struct Waiting {
@@ -32,7 +32,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// The next one; waits for it, at most so long if that is said. `hits`: in how many stacks a module was.
+    /// The next one; waits for it, at most for `patience`. `hits`: in how many stacks a module was.
     fn next(
         &mut self,
         queue: &Receiver<Work>,
@@ -85,7 +85,7 @@ impl Builder {
         let (work, queue) = mpsc::channel::<Work>();
         let made = Arc::new(AtomicUsize::new(0));
         let stats = Arc::new(Mutex::new((TableStats::default(), None)));
-        let (done, told) = (Arc::clone(&made), Arc::clone(&stats));
+        let (done, report) = (Arc::clone(&made), Arc::clone(&stats));
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let (ends, ended) = mpsc::channel::<()>();
@@ -117,15 +117,15 @@ impl Builder {
                 let took = started.elapsed();
                 pause = PAUSE.max(10 * took);
                 let Count { tables: count, rows, omitted } = tables.count();
-                let mut told = told.lock().unwrap_or_else(|error| error.into_inner());
-                told.1 = published.err().or(told.1.take());
-                told.0 = TableStats {
+                let mut report = report.lock().unwrap_or_else(|error| error.into_inner());
+                report.1 = published.err().or(report.1.take());
+                report.0 = TableStats {
                     tables: count as u64,
                     rows: rows as u64,
                     bytes: tables.bytes() as u64,
                     omitted: omitted as u64,
-                    cached: told.0.cached + u64::from(was_made && is_new),
-                    time: told.0.time + took,
+                    cached: report.0.cached + u64::from(was_made && is_new),
+                    time: report.0.time + took,
                 };
                 done.fetch_add(usize::from(is_new), Ordering::Release);
             }
@@ -148,7 +148,7 @@ impl Builder {
         (self.asked.get(), self.made.load(Ordering::Acquire))
     }
 
-    /// What was made so far.
+    /// The tables so far.
     pub fn stats(&self) -> TableStats {
         self.stats.lock().unwrap_or_else(|error| error.into_inner()).0
     }

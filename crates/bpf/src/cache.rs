@@ -56,7 +56,7 @@ impl Cache {
         self.kept.push((key, module, start));
     }
 
-    /// Writes what is to be kept, and makes room. `read_back` has the table of a module, and is told where
+    /// Writes what is to be kept, and makes room. `read_back` has the table of a module, and is given where
     /// that starts: so nothing is held here until then. How many were written.
     pub fn write(self, read_back: impl Fn(u32, u64) -> Option<Table>) -> usize {
         let now = SystemTime::now();

@@ -5,7 +5,7 @@ use pyrograph_event::counted::Cut;
 use crate::counted::cut_of;
 use crate::layout::{COPY_WINDOW_NS, Copy, LARGE_COPY, ROOT_COPY};
 
-/// What a CPU may copy in a window of time, in bytes (`copy_budget` of `struct config`): at a rate of samples, if
+/// Most bytes that a CPU may copy in a window of time (`copy_budget` of `struct config`): at a rate of samples, if
 /// that is known, the whole of all of them, with a quarter for those that come early. A copy of the largest size
 /// takes some 10 µs, so that the fastest rate takes a twelfth of the CPU.
 pub fn budget(hertz: Option<u64>) -> u64 {
@@ -44,7 +44,7 @@ pub struct CopiedStack {
     pub stack_end: u64,
     /// Why it could not be unwound in the kernel.
     pub cut: Cut,
-    /// What stands for it where it is counted, and for the part that was unwound in the kernel.
+    /// Hash of it where it is counted, and of the part that was unwound in the kernel.
     pub(crate) hash: u64,
     pub(crate) partial: u64,
 }

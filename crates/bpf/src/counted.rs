@@ -1,4 +1,4 @@
-//! What was counted, with its stacks.
+//! Counts with their stacks.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -109,7 +109,7 @@ impl DoubleEndedIterator for UserFrames<'_> {
     }
 }
 
-/// The user part of a stack, of whose words the last may say how it ends; `None` if there is none.
+/// The user part of a stack, of whose words the last may encode how it ends; `None` if there is none.
 fn user_stack<'a>(words: &'a [u64], aliases: Numbers<'a>) -> Option<UserStack<UserFrames<'a>>> {
     let (last, rest) = words.split_last()?;
     let (words, end) = match module(*last) == MODULE_END {
@@ -149,8 +149,8 @@ fn address(frame: u64) -> u64 {
 /// More words of stacks are not kept, but for those that come in within half a second: 1 MiB.
 const MOST_WORDS: usize = 1 << 17;
 
-/// The stacks that were told, by their hashes. A long recording meets new ones without end, each a place in
-/// the kernel or a leaf that was not met before.
+/// The stacks that the programs have sent, by their hashes. A long recording has new ones without end, each a place in
+/// the kernel or a leaf that was not hit before.
 #[derive(Clone, Debug)]
 pub struct Stacks {
     inner: Rc<RefCell<Inner>>,
@@ -161,13 +161,13 @@ type Numbers<'a> = &'a HashMap<u32, u32>;
 
 /// Stacks by their hashes.
 #[derive(Debug, Default)]
-struct Told {
+struct Recent {
     frames: Vec<u64>,
     /// Where each is in `frames`: from, and how many.
     places: HashMap<u64, (usize, usize)>,
 }
 
-impl Told {
+impl Recent {
     fn find(&self, hash: u64) -> Option<&[u64]> {
         let (from, len) = *self.places.get(&hash)?;
         self.frames.get(from..from + len)
@@ -207,11 +207,11 @@ impl Copied {
 
 #[derive(Debug, Default)]
 struct Inner {
-    told: Told,
+    recent: Recent,
     copied: Copied,
-    /// What was told before it was forgotten the last time: what was counted at that moment is of these.
-    told_before: Told,
-    /// Events whose stack was never told.
+    /// Stacks from before the last time that they were forgotten: counts of that moment are of these.
+    older: Recent,
+    /// Events whose stack was never sent.
     unknown: u64,
     /// Events whose user stack ends in a module because its table was left out.
     left_out: HashMap<u32, u64>,
@@ -224,8 +224,8 @@ impl Inner {
         if hash == 0 {
             return Some(&[]);
         }
-        let told = self.told.find(hash).or_else(|| self.told_before.find(hash));
-        told.or_else(|| Some(self.copied.stacks.get(&hash)?))
+        let found = self.recent.find(hash).or_else(|| self.older.find(hash));
+        found.or_else(|| Some(self.copied.stacks.get(&hash)?))
     }
 
     fn waker<'a>(&'a self, hash: u64, aliases: Numbers<'a>) -> Option<Waker<'a, UserFrames<'a>>> {
@@ -289,7 +289,7 @@ impl Stacks {
         let (Some(hash), Some(len)) = (words.next(), words.next()) else { return };
         let inner = &mut *self.inner.borrow_mut();
         let len = usize::try_from(len).unwrap_or(usize::MAX).min(MAX_FRAMES);
-        inner.told.add(hash, words.take(len));
+        inner.recent.add(hash, words.take(len));
     }
 
     /// Notes what a copied stack came to in user space, unless the kernel had come as far.
@@ -304,8 +304,8 @@ impl Stacks {
         let mut frames: Vec<u64> = frames.map(encode).collect();
         let cut = if frames.len() > room { Some(Cut::TooManyFrames) } else { cut };
         frames.truncate(room);
-        let partial = inner.told.find(stack.partial);
-        let partial = partial.or_else(|| inner.told_before.find(stack.partial));
+        let partial = inner.recent.find(stack.partial);
+        let partial = partial.or_else(|| inner.older.find(stack.partial));
         match partial.filter(|partial| cut.is_some() && partial.len() > frames.len()) {
             Some(partial) => frames = partial.to_vec(),
             None if cut.is_some() || guessed => {
@@ -318,18 +318,18 @@ impl Stacks {
         inner.copied.add(stack.hash, frames);
     }
 
-    /// Whether there are so many that it is time to forget them.
+    /// Returns true if there are so many that it is time to forget them.
     pub fn are_many(&self) -> bool {
-        self.inner.borrow().told.frames.len() > MOST_WORDS
+        self.inner.borrow().recent.frames.len() > MOST_WORDS
     }
 
-    /// Forgets those that were told before the last call.
+    /// Forgets those from before the last call.
     pub fn forget(&self) {
         let inner = &mut *self.inner.borrow_mut();
-        inner.told_before = std::mem::take(&mut inner.told);
+        inner.older = std::mem::take(&mut inner.recent);
     }
 
-    /// Events whose stack was never told.
+    /// Events whose stack was never sent.
     pub fn unknown(&self) -> u64 {
         self.inner.borrow().unknown
     }
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!((found(&stacks, 7), found(&stacks, 8)), (None, Some(vec![3])));
         assert_eq!(stacks.unknown(), 1);
         stacks.add(&stack(7, &[1, 2]));
-        assert_eq!(found(&stacks, 7), Some(vec![1, 2]), "it was told again");
+        assert_eq!(found(&stacks, 7), Some(vec![1, 2]), "it was sent again");
     }
 
     #[test]
@@ -418,7 +418,7 @@ mod tests {
         (0..most).for_each(|hash| stacks.add(&stack(hash, &frames)));
         assert!(!stacks.are_many());
         stacks.add(&stack(0, &frames));
-        assert!(!stacks.are_many(), "told twice, it is one");
+        assert!(!stacks.are_many(), "sent twice, it is one");
         stacks.add(&stack(most, &frames));
         assert!(stacks.are_many());
         stacks.forget();

@@ -24,10 +24,10 @@ use crate::files::{self, Aliases, Files, Question, What};
 use crate::kernel_text::KernelText;
 use crate::layout::{Blocked, Count, FileKey, Key, Site, State};
 use crate::load::{self, Loaded};
+use crate::loader_log;
 use crate::options::{
     Options, copies_stacks, counts_at_once, follows_forks, lists_waiting, sampling, wait_programs,
 };
-use crate::said;
 use crate::shared::Shared;
 use crate::tables::Tables;
 use crate::trigger::Programs;
@@ -61,10 +61,10 @@ pub struct Engine {
     ticks: MapHandle,
     files: Files,
     builder: Builder,
-    /// Modules that the builder was told of.
+    /// Modules that the builder was given.
     built: HashSet<(u32, bool)>,
     targets: MapHandle,
-    /// The children of processes that are looked at are to be looked at, too.
+    /// The children of processes that are recorded are to be recorded, too.
     follows_forks: bool,
     /// Waits and calls that have not ended.
     unfinished: [MapHandle; 2],
@@ -74,7 +74,7 @@ pub struct Engine {
     waits: Waits,
     /// The program that lists threads that wait.
     list_waiting: Option<&'static str>,
-    /// The kernel tells when a thread goes on.
+    /// The kernel has a tracepoint for when a thread goes on.
     resumes: bool,
     min_block: Duration,
     end: Arc<End>,
@@ -96,7 +96,7 @@ impl Engine {
         if !cfg!(target_arch = "x86_64") {
             return Err(Error::UnsupportedArch);
         }
-        said::listen();
+        loader_log::start();
         if let Some(what) = options.trigger.missing() {
             return Err(Error::Lacks { what });
         }
@@ -108,7 +108,7 @@ impl Engine {
         };
         let resumes = matches!(options.waits, Waits::Alone | Waits::WithWakers)
             && !options.at_switches
-            && features::tells_when_threads_go_on();
+            && features::has_resume();
         let samples = sampling(options).is_some();
         let list_waiting = match lists_waiting(options) {
             true if resumes => Some(ON_ABSENT),
@@ -180,7 +180,7 @@ impl Engine {
         // A clock's samples are few: telling them apart costs little, and nothing is missed before a process is seen to
         // make code.
         if options.hertz.is_some() && options.waits == Waits::None {
-            engine.tell_times();
+            engine.keep_times();
         }
         for pid in options.processes.iter().flatten() {
             engine.add_target(*pid)?;
@@ -196,8 +196,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Forgets what was asked for until now: the check has met this program, which is none that is recorded
-    /// or will be met again.
+    /// Forgets what was asked for until now: the check has hit this program, which is none that is recorded
+    /// or will be hit again.
     fn forget_questions(&mut self) -> Result<(), Error> {
         self.asking.consume().map_err(Error::map("questions"))?;
         for question in self.asked.take() {
@@ -206,9 +206,9 @@ impl Engine {
         Ok(())
     }
 
-    /// What the kernel lacks of what would serve for what is recorded, which is done without it.
+    /// Features that the kernel lacks and that would serve for what is recorded, which is done without them.
     pub fn lacks(&self) -> Vec<Feature> {
-        // Where only wakers are told, stacks of threads that wait are not.
+        // Where only wakers are recorded, stacks of threads that wait are not.
         let waiting =
             self.list_waiting.is_some_and(|name| name != ON_REST) && self.waits != Waits::Wakers;
         features::lacks(self.trigger == Trigger::Locks, waiting)
@@ -380,13 +380,13 @@ impl Engine {
         }
     }
 
-    /// What can be read when there are [`Self::questions`].
+    /// Descriptor that is readable when there are [`Self::questions`].
     pub fn questions_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the buffer owns it, and lives as long as what is returned.
         unsafe { BorrowedFd::borrow_raw(self.asking.epoll_fd()) }
     }
 
-    /// The files that the programs have met and do not know.
+    /// The files that the programs have hit and do not know.
     ///
     /// # Errors
     ///
@@ -398,7 +398,7 @@ impl Engine {
 
     /// From now on, stacks with code that was made at run time are counted by when that was, too: which function
     /// was at an address may depend on it.
-    pub fn tell_times(&mut self) {
+    pub fn keep_times(&mut self) {
         self.state.write_field(std::mem::offset_of!(State, times), 1u32);
     }
 
@@ -407,12 +407,12 @@ impl Engine {
         monotonic_now()
     }
 
-    /// Whether stacks that cannot be unwound in the kernel are copied out.
+    /// Returns true if stacks that cannot be unwound in the kernel are copied out.
     pub fn copies_stacks(&self) -> bool {
         self.copies_stacks
     }
 
-    /// What can be read when [`Self::copies`] should be taken soon.
+    /// Descriptor that is readable when [`Self::copies`] should be taken soon.
     pub fn copies_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the buffer owns it, and lives as long as what is returned.
         unsafe { BorrowedFd::borrow_raw(self.copying.epoll_fd()) }
@@ -471,7 +471,7 @@ impl Engine {
         self.builder.progress()
     }
 
-    /// What they are in.
+    /// The memory that holds them.
     pub fn table_backend(&self) -> TableBackend {
         self.table_backend
     }
@@ -503,7 +503,7 @@ impl Engine {
                 (bytemuck::pod_read_unaligned(&key), bytemuck::pod_read_unaligned(&count))
             })
             .collect::<Vec<(Key, Count)>>();
-        // What these counts are of was told before they were made.
+        // The stacks of these counts were sent before they were counted.
         self.rings.consume().map_err(Error::map("stacks"))?;
         for (key, count) in &rows {
             self.stacks.counted(key, count, out);
@@ -513,10 +513,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Forgets stacks, so that a long recording needs no more memory than a short one; the programs tell
+    /// Forgets stacks, so that a long recording needs no more memory than a short one; the programs send
     /// again what they meet again.
     fn forget_stacks(&mut self) {
-        /// Until then, counts may be of stacks that were told before the last time.
+        /// Until then, counts may be of stacks from before the last time.
         const DRAINS_BETWEEN: u32 = 4;
         self.drains_since = self.drains_since.saturating_add(1);
         if self.may_forget && self.drains_since >= DRAINS_BETWEEN && self.stacks.are_many() {

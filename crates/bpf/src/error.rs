@@ -1,9 +1,9 @@
-//! What can go wrong.
+//! Errors of the engine.
 
 use std::path::{Path, PathBuf};
 
 use crate::features;
-use crate::said;
+use crate::loader_log;
 
 /// Text of the kernel or the loader, in one line, and whether it says that something is not permitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Reason {
     }
 }
 
-/// Whether the kernel did not permit something: EPERM or EACCES.
+/// Returns true if the kernel did not permit something: EPERM or EACCES.
 fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
     let io = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
     let loader = error.downcast_ref::<libbpf_rs::Error>().map(libbpf_rs::Error::kind);
@@ -53,15 +53,15 @@ pub enum Error {
     /// The programs could not be loaded.
     #[error("the kernel does not take the in-kernel programs ({reason})")]
     Load {
-        /// What the kernel or the loader said.
+        /// The answer of the kernel or the loader.
         reason: Reason,
-        /// The end of what they said in detail, in many lines.
+        /// The end of their log, in many lines.
         details: String,
     },
-    /// The kernel does not tell what is asked for.
+    /// The kernel has no tracepoint of what is asked for.
     #[error("the kernel lacks {what}")]
     Lacks {
-        /// What it lacks.
+        /// The tracepoint.
         what: &'static str,
     },
     /// A program could not be attached.
@@ -69,7 +69,7 @@ pub enum Error {
     Attach {
         /// The program.
         program: &'static str,
-        /// What the kernel or the loader said.
+        /// The answer of the kernel or the loader.
         reason: Reason,
     },
     /// A function of a program cannot be watched.
@@ -87,7 +87,7 @@ pub enum Error {
     Map {
         /// The map.
         map: &'static str,
-        /// What the kernel or the loader said.
+        /// The answer of the kernel or the loader.
         reason: Reason,
     },
     /// The kernel's lists of mappings are not as the programs know them.
@@ -107,12 +107,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it would work for another user.
+    /// Returns true if it would work for another user.
     pub fn is_permission(&self) -> bool {
         matches!(self, Self::NotPermitted)
     }
 
-    /// Whether the kernel or a file system did not permit something.
+    /// Returns true if the kernel or a file system did not permit something.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Load { reason, .. }
@@ -124,7 +124,7 @@ impl Error {
         }
     }
 
-    /// What the loader and the verifier said in detail, in many lines.
+    /// Log of the loader and the verifier, in many lines.
     pub fn details(&self) -> Option<&str> {
         match self {
             Self::Load { details, .. } => Some(details),
@@ -133,7 +133,7 @@ impl Error {
     }
 
     pub(crate) fn load(error: libbpf_rs::Error) -> Self {
-        let details = said::heard();
+        let details = loader_log::take();
         // Also a program that is not right may be "not permitted".
         if error.kind() == libbpf_rs::ErrorKind::PermissionDenied && !may_load() {
             return Self::NotPermitted;
@@ -171,7 +171,7 @@ impl Error {
     }
 }
 
-/// Whether this process has the capabilities that loading asks for (include/uapi/linux/capability.h), in the first
+/// Returns true if this process has the capabilities that loading asks for (include/uapi/linux/capability.h), in the first
 /// user namespace, where they count.
 fn may_load() -> bool {
     const CAP_SYS_ADMIN: u64 = 1 << 21;

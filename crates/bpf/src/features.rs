@@ -1,4 +1,4 @@
-//! What the kernel has and lacks, found by trying.
+//! Features of the kernel, found by trying.
 
 use std::sync::OnceLock;
 
@@ -63,7 +63,7 @@ pub fn features() -> (Vec<Feature>, Vec<Feature>) {
     Feature::ALL.into_iter().partition(|feature| test(*feature).succeeds(&types))
 }
 
-/// What the kernel lacks and programs cannot be loaded without.
+/// Features that the kernel lacks and that loading needs.
 pub fn missing() -> Vec<String> {
     let (_, mut missing) = features();
     missing.retain(|feature| feature.is_required());
@@ -71,7 +71,7 @@ pub fn missing() -> Vec<String> {
 }
 
 impl Test {
-    /// Whether it is there, or that cannot be found out.
+    /// Returns true if it is there, or that cannot be found out.
     fn succeeds(self, types: &Types) -> bool {
         match self {
             Self::Function(kind, function) => {
@@ -103,20 +103,20 @@ impl Types {
         self.0.as_ref()?.type_by_name(name)
     }
 
-    /// Whether programs of some kind can call a function (`enum bpf_func_id` of include/uapi/linux/bpf.h).
+    /// Returns true if programs of some kind can call a function (`enum bpf_func_id` of include/uapi/linux/bpf.h).
     fn has_function(&self, name: &str) -> bool {
         let functions: Option<Enum<'_>> = self.find("bpf_func_id");
         functions.is_some_and(|all| all.iter().any(|one| one.name.is_some_and(|it| it == name)))
     }
 }
 
-/// What the kernel's description of its types says of what recordings ask: it is read once for all of it.
+/// Features by the kernel's description of its types, which is read once for all of them.
 struct Described {
-    goes_on: bool,
-    requests: bool,
+    resume: bool,
+    block_requests: bool,
     other_threads: bool,
-    rows_as_needed: bool,
-    locks: bool,
+    map_memory: bool,
+    kernel_locks: bool,
     sockets: bool,
 }
 
@@ -127,52 +127,52 @@ impl Described {
             let types = Types::of_this_kernel();
             let has = |feature| test(feature).succeeds(&types);
             Self {
-                goes_on: has(Feature::Resume),
-                requests: has(Feature::BlockRequests),
+                resume: has(Feature::Resume),
+                block_requests: has(Feature::BlockRequests),
                 other_threads: has(Feature::OtherThreads),
-                rows_as_needed: has(Feature::MapMemory),
-                locks: has(Feature::KernelLocks),
+                map_memory: has(Feature::MapMemory),
+                kernel_locks: has(Feature::KernelLocks),
                 sockets: has(Feature::Sockets),
             }
         })
     }
 }
 
-/// Whether the kernel tells when a thread goes on: by the tracepoint `sched_exit` (Linux 6.16).
-pub fn tells_when_threads_go_on() -> bool {
-    Described::get().goes_on
+/// Returns true if the kernel has a tracepoint for when a thread goes on: `sched_exit` (Linux 6.16).
+pub fn has_resume() -> bool {
+    Described::get().resume
 }
 
-/// Whether the kernel tells of requests to block devices when they are made (Linux 6.5).
-pub fn tells_of_requests() -> bool {
-    Described::get().requests
+/// Returns true if the kernel has tracepoints for requests to block devices when they are made (Linux 6.5).
+pub fn has_block_requests() -> bool {
+    Described::get().block_requests
 }
 
-/// Whether a program may read the memory of a thread that does not run (Linux 5.18).
-pub fn reads_other_threads() -> bool {
+/// Returns true if a program may read the memory of a thread that does not run (Linux 5.18).
+pub fn has_other_threads() -> bool {
     Described::get().other_threads
 }
 
-/// Whether the rows of a map may be made while a program runs (Linux 6.1).
-pub fn makes_rows_as_needed() -> bool {
-    Described::get().rows_as_needed
+/// Returns true if the rows of a map may be made while a program runs (Linux 6.1).
+pub fn has_map_memory() -> bool {
+    Described::get().map_memory
 }
 
-/// Whether the kernel tells of waits for its own locks (Linux 5.19).
-pub fn tells_of_locks() -> bool {
-    Described::get().locks
+/// Returns true if the kernel has tracepoints for waits for its own locks (Linux 5.19).
+pub fn has_kernel_locks() -> bool {
+    Described::get().kernel_locks
 }
 
-/// What the kernel lacks of what would serve to count waits for locks (`locks`), or to take stacks of
+/// Features that the kernel lacks and that would serve to count waits for locks (`locks`), or to take stacks of
 /// threads that wait already (`waiting`).
 pub fn lacks(locks: bool, waiting: bool) -> Vec<Feature> {
-    let locks = (locks && !tells_of_locks()).then_some(Feature::KernelLocks);
-    let waiting = (waiting && !reads_other_threads()).then_some(Feature::OtherThreads);
+    let locks = (locks && !has_kernel_locks()).then_some(Feature::KernelLocks);
+    let waiting = (waiting && !has_other_threads()).then_some(Feature::OtherThreads);
     locks.into_iter().chain(waiting).collect()
 }
 
-/// Whether the kernel tells what sockets send and receive (Linux 6.3).
-pub fn tells_of_sockets() -> bool {
+/// Returns true if the kernel has tracepoints for what sockets send and receive (Linux 6.3).
+pub fn has_sockets() -> bool {
     Described::get().sockets
 }
 

@@ -20,7 +20,7 @@ impl FileKey {
     /// The vDSO, which is in no file.
     pub const VDSO: Self = Self { inode: 0, size: 0, changed: 0, changed_ns: 0, device: 0 };
 
-    /// From what `fstat` tells: major and minor number of the device, inode, size in bytes, and seconds
+    /// From the fields of `fstat`: major and minor number of the device, inode, size in bytes, and seconds
     /// and nanoseconds of the last change of the inode (`st_ctime`).
     pub fn new(device: (u32, u32), inode: u64, size: u64, changed: (i64, i64)) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl MappedFile {
     }
 }
 
-/// A file that the programs met and do not know, and where it is mapped.
+/// A file that the programs have hit and do not know, and where it is mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The file.
@@ -71,7 +71,7 @@ impl Question {
     }
 }
 
-/// What is at a place where code is mapped.
+/// Owner of a place where code is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A file, by its module's number.
@@ -118,8 +118,8 @@ impl Files {
         }
     }
 
-    /// A question's file was looked at; `None` if it could not be: then it is asked for once more when it
-    /// is met in another process.
+    /// Takes the answer to a question; `None` if there is none: then it is asked for once more when it
+    /// is hit in another process.
     pub fn answer(&mut self, question: &Question, answer: Option<(What, Option<&UnwindInfo>)>) {
         if let Some(&module) = self.known.get(&question.key) {
             self.aliases.borrow_mut().insert(question.number, module);
@@ -135,7 +135,7 @@ impl Files {
         }
     }
 
-    /// Whether the programs can read the kernel's lists of mappings: they look up this very function.
+    /// Returns true if the programs can read the kernel's lists of mappings: they look up this very function.
     pub fn check(look_up: &ProgramMut<'_>) -> Result<(), Error> {
         let address = Self::check as *const () as u64;
         let found = ask(look_up, address)?;
@@ -149,14 +149,14 @@ impl Files {
     }
 }
 
-/// How the programs tell a file that is mapped here: where one file system lies over another, as in
-/// containers, or has parts with devices of their own, that differs from what `fstat` tells.
+/// Identity of a mapped file, as the programs have it: where one file system lies over another, as in
+/// containers, or has parts with devices of their own, that differs from what `fstat` returns.
 pub fn key_of_mapped(look_up: &ProgramMut<'_>, bytes: &[u8]) -> Option<FileKey> {
     let key = ask(look_up, bytes.as_ptr() as u64).ok()?.key;
     (key.inode != 0).then_some(key)
 }
 
-/// What is mapped at an address of this process.
+/// The mapping at an address of this process.
 fn ask(look_up: &ProgramMut<'_>, address: u64) -> Result<layout::Lookup, Error> {
     let mut context = layout::Lookup { address, ..layout::Lookup::default() };
     let input = ProgramInput {

@@ -10,7 +10,7 @@ use std::path::Path;
 use foldhash::quality::FixedState;
 use pyrograph_cache::{Folder, Stamp};
 
-/// What is kept until the machine starts anew: the kernel takes long to write out all of its symbols.
+/// Addresses that are kept until the machine starts anew: the kernel takes long to write out all of its symbols.
 const FILE: &str = "text";
 
 /// Addresses of functions, as the running kernel's symbols have them.
@@ -111,7 +111,7 @@ impl KernelText {
     }
 
     /// The stack, leaf first, without the frames of the program that took it and of the scheduler. (The
-    /// kernel itself leaves the latter out where it tells the stack of a thread that waits.)
+    /// kernel itself leaves the latter out of the stack of a thread that waits.)
     pub fn without_scheduler<'a>(&self, stack: &'a [u64]) -> &'a [u64] {
         let own = stack.iter().take(OWN);
         let Some(first) = own.clone().position(|frame| self.scheduler.contains(frame)) else {

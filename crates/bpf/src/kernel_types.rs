@@ -23,7 +23,7 @@ use crate::features;
 
 /// Where the kernel has them.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
-/// What is kept of them.
+/// The part of them that is kept.
 const FILE: &str = "types";
 /// Debian's have 5 MB.
 const LARGEST: u64 = 256 << 20;
@@ -57,7 +57,7 @@ const ENUM64: u8 = 19;
 pub struct KernelTypes {
     /// The description of them, in memory.
     pub file: File,
-    /// Whether the kernel has memory for rows of maps that are made while a program runs (Linux 6.1).
+    /// The kernel has memory for rows of maps that are made while a program runs (Linux 6.1).
     pub rows_as_needed: bool,
 }
 
@@ -122,12 +122,12 @@ fn in_memory(bytes: &[u8]) -> Option<KernelTypes> {
     Some(KernelTypes { file, rows_as_needed })
 }
 
-/// What another type has to be known of.
+/// A type that has to be known for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
     /// The name, if it is a structure or union.
     Name,
-    /// What it is made of.
+    /// Its parts.
     Whole,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Type<'a> {
         word(self.bytes, at).unwrap_or(0)
     }
 
-    /// Whether programs ask for types of this kind by their names.
+    /// Returns true if programs ask for types of this kind by their names.
     fn is_named(&self) -> bool {
         matches!(self.kind, STRUCT | UNION | ENUM | ENUM64 | TYPEDEF) && self.word(0) != 0
     }
@@ -188,7 +188,7 @@ impl<'a> Type<'a> {
         (start..end).step_by(each)
     }
 
-    /// What has to be known of the others, where `need` has to be known of this.
+    /// The needs of the others, where `need` has to be known of this.
     fn needs(&self, need: Need) -> Option<Need> {
         match self.kind {
             PTR => Some(Need::Name),
@@ -392,7 +392,7 @@ mod tests {
         libbpf_rs::set_print(None);
         let object = object();
         let types = reduced(&object, None).expect("the kernel describes its types");
-        assert_eq!(types.rows_as_needed, features::makes_rows_as_needed());
+        assert_eq!(types.rows_as_needed, features::has_map_memory());
         let types = types.file;
         let len = |len: io::Result<fs::Metadata>| len.expect("a file").len();
         assert!(len(types.metadata()) < len(fs::metadata(KERNEL_TYPES)) / 10);

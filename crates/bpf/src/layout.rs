@@ -1,4 +1,4 @@
-//! What the programs and this side tell each other: the structures of `programs/shared.h`.
+//! Data that is shared with the programs: the structures of `programs/shared.h`.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -34,7 +34,7 @@ pub const TABLE_READY: u32 = 1;
 pub const TABLE_NONE: u32 = 2;
 pub const TABLE_OMITTED: u32 = 3;
 
-/// What tells a mapped file from all others, also from what it was before it was changed.
+/// Identity of a mapped file, which changes when the file does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pod, Zeroable)]
 #[repr(C)]
 pub struct FileKey {
@@ -88,7 +88,7 @@ pub struct Module {
     pub index: u32,
     pub pages: u32,
     pub state: u32,
-    pub met: u32,
+    pub hits: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]
@@ -110,7 +110,7 @@ pub struct Key {
 /// A key's time is in this power of two of nanoseconds.
 pub const KEY_TIME_SHIFT: u32 = 20;
 
-/// Words of what is told of a waker: hashes of its user and its kernel stack, its process, and two names.
+/// Words of a waker: hashes of its user and its kernel stack, its process, and two names.
 pub const WAKER_WORDS: usize = 7;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -232,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    /// What both sides share has the same size in both: a field that one of them lacks would move all that follow.
+    /// Shared structures have the same size on both sides: a field that one of them lacks would move all that follow.
     #[test]
     fn structures_are_as_large_as_in_the_programs() {
         let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");

@@ -1,8 +1,8 @@
 //! The in-kernel engine: stacks are unwound and counted where they are, by programs inside of the
 //! kernel, and only totals come out.
 //!
-//! An [`Engine`] loads the programs (compiled from `src/programs`, and part of the binary). It is told
-//! which files are mapped ([`Engine::add_file`]), or asks for them ([`Engine::questions`]), makes their
+//! An [`Engine`] loads the programs (compiled from `src/programs`, and part of the binary). It is given
+//! the files that are mapped ([`Engine::add_file`]), or asks for them ([`Engine::questions`]), makes their
 //! unwind tables, which the programs search, and hands out what was counted ([`Engine::drain`]).
 //!
 //! It finds no symbols and knows no file names: files have numbers, and frames come out with them. Which
@@ -18,14 +18,14 @@ mod engine;
 mod error;
 mod features;
 mod files;
+mod free_list;
 mod kernel_text;
 mod kernel_types;
 mod layout;
 mod load;
+mod loader_log;
 mod memory;
 mod options;
-mod room;
-mod said;
 mod shared;
 mod tables;
 mod trigger;

@@ -70,9 +70,9 @@ fn sampled_hertz(options: &Options) -> Option<u64> {
     options.hertz.filter(|_| is_sampled)
 }
 
-/// What of the programs and maps is wanted, by their names.
+/// The programs and maps that are wanted, by their names.
 struct Wanted<'a> {
-    /// What is held is counted.
+    /// Memory that is held is counted.
     live: bool,
     needed: &'a dyn Fn(&str) -> bool,
     most_rows: &'a dyn Fn(&str) -> Option<u32>,
@@ -80,7 +80,7 @@ struct Wanted<'a> {
     cache: Option<&'a Path>,
 }
 
-/// What was loaded.
+/// Loaded programs.
 pub struct Loaded {
     pub object: Object,
     pub memory: Memory,
@@ -139,7 +139,7 @@ fn open_and_load(
     let types = kernel_types::reduced(programs, cache);
     let rows_as_needed = match &types {
         Some(types) => types.rows_as_needed,
-        None => features::makes_rows_as_needed(),
+        None => features::has_map_memory(),
     };
     if let Some(types) = &types {
         builder
@@ -177,7 +177,7 @@ fn open_and_load(
         let needed = needed(&name);
         program.set_autoload(needed);
         // Reading another thread's memory may have to wait for it.
-        if needed && READ_OTHERS.contains(&&*name) && features::reads_other_threads() {
+        if needed && READ_OTHERS.contains(&&*name) && features::has_other_threads() {
             program.set_flags(libbpf_sys::BPF_F_SLEEPABLE);
         }
     }

@@ -1,4 +1,4 @@
-//! What the engine is to do.
+//! Options of the engine.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) fn wait_programs(waits: Waits, resumes: bool) -> &'static [&'static s
     }
 }
 
-/// What to do.
+/// What the engine is to count, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The processes to look at, to which [`crate::Engine::expect_command`] may add one; `None` for
@@ -33,9 +33,9 @@ pub struct Options {
     pub user: bool,
     /// Take the kernel part of stacks.
     pub kernel: bool,
-    /// What makes a stack be counted.
+    /// The events for which stacks are taken.
     pub trigger: Trigger,
-    /// How often a second each CPU has a stack taken, where a clock says when, and nothing else happens that
+    /// How often a second each CPU has a stack taken, where a clock triggers, and nothing else happens that
     /// counts: then less memory does.
     pub hertz: Option<u64>,
     /// Which waits are counted.
@@ -57,9 +57,9 @@ pub struct Options {
     pub by_cpu: bool,
     /// The most bytes of unwind tables.
     pub table_budget: usize,
-    /// What they are in; `None` for an arena if the kernel has arenas, else arrays.
+    /// The memory that holds them; `None` for an arena if the kernel has arenas, else arrays.
     pub table_backend: Option<TableBackend>,
-    /// Take stacks of waits when threads stop to run, also where the kernel tells when they go on.
+    /// Take stacks of waits when threads stop to run, also where the kernel has a tracepoint for when they go on.
     pub at_switches: bool,
     /// Do not leave frames by what their instructions say, where there is no table.
     pub no_guess: bool,
@@ -94,7 +94,7 @@ impl Default for Options {
     }
 }
 
-/// Whether stacks that end early are copied out, to be unwound in user space. Where a stack is kept to be counted
+/// Returns true if stacks that end early are copied out, to be unwound in user space. Where a stack is kept to be counted
 /// many times over (memory that is held, wakers), each copy would be another.
 pub(crate) fn copies_stacks(options: &Options) -> bool {
     let keeps_stacks = matches!(options.waits, Waits::WithWakers | Waits::Wakers)
@@ -102,7 +102,7 @@ pub(crate) fn copies_stacks(options: &Options) -> bool {
     options.user && !keeps_stacks
 }
 
-/// Whether forks matter: where all processes are looked at, they do not.
+/// Returns true if forks matter: where all processes are looked at, they do not.
 pub(crate) fn follows_forks(options: &Options) -> bool {
     options.inherit && options.processes.is_some()
 }
@@ -132,13 +132,13 @@ pub(crate) fn sampling(options: &Options) -> Option<Sampling> {
     Some(if by_value && !options.counts_events { Sampling::ByValue } else { Sampling::ByEvents })
 }
 
-/// Whether what waits already when the recording begins is looked for.
+/// Returns true if what waits already when the recording begins is looked for.
 pub(crate) fn lists_waiting(options: &Options) -> bool {
     options.waits != Waits::None || options.trigger == Trigger::Locks
 }
 
-/// Whether all events are counted when their stacks are taken, and none is noted until it ends.
-/// `resumes`: the kernel tells when a thread goes on.
+/// Returns true if all events are counted when their stacks are taken, and none is noted until it ends.
+/// `resumes`: the kernel has a tracepoint for when a thread goes on.
 pub(crate) fn counts_at_once(options: &Options, resumes: bool) -> bool {
     let waits = match options.waits {
         Waits::None => true,

@@ -1,7 +1,7 @@
 //! Unwind tables as the programs search them: one row a word, in blocks that are made as needed.
 //!
-//! The memory is limited. The programs count how often each module is met; a table for which there is no
-//! room takes that of tables which are met less, and a table that had to go can come back in that way.
+//! The memory is limited. The programs count hits of each module; a table for which there is no
+//! room takes that of tables with fewer hits, and a table that had to go can come back in that way.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,22 +10,22 @@ use hashbrown::HashMap;
 use pyrograph_unwind::{Table, TableRow, TableRule};
 
 use crate::error::Error;
+use crate::free_list::FreeList;
 use crate::layout::{BLOCK_WORDS, Module, TABLE_NONE, TABLE_OMITTED, TABLE_READY};
 use crate::memory::Memory;
-use crate::room::Room;
 
 /// Rows are counted from the start of a page of this size.
 const PAGE_BITS: u32 = 16;
 const IN_PAGE: u32 = (1 << PAGE_BITS) - 1;
 
-/// A table comes in the place of others if it is met so many times as often as they together.
+/// A table replaces others if it has so many times the hits of all of them.
 const BETTER: u64 = 2;
 
 /// Writes tables into memory that the programs read.
 #[derive(Debug)]
 pub struct Tables {
     memory: Memory,
-    room: Room,
+    free: FreeList,
     numbers: HashMap<TableRule, u16>,
     known: HashMap<u32, Known>,
     /// Held by whoever lets programs run that may sleep, and so may read for long.
@@ -40,10 +40,10 @@ struct Known {
     pieces: Vec<(u32, u32)>,
     /// How many words it takes.
     words: usize,
-    /// How often it had been met when that was last looked at.
-    met: u32,
-    /// How often it was met lately: what was longer ago counts for less.
-    lately: u64,
+    /// Hit count when it was last read.
+    hits: u32,
+    /// Exponentially decayed hit count.
+    recent_hits: u64,
 }
 
 impl Known {
@@ -66,8 +66,8 @@ pub struct Count {
 impl Tables {
     /// In memory that nothing is in yet. `readers`: a lock that is held while programs run that may sleep.
     pub fn new(memory: Memory, readers: Arc<Mutex<()>>) -> Self {
-        let (room, numbers, known) = Default::default();
-        let mut tables = Self { memory, room, numbers, known, readers };
+        let (free, numbers, known) = Default::default();
+        let mut tables = Self { memory, free, numbers, known, readers };
         // The programs take it for code without a table.
         tables.rule(TableRule::default());
         tables
@@ -108,7 +108,7 @@ impl Tables {
         let count = rows.len();
         if count == 0 {
             self.known.remove(&number);
-            self.tell(number, 0, 0, TABLE_NONE);
+            self.set_state(number, 0, 0, TABLE_NONE);
             return Ok(());
         }
         let (words, ends) = self.words(rules, rows);
@@ -117,9 +117,9 @@ impl Tables {
         (known.rows, known.words) = (count, needed);
         let Some(pieces) = self.place_or_make_room(number, &ends)? else {
             // Pieces that are free may be too small: this is not tried again before there are more.
-            let free = self.room.words();
+            let free = self.free.words();
             self.known.entry(number).or_default().words = needed.max(free + 1);
-            self.tell(number, 0, 0, TABLE_OMITTED);
+            self.set_state(number, 0, 0, TABLE_OMITTED);
             return Ok(());
         };
         let (index, rows) =
@@ -130,7 +130,7 @@ impl Tables {
             self.memory.write(index + 2 * page as u32, &[place, len]);
             from = end;
         }
-        self.tell(number, index, ends.len() as u32, TABLE_READY);
+        self.set_state(number, index, ends.len() as u32, TABLE_READY);
         self.known.entry(number).or_default().pieces = pieces;
         Ok(())
     }
@@ -233,7 +233,7 @@ impl Tables {
             match self.take(words)? {
                 Some(place) => pieces.push((place, words)),
                 None => {
-                    pieces.into_iter().for_each(|(place, words)| self.room.give(place, words));
+                    pieces.into_iter().for_each(|(place, words)| self.free.release(place, words));
                     return Ok(None);
                 }
             }
@@ -246,18 +246,18 @@ impl Tables {
             return Ok(None);
         }
         loop {
-            if let Some(place) = self.room.take(words) {
+            if let Some(place) = self.free.allocate(words) {
                 return Ok(Some(place));
             }
             let block = (self.memory.blocks() * BLOCK_WORDS) as u32;
             if !self.memory.add_block()? {
                 return Ok(None);
             }
-            self.room.give(block, BLOCK_WORDS as u32);
+            self.free.release(block, BLOCK_WORDS as u32);
         }
     }
 
-    /// Leaves out tables that are met less than this one, if there is then room for it.
+    /// Leaves out tables with fewer hits than this one, if there is then room for it.
     fn make_room(&mut self, number: u32) -> bool {
         self.look(1);
         let victims = self.less_used(number);
@@ -265,21 +265,21 @@ impl Tables {
         !victims.is_empty()
     }
 
-    /// The tables that would have to go for a module's, those first that are met the least; none if they
-    /// are met too often for that.
+    /// The tables that would have to go for a module's, those with the fewest hits first; none if they
+    /// have too many hits for that.
     fn less_used(&self, number: u32) -> Vec<u32> {
         let Some(wanted) = self.known.get(&number) else { return Vec::new() };
         let mut there: Vec<_> = self.known.iter().filter(|(_, known)| known.is_there()).collect();
-        // Of those that are not met at all, one large one goes rather than many.
+        // Of those without hits, one large one goes rather than many.
         there.sort_unstable_by_key(|(number, known)| {
-            (known.lately, std::cmp::Reverse(known.words), **number)
+            (known.recent_hits, std::cmp::Reverse(known.words), **number)
         });
-        let mut free = self.room.words();
-        let mut lately = 0;
+        let mut free = self.free.words();
+        let mut recent_hits = 0;
         let mut victims = Vec::new();
         for (number, known) in there {
-            lately += known.lately;
-            if BETTER * lately >= wanted.lately {
+            recent_hits += known.recent_hits;
+            if BETTER * recent_hits >= wanted.recent_hits {
                 break;
             }
             free += known.words;
@@ -299,7 +299,7 @@ impl Tables {
             return;
         }
         for number in &there {
-            self.tell(*number, 0, 0, TABLE_OMITTED);
+            self.set_state(*number, 0, 0, TABLE_OMITTED);
         }
         // A panic elsewhere leaves nothing unfinished here.
         let readers = Arc::clone(&self.readers);
@@ -308,52 +308,54 @@ impl Tables {
         for number in &there {
             let pieces = self.known.get_mut(number).map(|known| std::mem::take(&mut known.pieces));
             for (place, words) in pieces.into_iter().flatten() {
-                self.room.give(place, words);
+                self.free.release(place, words);
             }
         }
     }
 
     /// Changes what the programs know of a module; what they count stays.
-    fn tell(&mut self, number: u32, index: u32, pages: u32, state: u32) {
+    fn set_state(&mut self, number: u32, index: u32, pages: u32, state: u32) {
         let number = number as usize;
-        let met = self.memory.modules.read(number).met;
+        let hits = self.memory.modules.read(number).hits;
         if state == TABLE_READY {
             // Whoever sees the new state sees the rest, too.
-            let pending = Module { index, pages, state: TABLE_OMITTED, met };
+            let pending = Module { index, pages, state: TABLE_OMITTED, hits };
             self.memory.modules.write(number, pending);
         }
-        self.memory.modules.write(number, Module { index, pages, state, met });
+        self.memory.modules.write(number, Module { index, pages, state, hits });
     }
 
-    /// Looks how often modules were met meanwhile; what was before counts for a part of that.
+    /// Reads the hit counts of modules, and lets those of before decay.
     fn look(&mut self, part: u64) {
         for (number, known) in &mut self.known {
-            let met = self.memory.modules.read(*number as usize).met;
-            known.lately = known.lately / part + u64::from(met.wrapping_sub(known.met));
-            known.met = met;
+            let hits = self.memory.modules.read(*number as usize).hits;
+            known.recent_hits = known.recent_hits / part + u64::from(hits.wrapping_sub(known.hits));
+            known.hits = hits;
         }
     }
 
     /// In how many stacks a module was.
     pub fn hits(&self, number: u32) -> u32 {
         let number = number as usize;
-        if number < self.memory.modules.len() { self.memory.modules.read(number).met } else { 0 }
+        if number < self.memory.modules.len() { self.memory.modules.read(number).hits } else { 0 }
     }
 
-    /// Whether a table was left out.
+    /// Returns true if a table was left out.
     pub fn lacks_some(&self) -> bool {
         self.known.values().any(|known| !known.is_there())
     }
 
-    /// Looks which modules are met, to be called from time to time. Returns one whose table was left out
-    /// and should be made again: there is room for it, or others are met less.
+    /// Reads the hit counts of modules, to be called from time to time. Returns one whose table was left out
+    /// and should be made again: there is room for it, or others have fewer hits.
     pub fn wanted(&mut self) -> Option<u32> {
         self.look(2);
-        let left_out = self.known.iter().filter(|(_, known)| !known.is_there() && known.lately > 0);
+        let left_out =
+            self.known.iter().filter(|(_, known)| !known.is_there() && known.recent_hits > 0);
         let mut left_out: Vec<_> = left_out.collect();
-        left_out
-            .sort_unstable_by_key(|(number, known)| (std::cmp::Reverse(known.lately), **number));
-        let free = self.room.words();
+        left_out.sort_unstable_by_key(|(number, known)| {
+            (std::cmp::Reverse(known.recent_hits), **number)
+        });
+        let free = self.free.words();
         let fits =
             |number, known: &Known| free >= known.words || !self.less_used(number).is_empty();
         left_out
@@ -431,8 +433,8 @@ mod tests {
 
     fn meet(tables: &mut Tables, number: u32, times: u32) {
         let module = tables.memory.modules.read(number as usize);
-        let met = module.met.wrapping_add(times);
-        tables.memory.modules.write(number as usize, Module { met, ..module });
+        let hits = module.hits.wrapping_add(times);
+        tables.memory.modules.write(number as usize, Module { hits, ..module });
     }
 
     fn there(tables: &Tables) -> Vec<u32> {
@@ -458,11 +460,11 @@ mod tests {
         let publish = |tables: &mut Tables, number: u32| {
             publish(tables, number, &made[number as usize]);
         };
-        // Nothing is known of how much they are met: what comes first stays.
+        // Hits are not known: the first ones stay.
         (0..6).for_each(|number| publish(&mut tables, number));
         assert_eq!(there(&tables), [0, 1, 2, 3]);
         assert_eq!(tables.wanted(), None);
-        // Those come in that are met, for those that are not.
+        // Those with hits replace those without.
         for (number, times) in [(0, 100), (2, 40), (4, 50), (5, 30)] {
             meet(&mut tables, number, times);
         }
@@ -474,7 +476,7 @@ mod tests {
         // Not much more is no reason.
         meet(&mut tables, 1, 3);
         assert_eq!(tables.wanted(), None);
-        // What was met once counts for less and less.
+        // Old hits decay.
         let back = std::iter::from_fn(|| {
             meet(&mut tables, 1, 3);
             Some(tables.wanted())
@@ -561,7 +563,7 @@ mod tests {
             while let Some(wanted) = tables.wanted() {
                 publish(&mut tables, wanted, &made[wanted as usize]);
                 let is_there = there(&tables).contains(&wanted);
-                assert!(is_there || tables.known[&wanted].words > tables.room.words());
+                assert!(is_there || tables.known[&wanted].words > tables.free.words());
             }
             for number in there(&tables) {
                 check(&tables, number, &made[number as usize]);

@@ -1,4 +1,4 @@
-//! What makes stacks be counted, and how its programs are attached.
+//! Triggers: the programs of each, and how they are attached.
 
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
 use std::path::Path;
@@ -20,25 +20,25 @@ pub(crate) trait Programs {
     /// The programs that are attached.
     fn programs(&self) -> &'static [&'static str];
 
-    /// Whether events are counted when their stacks are taken, and none is noted until it ends.
+    /// Returns true if events are counted when their stacks are taken, and none is noted until it ends.
     fn counts_at_once(&self) -> bool;
 
-    /// Whether stacks are left out by bytes, and not by events; none if all are taken.
+    /// Returns true if stacks are left out by bytes, and not by events; none if all are taken.
     fn is_sampled_by_value(&self) -> Option<bool>;
 
-    /// What the kernel must tell of, and does not.
+    /// The tracepoint that is needed and that the kernel lacks.
     fn missing(&self) -> Option<&'static str>;
 
-    /// The system calls that are looked at, a bit each.
+    /// The system calls that are recorded, a bit each.
     fn calls(&self) -> [u64; CALL_WORDS];
 
-    /// What it is measured by.
+    /// Its measure.
     fn measure(&self) -> Measure;
 
-    /// Whether only calls of regular files count.
+    /// Returns true if only calls of regular files count.
     fn files(&self) -> bool;
 
-    /// Whether kernel stacks begin with what calls its programs.
+    /// Returns true if kernel stacks begin with what calls its programs.
     fn is_traced(&self) -> bool;
 
     /// Attaches its programs: `events` are perf events, if these trigger it.
@@ -62,13 +62,13 @@ impl Programs for Trigger {
             Self::Calls { measure: Bytes, .. } => &["on_return"],
             // What ends comes first: otherwise an end might be missed.
             Self::Calls { measure: Time, .. } => &["on_return", "on_call"],
-            Self::BlockRequests { measure } => match (measure, features::tells_of_requests()) {
+            Self::BlockRequests { measure } => match (measure, features::has_block_requests()) {
                 (Time, true) => &["on_request_done", "on_request"],
                 (_, true) => &["on_request"],
                 (Time, false) => &["on_complete", "on_issue"],
                 (_, false) => &["on_issue"],
             },
-            Self::Locks if features::tells_of_locks() => {
+            Self::Locks if features::has_kernel_locks() => {
                 &["on_return", "on_call", "on_contention_end", "on_contention"]
             }
             Self::Locks => &["on_return", "on_call"],
@@ -107,11 +107,11 @@ impl Programs for Trigger {
     }
 
     fn missing(&self) -> Option<&'static str> {
-        let tells = match self {
-            Self::Sockets => features::tells_of_sockets(),
+        let is_there = match self {
+            Self::Sockets => features::has_sockets(),
             _ => true,
         };
-        (!tells).then_some("the tracepoint sock_send_length (Linux 6.3)")
+        (!is_there).then_some("the tracepoint sock_send_length (Linux 6.3)")
     }
 
     fn calls(&self) -> [u64; CALL_WORDS] {
@@ -211,7 +211,7 @@ impl Programs for Trigger {
     }
 }
 
-/// Attaches a program to all functions that give memory, or to where they return.
+/// Attaches a program to all functions that allocate memory, or to where they return.
 fn allocations(
     object: &Object,
     path: &Path,

@@ -89,7 +89,7 @@ fn record(plan: &Plan) -> Result<(Finished, Interrupt), Error> {
     Ok((recorder.finish()?, interrupt))
 }
 
-/// Shows the picture, or says on a terminal how to.
+/// Shows the picture, or prints on a terminal how to.
 fn show(plan: &Plan) {
     let Some(picture) = plan.outputs.iter().find_map(Output::picture) else { return };
     if plan.open {

@@ -20,9 +20,9 @@ pub struct Attr {
     pub config: u64,
     /// Events between samples, or samples a second if [`flag::FREQ`] is set.
     pub sample_period: u64,
-    /// What a sample holds, bits of [`sample_type`].
+    /// Contents of a sample, bits of [`sample_type`].
     pub sample_type: u64,
-    /// What reading the event returns, bits of [`read_format`].
+    /// Contents of a read of the event, bits of [`read_format`].
     pub read_format: u64,
     /// The bit fields, bits of [`flag`], `disabled` being bit 0.
     pub flags: u64,
@@ -107,7 +107,7 @@ impl Attr {
         self
     }
 
-    /// Whether all bits of `flags` are set.
+    /// Returns true if all bits of `flags` are set.
     pub const fn has(&self, flags: u64) -> bool {
         self.flags & flags == flags
     }
@@ -127,7 +127,7 @@ impl Attr {
 
     /// Reads a structure that another machine or an older kernel wrote, as in a `perf.data` header:
     /// members beyond the end of `bytes` are zero, bytes beyond the last known member are ignored.
-    /// `size` is what the structure itself says.
+    /// `size` is the structure's own field.
     ///
     /// ```
     /// use pyrograph_event::{Attr, ByteOrder};
@@ -339,7 +339,7 @@ pub mod flag {
     pub const EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
     /// MMAP2 records in place of MMAP. Linux 3.16.
     pub const MMAP2: u64 = 1 << 23;
-    /// COMM records tell whether an `exec` caused them. Linux 3.16.
+    /// COMM records have a flag for those that an `exec` caused. Linux 3.16.
     pub const COMM_EXEC: u64 = 1 << 24;
     /// `clockid` is the clock of time stamps. Linux 4.1.
     pub const USE_CLOCKID: u64 = 1 << 25;

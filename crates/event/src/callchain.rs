@@ -1,4 +1,4 @@
-//! Callchains: addresses, innermost first, with markers that say where they are from.
+//! Callchains: addresses, innermost first, with markers of where they are from.
 
 use crate::cursor::{ByteOrder, word};
 
@@ -11,7 +11,7 @@ pub enum Context {
     Kernel,
     /// User space.
     User,
-    /// User space, told later by a [`crate::CallchainDeferred`] record. One word follows: its cookie.
+    /// User space, which follows in a [`crate::CallchainDeferred`] record. One word follows: its cookie.
     UserDeferred,
     /// A guest.
     Guest,
@@ -64,7 +64,7 @@ impl<'a> Callchain<'a> {
         self.bytes.len() / 8
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -74,7 +74,7 @@ impl<'a> Callchain<'a> {
         CallchainIter { chunks: self.bytes.as_chunks().0.iter(), order: self.order }
     }
 
-    /// The words, each told apart: marker, address, or cookie.
+    /// The words by their kinds: marker, address, or cookie.
     pub fn entries(&self) -> Entries<'a> {
         Entries { words: self.iter(), cookie_next: false }
     }
@@ -137,7 +137,7 @@ pub enum Entry {
     Cookie(u64),
 }
 
-/// The words of a [`Callchain`], each told apart.
+/// The words of a [`Callchain`] by their kinds.
 #[derive(Clone, Debug)]
 pub struct Entries<'a> {
     words: CallchainIter<'a>,

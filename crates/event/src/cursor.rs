@@ -2,7 +2,7 @@
 
 use crate::header::kind;
 
-/// In which order a number's bytes stand.
+/// Order of a number's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// Least significant byte first: x86-64, aarch64 and nearly all others.
@@ -26,19 +26,19 @@ pub enum DecodeError {
     Size {
         /// The record's type.
         kind: u32,
-        /// Its size as its header says.
+        /// Its size by its header.
         size: u16,
         /// How many bytes there are.
         len: usize,
     },
-    /// The record is too short for what the event's attributes say it holds.
+    /// The record is too short for the contents that the event's attributes ask for.
     #[error("{} record of {size} bytes ends within its {field}", kind::name(*.kind))]
     Truncated {
         /// The record's type.
         kind: u32,
         /// Its size in bytes.
         size: u16,
-        /// What was not there.
+        /// The missing part.
         field: &'static str,
     },
 }
@@ -69,7 +69,7 @@ impl<'a> Cursor<'a> {
         self.take(count.checked_mul(8)?)
     }
 
-    /// What is left.
+    /// The rest.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! What every record starts with: its type, flags and size.
+//! Headers of records: type, flags and size.
 //!
 //! Source: `struct perf_event_header` and what follows it in `include/uapi/linux/perf_event.h`.
 
@@ -71,7 +71,7 @@ pub mod misc {
     pub const MMAP_DATA: u16 = 1 << 13;
     /// COMM: an `exec` changed the name.
     pub const COMM_EXEC: u16 = 1 << 13;
-    /// FORK: found in `/proc`, not told by the kernel.
+    /// FORK: found in `/proc`, not written by the kernel.
     pub const FORK_EXEC: u16 = 1 << 13;
     /// SWITCH, SWITCH_CPU_WIDE: the task left the CPU.
     pub const SWITCH_OUT: u16 = 1 << 13;
@@ -136,7 +136,7 @@ pub enum CpuMode {
 }
 
 impl CpuMode {
-    /// The mode that [`Header::misc`] tells.
+    /// The CPU mode in [`Header::misc`].
     pub fn from_misc(misc: u16) -> Self {
         match misc & misc::CPU_MODE {
             1 => Self::Kernel,

@@ -1,4 +1,4 @@
-//! What an event's attributes say about the bytes of its records.
+//! Layout of records, as it follows from an event's attributes.
 
 use crate::attr::{Attr, flag, sample_type};
 use crate::cursor::{ByteOrder, Cursor, DecodeError, word};
@@ -52,12 +52,12 @@ impl Layout {
         self.order
     }
 
-    /// What a sample holds, bits of [`sample_type`].
+    /// Contents of a sample, bits of [`sample_type`].
     pub fn sample_type(&self) -> u64 {
         self.sample_type
     }
 
-    /// What stands in a sample's counts, bits of [`read_format`](crate::read_format).
+    /// Contents of a sample's counts, bits of [`read_format`](crate::read_format).
     pub fn read_format(&self) -> u64 {
         self.read_format
     }
@@ -70,7 +70,7 @@ impl Layout {
         self
     }
 
-    /// Decodes the record at the start of `bytes`. Bytes after its end are not looked at.
+    /// Decodes the record at the start of `bytes`. Bytes after its end are ignored.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Layout {
         self.peek(record, sample_type::TIME, before, after)
     }
 
-    /// Which event wrote the record, without decoding the rest of it: this tells which layout the
+    /// Which event wrote the record, without decoding the rest of it: this gives which layout the
     /// record has where several events share a buffer. `None` where records do not hold it.
     ///
     /// `record` is one whole record.

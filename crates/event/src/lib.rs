@@ -4,13 +4,13 @@
 //! [`Layout`]. [`Layout::decode`] turns the bytes of one record into a [`Record`] that borrows from
 //! them; nothing is copied or allocated. [`RoundQueue`] puts records from several buffers in the
 //! order of time. A few records can also be written ([`Comm::encode`], [`Task::encode_fork`],
-//! [`Mmap2::encode`]), so that what was read from `/proc` takes the same way as what the kernel told.
+//! [`Mmap2::encode`]), so that what was read from `/proc` takes the same way as the kernel's records.
 //!
-//! What programs in the kernel count instead is in [`counted`], and what they are asked to count in [`request`].
+//! Counts of programs in the kernel are in [`counted`], and what they are asked to count in [`request`].
 //! [`engine`] has facts about the engine that runs them.
 //!
 //! This crate opens no file and makes no system call. Input is not trusted: a record that is
-//! too short, or that says it holds more than it does, is a [`DecodeError`], never a panic.
+//! too short, or that claims to hold more than it does, is a [`DecodeError`], never a panic.
 //!
 //! The source of every layout and constant is the kernel's user-space interface,
 //! `include/uapi/linux/perf_event.h`, and the man page perf_event_open(2).

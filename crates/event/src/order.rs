@@ -9,7 +9,7 @@
 /// is not newer than that. The live reader makes a round of each wake-up; in `perf.data` each ends
 /// with a `FINISHED_ROUND` record.
 ///
-/// `T` is what stands for a record: an offset in a mapped file, or a place in a copied buffer.
+/// `T` refers to a record: an offset in a mapped file, or a place in a copied buffer.
 /// Equal times keep the order in which they came. Sorting is by runs (the standard library's stable
 /// sort), so that buffers that are sorted already are merged, in linear time.
 ///
@@ -23,7 +23,7 @@
 /// let mut queue = RoundQueue::new(1_000);
 /// queue.push(10, "a");
 /// queue.push(30, "c");
-/// assert_eq!(queue.flush_round().count(), 0); // another CPU may still tell of 20
+/// assert_eq!(queue.flush_round().count(), 0); // another CPU may still have 20
 /// queue.push(20, "b");
 /// queue.push(40, "d");
 /// assert_eq!(queue.flush_round().map(|(_, record)| record).collect::<String>(), "abc");
@@ -72,7 +72,7 @@ impl<T> RoundQueue<T> {
         self.flush_until(u64::MAX)
     }
 
-    /// Whether so many records wait that [`RoundQueue::flush_older_half`] is due.
+    /// Returns true if so many records wait that [`RoundQueue::flush_older_half`] is due.
     #[inline]
     pub fn overfull(&self) -> bool {
         self.waiting.len() > self.limit
@@ -90,7 +90,7 @@ impl<T> RoundQueue<T> {
         self.waiting.len()
     }
 
-    /// Whether none waits.
+    /// Returns true if none waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

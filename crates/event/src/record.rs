@@ -26,7 +26,7 @@ pub struct SampleId {
     pub stream_id: Option<u64>,
 }
 
-/// A file was mapped, as kernels before 3.16 tell it.
+/// A file was mapped, as kernels before 3.16 record it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mmap<'a> {
     /// Process; −1 for the kernel itself.
@@ -41,7 +41,7 @@ pub struct Mmap<'a> {
     pub offset: u64,
     /// The file's path, or a name such as `[vdso]` or `//anon`.
     pub path: &'a [u8],
-    /// Whether the mapping is executable.
+    /// The mapping is executable.
     pub executable: bool,
     /// Who, where and when.
     pub id: SampleId,
@@ -58,7 +58,7 @@ pub enum FileId {
         minor: u32,
         /// The inode; 0 if no file is mapped.
         inode: u64,
-        /// Which file of those that had this inode, where the file system tells.
+        /// Which file of those that had this inode, where the file system keeps that.
         generation: u64,
     },
     /// By its build ID.
@@ -127,7 +127,7 @@ pub struct Comm<'a> {
     pub tid: i32,
     /// The name, of at most 15 bytes; often UTF-8.
     pub name: &'a [u8],
-    /// Whether by `exec`: then all that was mapped before is gone.
+    /// The name changed by `exec`: then all that was mapped before is gone.
     pub exec: bool,
     /// Who, where and when.
     pub id: SampleId,
@@ -146,8 +146,8 @@ pub struct Task {
     pub parent_tid: i32,
     /// When, on the event's clock.
     pub time: u64,
-    /// FORK: found in `/proc` and not told by the kernel, so that the parent's mappings, as they are
-    /// known, need not be those that the process has: its own are told by what follows.
+    /// FORK: found in `/proc` and not written by the kernel, so that the parent's mappings, as they are
+    /// known, need not be those that the process has: its own are in the records that follow.
     pub synthesized: bool,
     /// Who, where and when.
     pub id: SampleId,
@@ -281,7 +281,7 @@ pub struct BpfEvent {
 /// A cgroup came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cgroup<'a> {
-    /// The number that samples tell.
+    /// The number in samples.
     pub cgroup: u64,
     /// Its path below the hierarchy's root.
     pub path: &'a [u8],
@@ -331,7 +331,7 @@ pub struct CallchainDeferred<'a> {
 pub struct Unknown<'a> {
     /// Its header.
     pub header: Header,
-    /// What follows the header, the fields of [`SampleId`] included.
+    /// The bytes after the header, the fields of [`SampleId`] included.
     pub body: &'a [u8],
 }
 
@@ -516,7 +516,7 @@ impl Layout {
     }
 }
 
-/// Whether [`Layout::decode_body`] knows the type.
+/// Returns true if [`Layout::decode_body`] knows the type.
 fn is_decoded(kind: u32) -> bool {
     (kind::MMAP..=kind::CALLCHAIN_DEFERRED).contains(&kind)
         && !matches!(kind, kind::SAMPLE | kind::ITRACE_START | kind::AUX_OUTPUT_HW_ID)

@@ -74,7 +74,7 @@ pub mod x86_64 {
     pub const R13: u32 = 21;
     pub const R14: u32 = 22;
     pub const R15: u32 = 23;
-    /// What unwinding may need: the general registers and the instruction pointer. (The kernel
+    /// Registers that unwinding may need: the general registers and the instruction pointer. (The kernel
     /// refuses DS, ES, FS and GS in 64-bit mode.)
     pub const UNWIND: u64 = 0x00ff_01ff;
 }
@@ -87,14 +87,14 @@ pub mod aarch64 {
     pub const LR: u32 = 30;
     pub const SP: u32 = 31;
     pub const PC: u32 = 32;
-    /// What unwinding may need: X0 to X30, the stack pointer and the program counter.
+    /// Registers that unwinding may need: X0 to X30, the stack pointer and the program counter.
     pub const UNWIND: u64 = (1 << 33) - 1;
 }
 
-/// What unwinding may need on the machine this runs on.
+/// Registers that unwinding may need on the machine this runs on.
 #[cfg(target_arch = "x86_64")]
 pub const UNWIND: u64 = x86_64::UNWIND;
-/// What unwinding may need on the machine this runs on.
+/// Registers that unwinding may need on the machine this runs on.
 #[cfg(target_arch = "aarch64")]
 pub const UNWIND: u64 = aarch64::UNWIND;
 

@@ -1,9 +1,9 @@
-//! What programs in the kernel are to count: the in-kernel engine is given this, and whoever plans a recording
+//! Requests to count in the kernel: the in-kernel engine is given this, and whoever plans a recording
 //! makes it. Plain data, as [`crate::counted`] is, which comes of it.
 
 use std::path::PathBuf;
 
-/// What makes the programs take a stack.
+/// Triggers: events for which the programs take a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trigger {
     /// Perf events, which the caller opens.
@@ -45,19 +45,19 @@ pub enum Trigger {
     Calls {
         /// Their numbers.
         numbers: Vec<u32>,
-        /// What they are measured by.
+        /// Measure of each of them.
         measure: Measure,
         /// Only those that read or write regular files.
         files: bool,
     },
     /// Requests to block devices, from when they are made until they are done.
     BlockRequests {
-        /// What they are measured by.
+        /// Measure of each of them.
         measure: Measure,
     },
     /// Waits for locks, of the kernel and of programs, in nanoseconds.
     Locks,
-    /// What sockets send and receive, in bytes.
+    /// Data that sockets send and receive, in bytes.
     Sockets,
     /// Nothing: waits alone are counted.
     None,
@@ -72,7 +72,7 @@ pub struct Place {
     pub semaphore: u64,
 }
 
-/// What calls and requests are measured by.
+/// Measures of calls and requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Measure {

@@ -27,7 +27,7 @@ pub struct Sample<'a> {
     pub read: Option<ReadValues<'a>>,
     /// The callchain.
     pub callchain: Callchain<'a>,
-    /// What the event itself adds: a tracepoint's fields.
+    /// Data of the event itself: a tracepoint's fields.
     pub raw: Option<&'a [u8]>,
     /// The last branches.
     pub branches: Option<BranchStack<'a>>,
@@ -59,21 +59,21 @@ pub struct Sample<'a> {
 /// A copy of the top of a user stack: `bytes[0]` is at the user stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserStack<'a> {
-    /// What could be copied.
+    /// The bytes that could be copied.
     pub bytes: &'a [u8],
     /// How many bytes there was room for. If as many could be copied, the stack may go on.
     pub capacity: usize,
 }
 
 impl UserStack<'_> {
-    /// Whether the copy ends for want of room, and not where the stack does.
+    /// Returns true if the copy ends for want of room, and not where the stack does.
     pub fn is_cut(&self) -> bool {
         self.bytes.len() >= self.capacity
     }
 }
 
 impl Layout {
-    /// Whether a record is exactly as long as what it holds. `record` is one whole record.
+    /// Returns true if a record is exactly as long as what it holds. `record` is one whole record.
     pub fn fits(&self, record: &[u8]) -> bool {
         /// Later versions of the kernel may have more fields.
         const KNOWN: u64 = (1 << 25) - 1;
@@ -229,7 +229,7 @@ fn user_stack<'a>(from: &mut Cursor<'a>) -> Option<Option<UserStack<'a>>> {
     Some(Some(UserStack { bytes: &room[..copied], capacity: room.len() }))
 }
 
-/// What reading an event returned (`struct read_format`): one count, or those of a group.
+/// Result of reading an event (`struct read_format`): one count, or those of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValues<'a> {
     /// How long the event was enabled, in nanoseconds.
@@ -298,7 +298,7 @@ impl<'a> ReadValues<'a> {
         }
     }
 
-    /// Whether there is none: a group never is.
+    /// Returns true if there is none: a group never is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -373,7 +373,7 @@ impl<'a> BranchStack<'a> {
         self.bytes.len() / 24
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -22,7 +22,7 @@ pub(crate) struct Attached<'a> {
     plan: &'a Plan,
     rings: &'a mut [Ring],
     copier: Copier,
-    /// What was written into each ring until now: attaching to many threads takes its time.
+    /// Records of each ring until now: attaching to many threads takes its time.
     pub early: Vec<Vec<u8>>,
     core_types: Vec<CoreType>,
     /// All events' descriptors.
@@ -75,7 +75,7 @@ impl<'a> Attached<'a> {
     ///
     /// Threads come and go meanwhile. One that an attached thread started has inherited the events,
     /// one that another started has not; a second event would count it twice. The attached events
-    /// are enabled, so that a FORK record tells of each thread that has inherited them.
+    /// are enabled, so that each thread that has inherited them has a FORK record.
     pub(crate) fn process(&mut self, pid: i32) -> Result<(), Error> {
         let mut seen = BTreeSet::new();
         loop {
@@ -108,7 +108,7 @@ impl<'a> Attached<'a> {
         pids.iter().try_for_each(|pid| self.process(*pid))?;
         let mut denied = 0;
         let mut seen: BTreeSet<i32> = pids.iter().copied().collect();
-        // Those that start from now on inherit the events, and a FORK record tells of them.
+        // Those that start from now on inherit the events, and have a FORK record.
         let descendants = |pids| if inherit { procfs::descendants(pids) } else { Vec::new() };
         loop {
             let mut new = descendants(pids);
@@ -206,7 +206,7 @@ fn list_threads(pid: i32) -> Option<BTreeSet<i32>> {
     (!threads.is_empty()).then_some(threads)
 }
 
-/// Threads of whose start the records of any ring tell.
+/// Threads with a FORK record in any ring.
 fn forked_threads(rings: &[Vec<u8>], layout: &Layout) -> BTreeSet<i32> {
     let mut threads = BTreeSet::new();
     for mut rest in rings.iter().map(Vec::as_slice) {

@@ -40,7 +40,7 @@ impl Batch {
         self.records.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
@@ -52,16 +52,16 @@ impl Batch {
     }
 }
 
-/// Puts rounds in the order of time, and counts what they tell of losses.
+/// Puts rounds in the order of time, and counts the losses in them.
 #[derive(Debug)]
 pub(crate) struct Sorter {
     layout: Layout,
     queue: RoundQueue<Place>,
     filter: Filter,
     weights: Option<Weights>,
-    /// What the samples stand for, if that is accounted.
+    /// Weights of the samples, if these are accounted.
     pub account: Account,
-    /// How many records the kernel said it had lost.
+    /// Lost records, by the kernel's own records of losses.
     pub lost: u64,
     /// How often the kernel stopped sampling for a while.
     pub throttled: u64,

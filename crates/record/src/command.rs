@@ -28,7 +28,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// If the kernel says so: someone else has waited for it.
+    /// If the kernel refuses: someone else has waited for it.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.wait_with(libc::WNOHANG)
     }
@@ -37,7 +37,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// If the kernel says so: someone else has waited for it.
+    /// If the kernel refuses: someone else has waited for it.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.wait_with(0)? {
@@ -90,7 +90,7 @@ pub struct Waiting {
     program: String,
     /// A byte written here lets it go; closing this ends it.
     go: Option<File>,
-    /// Here it tells why it could not become the program.
+    /// Here comes the reason why it could not become the program.
     failure: File,
 }
 
@@ -139,7 +139,7 @@ impl Waiting {
     /// If there is no such program, or it may not be executed.
     pub fn run(mut self) -> Result<Child, Error> {
         if let Some(mut go) = self.go.take() {
-            // If the child is gone (someone killed it), reading finds no reason, and its status tells.
+            // If the child is gone (someone killed it), reading finds no reason, and its status has it.
             let _ = go.write_all(&[1]);
         }
         let mut errno = [0; 4];

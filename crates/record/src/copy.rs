@@ -1,6 +1,6 @@
 //! Copying records out of a ring, without the room in stack samples that nothing was copied into.
 //!
-//! The kernel sets aside as many bytes for the user stack as were asked for, and says how many it
+//! The kernel sets aside as many bytes for the user stack as were asked for, and appends how many it
 //! could copy: of 32 KiB, 3 to 10 on most programs. What is left out here need not be carried on.
 
 use pyrograph_event::{Header, Layout, kind, sample_type};
@@ -137,7 +137,7 @@ fn find_stack(
     if end + 8 != size {
         return None;
     }
-    // One word more than was copied: that the room was larger tells that the stack is whole.
+    // One word more than was copied: that the room was larger shows that the stack is whole.
     let keep = unread.number(at + end)?.checked_next_multiple_of(8)?.checked_add(8)?;
     (keep < room).then_some(Stack { start, end, keep })
 }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the ring turns, a trimmed sample says what the whole one does.
+        /// However the ring turns, a trimmed sample decodes to the same as the whole one.
         #[test]
         fn trimmed_samples_say_the_same(
             shapes in prop::collection::vec((0..9_usize, any::<bool>(), 0..40_usize, 0..=320_usize), 1..8),

@@ -1,4 +1,4 @@
-//! What can go wrong, and what the user should know though nothing did.
+//! Errors, and notices that the user should know though nothing failed.
 
 use std::fmt;
 use std::io;
@@ -35,7 +35,7 @@ pub enum Error {
         option: &'static str,
         /// Its value.
         value: u64,
-        /// What can be asked for.
+        /// The range that can be asked for.
         range: String,
     },
     /// No process has this number.
@@ -94,15 +94,15 @@ pub enum Error {
         bytes: usize,
         /// How many CPUs there are.
         cpus: usize,
-        /// What a user may lock for each CPU, in KiB.
+        /// Memory that a user may lock for each CPU, in KiB.
         mlock_kb: u64,
-        /// What would do.
+        /// The value that would do.
         permit_kb: u64,
     },
     /// A system call failed that should not.
     #[error("{doing}")]
     System {
-        /// What was to be done.
+        /// Actions that need a permission.
         doing: String,
         /// Why it was not.
         source: io::Error,
@@ -110,7 +110,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// `doing` failed for the reason that `errno` tells.
+    /// `doing` failed for the reason in `errno`.
     pub(crate) fn last_os(doing: impl Into<String>) -> Self {
         Self::System { doing: doing.into(), source: io::Error::last_os_error() }
     }
@@ -133,7 +133,7 @@ fn why_unsupported(source: &io::Error) -> String {
     }
 }
 
-/// What the user should know, though the recording goes on. Each is one line of text.
+/// Notices that the user should know, though the recording goes on. Each is one line of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
@@ -154,7 +154,7 @@ pub enum Notice {
         asked: u64,
         /// How many are taken.
         possible: u64,
-        /// What each takes, as was measured.
+        /// Time of each, as was measured.
         cost: Duration,
     },
     /// There are so many threads that one event for each would miss much: each CPU is sampled, and samples of
@@ -176,7 +176,7 @@ pub enum Notice {
         wanted: usize,
         /// How many it has.
         bytes: usize,
-        /// What a user may lock for each CPU, in KiB.
+        /// Memory that a user may lock for each CPU, in KiB.
         mlock_kb: u64,
     },
     /// Threads that start later are not followed: the kernel (before 5.13) can only follow

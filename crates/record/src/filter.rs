@@ -10,7 +10,7 @@ use pyrograph_event::{Header, Layout, Record, kind, sample_type};
 pub(crate) struct Filter {
     /// Those whose records are kept, and whether those that they start belong to them; `None` for all.
     processes: Option<(HashSet<i32>, bool)>,
-    /// Whether samples of idle CPUs are kept.
+    /// Samples of idle CPUs are kept.
     idle: bool,
     /// Where a sample's process and thread are.
     task: usize,
@@ -40,7 +40,7 @@ impl Filter {
         Self { times, ..self }
     }
 
-    /// Whether a record is kept. They come in the order of time.
+    /// Returns true if a record is kept. They come in the order of time.
     pub(crate) fn keeps(&mut self, kind: u32, time: u64, record: &[u8], layout: &Layout) -> bool {
         if kind == kind::SAMPLE && !self.times.contains(&time) {
             return false;

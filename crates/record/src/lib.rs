@@ -4,9 +4,9 @@
 //! started. From then on a thread of its own copies the kernel's buffers out, one for each CPU, and
 //! does nothing else, so that little is lost; [`Recording::next`] hands out [`Batch`]es of records
 //! in the order of time, to be decoded with [`Session::layout`]. Up to 256 MiB of records may wait for
-//! a caller who is busy; after that the kernel's buffers fill up, and it tells how many it lost.
+//! a caller who is busy; after that the kernel's buffers fill up, and it counts how many it loses.
 //!
-//! What was there before the recording began (processes, their names and executable mappings) comes
+//! The state before the recording began (processes, their names and executable mappings) comes
 //! first, as records of the same kind with the time 0.
 //!
 //! This crate symbolizes nothing, unwinds nothing, and prints nothing: what the user should know is

@@ -75,7 +75,7 @@ pub(crate) fn open_rings(
 fn sizes(options: &Options, event: &Event, cpus: usize) -> (usize, usize) {
     let (suits, least) = match options.stack {
         // Samples of a few hundred bytes.
-        StackMode::FramePointers | StackMode::Untold => (512 << 10, 32 << 10),
+        StackMode::FramePointers | StackMode::None => (512 << 10, 32 << 10),
         // A quarter of a second at 997 Hz; page faults come in bursts of hundreds. Two must fit.
         StackMode::Dwarf { bytes } => {
             let samples = if event.is_counted_by_kernel() { 512 } else { 256 };

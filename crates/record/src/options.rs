@@ -1,20 +1,20 @@
-//! What to record.
+//! Plans of recordings.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::event::Event;
 
-/// What to record, and how.
+/// Options of a session.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whom to sample.
+    /// Target of the samples.
     pub target: Target,
-    /// What to count; `None` for `cycles` where the machine counts them, else `cpu-clock`.
+    /// Event to count; `None` for `cycles` where the machine counts them, else `cpu-clock`.
     pub event: Option<Event>,
     /// How often to sample; `None` for what suits the target and event ([`Rate`]).
     pub rate: Option<Rate>,
-    /// How the user part of a stack is told.
+    /// How the user part of a stack is sampled.
     pub stack: StackMode,
     /// Sample user mode.
     pub user: bool,
@@ -28,12 +28,12 @@ pub struct Options {
     /// Size of each CPU's buffer in bytes, rounded up to a power of two of pages; `None` for what
     /// suits the stack mode and the user's limits.
     pub buffer: Option<usize>,
-    /// How old records may get that wait in a buffer. Short, since what a record tells of (a process, a
+    /// How old records may get that wait in a buffer. Short, since the subject of a record (a process, a
     /// file, the outer part of a stack) should still be there.
     pub patience: Duration,
-    /// With [`Target::System`]: which of the processes that run already are told of at the start, with their
+    /// With [`Target::System`]: which of the processes that run already have records at the start, with their
     /// [descendants](crate::descendants) if these are followed; `None` for all.
-    pub told: Option<Vec<i32>>,
+    pub initial: Option<Vec<i32>>,
     /// Sample these threads only, of the processes that are the target, and nothing that they start; `None` for
     /// all threads. Only with [`Target::Processes`].
     pub threads: Option<Vec<i32>>,
@@ -61,7 +61,7 @@ impl Options {
             idle: false,
             buffer: None,
             patience: Duration::from_millis(10),
-            told: None,
+            initial: None,
             threads: None,
             cpus: None,
             output_to_stderr: false,
@@ -70,7 +70,7 @@ impl Options {
     }
 }
 
-/// Whom to sample.
+/// Targets of samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A program that is started: its name or path, and its arguments.
@@ -83,7 +83,7 @@ pub enum Target {
 
 /// How often to sample.
 ///
-/// Every sample tells how much of the event it stands for (its period), so that the sum of the
+/// Every sample has the part of the event that it stands for (its period), so that the sum of the
 /// periods is the event's count. Without a choice:
 ///
 /// - what ticks (cycles, clocks, other hardware counters) is sampled 997 times a second for a command
@@ -91,17 +91,17 @@ pub enum Target {
 ///   a timer;
 /// - what the kernel counts one by one (page faults, context switches, tracepoints …) is sampled
 ///   each time it happens, so that the counts are exact. With [`Rate::Hertz`] the kernel guesses the
-///   period from the last few: 10,000 page faults within 10 ms were told as 27,396 at 99 Hz.
+///   period from the last few: 10,000 page faults within 10 ms came out as 27,396 at 99 Hz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// So many samples a second: the kernel adapts the period, and each sample tells it.
+    /// So many samples a second: the kernel adapts the period, and each sample has it.
     Hertz(u64),
-    /// One sample for every so many of the event. Samples need not tell a period: it is this.
+    /// One sample for every so many of the event. Samples need not have a period: it is this.
     Every(u64),
 }
 
 impl Rate {
-    /// What suits the target and event.
+    /// The rate that suits the target and event.
     pub fn default_for(target: &Target, event: &Event) -> Self {
         match target {
             _ if event.is_counted_by_kernel() => Self::Every(1),
@@ -111,11 +111,11 @@ impl Rate {
     }
 }
 
-/// How the user part of a stack is told.
+/// How the user part of a stack is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackMode {
     /// Not at all, and neither is the kernel part: somebody else takes the stacks.
-    Untold,
+    None,
     /// The kernel follows frame pointers: cheap, and wrong for code that keeps none.
     FramePointers,
     /// The registers and a copy of the top of the stack, to be unwound with the program's own

@@ -31,15 +31,15 @@ const TRIAL_TIME: Duration = Duration::from_millis(100);
 const SHARE_OF_KERNEL: f64 = 0.25;
 const SHARE_OF_READER: f64 = 0.5;
 
-/// What it takes to unwind a stack: a shallow one in the kernel, where what others take is measured as it goes on; and
+/// Time to unwind a stack: a shallow one in the kernel, where what others take is measured as it goes on; and
 /// here, with all that comes before.
 const UNWINDING_IN_KERNEL: Duration = Duration::from_micros(3);
 const UNWINDING: Duration = Duration::from_micros(8);
 
-/// What was used where it could not be measured: another program had the CPU, or nothing may be locked.
+/// Time that is assumed where it could not be measured: another program had the CPU, or nothing may be locked.
 const ASSUMED: Cost = Cost { kernel: Duration::from_micros(15), here: Duration::from_micros(5) };
 
-/// What one sample takes.
+/// Time of one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {
     kernel: Duration,

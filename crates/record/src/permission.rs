@@ -1,4 +1,4 @@
-//! What this user may do, and what would have to change.
+//! Permissions of this user, and what would have to change.
 //!
 //! Sources: `Documentation/admin-guide/sysctl/kernel.rst` (`perf_event_paranoid`),
 //! `Documentation/admin-guide/perf-security.rst`, capabilities(7), proc_pid_status(5).
@@ -10,15 +10,15 @@ use std::fs;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is not permitted: {cause}")]
 pub struct NotPermitted {
-    /// What is not.
+    /// The action that is not.
     pub what: Wanted,
     /// Why.
     pub cause: Cause,
 }
 
-/// What was to be done.
+/// Actions that need a permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "Display says it")]
+#[expect(missing_docs, reason = "Display words it")]
 pub enum Wanted {
     User,
     Kernel,
@@ -91,14 +91,14 @@ impl fmt::Display for Cause {
     }
 }
 
-/// What bears on permissions, read once.
+/// Facts that bear on permissions, read once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rights {
     /// `kernel.perf_event_paranoid`, if it can be read.
     pub paranoid: Option<i32>,
-    /// Whether the capability to sample all is held, in the first user namespace, where it counts.
+    /// The capability to sample all is held, in the first user namespace, where it counts.
     pub privileged: bool,
-    /// Whether system calls are filtered.
+    /// System calls are filtered.
     pub filtered: bool,
 }
 
@@ -140,7 +140,7 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
-/// Whether CAP_PERFMON (38) or CAP_SYS_ADMIN (21) is in effect.
+/// Returns true if CAP_PERFMON (38) or CAP_SYS_ADMIN (21) is in effect.
 fn may_sample_all(status: &str) -> bool {
     let effective = field(status, "CapEff:").and_then(|hex| u64::from_str_radix(hex, 16).ok());
     effective.is_some_and(|bits| bits & (1 << 38 | 1 << 21) != 0)

@@ -1,4 +1,4 @@
-//! What the events will be: found by trying, since only the kernel knows what it knows and permits.
+//! Attributes of events: found by trying, since only the kernel knows what it supports and permits.
 
 use std::io;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::permission::{Rights, Wanted, sysctl};
 use crate::sys;
 use crate::weights::Weights;
 
-/// What is opened for each thread and CPU.
+/// Attributes of the event that is opened for each thread and CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub event: Event,
@@ -22,16 +22,16 @@ pub(crate) struct Plan {
     pub layout: Layout,
     pub rights: Rights,
     pub notices: Vec<Notice>,
-    /// What the kernel needs for a sample, where that was measured.
+    /// Time of the kernel for a sample, where that was measured.
     pub interrupt: Option<Duration>,
 }
 
-/// What a kernel may be too old for, newest first: on EINVAL one after another is left out.
-/// Without any of them records are still right; they tell less.
+/// Features that a kernel may be too old for, newest first: on EINVAL one after another is left out.
+/// Without any of them records are still right; they hold less.
 const OPTIONAL: [Optional; 5] = [
     // Linux 6.13, where events are inherited. Without it, samples that the kernel skips are not known.
     Optional { sample_type: sample_type::READ, ..NONE },
-    // 6.0. Without it, LOST records tell.
+    // 6.0. Without it, LOST records are all there is.
     Optional { read_format: read_format::LOST, ..NONE },
     // 5.13. Without it, neither threads nor processes are followed.
     Optional { flags: flag::INHERIT_THREAD, ..NONE },
@@ -111,7 +111,7 @@ impl Plan {
         is_steady.then(|| Duration::from_nanos(period))
     }
 
-    /// Whether all that the event counts is sampled, whichever mode the CPU is in.
+    /// Returns true if all that the event counts is sampled, whichever mode the CPU is in.
     pub(crate) fn counts_all(&self) -> bool {
         !self.attr.has(flag::EXCLUDE_USER) && !self.attr.has(flag::EXCLUDE_KERNEL)
     }
@@ -122,7 +122,7 @@ impl Plan {
     }
 }
 
-/// Whether the machine has a counter for cycles, and lets us at it.
+/// Returns true if the machine has a counter for cycles, and lets us at it.
 fn counts_cycles() -> bool {
     let mut attr = Attr { sample_period: 1_000_000, ..Attr::new() };
     Event::cycles().fill(&mut attr);
@@ -143,7 +143,7 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
         clockid: libc::CLOCK_MONOTONIC,
         ..Attr::new()
     };
-    if options.stack == StackMode::Untold {
+    if options.stack == StackMode::None {
         attr.sample_type &= !sample_type::CALLCHAIN;
     }
     event.fill(&mut attr);
@@ -174,7 +174,7 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
     set_modes(&mut attr, options, event)?;
     set_stack(&mut attr, options)?;
     let is_fast = attr.has(flag::FREQ) && attr.sample_period > pace::UNMEASURED;
-    let is_taken = options.stack != StackMode::Untold;
+    let is_taken = options.stack != StackMode::None;
     let is_all = !attr.has(flag::EXCLUDE_USER) && !attr.has(flag::EXCLUDE_KERNEL);
     // Not at other rates, where hardly anything is skipped: threads that inherit such an event are dearer to switch.
     if event.is_clock() && is_fast && is_taken && is_all {
@@ -220,7 +220,7 @@ fn set_rate(
                 return Err(Error::OutOfRange { option, value, range });
             }
             attr.sample_period = period;
-            // If samples are to tell their period, the kernel takes one each time such an event
+            // If samples are to have their period, the kernel takes one each time such an event
             // happens, whatever the period is (`perf_swevent_event`).
             if period > 1 && event.is_counted_by_kernel() {
                 attr.sample_type &= !sample_type::PERIOD;
@@ -230,7 +230,7 @@ fn set_rate(
     Ok(())
 }
 
-/// Which modes are counted, and which parts of a stack are told.
+/// Modes that are counted, and parts of a stack that are sampled.
 fn set_modes(attr: &mut Attr, options: &Options, event: &Event) -> Result<(), Error> {
     let user = options.user && event.modifiers.counts_user();
     let kernel = options.kernel && event.modifiers.counts_kernel();
@@ -291,7 +291,7 @@ fn try_out(
                 }
                 // The answer may be the same without the kernel, and then it is not about that.
                 let mut without = attempt.with(flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
-                // The count goes on there: it says nothing of what was skipped.
+                // The count goes on there: skipped samples cannot be found by it.
                 without.sample_type &= !sample_type::READ;
                 if attempt.has(flag::EXCLUDE_USER) {
                     return Err(rights.explain(Wanted::Kernel, errno).into());

@@ -1,5 +1,5 @@
-//! What was there before the recording began: processes, threads, names and executable mappings,
-//! told as the records that the kernel would have written.
+//! State before the recording began: processes, threads, names and executable mappings,
+//! as the records that the kernel would have written.
 //!
 //! Source: proc_pid_maps(5), proc_pid_stat(5).
 
@@ -32,8 +32,8 @@ pub(crate) struct Initial {
 }
 
 impl Initial {
-    /// Reads what `/proc` tells of `pids`, or of all processes. Call this once the events are
-    /// enabled: whatever is mapped from then on is told by the kernel.
+    /// Reads `/proc` of `pids`, or of all processes. Call this once the events are
+    /// enabled: whatever is mapped from then on has a record of the kernel.
     pub(crate) fn read(layout: &Layout, pids: Option<&[i32]>) -> Self {
         let mut all = Vec::new();
         let pids = pids.unwrap_or_else(|| {
@@ -47,7 +47,7 @@ impl Initial {
         initial
     }
 
-    /// A process that ends meanwhile is told in part, or not at all.
+    /// A process that ends meanwhile has records in part, or none.
     fn process(&mut self, layout: &Layout, pid: i32) {
         let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return };
         let parent = parent_in(&stat).unwrap_or(0);
@@ -117,7 +117,7 @@ pub fn descendants(pids: &[i32]) -> Vec<i32> {
     found
 }
 
-/// Before all that the kernel tells.
+/// Before all records of the kernel.
 fn at_the_start(pid: i32, tid: i32) -> SampleId {
     SampleId { pid: Some(pid), tid: Some(tid), time: Some(0), ..SampleId::default() }
 }

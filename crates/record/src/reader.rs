@@ -12,7 +12,7 @@ use crate::ring::Ring;
 use crate::sys;
 
 /// How many bytes of records may wait to be taken. Beyond that they stay in the rings, and when
-/// these are full, the kernel tells how many it lost.
+/// these are full, the kernel counts the records that it loses.
 const MOST_WAITING: usize = 256 << 20;
 
 /// Ends a recording, from any thread or signal handler.
@@ -119,31 +119,31 @@ impl Drop for Chunk {
     }
 }
 
-/// What one pass over all buffers found.
+/// Records of one pass over all buffers.
 pub(crate) type Round = Vec<Chunk>;
 
-/// What the reader knows in the end.
+/// Result of the reader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub ended: Ended,
-    /// How many records the events say were lost, where the kernel counts them (Linux 6.0).
+    /// Lost records by the events' own counts, where the kernel has them (Linux 6.0).
     pub lost: Option<u64>,
-    /// What the events have counted.
+    /// Sum of the events' counts.
     pub count: u64,
     /// To how many a second samples were lowered.
     pub lowered: Option<u64>,
 }
 
-/// What was lost until it was last looked.
+/// Losses until the last check.
 #[derive(Debug)]
 struct Losses {
-    looked: Instant,
+    checked: Instant,
     lost: u64,
     lowered: Option<u64>,
 }
 
 impl Losses {
-    /// How often it is looked. Until the rate is low enough, that much of it is lost.
+    /// How often losses are checked. Until the rate is low enough, that much of the time is lost.
     const WINDOW: Duration = Duration::from_millis(30);
     /// Nanoseconds: more than this is not lowered.
     const LONGEST_PERIOD: u64 = 1_100_000;
@@ -154,13 +154,13 @@ impl Losses {
 pub(crate) struct Reader {
     pub rings: Vec<Ring>,
     pub events: Vec<OwnedFd>,
-    /// Events that tell of processes on other CPUs until this ends.
+    /// Events with records of processes on other CPUs until this ends.
     pub _others: Vec<OwnedFd>,
     pub watched: Vec<Watched>,
     pub stopper: Stopper,
     pub rounds: Sender<Round>,
     pub copier: Copier,
-    /// What was copied out of each ring before the thread started.
+    /// Records that were copied out of each ring before the thread started.
     pub early: Vec<Vec<u8>>,
     /// How long to sleep at most.
     pub patience: Duration,
@@ -168,7 +168,7 @@ pub(crate) struct Reader {
     pub period: Arc<AtomicU64>,
     /// Nanoseconds between two samples of a clock; else 0.
     pub unit: u64,
-    /// Whether fewer samples are taken once some are lost.
+    /// Fewer samples are taken once some are lost.
     pub yields: bool,
     /// When to end.
     pub until: Option<Instant>,
@@ -180,7 +180,7 @@ impl Reader {
         sys::become_reader();
         let pool = Arc::new(Pool::default());
         let has_targets = !self.watched.is_empty();
-        let mut losses = Losses { looked: Instant::now(), lost: 0, lowered: None };
+        let mut losses = Losses { checked: Instant::now(), lost: 0, lowered: None };
         loop {
             self.wait();
             self.keep_pace();
@@ -224,14 +224,14 @@ impl Reader {
 
     /// Lowers the rate if samples are lost.
     fn yield_to(&mut self, losses: &mut Losses) {
-        let passed = losses.looked.elapsed();
+        let passed = losses.checked.elapsed();
         if !self.yields || passed < Losses::WINDOW {
             return;
         }
         let lost = self.counts().1.unwrap_or(0);
         let taken = passed.as_nanos() * self.events.len() as u128 / u128::from(self.unit.max(1));
         let are_many = u128::from(lost - losses.lost.min(lost)) * 50 > taken;
-        (losses.looked, losses.lost) = (Instant::now(), lost);
+        (losses.checked, losses.lost) = (Instant::now(), lost);
         if are_many && self.unit * 2 <= Losses::LONGEST_PERIOD {
             self.unit *= 2;
             losses.lowered = Some(1_000_000_000 / self.unit);
@@ -283,12 +283,12 @@ impl Reader {
                 round.push(chunk);
             }
         }
-        // Also an empty round is told: it completes the one before. If nobody takes it any more,
+        // Also an empty round is sent: it completes the one before. If nobody takes it any more,
         // a stop has been asked for, too.
         let _ = self.rounds.send(round);
     }
 
-    /// What all events have counted, and how many records they lost.
+    /// Sum of all events' counts, and how many records they lost.
     fn counts(&self) -> (u64, Option<u64>) {
         let counts = self.events.iter().filter_map(sys::read_count);
         counts.fold((0, None), |(sum, all), (count, lost)| {

@@ -62,7 +62,7 @@ impl Ring {
         Ok(Self { cpu, map: map(&fd, page + size)?, fd, page, size })
     }
 
-    /// The event that others are told to write to.
+    /// The event whose ring others write to.
     pub(crate) fn fd(&self) -> &OwnedFd {
         &self.fd
     }
@@ -77,7 +77,7 @@ impl Ring {
         }
     }
 
-    /// What is there, and the head that it reaches to.
+    /// The bytes that are there, and the head that they reach to.
     fn unread(&self) -> (Unread<'_>, u64) {
         // Acquire: the kernel has written all up to the head before it moved the head.
         let head = self.word(DATA_HEAD).load(Ordering::Acquire);

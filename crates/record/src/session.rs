@@ -37,19 +37,19 @@ pub struct Session {
     copier: Copier,
     events: Vec<OwnedFd>,
     others: Vec<OwnedFd>,
-    /// What was copied out of the rings while events were opened.
+    /// Records that were copied out of the rings while events were opened.
     early: Vec<Vec<u8>>,
     command: Option<Waiting>,
     stopper: Stopper,
     patience: Duration,
-    told: Option<Vec<i32>>,
+    initial_pids: Option<Vec<i32>>,
     inherit: bool,
     idle: bool,
     duration: Option<Duration>,
     threads: Option<Vec<i32>>,
     /// All CPUs are sampled, also where processes are to be.
     is_of_cpus: bool,
-    /// What was asked for by a [`Pacer`].
+    /// Period that was asked for by a [`Pacer`].
     period: Arc<AtomicU64>,
 }
 
@@ -91,7 +91,7 @@ impl Session {
             plan.notices.push(Notice::ChildrenNotPermitted { count: denied });
         }
         let (target, stopper) = (options.target.clone(), Stopper::new()?);
-        let (patience, told) = (options.patience, options.told.clone());
+        let (patience, initial_pids) = (options.patience, options.initial.clone());
         let (inherit, idle, duration) = (options.inherit, options.idle, options.duration);
         Ok(Self {
             target,
@@ -104,7 +104,7 @@ impl Session {
             command,
             stopper,
             patience,
-            told,
+            initial_pids,
             inherit,
             idle,
             duration,
@@ -124,12 +124,12 @@ impl Session {
         self.plan.layout
     }
 
-    /// Whether times are those of `CLOCK_MONOTONIC`; else, of the scheduler's clock.
+    /// Returns true if times are those of `CLOCK_MONOTONIC`; else, of the scheduler's clock.
     pub fn has_monotonic_time(&self) -> bool {
         self.plan.clock() == Some(libc::CLOCK_MONOTONIC)
     }
 
-    /// How often it is sampled. With [`Rate::Every`] a sample that tells no period stands for this
+    /// How often it is sampled. With [`Rate::Every`] a sample without a period stands for this
     /// many.
     pub fn rate(&self) -> Rate {
         let rate = self.plan.attr.sample_period;
@@ -142,7 +142,7 @@ impl Session {
         self.plan.tick().filter(|_| self.is_of_cpus)
     }
 
-    /// What the kernel needs for a sample, stacks that others take aside: measured for rates above 5,000 Hz.
+    /// Time of the kernel for a sample, stacks that others take aside: measured for rates above 5,000 Hz.
     pub fn interrupt(&self) -> Option<Duration> {
         self.plan.interrupt
     }
@@ -158,13 +158,13 @@ impl Session {
         sysctl("perf_event_max_stack").unwrap_or(127)
     }
 
-    /// Whether kernel mode is sampled: it was asked for, and is permitted.
+    /// Returns true if kernel mode is sampled: it was asked for, and is permitted.
     pub fn samples_kernel(&self) -> bool {
         !self.plan.attr.has(flag::EXCLUDE_KERNEL)
             && !self.plan.attr.has(flag::EXCLUDE_CALLCHAIN_KERNEL)
     }
 
-    /// What the user should know.
+    /// Notices for the user.
     pub fn notices(&self) -> &[Notice] {
         &self.plan.notices
     }
@@ -266,8 +266,8 @@ impl Session {
             }
             (Target::Processes(pids), _) => Initial::read(&self.plan.layout, Some(&family(pids))),
             (Target::System, _) => {
-                let told = self.told.as_deref().map(family);
-                Initial::read(&self.plan.layout, told.as_deref())
+                let initial_pids = self.initial_pids.as_deref().map(family);
+                Initial::read(&self.plan.layout, initial_pids.as_deref())
             }
         };
         if initial.unreadable > 0 {
@@ -338,11 +338,11 @@ pub struct Recording {
     sorter: Sorter,
     /// Nanoseconds for which a lost sample would have stood, if it is a clock's.
     lost_time: Option<u64>,
-    /// What events count is the time of what is sampled, and nothing else.
+    /// Events count the time of the target, and nothing else.
     counts_all: bool,
     /// Each thread has an event.
     is_of_threads: bool,
-    /// What was there before.
+    /// Records of the state before.
     initial: Option<Batch>,
     /// `None` once the recording is to be dropped, which the reader then notices.
     rounds: Option<Receiver<Round>>,
@@ -353,7 +353,7 @@ pub struct Recording {
     child: Option<Child>,
 }
 
-/// What [`Recording::next`] found.
+/// Result of [`Recording::next`].
 #[derive(Debug)]
 pub enum Next {
     /// Records.
@@ -364,7 +364,7 @@ pub enum Next {
     End,
 }
 
-/// What is known when all is over.
+/// Summary of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Why it ended.
@@ -418,12 +418,12 @@ impl Recording {
         self.stopper.clone()
     }
 
-    /// What the user should know, and could not be known before the start.
+    /// Notices for the user that could not be known before the start.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// How many records the kernel has said it lost, until now.
+    /// Lost records until now, by the kernel's records of losses.
     pub fn lost(&self) -> u64 {
         self.sorter.lost
     }
@@ -438,7 +438,7 @@ impl Recording {
         self.child.take()
     }
 
-    /// Ends the recording, if it has not ended, and tells how it went. Records that were not taken
+    /// Ends the recording, if it has not ended, and returns how it went. Records that were not taken
     /// are dropped. A command that still runs goes on running.
     pub fn finish(mut self) -> Summary {
         let outcome = self.end();
@@ -466,7 +466,7 @@ impl Recording {
     fn end(&mut self) -> Option<Outcome> {
         self.stopper.stop();
         if let Some(rounds) = self.rounds.take() {
-            // Let the reader come to its end by itself, which tells what was lost.
+            // Let the reader come to its end by itself, which reads how much was lost.
             rounds.iter().for_each(|round| drop(self.sorter.add(round)));
         }
         self.reader.take()?.join().ok()

@@ -112,7 +112,7 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((owned(fds[0].into())?, owned(fds[1].into())?))
 }
 
-/// Waits until one of `fds` is ready (which then is told in its `revents`) or the time is over.
+/// Waits until one of `fds` is ready (which then is set in its `revents`) or the time is over.
 pub(crate) fn poll(fds: &mut [libc::pollfd], timeout: Duration) {
     let timeout = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
     // SAFETY: `fds` is valid for its length. An error (EINTR) leaves nothing ready.
@@ -122,12 +122,12 @@ pub(crate) fn poll(fds: &mut [libc::pollfd], timeout: Duration) {
     }
 }
 
-/// What [`poll`] waits for: that there is something to read. `None` is never ready.
+/// Descriptor for [`poll`], which waits until there is something to read. `None` is never ready.
 pub(crate) fn readable(fd: Option<BorrowedFd<'_>>) -> libc::pollfd {
     libc::pollfd { fd: fd.map_or(-1, |fd| fd.as_raw_fd()), events: libc::POLLIN, revents: 0 }
 }
 
-/// Whether the process still runs. `child`: it is a child of this process, which has to be asked
+/// Returns true if the process still runs. `child`: it is a child of this process, which has to be asked
 /// for in another way, since it stays as a zombie.
 pub(crate) fn is_running(pid: i32, child: bool) -> bool {
     if !child {
@@ -168,7 +168,7 @@ pub(crate) fn raise_limit(resource: Resource) -> u64 {
     }
 }
 
-/// What [`raise_limit`] raises.
+/// Limits for [`raise_limit`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Resource {
     /// File descriptors.

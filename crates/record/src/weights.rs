@@ -1,7 +1,7 @@
 //! The time that each sample of a clock stands for.
 //!
 //! The kernel's timer takes samples at the multiples of a period. Where it comes too late for one (its own work
-//! took longer than a period, or the hypervisor ran another machine) it skips it, and says nothing; in the sample
+//! took longer than a period, or the hypervisor ran another machine) it skips it in silence; in the sample
 //! it writes the period that was asked for. The event's count goes on meanwhile. So where the count is in the
 //! samples (`PERF_SAMPLE_READ`), what it has grown by is what the sample stands for, and samples that were skipped
 //! can be counted.
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use pyrograph_event::{Attr, Header, flag, read_format, sample_type};
 
-/// What is needed to account time to samples.
+/// Options for accounting time to samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Weights {
     /// Nanoseconds between two samples, before they are lowered.
@@ -28,7 +28,7 @@ pub(crate) struct Weights {
     is_of_cpus: bool,
 }
 
-/// What was found of the samples of a recording.
+/// Account of the samples of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     /// Samples that should have been taken and were not, whose time counts for the sample after.
@@ -73,7 +73,7 @@ impl Weights {
         })
     }
 
-    /// Whether samples hold the event's count: then they may be taken at any pace.
+    /// Returns true if samples hold the event's count: then they may be taken at any pace.
     pub(crate) fn has_counts(&self) -> bool {
         self.count.is_some()
     }
@@ -167,7 +167,7 @@ mod tests {
         words.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect()
     }
 
-    /// What each sample says it stands for; samples that were skipped.
+    /// Period of each sample; samples that were skipped.
     fn check(is_of_cpus: bool, samples: &[((u64, u64), u64, u64)], expect: &[u64], skipped: u64) {
         let attr = attr();
         let weights = Weights::new(&attr, is_of_cpus).expect("a clock");

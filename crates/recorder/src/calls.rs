@@ -34,7 +34,7 @@ pub fn of_files() -> Vec<u32> {
     FILES.iter().map(|call| call.id().cast_unsigned()).collect()
 }
 
-/// The numbers of calls whose names stand with commas between them; of all, if there are none.
+/// The numbers of calls by their names, with commas between them; of all, if there are none.
 ///
 /// # Errors
 ///

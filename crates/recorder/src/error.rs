@@ -78,7 +78,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a permission is missing that another user, or this one with more capabilities, would have.
+    /// Returns true if a permission is missing that another user, or this one with more capabilities, would have.
     pub fn is_refusal(&self) -> bool {
         use pyrograph_record::Error as Record;
         let is_refused = |source: &io::Error| source.kind() == io::ErrorKind::PermissionDenied;

@@ -13,19 +13,19 @@ use crate::error::Error;
 pub struct Filters {
     /// Processes and threads of these names; none for all.
     pub names: Vec<String>,
-    /// What is in the control group of this ID ([`control_group`]), or in one inside of it.
+    /// Members of the control group of this ID ([`control_group`]), or in one inside of it.
     pub group: Option<u64>,
     /// Keep the CPUs apart on which it was.
     pub by_cpu: bool,
 }
 
 impl Filters {
-    /// Whether nothing is left out and nothing kept apart.
+    /// Returns true if nothing is left out and nothing kept apart.
     pub fn is_all(&self) -> bool {
         !self.chooses() && !self.by_cpu
     }
 
-    /// Whether processes are chosen among all that run.
+    /// Returns true if processes are chosen among all that run.
     pub fn chooses(&self) -> bool {
         !self.names.is_empty() || self.group.is_some()
     }
@@ -69,7 +69,7 @@ fn processes() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Whether a process or one of its threads has one of these names, of which the kernel keeps 15 bytes.
+/// Returns true if a process or one of its threads has one of these names, of which the kernel keeps 15 bytes.
 fn has_name(pid: i32, names: &[&[u8]]) -> bool {
     const LONGEST: usize = 15;
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();

@@ -39,7 +39,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Whether nothing but this user's rights, or how this was built, stand in the way: where there is another way,
+    /// Returns true if nothing but this user's rights, or how this was built, stand in the way: where there is another way,
     /// that is no news.
     pub fn is_expected(&self) -> bool {
         match self {
@@ -49,7 +49,7 @@ impl EngineError {
         }
     }
 
-    /// Whether the kernel or a file system did not permit something.
+    /// Returns true if the kernel or a file system did not permit something.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::NotBuilt => false,
@@ -58,7 +58,7 @@ impl EngineError {
         }
     }
 
-    /// What the loader and the verifier said in detail, in many lines.
+    /// Log of the loader and the verifier, in many lines.
     pub fn details(&self) -> Option<&str> {
         match self {
             Self::NotBuilt => None,

@@ -1,13 +1,13 @@
 //! Recording where the time goes on this machine, as a library.
 //!
-//! A [`Plan`] says what to record: a command, running processes or the machine ([`Target`]), what to count
+//! A [`Plan`] is what to record: a command, running processes or the machine ([`Target`]), what to count
 //! ([`Question`]), for how long, and how much detail the profile has. A [`Recorder`] carries it out, with programs in
 //! the kernel that unwind and count stacks where that is permitted, and with copied samples of `perf_event_open` where
 //! it is not. [`Recorder::step`] does what has come up since the last call; [`Recorder::finish`] names the functions
 //! and returns a [`Profile`](pyrograph_profile::Profile).
 //!
-//! What the user should know though nothing failed comes as a [`Message`]; what fails is an [`Error`]. Both are data:
-//! how to say them, and by which flag to mend them, is the caller's matter. This crate prints nothing, writes no file,
+//! Warnings and details come as [`Message`]s; failures are an [`Error`]. Both are data:
+//! how to word them, and by which flag to mend them, is the caller's matter. This crate prints nothing, writes no file,
 //! and takes no signal.
 //!
 //! ```

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Lets large pieces of memory go as soon as they are no longer needed. If nothing is said, the allocator
+/// Lets large pieces of memory go as soon as they are no longer needed. By default the allocator
 /// learns from each of them to keep more, as much as the unwind table of the largest program takes while it
 /// is made.
 pub fn keep_none() {
@@ -51,13 +51,13 @@ impl Resident {
 /// Pages of files are given back once there are so many more of them than there were afterwards.
 const MOST_PAGES: u64 = 32 << 20;
 
-/// How often it is looked how many there are.
+/// How often they are counted.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Whether pages of files are to be given back: most are read once, for an unwind table or a stack.
+/// Decides when pages of files are given back: most are read once, for an unwind table or a stack.
 #[derive(Debug)]
 pub struct Pages {
-    looked: Instant,
+    checked: Instant,
     /// How many bytes were left.
     left: u64,
 }
@@ -65,21 +65,21 @@ pub struct Pages {
 impl Default for Pages {
     /// From now on.
     fn default() -> Self {
-        Self { looked: Instant::now(), left: Resident::now().files }
+        Self { checked: Instant::now(), left: Resident::now().files }
     }
 }
 
 impl Pages {
     /// Calls `give_back` if there are many.
     pub fn keep_few(&mut self, give_back: impl FnOnce()) {
-        if self.looked.elapsed() < LOOK {
+        if self.checked.elapsed() < LOOK {
             return;
         }
         if Resident::now().files > self.left + MOST_PAGES {
             give_back();
             self.left = Resident::now().files;
         }
-        self.looked = Instant::now();
+        self.checked = Instant::now();
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
         use std::os::fd::AsRawFd;
         let own = fs::File::open("/proc/self/exe").expect("this test");
         let len = usize::try_from(own.metadata().expect("its size").len()).expect("a size");
-        let mut pages = Pages { looked: Instant::now() - LOOK, ..Pages::default() };
+        let mut pages = Pages { checked: Instant::now() - LOOK, ..Pages::default() };
         pages.keep_few(|| panic!("there are no more than before"));
         let map = || {
             let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_POPULATE);
@@ -111,7 +111,7 @@ mod tests {
         };
         let enough = (MOST_PAGES + MOST_PAGES / 4).div_ceil(len as u64);
         let maps: Vec<_> = (0..enough).map(|_| map()).collect();
-        pages.looked = Instant::now() - LOOK;
+        pages.checked = Instant::now() - LOOK;
         let mut times = 0;
         for _ in 0..2 {
             pages.keep_few(|| {
@@ -121,7 +121,7 @@ mod tests {
                     unsafe { libc::munmap(*map, len) };
                 }
             });
-            pages.looked = Instant::now() - LOOK;
+            pages.checked = Instant::now() - LOOK;
         }
         assert_eq!(times, 1);
     }

@@ -1,4 +1,4 @@
-//! What a recorder reports as it goes.
+//! Reports of a recorder as it goes.
 
 use pyrograph_event::engine::{Feature, TableBackend, TableStats};
 use pyrograph_record::Notice;
@@ -9,8 +9,8 @@ use crate::in_kernel::EngineError;
 use crate::memory::Resident;
 use crate::plan::Engine;
 
-/// What a user may want to know though the recording goes on. Some of it ([`Message::is_detail`]) is for those
-/// who look at the recording itself.
+/// Reports that a user may want to know though the recording goes on. Those called details are for users
+/// who inspect the recording itself.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Message {

@@ -1,7 +1,7 @@
 //! The files that a program maps when it starts: itself, its interpreter, and the libraries that these
 //! ask for, so that their unwind tables can be made before it runs.
 //!
-//! What is found is a guess and need not be all: a program may load what it likes.
+//! The files are a guess and need not be all: a program may load what it likes.
 //!
 //! Sources: ld.so(8) for where libraries are looked for, execve(2) for scripts.
 
@@ -75,7 +75,7 @@ fn interpreter_of_script(mut file: &File) -> Option<OsString> {
     Some(OsString::from_vec(named.to_vec()))
 }
 
-/// What a program or library asks the dynamic linker for.
+/// Requests of a program or library to the dynamic linker.
 #[derive(Debug, Default)]
 struct Asks {
     interpreter: Option<PathBuf>,

@@ -22,13 +22,13 @@ pub enum PlaceError {
     Function {
         /// `uprobe` or `uretprobe`.
         prefix: &'static str,
-        /// What follows it.
+        /// The rest of the text.
         place: String,
     },
     /// The place of a probe is not written as it should be.
     #[error("usdt:{place}: use usdt:FILE:PROVIDER:NAME; readelf -n FILE lists a file's probes")]
     Probe {
-        /// What follows `usdt:`.
+        /// The text after `usdt:`.
         place: String,
     },
     /// The offset in a function is no number.
@@ -36,7 +36,7 @@ pub enum PlaceError {
     Offset {
         /// `uprobe` or `uretprobe`.
         prefix: &'static str,
-        /// What follows it.
+        /// The rest of the text.
         place: String,
         /// The offset.
         offset: String,
@@ -48,7 +48,7 @@ pub enum PlaceError {
     OffsetOfReturn {
         /// `uretprobe`.
         prefix: &'static str,
-        /// What follows it.
+        /// The rest of the text.
         place: String,
     },
     /// The file cannot be read.

@@ -1,4 +1,4 @@
-//! What to record.
+//! Plans of recordings.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use pyrograph_resolve::{NATIVE, SymbolOptions};
 use crate::filters::Filters;
 use crate::question::Question;
 
-/// What to record, how, and how much of it the profile is to hold.
+/// A plan: what to record, how, and how much of it the profile is to hold.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What is recorded.
+    /// Target of the recording.
     pub target: Target,
     /// Of the target's processes only these threads, and nothing that they start. For [`Engine::Perf`].
     pub threads: Option<Vec<i32>>,
@@ -33,7 +33,7 @@ pub struct Plan {
     /// else.
     pub output_to_stderr: bool,
 
-    /// What to count.
+    /// Question that it answers.
     pub question: Question,
     /// How often to sample; `None` for what suits the target and the event.
     pub rate: Option<Rate>,
@@ -120,7 +120,7 @@ impl Plan {
         self.keep_times && !matches!(self.question.trigger, Trigger::Calls { .. })
     }
 
-    /// What [`Engine::Perf`] opens.
+    /// Events of [`Engine::Perf`].
     pub(crate) fn events(&self) -> pyrograph_record::Options {
         pyrograph_record::Options {
             event: self.question.event.clone(),
@@ -149,7 +149,7 @@ impl Plan {
         })
     }
 
-    /// What values are, where `event` is open.
+    /// Type of the values, where `event` is open.
     fn value_type(&self, event: &Event) -> ValueType {
         let unit = self.question.unit().unwrap_or(match event.unit() {
             Unit::Nanoseconds => "ns",
@@ -167,7 +167,7 @@ impl Plan {
         }
     }
 
-    /// What is to be made of the stacks, where `event` is open.
+    /// Options of the resolver, where `event` is open.
     pub(crate) fn resolve_options(&self, event: &Event) -> pyrograph_resolve::Options {
         pyrograph_resolve::Options {
             value_type: self.value_type(event),

@@ -1,4 +1,4 @@
-//! What to count: the time on the CPU, waits, system calls, memory, any event or place in a program.
+//! Questions that a recording answers: the time on the CPU, waits, system calls, memory, any event or place in a program.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use crate::error::Error;
 use crate::needed;
 use crate::places;
 
-/// What to count. The default is the time on the CPU.
+/// A question that a recording answers. The default is the time on the CPU.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The event, if one was named.
     pub event: Option<Event>,
-    /// What makes the in-kernel engine take a stack.
+    /// Trigger of the in-kernel engine.
     pub trigger: Trigger,
     /// Waits that the in-kernel engine counts.
     pub waits: Waits,
@@ -30,9 +30,9 @@ pub struct Question {
     pub exact: bool,
     /// Nothing but the in-kernel engine can answer.
     pub(crate) in_kernel_only: bool,
-    /// What is counted and its unit, where it is not the event.
+    /// Name and unit of the values, where they are not the event's.
     shown: Option<(String, &'static str)>,
-    /// What happens, one of them.
+    /// Noun for one of the things that happen.
     noun: &'static str,
 }
 
@@ -143,7 +143,7 @@ impl Question {
     pub fn system_calls(names: &str, measure: Measure) -> Result<Self, Error> {
         let trigger = Trigger::Calls { numbers: calls::numbers(names)?, measure, files: false };
         let mut question = Self::named("syscalls", unit(measure, "calls"), "system call", trigger);
-        // Where it is only to be counted, perf_event can do it, too, but does not tell which calls. It cannot where
+        // Where it is only to be counted, perf_event can do it, too, but without the names of calls. It cannot where
         // the tracepoint's number may not be read: without root.
         if measure == Measure::Count
             && names.is_empty()

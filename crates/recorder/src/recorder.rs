@@ -53,7 +53,7 @@ pub(crate) struct Opened {
     pub event: Event,
 }
 
-/// What a recording leaves beside stacks.
+/// Result of a recording beside its stacks.
 pub(crate) struct Ended {
     pub summary: Summary,
     pub child: Option<Child>,
@@ -84,7 +84,7 @@ pub struct Progress {
     pub lost: u64,
 }
 
-/// What a recording leaves.
+/// Result of a recording.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Finished {
@@ -149,7 +149,7 @@ impl Recorder {
         Progress { samples: self.resolver.stats().samples, lost: self.sampler.lost() }
     }
 
-    /// What was sampled since the last call, or since the beginning, with names, as a profile of its own.
+    /// Samples since the last call, or since the beginning, with names, as a profile of its own.
     /// [`Self::finish`] still returns everything. What is counted in the kernel is taken out twice a second, so that
     /// the last half of a second may come with the next snapshot.
     ///

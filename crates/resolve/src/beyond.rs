@@ -12,7 +12,7 @@ pub const CHECKED: usize = 2048;
 
 const PAGE: u64 = 4096;
 
-/// What a sample can hold, with all else that is in it.
+/// Most bytes of a stack in a sample, with all else that is in it.
 const LARGEST_COPY: u64 = 1 << 16;
 
 /// Reads what a copy does not have, a page at a time.
@@ -48,7 +48,7 @@ impl<'a> Beyond<'a> {
         Some(u64::from_le_bytes(word))
     }
 
-    /// Whether the outer end of the copy still reads the same.
+    /// Returns true if the outer end of the copy still reads the same.
     fn is_unchanged(&self) -> bool {
         self.unchanged.get().unwrap_or_else(|| {
             let same = self.reads_the_same(self.copy.1.len().saturating_sub(CHECKED));
@@ -58,7 +58,7 @@ impl<'a> Beyond<'a> {
         })
     }
 
-    /// Whether a signal's frame at an address, or what else the copied stack was left by, still reads the same.
+    /// Returns true if a signal's frame at an address, or what else the copied stack was left by, still reads the same.
     fn is_still_left_at(&self, address: u64) -> bool {
         let from = usize::try_from(address.wrapping_sub(self.copy.0)).unwrap_or(usize::MAX);
         if from >= self.copy.1.len() {
@@ -72,7 +72,7 @@ impl<'a> Beyond<'a> {
         })
     }
 
-    /// Whether the copy reads the same from an offset on, as far as is checked.
+    /// Returns true if the copy reads the same from an offset on, as far as is checked.
     fn reads_the_same(&self, from: usize) -> bool {
         let (start, bytes) = self.copy;
         let then = &bytes[from..bytes.len().min(from + CHECKED)];

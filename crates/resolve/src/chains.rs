@@ -1,8 +1,8 @@
 //! The stacks of a file's samples: each chain of frames once, in one piece.
 //!
-//! Where compilers and other programs without frame pointers run, most chains are short and few are met twice:
+//! Where compilers and other programs without frame pointers run, most chains are short and few come twice:
 //! their leaves are instructions. A tree of them, as [`RawStacks`] is, would have a node for nearly every frame
-//! of every sample. Here a sample takes one look at a table; the tree is only made of the named frames, of
+//! of every sample. Here a sample takes one lookup in a table; the tree is only made of the named frames, of
 //! which there are a fraction as many.
 
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -131,8 +131,8 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// What was added. `known`: the frames, by the numbers that they had up to now. In the chains they have those
-    /// that they are met with first, each chain from its root on: these do not depend on who numbered them.
+    /// The chains that were added. `known`: the frames, by the numbers that they had up to now. In the chains they have those
+    /// in which they come first, each chain from its root on: these do not depend on who numbered them.
     pub fn finish(self, known: &[RawFrame]) -> Chains {
         const UNKNOWN: u32 = u32::MAX;
         let mut chains = self.chains;
@@ -226,7 +226,7 @@ impl Builder {
         self.slots = slots;
     }
 
-    /// Looks at the memory that will be needed for chains with these hashes. Nothing waits for these looks, so
+    /// Prefetches the memory that will be needed for chains with these hashes. Nothing waits for that, so
     /// that the CPU goes on to the next one meanwhile.
     fn fetch(&self, hashes: &[u32]) {
         let mask = self.slots.len() - 1;

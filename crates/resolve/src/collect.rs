@@ -16,12 +16,12 @@ pub const MAX_FRAMES: usize = 1 << 16;
 /// Set in a mapping's tag if addresses in it are to be kept as file offsets.
 const FILE_TAG: u32 = 1 << 31;
 
-/// What a mapping of a module has as its tag, so that frames need no more than the mappings.
+/// Tag of a mapping of a module, so that frames need no more than the mappings.
 pub fn mapping_tag(module: ModuleId, is_file: bool) -> u32 {
     module.0 | if is_file { FILE_TAG } else { 0 }
 }
 
-/// What [`mapping_tag`] put together.
+/// The parts of a [`mapping_tag`].
 pub fn module_of_tag(tag: u32) -> (ModuleId, bool) {
     (ModuleId(tag & !FILE_TAG), tag & FILE_TAG != 0)
 }
@@ -56,7 +56,7 @@ impl Place {
             Self::Frame(frame) => frame,
             Self::Kernel(address) => match spaces.kernel.lookup(address) {
                 // One function, whatever the address.
-                Some(made) => RawFrame::new(ModuleId(made.tag), made.range.start),
+                Some(code) => RawFrame::new(ModuleId(code.tag), code.range.start),
                 None => RawFrame::new(ModuleId::KERNEL, address),
             },
             Self::Process(address) => user_frame(spaces.process, address),
@@ -68,27 +68,27 @@ impl Place {
 /// Where a sample's addresses are looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct Spaces<'a> {
-    /// What its process has mapped.
+    /// Mappings of its process.
     pub process: &'a AddressSpace,
-    /// The code that the kernel had made as it ran: BPF programs, trampolines.
+    /// The code that the kernel had compiled: BPF programs, trampolines.
     pub kernel: &'a AddressSpace,
 }
 
-/// What a recording knows of a sample beside the sample itself.
+/// Facts of a recording about a sample beside the sample itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extra<'a> {
-    /// The user part of its callchain, if that was told later.
+    /// The user part of its callchain, if that came later.
     pub deferred: Option<Callchain<'a>>,
     /// Its branches are the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
     pub branches_are_calls: bool,
 }
 
-/// What is to be said about the frames that were collected.
+/// Facts about the frames that were collected.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Collected {
     /// There is a user part, or should be.
     pub user: bool,
-    /// What stands in place of its outer frames.
+    /// Marker in place of its outer frames.
     pub marker: Option<Marker>,
     /// Why these are missing.
     pub cut: Option<Cut>,
@@ -108,7 +108,7 @@ impl Collector {
         Self { unwinder, user_only, places, unwound, end }
     }
 
-    /// Whether callers are guessed where there is no unwind table.
+    /// Returns true if callers are guessed where there is no unwind table.
     pub fn guessing(mut self, guessing: bool) -> Self {
         self.unwinder.set_guessing(guessing);
         self

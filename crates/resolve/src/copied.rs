@@ -11,7 +11,7 @@ use crate::beyond::CHECKED;
 use crate::collect::{MAX_FRAMES, user_frame};
 use crate::cut::cut_of;
 use crate::files::Files;
-use crate::made_code::{Code, Steps};
+use crate::jit_code::{Code, Steps};
 use crate::resolver::{Options, Resolver};
 
 /// No more is read of a stack above its copy: deeper recursion is cut.
@@ -32,7 +32,7 @@ pub struct CopiedStack<'a> {
     pub root: Option<(u64, &'a [u8])>,
     /// How many bytes of the stack there are above the copied ones.
     pub missing: u64,
-    /// What was read of these ([`Resolver::read_missing`]).
+    /// The part of these that was read ([`Resolver::read_missing`]).
     pub rest: &'a [u8],
 }
 
@@ -68,7 +68,7 @@ impl LiveMemory for CopiedStack<'_> {
     }
 }
 
-/// What unwinding copies needs from one to the next.
+/// State of unwinding copies from one to the next.
 pub(crate) struct CopiedStacks {
     pub unwinder: Unwinder,
     frames: Vec<Frame>,
@@ -114,7 +114,7 @@ impl<F: Files> Resolver<F> {
         let process = self.processes.space(stack.pid);
         out.extend(self.copied.frames.iter().map(|frame| {
             let frame = user_frame(process, frame.lookup_address());
-            let module = (!frame.module.is_made()).then_some(frame.module.0);
+            let module = (!frame.module.is_jit()).then_some(frame.module.0);
             UserFrame { module, address: frame.address }
         }));
         if end == StackEnd::Root && beyond_copy > 0 {
@@ -140,10 +140,10 @@ impl<F: Files> Resolver<F> {
             unwinder.unwind_live(space, &registers, copy, stack, MAX_FRAMES, frames)
         };
         let bare = self.processes.space(stack.pid);
-        let mut space = self.made_code.space(&code, bare);
+        let mut space = self.jit_code.space(&code, bare);
         let mut unwound = walk(&space, frames);
         let mut steps = Steps::default();
-        while let Some(with_code) = self.made_code.lay(
+        while let Some(with_code) = self.jit_code.lay(
             &mut self.files,
             &code,
             &mut steps,

@@ -21,14 +21,14 @@ use crate::stacks::{Marker, RawFrame, Weight};
 pub struct Label {
     /// Its text.
     pub text: String,
-    /// It is the kernel that does what it says.
+    /// It is of the kernel.
     pub in_kernel: bool,
 }
 
 /// A file with code that is open.
 #[derive(Clone, Debug)]
 pub struct OpenedFile {
-    /// What tells it from others; none for the vDSO.
+    /// Its identity; none for the vDSO.
     pub key: Option<FileKey>,
     /// Its number.
     pub module: u32,
@@ -36,9 +36,9 @@ pub struct OpenedFile {
     pub unwind: Option<Arc<UnwindInfo>>,
 }
 
-/// What [`Resolver::look_at`] found.
+/// Result of [`Resolver::lookup`].
 #[derive(Clone, Debug)]
-pub enum Looked {
+pub enum Lookup {
     /// A file.
     File(OpenedFile),
     /// Memory without a file, or with one only to be shared.
@@ -47,7 +47,7 @@ pub enum Looked {
     Gone,
 }
 
-/// The frame that says why a thread did not run.
+/// The frame for the reason why a thread did not run.
 fn marker_of(wait: Wait) -> Marker {
     match wait {
         Wait::Sleep => Marker::Sleeping,
@@ -75,21 +75,21 @@ impl<F: Files> Resolver<F> {
         OpenedFile { key, module: id.0, unwind: self.modules.unwind(id).cloned() }
     }
 
-    /// What a process has mapped at a range, by the path that it sees.
-    pub fn look_at(&mut self, pid: i32, range: Range<u64>, path: &str) -> Looked {
+    /// Opens the file that a process has mapped at a range, by the path that it sees.
+    pub fn lookup(&mut self, pid: i32, range: Range<u64>, path: &str) -> Lookup {
         if is_anonymous(path) && !is_memory_file(path) {
-            return Looked::Anonymous;
+            return Lookup::Anonymous;
         }
         let mapped = MappedFile { pid, range, path, identity: &Identity::Unknown };
         match self.modules.file_at(&mut self.files, &mapped) {
-            Some(id) => Looked::File(self.opened_file(None, id)),
-            // No ELF file: code that was made as the program ran.
-            None if is_memory_file(path) => Looked::Anonymous,
-            None => Looked::Gone,
+            Some(id) => Lookup::File(self.opened_file(None, id)),
+            // No ELF file: JIT-compiled code.
+            None if is_memory_file(path) => Lookup::Anonymous,
+            None => Lookup::Gone,
         }
     }
 
-    /// Whether a process has threads, after all records so far.
+    /// Returns true if a process has threads, after all records so far.
     pub fn runs(&self, pid: i32) -> bool {
         self.processes.runs(pid)
     }
@@ -102,9 +102,9 @@ impl<F: Files> Resolver<F> {
         let _ = self.modules.file_at(&mut self.files, &mapped);
     }
 
-    /// The module of code that a process made at run time.
-    fn made_code(&mut self, pid: i32, address: u64) -> ModuleId {
-        // A forked process runs code that its parent made.
+    /// The module of a process's JIT-compiled code.
+    fn jit_module(&mut self, pid: i32, address: u64) -> ModuleId {
+        // A forked process runs code that its parent compiled.
         let mapping = self.processes.space(pid).lookup(address);
         match mapping.map(|mapping| module_of_tag(mapping.tag)) {
             Some((module, false)) => module,
@@ -138,9 +138,9 @@ impl<F: Files> Resolver<F> {
         if !has_only_waker {
             self.push_code(counted.pid, counted.kernel, counted.user);
         }
-        let is_made = Unnamed::is_made(&self.frames);
-        let time = counted.time.filter(|_| is_made && self.keeps_time(counted.pid));
-        let raw = self.unnamed.table(is_made);
+        let is_jit = Unnamed::is_jit(&self.frames);
+        let time = counted.time.filter(|_| is_jit && self.keeps_time(counted.pid));
+        let raw = self.unnamed.table(is_jit);
         let stack = raw.intern(&self.frames);
         let marker = cut.map(marker_of_cut);
         let collected = Collected { user: has_user, marker, cut, guessed, ..Collected::default() };
@@ -167,13 +167,13 @@ impl<F: Files> Resolver<F> {
             }));
         }
         let Some(user) = user else { return };
-        // The kernel says of a stack, not of each frame, that it was guessed: it was where there is no table.
+        // The kernel marks a whole stack, not a frame, as guessed: it was where there is no table.
         let mut is_guess = false;
         for (depth, UserFrame { module, address }) in user.frames.enumerate() {
             let module = match module.map(ModuleId) {
                 Some(module) if self.modules.is_known_file(module) => module,
                 Some(_) => ModuleId::UNKNOWN,
-                None => self.made_code(pid, address),
+                None => self.jit_module(pid, address),
             };
             self.frames.push(RawFrame::new(module, address).guessed(is_guess));
             is_guess = user.guessed && self.has_no_table(module, address, depth > 0);
@@ -181,9 +181,9 @@ impl<F: Files> Resolver<F> {
         self.frames.extend(user.cut.map(marker_of_cut).map(RawFrame::marker));
     }
 
-    /// Whether the caller of a place in a module had to be guessed.
+    /// Returns true if the caller of a place in a module had to be guessed.
     fn has_no_table(&mut self, module: ModuleId, offset: u64, is_call: bool) -> bool {
-        if module.is_made() {
+        if module.is_jit() {
             return true;
         }
         let Some(info) = self.modules.unwind(module) else { return true };

@@ -1,6 +1,6 @@
 //! Samples of a file: followed in one pass, unwound by as many threads as there are CPUs.
 //!
-//! What a sample needs from the records before it is its process's mappings and its thread. Both
+//! A sample needs its process's mappings and its thread from the records before it. Both
 //! are known at once; its stack can be unwound later and elsewhere. So one thread takes the records
 //! in the order of time and hands the samples on in batches, and others collect frames and number them, by one
 //! table. What they found goes to one more thread, which takes it in the order of the samples and keeps the
@@ -152,7 +152,7 @@ impl<F: Files> Feed<'_, F> {
 
     fn send(&mut self) {
         let next = Batch { number: self.batch.number + 1, ..Batch::default() };
-        // Fails only if all workers have panicked, which the scope then tells.
+        // Fails only if all workers have panicked, which the scope then propagates.
         let _ = self.sender.send(std::mem::replace(&mut self.batch, next));
         self.known.clear();
         self.last = None;
@@ -215,7 +215,7 @@ impl<F: Files> Resolver<F> {
     }
 }
 
-/// What a worker has found of a batch.
+/// Result of a worker for a batch.
 struct Collected {
     batch: u64,
     rows: Vec<Row>,
@@ -286,7 +286,7 @@ impl<'a> Worker<'a> {
         loop {
             let batch = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = batch else { return self.stats };
-            // Fails only if the one who takes it has panicked, which the scope then tells.
+            // Fails only if the receiver has panicked, which the scope then propagates.
             let _ = to.send(self.collect(source, &batch));
         }
     }
@@ -362,7 +362,7 @@ impl<'a> Worker<'a> {
         Row { sample, len, value, keep_time: present.keep_time }
     }
 
-    /// Collects the frames of a sample, with the tables of code that its process has made.
+    /// Collects the frames of a sample, with the tables of its process's JIT-compiled code.
     fn collect_one(
         &mut self,
         sample: &Sample<'_>,

@@ -18,11 +18,11 @@ pub struct MappedFile<'a> {
     pub range: Range<u64>,
     /// The file's path, as the process sees it, or a name in brackets.
     pub path: &'a str,
-    /// What tells this file from others of that name.
+    /// Identity of this file among others of that name.
     pub identity: &'a Identity,
 }
 
-/// What tells a file from others that have or had the same path.
+/// Identity of a file among others that have or had the same path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Identity {
     /// The build ID that the kernel read from the mapped file itself.
@@ -43,7 +43,7 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// Whether an open file can be this one as far as its inode tells. What a build ID says has
+    /// Returns true if an open file can be this one as far as its inode shows. A build ID has
     /// to be compared with the file's contents.
     pub fn may_be(&self, file: &File) -> bool {
         match *self {
@@ -63,7 +63,7 @@ impl Identity {
     }
 }
 
-/// Which of the files that had its inode number a file is, where the file system says it.
+/// Which of the files that had its inode number a file is, where the file system keeps that.
 fn generation_of(file: &File) -> Option<u64> {
     /// `FS_IOC_GETVERSION`, `_IOR('v', 1, long)`, include/uapi/linux/fs.h. File systems write an `int`.
     const GET_VERSION: libc::c_ulong = 0x8008_7601;
@@ -80,12 +80,12 @@ pub trait Files {
     /// led there. `None` if it is gone or may not be read.
     fn open(&mut self, mapped: &MappedFile<'_>) -> Option<(File, bool)>;
 
-    /// Whether a file was written to since it was found to be `known`. It was mapped before and after.
+    /// Returns true if a file was written to since it was found to be `known`. It was mapped before and after.
     fn was_rewritten(&self, _mapped: &MappedFile<'_>, _known: &FileKey) -> bool {
         false
     }
 
-    /// The map of code that the process made at run time: `/tmp/perf-PID.map`, as that process
+    /// The map of the process's JIT-compiled code: `/tmp/perf-PID.map`, as that process
     /// names it.
     fn perf_map(&mut self, pid: i32) -> Option<File>;
 
@@ -197,7 +197,7 @@ impl Files for LiveFiles {
     }
 }
 
-/// Whether a process maps a file at the same place still, as its own list of mappings has it: overlay file
+/// Returns true if a process maps a file at the same place still, as its own list of mappings has it: overlay file
 /// systems show an inode there that `stat` does not.
 fn is_mapped_still(mapped: &MappedFile<'_>) -> bool {
     let Identity::Inode { major, minor, inode, .. } = *mapped.identity else { return false };
@@ -244,7 +244,7 @@ pub struct MapWriter {
 }
 
 impl MapWriter {
-    /// What is known of a process of this machine.
+    /// Facts about a process of this machine.
     pub fn of(pid: i32) -> Self {
         match users_of(pid) {
             Some(users) => Self { users, start: start_of(pid) },

@@ -49,13 +49,13 @@ impl Rows {
     const NONE: Self = Self(FrameId(u32::MAX));
 }
 
-/// What a module's frames have in common.
+/// Facts that a module's frames have in common.
 #[derive(Clone, Debug)]
 struct ModuleRow {
     bare: Frame,
     /// The frame itself, once it was asked for.
     bare_row: Rows,
-    /// The addresses of the function that the program starts with, if the file is one and tells.
+    /// The addresses of the function that the program starts with, if the file is one and has them.
     entry: Range<u64>,
 }
 

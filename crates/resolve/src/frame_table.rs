@@ -176,7 +176,7 @@ impl FrameTable {
         number
     }
 
-    /// Looks at the memory that will be needed for frames with these hashes. Nothing waits for these looks, so
+    /// Prefetches the memory that will be needed for frames with these hashes. Nothing waits for that, so
     /// that the CPU goes on to the next one meanwhile.
     fn fetch(&self, hashes: impl Iterator<Item = u64>) {
         let mask = self.slots.len() - 1;

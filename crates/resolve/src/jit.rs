@@ -1,4 +1,4 @@
-//! Names of code that a process made at run time: by its jitdump file, then by its perf map.
+//! Names of JIT-compiled code: by the process's jitdump file, then by its perf map.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
@@ -15,9 +15,9 @@ const MAP_LIMIT: u64 = 1 << 30;
 pub struct JitName {
     /// Of the function, as the process wrote it.
     pub function: String,
-    /// The source file of the address, if it was told.
+    /// The source file of the address, if it is known.
     pub file: Option<String>,
-    /// Its line; 0 if it was not told.
+    /// Its line; 0 if it is not known.
     pub line: u32,
 }
 
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_if_a_name_may_be_missing_for_it() {
+    fn damage_is_reported_if_a_name_may_be_missing_for_it() {
         let cut = dump(&NODE[..NODE.len() - 1]);
         assert_eq!(name(b"", &cut, &[SEPARATOR]).1, None);
         assert_eq!(name(b"1000 10 elsewhere\n", &cut, &[ELSEWHERE]).1, None);

@@ -1,4 +1,4 @@
-//! Unwinding code that was made at run time by the tables that its compiler handed out: `UNWINDING_INFO` of a
+//! Unwinding JIT-compiled code by the tables that its compiler handed out: `UNWINDING_INFO` of a
 //! jitdump file.
 //!
 //! A process can make a hundred thousand functions, of which a stack has a few. So the table of a function is laid
@@ -28,7 +28,7 @@ const MOST_TABLES: usize = 1 << 16;
 /// A file that grows is read again when reading it has taken no more than this part of the time since.
 const MOST_TIME: u32 = 50;
 
-/// A file is not looked at more often.
+/// A file is not read more often.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// The jitdump file of a process, with the times of its samples.
@@ -47,7 +47,7 @@ impl Dump {
     }
 }
 
-/// What is known of a jitdump file's unwind tables.
+/// The unwind tables of a jitdump file.
 #[derive(Debug, Default)]
 pub struct Tables(Mutex<State>);
 
@@ -81,7 +81,7 @@ impl Tables {
         }
         let table = tables.entry(number).or_insert_with(|| {
             let unwinding = dump.unwinding(number)?;
-            // Where `perf inject` puts it, for which it is made.
+            // Where `perf inject`, for which it is written, puts it.
             let end = unwinding.start.checked_add(unwinding.code.len() as u64)?;
             let address = end.checked_next_multiple_of(8)?;
             Some(Arc::new(UnwindInfo::from_eh_frame(
@@ -184,7 +184,7 @@ impl Laid {
         let laid = frames.iter().find_map(|frame| {
             let address = frame.lookup_address();
             let mapping = space.lookup(address)?;
-            if !module_of_tag(mapping.tag).0.is_made() {
+            if !module_of_tag(mapping.tag).0.is_jit() {
                 return None;
             }
             let (function, table) = dump.table(address, time)?;
@@ -259,7 +259,7 @@ mod tests {
             let mut file = tempfile::tempfile().expect("a file");
             file.write_all(bytes).expect("it can be written");
             let mut bare = AddressSpace::new();
-            bare.map(CODE..CODE + 0x1000, 0, None, mapping_tag(ModuleId(ModuleId::MADE), false));
+            bare.map(CODE..CODE + 0x1000, 0, None, mapping_tag(ModuleId(ModuleId::JIT), false));
             bare.map(CALLER..CALLER + 0x1000, 0, None, mapping_tag(ModuleId(7), true));
             let dump = Dump { file: Arc::new(DumpFile::new("jit-1.dump", file)), by_time: true };
             Self { dump, laid: Laid::default(), bare }
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(found, Some((vec![CODE + 9, CALLER + 5], 1)));
     }
 
-    /// A file may say that there is a function where a library is mapped, or over the end of its own mapping.
+    /// A file may claim that there is a function where a library is mapped, or over the end of its own mapping.
     #[test]
     fn other_mappings_stay_as_they_are() {
         let functions =

@@ -5,7 +5,7 @@
 //! distinct address is named, once, and the [`Profile`](pyrograph_profile::Profile) is made.
 //!
 //! It does not know whether the records are live or from a file: where mapped files are found is
-//! told by a [`Files`].
+//! the matter of a [`Files`].
 
 mod beyond;
 mod chains;
@@ -18,9 +18,9 @@ mod files;
 mod frame_rows;
 mod frame_table;
 mod jit;
+mod jit_code;
 mod jit_tables;
 mod lookups;
-mod made_code;
 mod modules;
 mod names;
 mod processes;
@@ -31,7 +31,7 @@ mod versions;
 
 pub use collect::Extra;
 pub use copied::CopiedStack;
-pub use counted::{Label, Looked, OpenedFile};
+pub use counted::{Label, Lookup, OpenedFile};
 pub use cut::Cuts;
 pub use deferred::{Feed, SampleSource};
 pub use files::{Files, Identity, LiveFiles, MapWriter, MappedFile, open_regular, own_vdso};

@@ -19,9 +19,9 @@ use crate::stacks::RawFrame;
 /// The kernel, as perf names it.
 const KERNEL: &str = "[kernel.kallsyms]";
 
-mod made;
+mod jit;
 
-/// What holds code: a row of [`Modules`].
+/// A holder of code: a row of [`Modules`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleId(pub u32);
 
@@ -34,16 +34,16 @@ impl ModuleId {
     pub const GUEST_KERNEL: Self = Self(2);
     /// The programs of a virtual machine.
     pub const GUEST: Self = Self(3);
-    /// What this machine's kernel runs under.
+    /// The hypervisor of this machine.
     pub const HYPERVISOR: Self = Self(4);
 
     /// The first of code that processes make as they run. Those of files are small numbers, which the
     /// in-kernel engine has tables for.
-    pub(crate) const MADE: u32 = 1 << 30;
+    pub(crate) const JIT: u32 = 1 << 30;
 
-    /// Whether it is code that a process made as it ran.
-    pub(crate) fn is_made(self) -> bool {
-        (Self::MADE..2 * Self::MADE).contains(&self.0)
+    /// Returns true if it is JIT-compiled code.
+    pub(crate) fn is_jit(self) -> bool {
+        (Self::JIT..2 * Self::JIT).contains(&self.0)
     }
 
     pub(crate) fn index(self) -> usize {
@@ -59,14 +59,14 @@ pub type Held = HashMap<ModuleId, Arc<Module>>;
 pub struct Module {
     /// Its path, as the process sees it, or its name in brackets.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: ModuleKind,
 }
 
 impl Module {
     /// In place of one that is not known any more.
     pub fn forgotten(id: ModuleId) -> Self {
-        let kind = match id.is_made() {
+        let kind = match id.is_jit() {
             true => ModuleKind::Jit { map: None, dump: None },
             false => ModuleKind::Unknown,
         };
@@ -79,7 +79,7 @@ impl Module {
 pub enum ModuleKind {
     /// The kernel.
     Kernel,
-    /// A function that the kernel made as it ran: a BPF program, a trampoline.
+    /// A function that the kernel has compiled: a BPF program, a trampoline.
     KernelCode {
         /// Its name.
         name: String,
@@ -95,7 +95,7 @@ pub enum ModuleKind {
         /// How to unwind its functions.
         unwind: Option<Arc<UnwindInfo>>,
     },
-    /// Code that one process made at run time. Addresses are absolute.
+    /// JIT-compiled code of one process. Addresses are absolute.
     Jit {
         /// The symbols that it wrote, if it did.
         map: Option<Arc<File>>,
@@ -123,7 +123,7 @@ impl DumpFile {
     }
 }
 
-/// What stays the same as long as a file's contents do: what `fstat` tells.
+/// Facts of `fstat` that stay the same as long as a file's contents do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey {
     /// The device.
@@ -143,7 +143,7 @@ impl FileKey {
     }
 }
 
-/// What opening a mapped file gave; without a key, the vDSO.
+/// Result of opening a mapped file; without a key, the vDSO.
 enum Opened {
     /// A file that is a module already, under another name.
     Known(FileKey, ModuleId),
@@ -155,7 +155,7 @@ enum Opened {
 #[derive(Clone, Copy, Debug)]
 struct Named {
     id: ModuleId,
-    /// What the file was when it was opened, and when that was last found to be so.
+    /// State of the file when it was opened, and when that was last checked.
     file: Option<(FileKey, Instant)>,
 }
 
@@ -163,7 +163,7 @@ impl Named {
     /// How long a file is taken to be what it was, without a look at it.
     const TRUSTED: Duration = Duration::from_millis(50);
 
-    /// Whether the file was written to since it was opened.
+    /// Returns true if the file was written to since it was opened.
     fn was_rewritten(&mut self, files: &dyn Files, mapped: &MappedFile<'_>) -> bool {
         let Some((file, checked)) = &mut self.file else { return false };
         if checked.elapsed() < Self::TRUSTED {
@@ -181,10 +181,10 @@ pub struct Modules {
     locator: Locator,
     /// By number, without code that processes make.
     rows: Vec<Arc<Module>>,
-    /// Code that processes make or made, until it is forgotten.
-    made: Held,
+    /// JIT-compiled code, until it is forgotten.
+    jit_modules: Held,
     /// The number of the next one.
-    next_made: u32,
+    next_jit: u32,
     /// By path and identity: what one mapping after the other names the same way.
     by_name: HashMap<(String, Identity), Named>,
     /// By the file itself.
@@ -203,9 +203,9 @@ pub struct Modules {
     opened_lately: usize,
     /// Files since these were last asked for; without a key, the vDSO.
     fresh: Vec<(Option<FileKey>, ModuleId)>,
-    /// Whether there is any jitdump file.
+    /// There is a jitdump file.
     has_dumps: bool,
-    /// Functions that the kernel made, by name and module.
+    /// Functions that the kernel has compiled, by name and module.
     kernel_code: HashMap<(String, bool), ModuleId>,
     /// Files that could not be opened, or were not the mapped ones.
     missing: BTreeSet<ModuleId>,
@@ -239,8 +239,8 @@ impl Modules {
         Self {
             locator,
             rows,
-            made: Held::new(),
-            next_made: 0,
+            jit_modules: Held::new(),
+            next_jit: 0,
             by_name: HashMap::new(),
             by_file: HashMap::new(),
             in_memory: HashMap::new(),
@@ -260,10 +260,10 @@ impl Modules {
 
     /// The module with this number, unless it is forgotten.
     pub fn get(&self, id: ModuleId) -> Option<&Arc<Module>> {
-        if id.is_made() { self.made.get(&id) } else { self.rows.get(id.index()) }
+        if id.is_jit() { self.jit_modules.get(&id) } else { self.rows.get(id.index()) }
     }
 
-    /// Whether a number is that of a file, or of the few that need no mapping.
+    /// Returns true if a number is that of a file, or of one of the few that need no mapping.
     pub fn is_known_file(&self, id: ModuleId) -> bool {
         id.index() < self.rows.len()
     }
@@ -304,10 +304,12 @@ impl Modules {
             && let Some((file, _)) = files.open(mapped)
         {
             let id = self.jit(files, mapped.pid);
-            if let Some(ModuleKind::Jit { map, .. }) = self.made.get(&id).map(|made| &made.kind) {
+            if let Some(ModuleKind::Jit { map, .. }) =
+                self.jit_modules.get(&id).map(|module| &module.kind)
+            {
                 let dump = Some(Arc::new(DumpFile::new(path, file)));
                 let kind = ModuleKind::Jit { map: map.clone(), dump };
-                self.made.insert(id, Arc::new(Module { path: String::new(), kind }));
+                self.jit_modules.insert(id, Arc::new(Module { path: String::new(), kind }));
                 self.has_dumps = true;
             }
             return id;
@@ -370,7 +372,7 @@ impl Modules {
         }
     }
 
-    /// Whether a file that has no name is an ELF file: programs and libraries are loaded from memory, too, where
+    /// Returns true if a file that has no name is an ELF file: programs and libraries are loaded from memory, too, where
     /// compilers that make code as a program runs put only that.
     fn is_program_in_memory(&mut self, files: &mut dyn Files, mapped: &MappedFile<'_>) -> bool {
         const MOST: usize = 1 << 12;
@@ -459,7 +461,7 @@ impl Modules {
         });
     }
 
-    /// The module of a function that the kernel made as it ran, a BPF program or another.
+    /// The module of a function that the kernel has compiled, a BPF program or another.
     pub fn kernel_code(&mut self, name: &str, is_bpf: bool) -> ModuleId {
         let key = (name.to_owned(), is_bpf);
         if let Some(&id) = self.kernel_code.get(&key) {
@@ -494,27 +496,27 @@ impl Modules {
         self.opened_lately = 0;
     }
 
-    /// Whether addresses in it are file offsets.
+    /// Returns true if addresses in it are file offsets.
     pub fn is_file(&self, id: ModuleId) -> bool {
         self.get(id).is_some_and(|module| matches!(module.kind, ModuleKind::Elf { .. }))
     }
 }
 
-/// Whether a mapping's name stands for memory without a file that holds code.
+/// Returns true if a mapping's name stands for memory without a file that holds code.
 pub fn is_anonymous(path: &str) -> bool {
     const PREFIXES: [&str; 8] =
         ["//anon", "[anon", "[heap]", "[stack", "/memfd:", "/dev/zero", "/SYSV", "anon_inode:"];
     path.is_empty() || PREFIXES.iter().any(|prefix| path.starts_with(prefix))
 }
 
-/// Whether a mapping's name is that of a file that lies in memory and has no place (`memfd_create`).
+/// Returns true if a mapping's name is that of a file that lies in memory and has no place (`memfd_create`).
 pub fn is_memory_file(path: &str) -> bool {
     path.starts_with("/memfd:")
 }
 
-/// Whether a mapped file is by its name what a process writes about its run-time code:
+/// Returns true if a mapped file is by its name what a process writes about its run-time code:
 /// `jit-1234.dump`. The number is the process's in its own PID namespace, so it is not compared;
-/// that the process mapped the file tells that it is its own.
+/// that the process mapped the file shows that it is its own.
 fn is_jitdump(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let pid = name.strip_prefix("jit-").and_then(|name| name.strip_suffix(".dump"));

@@ -23,15 +23,15 @@ pub type Rename = fn(&str) -> Cow<'_, str>;
 pub struct Naming {
     /// How to find symbols.
     pub symbols: pyrograph_symbol::Options,
-    /// Whether functions without a symbol keep their address.
+    /// Functions without a symbol keep their address.
     pub addresses: bool,
-    /// What functions are called, by the names that their symbols have.
+    /// Names of functions by the names of their symbols.
     pub rename: Option<Rename>,
     /// The kernel's symbol table, if there is one that is right.
     pub kallsyms: Option<PathBuf>,
     /// How many threads work on it.
     pub threads: usize,
-    /// Which function was at an address may depend on the time, which is on the clock of those who made it.
+    /// Which function was at an address may depend on the time, which is on the clock of the process that compiled it.
     pub by_time: bool,
     /// Samples keep their times.
     pub keep_time: bool,
@@ -39,7 +39,7 @@ pub struct Naming {
 
 #[cfg(test)]
 impl Naming {
-    /// With no more than the modules tell.
+    /// With no more than the modules have.
     pub fn plain() -> Self {
         let symbols = pyrograph_symbol::Options::default();
         Self {
@@ -54,7 +54,7 @@ impl Naming {
     }
 }
 
-/// What the names came to.
+/// Counts of names.
 #[derive(Clone, Debug, Default)]
 pub struct NameStats {
     /// Distinct addresses in stacks. In a recording whose stacks got names several times, each of an
@@ -64,7 +64,7 @@ pub struct NameStats {
     pub unknown: u64,
     /// The kernel hides its addresses (`kernel.kptr_restrict`), and some were needed.
     pub kernel_hidden: bool,
-    /// What stood in the way of better names.
+    /// Obstacles to better names.
     pub warnings: Vec<Warning>,
 }
 
@@ -166,7 +166,7 @@ fn add_stacks(raw: &RawStacks, rows: &mut FrameRows<'_>, profile: &mut Profile) 
     }
 }
 
-/// What is known of the addresses of some tables of frames.
+/// Names of the addresses of some tables of frames.
 struct Named {
     names: Vec<Name>,
     /// By table and frame, the row of its name, or [`NAMELESS`].
@@ -179,7 +179,7 @@ pub enum Name {
     Elf(Arc<[pyrograph_symbol::Frame]>),
     /// Of the kernel: function, and its module in brackets if it is in one.
     Kernel(String, Option<String>),
-    /// Of code made at run time.
+    /// Of JIT-compiled code.
     Jit(JitName),
 }
 
@@ -252,7 +252,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is known of one module's frames.
+/// Names of one module's frames.
 struct PlaceNames {
     names: ModuleNames,
     /// How many distinct addresses there are.
@@ -285,7 +285,7 @@ fn name_places(
     PlaceNames { frames: frames.collect(), addresses: distinct.len(), names }
 }
 
-/// What one module's pass gave.
+/// Result of one module's pass.
 #[derive(Default)]
 struct ModuleNames {
     names: Vec<Name>,
@@ -319,7 +319,7 @@ fn name_module(
     places: &[(u64, u32)],
     options: &Naming,
 ) -> ModuleNames {
-    // Only code that was made at run time has versions.
+    // Only JIT-compiled code has versions.
     let addresses: Vec<u64> = match &module.kind {
         ModuleKind::Jit { .. } => Vec::new(),
         _ => places.iter().map(|(address, _)| *address).collect(),

@@ -1,4 +1,4 @@
-//! Who runs: processes with their mappings, threads with their names, as the events tell them.
+//! Processes with their mappings, threads with their names, as the events have them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,19 +47,19 @@ pub struct Start {
 pub struct Processes {
     processes: HashMap<i32, ProcessState>,
     threads: HashMap<i32, ThreadState>,
-    graves: Graves,
+    retired: RetiredThreads,
     nowhere: AddressSpace,
     incarnations: u32,
 }
 
-/// Names of threads that are gone: the kernel still works for them after it has told their exit.
+/// Names of threads that have ended: the kernel still works for them after their EXIT record.
 #[derive(Debug, Default)]
-struct Graves {
+struct RetiredThreads {
     names: HashMap<i32, Name>,
     order: VecDeque<i32>,
 }
 
-impl Graves {
+impl RetiredThreads {
     /// As many are remembered. On a machine that forks thousands of processes a second that is
     /// still a second or two, when it is milliseconds that matter.
     const MOST: usize = 1 << 12;
@@ -88,7 +88,7 @@ impl Processes {
         spaces.flat_map(|space| space.mappings()).map(|mapping| mapping.tag).collect()
     }
 
-    /// Whether the process has threads.
+    /// Returns true if the process has threads.
     pub fn runs(&self, pid: i32) -> bool {
         self.processes.contains_key(&pid)
     }
@@ -98,10 +98,10 @@ impl Processes {
         &mut self.processes.entry(pid).or_default().space
     }
 
-    /// The thread's name, if an event told it.
+    /// The thread's name, if an event had it.
     pub fn name(&self, tid: i32) -> Option<Arc<str>> {
         let alive = self.threads.get(&tid).map(|thread| &thread.name);
-        let name = alive.or_else(|| self.graves.names.get(&tid))?.as_ref();
+        let name = alive.or_else(|| self.retired.names.get(&tid))?.as_ref();
         name.filter(|name| !name.is_empty()).cloned()
     }
 
@@ -120,7 +120,7 @@ impl Processes {
     ///
     /// While a recording starts, processes are found in `/proc` that the kernel announces, too: they start
     /// twice, first at time 0. They are the same, with the same threads, but what they map follows from what
-    /// the kernel says.
+    /// the kernel records.
     pub fn started(&mut self, start: &Start) -> bool {
         let Start { parent: (parent_pid, parent_tid), child: (pid, tid), time } = *start;
         let name = self.threads.get(&parent_tid).and_then(|thread| thread.name.clone());
@@ -156,7 +156,7 @@ impl Processes {
         }
         let Some(thread) = self.threads.remove(&tid) else { return false };
         let incarnation = thread.incarnation;
-        self.graves.add(tid, thread.name);
+        self.retired.add(tid, thread.name);
         let Some(process) = self.processes.get_mut(&pid) else { return false };
         if process.incarnation != incarnation {
             return false;

@@ -14,8 +14,8 @@ use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
 use crate::copied::CopiedStacks;
 use crate::cut::Cuts;
 use crate::files::{Files, Identity, MappedFile};
+use crate::jit_code::{Code, JitCode, Steps};
 use crate::jit_tables::Dump;
-use crate::made_code::{Code, MadeCode, Steps};
 use crate::modules::Modules;
 use crate::names::{NameStats, Naming, Rename, name_chains};
 use crate::processes::{Processes, Start};
@@ -31,13 +31,13 @@ const KSYMBOL_BPF: u16 = 1;
 /// More than any machine has at once: a damaged file's are not remembered without end.
 const MOST_KERNEL_SYMBOLS: usize = 1 << 13;
 
-/// In place of a name that was not met before there was no memory left for one.
+/// In place of a name that was new when there was no memory left for one.
 const NAME_LEFT_OUT: &str = "[name left out]";
 
-/// What to make of the events.
+/// Options of a [`Resolver`].
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What the samples' periods count.
+    /// Type of the samples' periods.
     pub value_type: ValueType,
     /// Count samples, not their periods.
     pub count_samples: bool,
@@ -50,9 +50,9 @@ pub struct Options {
     /// where they leave those that are known ([`Stats::left_out`]). `None`: as many as it takes. See
     /// [`Resolver::settle`].
     pub stack_memory: Option<usize>,
-    /// Times are those of `CLOCK_MONOTONIC`, by which processes tell when they made code.
+    /// Times are those of `CLOCK_MONOTONIC`, by which processes date the code that they compile.
     pub monotonic_time: bool,
-    /// How far threads are told apart. By name, a long recording of a machine that starts many
+    /// How far threads are kept apart. By name, a long recording of a machine that starts many
     /// processes needs no more memory than a short one, either.
     pub threads: ThreadDetail,
     /// Leave the kernel's frames out.
@@ -60,15 +60,15 @@ pub struct Options {
     /// Tell functions without a symbol apart by their addresses; otherwise they are named by their
     /// module alone.
     pub addresses: bool,
-    /// Find the callers of code that has no unwind table by what its instructions say.
+    /// Find the callers of code that has no unwind table by its instructions.
     pub guessing: bool,
-    /// Whose instructions the programs are made of.
+    /// Architecture of the programs.
     pub arch: Arch,
     /// How to find symbols.
     pub symbols: SymbolOptions,
 }
 
-/// What was counted on the way.
+/// Counts of a [`Resolver`].
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Samples.
@@ -87,7 +87,7 @@ pub struct Stats {
     /// All user stacks that end early, by cause.
     pub cuts: Cuts,
     /// User stacks with a frame that was guessed, for want of an unwind table: its caller was found by what its
-    /// instructions say, or by a word on the stack.
+    /// instructions, or by a word on the stack.
     pub guessed: u64,
     /// User stacks of which nothing could be read; not counted among `user_stacks`.
     pub unreadable_stacks: u64,
@@ -102,7 +102,7 @@ pub struct Stats {
     pub left_out: u64,
     /// The paths of mapped files that could not be opened, or were replaced since.
     pub missing_files: Vec<String>,
-    /// What the names came to.
+    /// Counts of names.
     pub names: NameStats,
 }
 
@@ -115,7 +115,7 @@ pub struct Resolved {
     pub stats: Stats,
 }
 
-/// What stacks of a process are to be collected with, as things are at present.
+/// State of a process with which its stacks are collected.
 pub(crate) struct Present {
     /// Its mappings.
     pub process: AddressSpace,
@@ -133,7 +133,7 @@ pub struct Resolver<F> {
     pub(crate) options: Options,
     pub(crate) modules: Modules,
     pub(crate) processes: Processes,
-    /// The code that the kernel has made as it ran.
+    /// The code that the kernel has compiled.
     kernel: AddressSpace,
     collector: Collector,
     pub(crate) unnamed: Unnamed,
@@ -144,7 +144,7 @@ pub struct Resolver<F> {
     /// For one stack, so that it need not be allocated for each.
     pub(crate) frames: Vec<RawFrame>,
     pub(crate) copied: CopiedStacks,
-    pub(crate) made_code: MadeCode,
+    pub(crate) jit_code: JitCode,
 }
 
 impl<F: Files> Resolver<F> {
@@ -169,7 +169,7 @@ impl<F: Files> Resolver<F> {
             rename: None,
             frames: Vec::new(),
             copied,
-            made_code: MadeCode::default(),
+            jit_code: JitCode::default(),
         }
     }
 
@@ -220,7 +220,7 @@ impl<F: Files> Resolver<F> {
             let order = self.order(unnamed, 1);
             if is_all {
                 let mapped = self.processes.tags();
-                self.modules.forget_made(|id| mapped.contains(&mapping_tag(id, false)));
+                self.modules.forget_jit(|id| mapped.contains(&mapping_tag(id, false)));
                 if self.modules.opened_lately() >= MOST_OPENED {
                     self.modules.forget_files(|id| mapped.contains(&mapping_tag(id, true)));
                 }
@@ -231,7 +231,7 @@ impl<F: Files> Resolver<F> {
         has_settled
     }
 
-    /// Whether a process has written down which functions it makes at run time, and when.
+    /// Returns true if a process has written down which functions it compiles, and when.
     pub fn has_timed_code(&self) -> bool {
         self.modules.has_dumps()
     }
@@ -241,7 +241,7 @@ impl<F: Files> Resolver<F> {
         self.modules.give_pages_back();
     }
 
-    /// What stacks take of memory.
+    /// Memory of stacks.
     pub fn stack_memory(&self) -> StackMemory {
         self.settler.memory(&self.unnamed, &self.profile)
     }
@@ -331,7 +331,7 @@ impl<F: Files> Resolver<F> {
         self.resolved()
     }
 
-    /// What collecting frames elsewhere needs: the architecture, and whether to leave out the kernel's frames.
+    /// Options for collecting frames elsewhere: the architecture, and whether to leave out the kernel's frames.
     pub(crate) fn collecting(&self) -> (Arch, bool) {
         (self.options.arch, self.options.user_only)
     }
@@ -354,7 +354,7 @@ impl<F: Files> Resolver<F> {
         (self.options.arch == Arch::X86_64).then_some(Dump { file, by_time })
     }
 
-    /// Whether times of the process's samples are kept, if only to the end: which function was at an
+    /// Returns true if times of the process's samples are kept, if only to the end: which function was at an
     /// address may depend on them.
     pub(crate) fn keeps_time(&self, pid: i32) -> bool {
         let Options { keep_time, monotonic_time, .. } = self.options;
@@ -362,7 +362,7 @@ impl<F: Files> Resolver<F> {
     }
 
     /// A BPF program or a trampoline came or went. What comes later at its address is another: the
-    /// kernel's symbol table, which is read at the end, cannot tell.
+    /// kernel's symbol table, which is read at the end, does not have both.
     fn kernel_symbol(&mut self, symbol: &Ksymbol<'_>) {
         let Some(end) = symbol.start.checked_add(symbol.len.into()) else { return };
         self.kernel.unmap(symbol.start..end);
@@ -429,7 +429,7 @@ impl<F: Files> Resolver<F> {
         identity: &Identity,
         path: &[u8],
     ) {
-        // −1 stands for the kernel, whose symbols say where its modules are.
+        // −1 is the kernel, whose symbols have the places of its modules.
         let (Some(end), 0..) = (start.checked_add(len), pid) else { return };
         let path = String::from_utf8_lossy(path);
         let mapped = MappedFile { pid, range: start..end, path: &path, identity };
@@ -448,12 +448,12 @@ impl<F: Files> Resolver<F> {
         let weight = Weight::one(value);
         let thread = self.thread(pid, tid);
         let (all_times, keeps_time) = (self.options.keep_time, self.keeps_time(pid));
-        let is_made = Unnamed::is_made(&self.frames);
+        let is_jit = Unnamed::is_jit(&self.frames);
         // With times, they are in the order of time.
-        let raw = self.unnamed.table(is_made && !all_times);
+        let raw = self.unnamed.table(is_jit && !all_times);
         let stack = raw.intern(&self.frames);
         let row = profile::Sample { stack, thread, cpu: sample.id.cpu, time: sample.id.time };
-        if all_times || keeps_time && is_made {
+        if all_times || keeps_time && is_jit {
             raw.push(row, weight);
         } else {
             raw.add(row, weight);
@@ -470,10 +470,10 @@ impl<F: Files> Resolver<F> {
             guessing: self.options.guessing,
         };
         let (kernel, collector) = (&self.kernel, &mut self.collector);
-        let mut space = self.made_code.space(&code, bare);
+        let mut space = self.jit_code.space(&code, bare);
         let mut collected = collector.collect(sample, &space, Extra::default(), Some(&self.files));
         let mut steps = Steps::default();
-        while let Some(with_code) = self.made_code.lay(
+        while let Some(with_code) = self.jit_code.lay(
             &mut self.files,
             &code,
             &mut steps,
@@ -493,12 +493,12 @@ impl<F: Files> Resolver<F> {
         let idle = (pid == 0).then(|| Arc::from("swapper"));
         let name = idle.or_else(|| self.processes.name(tid));
         let process = self.processes.name(pid).or_else(|| name.clone());
-        // Its name was told by a record that got lost: the number is all that is left.
+        // Its name was in a record that got lost: the number is all that is left.
         let process = process.unwrap_or_else(|| Arc::from(format!(":{pid}")));
         self.thread_named((pid, tid), &process, name.as_ref().unwrap_or(&process))
     }
 
-    /// The thread with these numbers, as far as they are to be told apart, and names: its process's and its
+    /// The thread with these numbers, as far as they are to be kept apart, and names: its process's and its
     /// own.
     pub(crate) fn thread_named(
         &mut self,

@@ -1,12 +1,12 @@
 //! A long recording: as it goes on, stacks get their names and are forgotten.
 //!
-//! Before they have names, stacks are told apart by the addresses in them, and a long recording meets new
-//! addresses without end. With names they are told apart by functions, of which programs have so many and no
+//! Before they have names, stacks differ by the addresses in them, and a long recording has new
+//! addresses without end. With names they differ by functions, of which programs have so many and no
 //! more. So once the first sort takes much memory, a thread beside names it, and what comes of that is added
 //! to the profile, in which equal stacks are one. That is bounded, too: when it is full, new stacks end where
 //! they leave those that are known.
 //!
-//! Code that processes make as they run may be told of late, at worst when the process ends. So stacks that
+//! Names of JIT-compiled code may come late, at worst when the process ends. So stacks that
 //! lead through such code stand in a table of their own, which has more room.
 
 use std::sync::mpsc::sync_channel;
@@ -20,7 +20,7 @@ use pyrograph_profile::{
 use crate::modules::{Held, ModuleKind, Modules};
 use crate::names::{NameStats, Naming, name_stacks};
 use crate::stacks::{Marker, RawFrame, RawStacks, Totals, Weight};
-use crate::versions::tell_apart;
+use crate::versions::split_versions;
 
 /// Unless stacks take four times as much as they should, they wait for their names until the last ones have
 /// taken no more than this part of a CPU: each time whole tables of symbols are read.
@@ -38,19 +38,19 @@ pub const MOST_OPENED: usize = 4096;
 struct Shares {
     /// Stacks without names get them when they take this.
     unnamed: usize,
-    /// The same for those with code that was made at run time.
-    made: usize,
+    /// The same for those with JIT-compiled code.
+    jit: usize,
     /// A profile that takes this takes no more stacks: tables that are full double.
     profile: usize,
 }
 
 impl Shares {
     fn of(memory: usize) -> Self {
-        Self { unnamed: memory / 64, made: memory / 16, profile: memory / 4 }
+        Self { unnamed: memory / 64, jit: memory / 16, profile: memory / 4 }
     }
 }
 
-/// What stacks take of memory, and what was done to keep it small.
+/// Memory of stacks, and the work to keep it small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackMemory {
     /// Bytes that stacks take, with and without names.
@@ -68,39 +68,39 @@ pub struct StackMemory {
 pub struct Unnamed {
     /// Those of files and of the kernel.
     pub files: RawStacks,
-    /// Those that lead through code that was made at run time.
-    pub made: RawStacks,
+    /// Those that lead through JIT-compiled code.
+    pub jit: RawStacks,
     /// The texts of labels in both.
     pub labels: Strings,
 }
 
 impl Unnamed {
-    /// Whether a stack leads through code that was made at run time.
-    pub fn is_made(frames: &[RawFrame]) -> bool {
-        frames.iter().any(|frame| frame.module.is_made())
+    /// Returns true if a stack leads through JIT-compiled code.
+    pub fn is_jit(frames: &[RawFrame]) -> bool {
+        frames.iter().any(|frame| frame.module.is_jit())
     }
 
     /// The table for such stacks, or for the others.
-    pub fn table(&mut self, is_made: bool) -> &mut RawStacks {
-        if is_made { &mut self.made } else { &mut self.files }
+    pub fn table(&mut self, is_jit: bool) -> &mut RawStacks {
+        if is_jit { &mut self.jit } else { &mut self.files }
     }
 
     /// All of its frames.
     pub fn frames(&self) -> impl Iterator<Item = &RawFrame> {
-        self.files.frames().iter().chain(self.made.frames())
+        self.files.frames().iter().chain(self.jit.frames())
     }
 
     fn bytes(&self) -> usize {
-        self.files.bytes() + self.made.bytes() + self.labels.bytes()
+        self.files.bytes() + self.jit.bytes() + self.labels.bytes()
     }
 
-    /// Takes out what is to get names: all, or all but code that was made at run time.
-    fn take(&mut self, with_made: bool) -> Self {
-        match with_made {
+    /// Takes out the stacks that are to get names: all, or all without JIT-compiled code.
+    fn take(&mut self, with_jit: bool) -> Self {
+        match with_jit {
             true => std::mem::take(self),
             false => Self {
                 files: std::mem::take(&mut self.files),
-                made: RawStacks::default(),
+                jit: RawStacks::default(),
                 labels: self.labels.clone(),
             },
         }
@@ -109,24 +109,24 @@ impl Unnamed {
     /// Names all addresses and puts the samples into `profile`.
     pub fn name(mut self, modules: &Held, naming: &Naming, profile: &mut Profile) -> NameStats {
         if naming.by_time {
-            for raw in [&mut self.files, &mut self.made] {
-                *raw = tell_apart(std::mem::take(raw), modules);
+            for raw in [&mut self.files, &mut self.jit] {
+                *raw = split_versions(std::mem::take(raw), modules);
                 if !naming.keep_time {
                     raw.forget_times();
                 }
             }
         }
-        name_stacks(&[&self.files, &self.made], &self.labels, modules, naming, profile)
+        name_stacks(&[&self.files, &self.jit], &self.labels, modules, naming, profile)
     }
 }
 
 /// Stacks that are to get names.
 pub struct Order {
     pub unnamed: Unnamed,
-    /// What they lead through.
+    /// The modules that they lead through.
     pub modules: Held,
     pub naming: Naming,
-    /// What their samples' values and numbers count.
+    /// Types of their samples' values and numbers.
     pub values: Vec<ValueType>,
 }
 
@@ -157,7 +157,7 @@ impl Order {
 #[derive(Debug)]
 pub struct Part {
     profile: Profile,
-    /// What the names came to.
+    /// Counts of names.
     pub stats: NameStats,
     took: Duration,
 }
@@ -168,7 +168,7 @@ pub struct Settler {
     /// None: stacks take as much as it takes.
     shares: Option<Shares>,
     work: Option<JoinHandle<Option<Part>>>,
-    /// What the stacks take that it works on.
+    /// Bytes of the stacks that it works on.
     in_work: usize,
     /// When the last names were there, and how long they took.
     last: Option<(Instant, Duration)>,
@@ -190,7 +190,7 @@ struct Fresh {
     totals: Totals,
 }
 
-/// What is due.
+/// Work that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     Nothing,
@@ -207,18 +207,18 @@ impl Settler {
         Self { shares: limit.map(Shares::of), memory, ..Self::default() }
     }
 
-    /// What there is to say.
+    /// Memory of stacks.
     pub fn memory(&self, unnamed: &Unnamed, profile: &Profile) -> StackMemory {
         let unnamed = unnamed.bytes() + self.in_work;
         StackMemory { bytes: unnamed + profile.bytes() + self.totals.bytes(), ..self.memory }
     }
 
-    /// Whether stacks got names already.
+    /// Returns true if stacks got names already.
     pub fn has_settled(&self) -> bool {
         self.memory.settled > 0 || self.work.is_some()
     }
 
-    /// Whether there is no more memory for anything that was not met before.
+    /// Returns true if there is no more memory for anything new.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
@@ -247,11 +247,11 @@ impl Settler {
         let shares = self.shares?;
         let files = self.due(unnamed.files.bytes(), shares.unnamed);
         let labels = self.due(unnamed.labels.bytes(), shares.unnamed);
-        let made = self.due(unnamed.made.bytes(), shares.made);
+        let jit = self.due(unnamed.jit.bytes(), shares.jit);
         let gone = self.due(modules.gone(), MOST_GONE);
         let opened = self.due(modules.opened_lately(), MOST_OPENED);
-        let with_made = [labels, made, gone, opened].iter().any(|due| *due != Due::Nothing);
-        (with_made || files != Due::Nothing).then(|| (unnamed.take(with_made), with_made))
+        let with_jit = [labels, jit, gone, opened].iter().any(|due| *due != Due::Nothing);
+        (with_jit || files != Due::Nothing).then(|| (unnamed.take(with_jit), with_jit))
     }
 
     /// Has stacks named by a thread beside; what that gave before must have been taken. Without a thread it
@@ -274,12 +274,12 @@ impl Settler {
         }
     }
 
-    /// What the thread beside has named, if it is done.
+    /// The stacks that the background thread has named, if it is done.
     pub fn done(&mut self) -> Option<Part> {
         self.work.as_ref().is_some_and(JoinHandle::is_finished).then(|| self.wait()).flatten()
     }
 
-    /// What the thread beside has named, once it is done; `None` if it had nothing to do.
+    /// Waits for the stacks that the background thread names; `None` if it has nothing to do.
     pub fn wait(&mut self) -> Option<Part> {
         let part = self.work.take()?.join();
         self.in_work = 0;
@@ -325,11 +325,11 @@ fn step_back() {
     unsafe { libc::nice(10) };
 }
 
-/// Whether a profile takes more stacks.
+/// Room that a profile has for more stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     Enough,
-    /// Only those that are there, and one below each, to say that others are left out.
+    /// Only those that are there, and one below each, as marker that others are left out.
     Scarce,
     /// Nor for those that are there, of other threads.
     None,

@@ -12,7 +12,7 @@ use crate::modules::ModuleId;
 /// One frame before it has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RawFrame {
-    /// What holds the code.
+    /// The module that holds the code.
     pub module: ModuleId,
     /// A file offset, or the address itself where the module is no file. Of a caller this is the
     /// last byte of the call, not the address to return to, which may belong to another function.
@@ -37,7 +37,7 @@ impl RawFrame {
         Self { bits, ..self }
     }
 
-    /// Whether it was found by a guess.
+    /// Returns true if it was found by a guess.
     pub const fn is_guessed(self) -> bool {
         self.bits & GUESSED != 0
     }
@@ -70,12 +70,12 @@ impl RawFrame {
         (self.module == LABEL).then_some((text, kind))
     }
 
-    /// Whether it is a place in code.
+    /// Returns true if it is a place in code.
     pub fn is_code(self) -> bool {
         self.as_marker().is_none() && self.as_label().is_none()
     }
 
-    /// What it stands for, if it is a marker.
+    /// Its marker, if it is one.
     pub fn as_marker(self) -> Option<Marker> {
         (self.module.0 == u32::MAX).then(|| {
             Marker::ALL
@@ -89,7 +89,7 @@ impl RawFrame {
 /// The "module" of labels.
 const LABEL: ModuleId = ModuleId(u32::MAX - 1);
 
-/// What is known of one sample.
+/// Facts about one sample.
 #[derive(Clone, Copy, Debug)]
 pub struct RawSample {
     /// Stack, thread, CPU and time.
@@ -101,7 +101,7 @@ pub struct RawSample {
 /// The weight of a sample, or the sum of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight {
-    /// What they stand for: the sum of the event's periods.
+    /// Sum of the event's periods.
     pub value: u64,
     /// The number of samples.
     pub samples: u64,
@@ -325,7 +325,7 @@ impl RawStacks {
         self.add_on_cpu(Sample { cpu: None, ..sample }, weight);
     }
 
-    /// The same, and CPUs are told apart.
+    /// The same, with CPUs kept apart.
     pub fn add_on_cpu(&mut self, sample: Sample, weight: Weight) {
         self.totals.add(&mut self.samples, Sample { time: None, ..sample }, weight);
     }

@@ -1,6 +1,6 @@
 //! Which function it was, where a process puts one into the place of another.
 //!
-//! Only the jitdump file tells, which may be written after the samples have come: so samples of a
+//! Only the jitdump file shows which, and it may be written after the samples have come: so samples of a
 //! process that writes one keep their times to the end. Then, where more than one function was at an
 //! address, a frame becomes several, each with a version: the function's number in the file, and one
 //! more, so that 0 is any.
@@ -14,7 +14,7 @@ use crate::stacks::RawStacks;
 
 /// Gives versions to frames of samples whose times are known and on `CLOCK_MONOTONIC`, as by
 /// convention those in the files are.
-pub fn tell_apart(raw: RawStacks, modules: &Held) -> RawStacks {
+pub fn split_versions(raw: RawStacks, modules: &Held) -> RawStacks {
     let dumps: HashMap<ModuleId, _> = modules
         .iter()
         .filter_map(|(&id, module)| match &module.kind {
@@ -38,13 +38,13 @@ pub fn tell_apart(raw: RawStacks, modules: &Held) -> RawStacks {
             has_changes[index] = has_changes[parent.index()] || changes[frame.index()];
         }
     }
-    let mut told = RawStacks::default();
+    let mut split = RawStacks::default();
     let mut moved = vec![None; raw.stacks.len()];
     let mut frames = Vec::new();
     for row in raw.samples() {
         let mut sample = row.sample;
         sample.stack = match sample.time.filter(|_| has_changes[sample.stack.index()]) {
-            None => told.copy(&raw, sample.stack, &mut moved),
+            None => split.copy(&raw, sample.stack, &mut moved),
             Some(time) => {
                 frames.clear();
                 frames.extend(raw.leaf_first(sample.stack).map(|frame| {
@@ -54,12 +54,12 @@ pub fn tell_apart(raw: RawStacks, modules: &Held) -> RawStacks {
                         .and_then(|dump| dump.nearest(frame.address, time));
                     frame.with_version(number.map_or(0, |number| number + 1))
                 }));
-                told.intern(&frames)
+                split.intern(&frames)
             }
         };
-        told.push(sample, row.weight);
+        split.push(sample, row.weight);
     }
-    told
+    split
 }
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ mod tests {
         for &time in times {
             raw.push(Sample { time, thread: ThreadId(0), ..Sample::new(stack) }, Weight::one(1));
         }
-        let mut raw = tell_apart(raw, &modules);
+        let mut raw = split_versions(raw, &modules);
         raw.forget_times();
         let mut profile = Profile::new(vec![ValueType::samples(); Weight::COLUMNS]);
         let options = Naming::plain();
@@ -126,7 +126,7 @@ mod tests {
         let loads = [(100, 0x1000, "a"), (110, 0x2000, "caller"), (200, 0x1000, "b")];
         let times = [150, 199, 200, 300, 151].map(Some);
         assert_eq!(names(&loads, &times), ["caller;a 3", "caller;b 2"]);
-        // Before any was told of, it is the first; without a time, the last.
+        // Before any was split of, it is the first; without a time, the last.
         assert_eq!(names(&loads, &[Some(50), None]), ["caller;a 1", "caller;b 1"]);
     }
 

@@ -1,4 +1,4 @@
-//! What the programs counted of their own work.
+//! Counts of the programs' own work.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::layout::{ENDS, Tick};
 
 use super::Engine;
 
-/// What the programs could not count, and how user stacks ended.
+/// Events that the programs could not count, and how user stacks ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Events that were not counted: a table was full, or the CPU was at work on others.

@@ -26,7 +26,7 @@ fn remedy(trigger: &Trigger, program: &dyn std::fmt::Display) -> String {
                     them but cap_sys_admin, which is as good as root"
                 .to_owned();
         }
-        // Their numbers stand in files that only root may read.
+        // Their numbers are in files that only root may read.
         Trigger::Tracepoint { .. } => ",cap_dac_read_search",
         _ => "",
     };

@@ -33,7 +33,7 @@ pub fn print(message: &Message, verbose: bool) {
             missing.into_iter().for_each(print_lack);
         }
         Message::Engine(Engine::Perf) if verbose => say!("stacks are taken by perf_event_open"),
-        // All that it lacks is printed above.
+        // All lacks are printed above.
         Message::Lacks(feature) if !verbose => print_lack(*feature),
         Message::Notice(notice) => say!("{notice}"),
         Message::AllocationCost(cost) => say!("{}", allocation_cost(*cost)),
@@ -62,7 +62,7 @@ fn print_lack(feature: Feature) {
     say!("the kernel lacks {} ({}): {}", feature.name(), feature.since(), without(feature));
 }
 
-/// What is different without a feature of the kernel.
+/// Effect of the lack of a feature of the kernel.
 fn without(feature: Feature) -> &'static str {
     match feature {
         Feature::AttachCookies => "--alloc does not work",
@@ -89,7 +89,7 @@ fn without(feature: Feature) -> &'static str {
     }
 }
 
-/// What allocations cost while they are recorded.
+/// The cost of allocations while they are recorded, in words.
 fn allocation_cost(cost: Option<Duration>) -> String {
     let cost = match cost {
         Some(each) => format!("{:.1} µs, as measured here", each.as_secs_f64() * 1e6),
@@ -294,7 +294,7 @@ fn cause(cut: Cut) -> &'static str {
     }
 }
 
-/// What stacks take when a recording ends: `stacks take 3 MiB of 256 MiB (--stack-memory); they got names 2
+/// Memory of stacks when a recording ends: `stacks take 3 MiB of 256 MiB (--stack-memory); they got names 2
 /// times meanwhile, in 0.52 s`.
 fn stacks_held(memory: &StackMemory) -> String {
     let StackMemory { bytes, limit, settled, took } = memory;
@@ -323,7 +323,7 @@ pub fn left_out(resolved: &Resolved, limit: usize) -> Option<String> {
     })
 }
 
-/// What the recording cost beside what the kernel did: `own CPU time: 0.09 s to prepare, 0.01 s while it
+/// CPU time of the recording itself: `own CPU time: 0.09 s to prepare, 0.01 s while it
 /// recorded, 0.12 s for names and writing`. The arguments are those of `Finished::cpu_time`.
 pub fn cost((begun, ended): (Duration, Duration)) -> String {
     let seconds = |from: Duration, to: Duration| to.saturating_sub(from).as_secs_f64();

@@ -226,10 +226,10 @@ fn parse_stack_mode(text: &str) -> Result<StackMode, String> {
     }
 }
 
-/// What is written where nothing else is asked for.
+/// Output where no other is named.
 const DEFAULT_OUTPUT: &str = "flamegraph.svg";
 
-/// What to record, and what to do with it.
+/// A recording, and what becomes of it.
 pub(super) struct Plan {
     pub recording: pyrograph_recorder::Plan,
     pub outputs: Vec<Output>,
@@ -324,7 +324,7 @@ fn engine(args: &Args, question: &Question, is_filtered: bool) -> anyhow::Result
     let is_of_perf = !args.tid.is_empty()
         || (args.every.is_some() || args.cpu.is_some())
             && matches!(question.trigger, Trigger::Tracepoint { .. });
-    // Who says how stacks are to be found wants it done so.
+    // A choice of how stacks are found is a choice of the engine.
     let engine = match args.engine {
         Some(EngineChoice::Ebpf) => Some(Engine::InKernel),
         Some(EngineChoice::Perf) => Some(Engine::Perf),

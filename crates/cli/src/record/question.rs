@@ -210,7 +210,7 @@ pub fn needs_in_kernel() -> anyhow::Error {
     crate::say::Usage(text.to_owned()).into()
 }
 
-/// What was counted is of this, as the closing line has it: ` of cpu-clock`, ` for locks`.
+/// Object of what was counted, for the closing line: ` of cpu-clock`, ` for locks`.
 pub fn of(question: &Question, event: &str) -> String {
     match question.trigger {
         Trigger::None if question.waits != Waits::None => String::new(),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub use names::nearest;
 use pyrograph_event::{Attr, software, type_id};
 
-/// What is counted, by its name.
+/// An event that is counted, by its name.
 ///
 /// The names are those that `perf list` shows: `cycles`, `page-faults`, `L1-dcache-load-misses`;
 /// `r01c2` for a raw code; `cpu/event=0x3c,umask=0x1/` or a name from
@@ -42,7 +42,7 @@ pub(crate) struct Code {
     pub config3: u64,
 }
 
-/// What stood behind the event's name.
+/// Modifiers behind the event's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Modifiers {
     pub user: bool,
@@ -78,7 +78,7 @@ pub enum EventError {
     Modifiers {
         /// The event's name.
         name: String,
-        /// What stands behind it.
+        /// The text behind it.
         modifiers: String,
     },
     /// A PMU's event has a part that the PMU does not know.
@@ -91,7 +91,7 @@ pub enum EventError {
         /// Parts like it, nearest first.
         near: Vec<String>,
     },
-    /// Tracepoints have numbers, and the file system that tells these is not there.
+    /// Tracepoints have numbers, and the file system that holds these is not there.
     #[error(
         "tracepoint '{name}' cannot be looked up: tracefs is not mounted; \
          to mount it: sudo mount -t tracefs tracefs /sys/kernel/tracing"
@@ -105,7 +105,7 @@ pub enum EventError {
     TracefsDenied {
         /// The tracepoint.
         name: String,
-        /// What could not be read.
+        /// The file that could not be read.
         path: PathBuf,
     },
 }
@@ -163,7 +163,7 @@ impl Event {
         Self::known("cycles")
     }
 
-    /// Time of a CPU, as the kernel's timer tells it.
+    /// Time of a CPU, by the kernel's timer.
     pub fn cpu_clock() -> Self {
         Self::known("cpu-clock")
     }
@@ -186,17 +186,17 @@ impl Event {
         }
     }
 
-    /// Whether it is a tracepoint.
+    /// Returns true if it is a tracepoint.
     pub fn is_tracepoint(&self) -> bool {
         self.code.type_ == type_id::TRACEPOINT
     }
 
-    /// Whether the kernel counts it one by one: page faults, context switches, tracepoints.
+    /// Returns true if the kernel counts it one by one: page faults, context switches, tracepoints.
     pub fn is_counted_by_kernel(&self) -> bool {
         self.is_tracepoint() || self.code.type_ == type_id::SOFTWARE && !self.is_clock()
     }
 
-    /// Whether it happens in the kernel only, so that nothing is left when the kernel is excluded.
+    /// Returns true if it happens in the kernel only, so that nothing is left when the kernel is excluded.
     pub(crate) fn happens_in_kernel(&self) -> bool {
         const IN_KERNEL: [u64; 3] =
             [software::CONTEXT_SWITCHES, software::CPU_MIGRATIONS, software::CGROUP_SWITCHES];
@@ -204,7 +204,7 @@ impl Event {
             || self.code.type_ == type_id::SOFTWARE && IN_KERNEL.contains(&self.code.config)
     }
 
-    /// Whether the kernel's timer makes it: then it also ticks while a CPU idles.
+    /// Returns true if it is of the kernel's timer: then it also ticks while a CPU idles.
     pub(crate) fn is_clock(&self) -> bool {
         self.unit() == Unit::Nanoseconds
     }
@@ -240,12 +240,12 @@ impl Modifiers {
         Ok(modifiers)
     }
 
-    /// Whether user mode is counted: without `u`, `k` and `h`, all modes are.
+    /// Returns true if user mode is counted: without `u`, `k` and `h`, all modes are.
     pub(crate) fn counts_user(self) -> bool {
         self.user || !(self.kernel || self.hypervisor)
     }
 
-    /// Whether kernel mode is counted.
+    /// Returns true if kernel mode is counted.
     pub(crate) fn counts_kernel(self) -> bool {
         self.kernel || !(self.user || self.hypervisor)
     }

@@ -41,7 +41,7 @@ const EVENTS: &[Named] = &[
     ("cgroup-switches", &[], SOFTWARE, software::CGROUP_SWITCHES),
     ("alignment-faults", &[], SOFTWARE, software::ALIGNMENT_FAULTS),
     ("emulation-faults", &[], SOFTWARE, software::EMULATION_FAULTS),
-    // Nothing: it only tells of processes and mappings.
+    // Nothing: it has records of processes and mappings only.
     ("dummy", &[], SOFTWARE, software::DUMMY),
 ];
 
@@ -56,7 +56,7 @@ const CACHES: [(&str, u64); 7] = [
     ("node", 6),
 ];
 
-/// What is done with a cache, and its number: operation in byte 1, result in byte 2 (`enum
+/// Operations on a cache, and their numbers: operation in byte 1, result in byte 2 (`enum
 /// perf_hw_cache_op_id`, `perf_hw_cache_op_result_id`).
 const CACHE_OPERATIONS: [(&str, u64); 6] = [
     ("loads", 0),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::names::nearest;
 use super::{Code, EventError};
 
-/// Where the machine tells of its events.
+/// Folder of the machine's events.
 pub(super) struct Sources {
     /// `/sys/bus/event_source/devices`.
     pub devices: PathBuf,
@@ -39,7 +39,7 @@ impl Sources {
         Some((name.to_owned(), self.pmu_event(&pmu, name).ok()?))
     }
 
-    /// The names of all PMUs' events. (Files such as `NAME.scale` tell about an event.)
+    /// The names of all PMUs' events. (Files such as `NAME.scale` describe an event.)
     pub(super) fn event_names(&self) -> Vec<String> {
         let pmus = file_names(&self.devices);
         let events = pmus.iter().flat_map(|pmu| file_names(&self.devices.join(pmu).join("events")));
@@ -108,7 +108,7 @@ impl Sources {
     }
 }
 
-/// Puts `term` (`NAME` or `NAME=VALUE`) where the PMU's `format/NAME` says: `config:0-7,32-35`.
+/// Puts `term` (`NAME` or `NAME=VALUE`) where the PMU's `format/NAME` has it: `config:0-7,32-35`.
 fn apply(code: &mut Code, device: &Path, pmu: &str, term: &str) -> Result<(), EventError> {
     let unknown = |near| EventError::Term { pmu: pmu.to_owned(), term: term.to_owned(), near };
     let (name, value) = term.split_once('=').unwrap_or((term, "1"));
@@ -165,7 +165,7 @@ fn number_in(path: &Path) -> io::Result<u64> {
     fs::read_to_string(path)?.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Whether `name` can be joined to a directory without leaving it.
+/// Returns true if `name` can be joined to a directory without leaving it.
 fn is_file_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && name != "." && name != ".."
 }

@@ -1,4 +1,4 @@
-//! What is counted, what stands in a sample and in a record, and what is lost.
+//! Counts, contents of samples and records, and losses.
 
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
@@ -17,17 +17,17 @@ fn each_page_fault_counts() {
         let event = Event::parse("page-faults").ok();
         let options = Options { event, rate, stack, ..subject_command("faults", &out) };
         let Some(recorded) = to_the_end(&options) else { return };
-        let told: u64 = std::fs::read_to_string(&out).unwrap().parse().unwrap();
+        let reported: u64 = std::fs::read_to_string(&out).unwrap().parse().unwrap();
         let counted: u64 = recorded.periods.values().sum();
         let lost = match recorded.rate {
             Rate::Every(period) => period * recorded.summary.lost,
             Rate::Hertz(_) => panic!("page faults are counted, not timed"),
         };
-        // Those of the shell before, and of the end after it told, are beyond its count.
-        assert!(told > 3000);
+        // Those of the shell before, and of the end after its report, are beyond its count.
+        assert!(reported > 3000);
         assert!(
-            counted + lost + 100 >= told && counted <= told + 1000,
-            "{counted} counted, {lost} lost, {told} told"
+            counted + lost + 100 >= reported && counted <= reported + 1000,
+            "{counted} counted, {lost} lost, {reported} reported"
         );
     };
     check(None, StackMode::FramePointers);
@@ -71,7 +71,7 @@ fn the_largest_stacks_are_recorded() {
 /// An event that asks for build IDs makes the kernel spoil the records of other programs: ours does not, and
 /// is not spoilt by others that do.
 #[test]
-fn mappings_tell_device_and_inode_whatever_others_ask_for() {
+fn mappings_have_device_and_inode_whatever_others_ask_for() {
     let session = match Session::open(&command(["true"])) {
         Ok(session) => session,
         Err(error) => return eprintln!("skipped: {error}"),

@@ -1,4 +1,4 @@
-//! What a user without rights may record.
+//! Recordings of a user without rights.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use pyrograph_record::*;
 use crate::recorded::{command, shell, to_the_end};
 
 #[test]
-fn a_user_without_rights_is_told_which_setting_forbids_it() {
+fn the_setting_that_forbids_it_to_a_user_without_rights_is_named() {
     // SAFETY: the call takes nothing and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("skipped: only root can become another user");

@@ -47,9 +47,9 @@ fn the_threads_of_a_command_are_sampled() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
     let Some(recorded) = to_the_end(&subject_command("threads", &out)) else { return };
-    let told = read_times(&out);
-    assert_eq!(told.len(), 3);
-    for (tid, used) in told {
+    let reported = read_times(&out);
+    assert_eq!(reported.len(), 3);
+    for (tid, used) in reported {
         assert!(recorded.forked.contains(&tid));
         check_time(&recorded, tid, used);
     }
@@ -83,7 +83,7 @@ fn without_children_threads_are_still_followed() {
 }
 
 #[test]
-fn an_exec_is_told() {
+fn an_exec_is_recorded() {
     let Some(recorded) = to_the_end(&shell("exec sleep 0.01")) else { return };
     let names: Vec<&str> = recorded.execs.iter().map(|(_, name)| &name[..]).collect();
     assert_eq!(names, ["sh", "sleep"]);
@@ -102,9 +102,9 @@ fn a_running_process_is_attached_to_until_it_ends() {
     assert_eq!(recorded.summary.ended, Ended::TargetEnded);
     assert!(recorded.initial.contains(&pid), "{:?}", recorded.initial);
     assert!(recorded.periods.keys().all(|(process, _)| *process == pid));
-    let told = read_times(&out);
-    assert_eq!(told.len(), 3);
-    for (tid, used) in told {
+    let reported = read_times(&out);
+    assert_eq!(reported.len(), 3);
+    for (tid, used) in reported {
         assert!(recorded.initial.contains(&tid), "{:?}", recorded.initial);
         let sampled = sampled_time(&recorded, tid);
         let lost = recorded.summary.lost > 0;
@@ -126,21 +126,21 @@ fn threads_that_start_meanwhile_are_sampled_once() {
     let recorded = attach(&subject, &out);
     subject.wait().unwrap();
     let Some(recorded) = recorded else { return };
-    let told = read_times(&out);
-    assert!(told.len() > LATER, "some were started before");
-    for (tid, used) in &told {
+    let reported = read_times(&out);
+    assert!(reported.len() > LATER, "some were started before");
+    for (tid, used) in &reported {
         let sampled = sampled_time(&recorded, *tid);
         assert!(
             sampled <= used * 3 / 2 + 4_000_000,
             "thread {tid}: {sampled} ns sampled of {used}"
         );
     }
-    for (tid, used) in &told[told.len() - LATER..] {
+    for (tid, used) in &reported[reported.len() - LATER..] {
         check_time(&recorded, *tid, *used);
     }
 }
 
-/// What never ends by itself, and so must not outlive a test that fails.
+/// A process that never ends by itself, and so must not outlive a test that fails.
 struct Endless(Process);
 
 impl Drop for Endless {

@@ -1,4 +1,4 @@
-//! Recordings, and what they told.
+//! Recordings and their records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use pyrograph_event::{Record, regs};
 use pyrograph_record::*;
 
-/// What a recording told.
+/// Records of a recording.
 #[derive(Debug)]
 pub struct Recorded {
     pub rate: Rate,
     /// Sum of the periods by (pid, tid).
     pub periods: BTreeMap<(i32, i32), u64>,
-    /// Samples with a user instruction pointer, and how many of these lie in a mapping that was told.
+    /// Samples with a user instruction pointer, and how many of these lie in a known mapping.
     pub user_ips: (usize, usize),
     /// Names by exec: (pid, name).
     pub execs: Vec<(i32, String)>,
@@ -27,7 +27,7 @@ pub struct Recorded {
     pub summary: Summary,
 }
 
-/// Records to the end, or until `stop` says so. `None` if it is not permitted.
+/// Records to the end, or until `stop` returns true. `None` if it is not permitted.
 pub fn record(options: &Options, mut stop: impl FnMut(&mut Recording) -> bool) -> Option<Recorded> {
     let session = match Session::open(options) {
         Ok(session) => session,

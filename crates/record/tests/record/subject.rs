@@ -53,16 +53,16 @@ fn subject() {
             // Attaching to these takes its time. Meanwhile there is always one thread that is new.
             let parked: Vec<_> = (0..500).map(|_| std::thread::spawn(std::thread::park)).collect();
             std::fs::write(ready(&out), "").unwrap();
-            let mut told = String::new();
+            let mut reported = String::new();
             while !is_attached() {
-                told += &join(start_threads(1, SHORT, || ()));
+                reported += &join(start_threads(1, SHORT, || ()));
             }
-            (0..LATER).for_each(|_| told += &join(start_threads(1, SHORT, || ())));
+            (0..LATER).for_each(|_| reported += &join(start_threads(1, SHORT, || ())));
             parked.into_iter().for_each(|thread| {
                 thread.thread().unpark();
                 thread.join().unwrap();
             });
-            told
+            reported
         }
         "faults" => faults(3000),
         _ => panic!("unknown subject {name}"),
@@ -80,7 +80,7 @@ fn attached(out: &Path) -> PathBuf {
     out.with_extension("attached")
 }
 
-/// Records a subject from when it is ready until it ends, and tells it when recording has begun.
+/// Records a subject from when it is ready until it ends, and notifies it when recording has begun.
 pub fn attach(subject: &Child, out: &Path) -> Option<Recorded> {
     wait_until("the subject is ready", || ready(out).exists());
     let recorded = record(&Options::new(Target::Processes(vec![pid(subject)])), |_| {
@@ -113,7 +113,7 @@ fn thread_id() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Starts threads that each do what is asked for and then use some time, of which they tell `TID
+/// Starts threads that each do what is asked for and then use some time, which they report as `TID
 /// NANOSECONDS`.
 fn start_threads(
     count: usize,
@@ -133,7 +133,7 @@ fn join(threads: Vec<JoinHandle<String>>) -> String {
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-/// Touches so many new pages, and tells how many faults this process had.
+/// Touches so many new pages, and reports how many faults this process had.
 fn faults(pages: usize) -> String {
     // SAFETY: new memory, written to within its bounds; the kernel fills `usage`.
     unsafe {

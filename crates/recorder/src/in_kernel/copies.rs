@@ -11,7 +11,7 @@ use crate::error::Error;
 /// More bytes of stacks do not wait: the oldest are then unwound with what is known.
 const MOST_WAITING: usize = 64 << 20;
 
-/// How long after a stack was copied a record may still come that tells of a mapping before it: records wait in
+/// How long after a stack was copied a record of a mapping before it may still come: records wait in
 /// their buffers for [`super::open::PATIENCE_WITH_RECORDS`] at most, and once more until all CPUs' are in order.
 const RECORDS_ARE_LATE_BY_NS: u64 = 300_000_000;
 
@@ -25,7 +25,7 @@ pub struct Copies {
 
 struct Waiting {
     stack: CopiedStack,
-    /// What of the stack was read above the copy.
+    /// Part of the stack above the copy, as it was read.
     rest: Vec<u8>,
 }
 

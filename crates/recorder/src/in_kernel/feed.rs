@@ -1,9 +1,9 @@
-//! What the programs need to know of files.
+//! Files, as the programs need to know them.
 
 use std::fs;
 
 use pyrograph_bpf::{Engine, FileKey, Question, What};
-use pyrograph_resolve::{LiveFiles, Looked, Resolver};
+use pyrograph_resolve::{LiveFiles, Lookup, Resolver};
 
 /// Answers the question of the programs what a file is.
 pub fn answer(question: &Question, engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
@@ -12,16 +12,16 @@ pub fn answer(question: &Question, engine: &mut Engine, resolver: &mut Resolver<
         true => format!("/proc/{pid}/exe"),
         false => format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end),
     };
-    let looked = match fs::read_link(link) {
-        Ok(path) => resolver.look_at(*pid, range.clone(), &path.to_string_lossy()),
-        Err(_) => Looked::Gone,
+    let found = match fs::read_link(link) {
+        Ok(path) => resolver.lookup(*pid, range.clone(), &path.to_string_lossy()),
+        Err(_) => Lookup::Gone,
     };
-    match looked {
-        Looked::File(file) => {
+    match found {
+        Lookup::File(file) => {
             engine.answer(question, Some((What::Module(file.module), file.unwind.as_ref())));
         }
-        Looked::Anonymous => engine.answer(question, Some((What::Anonymous, None))),
-        Looked::Gone => engine.answer(question, None),
+        Lookup::Anonymous => engine.answer(question, Some((What::Anonymous, None))),
+        Lookup::Gone => engine.answer(question, None),
     }
 }
 

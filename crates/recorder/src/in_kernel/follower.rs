@@ -13,13 +13,13 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 
 /// Follows processes: their names, and the code that they make as they run.
 pub struct Follower {
-    /// The processes that are looked at; none for all.
+    /// The processes that are recorded; none for all.
     targets: Option<HashSet<i32>>,
-    /// Those that were asked for and still run, and what tells when they do no more (Linux 5.3).
+    /// Those that were asked for and still run, with descriptors that are readable once they have ended (Linux 5.3).
     asked: Vec<(i32, Option<OwnedFd>)>,
     /// A command was asked for: its parent knows better when it ends.
     command: bool,
-    /// Tells when the command ends that says for how long to record.
+    /// Descriptor of the command that limits the recording.
     beside: Option<OwnedFd>,
     inherit: bool,
     gone: Vec<i32>,
@@ -37,23 +37,23 @@ impl Follower {
         Self { targets, asked, command, beside: None, inherit, gone: Vec::new() }
     }
 
-    /// The command runs, and is looked at.
+    /// Adds the command, which runs now.
     pub fn add_command(&mut self, pid: i32) {
         self.targets.get_or_insert_default().insert(pid);
         self.asked.push((pid, pidfd(pid)));
     }
 
-    /// The command that says for how long to record, if it is no target itself, runs.
+    /// Watches the command that limits the recording, if it is no target itself.
     pub fn watch(&mut self, pid: i32) {
         self.beside = pidfd(pid).filter(|_| !self.command);
     }
 
-    /// Descriptor of the command that says for how long to record: readable once the command has ended.
+    /// Descriptor of the command that limits the recording: readable once the command has ended.
     pub fn beside(&self) -> Option<BorrowedFd<'_>> {
         self.beside.as_ref().map(AsFd::as_fd)
     }
 
-    /// What can be read once one of those that were asked for has ended.
+    /// Descriptors that are readable once one of those that were asked for has ended.
     pub fn ends(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let asked = self.asked.iter().filter_map(|(_, pidfd)| pidfd.as_ref());
         asked.chain(&self.beside).map(AsFd::as_fd)
@@ -63,7 +63,7 @@ impl Follower {
         self.targets.as_ref().is_none_or(|targets| targets.contains(&pid))
     }
 
-    /// Takes what the kernel has told.
+    /// Takes a record of the kernel.
     pub fn record(&mut self, record: &Record<'_>, resolver: &mut Resolver<LiveFiles>) {
         let pid = match record {
             Record::Mmap(mapping) => mapping.pid,
@@ -93,7 +93,7 @@ impl Follower {
     }
 
     /// Forgets processes that are gone.
-    pub fn tell(&mut self, engine: &mut Engine) {
+    pub fn forget_gone(&mut self, engine: &mut Engine) {
         for pid in self.gone.drain(..) {
             engine.forget_process(pid);
             if let Some(targets) = &mut self.targets {
@@ -102,7 +102,7 @@ impl Follower {
         }
     }
 
-    /// Whether all processes that were asked for have ended.
+    /// Returns true if all processes that were asked for have ended.
     pub fn all_gone(&mut self) -> bool {
         self.asked.retain(|(pid, pidfd)| match pidfd {
             Some(pidfd) => !has_ended(pidfd),
@@ -117,12 +117,12 @@ fn has_ended(pidfd: &OwnedFd) -> bool {
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// What can be read once the process has ended.
+/// Descriptor that is readable once the process has ended.
 fn pidfd(pid: i32) -> Option<OwnedFd> {
     pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
 }
 
-/// Whether a process with this number runs.
+/// Returns true if a process with this number runs.
 pub fn is_running(pid: i32) -> bool {
     let sent = Pid::from_raw(pid).map(test_kill_process);
     // It may be another user's, which this one may not send a signal.

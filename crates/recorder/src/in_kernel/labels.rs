@@ -1,10 +1,10 @@
-//! Frames for what was counted that stand for no code: names of system calls, kinds of locks and sockets.
+//! Frames at the leaf of counted stacks that are no code: names of system calls, kinds of locks and sockets.
 
 use pyrograph_event::counted::{Kind, Socket};
 use pyrograph_resolve::Label;
 use syscalls::x86_64::Sysno;
 
-/// The frames that stand at the leaf of a stack and for no code, leaf first. `returned`: the function that
+/// The frames at the leaf of a stack that are no code, leaf first. `returned`: the function that
 /// has just returned, if that is what was asked for.
 pub fn labels(kind: Kind, returned: Option<&str>) -> Vec<Label> {
     let kernel = |text: &str| Label { text: text.to_owned(), in_kernel: true };

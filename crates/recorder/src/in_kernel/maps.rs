@@ -1,4 +1,4 @@
-//! What a recording takes of memory in the kernel.
+//! Memory of a recording in the kernel.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::fs;
 pub fn memory_of_maps() -> u64 {
     let infos = fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
     let texts = infos.filter_map(|info| fs::read_to_string(info.path()).ok());
-    // Programs tell `memlock`, too; several descriptors may be of one map.
+    // Programs have `memlock`, too; several descriptors may be of one map.
     let maps: HashMap<u64, u64> = texts
         .filter_map(|text| {
             let number =

@@ -107,11 +107,11 @@ fn events(plan: &Plan) -> Result<Options, Error> {
     let rate = Rate::default_for(&plan.target, event.as_ref().unwrap_or(&Event::cpu_clock()));
     Ok(Options {
         target: Target::System,
-        stack: StackMode::Untold,
+        stack: StackMode::None,
         rate: Some(plan.rate.unwrap_or(rate)),
         event,
         patience: PATIENCE_WITH_RECORDS,
-        told: match &plan.target {
+        initial: match &plan.target {
             Target::Processes(pids) => Some(pids.clone()),
             Target::Command(_) => Some(Vec::new()),
             Target::System => None,
@@ -121,7 +121,7 @@ fn events(plan: &Plan) -> Result<Options, Error> {
     })
 }
 
-/// How often a second each CPU has a stack taken, if a clock says when. (Where none is named it may be the
+/// How often a second each CPU has a stack taken, if a clock triggers. (Where none is named it may be the
 /// counter of cycles, which the kernel has keep to a rate, too.)
 fn hertz(plan: &Plan) -> Option<u64> {
     let event = plan.question.event.clone().unwrap_or_else(Event::cpu_clock);
@@ -142,7 +142,7 @@ fn started_by(plan: &Plan) -> Vec<i32> {
     }
 }
 
-/// What a call that allocates memory costs while such calls are probed: this process's own are, if it has the same C
+/// Cost of a call that allocates memory while such calls are probed: this process's own are, if it has the same C
 /// library. `None` if they are not.
 fn cost_of_allocations() -> Option<Duration> {
     const CALLS: u32 = 200;

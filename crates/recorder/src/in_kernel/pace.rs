@@ -5,7 +5,7 @@ use std::time::Duration;
 use pyrograph_bpf::Engine;
 use pyrograph_record::{Notice, Pacer, possible_rate};
 
-/// So many stacks say what one takes.
+/// Stacks that are enough to measure the cost of one.
 const ENOUGH: u64 = 1_000;
 
 /// How often a clock ticks on each CPU.
@@ -14,7 +14,7 @@ pub struct Pace {
     period: Duration,
     interrupt: Duration,
     pacer: Pacer,
-    /// Stacks that were taken until it was last looked, and how long that took.
+    /// Stacks that were taken until the last check, and how long that took.
     seen: (u64, Duration),
 }
 

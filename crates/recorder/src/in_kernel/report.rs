@@ -1,4 +1,4 @@
-//! What is reported of the engine when a recording is over.
+//! Reports about the engine when a recording is over.
 
 use pyrograph_bpf::Engine;
 use pyrograph_event::engine::{TableBackend, TableStats};

@@ -1,4 +1,4 @@
-//! A recording that goes on: what is told to the programs meanwhile, and what is taken from them.
+//! A recording that goes on: the programs are given files and processes, and counts are taken from them.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ const PATIENCE_WITH_FEW: Duration = Duration::from_secs(20);
 
 /// How long to wait for questions of the programs before looking at records and signals: before it
 /// counts and when that is over, and in between. Files that the programs ask for, and the end of what is
-/// recorded, are told at once.
+/// recorded, wake it at once.
 const TICK_AT_THE_RIM: Duration = Duration::from_millis(5);
 const TICK: Duration = Duration::from_millis(100);
 
@@ -68,7 +68,7 @@ pub struct Running {
     /// It is to end.
     asked: bool,
     stopped: bool,
-    /// What is counted is dropped.
+    /// Counts are dropped.
     paused: bool,
     drained: Instant,
     /// The time of the clock of copies until which the next drain has counts.
@@ -147,11 +147,11 @@ impl Running {
         let rings = [self.engine.questions_fd(), self.engine.copies_fd()];
         let fds = rings.into_iter().chain(self.follower.ends());
         let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        // A signal wakes it, too; what else can fail does not matter: then it looks too early.
+        // A signal wakes it, too; other errors do not matter: then the wait ends too early.
         let _ = poll(&mut fds, Some(&timeout));
     }
 
-    /// Takes what the kernel has told of processes; returns whether there can be more.
+    /// Takes the kernel's records of processes; returns whether there can be more.
     fn take_records(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<bool, Error> {
         loop {
             match self.recording.next(Duration::ZERO) {
@@ -170,13 +170,13 @@ impl Running {
                             Err(_) => resolver.unreadable(),
                         }
                     }
-                    self.follower.tell(&mut self.engine);
+                    self.follower.forget_gone(&mut self.engine);
                 }
             }
         }
     }
 
-    /// Whether the tables are made of what ran already, of which the first records tell; or have taken too
+    /// Returns true if the tables are made of what ran already, as the first records have it; or have taken too
     /// long.
     fn is_ready(&mut self) -> bool {
         let patience = match self.target {
@@ -213,10 +213,10 @@ impl Running {
         Ok(())
     }
 
-    /// Whether it has gone on for long enough, or there is nobody left to record.
+    /// Returns true if it has gone on for long enough, or there is nobody left to record.
     fn is_over(&mut self) -> bool {
         let over = self.duration.zip(self.begun).is_some_and(|(limit, at)| at.elapsed() >= limit);
-        // If it cannot be waited for, nobody will tell when it has ended.
+        // If it cannot be waited for, its end will never be known.
         let has_ended = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
         over || self.asked || self.follower.all_gone() || self.child.as_mut().is_some_and(has_ended)
     }
@@ -266,7 +266,7 @@ impl Sampler for Running {
         report: &mut Report,
     ) -> Result<bool, Error> {
         self.wait();
-        // Files that nobody has seen before are looked at as soon as code in them is met.
+        // Files that nobody has seen before are opened as soon as code in them is hit.
         for question in self.engine.questions()? {
             answer(&question, &mut self.engine, resolver);
         }
@@ -276,7 +276,7 @@ impl Sampler for Running {
         // Tables are made of whole files, which are not needed afterwards.
         self.pages.keep_few(|| resolver.give_pages_back());
         if resolver.has_timed_code() {
-            self.engine.tell_times();
+            self.engine.keep_times();
         }
         if !goes_on {
             return Ok(false);
@@ -366,7 +366,7 @@ fn adder(returned: Option<&str>, resolver: &mut Resolver<LiveFiles>) -> impl FnM
     }
 }
 
-/// Ends counting when the command ends that says for how long to record, or after a time, however busy the thread is
+/// Ends counting when the command ends that limits the recording, or after a time, however busy the thread is
 /// that takes the counts. That thread finds the same when it comes to it, and has more to do then.
 fn end_in_time(end: Arc<End>, beside: Option<OwnedFd>, after: Option<Duration>) {
     let at = after.map(|after| Instant::now() + after);
@@ -385,6 +385,6 @@ fn end_in_time(end: Arc<End>, beside: Option<OwnedFd>, after: Option<Duration>) 
         // If it fails, it fails again where the error is reported.
         end.end().ok();
     };
-    // Without a thread it ends as soon as somebody looks.
+    // Without a thread it ends with the next step.
     thread::Builder::new().name("end".to_owned()).spawn(wait).ok();
 }

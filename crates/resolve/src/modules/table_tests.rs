@@ -52,7 +52,7 @@ fn unwind(library: &Path, debug_dirs: Vec<PathBuf>, address: u64) -> (Vec<u64>, 
     (frames.iter().map(|frame| frame.address).collect(), unwound.without_table)
 }
 
-/// A compiler that is told to make no `.eh_frame` puts its table into `.debug_frame`, and `strip`
+/// A compiler whose flags exclude `.eh_frame` puts its table into `.debug_frame`, and `strip`
 /// takes that along with the other debug information.
 #[test]
 fn a_separate_debug_file_may_have_the_only_unwind_table() {

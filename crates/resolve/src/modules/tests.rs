@@ -11,7 +11,7 @@ fn memory_without_a_file() {
     }
 }
 
-/// A library that was loaded from memory is a file; code that was made as a program ran is none.
+/// A library that was loaded from memory is a file; JIT-compiled code is none.
 #[test]
 fn an_elf_file_in_memory_is_a_module() {
     use std::io::Write;
@@ -44,7 +44,7 @@ fn an_elf_file_in_memory_is_a_module() {
         }
         let id = modules.mapped(&mut LiveFiles, &mapped);
         assert_eq!((modules.is_file(id), modules.unwind(id).is_some()), (is_file, is_file));
-        assert_eq!(id.is_made(), !is_file);
+        assert_eq!(id.is_jit(), !is_file);
     }
 }
 
@@ -75,10 +75,10 @@ fn a_file_that_was_closed_is_opened_again_under_its_number() {
     modules.take_fresh();
     assert_eq!(modules.mapped(&mut LiveFiles, &mapped), id);
     assert!(modules.unwind(id).is_some() && modules.missing().is_empty());
-    assert_eq!(modules.take_fresh().len(), 1, "whoever needs its table is told");
+    assert_eq!(modules.take_fresh().len(), 1, "it is new to whoever needs its table");
 }
 
-/// `cp` writes over a file, which keeps its inode. Build IDs would tell, but are not asked for.
+/// `cp` writes over a file, which keeps its inode. Build IDs would differ, but are not asked for.
 #[test]
 fn a_file_that_was_written_over_is_another_module() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -17,7 +17,7 @@ use crate::counted::Label;
 use crate::files::{Files, LiveFiles, MappedFile};
 use crate::resolver::{Options, Resolved, Resolver};
 
-/// Files of this machine, and a map of code that was made at run time.
+/// Files of this machine, and a map of JIT-compiled code.
 struct WithMap(File);
 
 impl Files for WithMap {
@@ -169,7 +169,7 @@ fn it_comes_to_the_same_whether_it_settles_or_not() {
     const STACKS: u64 = 20_000;
     // As much as makes stacks without names settle often, and the profile never full.
     let mut settling = resolver(Some(1 << 30), ThreadDetail::Thread);
-    settling.settler.shares = Some(Shares { unnamed: 64 << 10, made: 32 << 10, profile: 1 << 30 });
+    settling.settler.shares = Some(Shares { unnamed: 64 << 10, jit: 32 << 10, profile: 1 << 30 });
     feed(&mut settling, STACKS);
     let settled = settling.stack_memory().settled;
     assert!(settled > 2, "{settled}");
@@ -184,7 +184,7 @@ fn it_comes_to_the_same_whether_it_settles_or_not() {
     let differ = |(a, b): &(_, _)| a != b;
     assert_eq!(one.iter().zip(&other).find(differ), None);
     assert_eq!(one.len(), other.len());
-    assert!(one.keys().any(|row| row.contains(";second ")), "code made at run time has names");
+    assert!(one.keys().any(|row| row.contains(";second ")), "JIT-compiled code has names");
     let mut counts = [&settling, &at_the_end].map(|resolved| resolved.stats.clone());
     assert!(counts[0].names.addresses >= counts[1].names.addresses);
     assert_eq!((counts[0].left_out, counts[1].left_out), (0, 0));
@@ -195,7 +195,7 @@ fn it_comes_to_the_same_whether_it_settles_or_not() {
 #[test]
 fn snapshots_add_up_to_the_whole() {
     let mut resolver = resolver(Some(1 << 30), ThreadDetail::Thread);
-    resolver.settler.shares = Some(Shares { unnamed: 64 << 10, made: 32 << 10, profile: 1 << 30 });
+    resolver.settler.shares = Some(Shares { unnamed: 64 << 10, jit: 32 << 10, profile: 1 << 30 });
     let mut sums = BTreeMap::<String, u64>::new();
     let mut add = |profile: &Profile| {
         profile.check().expect("a snapshot is a profile");
@@ -232,7 +232,7 @@ fn what_has_no_room_is_counted_where_it_leaves_what_is_known() {
     assert_eq!(total, (0..STACKS).map(|number| 10 + number % 3).sum::<u64>());
     assert!(stats.left_out > 0 && stats.left_out < total);
 
-    // What was left out says so; each sample has a process, and all have the value that they had.
+    // Stacks that were left out have a marker; each sample has a process, and all have the value that they had.
     let mut left_out = 0;
     let mut processes = BTreeMap::new();
     for (sample, value) in profile.samples.iter().zip(profile.samples.values(0)) {
@@ -281,7 +281,7 @@ fn code_of_processes_that_are_gone_is_forgotten() {
             id,
         }));
         resolver.settle();
-        most = most.max(resolver.modules.made());
+        most = most.max(resolver.modules.jit_count());
     }
     assert!(most <= 10 * MOST_GONE / 17, "{most}");
     let resolved = resolver.finish();

@@ -20,10 +20,10 @@ const WINDOW: u64 = 1 << 20;
 /// More windows are not kept: 64 MiB.
 const MOST_WINDOWS: usize = 64;
 
-/// More windows are not looked at for one stack.
+/// More windows are not read for one stack.
 const MOST_IN_STACK: usize = 4;
 
-/// What of the code at an address must be as it was when its window was read.
+/// Part of the code at an address that must be as it was when its window was read.
 const CHECKED: u64 = 64;
 
 /// A perf map that is larger than this is not read for where functions begin.
@@ -31,7 +31,7 @@ const LARGEST_MAP: u64 = 64 << 20;
 
 /// Code of processes as it was when it was read.
 #[derive(Default)]
-pub(crate) struct MadeCode {
+pub(crate) struct JitCode {
     laid: Laid,
     windows: HashMap<(i32, u64), Window>,
     maps: HashMap<i32, Functions>,
@@ -60,7 +60,7 @@ pub(crate) struct Code {
     pub guessing: bool,
 }
 
-/// What was laid over the mappings for one stack.
+/// Tables that were laid over the mappings for one stack.
 #[derive(Default)]
 pub(crate) struct Steps {
     tables: usize,
@@ -68,19 +68,19 @@ pub(crate) struct Steps {
 }
 
 /// Where a walk through a process ended for want of a table, if that is code without a file.
-fn ended_in_made_code(space: &AddressSpace, end: StackEnd, frames: &[Frame]) -> Option<u64> {
+fn ended_in_jit_code(space: &AddressSpace, end: StackEnd, frames: &[Frame]) -> Option<u64> {
     if matches!(end, StackEnd::Root | StackEnd::TooManyFrames) {
         return None;
     }
-    // A wrong step out of made code may have led elsewhere, where it ended.
-    let made = |frame: &&Frame| {
+    // A wrong step out of JIT-compiled code may have led elsewhere, where it ended.
+    let jit = |frame: &&Frame| {
         space.lookup(frame.lookup_address()).is_some_and(|mapping| mapping.info.is_none())
     };
-    frames.iter().find(made).map(Frame::lookup_address)
+    frames.iter().find(jit).map(Frame::lookup_address)
 }
 
-impl MadeCode {
-    /// A process's mappings with the tables of code that it made, as far as stacks have led through that.
+impl JitCode {
+    /// A process's mappings with the tables of its JIT-compiled code, as far as stacks have led through that.
     pub fn space<'a>(&mut self, code: &Code, bare: &'a AddressSpace) -> Cow<'a, AddressSpace> {
         match &code.dump {
             Some(dump) => Cow::Owned(self.laid.space(dump, bare)),
@@ -108,12 +108,12 @@ impl MadeCode {
             return Some(space);
         }
         let is_left = code.guessing && steps.windows < MOST_IN_STACK;
-        let at = ended_in_made_code(space, end, frames).filter(|_| is_left)?;
+        let at = ended_in_jit_code(space, end, frames).filter(|_| is_left)?;
         steps.windows += 1;
         self.space_with_code(files, code.thread, space, at)
     }
 
-    /// A process's mappings with what the instructions around an address say; none if that is no code without a
+    /// A process's mappings with tables by the instructions around an address; none if that is no code without a
     /// file, or cannot be read.
     fn space_with_code(
         &mut self,
@@ -188,7 +188,7 @@ fn ranges(map: &File) -> Vec<Range<u64>> {
     PerfMap::parse(BufReader::new(map)).map(|map| map.ranges().collect()).unwrap_or_default()
 }
 
-/// Whether the code around an address is as it was when it was read.
+/// Returns true if the code around an address is as it was when it was read.
 fn is_unchanged(
     code: &[u8],
     files: &dyn Files,
@@ -237,29 +237,29 @@ mod tests {
     }
 
     #[test]
-    fn code_made_at_run_time_is_unwound_by_its_instructions() {
+    fn jit_compiled_code_is_unwound_by_its_instructions() {
         let mut code = vec![0xcc; 0x1000];
         code[0x40..0x40 + TRAMPOLINE.len()].copy_from_slice(&TRAMPOLINE);
         let mut process = Process { code };
         let mut space = AddressSpace::new();
         space.map(0x10000..0x11000, 0, None, 7);
-        let mut made = MadeCode::default();
-        let found = made.space_with_code(&mut process, (1, 1), &space, 0x10045).expect("code");
+        let mut code = JitCode::default();
+        let found = code.space_with_code(&mut process, (1, 1), &space, 0x10045).expect("code");
         let mapping = found.lookup(0x10045).expect("a mapping");
         assert_eq!((mapping.tag, mapping.range.clone()), (7, 0x10000..0x11000));
-        let info = mapping.info.as_ref().expect("what its instructions say");
+        let info = mapping.info.as_ref().expect("tables by its instructions");
         // In the call, a word lies above the return address.
         let rule = *info.table().rule(mapping.svma(0x10045)).expect("a rule");
         assert_eq!((rule.base, rule.offset), (7, 16));
 
         assert!(Arc::ptr_eq(
             info,
-            &made.info(&mut process, (1, 1), 0x10000..0x11000, 0x10045).unwrap()
+            &code.info(&mut process, (1, 1), 0x10000..0x11000, 0x10045).unwrap()
         ));
         process.code[0x50] = 0x90;
-        let changed = made.info(&mut process, (1, 1), 0x10000..0x11000, 0x10045).expect("code");
+        let changed = code.info(&mut process, (1, 1), 0x10000..0x11000, 0x10045).expect("code");
         assert!(!Arc::ptr_eq(info, &changed), "it is read again");
-        assert!(made.space_with_code(&mut process, (1, 1), &space, 0x20000).is_none());
-        assert!(made.space_with_code(&mut process, (1, 1), &found, 0x10045).is_none());
+        assert!(code.space_with_code(&mut process, (1, 1), &space, 0x20000).is_none());
+        assert!(code.space_with_code(&mut process, (1, 1), &found, 0x10045).is_none());
     }
 }

@@ -16,22 +16,22 @@ impl Modules {
     /// The module of the code that a process makes at run time.
     pub fn jit(&mut self, files: &mut dyn Files, pid: i32) -> ModuleId {
         let known = self.jit.get(&pid).copied();
-        let made = known.and_then(|id| Some((id, self.made.get(&id)?)));
-        let (id, dump) = match made.map(|(id, made)| (id, &made.kind)) {
+        let module = known.and_then(|id| Some((id, self.jit_modules.get(&id)?)));
+        let (id, dump) = match module.map(|(id, module)| (id, &module.kind)) {
             Some((id, ModuleKind::Jit { map: None, dump })) => (id, dump.clone()),
             Some((id, _)) => return id,
             None => {
                 // After a billion of them, the first are long gone.
-                let id = ModuleId(ModuleId::MADE + self.next_made);
-                self.next_made = (self.next_made + 1) % ModuleId::MADE;
+                let id = ModuleId(ModuleId::JIT + self.next_jit);
+                self.next_jit = (self.next_jit + 1) % ModuleId::JIT;
                 self.jit.insert(pid, id);
                 (id, None)
             }
         };
         let map = files.perf_map(pid).map(Arc::new);
-        if map.is_some() || !self.made.contains_key(&id) {
+        if map.is_some() || !self.jit_modules.contains_key(&id) {
             let kind = ModuleKind::Jit { map, dump };
-            self.made.insert(id, Arc::new(Module { path: String::new(), kind }));
+            self.jit_modules.insert(id, Arc::new(Module { path: String::new(), kind }));
         }
         id
     }
@@ -50,15 +50,15 @@ impl Modules {
         }
     }
 
-    /// Whether any process writes a jitdump file.
+    /// Returns true if any process writes a jitdump file.
     pub fn has_dumps(&self) -> bool {
         self.has_dumps
     }
 
-    /// Whether the process writes a jitdump file, or did so before it ended.
+    /// Returns true if the process writes a jitdump file, or did so before it ended.
     pub fn has_dump(&self, pid: i32) -> bool {
         let id = || self.jit.get(&pid).or_else(|| self.jit_before.get(&pid));
-        let kind = || Some(&self.made.get(id()?)?.kind);
+        let kind = || Some(&self.jit_modules.get(id()?)?.kind);
         self.has_dumps && matches!(kind(), Some(ModuleKind::Jit { dump: Some(_), .. }))
     }
 
@@ -69,7 +69,7 @@ impl Modules {
         }
         space.mappings().find_map(|mapping| {
             let (id, _) = module_of_tag(mapping.tag);
-            match &self.made.get(&id)?.kind {
+            match &self.jit_modules.get(&id)?.kind {
                 ModuleKind::Jit { dump, .. } => dump.clone(),
                 _ => None,
             }
@@ -88,7 +88,7 @@ impl Modules {
         if self.jit.contains_key(&pid) {
             self.jit(files, pid);
             let entry = self.jit.remove_entry(&pid);
-            let kind = entry.and_then(|(_, id)| Some(&self.made.get(&id)?.kind));
+            let kind = entry.and_then(|(_, id)| Some(&self.jit_modules.get(&id)?.kind));
             let is_open =
                 |kind: &ModuleKind| !matches!(kind, ModuleKind::Jit { map: None, dump: None });
             self.gone_open += usize::from(kind.is_some_and(is_open));
@@ -97,32 +97,32 @@ impl Modules {
         }
     }
 
-    /// How much code is kept that processes made.
+    /// Number of modules of JIT-compiled code.
     #[cfg(test)]
-    pub fn made(&self) -> usize {
-        self.made.len()
+    pub fn jit_count(&self) -> usize {
+        self.jit_modules.len()
     }
 
-    /// How much is kept of code that was made by processes which are gone lately: as many, or more if it holds
+    /// JIT-compiled code of processes that ended lately: as many, or more if it holds
     /// files open.
     pub fn gone(&self) -> usize {
         self.gone.len() + OPEN_IS_AS_MANY * self.gone_open
     }
 
-    /// Forgets code that was made by processes which were gone already when this was last called, unless it
+    /// Forgets JIT-compiled code of processes that had ended already when this was last called, unless it
     /// `is_mapped` by their children. No frames are in it any more, and none will come that were counted
     /// elsewhere and are late.
-    pub fn forget_made(&mut self, is_mapped: impl Fn(ModuleId) -> bool) {
+    pub fn forget_jit(&mut self, is_mapped: impl Fn(ModuleId) -> bool) {
         let mut stay = Vec::new();
         for id in self.gone_long.drain(..) {
             if is_mapped(id) {
                 stay.push(id);
             } else {
-                self.made.remove(&id);
+                self.jit_modules.remove(&id);
             }
         }
-        let made = &self.made;
-        self.jit_before.retain(|_, id| made.contains_key(id));
+        let modules = &self.jit_modules;
+        self.jit_before.retain(|_, id| modules.contains_key(id));
         self.gone_long.append(&mut self.gone);
         self.gone_open = 0;
         self.gone.append(&mut stay);
