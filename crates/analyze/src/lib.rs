@@ -26,6 +26,8 @@
 //! assert_eq!(graph.frames[1].value, 3);
 //! # Ok::<(), pyrograph_analyze::FlameError>(())
 //! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod calls;
 mod calltree;

@@ -7,6 +7,7 @@
 //!
 //! It finds no symbols and knows no file names: files have numbers, and frames come out with them. Which
 //! process has mapped what is looked up by the programs, in the kernel's own lists.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod allocators;
 mod builder;

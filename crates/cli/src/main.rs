@@ -1,7 +1,7 @@
 //! Where does the time go? The command line: flags, wiring, progress, exit codes.
 //!
 //! No verb computes anything here: each maps its flags to the types of the crate that does.
-
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 // `eprintln!` panics where standard error is full or closed: `say!` does not.
 #![deny(clippy::print_stderr)]
 

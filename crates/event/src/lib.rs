@@ -30,6 +30,8 @@
 //! assert_eq!((comm.pid, comm.name, comm.exec), (7, &b"xz"[..], true));
 //! # Ok::<(), pyrograph_event::DecodeError>(())
 //! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod attr;
 mod callchain;

@@ -48,7 +48,7 @@ pub fn read_each_event(
             next += 1;
             for (event, profile) in read {
                 match columns.iter_mut().find(|(name, _)| *name == event) {
-                    Some((_, column)) => column.merge(&profile).expect("columns of one event"),
+                    Some((_, column)) => add(column, &profile),
                     None if profile.samples.is_empty() => {}
                     None => columns.push((event, profile)),
                 }
@@ -111,9 +111,15 @@ fn side_by_side(columns: &[(String, Profile)]) -> Profile {
     let mut joined = Profile::new(types.clone());
     for (number, (_, profile)) in columns.iter().enumerate() {
         let wide = with_column(profile, 0, &types, number);
-        joined.merge(&wide).expect("the same columns");
+        add(&mut joined, &wide);
     }
     joined
+}
+
+/// Adds a profile whose columns are the same.
+#[expect(clippy::expect_used, reason = "both were made with these columns, a few lines above")]
+fn add(to: &mut Profile, profile: &Profile) {
+    to.merge(profile).expect("the same columns");
 }
 
 /// The profile with these value types, of which `to` has the values of its column `from`, and the

@@ -22,6 +22,7 @@
 //! ```
 //!
 //! [`Profile`]: pyrograph_profile::Profile
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod atomic_file;
 mod byte_cache;

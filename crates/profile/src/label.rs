@@ -159,17 +159,17 @@ fn write_frame(label: &mut String, strings: &Strings, frame: Frame, options: &La
             (module, 0) => write!(label, "[{module}]"),
             (module, address) => write!(label, "{module}+{address:#x}"),
         };
-        written.expect("writing to a string does not fail");
+        // Writing to a string does not fail.
+        let _ = written;
     } else {
         label.push_str(strings.get(frame.function));
     }
     if options.source && !frame.file.is_empty() {
         let file = strings.get(frame.file);
-        match frame.line {
+        let _ = match frame.line {
             0 => write!(label, ":{file}"),
             line => write!(label, ":{file}:{line}"),
-        }
-        .expect("writing to a string does not fail");
+        };
     }
     if frame.guessed && options.mark_guessed {
         label.push_str("_[g]");

@@ -19,6 +19,8 @@
 //! let tree = Tree::new(&profile, &LabelOptions::default());
 //! assert_eq!(tree.total(0), 3);
 //! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod about;
 mod check;

@@ -77,13 +77,14 @@ impl Strings {
     }
 
     fn intern_hashed(&mut self, text: &str, hash: u64) -> StringId {
+        // Rows have no room for longer texts.
+        let text = &text[..text.floor_char_boundary(u32::MAX as usize)];
         let buffer = &self.text;
         if let Some(row) = self.index.find(hash, |row| row.is(text, buffer)) {
             return row.id;
         }
         let id = StringId::from_index(self.ends.len());
-        let length = u32::try_from(text.len()).expect("a string of 4 GiB in a profile");
-        let row = Row { start: self.text.len(), length, id };
+        let row = Row { start: self.text.len(), length: text.len() as u32, id };
         self.text.push_str(text);
         self.ends.push(self.text.len());
         let (buffer, hasher) = (&self.text, &self.hasher);

@@ -37,6 +37,7 @@
 //! println!("{samples} samples, {} lost, {:?}", summary.lost, summary.status);
 //! # Ok::<(), pyrograph_record::Error>(())
 //! ```
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod attach;
 mod batch;

@@ -37,6 +37,7 @@
 //! assert!(profile.threads.iter().any(|thread| profile.strings.get(thread.process) == "sh"));
 //! # Ok::<(), pyrograph_recorder::Error>(())
 //! ```
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod by_perf;
 mod calls;

@@ -68,7 +68,7 @@ impl<'a> DiffTable<'a> {
         writeln!(out)?;
         for row in std::iter::once(&heads).chain(&rows) {
             // The last column, names, is not padded.
-            let (name, numbers) = row.split_last().expect("a table has columns");
+            let [numbers @ .., name] = &row[..] else { continue };
             for (cell, width) in numbers.iter().zip(&widths) {
                 write!(out, "{}{cell}  ", " ".repeat(width - cell.chars().count()))?;
             }
@@ -90,11 +90,10 @@ impl<'a> DiffTable<'a> {
             return Ok(());
         }
         let (heads, rows) = self.cells();
-        let (_, numbers) = heads.split_last().expect("a table has columns");
         writeln!(out, "\n| {} |", heads.join(" | "))?;
-        writeln!(out, "|{}---|", "---:|".repeat(numbers.len()))?;
+        writeln!(out, "|{}---|", "---:|".repeat(heads.len().saturating_sub(1)))?;
         for row in &rows {
-            let (name, numbers) = row.split_last().expect("a table has columns");
+            let [numbers @ .., name] = &row[..] else { continue };
             writeln!(out, "| {} | {} |", numbers.join(" | "), code(name))?;
         }
         self.rest().map_or(Ok(()), |rest| writeln!(out, "\n{rest}"))

@@ -9,6 +9,8 @@
 //! picture only. All text from outside is escaped.
 //!
 //! This crate draws what `pyrograph-analyze` has laid out, and computes no analysis.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod attributes;
 mod color;

@@ -6,6 +6,7 @@
 //!
 //! It does not know whether the records are live or from a file: where mapped files are found is
 //! the matter of a [`Files`].
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod beyond;
 mod chains;
