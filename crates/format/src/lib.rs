@@ -1,27 +1,4 @@
-//! File formats: text or bytes in, a [`Profile`] out, and back.
-//!
-//! One file a format, one small trait each way ([`Reader`], [`Writer`]), one table each way
-//! ([`READERS`], [`WRITERS`]). A new format is a new file, a line in its table, and a fixture.
-//!
-//! Readers never fail half-way in silence: what could not be read is counted in [`Warnings`], the
-//! first few places are named, and the rest is kept. No input makes them panic. Nothing here
-//! prints, and nothing here draws.
-//!
-//! ```
-//! use pyrograph_format::{Input, Options, read, write_folded};
-//! use pyrograph_profile::{LabelOptions, Tree};
-//!
-//! let text = b"app 12 [000] 1.5: 250 cycles: \n\t 4a1 work+0x1 (/bin/app)\n\t 4b2 main (/bin/app)\n";
-//! let (profile, warnings) = read(vec![Input::bytes("perf.txt", text.as_slice())], &Options::default())?;
-//! assert!(warnings.is_empty());
-//!
-//! let mut folded = Vec::new();
-//! write_folded(&Tree::new(&profile, &LabelOptions::default()), &mut folded)?;
-//! assert_eq!(folded, b"app;main;work 250\n");
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! [`Profile`]: pyrograph_profile::Profile
+#![doc = include_str!("../README.md")]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod atomic_file;

@@ -1,24 +1,4 @@
-//! The profile model: what every reader fills and every view reads.
-//!
-//! A [`Profile`] holds interned strings, frames and stacks, the threads that were seen, and the
-//! samples: one row for each, as columns. A [`Tree`] is its *folded* projection: every frame
-//! reduced to one label, equal paths merged. Folded text, flame graphs and call trees are all drawn
-//! from it.
-//!
-//! This crate opens no file, reads no clock, and knows no format.
-//!
-//! ```
-//! use pyrograph_profile::{Frame, FrameKind, LabelOptions, Profile, Sample, StackId, Tree, ValueType};
-//!
-//! let mut profile = Profile::new(vec![ValueType::samples()]);
-//! let main = profile.strings.intern("main");
-//! let frame = profile.frames.intern(Frame::named(main, FrameKind::User));
-//! let stack = profile.stacks.intern(StackId::ROOT, frame);
-//! profile.push(Sample::new(stack), &[3]);
-//!
-//! let tree = Tree::new(&profile, &LabelOptions::default());
-//! assert_eq!(tree.total(0), 3);
-//! ```
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 

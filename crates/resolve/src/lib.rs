@@ -1,11 +1,4 @@
-//! Events in, a profile out.
-//!
-//! A [`Resolver`] takes records in the order of time, follows processes and their mappings, unwinds
-//! each sample's stack at once, and keeps no more of it than the distinct stacks. At the end every
-//! distinct address is named, once, and the [`Profile`](pyrograph_profile::Profile) is made.
-//!
-//! It does not know whether the records are live or from a file: where mapped files are found is
-//! the matter of a [`Files`].
+#![doc = include_str!("../README.md")]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod beyond;
