@@ -26,11 +26,12 @@ mod ramp;
 
 use std::io::{self, Write};
 
-use pyrograph_analyze::HeatMap;
+use pyrograph_analyze::{HeatColumn, HeatMap};
 
 use crate::palette::hash;
 use crate::scale::Scale;
 use crate::svg::{BACKGROUND, FONT, MUTED, TEXT, number, script};
+use crate::tag::{Tag, end, tag};
 use crate::text::{Metrics, escape};
 use crate::units::write_integer;
 use grid::Grid;
@@ -240,71 +241,61 @@ impl<'a> Picture<'a> {
             out.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         }
         let width = self.layout.width;
-        out.push_str(&format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{}\" viewBox=\"0 0 ",
-            self.id
-        ));
-        number(out, width);
-        out.push(' ');
-        number(out, height);
-        out.push_str("\" width=\"");
-        number(out, width);
-        out.push_str("\" height=\"");
-        number(out, height);
-        out.push_str("\" style=\"max-width:100%;height:auto\" role=\"figure\" aria-label=\"");
-        escape(out, &look.title);
-        out.push_str(": ");
-        write_integer(out, map.points);
-        out.push(' ');
-        escape(out, &look.noun);
-        out.push_str("\" font-family=\"");
-        if !look.font.is_empty() {
-            escape(out, &look.font);
-            out.push(',');
-        }
-        out.push_str(FONT);
-        out.push_str("\" font-size=\"");
-        number(out, look.font_size);
-        out.push('"');
+        let mut svg = tag(out, "svg")
+            .attr("xmlns", "http://www.w3.org/2000/svg")
+            .attr("class", self.id)
+            .attr_by("viewBox", |out| {
+                out.push_str("0 0 ");
+                number(out, width);
+                out.push(' ');
+                number(out, height);
+            })
+            .pixels("width", width)
+            .pixels("height", height)
+            .attr("style", "max-width:100%;height:auto")
+            .attr("role", "figure")
+            .attr_by("aria-label", |out| {
+                escape(out, &look.title);
+                out.push_str(": ");
+                write_integer(out, map.points);
+                out.push(' ');
+                escape(out, &look.noun);
+            })
+            .attr_by("font-family", |out| {
+                if !look.font.is_empty() {
+                    escape(out, &look.font);
+                    out.push(',');
+                }
+                out.push_str(FONT);
+            })
+            .pixels("font-size", look.font_size);
         if self.form != Form::Embedded {
-            self.settings(out);
+            svg = self.settings(svg);
         }
-        out.push_str(">\n");
+        svg.open_line();
         if !look.title.is_empty() {
-            out.push_str("<title>");
-            escape(out, &look.title);
-            out.push_str("</title>\n");
+            tag(out, "title").text(&look.title).push('\n');
         }
     }
 
     /// Attributes that the script reads.
-    fn settings(&self, out: &mut String) {
+    fn settings<'o>(&self, svg: Tag<'o>) -> Tag<'o> {
         let (look, map) = (self.look, self.map);
-        let list = |out: &mut String, name: &str, numbers: &mut dyn Iterator<Item = String>| {
-            let numbers: Vec<String> = numbers.collect();
-            out.push_str(&format!(" data-{name}=\"{}\"", numbers.join(" ")));
+        let of_columns = |number: fn(&HeatColumn) -> u64| {
+            let numbers = map.columns.iter().map(|column| number(column).to_string());
+            numbers.collect::<Vec<_>>().join(" ")
         };
-        out.push_str(&format!(" data-step=\"{}\"", map.column_step));
-        list(out, "edges", &mut map.edges.iter().map(f64::to_string));
-        list(out, "points", &mut map.columns.iter().map(|column| column.points.to_string()));
-        if look.accumulated {
-            list(out, "below", &mut map.columns.iter().map(|column| column.below.to_string()));
-        }
-        for (name, set) in [
-            ("log", map.log),
-            ("fixed", look.cell.is_some()),
-            ("grid", look.grid),
-            ("selecting", self.form == Form::Choosing),
-        ] {
-            if set {
-                out.push_str(&format!(" data-{name}=\"\""));
-            }
-        }
-        for (name, text) in [("unit", &look.unit), ("noun", &look.noun)] {
-            out.push_str(&format!(" data-{name}=\""));
-            escape(out, text);
-            out.push('"');
-        }
+        let edges: Vec<String> = map.edges.iter().map(f64::to_string).collect();
+        svg.attr("data-step", map.column_step)
+            .attr("data-edges", edges.join(" "))
+            .attr("data-points", of_columns(|column| column.points))
+            .attr_if("data-below", look.accumulated.then(|| of_columns(|column| column.below)))
+            .attr_if("data-log", map.log.then_some(""))
+            .attr_if("data-fixed", look.cell.map(|_| ""))
+            .attr_if("data-grid", look.grid.then_some(""))
+            .attr_if("data-selecting", (self.form == Form::Choosing).then_some(""))
+            .attr_text("data-unit", &look.unit)
+            .attr_text("data-noun", &look.noun)
     }
 
     fn style(&self, out: &mut String) {
@@ -348,34 +339,40 @@ impl<'a> Picture<'a> {
             "}}\n@media print{{.{id} .controls{{display:none}}\
              .{id}:root{{width:100vw;height:100vh}}}}\n</style>\n"
         ));
-        let light = BACKGROUND.0;
-        out.push_str(&format!(
-            "<rect class=\"bg\" width=\"100%\" height=\"100%\" fill=\"{light}\"/>\n"
-        ));
+        tag(out, "rect")
+            .attr("class", "bg")
+            .attr("width", "100%")
+            .attr("height", "100%")
+            .attr("fill", BACKGROUND.0)
+            .close();
+        out.push('\n');
     }
 
     fn head(&self, out: &mut String) {
-        out.push_str(&format!("<g class=\"head\" fill=\"{}\">\n", TEXT.0));
+        tag(out, "g").attr("class", "head").attr("fill", TEXT.0).open_line();
         let mut y = 6.0;
         let look = self.look;
         let lines = [
-            ("title", &look.title, look.font_size + 5.0, String::from(" font-weight=\"600\"")),
-            ("sub", &look.subtitle, look.font_size, format!(" fill=\"{}\"", MUTED.0)),
+            ("title", &look.title, look.font_size + 5.0, ("font-weight", "600".to_owned())),
+            ("sub", &look.subtitle, look.font_size, ("fill", MUTED.0.to_string())),
         ];
-        for (class, text, size, attributes) in lines {
+        for (class, text, size, (name, value)) in lines {
             let metrics = Metrics { size, ..self.metrics };
             let Some(shown) = metrics.fit(text, self.layout.width - 2.0 * MARGIN) else { continue };
             if text.is_empty() {
                 continue;
             }
             y += size + 4.0;
-            out.push_str(&format!(
-                "<text class=\"{class}\" x=\"{MARGIN}\" y=\"{y}\" font-size=\"{size}\"{attributes}>"
-            ));
-            escape(out, &shown);
-            out.push_str("</text>\n");
+            tag(out, "text")
+                .attr("class", class)
+                .attr("x", MARGIN)
+                .attr("y", y)
+                .attr("font-size", size)
+                .attr(name, value)
+                .text(&shown)
+                .push('\n');
         }
-        out.push_str("</g>\n");
+        end(out, "g");
     }
 }
 

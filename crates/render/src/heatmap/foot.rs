@@ -2,6 +2,7 @@
 
 use super::{MARGIN, Picture, grid};
 use crate::svg::{MUTED, number};
+use crate::tag::tag;
 use crate::text::escape;
 use crate::units::write_integer;
 
@@ -31,9 +32,8 @@ impl Foot {
         }
         let notice = notice(picture);
         if !notice.is_empty() {
-            let mut markup = format!("<text class=\"notice\" y=\"{}\">", font_size);
-            escape(&mut markup, &notice);
-            markup.push_str("</text>");
+            let mut markup = String::new();
+            tag(&mut markup, "text").attr("class", "notice").attr("y", font_size).text(&notice);
             items.push(Item { markup, width: picture.metrics.width(&notice) });
         }
         let line = font_size + 8.0;
@@ -57,9 +57,16 @@ impl Foot {
     }
 
     pub(super) fn write(&self, out: &mut String, top: f64) {
-        out.push_str(&format!("<g class=\"foot\" fill=\"{}\" transform=\"translate(0 ", MUTED.0));
-        number(out, top);
-        out.push_str(&format!(")\" data-line=\"{}\">\n", self.font_size + 8.0));
+        tag(out, "g")
+            .attr("class", "foot")
+            .attr("fill", MUTED.0)
+            .attr_by("transform", |out| {
+                out.push_str("translate(0 ");
+                number(out, top);
+                out.push(')');
+            })
+            .attr("data-line", self.font_size + 8.0)
+            .open_line();
         for (item, (x, y)) in self.items.iter().zip(&self.places) {
             out.push_str("<g class=\"item\" transform=\"translate(");
             number(out, *x);
@@ -100,9 +107,7 @@ fn colours(picture: &Picture<'_>) -> Item {
              fill=\"{light}\"><title>{text}</title></rect>"
         ));
         if x >= free {
-            markup.push_str("<text x=\"");
-            number(&mut markup, x);
-            markup.push_str(&format!("\" y=\"{}\">{first}</text>", size + 14.0));
+            tag(&mut markup, "text").pixels("x", x).attr("y", size + 14.0).text(&first);
             free = x + picture.metrics.width(&first) + 8.0;
         }
     }
@@ -123,9 +128,9 @@ fn meaning(picture: &Picture<'_>) -> Item {
         label.push_str(&format!(", up to {}", integer(map.largest)));
     }
     label.push_str(&format!("; n = {}", integer(map.points)));
-    let mut markup = format!("<text class=\"meaning\" y=\"{}\">", picture.look.font_size);
-    escape(&mut markup, &label);
-    markup.push_str("</text>");
+    let mut markup = String::new();
+    let text = tag(&mut markup, "text").attr("class", "meaning");
+    text.attr("y", picture.look.font_size).text(&label);
     Item { markup, width: picture.metrics.width(&label) }
 }
 

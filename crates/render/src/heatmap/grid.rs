@@ -6,6 +6,7 @@ use super::{Form, GAP, Layout, MARGIN, OVER, Picture, SIDE};
 use crate::Rgb;
 use crate::scale::Scale;
 use crate::svg::{MUTED, number};
+use crate::tag::{Tag, end, tag};
 use crate::text::escape;
 use crate::units::{write_integer, write_percent};
 
@@ -100,7 +101,7 @@ impl Grid<'_> {
         let layout = self.picture.layout;
         let (left, top, across, down) = (layout.left, layout.top, layout.across, layout.down);
         let size = self.picture.look.font_size;
-        out.push_str(&format!("<g class=\"axes\" fill=\"{}\">\n", MUTED.0));
+        tag(out, "g").attr("class", "axes").attr("fill", MUTED.0).open_line();
         let mut lines = String::new();
         let mut line = |x: f64, y: f64, along: char, length: f64| {
             lines.push('M');
@@ -114,24 +115,19 @@ impl Grid<'_> {
         line(left - 0.5, top + down + 0.5, 'h', across + 0.5);
         let mut texts = String::new();
         let mut text = |x: f64, y: f64, anchor: &str, text: &str| {
-            texts.push_str("<text x=\"");
-            number(&mut texts, x);
-            texts.push_str("\" y=\"");
-            number(&mut texts, y);
-            texts.push_str(&format!("\" text-anchor=\"{anchor}\">"));
-            escape(&mut texts, text);
-            texts.push_str("</text>\n");
+            let element = tag(&mut texts, "text").pixels("x", x).pixels("y", y);
+            element.attr("text-anchor", anchor).text(text).push('\n');
         };
         let time = Scale::time();
-        let end = self.columns() as f64 * self.map().column_step;
-        let (ticks, step) = time.ticks(0.0, end, across / 90.0);
+        let until = self.columns() as f64 * self.map().column_step;
+        let (ticks, step) = time.ticks(0.0, until, across / 90.0);
         for tick in ticks {
-            let x = left + across * tick / end;
+            let x = left + across * tick / until;
             line(x, top + down + 1.0, 'v', 4.0);
             if self.picture.look.grid {
                 line(x, top, 'v', down);
             }
-            text(x, top + down + size + 7.0, "middle", &time.text(tick, end, step));
+            text(x, top + down + size + 7.0, "middle", &time.text(tick, until, step));
         }
         for (tick, label) in value_ticks(self.map(), &self.picture.values, down) {
             let y = top + down * (1.0 - position(self.map(), tick) / self.rows() as f64);
@@ -141,11 +137,11 @@ impl Grid<'_> {
             }
             text(left - 8.0, y + 0.36 * size, "end", &label);
         }
-        out.push_str(&format!("<path class=\"line\" stroke=\"{}\" fill=\"none\" d=\"", LINE.0));
-        out.push_str(&lines);
-        out.push_str("\"/>\n");
+        let path = tag(out, "path").attr("class", "line").attr("stroke", LINE.0);
+        path.attr("fill", "none").attr("d", lines).close();
+        out.push('\n');
         out.push_str(&texts);
-        out.push_str("</g>\n");
+        end(out, "g");
         self.titles(out);
     }
 
@@ -155,69 +151,73 @@ impl Grid<'_> {
         let size = self.picture.look.font_size;
         let (x, y) = (left + across / 2.0, top + down + 2.0 * size + 13.0);
         let (up_x, up_y) = (MARGIN + 0.8 * size, top + down / 2.0);
-        out.push_str(&format!(
-            "<g class=\"titles\" fill=\"{}\" text-anchor=\"middle\">\n\
-             <text x=\"{x:.1}\" y=\"{y:.1}\">Time from the start</text>\n\
-             <text transform=\"translate({up_x:.1} {up_y:.1}) rotate(-90)\">",
-            MUTED.0
-        ));
-        escape(out, &self.picture.look.axis);
-        out.push_str("</text>\n</g>\n");
+        tag(out, "g")
+            .attr("class", "titles")
+            .attr("fill", MUTED.0)
+            .attr("text-anchor", "middle")
+            .open_line();
+        tag(out, "text")
+            .attr("x", format_args!("{x:.1}"))
+            .attr("y", format_args!("{y:.1}"))
+            .text("Time from the start")
+            .push('\n');
+        let turned = format_args!("translate({up_x:.1} {up_y:.1}) rotate(-90)");
+        tag(out, "text").attr("transform", turned).text(&self.picture.look.axis).push('\n');
+        end(out, "g");
     }
 
-    fn open(
+    fn open<'o>(
         &self,
-        out: &mut String,
+        out: &'o mut String,
         class: &str,
         (x, y): (f64, f64),
         (w, h): (f64, f64),
-        view: [usize; 2],
-    ) {
-        out.push_str(&format!("<svg class=\"{class}\" x=\""));
-        number(out, x);
-        for (name, value) in [("y", y), ("width", w), ("height", h)] {
-            out.push_str(&format!("\" {name}=\""));
-            number(out, value);
-        }
-        out.push_str(&format!(
-            "\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\"",
-            view[0], view[1]
-        ));
+        [across, down]: [usize; 2],
+    ) -> Tag<'o> {
+        let svg = tag(out, "svg").attr("class", class).pixels("x", x).pixels("y", y);
+        svg.pixels("width", w)
+            .pixels("height", h)
+            .attr("viewBox", format_args!("0 0 {across} {down}"))
+            .attr("preserveAspectRatio", "none")
+    }
+
+    fn bars(&self, out: &mut String, bars: &str) {
+        tag(out, "path").attr("class", "bars").attr("fill", BARS.0).attr("d", bars).close();
+        out.push('\n');
+        end(out, "svg");
     }
 
     /// Number of points each column has.
     pub(super) fn over(&self, out: &mut String) {
         let layout = self.picture.layout;
         let place = (layout.left, layout.top - GAP - OVER);
-        self.open(out, "over", place, (layout.across, OVER), [self.columns(), 1000]);
-        out.push_str(">\n");
+        self.open(out, "over", place, (layout.across, OVER), [self.columns(), 1000]).open_line();
         let most = self.map().columns.iter().map(|column| column.points).max().unwrap_or(1).max(1);
-        out.push_str(&format!("<path class=\"bars\" fill=\"{}\" d=\"", BARS.0));
+        let mut bars = String::new();
         for (at, column) in self.map().columns.iter().enumerate() {
             if column.points > 0 {
                 let height = (column.points as f64 / most as f64 * 1000.0).round().max(1.0);
-                out.push_str(&format!("M{at} 1000v-{height}h1v{height}z"));
+                bars.push_str(&format!("M{at} 1000v-{height}h1v{height}z"));
             }
         }
-        out.push_str("\"/>\n</svg>\n");
+        self.bars(out, &bars);
     }
 
     /// Number of points each row has.
     pub(super) fn side(&self, out: &mut String) {
         let layout = self.picture.layout;
         let place = (layout.left + layout.across + GAP, layout.top);
-        self.open(out, "side", place, (SIDE, layout.down), [1000, self.rows()]);
-        out.push_str(">\n");
+        self.open(out, "side", place, (SIDE, layout.down), [1000, self.rows()]).open_line();
         let most = self.map().rows.iter().copied().max().unwrap_or(1).max(1);
-        out.push_str(&format!("<path class=\"bars\" fill=\"{}\" d=\"", BARS.0));
+        let mut bars = String::new();
         for (row, &count) in self.map().rows.iter().enumerate() {
             if count > 0 {
                 let width = (count as f64 / most as f64 * 1000.0).round().max(1.0);
                 let y = self.rows() - 1 - row;
-                out.push_str(&format!("M0 {y}h{width}v1h-{width}z"));
+                bars.push_str(&format!("M0 {y}h{width}v1h-{width}z"));
             }
         }
-        out.push_str("\"/>\n</svg>\n");
+        self.bars(out, &bars);
     }
 
     /// The cells, and the percentiles over them.
@@ -225,11 +225,9 @@ impl Grid<'_> {
         let layout = self.picture.layout;
         let place = (layout.left, layout.top);
         let view = [self.columns(), self.rows()];
-        self.open(out, "cells", place, (layout.across, layout.down), view);
-        if self.picture.form == Form::Alone && self.map().fine.factor > 1 {
-            self.fine(out);
-        }
-        out.push_str(">\n");
+        let svg = self.open(out, "cells", place, (layout.across, layout.down), view);
+        let is_fine = self.picture.form == Form::Alone && self.map().fine.factor > 1;
+        if is_fine { self.fine(svg) } else { svg }.open_line();
         // A line through the middle of a row is as thick as the row, however it is stretched.
         out.push_str("<g class=\"grid\" stroke-width=\"1\" fill=\"none\" shape-rendering=\"crispEdges\" transform=\"translate(0 .5)\">\n");
         let colours = self.picture.ramp.colours();
@@ -268,23 +266,24 @@ impl Grid<'_> {
     /// The finer cells, and from which count on each colour is for the script: into how many parts
     /// cells are parted, then how far each cell is from the one before, column by column from the
     /// bottom, and its count behind a colon where it is not 1; to base 36.
-    fn fine(&self, out: &mut String) {
+    fn fine<'o>(&self, svg: Tag<'o>) -> Tag<'o> {
         let from: Vec<String> = self.picture.ramp.from.iter().map(u64::to_string).collect();
         let fine = &self.map().fine;
-        out.push_str(&format!(" data-from=\"{}\" data-fine=\"{}", from.join(" "), fine.factor));
         let rows = self.rows() as u64 * u64::from(fine.factor);
-        let mut before = 0;
-        for cell in &fine.cells {
-            let at = u64::from(cell.column) * rows + u64::from(cell.row);
-            out.push(' ');
-            base36(out, at - before);
-            before = at;
-            if cell.count != 1 {
-                out.push(':');
-                base36(out, cell.count);
+        svg.attr("data-from", from.join(" ")).attr_by("data-fine", |out| {
+            out.push_str(&fine.factor.to_string());
+            let mut before = 0;
+            for cell in &fine.cells {
+                let at = u64::from(cell.column) * rows + u64::from(cell.row);
+                out.push(' ');
+                base36(out, at - before);
+                before = at;
+                if cell.count != 1 {
+                    out.push(':');
+                    base36(out, cell.count);
+                }
             }
-        }
-        out.push('"');
+        })
     }
 
     /// The cells of a colour: a line for each run of neighbours, and their counts.
