@@ -32,11 +32,12 @@ pub fn read_each_event(
         let mut events = vec![None];
         let mut next = 0;
         while let Some(event) = events.get(next).cloned() {
-            let (read, said) = read_some(&input, event, options, &name)?;
+            let (read, others, said) = read_some(&input, event, options, &name)?;
+            if next == 0 {
+                events.extend(others.into_iter().map(Some));
+            }
             for warning in said {
                 match &warning.kind {
-                    WarningKind::OtherEvent(other) if next == 0 => events.push(Some(other.clone())),
-                    WarningKind::OtherEvent(_) => {}
                     // These are of each event's samples; everything else is met every time.
                     WarningKind::CutStack | WarningKind::BrokenStack => {
                         warnings.add(warning.kind, warning.count, warning.places);
@@ -61,13 +62,13 @@ pub fn read_each_event(
 /// Events by name, each with a profile whose only column counts its samples.
 type ByEvent = Vec<(String, Profile)>;
 
-/// Reads one event, or, where none is named, as many as can be read at once.
+/// Reads one event, or, where none is named, as many as can be read at once. Returns the names of the others, too.
 fn read_some(
     input: &Kept,
     event: Option<String>,
     options: &Options,
     name: &str,
-) -> Result<(ByEvent, Vec<Warning>), ReadError> {
+) -> Result<(ByEvent, Vec<String>, Vec<Warning>), ReadError> {
     let failed = |source| ReadError::Io { name: name.to_owned(), source };
     let input = input.open().map_err(failed)?;
     let label = input.label().map(str::to_owned);
@@ -79,7 +80,8 @@ fn read_some(
         event: event.clone(),
         ..options.clone()
     };
-    let Reading { mut profile, warnings, event: told } = reader.read(head, &options)?;
+    let Reading { mut profile, warnings, event: told, other_events } =
+        reader.read(head, &options)?;
     profile.recognize_markers();
     debug_assert_eq!(profile.check(), Ok(()), "{name}");
     if let Some(label) = label {
@@ -101,7 +103,7 @@ fn read_some(
             vec![of_event(profile.shown, event.or(told).unwrap_or(shown))]
         }
     };
-    Ok((read, warnings.iter().cloned().collect()))
+    Ok((read, other_events.into_keys().collect(), warnings.iter().cloned().collect()))
 }
 
 /// Profiles of one column each as one of many.

@@ -74,6 +74,8 @@ mod wpa;
 mod xctrace;
 mod xdebug;
 
+use std::collections::BTreeMap;
+
 use pyrograph_profile::{Profile, ValueType};
 
 use crate::detect::detect;
@@ -170,6 +172,7 @@ pub static READERS: &[&dyn Reader] = &[
 /// than those before it; if the event asked for is nowhere, or nothing fits the format asked for.
 pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings), ReadError> {
     let mut warnings = Warnings::default();
+    let mut other_events = BTreeMap::new();
     let mut merged: Option<Profile> = None;
     let mut options = options.clone();
     let wanted = options.event.clone();
@@ -190,6 +193,9 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
             reading.profile.set_host(&label);
         }
         warnings.extend(reading.warnings);
+        for (event, samples) in reading.other_events {
+            *other_events.entry(event).or_insert(0) += samples;
+        }
         options.event = options.event.or(reading.event);
         match &mut merged {
             Some(merged) => add(merged, reading.profile, name)?,
@@ -197,9 +203,8 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
         }
     }
     let profile = merged.unwrap_or_default();
-    if let (None, Some(chosen), false) =
-        (&wanted, options.event, other_events(&warnings).is_empty())
-    {
+    warnings.add_other_events(&other_events);
+    if let (None, Some(chosen), false) = (&wanted, options.event, other_events.is_empty()) {
         warnings.add(WarningKind::OnlyEvent(chosen), 1, []);
     }
     if let (None, Some(reader), true) = (&wanted, options.from, profile.samples.is_empty()) {
@@ -208,10 +213,10 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
         return Err(ReadError::Nothing { name: names, reason });
     }
     match &wanted {
-        Some(wanted) if profile.samples.is_empty() => match other_events(&warnings) {
-            found if found.is_empty() => Ok((profile, warnings)),
-            found => Err(ReadError::NoSuchEvent { wanted: wanted.clone(), found }),
-        },
+        Some(wanted) if profile.samples.is_empty() && !other_events.is_empty() => {
+            let found = other_events.into_keys().collect::<Vec<_>>().join(", ");
+            Err(ReadError::NoSuchEvent { wanted: wanted.clone(), found })
+        }
         _ => Ok((profile, warnings)),
     }
 }
@@ -299,14 +304,6 @@ fn add(merged: &mut Profile, profile: Profile, name: String) -> Result<(), ReadE
         ours: value_names(merged),
         theirs: value_names(&profile),
     })
-}
-
-fn other_events(warnings: &Warnings) -> String {
-    let names = warnings.iter().filter_map(|warning| match &warning.kind {
-        WarningKind::OtherEvent(event) => Some(event.as_str()),
-        _ => None,
-    });
-    names.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Readers of formats: the trait, its options and its errors. [`READERS`](crate::READERS) lists them.
 
+use std::collections::BTreeMap;
+
 pub use pyrograph_profile::ThreadDetail;
 use pyrograph_profile::{Profile, TraceEvent, ValueType};
 use pyrograph_resolve::SymbolOptions;
@@ -68,6 +70,22 @@ pub struct Reading {
     pub warnings: Warnings,
     /// The event that was counted, where the input names events.
     pub event: Option<String>,
+    /// The other events of the input, which are not counted, with the numbers of their samples.
+    pub other_events: BTreeMap<String, u64>,
+}
+
+impl Reading {
+    /// A reading of an input that does not name events.
+    pub fn new(profile: Profile, warnings: Warnings) -> Self {
+        Self { profile, warnings, ..Self::default() }
+    }
+
+    /// The warnings, and one for each of the other events.
+    pub fn all_warnings(&self) -> Warnings {
+        let mut warnings = self.warnings.clone();
+        warnings.add_other_events(&self.other_events);
+        warnings
+    }
 }
 
 /// Parts of an input to keep. The default keeps totals of the first event, by process name.

@@ -244,6 +244,13 @@ pub struct Warnings {
 }
 
 impl Warnings {
+    /// Counts the samples of events that are not counted.
+    pub(crate) fn add_other_events(&mut self, events: &BTreeMap<String, u64>) {
+        for (event, &samples) in events {
+            self.add(WarningKind::OtherEvent(event.clone()), samples, []);
+        }
+    }
+
     /// Counts `count` more of `kind`, at `places`, which are in the order of the input.
     pub fn add(&mut self, kind: WarningKind, count: u64, places: impl IntoIterator<Item = Place>) {
         let at = match self.list.binary_search_by(|warning| warning.kind.cmp(&kind)) {

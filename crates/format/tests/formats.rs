@@ -50,7 +50,7 @@ impl Sample {
             ..LabelOptions::default()
         };
         let mut out = Vec::new();
-        for warning in &reading.warnings {
+        for warning in &reading.all_warnings() {
             out.extend_from_slice(format!("# {warning}\n").as_bytes());
         }
         write_folded(&Tree::new(&reading.profile, &labels), &mut out).expect("writing to memory");

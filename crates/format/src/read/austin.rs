@@ -62,7 +62,7 @@ impl Reader for Austin {
                 lines.warn(WarningKind::UnreadableSample);
             }
         }
-        Ok(Reading { profile, warnings: lines.warnings, event: None })
+        Ok(Reading::new(profile, lines.warnings))
     }
 }
 

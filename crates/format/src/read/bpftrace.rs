@@ -40,6 +40,8 @@
 
 mod json;
 
+use std::collections::BTreeMap;
+
 use pyrograph_profile::{FrameKind, ValueType};
 
 use super::text::{Collector, Lines, first_lines, is_kernel_address, is_kernel_entry};
@@ -98,16 +100,18 @@ impl Reader for Bpftrace {
         let several = with_stacks.len() > 1;
         let chosen = wanted.unwrap_or(&with_stacks[0].name).to_owned();
         let mut out = Collector::new(ValueType::samples()).addresses(options);
+        let mut other_events = BTreeMap::<String, u64>::new();
         for map in with_stacks {
             if map.name == chosen {
                 add(&map, &mut out);
             } else {
-                let event = WarningKind::OtherEvent(format!("@{}", map.name));
-                lines.warnings.add(event, map.entries.len() as u64, []);
+                *other_events.entry(format!("@{}", map.name)).or_default() +=
+                    map.entries.len() as u64;
             }
         }
         let mut reading = out.reading(lines.warnings);
         reading.event = several.then(|| format!("@{chosen}"));
+        reading.other_events = other_events;
         Ok(reading)
     }
 }

@@ -247,7 +247,7 @@ impl Parser {
         let cut = call_graph::put_together(&self.nodes, &frames, &mut profile, &mut rows);
         rows.finish(&mut profile);
         call_graph::say(&mut warnings, "callgrind", cut);
-        Reading { profile, warnings, event: None }
+        Reading::new(profile, warnings)
     }
 }
 

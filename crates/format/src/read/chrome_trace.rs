@@ -20,6 +20,7 @@
 //! - Asynchronous events (`b`, `e`, `S`, `F` …) belong to no thread's stack, and are counted as left
 //!   out. Counters, instants and flows say nothing of time.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use hashbrown::HashMap;
@@ -204,9 +205,9 @@ fn build(events: Vec<Event>, mut warnings: Warnings) -> Option<Reading> {
         unmatched += no_begin;
         too_deep += deep;
     }
+    let mut other_events = BTreeMap::new();
     if asynchronous > 0 {
-        let kind = WarningKind::OtherEvent("asynchronous (b, e, S, F …)".to_owned());
-        warnings.add(kind, asynchronous, []);
+        other_events.insert("asynchronous (b, e, S, F …)".to_owned(), asynchronous);
     }
     if unmatched > 0 {
         warnings.add(WarningKind::UnmatchedEnd, unmatched, []);
@@ -214,7 +215,8 @@ fn build(events: Vec<Event>, mut warnings: Warnings) -> Option<Reading> {
     if too_deep > 0 {
         warnings.add(WarningKind::TooDeep, too_deep, []);
     }
-    (!profile.samples.is_empty()).then_some(Reading { profile, warnings, event: None })
+    let is_empty = profile.samples.is_empty();
+    (!is_empty).then(|| Reading { other_events, ..Reading::new(profile, warnings) })
 }
 
 /// Runs through the edges of one thread; returns how many ends had no beginning, and how many calls
@@ -326,7 +328,7 @@ mod tests {
         let tree = Tree::new(&reading.profile, &LabelOptions::default());
         crate::write_folded(&tree, &mut folded).expect("to memory");
         assert!(folded.len() < 8 << 20, "{} bytes", folded.len());
-        let said: Vec<String> = reading.warnings.iter().map(ToString::to_string).collect();
+        let said: Vec<String> = reading.all_warnings().iter().map(ToString::to_string).collect();
         assert_eq!(
             said,
             ["18000 calls were inside of 2000 others: their time is that of [deeper calls]"]

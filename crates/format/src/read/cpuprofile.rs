@@ -124,7 +124,7 @@ fn build(file: &File, mut warnings: Warnings) -> Option<Reading> {
     if unknown > 0 {
         warnings.add(WarningKind::UnreadableSample, unknown, []);
     }
-    (!profile.samples.is_empty()).then_some(Reading { profile, warnings, event: None })
+    (!profile.samples.is_empty()).then_some(Reading::new(profile, warnings))
 }
 
 /// Of microseconds; a negative number, and what is none, is 0. `as` saturates.

@@ -149,7 +149,7 @@ impl<'a> Builder<'a> {
             }
         }
         self.rows.finish(&mut self.profile);
-        Reading { profile: self.profile, warnings: self.warnings, event: None }
+        Reading::new(self.profile, self.warnings)
     }
 
     fn thread(&mut self, one: &OneThread) -> ThreadId {

@@ -121,7 +121,7 @@ fn read_chunks(chunks: Chunks, two: bool, options: &Options, name: &str) -> Read
     if let Some(cause) = chunks.into_error() {
         warnings.add(WarningKind::Truncated(cause), 1, []);
     }
-    Reading { profile: parser.profile, warnings, event: None }
+    Reading::new(parser.profile, warnings)
 }
 
 /// Where the last line that has an end ends.

@@ -24,6 +24,8 @@
 //! - The tracer knows no functions of programs, only the file and the offset in it (option
 //!   `sym-userobj`), or the address.
 
+use std::collections::BTreeMap;
+
 use pyrograph_profile::{FrameKind, Sample, StackId, ThreadId, ValueType};
 
 use super::text::{Collector, Lines, first_lines, hex_address};
@@ -227,7 +229,7 @@ impl State {
         }
     }
 
-    fn finish(mut self, mut lines: Lines, options: &Options) -> Reading {
+    fn finish(mut self, lines: Lines, options: &Options) -> Reading {
         let first = self.rows.first().map(|row| row.event);
         let chosen = match options.event.as_deref() {
             // `perf` and `trace-cmd` name the system, too: `sched:sched_switch`.
@@ -249,10 +251,12 @@ impl State {
             };
             self.out.profile.push(sample, &[1]);
         }
+        let mut other_events = BTreeMap::new();
         for (event, count) in self.events.iter().zip(others).filter(|(_, count)| *count > 0) {
-            lines.warnings.add(WarningKind::OtherEvent(event.clone()), count, []);
+            other_events.insert(event.clone(), count);
         }
         let mut reading = self.out.reading(lines.warnings);
+        reading.other_events = other_events;
         reading.event = chosen.map(|event| self.events[event].clone());
         reading
     }

@@ -67,9 +67,7 @@ impl Reader for GhcProf {
             }
         }
         match table {
-            Some(table) => {
-                Ok(Reading { profile: table.profile, warnings: lines.warnings, event: None })
-            }
+            Some(table) => Ok(Reading::new(table.profile, lines.warnings)),
             None => {
                 let reason = "the report has no table of cost centres with their entries";
                 Err(ReadError::Nothing { name, reason: reason.to_owned() })

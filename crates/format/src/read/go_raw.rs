@@ -90,7 +90,7 @@ impl Reader for GoRaw {
             let reason = "the profile has no samples".to_owned();
             return Err(ReadError::Nothing { name, reason });
         }
-        Ok(Reading { profile: file.profile(), warnings: lines.warnings, event: None })
+        Ok(Reading::new(file.profile(), lines.warnings))
     }
 }
 

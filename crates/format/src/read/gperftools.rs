@@ -144,5 +144,5 @@ fn build(
         rows.push(Sample::new(stack), &[taken.count, time]);
     }
     rows.finish(&mut profile);
-    Reading { profile, warnings, event: None }
+    Reading::new(profile, warnings)
 }

@@ -120,7 +120,7 @@ impl File {
             rows.push(Sample::new(stack), values);
         }
         rows.finish(&mut profile);
-        Reading { profile, warnings, event: None }
+        Reading::new(profile, warnings)
     }
 }
 

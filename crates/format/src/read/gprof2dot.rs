@@ -104,7 +104,7 @@ impl Reader for Gprof2dot {
         }
         rows.finish(&mut profile);
         say_rounded(is_rounded, &mut warnings);
-        Ok(Reading { profile, warnings, event: None })
+        Ok(Reading::new(profile, warnings))
     }
 }
 

@@ -22,6 +22,8 @@
 
 mod chunk;
 
+use std::collections::BTreeMap;
+
 use hashbrown::HashMap;
 use pyrograph_profile::{
     Frame, FrameId, FrameKind, Marker, Profile, Sample, StackId, Thread, ThreadId, ValueType,
@@ -92,9 +94,10 @@ impl Reader for Jfr {
         }
         let counts = counts(&chunks);
         let event = chosen(&counts, options.event.as_deref());
+        let mut other_events = BTreeMap::new();
         for (other, _, _, _) in EVENTS.iter().filter(|of| Some(of.0) != event.as_deref()) {
             if let Some(&count) = counts.get(*other) {
-                warnings.add(WarningKind::OtherEvent((*other).to_owned()), count, []);
+                other_events.insert((*other).to_owned(), count);
             }
         }
         let mut builder = Builder::new(event.as_deref().unwrap_or_default(), options);
@@ -104,7 +107,7 @@ impl Reader for Jfr {
         if builder.damaged > 0 {
             warnings.add(WarningKind::UnreadableRecord, builder.damaged, []);
         }
-        Ok(Reading { profile: builder.finish(&chunks), warnings, event })
+        Ok(Reading { profile: builder.finish(&chunks), warnings, event, other_events })
     }
 }
 

@@ -22,7 +22,6 @@ use super::rows::Rows;
 use super::text::Collector;
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
-use crate::warnings::WarningKind;
 
 /// See the module.
 pub struct JfrJson;
@@ -115,7 +114,7 @@ impl Reader for JfrJson {
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
-        let (file, mut warnings) = json::parse::<File>(input)?;
+        let (file, warnings) = json::parse::<File>(input)?;
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for event in file.recording.events.iter().filter(|event| event.values.stack_trace.is_some())
         {
@@ -127,9 +126,8 @@ impl Reader for JfrJson {
             let reason = "no event of the recording has a stack".to_owned();
             return Err(ReadError::Nothing { name, reason });
         };
-        for (&other, &count) in counts.iter().filter(|&(&other, _)| other != chosen) {
-            warnings.add(WarningKind::OtherEvent(other.to_owned()), count, []);
-        }
+        let others = counts.iter().filter(|&(&other, _)| other != chosen);
+        let other_events = others.map(|(&other, &count)| (other.to_owned(), count)).collect();
         let known = EVENTS.iter().find(|of| of.0 == chosen);
         let &(_, field, of, unit) = known.unwrap_or(&("", "", "events", "count"));
         let mut out = Collector::new(ValueType::new(of, unit));
@@ -141,7 +139,7 @@ impl Reader for JfrJson {
         }
         rows.finish(&mut out.profile);
         let event = (!out.profile.samples.is_empty()).then(|| chosen.to_owned());
-        Ok(Reading { event, ..out.reading(warnings) })
+        Ok(Reading { event, other_events, ..out.reading(warnings) })
     }
 }
 

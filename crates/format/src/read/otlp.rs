@@ -235,7 +235,7 @@ impl<'a> Builder<'a> {
             let said = format!("attributes of samples are left out: {}", names.join(", "));
             self.warnings.add(WarningKind::NotHeld(said), 1, []);
         }
-        Some(Reading { profile, warnings: self.warnings, event: None })
+        Some(Reading::new(profile, self.warnings))
     }
 
     /// A string of the file, each looked at once: many rows may name one that is long.

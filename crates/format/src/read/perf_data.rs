@@ -29,6 +29,7 @@ mod tests;
 pub use info::{EventInfo, ProcessInfo, RecordingInfo, SampleRate, recording_info};
 pub use tracepoint::{Tracepoint, TracepointField};
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 
 use hashbrown::HashMap;
@@ -70,17 +71,17 @@ impl Reader for PerfData {
             .map_err(|source| ReadError::Io { name: name.clone(), source })?;
         let mut warnings = damage(&recording, &name);
         let chosen = recording.events.choose(options.event.as_deref());
+        let mut other_events = BTreeMap::<String, u64>::new();
         for (number, event) in recording.events.list.iter().enumerate() {
             if Some(number) != chosen && event.samples > 0 {
-                let kind = WarningKind::OtherEvent(event.name.clone());
-                warnings.add(kind, event.samples, []);
+                *other_events.entry(event.name.clone()).or_default() += event.samples;
             }
         }
         let Some(chosen) = chosen else {
             if recording.events.list.iter().all(|event| event.samples == 0) {
                 return Err(ReadError::Nothing { name, reason: without_samples(&recording) });
             }
-            return Ok(Reading { warnings, ..Reading::default() });
+            return Ok(Reading { warnings, other_events, ..Reading::default() });
         };
         let index = std::mem::take(&mut recording.index);
         let event = &recording.events.list[chosen];
@@ -91,7 +92,8 @@ impl Reader for PerfData {
         let times = recording.features.sample_time;
         about.duration = times.and_then(|(first, last)| last.checked_sub(first));
         warn(&resolved, losses.total(), &mut warnings);
-        Ok(Reading { profile: resolved.profile, warnings, event: Some(event.name.clone()) })
+        let event = Some(event.name.clone());
+        Ok(Reading { profile: resolved.profile, warnings, event, other_events })
     }
 
     fn events(

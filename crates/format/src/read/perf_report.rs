@@ -41,6 +41,8 @@
 mod chains;
 mod entry;
 
+use std::collections::BTreeMap;
+
 use hashbrown::HashSet;
 use pyrograph_profile::{FrameKind, ValueType};
 
@@ -88,9 +90,10 @@ impl Reader for PerfReport {
         };
         let (chosen, others): (Vec<Report>, Vec<Report>) =
             reports.into_iter().partition(|report| is_event(&report.event, &event));
+        let mut other_events = BTreeMap::<String, u64>::new();
         for other in others {
-            let samples = other.entries.iter().map(|entry| entry.samples.unwrap_or(1)).sum();
-            lines.warnings.add(WarningKind::OtherEvent(other.event), samples, []);
+            let samples: u64 = other.entries.iter().map(|entry| entry.samples.unwrap_or(1)).sum();
+            *other_events.entry(other.event).or_default() += samples;
         }
         let unit = chosen.first().map_or_else(ValueType::samples, Report::value_type);
         let mut out = Collector::new(unit).addresses(options);
@@ -104,6 +107,7 @@ impl Reader for PerfReport {
         }
         let mut reading = out.reading(lines.warnings);
         reading.event = Some(event).filter(|event| !event.is_empty());
+        reading.other_events = other_events;
         Ok(reading)
     }
 }

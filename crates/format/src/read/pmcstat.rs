@@ -12,6 +12,8 @@
 //! The indentation of a percentage is its depth; the number in brackets is samples. A module is
 //! named where it is another than that of the callee. Several events may follow one another.
 
+use std::collections::BTreeMap;
+
 use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
 
 use super::call_tree::{CallTree, Direction};
@@ -45,6 +47,7 @@ impl Reader for Pmcstat {
         let mut tree = CallTree::new(Direction::Callers);
         let mut module = String::new();
         let mut counted: Option<String> = options.event.clone();
+        let mut other_events = BTreeMap::<String, u64>::new();
         let mut skipping = false;
         let mut line = String::new();
         while lines.next(&mut line) {
@@ -53,7 +56,7 @@ impl Reader for Pmcstat {
                 let counted = counted.get_or_insert_with(|| name.to_owned());
                 skipping = counted != name;
                 if skipping {
-                    lines.warnings.add(WarningKind::OtherEvent(name.to_owned()), samples, []);
+                    *other_events.entry(name.to_owned()).or_default() += samples;
                 }
                 continue;
             }
@@ -79,7 +82,7 @@ impl Reader for Pmcstat {
         }
         tree.finish(&mut collector, ThreadId::UNKNOWN);
         let reading = collector.reading(lines.warnings);
-        Ok(Reading { event: counted, ..reading })
+        Ok(Reading { event: counted, other_events, ..reading })
     }
 }
 

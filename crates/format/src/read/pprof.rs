@@ -380,7 +380,7 @@ impl<'a> Builder<'a> {
             let said = format!("labels of samples are left out: {}", names.join(", "));
             self.warnings.add(WarningKind::NotHeld(said), 1, []);
         }
-        Reading { profile: self.profile, warnings: self.warnings, event: None }
+        Reading::new(self.profile, self.warnings)
     }
 }
 

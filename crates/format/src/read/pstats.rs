@@ -147,7 +147,7 @@ impl Graph {
         let cut = call_graph::put_together(&self.nodes, &frames, &mut profile, &mut rows);
         rows.finish(&mut profile);
         call_graph::say(&mut warnings, "pstats", cut);
-        Reading { profile, warnings, event: None }
+        Reading::new(profile, warnings)
     }
 }
 

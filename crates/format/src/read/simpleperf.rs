@@ -24,6 +24,8 @@
 //!
 //! Source: `cmd_report_sample.cpp` of simpleperf.
 
+use std::collections::BTreeMap;
+
 use pyrograph_profile::{FrameKind, Sample, ValueType};
 
 use super::text::{Collector, Lines, first_lines, hex_address};
@@ -53,7 +55,8 @@ impl Reader for Simpleperf {
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let mut lines = Lines::new(input);
-        let mut state = State { options, event: options.event.clone(), out: None };
+        let (event, other_events) = (options.event.clone(), BTreeMap::new());
+        let mut state = State { options, event, out: None, other_events };
         let mut sample: Option<SampleText> = None;
         let mut line = String::new();
         while lines.next(&mut line) {
@@ -64,16 +67,17 @@ impl Reader for Simpleperf {
                 continue;
             }
             if let Some(sample) = sample.take() {
-                state.add(sample, &mut lines);
+                state.add(sample);
             }
             sample = (line.trim_end() == "sample:").then(SampleText::default);
         }
         if let Some(sample) = sample {
-            state.add(sample, &mut lines);
+            state.add(sample);
         }
         let out = state.out.unwrap_or_else(|| Collector::new(ValueType::samples()));
         let mut reading = out.reading(lines.warnings);
         reading.event = state.event.filter(|event| !event.is_empty());
+        reading.other_events = state.other_events;
         Ok(reading)
     }
 }
@@ -134,15 +138,16 @@ struct State<'a> {
     /// Which event is counted, once it is known.
     event: Option<String>,
     out: Option<Collector>,
+    other_events: BTreeMap<String, u64>,
 }
 
 impl State<'_> {
-    fn add(&mut self, sample: SampleText, lines: &mut Lines) {
+    fn add(&mut self, sample: SampleText) {
         let event = self.event.get_or_insert_with(|| sample.event.clone());
         let is_wanted = sample.event == *event
             || sample.event.strip_prefix(event.as_str()).is_some_and(|rest| rest.starts_with(':'));
         if !is_wanted {
-            lines.warnings.add(WarningKind::OtherEvent(sample.event), 1, []);
+            *self.other_events.entry(sample.event).or_default() += 1;
             return;
         }
         let counted = self.options.count == Count::Period;

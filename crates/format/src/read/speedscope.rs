@@ -175,7 +175,7 @@ impl Builder {
             self.warnings.add(WarningKind::UnreadableRecord, self.unreadable, []);
         }
         self.rows.finish(&mut self.profile);
-        Reading { profile: self.profile, warnings: self.warnings, event: None }
+        Reading::new(self.profile, self.warnings)
     }
 
     fn sampled(&mut self, one: &OneProfile, thread: ThreadId, column: usize) {

@@ -151,7 +151,7 @@ impl Dump {
             warnings.add(WarningKind::Truncated(cause), 1, []);
         }
         rows.finish(&mut profile);
-        Reading { profile, warnings, event: None }
+        Reading::new(profile, warnings)
     }
 
     /// The graph of calls, and the functions of its rows.

@@ -57,7 +57,7 @@ impl Reader for Svg {
         let narrow = "frames that were too narrow to be drawn are not in the picture: what they took counts as \
                       their caller's own";
         warnings.add(WarningKind::NotHeld(narrow.to_owned()), 1, []);
-        Ok(Reading { profile, warnings, event: None })
+        Ok(Reading::new(profile, warnings))
     }
 }
 

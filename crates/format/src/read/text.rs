@@ -399,7 +399,7 @@ impl Collector {
 
     /// The result.
     pub fn reading(self, warnings: Warnings) -> Reading {
-        Reading { profile: self.profile, warnings, event: None }
+        Reading::new(self.profile, warnings)
     }
 
     /// An interned text.

@@ -102,6 +102,6 @@ impl Reader for VisualStudio {
                 profile.push(Sample::new(stack), &[value]);
             }
         }
-        Ok(Reading { profile, warnings: table.into_warnings(), event: None })
+        Ok(Reading::new(profile, table.into_warnings()))
     }
 }

@@ -101,7 +101,7 @@ impl Reader for Vtune {
                 profile.push(Sample::new(stack), &values);
             }
         }
-        Ok(Reading { profile, warnings: table.into_warnings(), event: None })
+        Ok(Reading::new(profile, table.into_warnings()))
     }
 }
 

@@ -94,7 +94,7 @@ impl Reader for Wpa {
             };
             profile.push(Sample { thread, ..Sample::new(stack) }, &numbers);
         }
-        Ok(Reading { profile, warnings: table.into_warnings(), event: None })
+        Ok(Reading::new(profile, table.into_warnings()))
     }
 }
 

@@ -98,7 +98,7 @@ impl Reader for Xctrace {
             };
             return Err(ReadError::Nothing { name, reason: reason.to_owned() });
         }
-        Ok(Reading { profile: table.profile, warnings: table.warnings, event: None })
+        Ok(Reading::new(table.profile, table.warnings))
     }
 }
 

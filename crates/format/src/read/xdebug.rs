@@ -84,7 +84,7 @@ impl Reader for Xdebug {
         if trace.too_deep > 0 {
             lines.warnings.add(WarningKind::TooDeep, trace.too_deep, []);
         }
-        Ok(Reading { profile: trace.finish(), warnings: lines.warnings, event: None })
+        Ok(Reading::new(trace.finish(), lines.warnings))
     }
 }
 

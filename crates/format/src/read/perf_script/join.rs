@@ -1,5 +1,7 @@
 //! Puts together what the threads found, in the order of the input.
 
+use std::collections::BTreeMap;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use pyrograph_profile::{
@@ -28,8 +30,9 @@ pub fn join(mut parts: Vec<Part>, name: &str, error: Option<String>, options: &O
         true => vec![true; events.list.len()],
         false => events.choose(options.event.as_deref()),
     };
+    let mut other_events = BTreeMap::<String, u64>::new();
     for (event, _) in events.list.iter().zip(&chosen).filter(|(_, chosen)| !**chosen) {
-        warnings.add(WarningKind::OtherEvent(event.display()), event.samples, []);
+        *other_events.entry(event.display()).or_default() += event.samples;
     }
     let first =
         events.list.iter().zip(&chosen).find(|(_, chosen)| **chosen).map(|(event, _)| event);
@@ -50,7 +53,7 @@ pub fn join(mut parts: Vec<Part>, name: &str, error: Option<String>, options: &O
         Detail::Samples => joined.add_samples(&parts, &rows),
     }
     let event = first.map(Event::display).filter(|name| !name.is_empty());
-    Reading { profile: joined.profile, warnings, event }
+    Reading { profile: joined.profile, warnings, event, other_events }
 }
 
 impl Event {

@@ -25,7 +25,7 @@ fn shown(warnings: &Warnings) -> Vec<String> {
 fn fold(text: &[u8], options: &Options) -> (String, Vec<String>) {
     let input = Input::bytes("x", text).begin().expect("bytes in memory");
     let reading = PerfScript.read(input, options).expect("perf script text");
-    (folded(&reading.profile, &LabelOptions::default()), shown(&reading.warnings))
+    (folded(&reading.profile, &LabelOptions::default()), shown(&reading.all_warnings()))
 }
 
 fn check(text: &str, expect: &str) {
@@ -365,7 +365,7 @@ proptest! {
         let whole = read_chunks(whole, Layout::default(), 1, "x", &options);
         let pieces = Chunks::with_size(Box::new(Cursor::new(text)), last_cut, size);
         let pieces = read_chunks(pieces, Layout::default(), workers, "x", &options);
-        prop_assert_eq!(shown(&pieces.warnings), shown(&whole.warnings));
+        prop_assert_eq!(shown(&pieces.all_warnings()), shown(&whole.all_warnings()));
         prop_assert_eq!(pieces.event, whole.event);
         // Not only what is folded: every table.
         prop_assert_eq!(
