@@ -24,7 +24,7 @@ pub fn open(path: &Path) {
     }
 }
 
-/// What to type to see a file.
+/// The command that shows a file.
 pub fn command_line(path: &Path) -> String {
     let path = quoted(&path.to_string_lossy());
     match std::env::var("BROWSER") {

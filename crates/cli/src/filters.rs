@@ -102,7 +102,7 @@ pub struct FilterArgs {
     rescale: bool,
 }
 
-/// What a level of frames shows.
+/// The property that a level of frames shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum By {
     /// name-PID.
@@ -119,7 +119,7 @@ enum By {
     Event,
 }
 
-/// What follows `--pid` or `--tid`.
+/// The numbers after `--pid` or `--tid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Numbers {
     /// Nothing: tell them apart.
@@ -129,12 +129,12 @@ enum Numbers {
 }
 
 impl FilterArgs {
-    /// Whether each input is to have a label.
+    /// Returns true if each input is to have a label.
     pub fn merge(&self) -> bool {
         self.merge
     }
 
-    /// Whether all events are wanted.
+    /// Returns true if all events are wanted.
     pub fn events(&self) -> bool {
         self.by.contains(&By::Event)
     }
@@ -154,7 +154,7 @@ impl FilterArgs {
         }
     }
 
-    /// What they come to for a profile.
+    /// The filters for a profile.
     pub fn filter(&self, profile: &Profile) -> Filter {
         Filter {
             pids: only(&self.pid),
@@ -174,7 +174,7 @@ impl FilterArgs {
         }
     }
 
-    /// What of them chooses by thread, CPU and time, for what is no profile.
+    /// The filters by thread, CPU and time, for inputs that are no profiles.
     ///
     /// # Errors
     ///

@@ -100,7 +100,7 @@ pub struct Args {
     reading: ReadArgs,
 }
 
-/// What a sample counts.
+/// The counts of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CountWhat {
     /// One.

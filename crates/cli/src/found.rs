@@ -7,10 +7,10 @@ use std::time::SystemTime;
 
 use crate::say::{misuse, say};
 
-/// What `record` writes beside its flame graph, where no output is named: everything, to be looked at again.
+/// The file that `record` writes beside its flame graph, where no output is named: it holds everything.
 pub const KEPT: &str = "flamegraph.pb.gz";
 
-/// What the recording before left there.
+/// The file of the recording before.
 pub const KEPT_BEFORE: &str = "flamegraph.old.pb.gz";
 
 /// Recordings, and what each tool makes of the one before: Pyrograph's, and those of `perf record`.
@@ -83,7 +83,7 @@ fn newest() -> Option<(&'static Path, &'static Path)> {
     Some((Path::new(after), Path::new(before)))
 }
 
-/// Whether something can come from standard input: it is neither a terminal nor `/dev/null`.
+/// Returns true if something can come from standard input: it is neither a terminal nor `/dev/null`.
 fn has_standard_input() -> bool {
     let is_device = |path: &str| {
         std::fs::metadata(path).map_or(true, |metadata| metadata.file_type().is_char_device())

@@ -179,7 +179,7 @@ pub struct Args {
 /// More cells for a zoom would make the file larger than the picture is worth: up to 80 KB.
 const FINE_CELLS: usize = 20_000;
 
-/// What to draw.
+/// The kind of map.
 struct Drawing {
     times: Vec<f64>,
     values: Vec<f64>,

@@ -38,19 +38,19 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Whether a signal came.
+    /// Returns true if a signal came.
     pub fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Whether the last signal was one that, unlike Ctrl-C at a terminal, reached this process
+    /// Returns true if the last signal was one that, unlike Ctrl-C at a terminal, reached this process
     /// alone, so that a command it started has to be told.
     pub fn only_us(&self) -> bool {
         self.signal.load(Ordering::Relaxed) == SIGTERM.unsigned_abs() as usize
     }
 }
 
-/// Whether this process was started with a signal ignored.
+/// Returns true if this process was started with a signal ignored.
 fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: Without a new action the call only writes the present one to the pointer; all zeros

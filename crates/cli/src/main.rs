@@ -144,7 +144,7 @@ fn wrong(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// Whether the reader of our output went away, as `head` does: no error.
+/// Returns true if the reader of our output went away, as `head` does: no error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause

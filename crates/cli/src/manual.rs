@@ -105,7 +105,7 @@ fn example(line: &str) -> Vec<String> {
     lines
 }
 
-/// What each exit code of a verb means.
+/// The exit codes of a verb.
 fn exit_status(verb: &str) -> String {
     let first = match verb {
         "record" => {

@@ -12,10 +12,10 @@ use pyrograph_format::remove_unfinished;
 
 use crate::heap;
 
-/// What is left to the program's own code and tables, however small the limit.
+/// The least memory, for the program's own code and tables, however small the limit.
 const LEAST: u64 = 16 << 20;
 
-/// What is said when memory runs out, ready to be written: nothing can be allocated by then.
+/// The message when memory runs out, ready to be written: nothing can be allocated by then.
 static MESSAGE: OnceLock<String> = OnceLock::new();
 
 /// The system's allocator; a failed allocation ends the program with [`MESSAGE`], once there is one.

@@ -1,4 +1,4 @@
-//! What would give names to code that has none: packages with symbols, servers, and what runtimes can write.
+//! Advice for code without names: packages with symbols, servers, and files that runtimes can write.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ const MOST: usize = 3;
 /// The packages of modules, looked for once for all lines.
 type FindPackage<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What helps, one line for libraries and one for code made at run time; nothing if all has names.
+/// Advice, one line for libraries and one for JIT-compiled code; none if all has names.
 pub fn advice(profile: &Profile, column: usize) -> Vec<String> {
     let Nameless { modules, jit } = nameless(profile, column);
     let whole = profile.whole(column) as f64;

@@ -75,7 +75,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Whether percentages are coloured [default: on a terminal, unless NO_COLOR is set]
+    /// When to colour percentages [default: on a terminal, unless NO_COLOR is set]
     #[arg(long, alias = "colour", value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     color: Color,
 

@@ -1,8 +1,8 @@
-//! What the program says on standard error.
+//! Messages on standard error.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether only errors are printed (`--quiet`): what a process prints is its own matter, as its standard error is.
+/// True if only errors are printed (`--quiet`): what a process prints is its own matter, as its standard error is.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// From now on prints errors only.
@@ -10,7 +10,7 @@ pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Whether only errors are printed.
+/// Returns true if only errors are printed.
 pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! What verbs that read files and write one have in common.
+//! Inputs and outputs of verbs that read files and write one.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ fn label_of(file: &Path) -> Option<(&str, &Path)> {
     (is_label && !file.exists()).then(|| (label, Path::new(path)))
 }
 
-/// Whether a name stands for standard input or output.
+/// Returns true if a name stands for standard input or output.
 fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
@@ -90,7 +90,7 @@ pub fn check_path(path: &Path) -> anyhow::Result<()> {
     if existing.is_some() && !may_write(path) {
         bail!("{} is not writable", path.display());
     }
-    // What is no regular file is written in its place; others are made anew.
+    // Files that are not regular are written in place; others are made anew.
     if existing.is_none_or(|existing| existing.is_file())
         && let Err(error) = try_folder(folder)
     {
@@ -103,7 +103,7 @@ pub fn check_path(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether this process may write a file.
+/// Returns true if this process may write a file.
 fn may_write(path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;
 
@@ -201,7 +201,7 @@ pub fn write_png(
     write_output(path, |out| out.write_all(&picture.bytes))
 }
 
-/// Whether a file is to hold pixels.
+/// Returns true if a file is to hold pixels.
 fn is_png(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("png"))
 }

@@ -32,7 +32,7 @@ pub struct SymbolArgs {
 }
 
 impl SymbolArgs {
-    /// What they come to. Lines are looked for only by verbs that show them.
+    /// The options of the resolver. Lines are looked for only by verbs that show them.
     pub fn options(&self) -> SymbolOptions {
         let usual = Locator::default();
         let locator = Locator {

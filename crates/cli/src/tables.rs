@@ -38,7 +38,7 @@ impl TableArgs {
         self.table_memory.unwrap_or(256 << 20)
     }
 
-    /// Whether something is asked of the unwind tables in the kernel.
+    /// Returns true if something is asked of the unwind tables in the kernel.
     pub fn is_of_tables(&self) -> bool {
         self.table_memory.is_some() || self.tables.is_some()
     }

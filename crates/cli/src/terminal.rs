@@ -1,4 +1,4 @@
-//! What a terminal is shown of text that came from outside.
+//! Text from outside, made safe for a terminal.
 //!
 //! Names of functions, files and processes may hold anything, also what a terminal would obey: colours,
 //! a new title, keys that nobody pressed. Files and pipes get what was read.

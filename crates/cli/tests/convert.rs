@@ -13,7 +13,7 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../format/tests/formats").join(name)
 }
 
-/// Whether a program is installed. If not, says that a test is skipped.
+/// Returns true if a program is installed. If not, says that a test is skipped.
 fn has(program: &str, test: &str) -> bool {
     let there = Command::new(program)
         .arg("--version")
@@ -35,7 +35,7 @@ fn convert(arguments: &[&str], input: &Path) -> Output {
     pyrograph().arg("convert").arg(input).args(arguments).output().expect("pyrograph runs")
 }
 
-/// What `go tool pprof` shows of a profile.
+/// The output of `go tool pprof` for a profile.
 fn go_pprof(arguments: &[&str], profile: &Path) -> String {
     let arguments = [&["tool", "pprof"], arguments].concat();
     text(&run(Command::new("go").args(arguments).arg(profile)).stdout)

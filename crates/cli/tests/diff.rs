@@ -86,7 +86,7 @@ fn two_columns_are_those_of_the_established_script() {
     assert_eq!((written.code, written.out.as_str()), (Some(0), ""));
     let two = std::fs::read_to_string(folder.path().join("c.folded")).expect("it is written");
     assert!(two.contains("main;a 21 23\n"));
-    // What it writes, it reads.
+    // Its own output is an input.
     let again = diff(folder.path(), &["c.folded"]);
     assert!(again.out.starts_with("before: first count of c.folded, 43 samples"), "{}", again.out);
 }
@@ -329,7 +329,7 @@ fn two_columns_of_recordings_are_those_that_the_established_script_printed() {
     }
 }
 
-/// What `difffolded.pl` computes (which printed the same for these files when this was written):
+/// The result of `difffolded.pl` (which printed the same for these files when this was written):
 /// sums of both files, with `-n` the first times the ratio of the totals, cut to whole numbers.
 fn established(before: &str, after: &str, normalized: bool) -> String {
     let mut sums: BTreeMap<&str, [u64; 2]> = BTreeMap::new();

@@ -20,7 +20,7 @@ fn run(folder: &Path, arguments: &[&str], input: &str) -> (String, String, Optio
         .output()
         .expect("the binary runs");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    // What the counts are, `fold.rs` tests.
+    // The line about the unit of counts is tested by `fold.rs`.
     let said = text(output.stderr);
     let said =
         said.split_inclusive('\n').filter(|line| !line.starts_with("pyrograph: counts are "));

@@ -28,7 +28,7 @@ fn fold(arguments: &[&str], input: &[u8]) -> Output {
     child.wait_with_output().expect("it ends")
 }
 
-/// What was said on standard error but for the line that says what the counts are.
+/// Standard error but for the line about the unit of counts.
 fn without_counts(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr).into_owned();
     text.split_inclusive('\n').filter(|line| !line.starts_with("pyrograph: counts are ")).collect()
@@ -87,7 +87,7 @@ fn folded_text_lost_its_unit_in_silence() {
 fn a_small_compressed_file_took_all_memory_and_aborted() {
     let folder = tempfile::tempdir().expect("a folder");
     let plain = folder.path().join("bomb");
-    // What is counted, and 50 million samples with nothing in them: 16 bytes of memory for two.
+    // A value type, and 50 million empty samples: 16 bytes of memory for two.
     let mut bytes = vec![0x0a, 4, 8, 1, 16, 2];
     bytes.extend_from_slice(&[0x12, 0].repeat(50_000_000));
     fs::write(&plain, bytes).expect("a file");

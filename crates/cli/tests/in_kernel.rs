@@ -212,7 +212,7 @@ fn wait_for_programs(pyrograph: &Running) -> Vec<u32> {
     programs_of(pid)
 }
 
-/// Whether the programs of a recording count, by the memory that it shares with them (`State` in
+/// Returns true if the programs of a recording count, by the memory that it shares with them (`State` in
 /// crates/bpf/src/programs/shared.h); nothing before they are loaded.
 fn counts(pid: u32) -> Option<bool> {
     const ON: usize = 4;
@@ -257,7 +257,7 @@ fn wait_for_waits(pyrograph: &Running, program: u32) {
     });
 }
 
-/// What `/proc/PID/fdinfo` tells of its file descriptors.
+/// The text of `/proc/PID/fdinfo` for its file descriptors.
 fn descriptors(pid: u32) -> Vec<String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
     entries.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect()
@@ -448,7 +448,7 @@ fn control_groups_are_told_apart() {
         .arg(&group)
         .args(["--", "bash", "-c", &script])
         .status();
-    // What was in it has ended, or the group could not be removed.
+    // Its processes have ended, or the group could not be removed.
     fs::remove_dir(&group).expect("an empty group");
     assert!(status.expect("pyrograph runs").success());
     assert_eq!(value_of(&Folded::read(&out), "ask"), 1000.0);
@@ -474,7 +474,7 @@ fn waits_are_accounted_to_what_waits() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let program = compile(C, "waits.c", folder.path());
-    // What kernels do before Linux 6.16 is done by these, too, if it is asked for.
+    // Later kernels can be asked to do as those before Linux 6.16.
     waits_of_a_program(&program, &["--off-cpu"]);
     waits_of_a_program(&program, &["--off-cpu", "--at-switches"]);
 }

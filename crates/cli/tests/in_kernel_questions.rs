@@ -20,7 +20,7 @@ fn program(test: &str, source: &str) -> Option<(tempfile::TempDir, PathBuf)> {
     })
 }
 
-/// Whether the kernel tells what a question asks for; if not, that is said, with this exit code.
+/// Returns true if the kernel tells what a question asks for; if not, that is said, with this exit code.
 fn is_told(question: &str, feature: &str, code: i32) -> bool {
     if has_feature(feature) {
         return true;
@@ -47,7 +47,7 @@ fn value_of_chain(folded: &Folded, chain: &[&str]) -> f64 {
     folded.stacks.iter().filter(|(stack, _)| has(stack)).map(|(_, value)| value).sum()
 }
 
-/// What a program wrote of itself: `function 1234`.
+/// The counts that a program printed of itself: `function 1234`.
 fn measured(text: &str, function: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(function)?.strip_prefix(' '));
     line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{function}: {text}"))
@@ -213,7 +213,7 @@ fn conditions_are_told_from_locks() {
     }
 }
 
-// What waits for a lock already when a recording begins had frames of the kernel, and what came later had none.
+// Threads that waited for a lock before a recording began had frames of the kernel, and those that came later had none.
 #[test]
 fn one_wait_is_one_stack() {
     let Some((folder, program)) = program("one_wait_is_one_stack", "conditions.c") else { return };

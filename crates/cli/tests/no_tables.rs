@@ -19,7 +19,7 @@ const WHOLE: f64 = 99.0;
 
 const FLAGS: [&str; 4] = ["-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
 
-/// What stands for a guess behind a frame's name.
+/// The mark of a guess behind a frame's name.
 const GUESS: &str = "_[g]";
 
 /// Records a program that runs already, for a while.
@@ -38,7 +38,7 @@ fn attach(program: &mut Command, engine: &str, flags: &[&str], folder: &Path) ->
     record_until(|folded| folded.total() >= 1e9, record)
 }
 
-/// Whether a stack has these functions in this order; others may lie between them.
+/// Returns true if a stack has these functions in this order; others may lie between them.
 fn leads_through(stack: &[String], path: &[&str]) -> bool {
     let mut frames = stack.iter();
     path.iter().all(|function| frames.any(|frame| frame.trim_end_matches(GUESS) == *function))
@@ -119,7 +119,7 @@ fn refused_guesses_leave_nothing_marked_and_nothing_guessed() {
     }
 }
 
-/// Whether a compiler can make programs with a library; says so if not.
+/// Returns true if a compiler can make programs with a library; says so if not.
 fn can_build(test: &str, compiler: &[&str], source: &str, package: &str) -> bool {
     let command = format!("echo '{source}' | {} -x c -fsyntax-only -", compiler.join(" "));
     let output = Command::new("sh").args(["-c", &command]).output();

@@ -84,7 +84,7 @@ fn the_file_beside_the_picture_has_both() {
     record(&program, &["--off-cpu"], [OFTEN, SELDOM]);
     let waits = values(folder, "flamegraph.pb.gz", "waits");
     assert!((sum(&waits, &["seldom", "[sleeping]"]) - f64::from(SELDOM)).abs() <= 2.0);
-    // What is shown is the time.
+    // The value that is shown is the time.
     let shown = run(pyrograph().current_dir(folder).args(["fold", "flamegraph.pb.gz"]));
     let shown = Folded::parse(&String::from_utf8_lossy(&shown.stdout));
     assert!(sum(&shown, &["seldom"]) >= 4e6 * f64::from(SELDOM));

@@ -12,7 +12,7 @@ use common::{Folded, compile, is_root, pyrograph, run, up_to_three_times};
 /// Percentage points by which a share may differ from the known one.
 const TOLERANCE: f64 = 3.0;
 
-/// What stands in place of a stack's outer part.
+/// Frames in place of a stack's outer part.
 const MARKS: [&str; 3] = ["[truncated]", "[unwinding failed]", "[user stack unreadable]"];
 
 fn record(program: &Path, rounds: &str, engine: &str) -> Folded {
@@ -95,7 +95,7 @@ fn signal_handlers_with_a_stack_of_their_own_have_callers() {
     });
 }
 
-/// What led to a recursion that is deeper than a copy is the first frames' affair, which the kernel copies, too. The
+/// The callers of a recursion that is deeper than a copy are among the first frames, which the kernel copies, too. The
 /// other engine reads them later, and says so.
 #[test]
 fn recursions_deeper_than_a_copy_have_their_own_callers() {

@@ -143,7 +143,7 @@ fn the_whole_machine() {
             let data = record(folder, &options);
             let (ours, theirs) = (fold(&data, &[]), fold_script(&data, &[]));
             assert_eq!(ours.total(), theirs.total(), "{threads:?}");
-            // What else runs here is not known; of the test's own program all must agree.
+            // Other programs that run here are not known; of the test's own program all must agree.
             let own = |folded: &Folded| Folded {
                 stacks: (folded.stacks.iter().filter(|(stack, _)| stack[0].starts_with("calls")))
                     .cloned()
@@ -220,7 +220,7 @@ fn files_that_are_cut_off() {
             let output = pyrograph().arg("fold").arg(&cut).output().expect("it runs");
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.code() == Some(0) || output.status.code() == Some(1), "{said}");
-            // What the counts are is said of every file.
+            // The unit of counts is reported for every file.
             let mut lines = said.lines().filter(|line| !line.starts_with("pyrograph: counts are "));
             assert!(lines.next().is_some(), "cut at {end} of {}", bytes.len());
             if output.status.success() {

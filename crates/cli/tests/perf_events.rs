@@ -72,7 +72,7 @@ fn both(data: &Path) -> Vec<Event> {
             assert_eq!(plain(our_value), plain(value), "{name} of {our:?}");
         }
     }
-    // What the text does not name is only in the file.
+    // Fields that the text does not name are only in the file.
     assert!(theirs.iter().all(|event| !event.fields.is_empty()), "{theirs:?}");
     read(data)
 }

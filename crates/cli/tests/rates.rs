@@ -66,7 +66,7 @@ fn samples_stand_for_all_cpu_time_at_every_rate() {
             let used: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a time");
             let samples = number_before(&said, " samples of cpu-clock").expect("samples");
             let lost = number_before(&said, " lost").expect("how many were lost");
-            // What is lost is not in the picture, but said.
+            // Lost samples are not in the picture, but reported.
             let found = folded.total() / 1e9 * (1.0 + lost / samples);
             let error = found / (used / 1e9) - 1.0;
             // Four standard deviations, where every other tick finds another program on the CPU.

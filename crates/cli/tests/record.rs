@@ -81,7 +81,7 @@ fn a_recorded_graph_can_be_inverted_and_dark() {
     run(record.arg("--").arg(&case.program).arg("50"));
     let svg = fs::read_to_string(svg).expect("it is written");
     assert!(svg.contains(" data-inverted=\"\"") && svg.contains(" data-theme=\"dark\""));
-    // What was counted, where and when.
+    // The event, the machine and the time.
     assert!(svg.contains(" UTC</text>") && svg.contains(" on "), "the subtitle");
     // The root is in the first row.
     let rows = &svg[svg.find("class=\"frames\"").expect("frames")..];
@@ -155,7 +155,7 @@ fn interrupted_it_still_writes_the_graph() {
         // SAFETY: The call takes numbers only, and may be made between fork and exec.
         unsafe {
             recording.pre_exec(|| {
-                // What a script starts in the background ignores it, and so does what is started by that.
+                // Programs that a script starts in the background ignore it, and so do theirs.
                 libc::signal(libc::SIGINT, libc::SIG_DFL);
                 Ok(())
             });
@@ -243,7 +243,7 @@ fn the_whole_machine() {
     let case = Case::new();
     let mut busy = Command::new(&case.program).arg("1000000").spawn().expect("the program runs");
     let program = case.program.file_name().and_then(|name| name.to_str()).expect("plain name");
-    // What else runs meanwhile, and how much of it, is not known.
+    // Other programs that run meanwhile are not known.
     let of_program = |mut folded: Folded| {
         folded.stacks.retain(|(stack, _)| stack[0] == program);
         folded

@@ -2,7 +2,7 @@
 
 use assert_cmd::Command;
 
-/// What folded text adds up to.
+/// The total of folded text.
 const IN_ALL: &str = "in all (the input names no unit; --unit ns, bytes, samples … does)";
 const FOLDED: &str = "app;main;parse;read 6\napp;main;parse 3\napp;main;emit 1\n";
 

@@ -1,4 +1,4 @@
-//! What is recorded: processes with those that they have started, names, and what is permitted.
+//! Targets: processes with those that they have started, names, and permissions.
 
 mod common;
 

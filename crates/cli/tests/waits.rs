@@ -44,7 +44,7 @@ fn each_thread_waits_as_long_as_it_measures() {
     }
 }
 
-/// What stands for a wait.
+/// The frame that stands for a wait.
 const WAITS: [&str; 6] = [
     "[sleeping]",
     "[preempted]",

@@ -1,4 +1,4 @@
-//! What holds for the workspace as a whole: who may use whom, and under which licences.
+//! Rules of the workspace as a whole: which crate may use which, and under which licences.
 
 use std::process::Command;
 

@@ -29,7 +29,7 @@ impl Args for ProfileArgs {
     }
 }
 
-/// What says how to choose events. The group is that of the options which read them.
+/// Hints how to choose events. The group is that of the options which read them.
 const OF_EVENTS: [&str; 6] = ["pid", "tid", "comm", "cpu", "time", "max_memory"];
 const HAS_EVENTS: &str = "has_events";
 

@@ -31,7 +31,7 @@ pub struct FilterArgs {
     by: Vec<By>,
 }
 
-/// What a level of frames shows.
+/// The property that a level of frames shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum By {
     /// name-PID.
@@ -62,7 +62,7 @@ impl FilterArgs {
 }
 
 impl Levels {
-    /// Whether none was asked for.
+    /// Returns true if none was asked for.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -175,7 +175,7 @@ enum EngineChoice {
     Perf,
 }
 
-/// What a stack's value counts.
+/// The count of a stack.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Count {
     /// Samples
@@ -233,7 +233,7 @@ const DEFAULT_OUTPUT: &str = "flamegraph.svg";
 pub(super) struct Plan {
     pub recording: pyrograph_recorder::Plan,
     pub outputs: Vec<Output>,
-    /// Whether the picture is shown when it is written.
+    /// The picture is shown when it is written.
     pub open: bool,
     /// Levels of frames at the root.
     pub levels: Levels,

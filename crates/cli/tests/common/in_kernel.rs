@@ -42,7 +42,7 @@ pub fn record_command(program: &Path, arguments: &[&str], flags: &[&str]) -> (Fo
     (Folded::read(&out), text)
 }
 
-/// Whether the kernel has this of what the engine makes use of.
+/// Returns true if the kernel has this of what the engine makes use of.
 pub fn has_feature(name: &str) -> bool {
     pyrograph_bpf::features().0.iter().any(|feature| feature.name() == name)
 }

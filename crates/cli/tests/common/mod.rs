@@ -1,4 +1,4 @@
-//! What the tests that record have in common.
+//! Helpers of the tests that record.
 
 #![expect(dead_code, reason = "each test uses a part of it")]
 
@@ -45,7 +45,7 @@ pub fn pyrograph() -> Command {
     command
 }
 
-/// Whether this runs as root. If not, says that a test is skipped.
+/// Returns true if this runs as root. If not, says that a test is skipped.
 pub fn is_root(test: &str) -> bool {
     // SAFETY: The call takes nothing and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;

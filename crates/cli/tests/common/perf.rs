@@ -73,7 +73,7 @@ pub fn run_perf(command: &mut Command) -> Output {
     output
 }
 
-/// What `perf script` makes of a recording, in a file beside it.
+/// The output of `perf script` for a recording, in a file beside it.
 pub fn perf_script(data: &Path, options: &[&str]) -> PathBuf {
     let script = data.with_extension("txt");
     let text =
@@ -82,13 +82,13 @@ pub fn perf_script(data: &Path, options: &[&str]) -> PathBuf {
     script
 }
 
-/// What `pyrograph fold` makes of a file.
+/// The output of `pyrograph fold` for a file.
 pub fn fold(input: &Path, options: &[&str]) -> Folded {
     let output = run(pyrograph().args(["fold", "--no-inline"]).args(options).arg(input));
     Folded::parse(&String::from_utf8(output.stdout).expect("names are text"))
 }
 
-/// What it makes of the text that `perf script` makes of the file.
+/// The output of `pyrograph fold` for the text that `perf script` makes of the file.
 pub fn fold_script(data: &Path, options: &[&str]) -> Folded {
     fold(&perf_script(data, &["--no-inline"]), options)
 }
