@@ -60,7 +60,7 @@ fn main() {
         });
     }
     // 16 buffers of 250 records a round, each sorted.
-    let mut queue = RoundQueue::new(usize::MAX);
+    let mut queue = RoundQueue::default();
     let mut newest = 0;
     const RECORDS: u64 = 16 * 250;
     measure("order 4,000 records of 16 buffers", 1_000, |round| {

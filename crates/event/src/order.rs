@@ -13,14 +13,10 @@
 /// Equal times keep the order in which they came. Sorting is by runs (the standard library's stable
 /// sort), so that buffers that are sorted already are merged, in linear time.
 ///
-/// A source whose rounds never end would fill the memory: at `limit` waiting records the older half
-/// should be let go ([`RoundQueue::overfull`], [`RoundQueue::flush_older_half`]). Then a later record may be out of order, and is
-/// counted in [`RoundQueue::late`].
-///
 /// ```
 /// use pyrograph_event::RoundQueue;
 ///
-/// let mut queue = RoundQueue::new(1_000);
+/// let mut queue = RoundQueue::default();
 /// queue.push(10, "a");
 /// queue.push(30, "c");
 /// assert_eq!(queue.flush_round().count(), 0); // another CPU may still have 20
@@ -32,30 +28,26 @@
 #[derive(Clone, Debug)]
 pub struct RoundQueue<T> {
     waiting: Vec<(u64, T)>,
-    limit: usize,
     /// The newest time of the round before this one: nothing older can come any more.
     complete: u64,
     /// The newest time that has come.
     newest: u64,
-    /// The newest time that was handed out.
-    handed_out: u64,
-    late: u64,
 }
 
 /// Records that are handed out, with their times, in order.
 pub type Flush<'a, T> = std::vec::Drain<'a, (u64, T)>;
 
-impl<T> RoundQueue<T> {
-    /// Of at most `limit` waiting records, or not many more.
-    pub fn new(limit: usize) -> Self {
-        Self { waiting: Vec::new(), limit, complete: 0, newest: 0, handed_out: 0, late: 0 }
+impl<T> Default for RoundQueue<T> {
+    fn default() -> Self {
+        Self { waiting: Vec::new(), complete: 0, newest: 0 }
     }
+}
 
+impl<T> RoundQueue<T> {
     /// Adds a record. One that holds no time should get the time of the record before it in its
     /// buffer, so that it stays there.
     #[inline]
     pub fn push(&mut self, time: u64, record: T) {
-        self.late += u64::from(time < self.handed_out);
         self.newest = self.newest.max(time);
         self.waiting.push((time, record));
     }
@@ -72,49 +64,9 @@ impl<T> RoundQueue<T> {
         self.flush_until(u64::MAX)
     }
 
-    /// Returns true if so many records wait that [`RoundQueue::flush_older_half`] is due.
-    #[inline]
-    pub fn overfull(&self) -> bool {
-        self.waiting.len() > self.limit
-    }
-
-    /// Hands out the older half of what waits, though older records may still come.
-    pub fn flush_older_half(&mut self) -> Flush<'_, T> {
-        self.sort();
-        let middle = self.waiting.get(self.waiting.len() / 2).map_or(u64::MAX, |(time, _)| *time);
-        self.take_until(middle)
-    }
-
-    /// How many records wait.
-    pub fn len(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// Returns true if none waits.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    /// How many records came after newer ones had been handed out. They were handed out as soon
-    /// as possible.
-    pub fn late(&self) -> u64 {
-        self.late
-    }
-
     fn flush_until(&mut self, last: u64) -> Flush<'_, T> {
-        self.sort();
-        self.take_until(last)
-    }
-
-    fn sort(&mut self) {
         self.waiting.sort_by_key(|(time, _)| *time);
-    }
-
-    fn take_until(&mut self, last: u64) -> Flush<'_, T> {
         let end = self.waiting.partition_point(|(time, _)| *time <= last);
-        if let Some((time, _)) = end.checked_sub(1).and_then(|index| self.waiting.get(index)) {
-            self.handed_out = self.handed_out.max(*time);
-        }
         self.waiting.drain(..end)
     }
 }
@@ -131,31 +83,19 @@ mod tests {
 
     #[test]
     fn a_round_hands_out_what_the_round_before_had_seen() {
-        let mut queue = RoundQueue::new(100);
+        let mut queue = RoundQueue::default();
         [5, 9, 3, 7].into_iter().for_each(|time| queue.push(time, ()));
         assert_eq!(times(queue.flush_round()), []);
         [8, 12].into_iter().for_each(|time| queue.push(time, ()));
         assert_eq!(times(queue.flush_round()), [3, 5, 7, 8, 9]);
         assert_eq!(times(queue.flush_round()), [12]);
-        assert_eq!(queue.late(), 0);
     }
 
     #[test]
     fn equal_times_keep_their_order() {
-        let mut queue = RoundQueue::new(100);
+        let mut queue = RoundQueue::default();
         (0..50).for_each(|index| queue.push(7, index));
         assert!(queue.flush_all().map(|(_, index)| index).eq(0..50));
-    }
-
-    #[test]
-    fn too_many_waiting_records_are_let_go_and_late_ones_counted() {
-        let mut queue = RoundQueue::new(10);
-        (0..11).for_each(|time| queue.push(time, ()));
-        assert!(queue.overfull());
-        assert_eq!(times(queue.flush_older_half()), [0, 1, 2, 3, 4, 5]);
-        queue.push(2, ());
-        assert_eq!(queue.late(), 1);
-        assert_eq!(times(queue.flush_all()), [2, 6, 7, 8, 9, 10]);
     }
 
     proptest! {
@@ -173,7 +113,7 @@ mod tests {
                 time += step;
                 buffers[*cpu].push(time);
             }
-            let mut queue = RoundQueue::new(usize::MAX);
+            let mut queue = RoundQueue::default();
             let mut out = Vec::new();
             let mut read = [0; 4];
             let mut now = 0;
@@ -193,7 +133,6 @@ mod tests {
             out.extend(times(queue.flush_all()));
             prop_assert!(out.is_sorted());
             prop_assert_eq!(out.len(), records.len());
-            prop_assert_eq!(queue.late(), 0);
         }
     }
 }

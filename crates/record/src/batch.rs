@@ -70,7 +70,7 @@ pub(crate) struct Sorter {
 impl Sorter {
     pub(crate) fn new(layout: Layout, weights: Option<Weights>, filter: Filter) -> Self {
         // Each round lets go what the round before had: no limit is needed.
-        let (queue, account) = (RoundQueue::new(usize::MAX), Account::default());
+        let (queue, account) = (RoundQueue::default(), Account::default());
         Self { layout, queue, filter, weights, account, lost: 0, throttled: 0 }
     }
 

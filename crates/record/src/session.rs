@@ -19,7 +19,6 @@ use crate::event::Event;
 use crate::filter::Filter;
 use crate::limits;
 use crate::options::{Options, Rate, Target};
-use crate::permission::sysctl;
 use crate::plan::Plan;
 use crate::procfs::{self, Initial};
 use crate::reader::{Ended, Outcome, Pacer, Reader, Round, Stopper, Watched};
@@ -150,12 +149,6 @@ impl Session {
     /// Changes the time between two ticks of a clock while it is recorded.
     pub fn pacer(&self) -> Pacer {
         Pacer(Arc::clone(&self.period))
-    }
-
-    /// How many addresses a callchain has at most, markers not counted: one that has as many may
-    /// be cut.
-    pub fn longest_callchain(&self) -> usize {
-        sysctl("perf_event_max_stack").unwrap_or(127)
     }
 
     /// Returns true if kernel mode is sampled: it was asked for, and is permitted.
