@@ -11,24 +11,9 @@
  *     qsort → compare            total  10   self 10
  *     beta                       total  15   self 15
  */
-#include <stdint.h>
 #include <stdlib.h>
 
-#define UNIT 4000
-
-static volatile uint64_t sink;
-
-/* A macro, so that it is nobody's callee. The chain of multiplications can neither be shortened
- * nor run in parallel. */
-#define SPIN(units)                                                                                \
-    do {                                                                                           \
-        uint64_t x = sink;                                                                         \
-        for (long i = 0; i < (units) * (long)UNIT; i++) {                                          \
-            x = x * 6364136223846793005u + 1442695040888963407u;                                   \
-            __asm__ volatile("" : "+r"(x));                                                        \
-        }                                                                                          \
-        sink = x;                                                                                  \
-    } while (0)
+#include "spin.h"
 
 static inline __attribute__((always_inline)) void epsilon(void) { SPIN(10); }
 
