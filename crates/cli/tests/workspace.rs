@@ -16,7 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("resolve", &["event", "unwind", "symbol", "profile"]),
     ("record", &["event"]),
     ("recorder", &["bpf", "event", "profile", "record", "resolve", "symbol", "unwind"]),
-    ("format", &["event", "profile", "resolve", "symbol"]),
+    ("perf-data", &["event", "profile", "resolve", "symbol"]),
+    ("format", &["perf-data", "profile", "symbol"]),
     ("analyze", &["profile"]),
     ("render", &["analyze", "profile"]),
 ];

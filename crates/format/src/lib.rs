@@ -34,11 +34,14 @@ pub use holds::Holds;
 pub use inline::{Call, expand_inlined};
 pub use input::{Head, Input};
 pub use points::{Points, TimeUnit, read_points};
-pub use pyrograph_profile::{FieldValue, TraceEvent, TraceField};
-pub use pyrograph_resolve::{Locator, SymbolOptions};
-pub use read::perf_data::{
-    EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField, recording_info,
+#[cfg(feature = "perf-data")]
+pub use pyrograph_perf_data::{
+    EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField,
 };
+pub use pyrograph_profile::{FieldValue, TraceEvent, TraceField};
+pub use pyrograph_symbol::{Locator, Options as SymbolOptions};
+#[cfg(feature = "perf-data")]
+pub use read::perf_data::recording_info;
 pub use read::{READERS, read, reader_named};
 pub use reader::{Count, Detail, FoldedOptions, Options, ReadError, Reader, Reading, ThreadDetail};
 pub use warnings::{Place, Warning, WarningKind, Warnings};

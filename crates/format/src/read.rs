@@ -46,6 +46,7 @@ mod marshalled;
 mod massif;
 mod memray;
 mod otlp;
+#[cfg(feature = "perf-data")]
 pub(crate) mod perf_data;
 mod perf_json;
 mod perf_report;
@@ -95,6 +96,7 @@ pub fn reader_named(name: &str) -> Option<&'static dyn Reader> {
 /// be, last.
 pub static READERS: &[&dyn Reader] = &[
     // Profile files.
+    #[cfg(feature = "perf-data")]
     &perf_data::PerfData,
     &pprof::Pprof,
     &speedscope::Speedscope,

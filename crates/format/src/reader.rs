@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 pub use pyrograph_profile::ThreadDetail;
 use pyrograph_profile::{Profile, TraceEvent, ValueType};
-use pyrograph_resolve::SymbolOptions;
+use pyrograph_symbol::Options as SymbolOptions;
 
 use crate::input::Head;
 use crate::warnings::Warnings;

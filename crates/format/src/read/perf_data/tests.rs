@@ -308,21 +308,6 @@ fn packed_records_that_are_none() {
 }
 
 #[test]
-fn ids_that_overlap_are_no_more_than_the_file() {
-    const EVENTS: u64 = 5000;
-    let file = example(ByteOrder::Little).file();
-    // Each event is no more than a section of IDs, and that is the whole file.
-    let (start, size) = (file.len() as u64, 16 * EVENTS);
-    let words = |numbers: &[u64]| Bytes::new(ByteOrder::Little).words(numbers).bytes;
-    let mut hostile = [file, words(&[0, start + size].repeat(EVENTS as usize))].concat();
-    hostile[16..40].copy_from_slice(&words(&[16, start, size]));
-    let header = header::FileHeader::parse(&hostile).expect("a header");
-    let ids: usize = header.attrs.iter().map(|(_, ids)| ids.len()).sum();
-    assert_eq!(header.attrs.len(), EVENTS as usize);
-    assert!(ids <= hostile.len() / 8, "{ids} IDs");
-}
-
-#[test]
 fn nothing_in_it() {
     let mut maker = Maker::new(ByteOrder::Little);
     maker.comm(7, "app", 10);

@@ -3,17 +3,31 @@
 use hashbrown::HashMap;
 use pyrograph_event::{Record, Sample, type_id};
 
-use super::lost::Losses;
-use super::recording::{Place, Recording};
-use super::tracepoint::Tracepoint;
-use super::tracing;
-use crate::warnings::{WarningKind, Warnings};
+use crate::lost::Losses;
+use crate::recording::{Place, Recording};
+use crate::tracepoint::Tracepoint;
+use crate::tracing;
 use pyrograph_profile::{TraceEvent, TraceField};
 
-/// Hands over each sample, of all events, in the order of time.
-pub fn events(recording: &Recording, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Warnings {
+/// Records that were not read as events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// Number of samples that were lost while recording.
+    pub lost: u64,
+    /// Number of records that are damaged.
+    pub unreadable: u64,
+}
+
+impl Recording {
+    /// Hands over each sample, of all events, in the order of time.
+    pub fn each_sample(&self, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Unread {
+        events(self, on_event)
+    }
+}
+
+fn events(recording: &Recording, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Unread {
     let tracepoints = tracing::parse(&recording.tracing_data, recording.order());
-    let tracepoint_of = |event: &super::events::Event| {
+    let tracepoint_of = |event: &crate::events::Event| {
         let is_it = |tracepoint: &&Tracepoint| tracepoint.id == event.attr.config;
         (event.attr.type_ == type_id::TRACEPOINT).then(|| tracepoints.iter().find(is_it)).flatten()
     };
@@ -39,15 +53,7 @@ pub fn events(recording: &Recording, on_event: &mut dyn FnMut(&TraceEvent<'_>)) 
             Err(_) => unreadable += 1,
         }
     }
-    let mut warnings = Warnings::default();
-    for (kind, count) in
-        [(WarningKind::LostSamples, losses.total()), (WarningKind::UnreadableRecord, unreadable)]
-    {
-        if count > 0 {
-            warnings.add(kind, count, []);
-        }
-    }
-    warnings
+    Unread { lost: losses.total(), unreadable }
 }
 
 fn trace_event<'a>(

@@ -8,7 +8,7 @@
 
 use pyrograph_event::{Record, read_format};
 
-use super::events::Event;
+use crate::events::Event;
 
 /// Set in the header's `misc` of LOST_SAMPLES that counts what a BPF filter left out.
 const LEFT_OUT_BY_FILTER: u16 = 1 << 15;

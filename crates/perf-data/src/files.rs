@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use pyrograph_resolve::{Files, Identity, Locator, MapWriter, MappedFile, open_regular, own_vdso};
 use pyrograph_symbol::{BuildId, Module, Source};
 
-use super::recording::Recording;
+use crate::recording::Recording;
 
 /// The kernel, as build-ID tables name it.
 const KERNEL: &str = "[kernel.kallsyms]";

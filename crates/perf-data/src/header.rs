@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use pyrograph_event::{Attr, ByteOrder, sample_type};
 
-use super::fields::{Fields, slice};
+use crate::fields::{Fields, slice};
 
 /// The magic number of a file; older versions than 2 are more than ten years gone.
 const MAGIC: &[u8; 8] = b"PERFILE2";
@@ -163,4 +163,24 @@ fn has_size(entry: &[u8], attr_size: usize, order: ByteOrder) -> bool {
 pub fn words_of(bytes: &[u8], order: ByteOrder) -> Vec<u64> {
     let mut from = Fields::new(bytes, order);
     std::iter::from_fn(|| from.u64()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_overlap_are_no_more_than_the_file() {
+        const EVENTS: u64 = 5000;
+        let (start, size) = (104, 16 * EVENTS);
+        let mut words: Vec<u64> = vec![start, 16, start, size, start + size, 0, 0, 0, 0, 0, 0, 0];
+        // Each event is no more than a section of IDs, and that is the whole file.
+        words.extend([0, start + size].repeat(EVENTS as usize));
+        let words = words.iter().flat_map(|word| word.to_le_bytes());
+        let hostile: Vec<u8> = MAGIC.iter().copied().chain(words).collect();
+        let header = FileHeader::parse(&hostile).expect("a header");
+        let ids: usize = header.attrs.iter().map(|(_, ids)| ids.len()).sum();
+        assert_eq!(header.attrs.len(), EVENTS as usize);
+        assert!(ids <= hostile.len() / 8, "{ids} IDs");
+    }
 }

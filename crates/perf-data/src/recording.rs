@@ -1,7 +1,7 @@
 //! A file, open: its header, its records in the order of time, and where its samples are.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use hashbrown::HashMap;
@@ -9,15 +9,14 @@ use memmap2::{Advice, Mmap, UncheckedAdvice};
 use pyrograph_event::{Attr, ByteOrder, Callchain, Header, Record, Sample, kind};
 use pyrograph_resolve::{Extra, SampleSource};
 
-use super::damage;
-use super::events::Events;
-use super::features::{EventDescription, Features, number};
-use super::fields::{Fields, slice, text};
-use super::header::{FileHeader, words_of};
-use super::records::{self, RawRecord, Records};
-use super::tracing;
-use super::unpack;
-use crate::input::Head;
+use crate::damage;
+use crate::events::Events;
+use crate::features::{EventDescription, Features, number};
+use crate::fields::{Fields, slice, text};
+use crate::header::{FileHeader, words_of};
+use crate::records::{self, RawRecord, Records};
+use crate::tracing;
+use crate::unpack;
 
 /// Which file of a directory, where in it, and of which event: 12 bits, 40 bits, 12 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,63 +87,67 @@ impl Part {
     }
 }
 
-/// An open recording.
+/// An open recording: the records of a file, in order.
 pub struct Recording {
     parts: Vec<Part>,
     order: ByteOrder,
     /// perf's description of the machine.
-    pub features: Features,
+    pub(crate) features: Features,
     /// The formats of tracepoints.
-    pub tracing_data: Vec<u8>,
+    pub(crate) tracing_data: Vec<u8>,
     /// The events.
-    pub events: Events,
+    pub(crate) events: Events,
     /// Time and place of each record that counts, in the order of time.
-    pub index: Vec<(u64, u64)>,
+    pub(crate) index: Vec<(u64, u64)>,
     /// Where the user part of a thread's callchains is, by thread and cookie.
     deferred: HashMap<(i32, u64), u64>,
     /// The address of the kernel's first symbol: it differs from boot to boot.
-    pub kernel_start: Option<u64>,
+    pub(crate) kernel_start: Option<u64>,
     /// Damage in the file.
-    pub damage: Vec<String>,
+    pub(crate) damage: Vec<String>,
     /// Contradictions in the file, and what became of them.
-    pub flaws: Vec<String>,
+    pub(crate) flaws: Vec<String>,
     /// Records that cannot have been written as they are here. They were left out.
-    pub impossible: u64,
+    pub(crate) impossible: u64,
     /// Samples of events that are not in the table of events. They were left out.
     of_no_event: u64,
     /// When the file was written, as far as is known.
-    pub written: Option<std::time::SystemTime>,
+    pub(crate) written: Option<std::time::SystemTime>,
 }
 
 /// Which records of a file there are places for.
 const MOST_EVENTS: usize = 1 << Place::EVENT_BITS;
 
 impl Recording {
-    /// Opens a recording and puts its records in order.
+    /// Opens a file, and those beside it that `perf record --threads` writes.
     ///
     /// # Errors
     ///
     /// If it cannot be mapped, or does not begin as such a file does.
-    pub fn open(input: Head) -> io::Result<Self> {
-        let path = input.file().map(Path::to_owned);
-        let (bytes, error, written) = match &path {
-            Some(path) => {
-                let file = File::open(path)?;
-                let written = file.metadata()?.modified().ok();
-                (unpack::map(&file)?, None, written)
-            }
-            None => {
-                let (bytes, error) = unpack::spool(&mut *input.into_stream())?;
-                (bytes, error, None)
-            }
-        };
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let written = file.metadata()?.modified().ok();
+        let recording = Self::from_bytes(unpack::map(&file)?, None, Some(path))?;
+        Ok(Self { written, ..recording })
+    }
+
+    /// Reads a recording from a stream, into a temporary file.
+    ///
+    /// # Errors
+    ///
+    /// Those of the temporary file; if it does not begin as such a file does.
+    pub fn read(source: &mut dyn Read) -> io::Result<Self> {
+        let (bytes, error) = unpack::spool(source)?;
+        Self::from_bytes(bytes, error, None)
+    }
+
+    fn from_bytes(bytes: Mmap, error: Option<io::Error>, path: Option<&Path>) -> io::Result<Self> {
         let header = FileHeader::parse(&bytes)
             .map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, reason))?;
         let mut recording = Self::new(bytes, &header);
-        recording.written = written;
         recording.damage.extend(error.map(|error| format!("{error}")));
         if recording.features.is_directory {
-            recording.open_others(path.as_deref());
+            recording.open_others(path);
         }
         recording.order_records()?;
         let formats = || tracing::parse(&recording.tracing_data, recording.order);
@@ -154,6 +157,31 @@ impl Recording {
             recording.damage.push(what.to_owned());
         }
         Ok(recording)
+    }
+
+    /// The events, with the number of their samples.
+    pub fn events(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.events.list.iter().map(|event| (event.name.as_str(), event.samples))
+    }
+
+    /// The index of the event of this name, or of the first that has samples; `None` if there is none.
+    pub fn choose_event(&self, wanted: Option<&str>) -> Option<usize> {
+        self.events.choose(wanted)
+    }
+
+    /// Damage in the file.
+    pub fn damage(&self) -> &[String] {
+        &self.damage
+    }
+
+    /// Contradictions in the file, and what became of them.
+    pub fn contradictions(&self) -> &[String] {
+        &self.flaws
+    }
+
+    /// Number of records that cannot have been written as they are here. They were left out.
+    pub fn impossible_records(&self) -> u64 {
+        self.impossible
     }
 
     fn new(bytes: Mmap, header: &FileHeader) -> Self {

@@ -10,7 +10,7 @@ use memmap2::Mmap;
 use pyrograph_event::ByteOrder;
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use super::records::{COMPRESSED, COMPRESSED2, Records};
+use crate::records::{COMPRESSED, COMPRESSED2, Records};
 
 /// Maps a file.
 ///
@@ -60,7 +60,7 @@ pub fn unpack(bytes: &[u8], order: ByteOrder) -> io::Result<(Mmap, Option<String
             COMPRESSED => record.bytes.get(8..),
             // A header, how many bytes there are, and these, filled up to a multiple of 8.
             COMPRESSED2 => record.bytes.get(16..).map(|rest| {
-                let mut size = super::fields::Fields::new(&record.bytes[8..], order);
+                let mut size = crate::fields::Fields::new(&record.bytes[8..], order);
                 let size = size.u64().and_then(|size| usize::try_from(size).ok());
                 &rest[..size.unwrap_or(0).min(rest.len())]
             }),

@@ -5,13 +5,10 @@ use std::time::SystemTime;
 
 use pyrograph_event::{Attr, Record, flag, type_id};
 
-use super::PerfData;
-use super::lost::Losses;
-use super::recording::{Place, Recording};
-use super::tracepoint::{Tracepoint, TracepointField};
-use super::tracing;
-use crate::input::Input;
-use crate::reader::{ReadError, Reader};
+use crate::lost::Losses;
+use crate::recording::{Place, Recording};
+use crate::tracepoint::{Tracepoint, TracepointField};
+use crate::tracing;
 
 /// Information that a `perf.data` file holds about itself. Parts that it lacks are empty or `None`.
 #[derive(Clone, Debug, Default)]
@@ -99,22 +96,11 @@ pub struct ProcessInfo {
     pub samples: u64,
 }
 
-/// Reads the information that a `perf.data` file holds about itself.
-///
-/// # Errors
-///
-/// If it cannot be read, or is another sort of file.
-pub fn recording_info(input: Input) -> Result<RecordingInfo, ReadError> {
-    let name = input.name().to_owned();
-    let error = |source| ReadError::Io { name: name.clone(), source };
-    let head = input.begin().map_err(error)?;
-    if head.bytes().is_empty() {
-        return Err(ReadError::Empty { name });
+impl Recording {
+    /// The information that a file holds about itself.
+    pub fn info(&self) -> RecordingInfo {
+        describe(self)
     }
-    if !PerfData.detect(head.bytes()) {
-        return Err(ReadError::OtherFormat { name, wanted: super::NAME });
-    }
-    Recording::open(head).map(|recording| describe(&recording)).map_err(error)
 }
 
 fn describe(recording: &Recording) -> RecordingInfo {

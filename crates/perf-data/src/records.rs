@@ -2,7 +2,7 @@
 
 use pyrograph_event::{ByteOrder, Header, kind};
 
-use super::fields::Fields;
+use crate::fields::Fields;
 
 /// An event's attributes and IDs, in a pipe.
 pub const HEADER_ATTR: u32 = 64;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use pyrograph_event::{Attr, ByteOrder};
 
-use super::fields::{Fields, text};
-use super::header::words_of;
+use crate::fields::{Fields, text};
+use crate::header::words_of;
 
 /// Numbers of the features (`enum` of `HEADER_*` in the format's documentation).
 pub mod number {

@@ -6,7 +6,7 @@
 
 use pyrograph_event::{ByteOrder, Header, kind, misc};
 
-use super::events::Event;
+use crate::events::Event;
 
 /// Types beyond those that are known today, which later versions of the kernel may write.
 const LATER_OF_KERNEL: u32 = 32;

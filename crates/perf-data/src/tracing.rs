@@ -14,8 +14,8 @@
 
 use pyrograph_event::ByteOrder;
 
-use super::fields::Fields;
-use super::tracepoint::Tracepoint;
+use crate::fields::Fields;
+use crate::tracepoint::Tracepoint;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 

@@ -4,8 +4,8 @@ use hashbrown::HashMap;
 use pyrograph_event::{Attr, ByteOrder, Header, Layout, branch_sample, flag, kind, sample_type};
 use pyrograph_event::{read_format, type_id};
 
-use super::features::{EventDescription, default_name};
-use super::tracepoint::Tracepoint;
+use crate::features::{EventDescription, default_name};
+use crate::tracepoint::Tracepoint;
 
 /// The branches of a sample are the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
 const CALL_STACK: u64 = 1 << 11;

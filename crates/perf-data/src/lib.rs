@@ -1,0 +1,26 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
+
+mod damage;
+mod events;
+mod features;
+mod fields;
+mod files;
+mod header;
+mod info;
+mod lost;
+mod recording;
+mod records;
+mod resolve;
+mod trace_events;
+mod tracepoint;
+mod tracing;
+mod unpack;
+
+pub use header::detect;
+pub use info::{EventInfo, ProcessInfo, RecordingInfo, SampleRate};
+pub use pyrograph_resolve::{Rename, Resolved};
+pub use recording::Recording;
+pub use resolve::{Resolution, ResolveOptions};
+pub use trace_events::Unread;
+pub use tracepoint::{Tracepoint, TracepointField};

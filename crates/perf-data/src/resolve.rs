@@ -1,0 +1,183 @@
+//! From the records of a recording to a profile.
+
+use std::num::NonZero;
+
+use hashbrown::HashMap;
+use pyrograph_event::Record;
+use pyrograph_profile::{ThreadDetail, ValueType};
+use pyrograph_resolve::{Arch, Feed, Files, NATIVE, Rename, Resolved, Resolver};
+use pyrograph_symbol::Options as SymbolOptions;
+
+use crate::events::Event;
+use crate::files::RecordedFiles;
+use crate::lost::Losses;
+use crate::recording::{Place, Recording};
+
+/// Parts of a recording to keep.
+#[derive(Clone, Debug, Default)]
+pub struct ResolveOptions {
+    /// Each sample counts as one, and not as its period.
+    pub count_samples: bool,
+    /// Keep each sample, with its time and CPU, and not the totals of stacks.
+    pub keep_samples: bool,
+    /// Detail by which threads are distinguished.
+    pub threads: ThreadDetail,
+    /// Name functions without a symbol by their address.
+    pub unknown_addresses: bool,
+    /// Number of threads that unwind; 0 for as many as there are CPUs.
+    pub workers: usize,
+    /// Where to find symbols, and whether to add inlined calls.
+    pub symbols: SymbolOptions,
+    /// Other names for functions than their symbols.
+    pub rename: Option<Rename>,
+}
+
+/// The profile of an event.
+#[derive(Debug)]
+pub struct Resolution {
+    /// The profile, and counts of what is not whole in it.
+    pub resolved: Resolved,
+    /// Number of samples that were lost while recording.
+    pub lost: u64,
+}
+
+impl Recording {
+    /// Follows all records and resolves the samples of one event, by its index in [`Recording::events`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such event.
+    pub fn resolve(mut self, event: usize, options: &ResolveOptions) -> Resolution {
+        // The index goes when it is used up.
+        let index = std::mem::take(&mut self.index);
+        let (mut resolved, losses) = resolve(&self, index, event, options);
+        let lost = losses.total();
+        let about = &mut resolved.profile.about;
+        about.lost = lost;
+        about.host = self.features.hostname.clone();
+        let times = self.features.sample_time;
+        about.duration = times.and_then(|(first, last)| last.checked_sub(first));
+        Resolution { resolved, lost }
+    }
+
+    /// Number of samples that were lost while recording.
+    pub fn lost(&self) -> u64 {
+        let mut losses = Losses::default();
+        for &(_, place) in &self.index {
+            let place = Place::from_number(place);
+            let (event, bytes) = (&self.events.list[place.event()], self.record_at(place));
+            if let Ok(record) = event.layout.decode(bytes) {
+                losses.add(event, &record, self.misc(bytes));
+            }
+        }
+        losses.total()
+    }
+}
+
+fn resolve(
+    recording: &Recording,
+    index: Vec<(u64, u64)>,
+    chosen: usize,
+    options: &ResolveOptions,
+) -> (Resolved, Losses) {
+    let event = &recording.events.list[chosen];
+    let count_samples = options.count_samples;
+    let single = options.keep_samples && !count_samples;
+    let mut resolver = Resolver::new(
+        RecordedFiles::new(recording, options.symbols.locator.clone()),
+        pyrograph_resolve::Options {
+            value_type: ValueType::new(&event.name, event.unit()),
+            count_samples,
+            // Go's compiler takes no profile without the number of samples, whatever its values are.
+            number_of: single.then(|| "samples".to_owned()),
+            keep_time: options.keep_samples,
+            stack_memory: None,
+            guessing: true,
+            monotonic_time: event.has_monotonic_time(),
+            threads: options.threads,
+            user_only: false,
+            addresses: options.unknown_addresses,
+            arch: arch(recording),
+            symbols: options.symbols.clone(),
+        },
+    );
+    if let Some(rename) = options.rename {
+        resolver = resolver.with_names(rename);
+    }
+    let workers = match options.workers {
+        0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+        workers => workers,
+    };
+    resolver.resolve(recording, workers, |feed| {
+        let (counts, losses) = (HashMap::default(), Losses::default());
+        let mut follow = Follow { recording, chosen, count_samples, counts, losses };
+        for (_, place) in index {
+            follow.record(place, feed);
+        }
+        follow.losses
+    })
+}
+
+fn arch(recording: &Recording) -> Arch {
+    match recording.features.arch.as_deref() {
+        Some("aarch64" | "arm64") => Arch::Aarch64,
+        Some("x86_64") => Arch::X86_64,
+        _ => NATIVE,
+    }
+}
+
+/// Takes the records in the order of time.
+struct Follow<'a> {
+    recording: &'a Recording,
+    chosen: usize,
+    count_samples: bool,
+    /// The last count of each event, where samples tell counts; of each thread's, where threads
+    /// inherit events.
+    counts: HashMap<(u64, i32), u64, foldhash::fast::FixedState>,
+    losses: Losses,
+}
+
+impl Follow<'_> {
+    #[inline]
+    fn record<F: Files>(&mut self, number: u64, feed: &mut Feed<'_, F>) {
+        let place = Place::from_number(number);
+        let bytes = self.recording.record_at(place);
+        let event = &self.recording.events.list[place.event()];
+        if !event.is_sample(bytes) {
+            match event.layout.decode(bytes) {
+                Ok(record) if self.losses.add(event, &record, self.recording.misc(bytes)) => {}
+                Ok(record) => feed.record(&record),
+                Err(_) => feed.unreadable(),
+            }
+            return;
+        }
+        let value = if event.has_counts() {
+            self.counted(place, event, bytes)
+        } else {
+            (place.event() == self.chosen).then(|| event.period(bytes))
+        };
+        if let Some(value) = value {
+            let (pid, tid) = event.pid_tid(bytes);
+            feed.sample(pid, tid, number, if self.count_samples { 1 } else { value });
+        }
+    }
+
+    /// Growth of the chosen event's count, by a sample that holds counts.
+    fn counted(&mut self, place: Place, event: &Event, bytes: &[u8]) -> Option<u64> {
+        let Ok(Record::Sample(sample)) = event.layout.decode(bytes) else {
+            return (place.event() == self.chosen).then_some(0);
+        };
+        let thread = if event.inherits() { sample.id.tid.unwrap_or(-1) } else { 0 };
+        let mut grown = None;
+        for value in sample.read.iter().flat_map(|values| values.iter()) {
+            let Some(id) = value.id.or(sample.id.id) else { continue };
+            if self.recording.events.index(id).unwrap_or(place.event()) != self.chosen {
+                continue;
+            }
+            let before = self.counts.insert((id, thread), value.value).unwrap_or(0);
+            let growth = value.value.saturating_sub(before);
+            grown = Some(grown.unwrap_or(0) + growth).filter(|&growth| growth > 0);
+        }
+        grown
+    }
+}
