@@ -1,7 +1,7 @@
 //! Two profiles, or two groups of them: what changed, and what of it is more than chance.
 //!
 //! [`diff`] brings all runs into one tree and tests each of its nodes, and each function;
-//! [`DiffGraph`] is that tree laid out for a picture. How it is tested is told in `noise.rs`.
+//! [`DiffGraph`] is that tree laid out for a picture. `noise.rs` describes the tests.
 
 mod alike;
 mod functions;

@@ -147,7 +147,7 @@ pub enum FilterError {
         /// The remedy; begins with punctuation, or is empty.
         hint: &'static str,
     },
-    /// Nothing can be told apart.
+    /// Nothing can be distinguished.
     #[error("group by {}: the input does not record {}", level_name(*.0), .0.what())]
     NoLevel(Level),
     /// The filter left nothing out of what those before it kept.

@@ -376,7 +376,7 @@ fn compare_lines(
 ) -> Ordering {
     let (x, y) = (calls.name(a).as_bytes(), calls.name(b).as_bytes());
     let common = x.len().min(y.len());
-    // Nearly always the names tell.
+    // Nearly always the names differ.
     x[..common].cmp(&y[..common]).then_with(|| {
         let line = |node: usize, name: &[u8]| {
             let mut rest = name[common..].to_vec();

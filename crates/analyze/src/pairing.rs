@@ -42,7 +42,7 @@ impl EventName {
     }
 }
 
-/// A field that tells what belongs together, by its name in events that begin something and in
+/// A field that pairs events, by its name in events that begin something and in
 /// those that end it: `dev`, or `pid=next_pid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyField {
@@ -103,7 +103,7 @@ impl Pairing {
     }
 
     /// A latency is its begin's: a request is completed in the idle task, whoever asked for it. Where
-    /// an event has fields of these names they tell: `sched_wakeup` says who is woken.
+    /// an event has fields of these names, they count: `sched_wakeup` names the thread that is woken.
     fn wants_begin(&self, event: &TraceEvent<'_>) -> bool {
         let filter = &self.filter;
         let number = |names: &[&str], own: Option<i32>| -> Option<i64> {

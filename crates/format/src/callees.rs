@@ -174,7 +174,7 @@ fn is_named(names: &[u8], at: NonZeroU32, name: &[u8], module: &[u8]) -> bool {
         && bytes::is_same(&text[name.len()..][..module.len()], module)
 }
 
-/// A hash for the table, whose lowest bits choose a place and whose highest tell neighbours apart, from the
+/// A hash for the table, whose lowest bits choose a place and whose highest distinguish neighbours, from the
 /// part that is kept.
 fn wide(part: u32) -> u64 {
     u64::from(part) << 32 | u64::from(part)

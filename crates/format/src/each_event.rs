@@ -38,7 +38,7 @@ pub fn read_each_event(
             }
             for warning in said {
                 match &warning.kind {
-                    // These are of each event's samples; everything else is met every time.
+                    // These are of each event's samples; everything else comes up every time.
                     WarningKind::CutStack | WarningKind::BrokenStack => {
                         warnings.add(warning.kind, warning.count, warning.places);
                     }

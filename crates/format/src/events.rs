@@ -1,5 +1,5 @@
 //! Single events with their fields, in the order of time: what block I/O, scheduler and other
-//! tracepoints tell beyond a stack.
+//! tracepoints hold beyond a stack.
 //!
 //! A `perf.data` file and the text that `perf script` makes of it give the same names and the same
 //! text of values, so that one can be used in place of the other:

@@ -104,7 +104,7 @@ impl Holds {
         };
         let any_frame = |test: &dyn Fn(Frame) -> bool| profile.frames.iter().any(test);
         let any_thread = |test: &dyn Fn(Thread) -> bool| profile.threads.iter().any(test);
-        // The names of some modules tell what sort of code they hold.
+        // The names of some modules show the kind of their code.
         let by_module = |frame: Frame| {
             self.modules && module_kind(profile.strings.get(frame.module)) == frame.kind
         };

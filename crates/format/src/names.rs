@@ -1,4 +1,4 @@
-//! Names as profilers print them: of functions, as a flame graph shows them, and of modules, which tell the kind of
+//! Names as profilers print them: of functions, as a flame graph shows them, and of modules, which show the kind of
 //! their code.
 
 use std::borrow::Cow;

@@ -209,7 +209,7 @@ pub enum ReadError {
         /// Its first lines, cut to a few dozen characters each.
         beginning: String,
     },
-    /// It is of a known format, but not well formed, and no part of it can be told apart.
+    /// It is of a known format, but not well formed, and no part of it can be separated.
     #[error("read {name}: {reason}")]
     Malformed {
         /// The input.

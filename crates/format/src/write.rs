@@ -30,7 +30,7 @@ pub static WRITERS: &[&dyn Writer] = &[
     &otlp::Otlp,
 ];
 
-/// The format that a file of this name has, by its ending; the longest ending that fits tells.
+/// The format that a file of this name has, by its ending; the longest ending that fits decides.
 pub fn writer_for(file_name: &str) -> Option<&'static dyn Writer> {
     // As valgrind calls its files, and KCachegrind looks for them.
     if file_name.starts_with("callgrind.out") {

@@ -52,7 +52,7 @@ impl Event {
         }
     }
 
-    /// Process and thread of a sample; −1 where it does not tell.
+    /// Process and thread of a sample; −1 where it has none.
     #[inline]
     pub fn pid_tid(&self, record: &[u8]) -> (i32, i32) {
         let word = self.tid_at.and_then(|at| record.get(at..)?.first_chunk::<8>());
@@ -77,12 +77,12 @@ impl Event {
         }
     }
 
-    /// True if samples tell counts of the event, or of all events of its group.
+    /// True if samples hold counts of the event, or of all events of its group.
     pub fn has_counts(&self) -> bool {
         self.attr.sample_type & sample_type::READ != 0
     }
 
-    /// True if samples tell the counts of all events of the group.
+    /// True if samples hold the counts of all events of the group.
     pub fn leads_group(&self) -> bool {
         self.has_counts() && self.attr.read_format & read_format::GROUP != 0
     }
@@ -196,7 +196,7 @@ impl Events {
     }
 
     /// The event that a record is of. All events of a file have their ID in the same place of a
-    /// record: perf sees to that, for it could not tell them apart either. Records without an ID
+    /// record: perf sees to that, for it could not distinguish them either. Records without an ID
     /// are of the first.
     #[inline]
     pub fn of(&self, record: &[u8]) -> Option<usize> {

@@ -1,6 +1,6 @@
 //! Where the files are that a recording's processes had mapped.
 //!
-//! A file is used if its build ID is the one that the recording tells. Where the recording tells
+//! A file is used if its build ID is the one in the recording. Where the recording has
 //! none, a file is used if it has the path and the inode that were mapped and the recording was made
 //! on this machine, or if it is in the directory that the user named as a copy of that machine's
 //! file system.
@@ -146,7 +146,7 @@ impl Files for RecordedFiles {
     }
 }
 
-/// The addresses of the symbols by which perf tells where a kernel is.
+/// The addresses of the symbols that perf takes for the place of a kernel.
 fn first_symbols(path: &Path) -> Vec<u64> {
     let Ok(file) = File::open(path) else { return Vec::new() };
     let mut found = Vec::new();

@@ -40,7 +40,7 @@ const SECTION: usize = 16;
 pub struct FileHeader {
     /// The byte order of everything.
     pub order: ByteOrder,
-    /// The attributes of each event, and its IDs. None in a pipe, where records tell them.
+    /// The attributes of each event, and its IDs. None in a pipe, where records hold them.
     pub attrs: Vec<(Attr, Vec<u64>)>,
     /// Where the records are.
     pub data: Range<u64>,
@@ -125,7 +125,7 @@ impl FileHeader {
         all_ids.sort_unstable();
         all_ids.dedup();
         is_damaged |= all_ids.len() < count;
-        // Events without an ID cannot be told apart; a single one need not be.
+        // Events without an ID cannot be distinguished; a single one need not be.
         is_damaged |= header.attrs.len() > 1 && header.attrs.iter().any(|(_, ids)| ids.is_empty());
         let id_at = |(attr, _): &(Attr, Vec<u64>)| attr.sample_type & sample_type::IDENTIFIER;
         is_damaged |= header.attrs.windows(2).any(|pair| id_at(&pair[0]) != id_at(&pair[1]));

@@ -237,7 +237,7 @@ impl Recording {
         for number in 0.. {
             let path = folder.join(format!("data.{number}"));
             let Ok(file) = File::open(&path) else { break };
-            // A CPU that had nothing to tell leaves an empty file, which cannot be mapped.
+            // A CPU without records leaves an empty file, which cannot be mapped.
             if file.metadata().is_ok_and(|data| data.len() == 0) {
                 continue;
             }
@@ -254,7 +254,7 @@ impl Recording {
     /// Goes through all records once, unpacking what is packed.
     fn order_records(&mut self) -> io::Result<()> {
         let mut index = Vec::new();
-        // What the records tell changes all but the bytes they are in.
+        // Reading the records changes every field but the bytes they are in.
         let mut parts = std::mem::take(&mut self.parts);
         for (number, part) in parts.iter_mut().enumerate() {
             let was_packed = is_packed(part.records(), self.order);
@@ -345,7 +345,7 @@ impl Recording {
         }
     }
 
-    /// Counts a sample, for all events that it tells of.
+    /// Counts a sample, for all events whose counts it holds.
     fn count_sample(&mut self, event: usize, record: &[u8]) {
         self.events.list[event].samples += 1;
         if !self.events.list[event].leads_group() {
@@ -431,7 +431,7 @@ impl Recording {
         rest.get(..usize::from(size)).unwrap_or_default()
     }
 
-    /// The user part of a thread's callchains that were told later.
+    /// The user part of a thread's callchains that came later.
     fn deferred(&self, sample: &Sample<'_>) -> Option<Callchain<'_>> {
         if self.deferred.is_empty() {
             return None;

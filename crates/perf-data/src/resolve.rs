@@ -131,7 +131,7 @@ struct Follow<'a> {
     recording: &'a Recording,
     chosen: usize,
     count_samples: bool,
-    /// The last count of each event, where samples tell counts; of each thread's, where threads
+    /// The last count of each event, where samples hold counts; of each thread's, where threads
     /// inherit events.
     counts: HashMap<(u64, i32), u64, foldhash::fast::FixedState>,
     losses: Losses,

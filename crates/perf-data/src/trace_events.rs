@@ -89,7 +89,7 @@ impl Names {
         match (sample.id.pid, sample.id.tid) {
             (_, Some(0)) => "swapper",
             (pid, Some(tid)) => {
-                // Of a thread that is nearly gone the kernel may tell the process only.
+                // Of a thread that is nearly gone the kernel may name the process only.
                 let name = self.0.get(&tid).or_else(|| self.0.get(&pid?));
                 name.map_or("", String::as_str)
             }

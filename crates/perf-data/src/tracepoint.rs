@@ -51,7 +51,7 @@ enum Shape {
     TaskState(States),
     /// Elements of this size, in place.
     Array(Element),
-    /// A word that tells where the elements are: length and offset of 16 bits each.
+    /// The place of the elements in a word: length and offset of 16 bits each.
     Elsewhere {
         element: Element,
         /// The offset counts from the end of the word and not from the start of the raw data.
@@ -210,7 +210,7 @@ fn field(line: &str, states: Option<&States>, long_size: u8) -> Option<Tracepoin
     let declaration = parts.next()?;
     let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse::<u32>().ok();
     let (offset, size) = (number("offset:")?, number("size:")?);
-    // Kernels before 2.6.34 do not tell.
+    // Kernels before 2.6.34 do not have it.
     let signed = number("signed:").is_some_and(|signed| signed != 0);
     let (kind, name, array) = declaration_parts(declaration)?;
     let shape = match location(&kind) {

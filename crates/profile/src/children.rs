@@ -1,4 +1,4 @@
-//! The edges of a growing tree that its rows do not tell: which child of a node has which key.
+//! The edges of a growing tree that its rows do not hold: which child of a node has which key.
 
 /// Finds a node's child by its key.
 ///

@@ -42,7 +42,7 @@ impl FrameKind {
 /// One frame. Text that is not known is [`StringId::EMPTY`], numbers that are not known are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Function name, demangled. Empty if there is no symbol: then `module` and `address` tell.
+    /// Function name, demangled. Empty if there is no symbol: then `module` and `address` stand for it.
     pub function: StringId,
     /// Module that holds the code: an ELF file's path, a script, a package, `[kernel.kallsyms]`.
     pub module: StringId,
@@ -51,7 +51,7 @@ pub struct Frame {
     /// Source line, from 1.
     pub line: u32,
     /// Line on which the function begins in its source file, from 1: the same in all frames of a function. No view
-    /// tells functions apart by it. Compilers that take profiles count lines from there.
+    /// distinguishes functions by it. Compilers that take profiles count lines from there.
     pub start_line: u32,
     /// Address relative to its module (a file offset for an ELF file). Sources set it only where a
     /// view needs it, for example when there is no symbol: an address in each frame would make

@@ -20,7 +20,7 @@ pub struct Profile {
     pub value_types: Vec<ValueType>,
     /// The samples.
     pub samples: Samples,
-    /// The column that views show unless they are told otherwise.
+    /// The column that views show by default.
     pub shown: usize,
     /// True if stacks begin with who ran them: no view puts a process before them then.
     pub rooted: bool,

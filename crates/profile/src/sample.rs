@@ -2,7 +2,7 @@
 
 use crate::{StackId, ThreadId};
 
-/// One sample without its values: where, who, and, if the source tells, on which CPU and when.
+/// One sample without its values: where, who, and, if the source has them, CPU and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// The stack.

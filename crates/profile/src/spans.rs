@@ -16,7 +16,7 @@ use crate::{Profile, Quantity, ThreadId};
 /// Samples that are further apart than this many intervals have a gap between them.
 pub const GAP: u64 = 2;
 
-/// The interval where nothing tells it: a millisecond.
+/// The interval where none is known: a millisecond.
 const UNKNOWN_INTERVAL: u64 = 1_000_000;
 
 /// A sample and the span that it stands for, in nanoseconds.

@@ -15,7 +15,7 @@ pub struct Thread {
     pub process: StringId,
     /// The thread's name. Empty if not known.
     pub name: StringId,
-    /// The machine it ran on, or what else the profiles of several sources are told apart by.
+    /// The machine it ran on, or what else distinguishes the profiles of several sources.
     /// Empty if there is only one.
     pub host: StringId,
 }

@@ -92,7 +92,7 @@ mod tests {
         ),
     ];
 
-    /// Distance of two colours in OKLab, for the eyes that tell them worst.
+    /// Distance of two colours in OKLab, for the eyes that see it worst.
     fn distance(a: Rgb, b: Rgb) -> (f64, &'static str) {
         let seen = |colour: Rgb, eyes: &[[f64; 3]; 3]| {
             let light = colour.linear();

@@ -58,7 +58,7 @@ impl Role {
         })
     }
 
-    /// The same, where code is told apart by nothing but whether it ran.
+    /// The same, where code differs by nothing but whether it ran.
     pub(crate) fn running_or_not(self) -> Self {
         match self {
             Self::Kernel | Self::Inlined | Self::Jit | Self::Interpreted | Self::Waker => {
@@ -69,7 +69,7 @@ impl Role {
     }
 
     /// The role of each frame of a graph. Frames above a `--` belong to wakers, and who waited for these
-    /// stands below it: only where there is none, waits are told apart.
+    /// stands below it: only where there is none, waits are distinguished.
     pub(crate) fn of_frames(graph: &FlameGraph) -> Vec<Self> {
         let mut roles: Vec<Self> = Vec::with_capacity(graph.frames.len());
         // Parents come first.

@@ -13,7 +13,7 @@
 //! about 0, the bound next to it is the test's own: an interval is clear of 0 exactly where the test
 //! finds a change.
 //!
-//! Several runs a side tell more: how much runs differ beyond sampling. The dispersion of each
+//! Several runs a side show more: how much runs differ beyond sampling. The dispersion of each
 //! item is drawn towards that of all (Smyth, 2004), so that three runs suffice; counts are divided
 //! by it, and Student's t is asked, too. The more careful of both answers counts.
 
@@ -33,7 +33,7 @@ pub(super) struct Sampling {
     /// Runs from this one on are those after.
     after: usize,
     scale: Scale,
-    /// It is not known how many samples there are: runs of a side tell the noise, if there are several.
+    /// It is not known how many samples there are: runs of a side show the noise, if there are several.
     unsure: bool,
     /// The sum of the squared weights of all samples, where they differ; in samples of mean weight.
     squares: f64,

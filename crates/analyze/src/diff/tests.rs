@@ -147,7 +147,7 @@ fn a_function_that_takes_a_tenth_longer_is_found_among_many() {
         });
         assert!(others.count() <= 1, "seed {seed}: others are called changed");
 
-        // Shares tell it, too: everything else has a little less of the whole.
+        // Shares show it, too: everything else has a little less of the whole.
         let diff = compare(&before, &after, &DiffOptions::default());
         found_by_share += usize::from(function(&diff, "leaf5").verdict == Verdict::More);
     }

@@ -19,7 +19,7 @@ pub(super) fn unite(
 ) -> (Profile, Vec<Vec<StackId>>) {
     let decimals = value_types.first().map_or(0, |of| of.decimals);
     let mut union = Profile::new(value_types);
-    // One frame a label: the first that has it tells its kind and module.
+    // One frame a label: the first that has it gives its kind and module.
     let mut frame_of: Vec<Option<FrameId>> = Vec::new();
     let mut values = vec![0; union.value_types.len()];
     let mut places = Vec::with_capacity(runs.len());

@@ -37,7 +37,7 @@ pub struct Family {
     pub level: f64,
 }
 
-/// From this many samples a run on, an item helps to tell how much runs differ.
+/// From this many samples a run on, an item helps to estimate how much runs differ.
 const ENOUGH_SAMPLES: f64 = 10.0;
 
 /// The same as a share of the whole, where it is not known how many samples there are.

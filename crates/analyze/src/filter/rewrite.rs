@@ -91,7 +91,7 @@ fn drop_unused(out: &mut Profile, needed: &mut [StackId]) {
     }
 }
 
-/// True if there is anything to tell apart.
+/// True if there is anything to distinguish.
 fn check_level(level: Level, profile: &Profile) -> Result<(), FilterError> {
     let mut threads = profile.threads.iter();
     let first = profile.value_types.first();

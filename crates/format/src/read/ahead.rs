@@ -25,7 +25,7 @@ pub(crate) enum Keep {
     Totals,
     /// One a sample, in their order; those of one stack that follow each other are added up.
     Order,
-    /// One a sample, in any order, for the first [`SINGLES`] of them: enough to tell how much their values differ. Others
+    /// One a sample, in any order, for the first [`SINGLES`] of them: enough to see how much their values differ. Others
     /// are added up.
     Singles,
 }

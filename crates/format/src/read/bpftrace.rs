@@ -284,7 +284,7 @@ fn split_value(text: &str) -> Option<(&str, Value)> {
     Some((key, value))
 }
 
-/// True if the stacks in a place of the keys are the kernel's, as far as they tell.
+/// True if the stacks in a place of the keys are the kernel's, as far as they show it.
 fn is_kernel_place(map: &Map, place: usize) -> bool {
     map.entries.iter().any(|entry| match entry.key.get(place) {
         Some(Part::Stack(frames)) => frames.last().is_some_and(|frame| is_kernel_root(frame)),

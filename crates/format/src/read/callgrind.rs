@@ -22,7 +22,7 @@
 //! - Names may be written once, as `(7) name`, and then as `(7)`; files, objects and functions
 //!   have numbers of their own.
 //! - Inlined code stands in its function, after `fi=` and `fe=`; its cost is the function's.
-//! - Functions are told apart by object and name: where a call names a file, it may be another than
+//! - Functions are distinguished by object and name: where a call names a file, it may be another than
 //!   where the function itself stands.
 //! - Of the positions (lines, addresses) nothing is kept: a line's cost is its function's.
 //! - A function that calls itself is written as two, `fib` and `fib'2`: both are shown as `fib`.
@@ -259,7 +259,7 @@ fn number(word: &str) -> Option<u64> {
     }
 }
 
-/// The name of a function without what tells the calls of itself apart: `fib'2`.
+/// The name of a function without the number of its calls of itself: `fib'2`.
 fn without_level(name: &str) -> &str {
     match name.rsplit_once('\'') {
         Some((name, level)) if !name.is_empty() && level.parse::<u32>().is_ok() => name,

@@ -33,7 +33,7 @@ impl Calls {
         self.open.len()
     }
 
-    /// A call of `frame` at `time`. `token` is what tells its return apart.
+    /// A call of `frame` at `time`. `token` identifies its return.
     pub fn call(&mut self, profile: &mut Profile, time: u64, frame: FrameId, token: u64) {
         self.pass(profile, time);
         self.open.push((token, frame));

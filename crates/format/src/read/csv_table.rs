@@ -32,7 +32,7 @@ struct Cells {
 }
 
 impl Table {
-    /// Lines above the heading, such as a tool's messages, are passed over: `is_heading` tells it.
+    /// Lines above the heading, such as a tool's messages, are passed over: `is_heading` recognizes it.
     /// `None` if there is no heading.
     pub fn open(input: Head, delimiter: u8, is_heading: fn(&str) -> bool) -> Option<Self> {
         let (lines, cells) = (Lines::new(input), Cells::default());

@@ -153,7 +153,7 @@ struct Known {
 
 /// The state of a stack that is being read, besides its entries.
 struct Block {
-    /// The process, if a line before the stack told it.
+    /// The process, if a line before the stack named it.
     name: Option<String>,
     has_distribution: bool,
     /// True if something in it was warned of, so that it is parsed each time.
@@ -179,10 +179,10 @@ impl Block {
     }
 }
 
-/// A piece of the input, and how many lines of it stand before where something was met.
+/// A piece of the input, and how many lines of it stand before where something was found.
 type Place<'a> = (u64, &'a dyn Fn() -> u64);
 
-/// True if blocks are met again. Where none ever is, looking for them and remembering them costs more
+/// True if blocks come up again. Where none ever is, looking for them and remembering them costs more
 /// than the rest.
 #[derive(Default)]
 struct Benefit {
@@ -202,7 +202,7 @@ impl Benefit {
     }
 
     /// True to look for the next block among those before, and to remember it: for each, or, if
-    /// hardly any is met again, for a few, to notice when that changes.
+    /// hardly any comes up again, for a few, to notice when that changes.
     fn is_expected(&mut self) -> bool {
         const MANY: u32 = 1 << 14;
         self.skipped = (self.skipped + 1) % 16;
@@ -341,7 +341,7 @@ impl Parser {
         }
     }
 
-    /// The row of the stack whose lines were met since the last one.
+    /// The row of the stack whose lines came since the last one.
     fn row(&mut self, text: &[u8], key: &[u8], place: Place<'_>) -> Option<u32> {
         self.warn_of_distribution(place);
         if self.entries.iter().all(|entry| matches!(entry, Entry::Blank)) {

@@ -568,7 +568,7 @@ mod tests {
         fn what_was_written_is_read_again(text in "([ab;. 1-9]{0,12} [1-9]\n){0,30}") {
             let (once, _) = fold(text.as_bytes());
             // A name may end in a blank and a number. If every name does, the lines look like two
-            // counts, and nothing in the format tells them apart.
+            // counts, and nothing in the format distinguishes them.
             let two = |text: &str| has_two_counts(text.as_bytes());
             prop_assume!(two(&text) || !two(&once));
             let (twice, warnings) = fold(once.as_bytes());

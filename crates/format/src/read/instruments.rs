@@ -7,7 +7,7 @@
 //! 1.10 ms    0.1%    1.10 ms           main
 //! ```
 //!
-//! - The symbol's indentation tells its depth, a blank a level. `Running Time` is the older word for
+//! - The symbol's indentation is its depth, a blank a level. `Running Time` is the older word for
 //!   `Weight`, and `Self (ms)` for `Self Weight`; then numbers have no unit of their own.
 //! - The self weight is the value; it is rounded for display, to three digits.
 //! - Weights are times, cycles (`1.10 Mc`), or a count.

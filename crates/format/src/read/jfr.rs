@@ -14,7 +14,7 @@
 //! - Events of one type are read: `jdk.ExecutionSample`, which sees threads that run Java code, or the
 //!   first of [`EVENTS`] that is there, or the one that was asked for. Any that has a stack can be.
 //! - Allocations count bytes, waits nanoseconds, all else events.
-//! - A frame tells whether it was interpreted, compiled or inlined.
+//! - A frame is marked as interpreted, compiled or inlined.
 //! - A stack that was longer than the recorder takes (64 frames, `stackdepth`) begins with `[truncated]`.
 //! - Methods that Java hides from its own stack traces, as those of lambdas, are left out, as `jfr print`
 //!   does: their names hold an address.

@@ -15,7 +15,7 @@
 //!   called runnable but wait in a native method (`EPoll.wait`, `accept` …), are left out and counted.
 //! - `nid` is the thread's number for the kernel, in hexadecimal or, from Java 21 on, decimal.
 //! - Threads of a pool differ in the number at the end of their names. It is left out unless threads
-//!   are told apart.
+//!   are distinguished.
 //! - Lines below a frame (`- locked <…>`) say what it holds; they are not frames.
 
 use pyrograph_profile::ValueType;

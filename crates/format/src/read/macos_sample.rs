@@ -12,7 +12,7 @@
 //! Total number in stack (recursive counted multiple, when >=5):
 //! ```
 //!
-//! - How far an entry is indented tells its depth; of the signs in front of it (`+!:|`) each only
+//! - The indentation of an entry is its depth; of the signs in front of it (`+!:|`) each only
 //!   leads the eye.
 //! - Values are samples. The threads' own lines are the threads.
 //! - `???` is a function without a symbol: its module is shown.

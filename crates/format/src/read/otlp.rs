@@ -18,7 +18,7 @@
 //! - Each profile has one value; those of different types become columns. The first is shown.
 //! - A sample may be many: one for each of its times. Without values each counts 1.
 //! - What a sample's attributes do not say of its thread, those of its resource do.
-//! - `profile.frame.type` tells the sort of code; where it names a language (`cpython`, `v8js` …),
+//! - `profile.frame.type` is the kind of code; where it names a language (`cpython`, `v8js` …),
 //!   that is code of an interpreter.
 
 mod detect;

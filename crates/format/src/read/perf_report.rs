@@ -21,7 +21,7 @@
 //!
 //! - `-g …,count` prints samples: exact.
 //! - `-g …,percent` and `-g …,period` print shares. With `-n` they are turned into samples so that the
-//!   entry's sum is exact; one of its stacks may be off by one where perf's two decimals do not tell.
+//!   entry's sum is exact; one of its stacks may be off by one where perf's two decimals do not decide.
 //! - `-g fractal` prints each share as one of all *callers* or *callees* of the function above. What ended
 //!   in that function itself is not printed, and is counted in those below it.
 //! - What perf left out because it was small (`-g …,0.5,…`) is counted in a frame `[not shown]`.
@@ -187,7 +187,7 @@ impl Report {
         self.entries.iter().all(|entry| entry.chains.all_have_plain_numbers())
     }
 
-    /// Adds all stacks; `false` if they cannot be told apart.
+    /// Adds all stacks; `false` if they cannot be separated.
     fn add(&self, out: &mut Collector) -> bool {
         let callers_first = self.callers_first();
         if self.columns.has_children && !callers_first {

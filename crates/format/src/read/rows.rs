@@ -28,7 +28,7 @@ impl Rows {
         }
     }
 
-    /// The thread, told apart as far as the options ask.
+    /// The thread, as far as the options ask.
     pub fn thread(&self, profile: &mut Profile, thread: Thread) -> ThreadId {
         profile.threads.intern(self.threads.keep(thread))
     }

@@ -281,7 +281,7 @@ fn is_named(column: &Column, name: Option<&str>) -> bool {
     name.is_none_or(|name| column.value_type.name == name)
 }
 
-/// The value that a profile is of, if that can be told, and its thread.
+/// The value that a profile is of, if that is known, and its thread.
 fn parts_of_name<'a>(file: &File, one: &'a OneProfile) -> (Option<&'a str>, &'a str) {
     if !is_ours(file) {
         return (None, &one.name);

@@ -184,7 +184,7 @@ impl Lines {
 }
 
 /// The complete lines that an input begins with, without blanks at their ends; none if it is not
-/// text. To tell formats apart by.
+/// text. For the detection of formats.
 pub(crate) fn first_lines(head: &[u8]) -> impl Iterator<Item = &str> {
     let text = if memchr::memchr(0, head).is_some() { &[] } else { head };
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);

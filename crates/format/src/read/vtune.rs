@@ -10,7 +10,7 @@
 //! From `vtune -report top-down -call-stack-mode all -column="CPU Time:Self","Module" -format csv
 //! -csv-delimiter comma -r RESULT`.
 //!
-//! - The function's indentation tells its depth, two blanks or one a level.
+//! - The function's indentation is its depth, two blanks or one a level.
 //! - Each column `…:Self` is a value; totals are their sums, and left out. Times are seconds.
 //! - Messages of the tool may stand above the heading.
 //! - `Total` at the root is no function.

@@ -18,7 +18,7 @@
 //! - Calls that never return, as of `exit`, last until the trace ends.
 //! - Human-readable traces do not mark returns: a call lasts until the next one that is not deeper, unless what is
 //!   returned was collected. Times have four decimals.
-//! - Closures have the place of their definition in their names. It stays: it tells them apart.
+//! - Closures have the place of their definition in their names. It stays: it distinguishes them.
 
 mod human;
 
@@ -96,7 +96,7 @@ struct Trace {
     stack: Vec<StackId>,
     /// Indentation of the open calls of a human-readable trace.
     indents: Vec<usize>,
-    /// The last time that was told.
+    /// The last time in the file.
     last: u64,
     /// Calls that were too deep to be shown.
     too_deep: u64,

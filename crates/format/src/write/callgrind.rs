@@ -1,5 +1,5 @@
 //! callgrind's profile format, as KCachegrind and `callgrind_annotate` read it.
-//! [`read::callgrind`](crate::read) tells it.
+//! [`read::callgrind`](crate::read) describes it.
 //!
 //! The format has no stacks: it holds what each function's own code costs, line by line, and what
 //! each call of one function by another costs with all that it calls. So that a recursive function

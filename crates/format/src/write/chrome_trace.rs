@@ -1,5 +1,5 @@
 //! Chrome's trace events, as Perfetto, `chrome://tracing` and speedscope open them.
-//! [`read::chrome_trace`](crate::read) tells the format.
+//! [`read::chrome_trace`](crate::read) describes the format.
 //!
 //! Each sample is a span of time ([`spans`]); what neighbours have in common goes on. A call is one
 //! event, with its begin and how long it takes (`X`): pairs of events leave readers to guess which

@@ -1,4 +1,4 @@
-//! The Firefox Profiler's processed format. [`read::firefox`](crate::read) tells it.
+//! The Firefox Profiler's processed format. [`read::firefox`](crate::read) describes it.
 //!
 //! Version 55 is written: the newest that other writers (`fxprof-processed-profile`, which samply
 //! uses) write, so that tests can compare with them; the Firefox Profiler brings older versions to
@@ -105,7 +105,7 @@ fn category(kind: FrameKind) -> usize {
         FrameKind::Jit => 3,
         FrameKind::Interpreted => 4,
         FrameKind::Marker(_) => 5,
-        // Its caller tells.
+        // That of its caller counts.
         FrameKind::Inlined => 0,
     }
 }
@@ -279,7 +279,7 @@ fn one_thread(profile: &Profile, index: usize, tables: &ThreadTables, json: &mut
     if !process.is_empty() {
         json.key("processName").string(process);
     }
-    // Processes are told apart by this text.
+    // Processes are distinguished by this text.
     let pid = thread.pid.map_or_else(|| format!("process {process}"), |pid| pid.to_string());
     json.key("pid").string(&pid);
     match thread.tid {

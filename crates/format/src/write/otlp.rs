@@ -1,5 +1,5 @@
 //! OTLP profiles (`v1development`), as a file: one `ProfilesData` message.
-//! [`read::otlp`](crate::read) tells the format.
+//! [`read::otlp`](crate::read) describes the format.
 //!
 //! - Each value is a profile of its own, as the format has it; the one that is shown comes first.
 //! - Samples of one stack, thread and CPU are one sample with many times and values.

@@ -1,4 +1,4 @@
-//! pprof: `profile.proto`, gzipped. [`read::pprof`](crate::read) tells the format.
+//! pprof: `profile.proto`, gzipped. [`read::pprof`](crate::read) describes the format.
 //!
 //! - Frames without a module that are no plain user code are in a mapping that is named for their kind: `[remark]`,
 //!   `[jit]` …
@@ -165,7 +165,7 @@ impl<'a> Encoder<'a> {
                     label(key, 0, number, 0);
                 }
             }
-            // As a number, so that `-tagignore` and `-tagfocus` can tell them from those that are sure.
+            // As a number, so that `-tagignore` and `-tagfocus` can distinguish them from those that are sure.
             let guessed = profile.stacks.leaf_first(sample.stack);
             match guessed.filter(|&frame| profile.frames.get(frame).guessed).count() {
                 0 => {}

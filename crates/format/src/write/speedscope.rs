@@ -1,4 +1,4 @@
-//! speedscope's own file format. [`read::speedscope`](crate::read) tells it.
+//! speedscope's own file format. [`read::speedscope`](crate::read) describes it.
 //!
 //! Each thread is a profile of its own, and each value, too, for that is how speedscope lets its
 //! users choose: its names are the value's and the thread's. speedscope takes frames with equal names

@@ -194,7 +194,7 @@ fn colors(heading: bool, cell: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// `name` in at most `room` characters: its beginning and its end tell most.
+/// `name` in at most `room` characters: its beginning and its end say most.
 fn cut(name: &str, room: usize) -> String {
     let length = name.chars().count();
     if length <= room {

@@ -339,7 +339,7 @@ fn paint(graph: &DiffGraph, options: &SvgOptions, style: DiffStyle, frame: &Diff
         Verdict::Less => -1.0,
     };
     let size = frame.estimate.change().abs() / graph.largest.max(f64::MIN_POSITIVE);
-    // Small changes are told apart better so.
+    // Small changes are easier to see so.
     let strength = size.sqrt().clamp(LEAST_STRENGTH, 1.0);
     let sign = if options.negate { -sign } else { sign };
     let paint = style.colors.paint(sign * strength).themed(options.theme);

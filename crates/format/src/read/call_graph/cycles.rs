@@ -7,7 +7,7 @@ pub(super) fn components(edges: &[Vec<usize>]) -> Vec<usize> {
     const UNSEEN: usize = usize::MAX;
     let count = edges.len();
     let mut component = vec![UNSEEN; count];
-    // When a node was first met, and the earliest one on `open` that it reaches.
+    // When a node was first visited, and the earliest one on `open` that it reaches.
     let mut met = vec![UNSEEN; count];
     let mut reaches = vec![0; count];
     let mut open = Vec::new();

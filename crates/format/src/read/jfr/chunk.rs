@@ -1,4 +1,4 @@
-//! The chunks that recordings consist of: each tells its own types, and has its own constants.
+//! The chunks that recordings consist of: each has its own types and constants.
 //!
 //! Everything is a value of a type. Types that are not numbers or texts are lists of fields; a field
 //! may be a reference to a constant of its type, and may be an array. Nothing is read before it is
@@ -340,7 +340,7 @@ impl<'a> Chunk<'a> {
 
 type Types = HashMap<i64, Type, foldhash::fast::FixedState>;
 
-/// Reads the event that tells the types: a tree of elements, whose names and attributes are numbers
+/// Reads the event that lists the types: a tree of elements, whose names and attributes are numbers
 /// of strings.
 fn types<'a>(mut cursor: Cursor<'a>) -> Result<Types> {
     // Size, type, time, duration, number.

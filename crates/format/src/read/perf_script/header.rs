@@ -92,7 +92,7 @@ impl Header<'_> {
         )
     }
 
-    /// True if the line tells of a process event (`perf script --show-task-events` and its like)
+    /// True if the line is a process event (`perf script --show-task-events` and its like)
     /// instead of a sample.
     ///
     /// ```text
@@ -468,7 +468,7 @@ fn event_end(line: &[u8], at: usize) -> usize {
 
 /// `12`, `12/13`, `-1`, `-1/-1`: process and thread. A single number is the thread.
 fn thread_numbers(token: &[u8]) -> Option<(Option<i32>, Option<i32>)> {
-    // Most tokens are no number, and their first byte tells.
+    // Most tokens are no number, and their first byte shows it.
     if !matches!(token.first(), Some(b'0'..=b'9' | b'-')) {
         return None;
     }

@@ -29,17 +29,17 @@ const LONGEST_BLOCK: usize = 256 << 10;
 pub struct Part {
     /// Strings, frames, stacks and threads; no samples.
     pub tables: Profile,
-    /// The distinct events, in the order in which this thread met them.
+    /// The distinct events, in the order in which this thread found them.
     pub events: Vec<Event>,
     /// For [`Detail::Samples`] the samples, for [`Detail::Totals`] their sums, in the order in which
-    /// this thread met them.
+    /// this thread found them.
     pub rows: Vec<Row>,
     pub warnings: LocalWarnings,
     /// Number and lines of each piece.
     pub lines: Vec<(u64, u64)>,
 }
 
-/// An event and how often this thread met it.
+/// An event and its count in this thread.
 #[derive(Default)]
 pub struct Event {
     pub name: Vec<u8>,
@@ -117,7 +117,7 @@ impl Seen {
     /// True if the hash was there; it is now.
     fn replace(&mut self, hash: u64) -> bool {
         let place = (hash >> 48) as usize;
-        // So much of it tells them apart.
+        // So much of it distinguishes them.
         let rest = hash as u32;
         std::mem::replace(&mut self.0[place], rest) == rest
     }
@@ -345,7 +345,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The frames of a line: a function, and those inlined into it if its name tells.
+    /// The frames of a line: a function, and those inlined into it if its name has them.
     fn intern_line(&mut self, line: &FrameLine<'_>) -> Result<LineFrames, Trouble> {
         let text = |text| std::str::from_utf8(text).map_err(|_| Trouble::NotUtf8);
         let (symbol, module, file) = (text(line.symbol)?, text(line.module)?, text(line.file)?);

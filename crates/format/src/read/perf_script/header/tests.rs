@@ -142,7 +142,7 @@ struct Columns {
     event: bool,
 }
 
-/// All columns with which a head can be told from other lines by what is in it.
+/// All columns by which a head differs from other lines by what is in it.
 fn all_columns() -> Vec<Columns> {
     let mut all = Vec::new();
     for number in 0..2 * 5 * 2 * 3 * 2 * 2 {
