@@ -110,7 +110,7 @@ impl<F: Files> Resolver<F> {
             Some((module, false)) => module,
             _ => {
                 let runs = self.processes.runs(pid);
-                self.modules.jit_at_last(&mut self.files, pid, runs)
+                self.modules.jit.at_last(&mut self.files, pid, runs)
             }
         }
     }

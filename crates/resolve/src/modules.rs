@@ -21,6 +21,8 @@ const KERNEL: &str = "[kernel.kallsyms]";
 
 mod jit;
 
+pub use self::jit::JitModules;
+
 /// A holder of code: a row of [`Modules`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleId(pub u32);
@@ -181,30 +183,17 @@ pub struct Modules {
     locator: Locator,
     /// By number, without code that processes make.
     rows: Vec<Arc<Module>>,
-    /// JIT-compiled code, until it is forgotten.
-    jit_modules: Held,
-    /// The number of the next one.
-    next_jit: u32,
+    /// JIT-compiled code.
+    pub jit: JitModules,
     /// By path and identity: what one mapping after the other names the same way.
     by_name: HashMap<(String, Identity), Named>,
     /// By the file itself.
     by_file: HashMap<FileKey, ModuleId>,
     /// Files without a name, by process: whether they are ELF files.
     in_memory: HashMap<(i32, Identity), bool>,
-    /// By process, until it runs another program.
-    jit: HashMap<i32, ModuleId>,
-    /// Of processes that are gone, or run another program.
-    jit_before: HashMap<i32, ModuleId>,
-    /// All of these, lately and since longer: several processes may have had one number.
-    gone: Vec<ModuleId>,
-    gone_long: Vec<ModuleId>,
-    /// How many of the former have files that are open.
-    gone_open: usize,
     opened_lately: usize,
     /// Files since these were last asked for; without a key, the vDSO.
     fresh: Vec<(Option<FileKey>, ModuleId)>,
-    /// There is a jitdump file.
-    has_dumps: bool,
     /// Functions that the kernel has compiled, by name and module.
     kernel_code: HashMap<(String, bool), ModuleId>,
     /// Files that could not be opened, or were not the mapped ones.
@@ -239,19 +228,12 @@ impl Modules {
         Self {
             locator,
             rows,
-            jit_modules: Held::new(),
-            next_jit: 0,
+            jit: JitModules::default(),
             by_name: HashMap::new(),
             by_file: HashMap::new(),
             in_memory: HashMap::new(),
-            jit: HashMap::new(),
-            jit_before: HashMap::new(),
-            gone: Vec::new(),
-            gone_long: Vec::new(),
-            gone_open: 0,
             opened_lately: 0,
             fresh: Vec::new(),
-            has_dumps: false,
             kernel_code: HashMap::new(),
             missing: BTreeSet::new(),
             mapped: Vec::new(),
@@ -260,7 +242,7 @@ impl Modules {
 
     /// The module with this number, unless it is forgotten.
     pub fn get(&self, id: ModuleId) -> Option<&Arc<Module>> {
-        if id.is_jit() { self.jit_modules.get(&id) } else { self.rows.get(id.index()) }
+        if id.is_jit() { self.jit.get(id) } else { self.rows.get(id.index()) }
     }
 
     /// Returns true if a number is that of a file, or of one of the few that need no mapping.
@@ -297,22 +279,13 @@ impl Modules {
     /// The module of a new mapping. Its file is opened now: later it may be gone.
     pub fn mapped(&mut self, files: &mut dyn Files, mapped: &MappedFile<'_>) -> ModuleId {
         if is_anonymous(mapped.path) && !self.is_program_in_memory(files, mapped) {
-            return self.jit(files, mapped.pid);
+            return self.jit.of_process(files, mapped.pid);
         }
         let path = mapped.path.strip_suffix(" (deleted)").unwrap_or(mapped.path);
         if is_jitdump(path)
             && let Some((file, _)) = files.open(mapped)
         {
-            let id = self.jit(files, mapped.pid);
-            if let Some(ModuleKind::Jit { map, .. }) =
-                self.jit_modules.get(&id).map(|module| &module.kind)
-            {
-                let dump = Some(Arc::new(DumpFile::new(path, file)));
-                let kind = ModuleKind::Jit { map: map.clone(), dump };
-                self.jit_modules.insert(id, Arc::new(Module { path: String::new(), kind }));
-                self.has_dumps = true;
-            }
-            return id;
+            return self.jit.add_dump(files, mapped.pid, path, file);
         }
         let key = (path.to_owned(), mapped.identity.clone());
         let mut known = None;

@@ -220,7 +220,7 @@ impl<F: Files> Resolver<F> {
             let order = self.order(unnamed, 1);
             if is_all {
                 let mapped = self.processes.tags();
-                self.modules.forget_jit(|id| mapped.contains(&mapping_tag(id, false)));
+                self.modules.jit.forget(|id| mapped.contains(&mapping_tag(id, false)));
                 if self.modules.opened_lately() >= MOST_OPENED {
                     self.modules.forget_files(|id| mapped.contains(&mapping_tag(id, true)));
                 }
@@ -233,7 +233,7 @@ impl<F: Files> Resolver<F> {
 
     /// Returns true if a process has written down which functions it compiles, and when.
     pub fn has_timed_code(&self) -> bool {
-        self.modules.has_dumps()
+        self.modules.jit.has_dumps()
     }
 
     /// Gives back the pages of mapped files; they are read again where they are needed.
@@ -259,7 +259,7 @@ impl<F: Files> Resolver<F> {
             rename: self.rename,
             kallsyms: self.files.kallsyms(),
             threads,
-            by_time: self.options.monotonic_time && self.modules.has_dumps(),
+            by_time: self.options.monotonic_time && self.modules.jit.has_dumps(),
             keep_time: self.options.keep_time,
         }
     }
@@ -279,7 +279,7 @@ impl<F: Files> Resolver<F> {
     pub fn snapshot(&mut self) -> Profile {
         let before = self.settler.wait();
         self.take(before);
-        self.modules.refresh_all_jit(&mut self.files);
+        self.modules.jit.refresh_all(&mut self.files);
         let unnamed = std::mem::take(&mut self.unnamed);
         let part = self.order(unnamed, available_threads()).run();
         self.take(Some(part));
@@ -294,7 +294,7 @@ impl<F: Files> Resolver<F> {
     pub fn finish(mut self) -> Resolved {
         let before = self.settler.wait();
         self.take(before);
-        self.modules.refresh_all_jit(&mut self.files);
+        self.modules.jit.refresh_all(&mut self.files);
         self.stats.missing_files = self.modules.missing();
         let unnamed = std::mem::take(&mut self.unnamed);
         let order = self.order(unnamed, available_threads());
@@ -319,11 +319,11 @@ impl<F: Files> Resolver<F> {
     /// The same with the stacks that were collected elsewhere.
     pub(crate) fn finish_with(mut self, chains: Chains, stats: &Stats) -> Resolved {
         self.stats.add(stats);
-        if self.options.monotonic_time && self.modules.has_dumps() {
+        if self.options.monotonic_time && self.modules.jit.has_dumps() {
             self.unnamed.files = chains.into_stacks(self.options.keep_time);
             return self.finish();
         }
-        self.modules.refresh_all_jit(&mut self.files);
+        self.modules.jit.refresh_all(&mut self.files);
         self.stats.missing_files = self.modules.missing();
         let naming = self.naming(available_threads());
         let modules = self.modules.of(chains.frames());
@@ -349,7 +349,7 @@ impl<F: Files> Resolver<F> {
 
     /// The jitdump file of a process, if the tables in it can be used.
     pub(crate) fn dump(&self, pid: i32) -> Option<Dump> {
-        let file = self.modules.dump(self.processes.space(pid))?;
+        let file = self.modules.jit.dump(self.processes.space(pid))?;
         let by_time = self.options.monotonic_time;
         (self.options.arch == Arch::X86_64).then_some(Dump { file, by_time })
     }
@@ -358,7 +358,7 @@ impl<F: Files> Resolver<F> {
     /// address may depend on them.
     pub(crate) fn keeps_time(&self, pid: i32) -> bool {
         let Options { keep_time, monotonic_time, .. } = self.options;
-        keep_time || monotonic_time && self.modules.has_dump(pid)
+        keep_time || monotonic_time && self.modules.jit.has_dump(pid)
     }
 
     /// A BPF program or a trampoline came or went. What comes later at its address is another: the
@@ -376,7 +376,7 @@ impl<F: Files> Resolver<F> {
     fn comm(&mut self, comm: &Comm<'_>) {
         if comm.exec {
             self.processes.executed(comm.pid);
-            self.modules.forget_process(&mut self.files, comm.pid);
+            self.modules.jit.forget_process(&mut self.files, comm.pid);
         }
         self.processes.named(comm.pid, comm.tid, &String::from_utf8_lossy(comm.name));
     }
@@ -389,13 +389,13 @@ impl<F: Files> Resolver<F> {
             time: if task.synthesized { 0 } else { task.time.max(1) },
         };
         if self.processes.started(&start) {
-            self.modules.forget_process(&mut self.files, task.pid);
+            self.modules.jit.forget_process(&mut self.files, task.pid);
         }
     }
 
     fn exit(&mut self, task: &Task) {
         if self.processes.exited(task.pid, task.tid) {
-            self.modules.forget_process(&mut self.files, task.pid);
+            self.modules.jit.forget_process(&mut self.files, task.pid);
         }
     }
 

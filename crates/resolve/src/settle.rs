@@ -26,7 +26,7 @@ use crate::versions::split_versions;
 /// taken no more than this part of a CPU: each time whole tables of symbols are read.
 const MOST_CPU: u32 = 20;
 
-/// More modules of processes that are gone are not kept for long ([`Modules::gone`]).
+/// More modules of processes that are gone are not kept for long ([`crate::modules::JitModules::gone`]).
 const MOST_GONE: usize = 2048;
 
 /// When so many files were opened, those are closed that are mapped nowhere: each is mapped here twice, and
@@ -248,7 +248,7 @@ impl Settler {
         let files = self.due(unnamed.files.bytes(), shares.unnamed);
         let labels = self.due(unnamed.labels.bytes(), shares.unnamed);
         let jit = self.due(unnamed.jit.bytes(), shares.jit);
-        let gone = self.due(modules.gone(), MOST_GONE);
+        let gone = self.due(modules.jit.gone(), MOST_GONE);
         let opened = self.due(modules.opened_lately(), MOST_OPENED);
         let with_jit = [labels, jit, gone, opened].iter().any(|due| *due != Due::Nothing);
         (with_jit || files != Due::Nothing).then(|| (unnamed.take(with_jit), with_jit))

@@ -281,7 +281,7 @@ fn code_of_processes_that_are_gone_is_forgotten() {
             id,
         }));
         resolver.settle();
-        most = most.max(resolver.modules.jit_count());
+        most = most.max(resolver.modules.jit.count());
     }
     assert!(most <= 10 * MOST_GONE / 17, "{most}");
     let resolved = resolver.finish();
