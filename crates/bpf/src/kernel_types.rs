@@ -312,7 +312,7 @@ fn names<'a>(programs: &Types<'a>) -> HashSet<&'a [u8]> {
     named.filter_map(|(_, one)| programs.string(one.word(0))).map(plain).collect()
 }
 
-/// A name without what tells apart versions of a type in programs: `task_struct___old` is `task_struct`.
+/// A name without the suffix of versions of a type in programs: `task_struct___old` is `task_struct`.
 fn plain(name: &[u8]) -> &[u8] {
     let is_mark = |w: &[u8]| w[0] != b'_' && w[1..4] == *b"___" && w[4] != b'_';
     name.windows(5).rposition(is_mark).map_or(name, |at| &name[..=at])

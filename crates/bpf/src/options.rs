@@ -21,7 +21,7 @@ pub(crate) fn wait_programs(waits: Waits, resumes: bool) -> &'static [&'static s
     }
 }
 
-/// What the engine is to count, and how.
+/// Options of an engine: what it counts, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The processes to look at, to which [`crate::Engine::expect_command`] may add one; `None` for

@@ -89,7 +89,7 @@ impl InUserSpace {
         self.send(&[3, 0, words.len() as u64], bytemuck::cast_slice(&words));
     }
 
-    /// What it makes of a stack: frames, and how it ended.
+    /// Unwinds a stack to its frames, and how it ended.
     fn unwind(&mut self, stack: &Stack<'_>, in_call: bool) -> (Vec<u64>, u64) {
         self.send(&[0], &[]);
         for (mapping, module) in stack.capture.space.mappings().zip(&stack.modules) {
@@ -187,7 +187,7 @@ fn captures(command: &mut Command, count: usize) -> Vec<Capture> {
     captures
 }
 
-/// What came out for a program's stacks.
+/// Results for a program's stacks.
 #[derive(Debug, Default)]
 struct Agreement {
     /// The same frames, and whole or not whole alike.

@@ -76,7 +76,7 @@ impl Module {
     }
 }
 
-/// The sorts of modules.
+/// Kinds of modules.
 #[derive(Debug)]
 pub enum ModuleKind {
     /// The kernel.

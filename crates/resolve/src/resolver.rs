@@ -206,7 +206,7 @@ impl<F: Files> Resolver<F> {
     }
 
     /// Keeps the memory of a long recording small; call it now and then. If stacks without names take more
-    /// than a small part of [`Options::stack_memory`], a thread beside begins to name them, and a later call
+    /// than a small part of [`Options::stack_memory`], a background thread begins to name them, and a later call
     /// puts them into the profile, where stacks with equal names are one. The result is the same, but for the
     /// order of samples. Returns whether much memory was just given up.
     pub fn settle(&mut self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! Before they have names, stacks differ by the addresses in them, and a long recording has new
 //! addresses without end. With names they differ by functions, of which programs have so many and no
-//! more. So once the first sort takes much memory, a thread beside names it, and what comes of that is added
+//! more. So once the first kind takes much memory, it is named on a background thread, and the result is added
 //! to the profile, in which equal stacks are one. That is bounded, too: when it is full, new stacks end where
 //! they leave those that are known.
 //!
@@ -59,7 +59,7 @@ pub struct StackMemory {
     pub limit: Option<usize>,
     /// How often stacks got names before the end.
     pub settled: u32,
-    /// How long that took, in a thread beside.
+    /// How long that took, on a background thread.
     pub took: Duration,
 }
 
@@ -254,7 +254,7 @@ impl Settler {
         (with_jit || files != Due::Nothing).then(|| (unnamed.take(with_jit), with_jit))
     }
 
-    /// Has stacks named by a thread beside; what that gave before must have been taken. Without a thread it
+    /// Has stacks named on a background thread, whose earlier result must have been taken. Without a thread it
     /// is done at once.
     pub fn begin(&mut self, order: Order) -> Option<Part> {
         let (sender, receiver) = sync_channel(1);
@@ -318,7 +318,7 @@ impl Settler {
     }
 }
 
-/// The thread beside is not to take time from what is recorded, nor from the thread that records, whose
+/// The background thread is not to take time from what is recorded, nor from the thread that records, whose
 /// priority it has inherited.
 fn step_back() {
     // SAFETY: it bears on this thread only.
