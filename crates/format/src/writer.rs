@@ -38,7 +38,7 @@ pub trait Writer: Sync {
         None
     }
 
-    /// Writes a profile, as much of it as the format holds: see [`not_held`].
+    /// Writes a profile, as much of it as the format holds: see [`not_held`](crate::not_held).
     ///
     /// # Errors
     ///
