@@ -173,7 +173,9 @@ fn what_is_cut_short_is_read_as_far_as_it_goes() {
         let step = (sample.bytes.len() / 50).max(1);
         for length in (1..sample.bytes.len()).step_by(step) {
             let Ok(head) = Input::bytes("x", &sample.bytes[..length]).begin() else { continue };
-            let _ = sample.reader.read(head, &Options::default());
+            if let Ok(reading) = sample.reader.read(head, &Options::default()) {
+                reading.profile.check().expect(&sample.name);
+            }
         }
     }
 }
@@ -226,6 +228,7 @@ fn every_reader_gets_through_every_text() {
                 let Ok(head) = Input::bytes("x", bytes.as_slice()).begin() else { continue };
                 reader.detect(head.bytes());
                 if let Ok(reading) = reader.read(head, &Options::default()) {
+                    reading.profile.check().expect(reader.name());
                     let _ = Tree::new(&reading.profile, &LabelOptions::default());
                 }
             }
