@@ -28,7 +28,9 @@ fuzz_target!(|text: &[u8]| {
     let totals = read(text, &Options::default());
     let folded_totals = folded(&totals.profile);
     assert!(folded_totals.split(|&byte| byte == b'\n').is_sorted_by(|a, b| a <= b || b.is_empty()));
-    let samples = read(text, &Options { detail: Detail::Samples, ..Options::default() });
+    let mut samples = read(text, &Options { detail: Detail::Samples, ..Options::default() });
+    // Their number stands beside the value.
+    samples.profile.keep_shown();
     assert_eq!(folded(&samples.profile), folded_totals);
     assert_eq!(samples.warnings, totals.warnings);
     let options = Options {

@@ -211,6 +211,15 @@ fn formats_lists_what_is_read_and_what_is_written() {
     assert!(!written.contains("dtrace"), "{written}");
 }
 
+/// It said "counts are ", and no more.
+#[test]
+fn periods_of_an_event_that_is_not_printed_have_no_unit() {
+    let text = "worker 7/7 [000] 1001001\n\t401000 f+0x0 (/a)\n\n".repeat(2);
+    let output = fold(&[], text.as_bytes());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "worker;f 2002002\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
 #[test]
 fn what_was_skipped_is_said_and_strict_makes_it_an_exit_code() {
     let text = format!("{TEXT}app 12 1.5: 1 cycles: \n\tnot a frame\n\t    4b2 main (/bin/app)\n");

@@ -79,12 +79,15 @@ fn value_types(events: &Events, chosen: Option<&Event>, options: &Options) -> Ve
     }
 }
 
-/// The value type of a sample's number: nanoseconds for the clocks that perf counts time with.
+/// The value type of a sample's number: nanoseconds for the clocks that perf counts time with, unnamed without an event.
 fn value_type(event: Option<&Event>, count: Count) -> ValueType {
     let Some(event) = event.filter(|event| event.has_period && count == Count::Period) else {
         return ValueType::samples();
     };
     let name = event.display();
+    if name.is_empty() {
+        return ValueType::unnamed();
+    }
     let clock =
         name.split(':').next().is_some_and(|name| matches!(name, "cpu-clock" | "task-clock"));
     ValueType::new(&name, if clock { "ns" } else { "count" })
