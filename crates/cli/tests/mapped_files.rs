@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::in_kernel::C;
-use common::{Folded, compile, is_root, program_source, pyrograph, run};
+use common::{Folded, compile, is_root, program_source, pyrograph, run, up_to_three_times};
 
 /// Records a command with each engine that is permitted; the folded stacks and what was said.
 fn each_engine(test: &str, folder: &Path, command: &[&str], check: impl Fn(&str, &Folded, &str)) {
@@ -14,11 +14,13 @@ fn each_engine(test: &str, folder: &Path, command: &[&str], check: impl Fn(&str,
         if engine == "ebpf" && !is_root(&format!("{test}, by programs in the kernel")) {
             continue;
         }
-        let out = folder.join("out.folded");
-        let mut recording = pyrograph();
-        recording.args(["record", "-u", "--engine", engine, "-F", "997", "-o"]).arg(&out);
-        let output = run(recording.arg("--").args(command).current_dir(folder));
-        check(engine, &Folded::read(&out), &String::from_utf8_lossy(&output.stderr));
+        up_to_three_times(|| {
+            let out = folder.join("out.folded");
+            let mut recording = pyrograph();
+            recording.args(["record", "-u", "--engine", engine, "-F", "997", "-o"]).arg(&out);
+            let output = run(recording.arg("--").args(command).current_dir(folder));
+            check(engine, &Folded::read(&out), &String::from_utf8_lossy(&output.stderr));
+        });
     }
 }
 
