@@ -22,7 +22,7 @@ const HEADER: usize = 24;
 /// Names the contents of a file, so that no other is taken for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// What the contents are.
+    /// Kind of the contents.
     pub kind: [u8; 7],
     /// The version of their layout, and of how they are made.
     pub version: u8,
@@ -31,7 +31,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// What stands before `contents` in a file.
+    /// The header of a file with these contents.
     pub(crate) fn header(self, contents: &[u8]) -> [u8; HEADER] {
         let mut header = [0; HEADER];
         header[..7].copy_from_slice(&self.kind);

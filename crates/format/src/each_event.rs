@@ -4,7 +4,7 @@ use pyrograph_profile::{Profile, ValueType};
 
 use crate::input::Input;
 use crate::input::Kept;
-use crate::read::reader_of;
+use crate::read::{read_with, reader_of};
 use crate::reader::{Count, Options, ReadError, Reading};
 use crate::warnings::{Warning, WarningKind, Warnings};
 
@@ -80,13 +80,8 @@ fn read_some(
         event: event.clone(),
         ..options.clone()
     };
-    let Reading { mut profile, warnings, event: told, other_events } =
-        reader.read(head, &options)?;
-    profile.recognize_markers();
-    debug_assert_eq!(profile.check(), Ok(()), "{name}");
-    if let Some(label) = label {
-        profile.set_host(&label);
-    }
+    let Reading { profile, warnings, event: counted, other_events } =
+        read_with(reader, head, &options, label.as_deref())?;
     let of_event = |column: usize, name: String| {
         let decimals = profile.value_types.get(column).map_or(0, |of| of.decimals);
         let counted = ValueType { decimals, ..ValueType::new(&name, "samples") };
@@ -100,7 +95,7 @@ fn read_some(
         false => {
             let shown = profile.value_types.get(profile.shown);
             let shown = shown.map_or_else(|| ValueType::samples().name, |of| of.name.clone());
-            vec![of_event(profile.shown, event.or(told).unwrap_or(shown))]
+            vec![of_event(profile.shown, event.or(counted).unwrap_or(shown))]
         }
     };
     Ok((read, other_events.into_keys().collect(), warnings.iter().cloned().collect()))

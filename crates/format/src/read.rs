@@ -81,7 +81,7 @@ use pyrograph_profile::{Profile, ValueType};
 
 use crate::detect::detect;
 use crate::input::{Head, Input};
-use crate::reader::{Options, ReadError, Reader, same_name};
+use crate::reader::{Options, ReadError, Reader, Reading, same_name};
 use crate::warnings::{WarningKind, Warnings};
 
 /// The reader of the format that is called `name`. Case, blanks and punctuation do not matter:
@@ -165,6 +165,22 @@ pub static READERS: &[&dyn Reader] = &[
     &folded::Folded,
 ];
 
+/// Reads one input with a reader, and does what is the same for all readers.
+pub(crate) fn read_with(
+    reader: &dyn Reader,
+    head: Head,
+    options: &Options,
+    label: Option<&str>,
+) -> Result<Reading, ReadError> {
+    let mut reading = reader.read(head, options)?;
+    reading.profile.recognize_markers();
+    debug_assert_eq!(reading.profile.check(), Ok(()), "{}", reader.name());
+    if let Some(label) = label {
+        reading.profile.set_host(label);
+    }
+    Ok(reading)
+}
+
 /// Reads inputs of any known formats into one profile. The first input that has events chooses
 /// which one is counted, unless the options do.
 ///
@@ -184,15 +200,10 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
         let label = input.label().map(str::to_owned);
         let head = input.begin().map_err(|source| ReadError::Io { name: name.clone(), source })?;
         let reader = reader_of(&head, options.from)?;
-        let mut reading = reader.read(head, &options)?;
-        reading.profile.recognize_markers();
-        debug_assert_eq!(reading.profile.check(), Ok(()), "{name}");
+        let mut reading = read_with(reader, head, &options, label.as_deref())?;
         if let Some(unit) = &options.unit {
             name_unit(&mut reading.profile, unit)
                 .map_err(|theirs| ReadError::HasUnit { name: name.clone(), theirs })?;
-        }
-        if let Some(label) = label {
-            reading.profile.set_host(&label);
         }
         warnings.extend(reading.warnings);
         for (event, samples) in reading.other_events {

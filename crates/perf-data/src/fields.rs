@@ -31,29 +31,27 @@ impl<'a> Fields<'a> {
     }
 
     pub fn u16(&mut self) -> Option<u16> {
-        let (bytes, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(match self.order {
-            ByteOrder::Little => u16::from_le_bytes(*bytes),
-            ByteOrder::Big => u16::from_be_bytes(*bytes),
-        })
+        self.number(u16::from_le_bytes, u16::from_be_bytes)
     }
 
     pub fn u32(&mut self) -> Option<u32> {
-        let (bytes, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(match self.order {
-            ByteOrder::Little => u32::from_le_bytes(*bytes),
-            ByteOrder::Big => u32::from_be_bytes(*bytes),
-        })
+        self.number(u32::from_le_bytes, u32::from_be_bytes)
     }
 
     pub fn u64(&mut self) -> Option<u64> {
+        self.number(u64::from_le_bytes, u64::from_be_bytes)
+    }
+
+    fn number<const N: usize, T>(
+        &mut self,
+        little: fn([u8; N]) -> T,
+        big: fn([u8; N]) -> T,
+    ) -> Option<T> {
         let (bytes, rest) = self.bytes.split_first_chunk()?;
         self.bytes = rest;
         Some(match self.order {
-            ByteOrder::Little => u64::from_le_bytes(*bytes),
-            ByteOrder::Big => u64::from_be_bytes(*bytes),
+            ByteOrder::Little => little(*bytes),
+            ByteOrder::Big => big(*bytes),
         })
     }
 

@@ -68,7 +68,7 @@ fn without(feature: Feature) -> &'static str {
         Feature::AttachCookies => "--alloc does not work",
         Feature::Loops => "programs loop over the rows of a table instead",
         Feature::OtherThreads => {
-            "of threads that wait already when a recording begins only the kernel's part of their stacks is told"
+            "of threads that wait already when a recording begins only the kernel's part of their stacks is recorded"
         }
         Feature::KernelLocks => {
             "--locks counts waits for locks of programs and not for those of the kernel"
