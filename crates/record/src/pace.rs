@@ -203,11 +203,12 @@ mod tests {
         crate::Event::cpu_clock().fill(&mut attr);
         attr.sample_type = sample_type::IP | sample_type::TID | sample_type::TIME;
         let attr = attr.with(flag::FREQ | flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
-        match measure(&attr) {
+        // Again where another had the CPU for a while.
+        match (0..20).find_map(|_| measure(&attr)) {
             Some(cost) => {
                 assert!(cost.kernel > Duration::ZERO && cost.kernel < TRIAL_TIME, "{cost:?}");
             }
-            None => eprintln!("skipped: this user may not sample, or another had the CPU"),
+            None => eprintln!("skipped: this_machine_can_be_measured: this user may not sample"),
         }
     }
 }

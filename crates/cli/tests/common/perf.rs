@@ -18,7 +18,8 @@ struct PerfAborted;
 const ATTEMPTS: usize = 10;
 
 /// Runs a test that records with `perf` into a folder of its own, and runs it again, in another
-/// folder, where perf aborts. Where `perf` cannot record, the test is said to be skipped.
+/// folder, where perf aborts; and what fails otherwise up to three times, for the reason of
+/// [`up_to_three_times`](super::up_to_three_times). Where `perf` cannot record, the test is said to be skipped.
 ///
 /// Only one test may record at a time, be the others threads or processes: what records the whole
 /// machine would see their programs, and perf 6.1 aborts if two write its cache of build IDs at
@@ -32,11 +33,13 @@ pub fn with_perf(test: &str, body: impl Fn(&Path)) {
         eprintln!("skipped: {test} needs perf, and the permission to record");
         return;
     }
+    let mut failures = 0;
     for _ in 0..ATTEMPTS {
         let folder = tempfile::tempdir().expect("a folder");
         match catch_unwind(AssertUnwindSafe(|| body(folder.path()))) {
             Ok(()) => return,
             Err(cause) if cause.is::<PerfAborted>() => eprintln!("{test}: perf aborted"),
+            Err(_) if failures < 2 => failures += 1,
             Err(cause) => resume_unwind(cause),
         }
     }
