@@ -1,4 +1,4 @@
-// Works for ever in two threads, in stacks of 28 frames and in the kernel, and tells in a shared file how
+// Works for ever in two threads, in stacks of 28 frames and in the kernel, and reports in a shared file how
 // often it did its piece of work and what CPU time that took: two numbers a thread, of 64 bits each.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -10,13 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
-struct told {
+struct counters {
 	// Odd while the others are written.
 	volatile uint64_t turn, pieces, ns;
 	char rest[40];
 };
 
-static struct told *told;
+static struct counters *shared;
 static int zeros;
 
 static uint64_t __attribute__((noinline)) calculate(uint64_t x, int depth)
@@ -38,7 +38,7 @@ static uint64_t now(void)
 
 static void *work(void *number)
 {
-	struct told *mine = &told[(uintptr_t)number];
+	struct counters *mine = &shared[(uintptr_t)number];
 	volatile uint64_t sum = 0;
 	char bytes[4096];
 	cpu_set_t cpu;
@@ -65,8 +65,8 @@ int main(int argc, char **argv)
 	pthread_t thread;
 
 	zeros = open("/dev/zero", O_RDONLY);
-	told = mmap(NULL, 2 * sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-	if (zeros < 0 || told == MAP_FAILED || pthread_create(&thread, NULL, work, (void *)1))
+	shared = mmap(NULL, 2 * sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (zeros < 0 || shared == MAP_FAILED || pthread_create(&thread, NULL, work, (void *)1))
 		return 1;
 	work((void *)0);
 	return 0;

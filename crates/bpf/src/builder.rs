@@ -136,7 +136,7 @@ impl Builder {
         Ok(Self { work: Some(work), asked: Cell::new(0), made, stats, over, ended })
     }
 
-    /// Makes the table of a file; of code made at run time there is none.
+    /// Builds the table of a file; JIT-compiled code has none.
     pub fn add(&self, module: u32, info: Option<Arc<UnwindInfo>>) {
         if self.work.as_ref().is_some_and(|work| work.send((module, info)).is_ok()) {
             self.asked.set(self.asked.get() + 1);

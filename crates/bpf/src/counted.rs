@@ -46,7 +46,7 @@ pub fn end_of(cut: Cut) -> u64 {
     CUTS.iter().zip(1..).find(|(known, _)| **known == cut).map_or(0, |(_, end)| end)
 }
 
-/// From `enum sort`, and what stands beside it.
+/// From `enum kind` and the detail of that kind.
 fn kind_of(number: u32, detail: u32) -> Kind {
     let socket = Socket { family: (detail >> 16) as u16, protocol: detail as u16 };
     match number {
@@ -246,7 +246,7 @@ impl Inner {
         count: &Count,
         aliases: Numbers<'a>,
     ) -> Option<Counted<'a>> {
-        let kind = kind_of(key.sort, key.detail);
+        let kind = kind_of(key.kind, key.detail);
         let kernel = kernel_part(self.find(key.kernel)?);
         let waker = match key.waker {
             0 => None,

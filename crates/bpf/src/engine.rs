@@ -338,15 +338,15 @@ impl Engine {
         Arc::clone(&self.end)
     }
 
-    /// Tells that a clock triggers, every `period` on each CPU, whatever the CPU does: then it is measured what each
-    /// tick stands for, since some never come.
+    /// Configures a clock that triggers every `period` on each CPU, whatever the CPU does: the time that each tick stands
+    /// for is measured then, since some never come.
     pub fn expect_clock(&mut self, period: Duration) {
         let period = nanoseconds(period);
         self.state.write_field(std::mem::offset_of!(State, unit), period);
         self.set_period(Duration::from_nanos(period));
     }
 
-    /// Tells that the clock ticks at another pace from now on.
+    /// Sets another period of the clock, from now on.
     pub fn set_period(&mut self, period: Duration) {
         self.state.write_field(std::mem::offset_of!(State, period), nanoseconds(period));
     }
@@ -357,7 +357,7 @@ impl Engine {
         self.state.write_field(std::mem::offset_of!(State, until), until);
     }
 
-    /// Tells of a file that is mapped somewhere, or may come to be; its table is made.
+    /// Adds a file that is mapped somewhere, or may come to be, and builds its table.
     pub fn add_file(&mut self, key: FileKey, module: u32, info: Option<&Arc<UnwindInfo>>) {
         let mapped = info.zip(program(&self.object, LOOK_UP).ok());
         let known = mapped.and_then(|(info, look_up)| files::key_of_mapped(&look_up, info.bytes()));
@@ -396,7 +396,7 @@ impl Engine {
         Ok(self.asked.take())
     }
 
-    /// From now on, stacks with code that was made at run time are counted by when that was, too: which function
+    /// From now on, stacks with JIT-compiled code are counted by when that was compiled, too: which function
     /// was at an address may depend on it.
     pub fn keep_times(&mut self) {
         self.state.write_field(std::mem::offset_of!(State, times), 1u32);
@@ -447,7 +447,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Tells what a question's file is; `None` if it could not be found out.
+    /// Answers a question about a file; `None` if it could not be found out.
     pub fn answer(
         &mut self,
         question: &Question,

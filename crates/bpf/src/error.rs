@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::features;
 use crate::loader_log;
 
-/// Text of the kernel or the loader, in one line, and whether it says that something is not permitted.
+/// Text of the kernel or the loader, in one line, and true if something is not permitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     text: String,
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_of_the_kernel_are_told_from_other_errors() {
+    fn refusals_of_the_kernel_differ_from_other_errors() {
         let of = |errno| {
             let io = std::io::Error::from_raw_os_error(errno);
             let io_too = std::io::Error::from_raw_os_error(errno);

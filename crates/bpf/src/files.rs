@@ -83,7 +83,7 @@ pub enum What {
 /// The numbers that the programs gave, and the modules that they turned out to be.
 pub type Aliases = Rc<RefCell<HashMap<u32, u32>>>;
 
-/// Tells the programs about files.
+/// Passes files to the programs.
 #[derive(Debug)]
 pub struct Files {
     map: MapHandle,

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_running_kernel_tells_where_it_is() {
+    fn the_running_kernel_reports_where_it_is() {
         // SAFETY: it takes nothing.
         if unsafe { libc::geteuid() } != 0 {
             eprintln!("skipped: only root may see the kernel's addresses");

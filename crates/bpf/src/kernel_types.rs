@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_compared_without_what_tells_versions_apart() {
+    fn names_are_compared_without_their_versions() {
         for (name, expect) in [
             ("task_struct", "task_struct"),
             ("task_struct___old", "task_struct"),

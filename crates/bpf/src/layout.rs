@@ -100,7 +100,7 @@ pub struct Key {
     pub tid: i32,
     pub thread: [u8; 16],
     pub process: [u8; 16],
-    pub sort: u32,
+    pub kind: u32,
     pub detail: u32,
     pub waker: u64,
     pub cpu: u32,

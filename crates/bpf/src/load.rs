@@ -225,7 +225,7 @@ mod tests {
     fn maps_are_as_large_as_what_is_recorded_needs() {
         let clock = |hertz| Options { hertz: Some(hertz), ..Options::default() };
         let sizes = |options: &Options, cpus| {
-            ["counts_0", "stacks", "blocked", "targets", "told"]
+            ["counts_0", "stacks", "blocked", "targets", "emitted"]
                 .map(|map| most_rows(options, cpus, map))
         };
         let few = [Some(1 << 10), Some(1 << 20), Some(1), Some(1), None];

@@ -24,7 +24,7 @@ pub(crate) fn wait_programs(waits: Waits, resumes: bool) -> &'static [&'static s
 /// Options of an engine: what it counts, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The processes to look at, to which [`crate::Engine::expect_command`] may add one; `None` for
+    /// The processes to record, to which [`crate::Engine::expect_command`] may add one; `None` for
     /// all.
     pub processes: Option<Vec<i32>>,
     /// Look at the processes that they start, too.
@@ -53,7 +53,7 @@ pub struct Options {
     /// Only threads in the control group with this ID, or in one inside of it: the inode of its folder
     /// in the file system of type `cgroup2`.
     pub group: Option<u64>,
-    /// Tell apart on which CPU it was.
+    /// Count CPUs apart.
     pub by_cpu: bool,
     /// The most bytes of unwind tables.
     pub table_budget: usize,
@@ -61,7 +61,7 @@ pub struct Options {
     pub table_backend: Option<TableBackend>,
     /// Take stacks of waits when threads stop to run, also where the kernel has a tracepoint for when they go on.
     pub at_switches: bool,
-    /// Do not leave frames by what their instructions say, where there is no table.
+    /// Do not leave frames by their instructions, where there is no table.
     pub no_guess: bool,
     /// Below which folder (such as `~/.cache`) it is kept for the next recording what tables were made, and
     /// where parts of the kernel are; none: it is not.
@@ -102,7 +102,7 @@ pub(crate) fn copies_stacks(options: &Options) -> bool {
     options.user && !keeps_stacks
 }
 
-/// Returns true if forks matter: where all processes are looked at, they do not.
+/// Returns true if forks matter: where all processes are recorded, they do not.
 pub(crate) fn follows_forks(options: &Options) -> bool {
     options.inherit && options.processes.is_some()
 }

@@ -293,7 +293,7 @@ fn known(folder: &Path, compiler: &str, name: &str, flags: &[&str]) -> Command {
     Command::new(program)
 }
 
-/// Captures stacks, compares, and says what came out.
+/// Captures stacks, compares, and returns the outcome.
 fn check(folder: &Path, name: &str, command: &mut Command, count: usize) -> Agreement {
     let captures = captures(command, count);
     let agreement = compare(folder, &captures);

@@ -133,7 +133,7 @@ impl Output {
     /// Detail of a profile that the format has room for: single samples if it holds their times.
     pub fn detail(&self) -> Detail {
         match self.format {
-            Format::Profile(writer) if writer.holds().times && !self.kept => Detail::Samples,
+            Format::Profile(writer) if writer.capabilities().times && !self.kept => Detail::Samples,
             _ => Detail::Totals,
         }
     }
@@ -141,14 +141,14 @@ impl Output {
     /// Detail by which the format distinguishes threads.
     pub fn threads(&self) -> ThreadDetail {
         match self.format {
-            Format::Profile(writer) if writer.holds().thread_ids => ThreadDetail::Thread,
+            Format::Profile(writer) if writer.capabilities().thread_ids => ThreadDetail::Thread,
             _ => ThreadDetail::Name,
         }
     }
 
     /// True if the format holds source lines, as all do but pictures and plain text.
     pub fn holds_sources(&self) -> bool {
-        matches!(self.format, Format::Profile(writer) if writer.holds().files && !self.kept)
+        matches!(self.format, Format::Profile(writer) if writer.capabilities().files && !self.kept)
     }
 
     /// Parts of the profile that the format has no place for.

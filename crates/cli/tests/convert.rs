@@ -41,7 +41,7 @@ fn go_pprof(arguments: &[&str], profile: &Path) -> String {
     text(&run(Command::new("go").args(arguments).arg(profile)).stdout)
 }
 
-/// The stacks that Go's tool tells apart, with their values. Those that differ only in addresses,
+/// The distinct stacks of Go's tool, with their values. Those that differ only in addresses,
 /// which are not shown, are one.
 fn stacks(index: &str, label: &str, profile: &Path) -> BTreeMap<String, u64> {
     let index = format!("-sample_index={index}");

@@ -122,8 +122,8 @@ fn files_in_layers_are_known_from_the_first_stack_on() {
 }
 
 #[test]
-fn tables_that_are_met_have_the_memory() {
-    if !is_root("tables_that_are_met_have_the_memory") {
+fn tables_that_are_hit_have_the_memory() {
+    if !is_root("tables_that_are_hit_have_the_memory") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -232,7 +232,7 @@ fn map_of(pid: u32, is_it: impl Fn(&str) -> bool) -> Option<MapHandle> {
 fn wait_for_waits(pyrograph: &Running, program: u32) {
     let map =
         |wanted: &str| map_of(pyrograph.0.id(), |name| name == wanted).expect("it counts waits");
-    // Which of them is used depends on what the kernel tells of.
+    // Which of them is used depends on the events of the kernel.
     let (absences, blocked) = (map("absences"), map("blocked"));
     let holds = |map: &MapHandle, key: [u8; 4]| {
         map.lookup(&key, MapFlags::ANY).is_ok_and(|row| row.is_some())
@@ -421,8 +421,8 @@ fn only_what_is_asked_for_is_counted() {
 }
 
 #[test]
-fn control_groups_are_told_apart() {
-    if !is_root("control_groups_are_told_apart") {
+fn control_groups_are_kept_apart() {
+    if !is_root("control_groups_are_kept_apart") {
         return;
     }
     let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
@@ -454,7 +454,7 @@ fn control_groups_are_told_apart() {
     assert_eq!(value_of(&Folded::read(&out), "ask"), 1000.0);
 }
 
-/// `waits.c` tells how long each of its functions took.
+/// `waits.c` prints how long each of its functions took.
 fn agrees_with_what_it_measured(folded: &Folded, text: &str) {
     assert!(text.lines().count() > 2, "{text}");
     for line in text.lines() {

@@ -20,8 +20,8 @@ fn program(test: &str, source: &str) -> Option<(tempfile::TempDir, PathBuf)> {
     })
 }
 
-/// Returns true if the kernel tells what a question asks for; if not, that is said, with this exit code.
-fn is_told(question: &str, feature: &str, code: i32) -> bool {
+/// Returns true if the kernel has the events of a question; if not, the message must say so, with this exit code.
+fn is_supported(question: &str, feature: &str, code: i32) -> bool {
     if has_feature(feature) {
         return true;
     }
@@ -119,7 +119,7 @@ fn many_calls_are_counted_exactly() {
 #[test]
 fn sockets_send_and_receive() {
     let Some((folder, program)) = program("sockets_send_and_receive", "moves.c") else { return };
-    if !is_told("--net", "sock_send_length", 1) {
+    if !is_supported("--net", "sock_send_length", 1) {
         return;
     }
     let file = folder.path().join("data");
@@ -181,8 +181,8 @@ fn waits_for_locks_are_accounted_to_who_waits() {
 
 // Pools of threads that wait for work hid the locks that somebody waits for.
 #[test]
-fn conditions_are_told_from_locks() {
-    let Some((_folder, program)) = program("conditions_are_told_from_locks", "conditions.c") else {
+fn conditions_differ_from_locks() {
+    let Some((_folder, program)) = program("conditions_differ_from_locks", "conditions.c") else {
         return;
     };
     let ways = ["for_lock", "for_reading", "for_condition", "for_semaphore", "for_thread"];
@@ -249,7 +249,7 @@ fn locks_of_the_kernel_have_their_sort() {
     else {
         return;
     };
-    if !is_told("--locks", "contention_begin", 0) {
+    if !is_supported("--locks", "contention_begin", 0) {
         return;
     }
     let (folded, _) = record_command(&program, &[], &["--locks"]);
@@ -306,8 +306,8 @@ fn each_allocation_counts_once_whatever_function_gives_it() {
 }
 
 #[test]
-fn memory_that_is_held_is_told() {
-    let Some((_folder, program)) = program("memory_that_is_held_is_told", "holds.c") else {
+fn memory_that_is_held_is_supported() {
+    let Some((_folder, program)) = program("live_memory_is_reported", "holds.c") else {
         return;
     };
     let (folded, _) = record_command(&program, &[], &["--alloc", "--live"]);
@@ -320,8 +320,8 @@ fn memory_that_is_held_is_told() {
 }
 
 #[test]
-fn wakers_are_told() {
-    let Some((_folder, program)) = program("wakers_are_told", "wakes.c") else { return };
+fn wakers_are_recorded() {
+    let Some((_folder, program)) = program("wakers_are_recorded", "wakes.c") else { return };
     let (folded, text) = record_command(&program, &[], &["--wakeup"]);
     // The partner slept for 20 ms before each; what came between waking and running is not counted, nor
     // what came between asking and waiting: on a busy machine others may run there.

@@ -90,8 +90,8 @@ fn the_file_beside_the_picture_has_both() {
     assert!(sum(&shown, &["seldom"]) >= 4e6 * f64::from(SELDOM));
 }
 
-/// One recording a side must tell that `often` has a quarter of what it had.
-fn diff_tells_that_there_is_less(source: &str, flag: &str, numbers: &str) {
+/// One recording a side must show that `often` has a quarter of what it had.
+fn diff_shows_that_there_is_less(source: &str, flag: &str, numbers: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let program = compile(C, source, folder);
@@ -109,23 +109,23 @@ fn diff_tells_that_there_is_less(source: &str, flag: &str, numbers: &str) {
 
 // 100,000 waits counted as 20 samples, since their number was not known.
 #[test]
-fn one_recording_a_side_tells_that_waits_were_halved() {
-    if is_root("one_recording_a_side_tells_that_waits_were_halved") {
-        diff_tells_that_there_is_less("counted.c", "--off-cpu", " waits\n");
+fn one_recording_a_side_shows_that_waits_were_halved() {
+    if is_root("one_recording_a_side_shows_that_waits_were_halved") {
+        diff_shows_that_there_is_less("counted.c", "--off-cpu", " waits\n");
     }
 }
 
 #[test]
-fn one_recording_a_side_tells_that_there_are_fewer_allocations() {
-    if is_root("one_recording_a_side_tells_that_there_are_fewer_allocations") {
-        diff_tells_that_there_is_less("counted.c", "--alloc", " allocations\n");
+fn one_recording_a_side_shows_that_there_are_fewer_allocations() {
+    if is_root("one_recording_a_side_shows_that_there_are_fewer_allocations") {
+        diff_shows_that_there_is_less("counted.c", "--alloc", " allocations\n");
     }
 }
 
 #[test]
-fn one_recording_a_side_tells_that_locks_are_waited_for_less() {
-    if is_root("one_recording_a_side_tells_that_locks_are_waited_for_less") {
-        diff_tells_that_there_is_less("waits_for_lock.c", "--locks", " waits\n");
+fn one_recording_a_side_shows_that_locks_are_waited_for_less() {
+    if is_root("one_recording_a_side_shows_that_locks_are_waited_for_less") {
+        diff_shows_that_there_is_less("waits_for_lock.c", "--locks", " waits\n");
     }
 }
 

@@ -122,7 +122,7 @@ fn by_name_alike(data: &Path) {
         if event["samples"] == 0 {
             continue;
         }
-        // A sample of `sched_stat_runtime` counts for the time that it tells; the text has no such
+        // A sample of `sched_stat_runtime` counts for the time that it has; the text has no such
         // number.
         let options = ["--event-filter", name, "--count", "samples"];
         let (ours, theirs) = (fold(data, &options), fold_script(data, &options));
@@ -176,7 +176,7 @@ fn the_scheduler() {
             event.field("prev_comm") == Some("sleep") && event.field("prev_state") == Some("S")
         };
         assert!(switches().filter(slept).count() >= 3);
-        // Who leaves is who runs; of what is nearly gone the kernel does not tell the thread.
+        // Who leaves is who runs; a thread that is nearly gone has no number in the event.
         for event in switches().filter(|event| event.tid != Some(-1)) {
             assert_eq!(event.field("prev_pid"), event.tid.map(|tid| tid.to_string()).as_deref());
         }

@@ -1,7 +1,7 @@
 //! Inlined calls of a `perf.data` file with copied stacks, beside what `perf script` shows of them.
 //!
 //! perf 6.1 asks `addr2line`. That leaves out the namespace of what was inlined, and in place of the
-//! innermost inlined call it may show the function that holds them all, though the line that it tells
+//! innermost inlined call it may show the function that holds them all, though the line that it prints
 //! is of the inlined one. Both is evened out here. Skipped where there is no `perf`.
 
 mod common;

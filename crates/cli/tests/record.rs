@@ -21,7 +21,7 @@ const MANY: f64 = 2000.0;
 /// Flags to sample at this rate, and to count samples.
 const OFTEN: [&str; 4] = ["-F", "1999", "--count", "samples"];
 
-/// A folder, a program in it that is busy for as many rounds as it is told, and a place for output.
+/// A folder, a program in it that is busy for as many rounds as its argument says, and a place for output.
 struct Case {
     folder: tempfile::TempDir,
     program: PathBuf,

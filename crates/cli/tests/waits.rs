@@ -7,7 +7,7 @@ mod common;
 use common::in_kernel::{C, has_feature, record_command, value_of};
 use common::{Folded, compile, is_root, pyrograph};
 
-// Sums scattered by 13 % with the stacks that were left to chance, and waits were lost where the kernel does not tell
+// Sums scattered by 13 % with the stacks that were left to chance, and waits were lost where the kernel does not report
 // of a switch.
 #[test]
 fn each_thread_waits_as_long_as_it_measures() {
@@ -15,7 +15,7 @@ fn each_thread_waits_as_long_as_it_measures() {
         return;
     }
     if !has_feature("sched_exit") {
-        eprintln!("skipped: the kernel does not tell when threads go on");
+        eprintln!("skipped: the kernel does not report when threads go on");
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

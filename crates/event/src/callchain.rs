@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_are_told_from_addresses_at_any_alignment() {
+    fn markers_differ_from_addresses_at_any_alignment() {
         let words = [-128_i64, 0x7fff, -512, 0x40_0000, -640, -1, -7].map(i64::cast_unsigned);
         let mut bytes = vec![0];
         bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));

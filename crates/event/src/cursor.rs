@@ -14,6 +14,7 @@ pub enum ByteOrder {
 
 /// Why a record could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// Less than a header is there.
     #[error("record of {len} bytes is shorter than its header")]

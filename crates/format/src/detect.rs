@@ -1,4 +1,4 @@
-//! Tells formats apart by content, never by a file's name.
+//! Recognizes formats by content, never by a file's name.
 
 use crate::read::READERS;
 use crate::reader::Reader;

@@ -171,6 +171,7 @@ pub enum Count {
 
 /// Why nothing could be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// Not even the first byte.
     #[error("read {name}")]

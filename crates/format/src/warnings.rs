@@ -11,10 +11,11 @@ const PLACES: usize = 3;
 
 /// Kind of a defect, or of something worth knowing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum WarningKind {
-    /// The input ended early; what came before is kept. Holds the cause.
+    /// The input ended early; what came before is kept. Capabilities the cause.
     Truncated(String),
-    /// The input is damaged. Holds how, and what became of it.
+    /// The input is damaged. Capabilities how, and what became of it.
     Damaged(String),
     /// The first line of a sample could not be read, so the sample was left out.
     UnreadableSample,
@@ -58,7 +59,7 @@ pub enum WarningKind {
     KernelHidden,
     /// A value below 0, as differences have, is no count: the sample was left out.
     NegativeValue,
-    /// Something that a profile, or the format that it is written as, has no place for. Holds what.
+    /// Something that a profile, or the format that it is written as, has no place for. Capabilities what.
     NotHeld(String),
 }
 

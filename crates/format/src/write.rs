@@ -60,7 +60,7 @@ fn names(writer: &dyn Writer) -> impl Iterator<Item = &'static str> {
 /// another; none if it holds everything.
 pub fn not_held(profile: &Profile, writer: &dyn Writer) -> Warnings {
     let mut warnings = Warnings::default();
-    let missing = writer.holds().missing(profile);
+    let missing = writer.capabilities().missing(profile);
     if !missing.is_empty() {
         let said =
             format!("left out, as {} has no place for it: {}", writer.name(), missing.join("; "));

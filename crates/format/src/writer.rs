@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use pyrograph_profile::{LabelOptions, Profile};
 
-use crate::holds::Holds;
+use crate::capabilities::Capabilities;
 
 /// A format that can be written.
 pub trait Writer: Sync {
@@ -23,12 +23,12 @@ pub trait Writer: Sync {
     }
 
     /// Parts of a profile that such files have room for.
-    fn holds(&self) -> Holds;
+    fn capabilities(&self) -> Capabilities;
 
-    /// Differences of the written values from those of this profile, beyond what [`holds`]
-    /// tells; `None` if they do not.
+    /// Differences of the written values from those of this profile, beyond its
+    /// [`capabilities`]; `None` if there are none.
     ///
-    /// [`holds`]: Writer::holds
+    /// [`capabilities`]: Writer::capabilities
     fn changes(&self, _profile: &Profile) -> Option<String> {
         None
     }

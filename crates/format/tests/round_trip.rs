@@ -1,6 +1,6 @@
 //! Round trips: written profiles are read again as the same, as far as the format has room.
 //!
-//! Any profile, cut down to what a format [`Holds`], comes back whole: whatever is lost beyond that
+//! Any profile, cut down to what a format [`Capabilities`], comes back whole: whatever is lost beyond that
 //! is a fault of the writer, of the reader, or of what the writer says of itself.
 
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use std::io::Read;
 
 use proptest::prelude::*;
 use pyrograph_format::{
-    Detail, Holds, Input, Options, Reader, ThreadDetail, WRITERS, WriteOptions, Writer, detect,
-    not_held, reader_named, write_folded,
+    Capabilities, Detail, Input, Options, Reader, ThreadDetail, WRITERS, WriteOptions, Writer,
+    detect, not_held, reader_named, write_folded,
 };
 use pyrograph_profile::{
     About, Frame, FrameKind, LabelOptions, Labels, Marker, Profile, Sample, StackId, Thread, Tree,
@@ -104,20 +104,20 @@ fn any_profile() -> impl Strategy<Value = (Vec<Row>, u8, u8)> {
     (rows, 1u8..=2, 0u8..3)
 }
 
-/// The profile of these rows, cut down to what `holds` has room for.
-fn profile(rows: &[Row], columns: usize, decimals: u8, holds: Holds) -> Profile {
-    let columns = if holds.columns { columns } else { 1 };
+/// The profile of these rows, cut down to what `room` has room for.
+fn profile(rows: &[Row], columns: usize, decimals: u8, room: Capabilities) -> Profile {
+    let columns = if room.columns { columns } else { 1 };
     let types = [ValueType::new("cpu", "ns"), ValueType::new("alloc", "bytes")];
     let mut profile = Profile::new(types[..columns].to_vec());
-    if holds.decimals {
+    if room.decimals {
         profile.value_types[columns - 1].decimals = decimals;
         profile.value_types[columns - 1].unit = "count".to_owned();
     }
     profile.shown = columns - 1;
-    if holds.start {
+    if room.start {
         profile.about.start = Some(1_700_000_000_000_000_000);
     }
-    if holds.comments {
+    if room.comments {
         profile.about = About {
             duration: Some(5_000_000_000),
             period: Some((ValueType::new("cpu", "ns"), 1_000_000)),
@@ -126,48 +126,48 @@ fn profile(rows: &[Row], columns: usize, decimals: u8, holds: Holds) -> Profile 
         };
     }
     for row in rows {
-        let stack = stack(&mut profile, &row.stack, holds);
+        let stack = stack(&mut profile, &row.stack, room);
         let (pid, tid, process, name, host) = &row.thread;
         let mut text = |text: &str| profile.strings.intern(text);
         let mut thread = Thread::default();
-        if holds.thread_names {
+        if room.thread_names {
             thread.process = text(process);
             thread.name = text(name);
         }
-        if holds.thread_ids {
+        if room.thread_ids {
             (thread.pid, thread.tid) = (*pid, *tid);
-        } else if holds.thread_names {
+        } else if room.thread_names {
             // Of names without numbers, there is one.
             let both = format!("{process} {name}");
             (thread.process, thread.name) = (text(both.trim()), text(""));
         }
-        if holds.hosts {
+        if room.hosts {
             thread.host = text(host);
         }
         let thread = profile.threads.intern(thread);
-        let cpu = row.cpu.filter(|_| holds.cpus);
-        let time = row.time.filter(|_| holds.times);
+        let cpu = row.cpu.filter(|_| room.cpus);
+        let time = row.time.filter(|_| room.times);
         profile.push(Sample { thread, cpu, time, ..Sample::new(stack) }, &row.values[..columns]);
     }
     profile
 }
 
-fn stack(profile: &mut Profile, calls: &[Call], holds: Holds) -> StackId {
+fn stack(profile: &mut Profile, calls: &[Call], room: Capabilities) -> StackId {
     let mut stack = StackId::ROOT;
     for call in calls {
         let (module, kind) = MODULES[call.module];
         let is_bare = module.is_empty();
         // A frame without a name is called by its module.
-        let module = if holds.modules { module } else { "" };
+        let module = if room.modules { module } else { "" };
         let kind = match kind {
-            _ if is_bare && holds.bare_kinds => kind,
-            FrameKind::Kernel if holds.kernel => kind,
-            FrameKind::Jit if holds.modules && !is_bare || holds.kinds => kind,
-            _ if holds.kinds => kind,
+            _ if is_bare && room.bare_kinds => kind,
+            FrameKind::Kernel if room.kernel => kind,
+            FrameKind::Jit if room.modules && !is_bare || room.kinds => kind,
+            _ if room.kinds => kind,
             _ => FrameKind::User,
         };
         let mut function = call.function.clone();
-        if function.is_empty() && !(holds.modules && holds.addresses) {
+        if function.is_empty() && !(room.modules && room.addresses) {
             function = "[unknown]".to_owned();
         }
         let mut frame = Frame {
@@ -176,24 +176,24 @@ fn stack(profile: &mut Profile, calls: &[Call], holds: Holds) -> StackId {
             kind,
             ..Frame::default()
         };
-        if holds.files && !function.is_empty() {
+        if room.files && !function.is_empty() {
             frame.file = profile.strings.intern("/src/a b.c");
         }
-        if holds.lines && !function.is_empty() {
+        if room.lines && !function.is_empty() {
             frame.line = call.line;
         }
-        if holds.start_lines {
+        if room.start_lines {
             frame.start_line = start_line(&call.function);
         }
-        if holds.addresses {
+        if room.addresses {
             frame.address = call.address;
         }
         let id = profile.frames.intern(frame);
         stack = profile.stacks.intern(stack, id);
         for (function, line) in &call.inlined {
-            let kind = if holds.inlined { FrameKind::Inlined } else { kind };
-            let line = if holds.lines { *line } else { 0 };
-            let start_line = if holds.start_lines { start_line(function) } else { 0 };
+            let kind = if room.inlined { FrameKind::Inlined } else { kind };
+            let line = if room.lines { *line } else { 0 };
+            let start_line = if room.start_lines { start_line(function) } else { 0 };
             let function = profile.strings.intern(function);
             let id = profile.frames.intern(Frame { function, line, start_line, kind, ..frame });
             stack = profile.stacks.intern(stack, id);
@@ -207,8 +207,8 @@ fn start_line(function: &str) -> u32 {
     function.bytes().map(u32::from).sum::<u32>() % 5
 }
 
-/// Everything that a profile says, in words, whatever the order of its tables and columns.
-fn told(profile: &Profile) -> BTreeMap<String, Vec<u64>> {
+/// Everything in a profile, in words, whatever the order of its tables and columns.
+fn sums(profile: &Profile) -> BTreeMap<String, Vec<u64>> {
     let mut order: Vec<usize> = (0..profile.value_types.len()).collect();
     order.sort_by_key(|&column| &profile.value_types[column].name);
     let text = |id| profile.strings.get(id);
@@ -224,7 +224,7 @@ fn told(profile: &Profile) -> BTreeMap<String, Vec<u64>> {
             frame.kind
         )
     };
-    let mut told = BTreeMap::new();
+    let mut sums = BTreeMap::new();
     for (row, sample) in profile.samples.iter().enumerate() {
         let mut path: Vec<String> = profile
             .stacks
@@ -244,7 +244,7 @@ fn told(profile: &Profile) -> BTreeMap<String, Vec<u64>> {
             sample.time,
             path.join("\n  ")
         );
-        let sums: &mut Vec<u64> = told.entry(key).or_insert_with(|| vec![0; order.len()]);
+        let sums: &mut Vec<u64> = sums.entry(key).or_insert_with(|| vec![0; order.len()]);
         for (&column, sum) in order.iter().zip(sums) {
             let value = profile.samples.values(column)[row];
             // Values may come with more decimals than they were written with.
@@ -252,7 +252,7 @@ fn told(profile: &Profile) -> BTreeMap<String, Vec<u64>> {
             *sum += value * 10u64.pow(9 - u32::from(decimals));
         }
     }
-    told
+    sums
 }
 
 fn write(writer: &dyn Writer, profile: &Profile) -> Vec<u8> {
@@ -261,11 +261,11 @@ fn write(writer: &dyn Writer, profile: &Profile) -> Vec<u8> {
     bytes
 }
 
-fn read_again(reader: &dyn Reader, bytes: &[u8], holds: Holds) -> Profile {
+fn read_again(reader: &dyn Reader, bytes: &[u8], room: Capabilities) -> Profile {
     let head = Input::bytes("x", bytes).begin().expect("bytes");
     assert_eq!(detect(head.bytes()).map(Reader::name), Some(reader.name()));
     let options = Options {
-        detail: if holds.times { Detail::Samples } else { Detail::Totals },
+        detail: if room.times { Detail::Samples } else { Detail::Totals },
         threads: ThreadDetail::Thread,
         addresses: true,
         ..Options::default()
@@ -280,8 +280,8 @@ fn read_again(reader: &dyn Reader, bytes: &[u8], holds: Holds) -> Profile {
 fn formats() -> impl Iterator<Item = (&'static dyn Writer, &'static dyn Reader)> {
     let both = |writer: &&'static dyn Writer| Some((*writer, reader_named(writer.name())?));
     let comes_back = |writer: &&&dyn Writer| {
-        let holds = writer.holds();
-        holds.stacks && holds.files && writer.name() != "Chrome trace"
+        let room = writer.capabilities();
+        room.stacks && room.files && writer.name() != "Chrome trace"
     };
     WRITERS.iter().filter(comes_back).filter_map(both)
 }
@@ -298,12 +298,12 @@ proptest! {
     #[test]
     fn what_a_format_holds_comes_back((rows, columns, decimals) in any_profile()) {
         for (writer, reader) in formats() {
-            let holds = writer.holds();
-            let before = profile(&rows, columns.into(), decimals, holds);
+            let room = writer.capabilities();
+            let before = profile(&rows, columns.into(), decimals, room);
             let lost = not_held(&before, writer);
             prop_assert!(lost.is_empty(), "{}: {lost:?}", writer.name());
-            let after = read_again(reader, &write(writer, &before), holds);
-            prop_assert_eq!(told(&before), told(&after), "{}", writer.name());
+            let after = read_again(reader, &write(writer, &before), room);
+            prop_assert_eq!(sums(&before), sums(&after), "{}", writer.name());
             let types = |profile: &Profile| -> BTreeMap<String, String> {
                 profile.value_types.iter().map(|of| (of.name.clone(), of.unit.clone())).collect()
             };
@@ -317,7 +317,7 @@ proptest! {
     /// Whatever a format has no room for, it is written without a panic, read again, and adds up.
     #[test]
     fn what_a_format_does_not_hold_does_no_harm((rows, columns, decimals) in any_profile()) {
-        let full = profile(&rows, columns.into(), decimals, Holds::ALL);
+        let full = profile(&rows, columns.into(), decimals, Capabilities::ALL);
         for (writer, reader) in formats() {
             let head = Input::bytes("x", write(writer, &full)).begin().expect("bytes");
             let after = reader.read(head, &Options::default()).expect("what was just written");
@@ -327,7 +327,7 @@ proptest! {
             let after = &after.profile;
             let fine = 10u64.pow(after.value_types[after.shown].decimals.into());
             let (before, after) = (full.samples.total(full.shown), after.samples.total(after.shown));
-            let cut = if writer.holds().decimals { 0 } else { rows.len() as u64 };
+            let cut = if writer.capabilities().decimals { 0 } else { rows.len() as u64 };
             prop_assert!((before / unit).abs_diff(after / fine) <= cut, "{}", writer.name());
         }
     }
@@ -346,7 +346,7 @@ proptest! {
         (rows, columns, decimals) in any_profile(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..4), 1..6),
     ) {
-        let full = profile(&rows, columns.into(), decimals, Holds::ALL);
+        let full = profile(&rows, columns.into(), decimals, Capabilities::ALL);
         for name in OF_BYTES {
             let writer = pyrograph_format::writer_named(name).expect("a format");
             let reader = reader_named(name).expect("a format");
@@ -387,7 +387,7 @@ fn names_of_frames_without_symbols_are_written_where_there_is_room_for_names_alo
     }
 }
 
-/// One sample may be longer than the beginning that tells what a file is.
+/// One sample may be longer than the beginning by which a file is recognized.
 #[test]
 fn one_very_deep_stack_is_recognized_in_every_format() {
     let stack = (0..100_000).map(|n| format!("f{n}")).collect::<Vec<_>>().join(";");
@@ -465,7 +465,7 @@ fn pprof_keeps_which_frames_were_guessed() {
     }
     let writer = WRITERS.iter().find(|writer| writer.name() == "pprof").expect("pprof");
     let reader = reader_named("pprof").expect("pprof");
-    let read = read_again(reader, &write(*writer, &written), writer.holds());
+    let read = read_again(reader, &write(*writer, &written), writer.capabilities());
     let guessed = |row: usize| {
         let stack = read.samples.get(row).stack;
         let frames = read.stacks.leaf_first(stack).map(|id| read.frames.get(id).guessed);

@@ -63,7 +63,7 @@ pub enum Ended {
 pub(crate) struct Watched {
     pid: i32,
     is_child: bool,
-    /// Tells of the end at once; without it (before Linux 5.3) the process is asked for in each round.
+    /// Becomes readable at the end; without it (before Linux 5.3) the process is asked for in each round.
     pidfd: Option<OwnedFd>,
 }
 

@@ -111,8 +111,8 @@ impl Role {
             }
             let share = waited[index];
             waited[frame.parent as usize] = waited[frame.parent as usize].saturating_add(share);
-            let tells = !matches!(roles[index], Self::Whole | Self::Marker | Self::Separator);
-            if waits || tells && share > frame.value / 2 {
+            let is_counted = !matches!(roles[index], Self::Whole | Self::Marker | Self::Separator);
+            if waits || is_counted && share > frame.value / 2 {
                 roles[index] = Self::Waiting;
             }
         }

@@ -59,6 +59,7 @@ const MAX_CHANGES: u32 = 1 << 22;
 
 /// Why a file could not be read at all.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum JitDumpError {
     /// The file could not be read.
     #[error("cannot read the jitdump file")]

@@ -15,6 +15,7 @@ use crate::locate::{Locator, Wanted};
 
 /// Why a file cannot be used as a module.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The file cannot be mapped into memory.
     #[error("map {}: {error}", path.display())]

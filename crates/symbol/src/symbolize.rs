@@ -77,6 +77,7 @@ pub struct Symbolization {
 
 /// Something that makes symbols worse than they could be.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Warning {
     /// A file in the place of a module's debug file is of another build, and was not used.
     #[error("{} is not used as debug file: {reason}", path.display())]

@@ -75,7 +75,7 @@ fn waits_end_at_their_sample() {
 }
 
 #[test]
-fn an_interval_that_is_not_told_comes_from_the_samples() {
+fn an_unknown_interval_comes_from_the_samples() {
     let samples =
         [(1, 0, "a", 7), (1, 10, "a", 9), (1, 20, "a", 8), (1, 30, "a", 7), (1, 99, "a", 7)];
     let expect = ["1 app-1/1 0+109", "2 a 0+40", "2 a 99+10"];

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// What asks for memory, and what still holds it.
+// Allocations, and those that were not freed.
 
 #ifndef PYROGRAPH_ALLOCATIONS_H
 #define PYROGRAPH_ALLOCATIONS_H
 
 #include "sample.h"
 
-// A function that gives memory, as it is told to the program that is attached there: which one (`enum
-// allocation`), and above that 28 bits each of how far it is behind the start of its library's code, and how
-// long that code is.
+// An allocator function, as its probe's cookie has it: which one (`enum allocation`), and above that 28 bits each of
+// its offset from the start of its library's code, and of the length of that code.
 #define FUNCTION(cookie) ((cookie) & 0xff)
 #define BEHIND_START(cookie) ((cookie) >> 8 & ((1 << 28) - 1))
 #define TEXT_SIZE(cookie) ((cookie) >> 36)
@@ -65,8 +64,8 @@ struct {
 // The frames of functions that give memory, which call one another, take less than this of the stack.
 #define MOST_BETWEEN 512
 
-// Whether a call has not returned whose return address was there: that address may be the kernel's own, which it
-// puts there where somebody has the return probed.
+// Returns true if a call whose return address was there has not returned: that address may be the kernel's
+// trampoline, which stands there where somebody probes the return.
 static __always_inline int has_not_returned(struct task_struct *task, struct call *outer)
 {
 	struct return_instance *probed;
@@ -82,7 +81,7 @@ static __always_inline int has_not_returned(struct task_struct *task, struct cal
 	return probed && BPF_CORE_READ(probed, stack) == outer->sp;
 }
 
-// Whether a function was called by the one that was noted, and not by the program. There is no probe where
+// Returns true if a function was called by the one that was noted, and not by the program. There is no probe where
 // functions return, for that costs as much again. But the first call comes next after the one it is made in, for as
 // many bytes (or some more, to be aligned); and if it is a jump, the return address is the same and in the same
 // place, else it is in the library and the other is still where it was.
@@ -101,8 +100,8 @@ static __always_inline int is_inner(struct event_context *ctx, struct task_struc
 	return has_not_returned(task, outer);
 }
 
-// Whether the program called a function, and not one that it called before; then it is noted, if it may call
-// others.
+// Returns true if the program called a function, and not another allocator function did; then it is noted, if it may
+// call others.
 static __always_inline int is_outermost(struct event_context *ctx, struct task_struct *task, u64 cookie,
 					u64 bytes)
 {
@@ -135,7 +134,7 @@ int on_allocation(struct event_context *ctx)
 	u64 cookie = bpf_get_attach_cookie(ctx), bytes = bytes_asked(ctx, FUNCTION(cookie));
 
 	if (is_target(task) && is_outermost(ctx, task, cookie, bytes))
-		sample_here(NULL, task, SORT_PROBE, 0, bytes);
+		sample_here(NULL, task, KIND_PROBE, 0, bytes);
 	return 0;
 }
 
@@ -150,7 +149,7 @@ __noinline u64 hash_key(struct key *key)
 	return hash;
 }
 
-// Memory is given back: what was known of it is put into `known`, if that is wanted.
+// Memory is freed: what was known of it is put into `known`, if that is wanted.
 static __always_inline void forget(u32 tgid, u64 address, struct given *known)
 {
 	struct place place = { .tgid = tgid, .address = address };
@@ -190,7 +189,7 @@ static __always_inline void hold(u32 tgid, u64 address, u64 number, u64 bytes)
 	__sync_fetch_and_add(&site->value, bytes);
 }
 
-// Whether the kernel does not say which probed functions have not returned.
+// True if the kernel does not report which probed functions have not returned.
 static __always_inline int returns_are_unknown(struct task_struct *task)
 {
 	return !bpf_core_field_exists(task->utask);
@@ -217,7 +216,7 @@ int on_ask(struct event_context *ctx)
 	s = take_scratch();
 	if (!s)
 		return 0;
-	s->blocked.key.sort = SORT_PROBE;
+	s->blocked.key.kind = KIND_PROBE;
 	if (take_stacks(s, NULL, task, 0)) {
 		s->asked.key = s->blocked.key;
 		s->asked.sp = ctx->sp;
@@ -239,7 +238,7 @@ int on_ask(struct event_context *ctx)
 	return 0;
 }
 
-// What it asked for is given.
+// The allocation has returned.
 SEC("uretprobe")
 int on_given(struct event_context *ctx)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// What makes disks work: requests, from when they are made until they are done.
+// Block I/O: requests, from when they are issued until they are done.
 
 #ifndef PYROGRAPH_BLOCK_IO_H
 #define PYROGRAPH_BLOCK_IO_H
@@ -10,9 +10,9 @@
 static __always_inline void requested(void *ctx, struct request *request)
 {
 	if (config.measure == MEASURE_TIME)
-		begin_here(ctx, SORT_PROBE, 0, (u64)request, BPF_ANY);
+		begin_here(ctx, KIND_PROBE, 0, (u64)request, BPF_ANY);
 	else
-		count_here(ctx, SORT_PROBE, 0,
+		count_here(ctx, KIND_PROBE, 0,
 			   config.measure == MEASURE_BYTES ? request->__data_len : 1);
 }
 
@@ -32,8 +32,8 @@ int BPF_PROG(on_request_done, struct request *request)
 	return 0;
 }
 
-// Before Linux 6.5 only this tells of requests: that one is given to the driver, most often still by who
-// needs it, and that it is done.
+// Before Linux 6.5 these are the only events of requests: one is given to the driver, most often still by the thread
+// that needs it, and it is done.
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(on_issue, struct request *request)
 {

@@ -7,7 +7,7 @@
 
 #include "sample.h"
 
-// Whether a call is one of those that are looked at. 32-bit programs have other numbers.
+// Returns true if a system call is one of those that are recorded. 32-bit programs have other numbers.
 static __always_inline int is_wanted(struct pt_regs *regs, u64 number)
 {
 	return number < 64 * 8 && config.calls[number >> 6 & 7] >> (number & 63) & 1 &&
@@ -28,7 +28,7 @@ static __always_inline int is_regular_file(struct task_struct *task, u32 number)
 	return (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFREG;
 }
 
-// Whether a call reads or writes a regular file; some have one on either side.
+// Returns true if a call reads or writes a regular file; some have one on either side.
 static __always_inline int is_of_file(struct task_struct *task, struct pt_regs *regs, u64 number)
 {
 	if (is_regular_file(task, regs->di))
@@ -51,7 +51,7 @@ static __always_inline int call_counts(struct task_struct *task, struct pt_regs 
 static __always_inline int take_call(struct scratch *s, struct task_struct *task, struct pt_regs *regs,
 				     u64 number)
 {
-	s->blocked.key.sort = config.futexes ? sort_of_futex(regs, number) : SORT_CALL;
+	s->blocked.key.kind = config.futexes ? kind_of_futex(regs, number) : KIND_CALL;
 	// The kernel's part is the same for all.
 	if (!take_stacks(s, NULL, task, 0))
 		return 0;
@@ -71,7 +71,7 @@ int BPF_PROG(on_call, struct pt_regs *regs, long number)
 	if (config.measure == MEASURE_TIME && (number == NR_EXIT || number == NR_EXIT_GROUP))
 		return 0;
 	if (config.measure != MEASURE_TIME) {
-		sample_here(NULL, task, SORT_CALL, number, 1);
+		sample_here(NULL, task, KIND_CALL, number, 1);
 		return 0;
 	}
 	s = take_scratch();
@@ -94,7 +94,7 @@ int BPF_PROG(on_return, struct pt_regs *regs, long result)
 		end(task->pid);
 	else if (result > 0 && call_counts(task, regs, regs->orig_ax))
 		// The kernel's part is the same for all.
-		sample_here(NULL, task, SORT_CALL, regs->orig_ax, result);
+		sample_here(NULL, task, KIND_CALL, regs->orig_ax, result);
 	return 0;
 }
 

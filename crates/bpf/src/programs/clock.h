@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// What each tick of a clock stands for. The kernel skips ticks for which it comes too late, without a word, and gives the
+// The time that each tick of a clock stands for. The kernel skips ticks for which it comes too late, without a word, and gives the
 // period that was asked for; so the time is measured here, from tick to tick, also of those of an idle CPU.
 
 #ifndef PYROGRAPH_CLOCK_H
@@ -50,7 +50,7 @@ static __always_inline int count_tick(struct event_context *ctx, int in_kernel)
 		due = (units * state.unit + state.period / 2) / state.period;
 		tick->skipped += (s64)due - 1;
 	}
-	count_here(in_kernel ? ctx : NULL, SORT_EVENT, 0, units * state.unit);
+	count_here(in_kernel ? ctx : NULL, KIND_EVENT, 0, units * state.unit);
 	tick->taken++;
 	tick->spent += bpf_ktime_get_ns() - now;
 	return 0;

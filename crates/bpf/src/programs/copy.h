@@ -9,7 +9,7 @@
 
 #include "unwind.h"
 
-// Whether a stack that ended here may end elsewhere in user space. Of one left out by chance nothing is wanted,
+// Returns true if user space may unwind further a stack that ended here. One left out by chance is not wanted,
 // nor can 32-bit programs be unwound anywhere.
 static __always_inline int may_copy(struct scratch *s)
 {
@@ -17,7 +17,7 @@ static __always_inline int may_copy(struct scratch *s)
 	       s->question.tgid != INVISIBLE;
 }
 
-// Whether the CPU has copied little enough lately to copy so many bytes more.
+// Returns true if the CPU has copied little enough lately to copy so many bytes more.
 static __always_inline int is_in_budget(u64 bytes)
 {
 	u32 zero = 0;
@@ -183,7 +183,7 @@ static __always_inline int copy_of(struct scratch *s, struct task_struct *task, 
 	return 1;
 }
 
-// A global function: the verifier looks at it once, and not for each program.
+// A global function: the verifier checks it once, and not for each program.
 __noinline int copy_here(struct scratch *s)
 {
 	return s ? copy_of(s, bpf_get_current_task_btf(), 0) : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// Who is looked at, and counting their stacks.
+// Filters of threads, and counting of their stacks.
 
 #ifndef PYROGRAPH_COUNT_H
 #define PYROGRAPH_COUNT_H
@@ -16,14 +16,14 @@ static __always_inline int is_wanted_name(const char *comm)
 	return bpf_map_lookup_elem(&names, &name) != NULL;
 }
 
-// Whether a thread, or its process, has one of the names that are looked at.
+// Returns true if a thread, or its process, has one of the names that are recorded.
 static __always_inline int has_name(struct task_struct *task)
 {
 	return is_wanted_name(task->comm) || is_wanted_name(BPF_CORE_READ(task, group_leader)->comm);
 }
 
-// Whether a thread is in the control group that is looked at, or in one inside of it: that is then one of
-// the group's ancestors, which are kept from the root on.
+// Returns true if a thread is in the control group that is recorded, or in one inside of it: that is then one of the
+// group's ancestors, which are kept from the root on.
 static __always_inline int is_in_group(struct task_struct *task)
 {
 	struct cgroup *group = BPF_CORE_READ(task, cgroups, dfl_cgrp);
@@ -87,20 +87,20 @@ static __always_inline void give_back(struct scratch *s)
 	__sync_lock_test_and_set(&s->busy, 0);
 }
 
-// Tells a stack, if it was not told before. Returns whether it is known to the other side.
-static __always_inline int tell(struct stack *stack)
+// Emits a stack, if it was not emitted before. Returns true if user space has it.
+static __always_inline int emit_stack(struct stack *stack)
 {
 	u64 hash = stack->hash, size = 16 + 8 * stack->len;
 	u32 slot = hash & (TOLD_SLOTS - 1);
 	// Hashes of one slot differ in their upper bits only, what was forgotten in the lower.
 	u64 mark = hash ^ state.forgotten;
-	u64 *mark_told = bpf_map_lookup_elem(&told, &slot);
+	u64 *emitted_mark = bpf_map_lookup_elem(&emitted, &slot);
 
-	if (!mark_told)
+	if (!emitted_mark)
 		return 0;
-	if (*mark_told == mark)
+	if (*emitted_mark == mark)
 		return 1;
-	// What is compared is what is given: older kernels see no connection otherwise.
+	// The value that is compared is the one that is passed: older verifiers see no connection otherwise.
 	asm volatile("" : "+r"(size));
 	if (size > sizeof(*stack))
 		return 0;
@@ -108,7 +108,7 @@ static __always_inline int tell(struct stack *stack)
 		lose(&state.lost_stacks);
 		return 0;
 	}
-	*mark_told = mark;
+	*emitted_mark = mark;
 	return 1;
 }
 
@@ -135,10 +135,10 @@ static __always_inline int tell_kernel_stack(struct scratch *s, long bytes)
 	s->kernel.len = (u64)bytes / 8;
 	hash_frames(&s->kernel);
 	s->blocked.key.kernel = s->kernel.hash;
-	return tell(&s->kernel);
+	return emit_stack(&s->kernel);
 }
 
-// Whether a thread is one of a program.
+// Returns true if a thread is one of a program, and not the kernel's.
 static __always_inline int has_program(struct task_struct *task)
 {
 	return !(task->flags & PF_KTHREAD) && BPF_CORE_READ(task, mm);
@@ -152,12 +152,12 @@ static __always_inline int tell_user_stack(struct scratch *s, struct task_struct
 		leave_out(s);
 	else if (!unwind_user(s, task, is_other))
 		return 1;
-	else if (may_copy(s) && tell(&s->user) && copy_stack(s, task, is_other))
+	else if (may_copy(s) && emit_stack(&s->user) && copy_stack(s, task, is_other))
 		return 1;
 	else
 		increment(&state.ends[s->end & 15]);
 	s->blocked.key.user = s->user.hash;
-	return tell(&s->user);
+	return emit_stack(&s->user);
 }
 
 static __always_inline void name_thread(struct key *key, struct task_struct *task)
@@ -172,8 +172,8 @@ static __always_inline void name_thread(struct key *key, struct task_struct *tas
 	key->cpu = config.by_cpu ? bpf_get_smp_processor_id() + 1 : 0;
 }
 
-// Tells the stacks of a thread, the current one or another that does not run, and puts together what
-// they are counted by. `ctx`: the context of the program, if the kernel is at work for the current one.
+// Emits the stacks of a thread, the current one or another that does not run, and puts together the key
+// by which they are counted. `ctx`: the context of the program, if the kernel is at work for the current one.
 static __always_inline int take_stacks(struct scratch *s, void *ctx, struct task_struct *task,
 				       int is_other)
 {
@@ -217,9 +217,9 @@ static __always_inline void add(struct key *key, u64 events, u64 value)
 	__sync_fetch_and_add(&count->value, value);
 }
 
-// Tells the stacks of the current thread, if it is looked at. `ctx`: the program's, if the kernel's part is
-// wanted. What is returned, if it is anything, is to be given back.
-static __always_inline struct scratch *take_here(void *ctx, u32 sort, u32 detail)
+// Emits the stacks of the current thread, if it is recorded. `ctx`: the program's, if the kernel's part is
+// wanted. Scratch memory that is returned must be released.
+static __always_inline struct scratch *take_here(void *ctx, u32 kind, u32 detail)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *s;
@@ -229,7 +229,7 @@ static __always_inline struct scratch *take_here(void *ctx, u32 sort, u32 detail
 	s = take_scratch();
 	if (!s)
 		return NULL;
-	s->blocked.key.sort = sort;
+	s->blocked.key.kind = kind;
 	if (!take_stacks(s, ctx, task, 0)) {
 		give_back(s);
 		return NULL;
@@ -239,9 +239,9 @@ static __always_inline struct scratch *take_here(void *ctx, u32 sort, u32 detail
 }
 
 // Counts the stack of the current thread.
-static __always_inline void count_here(void *ctx, u32 sort, u32 detail, u64 value)
+static __always_inline void count_here(void *ctx, u32 kind, u32 detail, u64 value)
 {
-	struct scratch *s = take_here(ctx, sort, detail);
+	struct scratch *s = take_here(ctx, kind, detail);
 
 	if (!s)
 		return;
@@ -259,9 +259,9 @@ static __always_inline void begin(struct scratch *s, u64 what, u64 flags)
 }
 
 // Notes what the current thread begins.
-static __always_inline void begin_here(void *ctx, u32 sort, u32 detail, u64 what, u64 flags)
+static __always_inline void begin_here(void *ctx, u32 kind, u32 detail, u64 what, u64 flags)
 {
-	struct scratch *s = take_here(ctx, sort, detail);
+	struct scratch *s = take_here(ctx, kind, detail);
 
 	if (!s)
 		return;

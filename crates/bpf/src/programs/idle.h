@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// What threads wait for: locks, or something to do.
+// Kinds of waits: for locks, or for something to do.
 
 #ifndef PYROGRAPH_IDLE_H
 #define PYROGRAPH_IDLE_H
 
 #include "count.h"
 
-// Whether a call waits for a lock, and does not wake those that do (include/uapi/linux/futex.h).
+// Returns true if a call waits for a lock, and does not wake those that do (include/uapi/linux/futex.h).
 static __always_inline int waits_for_futex(struct pt_regs *regs, u64 number)
 {
 	enum { WAIT = 0, LOCK_PI = 6, WAIT_BITSET = 9, WAIT_REQUEUE_PI = 11, LOCK_PI2 = 13 };
@@ -17,8 +17,8 @@ static __always_inline int waits_for_futex(struct pt_regs *regs, u64 number)
 	       operation == WAIT_BITSET || operation == WAIT_REQUEUE_PI || operation == LOCK_PI2;
 }
 
-// What a futex is waited for: a lock, or anything else, such as a condition. A lock's says in the value that is expected there that
-// somebody waits: 2 in the C library's mutexes, in Rust's and Go's, 3 in the C library's locks for readers and
+// The kind of a futex: a lock, or anything else, such as a condition. The expected value of a lock marks that somebody
+// waits: 2 in the C library's mutexes, in Rust's and Go's, 3 in the C library's locks for readers and
 // writers; a thread's number with the highest bit in those that know their owner, and in musl's. musl has 2 in its
 // conditions, too, but there it lies on the stack of the thread that waits. include/uapi/linux/futex.h.
 static __always_inline int is_for_lock(struct pt_regs *regs, u64 number)
@@ -37,12 +37,12 @@ static __always_inline int is_for_lock(struct pt_regs *regs, u64 number)
 	return expected == 3 || (expected >> 31 && expected != ~0u);
 }
 
-static __always_inline u32 sort_of_futex(struct pt_regs *regs, u64 number)
+static __always_inline u32 kind_of_futex(struct pt_regs *regs, u64 number)
 {
-	return is_for_lock(regs, number) ? SORT_LOCK : SORT_CONDITION;
+	return is_for_lock(regs, number) ? KIND_LOCK : KIND_CONDITION;
 }
 
-// Whether a system call waits for something to do: for a request, an event, a child.
+// Returns true if a system call waits for something to do: for a request, an event, a child.
 static __always_inline int awaits_work(u64 number)
 {
 	switch (number) {
@@ -66,7 +66,7 @@ static __always_inline int awaits_work(u64 number)
 	return 0;
 }
 
-// Whether a thread that stops to run waits for something to do.
+// Returns true if a thread that stops to run waits for something to do.
 static __always_inline int is_idle(struct task_struct *task, u32 task_state)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);

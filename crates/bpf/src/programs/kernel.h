@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// What the programs look at in the kernel: of each structure only the members that are read. Where
+// Structures of the kernel, with only the members that the programs read. Where
 // they are in the kernel that runs is found when the programs are loaded (CO-RE), so neither kernel
 // headers nor a `vmlinux.h` are needed.
 
@@ -193,7 +193,7 @@ struct task_struct {
 	char comm[16];
 };
 
-// Linux 5.18 and newer; older ones do not tell in which state a thread stops to run.
+// Linux 5.18 and newer; the event of older ones has no state of the thread that stops to run.
 typedef void (*btf_trace_sched_switch)(void *, bool, struct task_struct *, struct task_struct *,
 				       unsigned int);
 

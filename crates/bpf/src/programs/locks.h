@@ -21,7 +21,7 @@ SEC("tp_btf/contention_begin")
 int BPF_PROG(on_contention, void *lock, unsigned int flags)
 {
 	// If the thread first spins and then sleeps, this comes twice.
-	begin_here(ctx, SORT_KERNEL_LOCK, flags, contention(bpf_get_current_task_btf(), lock),
+	begin_here(ctx, KIND_KERNEL_LOCK, flags, contention(bpf_get_current_task_btf(), lock),
 		   BPF_NOEXIST);
 	return 0;
 }

@@ -16,7 +16,7 @@
 #define WORDS(type, member) (bpf_core_field_offset(struct type, member) / 8)
 
 // Before Linux 6.1, mappings are in a red-black tree, whose nodes are changed where they are: who reads it
-// meanwhile may miss a mapping that is there, and what is found is looked at again. That of a million
+// meanwhile may miss a mapping that is there, and what is found is checked again. That of a million
 // mappings is no higher than 40.
 static __always_inline int find_in_binary_tree(struct scratch *s, u64 address)
 {
@@ -53,13 +53,13 @@ enum { NOTHING, MAPPING, NODE };
 // Goes on from a node of the tree, `s->vma`, to what it has for an address. A node is 32 words: upper limits
 // of ranges (pivots), and what is in these: another node or, in a leaf, a mapping. A pointer to a node has
 // the node's kind in its lower 8 bits, and bit 2 of these is set. If the last pivot is 0, not all are used,
-// and the metadata tells how many. A global function: the verifier looks at it once, and not for each depth.
+// and the metadata has the number. A global function: the verifier checks it once, and not for each depth.
 __noinline int leave_node(struct scratch *s, u64 address)
 {
 	u32 first, slots, meta, pivots = 15, kind, end;
 	u64 entry;
 
-	// Older kernels look at this, too, where nothing calls it.
+	// Older kernels verify this, too, where nothing calls it.
 	if (!s || !bpf_core_field_exists(struct mm_struct, mm_mt))
 		return NOTHING;
 	first = WORDS(maple_range_64, pivot);
@@ -109,7 +109,7 @@ static __always_inline void read_change(struct file_key *key, struct inode *inod
 {
 	if (bpf_core_field_exists(inode->i_ctime_sec)) {
 		key->changed = BPF_CORE_READ(inode, i_ctime_sec);
-		// The uppermost bit says that somebody has asked for it.
+		// The uppermost bit: somebody has asked for it.
 		key->changed_ns = BPF_CORE_READ(inode, i_ctime_nsec) & 0x7fffffff;
 	} else if (bpf_core_field_exists(inode->__i_ctime)) {
 		key->changed = BPF_CORE_READ(inode, __i_ctime.tv_sec);
@@ -130,8 +130,8 @@ static __always_inline void read_key(struct file_key *key, struct file *file)
 	read_change(key, inode);
 }
 
-// A file that was not seen before gets a number, under which its frames are told, and Pyrograph is woken
-// to look at it.
+// A file that was not seen before gets a number, under which its frames are emitted, and Pyrograph is woken
+// to open it.
 static __always_inline void ask(struct question *question)
 {
 	// On the stack, for older kernels take no key from the memory that a function is given.
@@ -155,7 +155,7 @@ static __always_inline void ask(struct question *question)
 		bpf_map_delete_elem(&files, &key);
 }
 
-// What is to know of the mapping `s->vma`, if it holds the address and is of code.
+// Notes file and offset of the mapping `s->vma`, if it holds the address and is of code.
 __noinline int read_mapping(struct scratch *s, u64 address)
 {
 	struct vm_area_struct *vma;

@@ -22,13 +22,13 @@ struct {
 	__type(value, struct mapped_file);
 } files SEC(".maps");
 
-// Files that Pyrograph should look at.
+// Files that Pyrograph should open.
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 18);
 } questions SEC(".maps");
 
-// The processes that are looked at, where these are not all.
+// The processes that are recorded, where these are not all.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MAX_PROCESSES);
@@ -40,7 +40,7 @@ struct thread_name {
 	char text[16];
 };
 
-// The names of threads and processes that are looked at, where these are not all.
+// The names of threads and processes that are recorded, where these are not all.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 64);
@@ -48,7 +48,7 @@ struct {
 	__type(value, u32);
 } names SEC(".maps");
 
-// Stacks, each told once (or again, when another took its place in `told`).
+// Stacks, each emitted once (or again, when another took its place in `emitted`).
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 23);
@@ -61,7 +61,7 @@ struct {
 	__uint(max_entries, TOLD_SLOTS);
 	__type(key, u32);
 	__type(value, u64);
-} told SEC(".maps");
+} emitted SEC(".maps");
 
 // Stacks that ended early: `struct copy`, and behind it bytes of the stack.
 struct {
@@ -101,7 +101,7 @@ struct {
 	__type(value, struct blocked);
 } blocked SEC(".maps");
 
-// What has begun and is counted when it ends, by the thread's number, or by what stands for it in the
+// Events that have begun and are counted when they end, by the thread's number, or by what stands for it in the
 // kernel.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -120,7 +120,7 @@ struct asked {
 	u32 pad;
 	// Where `posix_memalign` is to put the address.
 	u64 to;
-	// What `realloc` was given, and what was known of it.
+	// The argument of `realloc`, and what was known of that block.
 	u64 old;
 	u64 old_site;
 	u64 old_bytes;
@@ -190,13 +190,13 @@ struct scratch {
 	// The last frame was left by its frame pointer.
 	u64 chained;
 	u64 end;
-	// What `called` was where the walk began.
+	// The value of `called` where the walk began.
 	u64 leaf_called;
 	// Code made at run time is in the stack.
 	u64 has_made;
-	// A frame was left by what its instructions say.
+	// A frame was left by its instructions, without a table.
 	u64 guessed;
-	// Calls whose return is probed, from the last one that was met on.
+	// Calls whose return is probed, from the last one that was found on.
 	u64 returns;
 	u64 words[8];
 	// The process's memory, and the mapping of an address in it.
@@ -205,12 +205,12 @@ struct scratch {
 	// A node of the tree of mappings.
 	u64 node[32];
 	struct mapping mapping;
-	// Mappings that were met before.
+	// Mappings that were found before.
 	struct near_of near_of;
 	struct mapping near[NEAR];
 	u32 turn;
-	// The module that was met last.
-	u32 met;
+	// The module of the last frame.
+	u32 last_module;
 	u64 seen[1 << SEEN_BITS];
 	struct question question;
 	struct blocked blocked;

@@ -23,7 +23,7 @@ int on_event(struct event_context *ctx)
 
 	if (state.unit)
 		return count_tick(ctx, in_kernel);
-	count_here(in_kernel ? ctx : NULL, SORT_EVENT, 0, ctx->sample_period);
+	count_here(in_kernel ? ctx : NULL, KIND_EVENT, 0, ctx->sample_period);
 	// Nothing goes to the event's buffer.
 	return 0;
 }
@@ -35,7 +35,7 @@ int on_tracepoint(void *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 
 	if (is_target(task))
-		sample_here(ctx, task, SORT_PROBE, 0, 1);
+		sample_here(ctx, task, KIND_PROBE, 0, 1);
 	// Whoever else listens to this tracepoint gets it, too.
 	return 1;
 }
@@ -47,11 +47,11 @@ int on_uprobe(struct event_context *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 
 	if (is_target(task))
-		sample_here(NULL, task, SORT_PROBE, 0, 1);
+		sample_here(NULL, task, KIND_PROBE, 0, 1);
 	return 0;
 }
 
-// Children of those that are looked at are looked at, too, from their first instruction on.
+// Children of recorded processes are recorded, too, from their first instruction on.
 SEC("raw_tp/task_newtask")
 int BPF_PROG(on_fork, struct task_struct *child, u64 clone_flags)
 {
@@ -64,7 +64,7 @@ int BPF_PROG(on_fork, struct task_struct *child, u64 clone_flags)
 	return 0;
 }
 
-// A program that nobody has seen before is told of before it runs.
+// Reports a program that was not seen before, before it runs.
 SEC("raw_tp/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)
 {
@@ -82,9 +82,9 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	return 0;
 }
 
-// Looks up an address of the process that runs this: whether the kernel's lists of mappings are as is
-// thought here is found out before anything relies on it. And what the kernel tells of a file is not what
-// `stat` tells, where one file system lies over another.
+// Looks up an address of the process that runs this: a test that the kernel's lists of mappings are as expected,
+// before anything relies on it. And the device and inode that the kernel has of a file are not those of `stat`, where
+// one file system lies over another.
 SEC("syscall")
 int look_up(struct lookup *ctx)
 {

@@ -32,7 +32,7 @@ struct {
 	__type(value, struct rate);
 } rates SEC(".maps");
 
-// What has happened in a thread since its last stack.
+// Events of a thread since its last stack.
 struct tally {
 	// A stack is taken when it comes to this.
 	u64 next;
@@ -74,7 +74,7 @@ static __always_inline void keep_rate(struct rate *rate)
 	rate->taken++;
 }
 
-// Whether the stack is to be taken of an event that is worth so much, and for how many events of how much it then
+// Returns true if the stack is to be taken of an event of such a value, and for how many events of what value it then
 // stands. All of these are of this thread. `least_quantum` is 0 if all stacks are to be taken.
 static __always_inline int is_sampled(struct task_struct *task, u64 value, struct count *count)
 {
@@ -132,8 +132,8 @@ static __always_inline void put_back(struct task_struct *task, struct count *cou
 		skip(&tally->skipped, count->events, count->value);
 }
 
-// Counts an event of the current thread, which is looked at; its stack is taken, or another stands for it.
-static __always_inline void sample_here(void *ctx, struct task_struct *task, u32 sort, u32 detail, u64 value)
+// Counts an event of the current thread, which is recorded; its stack is taken, or another stands for it.
+static __always_inline void sample_here(void *ctx, struct task_struct *task, u32 kind, u32 detail, u64 value)
 {
 	struct scratch *s;
 	struct count count;
@@ -145,7 +145,7 @@ static __always_inline void sample_here(void *ctx, struct task_struct *task, u32
 		put_back(task, &count);
 		return;
 	}
-	s->blocked.key.sort = sort;
+	s->blocked.key.kind = kind;
 	if (take_stacks(s, ctx, task, 0)) {
 		s->blocked.key.detail = detail;
 		add_sampled(task, s, &count);
@@ -165,7 +165,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	tally = bpf_task_storage_get(&tallies, task, NULL, 0);
 	if (tally)
-		settle(&tally->skipped, task, tally->skipped.last.sort);
+		settle(&tally->skipped, task, tally->skipped.last.kind);
 	return 0;
 }
 
@@ -180,7 +180,7 @@ int on_rest(struct bpf_iter__task *ctx)
 		return 0;
 	tally = bpf_task_storage_get(&tallies, task, NULL, 0);
 	if (tally)
-		settle(&tally->skipped, task, tally->skipped.last.sort);
+		settle(&tally->skipped, task, tally->skipped.last.kind);
 	return 0;
 }
 

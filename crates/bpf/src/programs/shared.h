@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// What the programs and Pyrograph tell each other. `layout.rs` has the same structures in Rust, and
+// The structures that the programs and Pyrograph exchange. `layout.rs` has the same structures in Rust, and
 // a test there compares their sizes with what stands in the object's BTF.
 
 #ifndef PYROGRAPH_SHARED_H
@@ -48,8 +48,8 @@ struct mapping {
 	u32 pad;
 };
 
-// What tells a mapped file from all others, also from what it was before it was changed. The vDSO has
-// zeros.
+// The identity of a mapped file, which differs from that of all others, also from what it was before it was changed.
+// The vDSO has zeros.
 struct file_key {
 	u64 inode;
 	u64 size;
@@ -102,8 +102,8 @@ struct module {
 	u32 index;
 	u32 pages;
 	u32 state;
-	// In how many stacks it was met, more or less: nobody waits for others to count.
-	u32 met;
+	// Hit count, in stacks; approximate, since CPUs do not wait for each other to count.
+	u32 hits;
 };
 
 enum module_state {
@@ -134,7 +134,7 @@ struct rule {
 #define RULE_GUESS 1
 
 enum rule_kind {
-	// No table says anything: follow the frame pointer.
+	// Not covered by a table: follow the frame pointer.
 	RULE_NONE,
 	// CFA = base + offset
 	RULE_OFFSET,
@@ -146,7 +146,7 @@ enum rule_kind {
 	RULE_ROOT,
 	// A frame that the kernel made to run a signal handler.
 	RULE_SIGNAL,
-	// The table says something that is not understood here.
+	// The rule in the table is not supported here.
 	RULE_BAD,
 	// CFA = rsp + offset; the return address is in register `base`.
 	RULE_LINK,
@@ -176,11 +176,11 @@ enum end {
 	// A file without a table, of a process that cannot be seen from Pyrograph's PID namespace.
 	END_INVISIBLE,
 	ENDS,
-	// Added to the others: a frame of the stack was left by what its instructions say.
+	// Added to the others: a frame of the stack was left by its instructions, without a table.
 	END_GUESSED = 16,
 };
 
-// What is counted by itself.
+// The key by which stacks are counted.
 struct key {
 	// Hashes of its stacks; 0: none.
 	u64 user;
@@ -190,12 +190,12 @@ struct key {
 	// Names of the thread and of its process.
 	char thread[16];
 	char process[16];
-	// What sort of event: `enum sort`. Which of its sort: a system call's number, a lock's flags …
-	u32 sort;
+	// The kind of event, `enum kind`, and the detail of that kind: a system call's number, a lock's flags …
+	u32 kind;
 	u32 detail;
 	// The hash of a `waker`; 0: none.
 	u64 waker;
-	// The CPU's number and 1, where CPUs are told apart.
+	// The CPU's number and 1, where CPUs are counted apart.
 	u32 cpu;
 	// When it was, in steps of `KEY_TIME_SHIFT`, for stacks in code made at run time if names depend on the time;
 	// else 0.
@@ -205,7 +205,7 @@ struct key {
 // A key's time is CLOCK_MONOTONIC, in 2^20 ns: a millisecond. It begins anew every 52 days.
 #define KEY_TIME_SHIFT 20
 
-// Who woke a thread, told as if it were a stack: so many words, in this order.
+// The waker of a thread, emitted as if it were a stack: so many words, in this order.
 enum waker {
 	// Hashes of its stacks.
 	WAKER_USER,
@@ -217,29 +217,29 @@ enum waker {
 	WAKER_WORDS = WAKER_PROCESS + 2,
 };
 
-// Sorts of events. Waits are told apart by what a thread waits for.
-enum sort {
-	SORT_EVENT,
-	SORT_SLEEP,
+// Kinds of events. Those of waits are by what a thread waits for.
+enum kind {
+	KIND_EVENT,
+	KIND_SLEEP,
 	// A futex that is a lock.
-	SORT_LOCK,
-	SORT_IO,
-	SORT_UNINTERRUPTIBLE,
+	KIND_LOCK,
+	KIND_IO,
+	KIND_UNINTERRUPTIBLE,
 	// It could run, and did not: another did.
-	SORT_PREEMPTED,
+	KIND_PREEMPTED,
 	// A tracepoint or a place in a program: the kernel's part begins with what took it.
-	SORT_PROBE,
+	KIND_PROBE,
 	// A system call: `detail` is its number.
-	SORT_CALL,
+	KIND_CALL,
 	// A lock of the kernel: `detail` has the flags of `contention_begin`.
-	SORT_KERNEL_LOCK,
-	// What a socket sent or received: `detail` is its family, and below that 16 bits of protocol.
-	SORT_SENT,
-	SORT_RECEIVED,
-	// The thread was woken; all that is told of stacks is the waker's.
-	SORT_WOKEN,
+	KIND_KERNEL_LOCK,
+	// Bytes that a socket sent or received: `detail` is its family, and below that 16 bits of protocol.
+	KIND_SENT,
+	KIND_RECEIVED,
+	// The thread was woken; the stacks are the waker's.
+	KIND_WOKEN,
 	// A futex that is no lock: a condition variable, a semaphore, the end of a thread.
-	SORT_CONDITION,
+	KIND_CONDITION,
 };
 
 // Functions that give memory.
@@ -280,7 +280,7 @@ struct site {
 	u64 value;
 };
 
-// A stack that was seen, as it is told once.
+// A stack, as it is emitted once.
 struct stack {
 	u64 hash;
 	u64 len;
@@ -321,25 +321,25 @@ struct copy {
 
 #define COPY_WINDOW_NS 100000000ull
 
-// What is configured before the programs are loaded.
+// Configuration, set before the programs are loaded.
 struct config {
 	// Only the processes in `targets`.
 	u32 filter;
 	// Children of processes in `targets` become targets, too.
 	u32 inherit;
-	// Tell the user part, the kernel part.
+	// Emit the user part, the kernel part.
 	u32 user;
 	u32 kernel;
 	// The shortest wait that counts, in nanoseconds.
 	u64 min_block;
-	// Wakers are told in place of what waited, and not beside it.
+	// Wakers are emitted in place of the stack that waited, and not beside it.
 	u32 wakers_alone;
-	// What calls and requests are measured by: `enum measure`.
+	// The measure of calls and requests: `enum measure`.
 	u32 measure;
 	// Of calls, only those that read or write regular files; that wait for a lock.
 	u32 files;
 	u32 futexes;
-	// The system calls that are looked at, a bit each.
+	// The system calls that are recorded, a bit each.
 	u64 calls[8];
 	// Where interrupts enter the kernel: no part of a thread's stack is above that.
 	u64 interrupts_start;
@@ -348,18 +348,18 @@ struct config {
 	u64 group;
 	// Only threads that have one of `names`, or whose processes have.
 	u32 names;
-	// Tell CPUs apart.
+	// Count CPUs apart.
 	u32 by_cpu;
 	// Where the arena of tables begins: the lower 32 bits of its address in Pyrograph.
 	u64 arena;
 	// How many bytes of stacks that end early a CPU copies to user space in `COPY_WINDOW_NS`; 0: none.
 	u64 copy_budget;
-	// Do not leave frames by what their instructions say.
+	// Do not leave frames by their instructions (--no-guess).
 	u32 no_guess;
 	u32 pad;
 	// Waits are counted, and not their time.
 	u32 waits_alike;
-	// Wakers are told beside what waited, where that is when it goes on.
+	// Wakers are emitted beside the stack that waited, where that is taken when the thread goes on.
 	u32 wakers_too;
 	// Where so much happens that not all stacks are taken, one is for so many events at least, or for so much of what
 	// they stand for (`by_value`); 0: all are taken.
@@ -375,13 +375,13 @@ enum measure {
 	MEASURE_BYTES,
 };
 
-// What the programs change.
+// State that the programs change.
 struct state {
 	// Into which of the two tables is counted now.
 	u32 side;
 	// Nothing is counted before.
 	u32 on;
-	// What could not be counted: the table was full; the stack could not be told; another program was at
+	// Events that could not be counted: the table was full; the stack could not be emitted; another program was at
 	// work on the same CPU.
 	u64 lost_counts;
 	u64 lost_stacks;
@@ -394,9 +394,9 @@ struct state {
 	u64 stopped;
 	// The process that becomes a target when it executes a program; 0: none.
 	u32 command;
-	// How often something was made known of files.
+	// Generation: incremented when something about files was added.
 	u32 files;
-	// Raised when Pyrograph has forgotten the stacks that it was told: they are told again.
+	// Generation: incremented when Pyrograph has forgotten its stacks; they are emitted again.
 	u64 forgotten;
 	// The PID namespace of Pyrograph, and its depth; at depth 0 all numbers are the machine's.
 	u64 pid_namespace;

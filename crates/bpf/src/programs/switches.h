@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// Waits, where the kernel tells only that threads change places (before Linux 6.16, and where wakers are told,
+// Waits, where the kernel reports only that threads change places (before Linux 6.16, and where wakers are recorded,
 // too): stacks are taken when a thread stops to run, for then its memory is at hand. For how long it waits is
 // known when it goes on.
 
@@ -38,7 +38,7 @@ struct pause {
 	u64 taken;
 	// How long it had run until it stopped; 0 if it runs.
 	u64 ran;
-	u32 sort;
+	u32 kind;
 	// One wait of so many was to be chosen.
 	u32 one_of;
 	// Of those that were not.
@@ -119,7 +119,7 @@ static __always_inline void end_pause(struct task_struct *task, struct pause *pa
 	if (waited * pause->one_of < MOST_WAITED_NS)
 		skip(&pause->skipped, 1, waited);
 	else
-		count_without_stack(task, pause->sort, 1, waited);
+		count_without_stack(task, pause->kind, 1, waited);
 }
 
 // A thread goes on.
@@ -135,7 +135,7 @@ static __always_inline void go_on(struct task_struct *task, struct pause *pause,
 
 static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 task_state, u64 now)
 {
-	u32 sort = sort_of_wait(task, task_state), tid = task->pid, stands_for;
+	u32 kind = kind_of_wait(task, task_state), tid = task->pid, stands_for;
 	struct pause *pause =
 		bpf_task_storage_get(&pauses, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	struct scratch *s;
@@ -144,13 +144,13 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 
 		lose(&state.lost_counts);
 		return;
 	}
-	// Some kernels do not tell of each switch. What it has run since its last wait began, it did not wait.
+	// Some kernels do not report each switch. The time that it has run since its last wait began, it did not wait.
 	if (pause->ran)
 		go_on(task, pause, now - (task->se.sum_exec_runtime - pause->ran));
 	pause->ran = task->se.sum_exec_runtime;
 	if (task->flags & PF_EXITING) {
 		pause->ran = 0;
-		settle(&pause->skipped, task, SORT_SLEEP);
+		settle(&pause->skipped, task, KIND_SLEEP);
 		return;
 	}
 	if (config.no_idle && is_idle(task, task_state)) {
@@ -160,7 +160,7 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 
 	stands_for = chosen_for(pause, now);
 	if (!stands_for) {
 		pause->since = now;
-		pause->sort = sort;
+		pause->kind = kind;
 		return;
 	}
 	pause->since = 0;
@@ -168,7 +168,7 @@ static __always_inline void begin_wait(void *ctx, struct task_struct *task, u32 
 	if (!s)
 		return;
 	s->blocked.stands_for = stands_for;
-	s->blocked.key.sort = sort;
+	s->blocked.key.kind = kind;
 	if (take_stacks(s, ctx, task, 0)) {
 		s->blocked.since = now;
 		if (bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_ANY))
@@ -202,7 +202,7 @@ static __always_inline void forget_wait(void *waits, void *key, u64 since)
 		bpf_map_delete_elem(waits, key);
 }
 
-// Tells the user's part of the stack of a thread that does not run. Of waits for futexes the kernel's part is the same
+// Emits the user's part of the stack of a thread that does not run. Of waits for futexes the kernel's part is the same
 // for all, and those that begin later have none either: one wait is one stack.
 static __always_inline int take_other_user_stack(struct scratch *s, struct task_struct *task)
 {
@@ -215,7 +215,7 @@ static __always_inline int take_other_user_stack(struct scratch *s, struct task_
 	return 1;
 }
 
-// Threads that wait already when the recording begins: nothing tells of them until they go on.
+// Threads that wait already when the recording begins: they have no event until they go on.
 SEC("iter/task")
 int on_task(struct bpf_iter__task *ctx)
 {
@@ -232,8 +232,8 @@ int on_task(struct bpf_iter__task *ctx)
 		// Of the others, `blocked` knows.
 		pause = bpf_task_storage_get(&pauses, task, NULL, 0);
 		if (pause) {
-			settle(&pause->skipped, task, SORT_SLEEP);
-			count_until_stopped(task, pause->since, pause->sort);
+			settle(&pause->skipped, task, KIND_SLEEP);
+			count_until_stopped(task, pause->since, pause->kind);
 		}
 		return 0;
 	}
@@ -254,7 +254,7 @@ int on_task(struct bpf_iter__task *ctx)
 	if (config.futexes) {
 		u64 what = tid;
 
-		s->blocked.key.sort = sort_of_futex(regs, regs->orig_ax);
+		s->blocked.key.kind = kind_of_futex(regs, regs->orig_ax);
 		if (take_other_user_stack(s, task) &&
 		    bpf_map_update_elem(&pending, &what, &s->blocked, BPF_NOEXIST) == 0 &&
 		    task->on_cpu)
@@ -262,7 +262,7 @@ int on_task(struct bpf_iter__task *ctx)
 		give_back(s);
 		return 0;
 	}
-	s->blocked.key.sort = sort_of_wait(task, task->__state);
+	s->blocked.key.kind = kind_of_wait(task, task->__state);
 	if (take_stacks(s, NULL, task, 1) &&
 	    bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_NOEXIST) == 0 && task->on_cpu)
 		forget_wait(&blocked, &tid, s->blocked.since);

@@ -16,7 +16,7 @@
 #endif
 
 // The rule of the last row of a page that begins at or below an offset in it; the first begins with the
-// page. A global function: the verifier looks at it once, and not for each way to get there.
+// page. A global function: the verifier checks it once, and not for each way to get there.
 __noinline int find_row(u32 low, u32 high, u32 offset)
 {
 	u32 TABLE_MEMORY *words = words_at(low);
@@ -34,7 +34,7 @@ __noinline int find_row(u32 low, u32 high, u32 offset)
 	return word(words, low) & 0xffff;
 }
 
-// Finds the rule for an address; none if the table is not there, and `*end` says why.
+// Finds the rule for an address; none if the table is not there, for the reason in `*end`.
 static __always_inline struct rule TABLE_MEMORY *find_rule(struct scratch *s, u64 address, u64 *end)
 {
 	u32 number = s->mapping.module;
@@ -50,9 +50,9 @@ static __always_inline struct rule TABLE_MEMORY *find_rule(struct scratch *s, u6
 	module = module_at(number);
 	if (!module)
 		return NULL;
-	if (s->met != number) {
-		s->met = number;
-		module->met++;
+	if (s->last_module != number) {
+		s->last_module = number;
+		module->hits++;
 	}
 	if (module->state == TABLE_OMITTED)
 		*end = END_OMITTED;
@@ -63,7 +63,7 @@ static __always_inline struct rule TABLE_MEMORY *find_rule(struct scratch *s, u6
 	if (distance >> 16 >= module->pages)
 		return rule_at(RULE_NONE);
 
-	// Most addresses were met before, in this stack or another: what an address comes to never changes.
+	// Most addresses were looked up before, in this stack or another, and the rule of an address never changes.
 	where = (u64)number << 32 | (u32)distance;
 	seen = &s->seen[where * HASH_FACTOR >> (64 - SEEN_BITS)];
 	if (*seen >> 16 == where)

@@ -58,7 +58,7 @@ static __always_inline struct rule *rule_at(u32 number)
 	return bpf_map_lookup_elem(&rules, &number);
 }
 
-// What is in one allocation is in one block.
+// An allocation lies in one block.
 static __always_inline u32 *words_at(u32 place)
 {
 	u32 number = place >> BLOCK_BITS, first = 0;

@@ -142,13 +142,13 @@ static __always_inline int leave_by_register(struct scratch *s, u8 reg, s32 offs
 	return s->ip ? 0 : stop(s, END_ROOT);
 }
 
-// Whether 8 bytes of code end with a call: `call rel32`, or `call *…` of any length (Intel SDM, volume 2: `FF /2`;
+// Returns true if 8 bytes of code end with a call: `call rel32`, or `call *…` of any length (Intel SDM, volume 2: `FF /2`;
 // table 2-2 for how many bytes its operand has).
 static __always_inline int ends_with_call(u64 code)
 {
 	if ((code >> 24 & 0xff) == 0xe8)
 		return 1;
-	// Of so many bytes: the operation, the byte that says what follows, and that.
+	// Of so many bytes: the operation, the ModR/M byte, and the operand.
 	for (u32 len = 2; len <= 7; len++) {
 		u32 modrm = code >> (8 * (9 - len)) & 0xff, sib = code >> (8 * (10 - len)) & 0xff;
 		u32 mode = modrm >> 6, base = modrm & 7, has_sib = mode != 3 && base == 4;
@@ -162,7 +162,7 @@ static __always_inline int ends_with_call(u64 code)
 	return 0;
 }
 
-// A frame was left by what its instructions say: this is believed if it leads behind a call. User space has other
+// A frame was left by its instructions: the result is accepted if it leads behind a call. User space has other
 // ways to go on if not.
 __noinline int is_behind_call(struct scratch *s)
 {
@@ -275,7 +275,7 @@ __noinline int find_return(struct scratch *s)
 	struct return_instance *call;
 	u64 place;
 
-	// Kernels without uprobes look at this, too.
+	// Kernels without uprobes verify this, too.
 	if (!s || !bpf_core_type_exists(struct return_instance))
 		return 0;
 	call = (struct return_instance *)s->returns;
@@ -354,7 +354,7 @@ static long step_other(u64 index, struct walk *walk)
 	return step(walk->s, walk->other);
 }
 
-// What a loop without `bpf_loop` goes over.
+// The range of a loop without `bpf_loop`.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_FRAMES + 1);
@@ -376,14 +376,14 @@ static __always_inline void walk_current(struct walk *walk)
 		bpf_for_each_map_elem(&steps, step_over, walk, 0);
 }
 
-// Whether a thread is still in the `execve` that has made its registers those of a new program: they are
+// Returns true if a thread is still in the `execve` that has made its registers those of a new program: they are
 // zeros but for where it begins. In any other system call, `rcx` is the address to return to.
 static __always_inline int is_new_program(struct pt_regs *regs)
 {
 	return !regs->cx && (regs->orig_ax == NR_EXECVE || regs->orig_ax == NR_EXECVEAT);
 }
 
-// Whether a thread is in an `execve` that has done away with the old program, and has not come to where the
+// Returns true if a thread is in an `execve` that has removed the old program, and has not come to where the
 // new one begins: its registers are the old one's, its memory is the new one's, and it has no user stack.
 // Where the new one's code ends is noted last; then its registers are made zeros, and then set.
 static __always_inline int is_between_programs(struct scratch *s, struct pt_regs *regs)
@@ -426,7 +426,7 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	if (is_between_programs(s, regs))
 		return 0;
 	use_tables();
-	s->met = MODULE_UNKNOWN;
+	s->last_module = MODULE_UNKNOWN;
 	s->user.len = 0;
 	s->user.hash = HASH_START;
 	s->end = END_NO_MAPPING;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// Waits, where the kernel tells when a thread goes on (`sched_exit`, Linux 6.16): then it is known how long
+// Waits, where the kernel reports when a thread goes on (`sched_exit`, Linux 6.16): then it is known how long
 // it waited, and its stack is what it was. So the stacks of short waits need not all be taken: of each thread it is
 // added up what was waited without one, and that is accounted to the next that is taken.
 
@@ -10,18 +10,18 @@
 #include "count.h"
 #include "idle.h"
 
-// What a thread that does not run waits for.
-static __always_inline u32 sort_of_wait(struct task_struct *task, u32 task_state)
+// The kind of wait of a thread that does not run.
+static __always_inline u32 kind_of_wait(struct task_struct *task, u32 task_state)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
 	if (task_state == TASK_RUNNING)
-		return SORT_PREEMPTED;
+		return KIND_PREEMPTED;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
-		return SORT_IO;
+		return KIND_IO;
 	if ((s64)regs->orig_ax == NR_FUTEX)
-		return sort_of_futex(regs, NR_FUTEX);
-	return task_state & TASK_UNINTERRUPTIBLE ? SORT_UNINTERRUPTIBLE : SORT_SLEEP;
+		return kind_of_futex(regs, NR_FUTEX);
+	return task_state & TASK_UNINTERRUPTIBLE ? KIND_UNINTERRUPTIBLE : KIND_SLEEP;
 }
 
 static __always_inline int waits_count(struct task_struct *task)
@@ -29,8 +29,8 @@ static __always_inline int waits_count(struct task_struct *task)
 	return is_target(task) && has_program(task);
 }
 
-// The state in which a thread stops to run, as the tracepoint `sched_switch` tells it. Before Linux 5.18 it
-// does not: who was woken by another CPU meanwhile has none of those that are told apart here.
+// The state in which a thread stops to run, as the tracepoint `sched_switch` has it. Before Linux 5.18 it
+// has none: a thread that another CPU has woken meanwhile is in none of the states that differ here.
 static __always_inline u32 state_at_switch(u64 *ctx, struct task_struct *prev)
 {
 	// It was preempted.
@@ -86,7 +86,7 @@ struct pace {
 	u32 doubled;
 	// The thread that goes on has its stack taken.
 	u32 due;
-	// Which thread went on last, as far as was told.
+	// The thread that went on last, as far as the kernel reported.
 	u32 current;
 };
 
@@ -97,19 +97,19 @@ struct {
 	__type(value, struct pace);
 } paces SEC(".maps");
 
-// What of the waits of a thread has no stack: it is accounted to the next that is taken, or to the last one when there
+// Waits of a thread without a stack: they are accounted to the next that is taken, or to the last one when there
 // is no other.
 struct skipped {
 	u64 value;
 	u64 events;
-	// What was counted last of it, and when that was (`state.forgotten`).
+	// The key that was counted last, and when that was (`state.forgotten`).
 	struct key last;
 	u64 forgotten;
 };
 
 // The waits of a thread.
 struct absence {
-	// Since when it does not run; 0: it does, or is not looked at.
+	// Since when it does not run; 0: it does, or is not recorded.
 	u64 since;
 	// TASK_RUNNING: it was preempted.
 	u32 task_state;
@@ -118,17 +118,17 @@ struct absence {
 	u64 resumed;
 	// Its CPU time when it last went on or stopped.
 	u64 ran;
-	// What its CPU time has of the time before it went on: the kernel counts from when a thread is woken.
+	// The part of its CPU time that is of the time before it went on: the kernel counts from when a thread is woken.
 	u64 early;
-	// What its CPU time lacks of the times that it had a CPU: the machine that this one runs on had that CPU do
+	// The time that its CPU time lacks of the times that it had a CPU: the machine that this one runs on had that CPU do
 	// something else, or an interrupt did, where the kernel accounts these apart.
 	u64 stolen;
 	// A stack is taken when what has none is as much.
 	u64 next;
-	// What the stack stands for that is taken when it goes on.
+	// The value of the stack that is taken when it goes on.
 	struct count due;
 	struct skipped skipped;
-	// Who woke it, where that is looked at.
+	// The waker, where these are recorded.
 	u64 waker;
 };
 
@@ -139,7 +139,7 @@ struct {
 	__type(value, struct absence);
 } absences SEC(".maps");
 
-// A thread that is looked at stays so until it ends: only names and groups change. Looking for what was noted
+// A thread that is recorded stays so until it ends: only names and groups change. Looking for what was noted
 // of it is cheaper than looking for its process.
 static __always_inline struct absence *absence_of(struct task_struct *task)
 {
@@ -157,10 +157,10 @@ static __always_inline struct absence *absence_of(struct task_struct *task)
 	return absence;
 }
 
-// What it waits for; it is as it was when it stopped to run.
-static __always_inline u32 sort_of_absence(struct task_struct *task, struct absence *absence)
+// The kind of wait; the thread is as it was when it stopped to run.
+static __always_inline u32 kind_of_absence(struct task_struct *task, struct absence *absence)
 {
-	return sort_of_wait(task, absence->task_state);
+	return kind_of_wait(task, absence->task_state);
 }
 
 static __always_inline void skip(struct skipped *skipped, u64 events, u64 value)
@@ -177,7 +177,7 @@ static __always_inline void note_last(struct skipped *skipped, struct key *key)
 }
 
 // Counts what a thread did while it is not known where it was.
-static __always_inline void count_without_stack(struct task_struct *task, u32 sort, u64 events, u64 value)
+static __always_inline void count_without_stack(struct task_struct *task, u32 kind, u64 events, u64 value)
 {
 	struct scratch *s = take_scratch();
 
@@ -186,23 +186,23 @@ static __always_inline void count_without_stack(struct task_struct *task, u32 so
 	leave_out(s);
 	s->blocked.key.user = s->user.hash;
 	s->blocked.key.kernel = 0;
-	s->blocked.key.sort = sort;
+	s->blocked.key.kind = kind;
 	name_thread(&s->blocked.key, task);
-	if (tell(&s->user))
+	if (emit_stack(&s->user))
 		add(&s->blocked.key, events, value);
 	give_back(s);
 }
 
 // A thread ends, or the recording does: what has no stack is accounted to the last one that was taken, if that is
 // still known to the other side.
-static __always_inline void settle(struct skipped *skipped, struct task_struct *task, u32 sort)
+static __always_inline void settle(struct skipped *skipped, struct task_struct *task, u32 kind)
 {
 	if (!skipped->events)
 		return;
 	if (skipped->last.tgid && skipped->forgotten == state.forgotten)
 		add(&skipped->last, skipped->events, skipped->value);
 	else
-		count_without_stack(task, sort, skipped->events, skipped->value);
+		count_without_stack(task, kind, skipped->events, skipped->value);
 	skipped->events = 0;
 	skipped->value = 0;
 }
@@ -215,7 +215,7 @@ static __always_inline void settle_absence(struct absence *absence, struct task_
 	if (absence->stolen >= config.min_block && absence->skipped.last.tgid)
 		skip(&absence->skipped, 1, absence->stolen);
 	absence->stolen = 0;
-	settle(&absence->skipped, task, SORT_SLEEP);
+	settle(&absence->skipped, task, KIND_SLEEP);
 }
 
 // How much a thread has to wait until its next stack is taken. It is left to chance, so that it keeps no step with
@@ -234,7 +234,7 @@ static __always_inline u64 next_stack(struct pace *pace, u64 now)
 	return quantum / 2 + (quantum * bpf_get_prandom_u32() >> 32);
 }
 
-// Whether a wait is long enough for a stack of its own; `part` of so many parts of that.
+// Returns true if a wait is long enough for a stack of its own; `part` of so many parts of that.
 static __always_inline int is_long(struct pace *pace, u64 waited, u32 parts)
 {
 	return waited * parts >= (u64)OWN_STACK_NS << (pace->doubled & 7);
@@ -251,13 +251,13 @@ static __always_inline void count_own_stack(struct pace *pace, u64 now)
 	pace->own.taken++;
 }
 
-// What waits are measured by until the next stack is taken. Where each counts alike, each is as much.
+// The measure of waits until the next stack is taken. Where each counts alike, each is as much.
 static __always_inline u64 progress(u64 events, u64 value)
 {
 	return config.waits_alike ? 1024 * events : value;
 }
 
-// Whether a stack is taken of a wait that has lasted so long; it may go on.
+// Returns true if a stack is taken of a wait that has lasted so long; it may go on.
 static __always_inline int is_enough(struct absence *absence, u64 waited)
 {
 	return progress(absence->skipped.events + 1, absence->skipped.value + waited) >= absence->next;
@@ -272,13 +272,13 @@ static __always_inline void come(struct pace *pace, struct task_struct *task, u6
 	if (!absence)
 		return;
 	if (!absence->since) {
-		// It was not told that it stopped, or when it begins: nothing of it was noted.
+		// The kernel did not report that it stopped, or it begins now: nothing of it was noted.
 		if (!absence->resumed)
 			return;
 		absence->since = absence->resumed + (ran - absence->ran);
 		absence->task_state = TASK_INTERRUPTIBLE;
 	}
-	// What was noted of it meanwhile, when the recording began, has yet to begin.
+	// A wait that was noted meanwhile, when the recording began, has yet to begin.
 	waited = now > absence->since ? now - absence->since : 0;
 	absence->since = 0;
 	absence->resumed = now;
@@ -335,7 +335,7 @@ static __always_inline void leave(u64 *ctx, struct task_struct *task, u64 now)
 			absence->stolen += there - ran;
 		absence->resumed = 0;
 	} else if (absence->since && there > ran && there - ran >= config.min_block) {
-		// It was not told that it went on.
+		// The kernel did not report that it went on.
 		skip(&absence->skipped, 1, there - ran);
 	}
 	absence->since = 0;
@@ -375,7 +375,7 @@ int BPF_PROG(on_leave, bool preempt, struct task_struct *prev, struct task_struc
 	return 0;
 }
 
-// The current thread goes on. Some kernels do not tell of each switch, but of this.
+// The current thread goes on. Some kernels do not report each switch, but this.
 SEC("tp_btf/sched_exit_tp")
 int BPF_PROG(on_resume, bool is_switch)
 {
@@ -408,7 +408,7 @@ int BPF_PROG(on_resume, bool is_switch)
 		skip(&absence->skipped, due.events, due.value);
 		return 0;
 	}
-	s->blocked.key.sort = sort_of_absence(task, absence);
+	s->blocked.key.kind = kind_of_absence(task, absence);
 	if (take_stacks(s, ctx, task, 0)) {
 		s->blocked.key.waker = absence->waker;
 		add(&s->blocked.key, due.events, due.value);
@@ -418,7 +418,7 @@ int BPF_PROG(on_resume, bool is_switch)
 		// It is where it was when it last had a CPU.
 		if (absence->stolen >= config.min_block) {
 			s->blocked.key.waker = 0;
-			s->blocked.key.sort = SORT_PREEMPTED;
+			s->blocked.key.kind = KIND_PREEMPTED;
 			add(&s->blocked.key, 1, absence->stolen);
 			absence->stolen = 0;
 		}
@@ -430,7 +430,7 @@ int BPF_PROG(on_resume, bool is_switch)
 }
 
 // Counts what a thread that waits since then has waited until the recording ended, at `state.stopped`.
-static __always_inline void count_until_stopped(struct task_struct *task, u64 since, u32 sort)
+static __always_inline void count_until_stopped(struct task_struct *task, u64 since, u32 kind)
 {
 	struct scratch *s;
 	u64 waited;
@@ -443,13 +443,13 @@ static __always_inline void count_until_stopped(struct task_struct *task, u64 si
 	s = take_scratch();
 	if (!s)
 		return;
-	s->blocked.key.sort = sort;
+	s->blocked.key.kind = kind;
 	if (take_stacks(s, NULL, task, 1))
 		add(&s->blocked.key, 1, waited);
 	give_back(s);
 }
 
-// Threads that wait already when the recording begins: nothing tells of them until they go on. And those
+// Threads that wait already when the recording begins: they have no event until they go on. And those
 // that wait still when it ends, at `state.stopped`: what they waited until then counts.
 SEC("iter/task")
 int on_absent(struct bpf_iter__task *ctx)
@@ -483,7 +483,7 @@ int on_absent(struct bpf_iter__task *ctx)
 	if (!absence)
 		return 0;
 	settle_absence(absence, task);
-	count_until_stopped(task, absence->since, sort_of_absence(task, absence));
+	count_until_stopped(task, absence->since, kind_of_absence(task, absence));
 	return 0;
 }
 

@@ -7,8 +7,8 @@
 
 #include "waits.h"
 
-// Whether the kernel is at work for a device or a timer, and not for the thread that was interrupted. Then
-// the thread's part of the stack goes.
+// Returns true if the kernel is at work for a device or a timer, and not for the thread that was interrupted. Then
+// the thread's part of the stack is left out.
 __noinline int cut_to_interrupt(struct stack *stack)
 {
 	if (!stack)
@@ -25,8 +25,7 @@ __noinline int cut_to_interrupt(struct stack *stack)
 	return 0;
 }
 
-// Tells who is at work on this CPU: its stacks are in `s` then, and its name. Returns the hash by which
-// it is known, or 0.
+// Emits the thread that runs on this CPU: its stacks are in `s` then, and its name. Returns their hash, or 0.
 static __always_inline u64 tell_waker(struct scratch *s, void *ctx, struct task_struct *waker)
 {
 	long bytes = bpf_get_stack(ctx, s->kernel.frames, MAX_KERNEL_FRAMES * 8, 0);
@@ -59,10 +58,10 @@ static __always_inline u64 tell_waker(struct scratch *s, void *ctx, struct task_
 	s->user.hash = HASH_START;
 	for (int i = 0; i < WAKER_WORDS; i++)
 		s->user.hash = mix(s->user.hash, words[i]);
-	return tell(&s->user) ? s->user.hash : 0;
+	return emit_stack(&s->user) ? s->user.hash : 0;
 }
 
-// Where wakers alone are told: waits as long as this count each. A shorter one counts with a probability in
+// Where wakers alone are recorded: waits as long as this count each. A shorter one counts with a probability in
 // proportion to its length, and then for this: sums are right on average, whatever is chosen.
 static __always_inline int choose(u64 waited, u64 now, struct count *count)
 {
@@ -88,7 +87,7 @@ static __always_inline int choose(u64 waited, u64 now, struct count *count)
 	return 1;
 }
 
-// A thread is woken, by the current one or by an interrupt. Where the kernel tells when it goes on, the waker is told
+// A thread is woken, by the current one or by an interrupt. Where the kernel reports when it goes on, the waker is emitted
 // if a stack will be taken then: a while before, for it may have to wait for a CPU yet.
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_wake, struct task_struct *woken)
@@ -116,7 +115,7 @@ int BPF_PROG(on_wake, struct task_struct *woken)
 	return 0;
 }
 
-// A thread is woken, where its stack was taken when it stopped to run, or wakers alone are told.
+// A thread is woken, where its stack was taken when it stopped to run, or wakers alone are recorded.
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *woken)
 {
@@ -149,7 +148,7 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 		s->blocked.key = waiting->key;
 		s->blocked.key.user = 0;
 		s->blocked.key.kernel = 0;
-		s->blocked.key.sort = SORT_WOKEN;
+		s->blocked.key.kind = KIND_WOKEN;
 		s->blocked.key.waker = waker;
 		add(&s->blocked.key, count.events, count.value);
 		bpf_map_delete_elem(&blocked, &tid);
@@ -158,7 +157,7 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 	return 0;
 }
 
-// Where only wakers are told: a thread begins to wait. Who goes on has been woken, or was not asleep.
+// Where only wakers are recorded: a thread begins to wait. One that goes on has been woken, or was not asleep.
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_sleep, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
@@ -178,7 +177,7 @@ int BPF_PROG(on_sleep, bool preempt, struct task_struct *prev, struct task_struc
 	s->blocked.stands_for = 1;
 	s->blocked.key.user = 0;
 	s->blocked.key.kernel = 0;
-	s->blocked.key.sort = SORT_WOKEN;
+	s->blocked.key.kind = KIND_WOKEN;
 	name_thread(&s->blocked.key, prev);
 	if (bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_ANY))
 		lose(&state.lost_counts);

@@ -1,6 +1,6 @@
 /*
- * Asks for memory by each function that gives it, each 100 times for bytes that no other asks for, once it is told to
- * by a byte on standard input. Nothing is given back.
+ * Asks for memory by each function that gives it, each 100 times for bytes that no other asks for, once it gets
+ * a byte on standard input. Nothing is given back.
  */
 #define _GNU_SOURCE
 #include <malloc.h>

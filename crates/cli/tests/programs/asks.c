@@ -1,5 +1,5 @@
 /*
- * Once it is told to by a byte on standard input: calls `ask` 1,000 times, which asks for 1,000 bytes
+ * Once it gets a byte on standard input: calls `ask` 1,000 times, which asks for 1,000 bytes
  * each, and `touch`, which touches 500 pages of new memory.
  */
 #include <stdlib.h>

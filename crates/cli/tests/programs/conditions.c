@@ -1,5 +1,5 @@
 /*
- * Waits for locks, and for other things by the same system call, each ten times for 5 ms, once it is told to by a byte on
+ * Waits for locks, and for other things by the same system call, each ten times for 5 ms, once it gets a byte on
  * standard input. With an argument, two threads take turns at a condition, and go on until they are killed.
  */
 #include <poll.h>

@@ -1,8 +1,8 @@
 /*
- * Asks for memory, once it is told to by a byte on standard input, and gives most of it back.
+ * Asks for memory, once it gets a byte on standard input, and gives most of it back.
  *
  * `keeps` keeps 100 times 1,000 bytes, `gives_back` nothing, `grows` what it makes of 1,000 bytes: 50,000;
- * `aligns` keeps 10 times 4,096. Its end is when it is told to by another byte.
+ * `aligns` keeps 10 times 4,096. Its end is when it gets another byte.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /*
  * A program that makes code as it runs, and puts one function into the place of another: `first` runs
- * three times as long as `second`, at the same address. What is where when is told by a jitdump file in
+ * three times as long as `second`, at the same address. A jitdump file has what is where when in
  * the present folder.
  */
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * Calls the kernel 300,000 times once it is told to by a byte on standard input: a third in `calls_once`, and the rest in
+ * Calls the kernel 300,000 times once it gets a byte on standard input: a third in `calls_once`, and the rest in
  * `calls_twice`, by turns.
  */
 #include <sys/syscall.h>

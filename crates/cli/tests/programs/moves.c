@@ -1,5 +1,5 @@
 /*
- * Reads and writes what it knows the size of, once it is told to by a byte on standard input. The
+ * Reads and writes what it knows the size of, once it gets a byte on standard input. The
  * argument is the name of a file that it may write.
  *
  * `writes` writes 200 times 4,096 bytes to it, `reads` reads them, `pipes` sends 100 times 512 bytes

@@ -1,6 +1,6 @@
 /*
  * A program with two probes as `sys/sdt.h` makes them, written out so that no header is needed: `test:begun`
- * without a counter and `test:step` with one. Once it is told to by a byte on standard input, it comes to
+ * without a counter and `test:step` with one. Once it gets a byte on standard input, it comes to
  * `begun` once and 500 times to `step`, of which it skips those while its counter is 0.
  */
 #include <unistd.h>

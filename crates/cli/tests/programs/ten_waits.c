@@ -1,5 +1,5 @@
 /*
- * Ten threads that wait, each in its own way, for so many seconds as its argument says, once it is told to by a byte on
+ * Ten threads that wait, each in its own way, for so many seconds as its argument says, once it gets a byte on
  * standard input. Each has a name, and in the end its name is written, and the nanoseconds for which it did not run by
  * its own clocks, and how long it was there.
  */

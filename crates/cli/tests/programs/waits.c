@@ -1,5 +1,5 @@
 /*
- * A program that waits, and knows how long in which function. It starts when it is told to by a byte
+ * A program that waits, and knows how long in which function. It starts when it gets a byte
  * on standard input, and in the end writes for each function the nanoseconds that passed in it while
  * its thread did not run, by whatever cause: the clock's less those of the thread's CPU time.
  *

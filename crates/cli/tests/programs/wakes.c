@@ -1,5 +1,5 @@
 /*
- * One thread waits and another wakes it, 40 times, once it is told to by a byte on standard input. In the
+ * One thread waits and another wakes it, 40 times, once it gets a byte on standard input. In the
  * end it writes how many nanoseconds it did not run in `waits_for_partner`, where it waits for that, and in
  * `waits_for_clock`.
  */

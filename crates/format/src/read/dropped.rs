@@ -3,7 +3,7 @@
 use pyrograph_profile::{FrameId, Profile};
 use regex::Regex;
 
-/// Tells which frames a profile's `drop_frames` and `keep_frames` take off.
+/// Decides which frames a profile's `drop_frames` and `keep_frames` take off.
 pub(crate) struct Dropped {
     drop: Regex,
     keep: Option<Regex>,

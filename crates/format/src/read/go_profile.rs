@@ -41,33 +41,33 @@ impl Reader for GoProfile {
 
     fn detect(&self, head: &[u8]) -> bool {
         let mut lines = first_lines(head).filter(|line| !line.is_empty());
-        lines.next().is_some_and(|line| Sort::of(line).is_some())
+        lines.next().is_some_and(|line| Kind::of(line).is_some())
             && lines.take(5).any(|line| line.contains(" @"))
     }
 
     fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
         let mut lines = Lines::new(input);
         let mut out = Collector::new(ValueType::samples());
-        let mut sort: Option<Sort> = None;
+        let mut kind: Option<Kind> = None;
         let mut values: Option<Vec<u64>> = None;
         let mut line = String::new();
         while lines.next(&mut line) {
-            if sort.is_none() {
-                sort = Sort::of(&line);
-                if let Some(sort) = &sort {
-                    out.profile = sort.profile();
+            if kind.is_none() {
+                kind = Kind::of(&line);
+                if let Some(kind) = &kind {
+                    out.profile = kind.profile();
                 }
                 continue;
             }
-            let Some(sort) = &mut sort else { continue };
+            let Some(kind) = &mut kind else { continue };
             if let Some(frame) = line.strip_prefix("#\t") {
                 place(&mut out, frame);
             } else if line.starts_with('#') || line.is_empty() {
                 // Statistics of the memory end a heap's.
                 finish(&mut out, &mut values);
-            } else if !sort.setting(&line) {
+            } else if !kind.setting(&line) {
                 finish(&mut out, &mut values);
-                values = sort.values(&line);
+                values = kind.values(&line);
                 if values.is_none() {
                     lines.warn(WarningKind::UnreadableLine);
                 }
@@ -79,7 +79,7 @@ impl Reader for GoProfile {
 }
 
 /// Which profile it is.
-enum Sort {
+enum Kind {
     Count(String),
     /// The rate of samples, in bytes.
     Heap(f64),
@@ -87,7 +87,7 @@ enum Sort {
     Contention(f64, f64),
 }
 
-impl Sort {
+impl Kind {
     fn of(line: &str) -> Option<Self> {
         if let Some(rest) = line.strip_prefix("heap profile: ") {
             // gperftools' text begins so, too, but for `heap/`.

@@ -7,7 +7,7 @@
 //! s a /src/heap                      text 1, its length before it
 //! i 7f43b442ba1d 8 e d 4a e d 1a     address 1: module, then function, file and line, innermost first
 //! t 1 0                              stack 1: its leaf and its caller's stack
-//! a 11c00 1                          sort of allocation 0: size and stack
+//! a 11c00 1                          kind of allocation 0: size and stack
 //! + 0                                allocated
 //! - 0                                freed
 //! c 1e                               time in ms
@@ -93,7 +93,7 @@ struct File {
     /// The frames at each address, outermost first.
     places: Vec<Vec<FrameId>>,
     stacks: Vec<StackId>,
-    sorts: Vec<Sort>,
+    kinds: Vec<Kind>,
     /// Bytes that are alive, and the most that ever were.
     live: u64,
     peak: u64,
@@ -105,7 +105,7 @@ struct File {
 }
 
 /// Allocations of one size by one stack.
-struct Sort {
+struct Kind {
     size: u64,
     stack: StackId,
     count: u64,
@@ -123,7 +123,7 @@ impl File {
             strings: Vec::new(),
             places: Vec::new(),
             stacks: Vec::new(),
-            sorts: Vec::new(),
+            kinds: Vec::new(),
             live: 0,
             peak: 0,
             changed: Vec::new(),
@@ -158,7 +158,7 @@ impl File {
                     Some(stack) => *self.stacks.get(stack)?,
                     None => StackId::ROOT,
                 };
-                self.sorts.push(Sort::new(size, stack));
+                self.kinds.push(Kind::new(size, stack));
             }
             "+" => self.allocate(usize::try_from(numbers.next()??).ok()?)?,
             "-" => self.free(usize::try_from(numbers.next()??).ok()?)?,
@@ -202,38 +202,38 @@ impl File {
     }
 
     fn allocate(&mut self, of: usize) -> Option<()> {
-        let sort = self.sorts.get_mut(of)?;
-        sort.count += 1;
-        sort.live += 1;
-        self.live = self.live.saturating_add(sort.size);
+        let kind = self.kinds.get_mut(of)?;
+        kind.count += 1;
+        kind.live += 1;
+        self.live = self.live.saturating_add(kind.size);
         self.last = Some(of);
         self.note(of);
         if self.live > self.peak {
             self.peak = self.live;
             for of in self.changed.drain(..) {
-                let sort = &mut self.sorts[of];
-                sort.at_peak = sort.live;
-                sort.is_changed = false;
+                let kind = &mut self.kinds[of];
+                kind.at_peak = kind.live;
+                kind.is_changed = false;
             }
         }
         Some(())
     }
 
     fn free(&mut self, of: usize) -> Option<()> {
-        let sort = self.sorts.get_mut(of)?;
+        let kind = self.kinds.get_mut(of)?;
         // What is freed but was not allocated came before the recording.
-        if sort.live > 0 {
-            sort.live -= 1;
-            self.live = self.live.saturating_sub(sort.size);
+        if kind.live > 0 {
+            kind.live -= 1;
+            self.live = self.live.saturating_sub(kind.size);
         }
-        sort.temporary += u64::from(self.last.take() == Some(of));
+        kind.temporary += u64::from(self.last.take() == Some(of));
         self.note(of);
         Some(())
     }
 
     /// Keeps in mind that the number alive is no longer that at the peak.
     fn note(&mut self, of: usize) {
-        if !std::mem::replace(&mut self.sorts[of].is_changed, true) {
+        if !std::mem::replace(&mut self.kinds[of].is_changed, true) {
             self.changed.push(of);
         }
     }
@@ -241,18 +241,18 @@ impl File {
     fn finish(mut self, options: &Options) -> Collector {
         let mut rows = Rows::new(options, 5);
         let unknown = self.out.profile.frames.intern(Frame::default());
-        for sort in self.sorts.iter().filter(|sort| sort.count > 0) {
-            let stack = match sort.stack {
+        for kind in self.kinds.iter().filter(|kind| kind.count > 0) {
+            let stack = match kind.stack {
                 StackId::ROOT => self.out.profile.stacks.intern(StackId::ROOT, unknown),
                 stack => stack,
             };
-            let bytes = |count: u64| count.saturating_mul(sort.size);
+            let bytes = |count: u64| count.saturating_mul(kind.size);
             let values = [
-                sort.count,
-                sort.temporary,
-                bytes(sort.count),
-                bytes(sort.at_peak),
-                bytes(sort.live),
+                kind.count,
+                kind.temporary,
+                bytes(kind.count),
+                bytes(kind.at_peak),
+                bytes(kind.live),
             ];
             rows.push(Sample::new(stack), &values);
         }
@@ -261,7 +261,7 @@ impl File {
     }
 }
 
-impl Sort {
+impl Kind {
     fn new(size: u64, stack: StackId) -> Self {
         let (count, temporary, live, at_peak) = (0, 0, 0, 0);
         Self { size, stack, count, temporary, live, at_peak, is_changed: false }

@@ -497,13 +497,13 @@ impl<'a> Builder<'a> {
         } else {
             address
         };
-        let told = attributes.iter().find_map(|&index| {
+        let declared = attributes.iter().find_map(|&index| {
             match self.attributes.get(usize::try_from(index).ok()?) {
                 Some(Meaning::Kind(kind)) => *kind,
                 _ => None,
             }
         });
-        let kind = told.unwrap_or_else(|| module_kind(self.profile.strings.get(module)));
+        let kind = declared.unwrap_or_else(|| module_kind(self.profile.strings.get(module)));
         Ok(Frame { module, address, kind, ..Frame::default() })
     }
 

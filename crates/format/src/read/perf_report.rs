@@ -101,7 +101,7 @@ impl Reader for PerfReport {
             if !report.add(&mut out) {
                 return Err(nothing(
                     "each sample is in it once for each of its functions, callees first; \
-                     --no-children or -g caller tells them apart",
+                     --no-children or -g caller separates them",
                 ));
             }
         }

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use hashbrown::{HashMap, HashSet};
 use pyrograph_profile::{LabelOptions, Labels, Profile, StackId, StringId};
 
-use crate::holds::Holds;
+use crate::capabilities::Capabilities;
 use crate::writer::{WriteOptions, Writer};
 
 /// See the module.
@@ -35,14 +35,14 @@ impl Writer for Callgrind {
         &["kcachegrind"]
     }
 
-    fn holds(&self) -> Holds {
-        Holds {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             stacks: false,
             columns: true,
             modules: true,
             files: true,
             lines: true,
-            ..Holds::NAMES
+            ..Capabilities::NAMES
         }
     }
 

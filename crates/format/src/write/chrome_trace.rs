@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use pyrograph_profile::{FrameId, LabelOptions, Labels, Profile, Span, ThreadId, spans};
 
 use super::json::Json;
-use crate::holds::Holds;
+use crate::capabilities::Capabilities;
 use crate::writer::{WriteOptions, Writer};
 
 /// See the module.
@@ -40,7 +40,7 @@ impl Writer for ChromeTrace {
         let of = profile.value_types.get(profile.shown)?;
         let Some(unit) = of.unit_kind().time_unit() else {
             return Some(format!(
-                "calls are as long as their time; how many {} ({}) they had is not told",
+                "calls are as long as their time; their number of {} ({}) is not written",
                 of.name, of.unit
             ));
         };
@@ -62,8 +62,8 @@ impl Writer for ChromeTrace {
         })
     }
 
-    fn holds(&self) -> Holds {
-        Holds {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             columns: false,
             decimals: false,
             cpus: false,
@@ -71,7 +71,7 @@ impl Writer for ChromeTrace {
             addresses: false,
             start: false,
             comments: false,
-            ..Holds::ALL
+            ..Capabilities::ALL
         }
     }
 
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_that_change_are_said() {
+    fn totals_that_change_are_reported() {
         let exact = profile(&[(&["main"], 1000, 1000), (&["main"], 2000, 1000)]);
         assert_eq!(ChromeTrace.changes(&exact), None);
         let early = profile(&[(&["main"], 1000, 1000), (&["main"], 1900, 1000)]);
@@ -298,7 +298,8 @@ mod tests {
         assert_eq!(ChromeTrace.changes(&early).as_deref(), Some(said));
         let mut counts = exact;
         counts.value_types[0] = ValueType::new("cycles", "cycles");
-        let said = "calls are as long as their time; how many cycles (cycles) they had is not told";
+        let said =
+            "calls are as long as their time; their number of cycles (cycles) is not written";
         assert_eq!(ChromeTrace.changes(&counts).as_deref(), Some(said));
     }
 

@@ -21,7 +21,7 @@ use pyrograph_profile::{
 
 use super::json::Json;
 use super::start_lines::StartLines;
-use crate::holds::Holds;
+use crate::capabilities::Capabilities;
 use crate::read::firefox::{EXTRA, EXTRA_COUNTS, EXTRA_NO_TIMES, EXTRA_VALUE, UNKNOWN_THREAD};
 use crate::writer::{WriteOptions, Writer};
 
@@ -45,8 +45,14 @@ impl Writer for Firefox {
         &["firefox profiler", "gecko", "samply"]
     }
 
-    fn holds(&self) -> Holds {
-        Holds { columns: false, cpus: false, hosts: false, comments: false, ..Holds::ALL }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            columns: false,
+            cpus: false,
+            hosts: false,
+            comments: false,
+            ..Capabilities::ALL
+        }
     }
 
     fn write(

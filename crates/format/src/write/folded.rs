@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use pyrograph_profile::{NodeId, Profile, Tree};
 
-use crate::holds::Holds;
+use crate::capabilities::Capabilities;
 use crate::writer::{WriteOptions, Writer};
 
 /// See the module.
@@ -32,8 +32,8 @@ impl Writer for Folded {
         &["collapsed"]
     }
 
-    fn holds(&self) -> Holds {
-        Holds { decimals: true, thread_names: true, ..Holds::NAMES }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { decimals: true, thread_names: true, ..Capabilities::NAMES }
     }
 
     fn write(

@@ -15,8 +15,8 @@ use hashbrown::HashMap;
 use pyrograph_profile::{FrameId, FrameKind, Profile, Sample, StackId, StringId};
 
 use super::tables::{Places, Table, string, value_type};
-use crate::holds::Holds;
-use crate::holds::above_i64;
+use crate::capabilities::Capabilities;
+use crate::capabilities::above_i64;
 use crate::protobuf;
 use crate::writer::{WriteOptions, Writer};
 
@@ -44,8 +44,8 @@ impl Writer for Otlp {
         above_i64(profile)
     }
 
-    fn holds(&self) -> Holds {
-        Holds { decimals: false, comments: false, ..Holds::ALL }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { decimals: false, comments: false, ..Capabilities::ALL }
     }
 
     fn write(

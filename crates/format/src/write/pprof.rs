@@ -14,8 +14,8 @@ use hashbrown::HashMap;
 use pyrograph_profile::{Frame, Profile, Sample, StackId, StringId, Strings, ValueType};
 
 use super::tables::{Places, Table, string, value_type};
-use crate::holds::Holds;
-use crate::holds::above_i64;
+use crate::capabilities::Capabilities;
+use crate::capabilities::above_i64;
 use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, stand_in};
 use crate::protobuf;
 use crate::writer::{WriteOptions, Writer};
@@ -43,8 +43,8 @@ impl Writer for Pprof {
         above_i64(profile)
     }
 
-    fn holds(&self) -> Holds {
-        Holds { decimals: false, kinds: false, bare_kinds: true, ..Holds::ALL }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { decimals: false, kinds: false, bare_kinds: true, ..Capabilities::ALL }
     }
 
     fn write(

@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use pyrograph_profile::{LabelOptions, Labels, Profile, StringId, Thread, UnitKind};
 
 use super::json::Json;
-use crate::holds::Holds;
+use crate::capabilities::Capabilities;
 use crate::read::speedscope::SEPARATOR;
 use crate::writer::{WriteOptions, Writer};
 
@@ -31,8 +31,14 @@ impl Writer for Speedscope {
         "speedscope.app"
     }
 
-    fn holds(&self) -> Holds {
-        Holds { columns: true, decimals: true, thread_names: true, files: true, ..Holds::NAMES }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            columns: true,
+            decimals: true,
+            thread_names: true,
+            files: true,
+            ..Capabilities::NAMES
+        }
     }
 
     fn write(

@@ -8,31 +8,31 @@ pub(super) fn components(edges: &[Vec<usize>]) -> Vec<usize> {
     let count = edges.len();
     let mut component = vec![UNSEEN; count];
     // When a node was first visited, and the earliest one on `open` that it reaches.
-    let mut met = vec![UNSEEN; count];
+    let mut visited = vec![UNSEEN; count];
     let mut reaches = vec![0; count];
     let mut open = Vec::new();
     // Nodes that are being walked, with the edge that comes next.
     let mut walk: Vec<(usize, usize)> = Vec::new();
     let (mut clock, mut components) = (0, 0);
     for start in 0..count {
-        if met[start] != UNSEEN {
+        if visited[start] != UNSEEN {
             continue;
         }
         walk.push((start, 0));
         while let Some((node, next)) = walk.last_mut() {
             let node = *node;
             if *next == 0 {
-                met[node] = clock;
+                visited[node] = clock;
                 reaches[node] = clock;
                 clock += 1;
                 open.push(node);
             }
             if let Some(&to) = edges[node].get(*next) {
                 *next += 1;
-                if met[to] == UNSEEN {
+                if visited[to] == UNSEEN {
                     walk.push((to, 0));
                 } else if component[to] == UNSEEN {
-                    reaches[node] = reaches[node].min(met[to]);
+                    reaches[node] = reaches[node].min(visited[to]);
                 }
                 continue;
             }
@@ -40,7 +40,7 @@ pub(super) fn components(edges: &[Vec<usize>]) -> Vec<usize> {
             if let Some(&(caller, _)) = walk.last() {
                 reaches[caller] = reaches[caller].min(reaches[node]);
             }
-            if reaches[node] == met[node] {
+            if reaches[node] == visited[node] {
                 while let Some(member) = open.pop() {
                     component[member] = components;
                     if member == node {

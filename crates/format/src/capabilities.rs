@@ -6,7 +6,7 @@ use crate::names::module_kind;
 
 /// Parts of a profile that files of a format have room for. `false` means that it is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holds {
+pub struct Capabilities {
     /// Whole stacks, not only who called whom.
     pub stacks: bool,
     /// More than one value type.
@@ -35,9 +35,9 @@ pub struct Holds {
     pub addresses: bool,
     /// Which calls were inlined.
     pub inlined: bool,
-    /// True if code is the kernel's.
+    /// Kernel frames apart from those of user space.
     pub kernel: bool,
-    /// True if code was made at run time, is interpreted, or a remark.
+    /// Kinds of frames: JIT-compiled, interpreted, markers.
     pub kinds: bool,
     /// The same of frames without a module.
     pub bare_kinds: bool,
@@ -47,7 +47,7 @@ pub struct Holds {
     pub comments: bool,
 }
 
-impl Holds {
+impl Capabilities {
     /// A format with room for everything.
     pub const ALL: Self = Self {
         stacks: true,
@@ -157,7 +157,7 @@ impl Holds {
         check(
             self.kinds,
             kind(&is_special),
-            "which code was made at run time, is interpreted, or a remark",
+            "which frames are JIT-compiled, interpreted, or markers",
         );
         check(self.comments, !profile.about.comments.is_empty(), "comments");
         check(self.start, profile.about.start.is_some(), "when it was recorded");
