@@ -8,13 +8,13 @@ use pyrograph_profile::{LabelOptions, Tree};
 
 /// By whole lines; `None` where they do not apply.
 fn by_lines(sides: [&[u8]; 2]) -> Option<Vec<u8>> {
-    let mut columns = FoldedColumns::new(64)?;
-    for (side, text) in sides.into_iter().enumerate() {
-        // Lines are of regular files.
-        let path = std::env::temp_dir().join(format!("pyrograph-columns-{}-{side}", std::process::id()));
-        std::fs::write(&path, text).expect("a temporary file");
-        columns.add(Input::open(&path).expect("it was written"), side)?;
+    let folder = std::env::temp_dir();
+    // Lines are of regular files.
+    let paths = [0, 1].map(|side| folder.join(format!("pyrograph-columns-{}-{side}", std::process::id())));
+    for (path, text) in paths.iter().zip(sides) {
+        std::fs::write(path, text).expect("a temporary file");
     }
+    let columns = FoldedColumns::of_files(&paths[..1], &paths[1..])?;
     let mut out = Vec::new();
     columns.write(&mut out).expect("to memory");
     Some(out)

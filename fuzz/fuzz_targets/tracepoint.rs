@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pyrograph_event::ByteOrder;
-use pyrograph_format::Tracepoint;
+use pyrograph_perf_data::Tracepoint;
 
 fuzz_target!(|bytes: &[u8]| {
     let zero = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());

@@ -6,6 +6,7 @@
 mod rewrite;
 mod select;
 mod shorten;
+mod time;
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -14,6 +15,7 @@ use pyrograph_profile::{FrameId, LabelOptions, Labels, Profile};
 use regex::Regex;
 
 use self::select::Rows;
+pub use self::time::{Moment, TimeRange};
 
 /// Parts of a profile to keep, and changes of stacks. The default keeps all as it is.
 ///
@@ -113,25 +115,6 @@ impl Pattern {
             patterns.iter().map(|pattern| format!("'{}'", pattern.text)).collect();
         texts.join(" or ")
     }
-}
-
-/// A span of time; it begins with its first moment and ends before its last.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TimeRange {
-    /// Its first moment; the beginning if there is none.
-    pub from: Option<Moment>,
-    /// Its end; that of the profile if there is none.
-    pub to: Option<Moment>,
-}
-
-/// A point in time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Moment {
-    /// Nanoseconds after the first sample; where samples are of several hosts, whose clocks differ,
-    /// after the first of the same host.
-    SinceStart(u64),
-    /// Nanoseconds on the clock of the source.
-    Clock(u64),
 }
 
 /// Why a filter cannot do what was asked for.

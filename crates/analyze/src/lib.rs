@@ -37,6 +37,7 @@ mod filter;
 mod flame;
 mod heatmap;
 mod latency;
+mod nameless;
 mod offsets;
 mod origin;
 mod pairing;
@@ -58,6 +59,7 @@ pub use heatmap::{
     FineCells, HeatCell, HeatColumn, HeatMap, HeatMapError, HeatMapOptions, Percentile, heat_map,
 };
 pub use latency::{Latencies, Pairs};
+pub use nameless::{Nameless, nameless};
 pub use offsets::{Offsets, TimedGraph, TimedSample, offsets, timed_graph};
 pub use origin::{Origin, origin};
 pub use pairing::{EventName, KeyField, PairedEvents, Pairing};

@@ -1,6 +1,5 @@
 //! `pyrograph diff`: two profiles, or two groups of them, to what changed between them.
 
-mod columns;
 mod names;
 
 use std::io::{self, Write};
@@ -9,16 +8,18 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use pyrograph_analyze::{
-    Alike, Diff, DiffError, DiffOptions, Measure, Run, SampleBasis, Scale, Side, diff, two_columns,
+    Alike, Diff, DiffError, DiffOptions, Measure, Run, SampleBasis, Scale, Side, diff,
+    to_total_after, two_columns,
 };
-use pyrograph_format::{Detail, FoldedOptions, Options, write_folded};
+use pyrograph_format::{
+    Detail, FoldedColumns, FoldedOptions, Options, counts_of_folded, write_folded,
+};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{
     Background, ChangeColors, DiffStyle, DiffTable, MinWidth, SvgOptions, Theme, View, diff_svg,
     svg_message,
 };
 
-use crate::fold::counts_of_folded;
 use crate::found;
 use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
@@ -267,7 +268,7 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     let only_folded = outputs.iter().all(|(_, form)| is_folded(form)) && args.fail_over.is_none();
-    if only_folded && let Some(stacks) = columns::by_lines(args) {
+    if only_folded && let Some(stacks) = by_lines(args) {
         for (path, _) in &outputs {
             write_output(path.as_deref(), |out| stacks.write(out))?;
         }
@@ -328,6 +329,25 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let regressed = args.fail_over.is_some() && !table.is_empty();
     Ok(if regressed { ExitCode::from(REGRESSED) } else { ExitCode::SUCCESS })
+}
+
+/// The stacks of both sides, if whole lines say all there is to say: both are plain folded text in files, and nothing is
+/// asked for that changes names or chooses stacks.
+fn by_lines(args: &Args) -> Option<FoldedColumns> {
+    let (before, after): (&[PathBuf], &[PathBuf]) = match &args.files[..] {
+        [before, after] => (std::slice::from_ref(before), std::slice::from_ref(after)),
+        [] => (&args.before, &args.after),
+        _ => return None,
+    };
+    if before.is_empty() || args.strip_hex || !args.reading.keeps_all() {
+        return None;
+    }
+    args.reading.limit_memory();
+    let mut stacks = FoldedColumns::of_files(before, after)?;
+    if args.normalize {
+        stacks.map_before(to_total_after(stacks.totals(), 0));
+    }
+    Some(stacks)
 }
 
 /// Where to write what; `None` is standard output.

@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 
 use anyhow::bail;
-use pyrograph_analyze::{Filter, Level, Moment, Pattern, TimeRange};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use pyrograph_analyze::{Filter, Level, Pattern, TimeRange};
 use pyrograph_format::{Detail, Options, ThreadDetail};
 use pyrograph_profile::Profile;
 
@@ -80,18 +81,18 @@ pub struct FilterArgs {
 
     /// Keep samples of this time: seconds from the first sample (10..20, ..500ms, 1m..), or, after
     /// an @, of the recording's clock (@5312.25..@5313)
-    #[arg(long, value_name = "A..B", value_parser = time_range, help_heading = "Filters")]
+    #[arg(long, value_name = "A..B", help_heading = "Filters")]
     time: Option<TimeRange>,
 
     /// Put levels of frames at the root
     #[arg(
         long,
         value_name = "WHAT,…",
-        value_enum,
+        value_parser = level(LEVELS.len()),
         value_delimiter = ',',
         help_heading = "Filters"
     )]
-    by: Vec<By>,
+    by: Vec<Level>,
 
     /// Each input under a frame of its own: the label in LABEL=FILE, or the file's name
     #[arg(long, help_heading = "Filters")]
@@ -102,21 +103,23 @@ pub struct FilterArgs {
     rescale: bool,
 }
 
-/// The property that a level of frames shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum By {
-    /// name-PID.
-    Process,
-    /// The thread's name, one for threads whose names differ only in numbers.
-    Pool,
-    /// name-PID/TID.
-    Thread,
-    /// The CPU.
-    Cpu,
-    /// The label of the input, as in LABEL=FILE.
-    Host,
-    /// The event; samples are counted then.
-    Event,
+/// The levels, each with its word and what frames show. A recording has the first four.
+const LEVELS: [(Level, &str, &str); 6] = [
+    (Level::Process, "process", "name-PID"),
+    (Level::Pool, "pool", "The thread's name, one for threads whose names differ only in numbers"),
+    (Level::Thread, "thread", "name-PID/TID"),
+    (Level::Cpu, "cpu", "The CPU"),
+    (Level::Host, "host", "The label of the input, as in LABEL=FILE"),
+    (Level::Event, "event", "The event; samples are counted then"),
+];
+
+/// Reads one of the first `count` levels.
+pub fn level(count: usize) -> impl TypedValueParser<Value = Level> {
+    let levels = move || LEVELS.into_iter().take(count);
+    let values = levels().map(|(_, name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(move |typed| {
+        levels().find(|(_, name, _)| *name == typed).map(|(level, ..)| level).ok_or("no such level")
+    })
 }
 
 /// The numbers after `--pid` or `--tid`.
@@ -136,7 +139,7 @@ impl FilterArgs {
 
     /// Returns true if all events are wanted.
     pub fn events(&self) -> bool {
-        self.by.contains(&By::Event)
+        self.by.contains(&Level::Event)
     }
 
     /// Asks for what the filters have to know.
@@ -144,12 +147,12 @@ impl FilterArgs {
         options.folded.fold_recursion |= self.fold_recursion;
         let by = |wanted| self.by.contains(&wanted);
         // The thread that has the process's number tells the process's name where nothing else does.
-        if !self.tid.is_empty() || by(By::Thread) || by(By::Process) {
+        if !self.tid.is_empty() || by(Level::Thread) || by(Level::Process) {
             options.threads = ThreadDetail::Thread;
         } else if !self.pid.is_empty() {
             options.threads = options.threads.max(ThreadDetail::Process);
         }
-        if !self.cpu.is_empty() || self.time.is_some() || by(By::Cpu) {
+        if !self.cpu.is_empty() || self.time.is_some() || by(Level::Cpu) {
             options.detail = Detail::Samples;
         }
     }
@@ -205,21 +208,13 @@ impl FilterArgs {
 
     /// How many levels they put below stacks, at most.
     pub fn count_of_levels(&self) -> usize {
-        let host = self.merge && !self.by.contains(&By::Host);
+        let host = self.merge && !self.by.contains(&Level::Host);
         let apart = |numbers: &[Numbers]| numbers.contains(&Numbers::Apart);
         self.by.len() + usize::from(host) + usize::from(apart(&self.pid) || apart(&self.tid))
     }
 
     fn levels(&self, profile: &Profile) -> Vec<Level> {
-        let level = |by: &By| match by {
-            By::Process => Level::Process,
-            By::Pool => Level::Pool,
-            By::Thread => Level::Thread,
-            By::Cpu => Level::Cpu,
-            By::Host => Level::Host,
-            By::Event => Level::Event,
-        };
-        let mut levels: Vec<Level> = self.by.iter().map(level).collect();
+        let mut levels = self.by.clone();
         if self.merge && !levels.contains(&Level::Host) {
             levels.insert(0, Level::Host);
         }
@@ -263,80 +258,9 @@ fn cpus(text: &str) -> Result<RangeInclusive<u32>, String> {
     }
 }
 
-fn time_range(text: &str) -> Result<TimeRange, String> {
-    let (from, to) = text.split_once("..").ok_or("not two times with .. between them")?;
-    let moment = |text: &str| match text.trim() {
-        "" => Ok(None),
-        text => match text.strip_prefix('@') {
-            Some(clock) => nanoseconds(clock).map(Moment::Clock),
-            None => nanoseconds(text).map(Moment::SinceStart),
-        }
-        .map(Some),
-    };
-    let range = TimeRange { from: moment(from)?, to: moment(to)? };
-    match range {
-        TimeRange { from: None, to: None } => Err("neither a beginning nor an end".to_owned()),
-        TimeRange { from: Some(Moment::Clock(from)), to: Some(Moment::Clock(to)) }
-        | TimeRange { from: Some(Moment::SinceStart(from)), to: Some(Moment::SinceStart(to)) }
-            if from >= to =>
-        {
-            Err("the end is not after the beginning".to_owned())
-        }
-        range => Ok(range),
-    }
-}
-
-/// A time, exactly: the recording's clock has more digits than a float holds.
-fn nanoseconds(text: &str) -> Result<u64, String> {
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit: u64 = match &text[number.len()..] {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "" | "s" => 1_000_000_000,
-        "m" | "min" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        unit => return Err(format!("unknown unit '{unit}': use ns, us, ms, s, m or h")),
-    };
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let wrong = || format!("'{number}' is not a time");
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(fraction) {
-        return Err(wrong());
-    }
-    let whole: u64 = whole.parse().map_err(|_| wrong())?;
-    let mut time = whole.checked_mul(unit).ok_or_else(wrong)?;
-    let mut place = unit;
-    for digit in fraction.bytes() {
-        place /= 10;
-        time = time.checked_add(u64::from(digit - b'0') * place).ok_or_else(wrong)?;
-    }
-    Ok(time)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times() {
-        let since = |ns| Some(Moment::SinceStart(ns));
-        let clock = |ns| Some(Moment::Clock(ns));
-        let check = |text, from, to| assert_eq!(time_range(text), Ok(TimeRange { from, to }));
-        check("10..20", since(10_000_000_000), since(20_000_000_000));
-        check("..500ms", None, since(500_000_000));
-        check("1m..", since(60_000_000_000), None);
-        check("0.25..1.5", since(250_000_000), since(1_500_000_000));
-        let (from, to) = (clock(5_312_123_456_789_000), clock(5_312_124_000_000_000));
-        check("@5312123.456789..@5312124", from, to);
-        check("1.0000000001..2", since(1_000_000_000), since(2_000_000_000));
-        for text in ["10", "..", "a..b", "-1..2", "1d..2d", "1..99999999999999", ".5..1", "@..1"] {
-            assert!(time_range(text).is_err(), "{text}");
-        }
-        for text in ["5..1", "2..2", "@7..@3", "1s..900ms"] {
-            assert_eq!(time_range(text), Err("the end is not after the beginning".to_owned()));
-        }
-    }
 
     #[test]
     fn lists() {

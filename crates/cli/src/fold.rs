@@ -1,14 +1,12 @@
 //! `pyrograph fold`: any input to folded stacks.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use pyrograph_format::{Call, Count, Options, WarningKind, Warnings, expand_inlined, write_folded};
-use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Quantity, Tree, UnitKind, ValueType};
-use pyrograph_symbol::{Module, Options as SymbolOptions, Source};
+use pyrograph_format::{Count, Options, counts_of_folded, expand_inlined, write_folded};
+use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree};
 
 use crate::reading::ReadArgs;
 use crate::say::say;
@@ -127,12 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         );
     }
     let inlined = |profile: Profile| match args.inline {
-        true => expand_inlined(&profile, |path, addresses| {
-            calls(Path::new(path), addresses, args.context).unwrap_or_else(|error| {
-                say!("no inlined calls of {path}: {error:#}");
-                Vec::new()
-            })
-        }),
+        true => expand_inlined(&profile, args.context, |warning| say!("{warning}")),
         false => profile,
     };
     let inputs = inputs(&args.files)?;
@@ -159,23 +152,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if skipped { ExitCode::from(SKIPPED) } else { ExitCode::SUCCESS })
 }
 
-/// Says what the counts of folded text are, which names no unit; nothing where they are samples, as its
-/// readers expect, or where it is not known.
-pub fn counts_of_folded(profile: &Profile) -> Option<String> {
-    let of = match profile.is_comparison() {
-        true => profile.value_types.first()?,
-        false => profile.value_types.get(profile.shown)?,
-    };
-    let (name, unit) = (&of.name, &of.unit);
-    match (of.quantity(), of.unit_kind()) {
-        _ if of.is_unnamed() || *of == ValueType::samples() => None,
-        (Quantity::Before | Quantity::After, UnitKind::Count) => None,
-        (_, UnitKind::Count | UnitKind::Unknown) => Some(format!("counts are {name}")),
-        (Quantity::Before | Quantity::After, _) => Some(format!("counts are {unit}")),
-        _ => Some(format!("counts are {unit} of {name}")),
-    }
-}
-
 fn read_options(args: &Args) -> Options {
     Options {
         count: match args.count {
@@ -199,59 +175,5 @@ fn label_options(args: &Args) -> LabelOptions {
         mark_inlined: args.jit || args.all,
         mark_guessed: args.mark_guesses,
         source: args.srcline || (args.inline && args.context),
-    }
-}
-
-/// The calls at each address of a file, outermost first. perf prints addresses in files as offsets,
-/// but those of programs that are not position-independent, in old versions, as they were linked.
-fn calls(path: &Path, addresses: &[u64], lines: bool) -> anyhow::Result<Vec<Vec<Call>>> {
-    let file = File::open(path)?;
-    let module =
-        Module::open(&file, Source { path: &path.to_string_lossy(), ..Source::default() })?;
-    let linked: Vec<u64> = addresses
-        .iter()
-        .map(|&address| module.file_offset_to_address(address).unwrap_or(address))
-        .collect();
-    let found = module.symbolize(&linked, &SymbolOptions { lines, ..SymbolOptions::default() });
-    let mut warnings = Warnings::default();
-    for warning in &found.warnings {
-        warnings.add(WarningKind::Symbols(warning.to_string()), 1, []);
-    }
-    for (_, line) in warnings.lines() {
-        say!("{line}");
-    }
-    let call = |frame: &pyrograph_symbol::Frame| Call {
-        function: frame.function.to_string(),
-        file: frame.file.as_deref().map(file_name).unwrap_or_default().to_owned(),
-        line: frame.line,
-    };
-    let outermost_first = |symbolized: &pyrograph_symbol::Symbolized| {
-        symbolized.frames.iter().rev().map(call).collect()
-    };
-    Ok(found.addresses.iter().map(outermost_first).collect())
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn inlined_calls_are_found_in_debug_information() {
-        // This test's own code.
-        let program = std::env::current_exe().expect("a path");
-        let file = File::open(&program).expect("a file");
-        let path = program.to_string_lossy();
-        let module = Module::open(&file, Source { path: &path, ..Source::default() }).expect("ELF");
-        let code = module.segments().iter().find(|segment| segment.executable).expect("code");
-        let offsets: Vec<u64> = (0..4000).map(|n| code.file_offset + n * 16).collect();
-        let found = calls(&program, &offsets, true).expect("symbols");
-        assert_eq!(found.len(), offsets.len());
-        let inlined = found.iter().find(|calls| calls.len() > 1).expect("something is inlined");
-        assert!(inlined.iter().all(|call| !call.function.is_empty()));
-        assert!(found.iter().flatten().any(|call| call.file.ends_with(".rs") && call.line > 0));
     }
 }

@@ -5,24 +5,17 @@
 // `eprintln!` panics where standard error is full or closed: `say!` does not.
 #![deny(clippy::print_stderr)]
 
-mod browser;
 mod convert;
-mod demangled;
 mod diff;
 mod filters;
 mod flamegraph;
 mod fold;
 mod found;
-mod heap;
 mod heatmap;
 mod info;
-mod interrupt;
 mod manual;
-mod max_memory;
 mod nameless;
 mod output;
-mod pager;
-mod progress;
 mod reading;
 mod record;
 mod report;
@@ -31,7 +24,6 @@ mod spelling;
 mod streams;
 mod symbols;
 mod tables;
-mod terminal;
 mod units;
 
 use std::ffi::OsString;
@@ -40,6 +32,10 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::say::{Usage, say_error};
+
+/// Ends the program with a sentence where reading would take more memory than it may: see [`reading`].
+#[global_allocator]
+static ALLOCATOR: pyrograph_memory::Limited = pyrograph_memory::Limited;
 
 /// Where does the time go? Samples programs, reads other profilers' files, draws flame graphs.
 #[derive(Parser)]
@@ -135,7 +131,7 @@ fn parse(arguments: Vec<OsString>) -> Cli {
 /// is printed without colours.
 fn wrong(error: &clap::Error) -> ! {
     let text = error.render().to_string();
-    let plain = terminal::plain(&text);
+    let plain = pyrograph_terminal::plain(&text);
     if !error.use_stderr() || plain == text {
         error.exit();
     }

@@ -1,10 +1,10 @@
 //! Advice for code without names: packages with symbols, servers, and files that runtimes can write.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use pyrograph_profile::{FrameKind, Profile, StringId};
+use pyrograph_analyze::{Nameless, nameless};
+use pyrograph_profile::Profile;
 
 /// Modules with less than this part of the samples in nameless code are not worth a word.
 const LEAST: f64 = 0.01;
@@ -22,46 +22,6 @@ pub fn advice(profile: &Profile, column: usize) -> Vec<String> {
     let servers = std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty());
     let libraries = of_modules(&modules, whole, servers, &package);
     libraries.into_iter().chain(of_jit(&jit, whole)).collect()
-}
-
-/// How much of the samples ended in code without a name.
-#[derive(Default)]
-struct Nameless {
-    /// By module.
-    modules: Vec<(String, u64)>,
-    /// In code made at run time, by process.
-    jit: Vec<(String, u64)>,
-}
-
-fn nameless(profile: &Profile, column: usize) -> Nameless {
-    let mut modules: HashMap<StringId, u64> = HashMap::new();
-    let mut jit: HashMap<StringId, u64> = HashMap::new();
-    let values = profile.samples.values(column);
-    for (row, sample) in profile.samples.iter().enumerate() {
-        let Some((_, frame)) = profile.stacks.get(sample.stack) else { continue };
-        let frame = profile.frames.get(frame);
-        let value = values[row];
-        if !frame.function.is_empty() || matches!(frame.kind, FrameKind::Marker(_)) {
-            continue;
-        }
-        let module = profile.strings.get(frame.module);
-        if module.starts_with('/') && !module.starts_with("/memfd:") {
-            *modules.entry(frame.module).or_default() += value;
-        } else if frame.kind == FrameKind::Jit || module.is_empty() || module.contains("anon") {
-            let thread = profile.threads.get(sample.thread);
-            let name = if thread.process.is_empty() { thread.name } else { thread.process };
-            *jit.entry(name).or_default() += value;
-        }
-    }
-    let sorted = |of: HashMap<StringId, u64>| {
-        let mut rows: Vec<(String, u64)> = of
-            .into_iter()
-            .map(|(name, value)| (profile.strings.get(name).to_owned(), value))
-            .collect();
-        rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        rows
-    };
-    Nameless { modules: sorted(modules), jit: sorted(jit) }
 }
 
 fn share(value: u64, whole: f64) -> f64 {

@@ -7,16 +7,14 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use pyrograph_analyze::{FlameError, FlameOptions, flame, origin, top};
 use pyrograph_format::{
-    Detail, WRITERS, Warnings, WriteOptions, Writer, not_held, writer_for, writer_named,
+    Detail, WRITERS, Warnings, WriteOptions, Writer, check_writable, counts_of_folded, not_held,
+    similar_endings, writer_for, writer_named,
 };
-use pyrograph_profile::{LabelOptions, Profile, Quantity, ThreadDetail, Tree, ValueType};
-use pyrograph_render::{
-    Hue, Palette, Rule, SvgOptions, Theme, subtitle, svg, svg_message, top_csv,
-};
+use pyrograph_profile::{LabelOptions, Profile, ThreadDetail, Tree, ValueType};
+use pyrograph_render::{Palette, SvgOptions, Theme, subtitle, svg, svg_message, top_csv};
 
-use crate::fold::counts_of_folded;
 use crate::say::misuse;
-use crate::streams::{check_path, check_png, write_output, write_png};
+use crate::streams::{check_png, write_output, write_png};
 
 /// Content of a file.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +72,7 @@ impl Output {
         if matches!(format, Format::Png) {
             check_png(Some(path))?;
         }
-        check_path(path)?;
+        check_writable(path)?;
         Ok(Self { path: Some(path.to_owned()), format, named: false, kept: false })
     }
 
@@ -115,7 +113,7 @@ impl Output {
             check_png(path)?;
         }
         if let Some(path) = path {
-            check_path(path)?;
+            check_writable(path)?;
         }
         Ok(Self { path: path.map(Path::to_owned), format, named: true, kept: false })
     }
@@ -174,20 +172,10 @@ impl Output {
         else {
             return None;
         };
-        let name = path.file_name()?.to_str()?;
-        let (_, last) = name.rsplit_once('.')?;
-        let longest =
-            chosen.endings().iter().filter(|e| name.ends_with(*e)).max_by_key(|e| e.len())?;
-        if *longest != last {
-            return None;
-        }
-        let others = WRITERS.iter().filter(|writer| writer.name() != chosen.name());
+        let others = similar_endings(path.file_name()?.to_str()?);
         let others: Vec<String> = others
-            .filter_map(|writer| {
-                let longer = |ending: &&&str| ending.ends_with(&format!(".{last}"));
-                let ending = writer.endings().iter().find(longer)?;
-                Some(format!(".{ending} for {}", writer.name()))
-            })
+            .iter()
+            .map(|(ending, writer)| format!(".{ending} for {}", writer.name()))
             .collect();
         (!others.is_empty()).then(|| {
             let others = others.join(", ");
@@ -206,7 +194,7 @@ impl Output {
         let path = self.path.as_deref();
         let options = || SvgOptions {
             title: title.to_owned(),
-            palette: palette(profile),
+            palette: profile.value_types.get(profile.shown).map(Palette::of).unwrap_or_default(),
             subtitle: picture.subtitle.clone().unwrap_or_else(|| {
                 origin(profile, profile.shown).map(|o| subtitle(&o, None, 1.0)).unwrap_or_default()
             }),
@@ -231,21 +219,6 @@ impl Output {
             }
             Format::Png => write_png(path, |out| write_svg(profile, labels, &options(), out)),
         }
-    }
-}
-
-/// The colours that the field expects for what is not CPU time, so that nobody takes the graph for one
-/// of what ran.
-fn palette(profile: &Profile) -> Palette {
-    match profile.value_types.get(profile.shown).map(ValueType::quantity) {
-        Some(Quantity::OffCpu) => Palette::Even(Rule::Hue(Hue::Blue)),
-        Some(Quantity::Wall) => Palette::Wall,
-        Some(Quantity::Wakeup) => Palette::Even(Rule::Wakeup),
-        Some(Quantity::OffWake) => Palette::Even(Rule::Chain),
-        Some(Quantity::Io) => Palette::Even(Rule::Hue(Hue::Io)),
-        Some(Quantity::Memory) => Palette::Even(Rule::Hue(Hue::Mem)),
-        Some(Quantity::Locks) => Palette::Even(Rule::Hue(Hue::Purple)),
-        _ => Palette::default(),
     }
 }
 
@@ -297,19 +270,5 @@ impl fmt::Display for Output {
             Some(path) => path.display().fmt(f),
             None => f.write_str("standard output"),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn colours_are_those_of_the_value_that_is_drawn() {
-        let types = vec![ValueType::new("calls", "count"), ValueType::new("off-cpu", "ns")];
-        let mut profile = Profile::new(types);
-        assert_eq!(palette(&profile), Palette::default());
-        profile.shown = 1;
-        assert_eq!(palette(&profile), Palette::Even(Rule::Hue(Hue::Blue)));
     }
 }

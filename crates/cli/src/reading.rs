@@ -1,18 +1,15 @@
 //! Reading of inputs: the options that all verbs have that read profiles.
 
-use std::path::Path;
-
 use anyhow::{Context, bail};
 use pyrograph_analyze::Filter;
 use pyrograph_format::{
-    Input, Options, READERS, Reader, SymbolOptions, WRITERS, WarningKind, Warnings, Writer, read,
-    read_each_event, reader_named,
+    Input, Options, READERS, Reader, SymbolOptions, WRITERS, WarningKind, Warnings, Writer,
+    demangled, label_all, read, read_each_event, reader_named, remove_unfinished,
 };
-use pyrograph_profile::{Profile, UnitKind, ValueType};
+use pyrograph_memory::{limit, usual_limit};
+use pyrograph_profile::{Profile, ValueType};
 
-use crate::demangled::demangled;
 use crate::filters::FilterArgs;
-use crate::max_memory;
 use crate::say::say;
 use crate::symbols::SymbolArgs;
 use crate::units::parse_size;
@@ -68,7 +65,7 @@ impl ReadArgs {
                 "--from, --event-filter, --value and --unit are for profiles, not for pairs of events"
             );
         }
-        max_memory::limit(self.max_memory);
+        self.limit_memory();
         self.filters.of_events()
     }
 
@@ -94,7 +91,18 @@ impl ReadArgs {
 
     /// Limits the memory that reading may take from now on.
     pub fn limit_memory(&self) {
-        max_memory::limit(self.max_memory);
+        let (how, more) = match self.max_memory {
+            Some(_) => ("", "--max-memory"),
+            None => (", three quarters of what is free", "--max-memory SIZE"),
+        };
+        let message = |mib| {
+            format!(
+                "pyrograph: failed to read: this input needs more than {mib} MiB of memory{how}; {more} permits more\n"
+            )
+        };
+        if let Some(bytes) = self.max_memory.map(|bytes| bytes as u64).or_else(usual_limit) {
+            limit(bytes, message, remove_unfinished);
+        }
     }
 
     /// Reads all inputs into one profile, and keeps of it what the filters say; says what could not
@@ -125,7 +133,7 @@ impl ReadArgs {
         options: Options,
         prepare: impl FnOnce(Profile) -> Profile,
     ) -> anyhow::Result<(Profile, Warnings)> {
-        max_memory::limit(self.max_memory);
+        self.limit_memory();
         let mut options = Options {
             from: self.from,
             event: self.event_filter.clone(),
@@ -134,7 +142,7 @@ impl ReadArgs {
             ..options
         };
         self.filters.need(&mut options);
-        let inputs = if self.filters.merge() { labelled(inputs) } else { inputs };
+        let inputs = if self.filters.merge() { label_all(inputs) } else { inputs };
         let (mut profile, warnings) = match self.filters.events() && options.event.is_none() {
             true => read_each_event(inputs, &options)?,
             false => read(inputs, &options)?,
@@ -164,29 +172,6 @@ impl ReadArgs {
     }
 }
 
-/// The inputs, each with a label: the beginning of its file's name up to the last dot if it has
-/// none yet, or the whole path where several begin alike.
-fn labelled(inputs: Vec<Input>) -> Vec<Input> {
-    let stem = |input: &Input| {
-        let stem = Path::new(input.name()).file_stem().and_then(|stem| stem.to_str());
-        stem.unwrap_or(input.name()).to_owned()
-    };
-    let labels: Vec<String> = inputs
-        .iter()
-        .map(|input| input.label().map_or_else(|| stem(input), str::to_owned))
-        .collect();
-    let is_alone = |label: &String| labels.iter().filter(|other| *other == label).count() == 1;
-    let label = |(input, label): (Input, &String)| match input.label() {
-        Some(_) => input,
-        None if is_alone(label) => input.labelled(label),
-        None => {
-            let name = input.name().to_owned();
-            input.labelled(&name)
-        }
-    };
-    inputs.into_iter().zip(&labels).map(label).collect()
-}
-
 /// Says which columns add up to more than there is room for.
 fn say_saturated(profile: &Profile) {
     for (column, of) in profile.value_types.iter().enumerate() {
@@ -197,16 +182,8 @@ fn say_saturated(profile: &Profile) {
     }
 }
 
-/// Value type of values of this unit.
 fn value_of_unit(unit: &str) -> Result<ValueType, String> {
-    match UnitKind::of_unit(unit) {
-        UnitKind::Unknown => Err("must be a unit".to_owned()),
-        UnitKind::Time(unit) => Ok(ValueType::new("time", unit.short())),
-        UnitKind::Bytes => Ok(ValueType::new("size", "bytes")),
-        UnitKind::Count => Ok(ValueType::samples()),
-        // `samples`, `calls`, `cycles`.
-        UnitKind::Other => Ok(ValueType::new(unit, "count")),
-    }
+    ValueType::of_unit(unit).ok_or_else(|| "must be a unit".to_owned())
 }
 
 fn format(name: &str) -> Result<&'static dyn Reader, String> {

@@ -10,19 +10,18 @@ use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
 
+use pyrograph_analyze::Filter;
 use pyrograph_recorder::memory::{self, Resident};
 use pyrograph_recorder::{Child, Engine, Error, Finished, Message, Recorder, Resolved};
+use pyrograph_terminal::{Interrupt, Spinner, browser};
 
 use self::messages::{closing_line, cost, left_out, too_short};
 pub use self::plan::Args;
 use self::plan::Plan;
-use crate::browser;
 use crate::found;
-use crate::interrupt::Interrupt;
 use crate::nameless;
 use crate::output::Output;
-use crate::progress::Progress;
-use crate::say::{say, say_error};
+use crate::say::{is_quiet, say, say_error};
 use crate::units::{counted, grouped};
 
 /// Runs `pyrograph record`.
@@ -39,7 +38,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     })?;
     let (finished, interrupt) = recorded;
     let Finished { mut resolved, summary, event, engine, child, cpu_time, .. } = finished;
-    resolved.profile = plan.levels.put(resolved.profile)?;
+    let levels = Filter { by: plan.levels.clone(), ..Filter::default() };
+    resolved.profile = levels.apply(resolved.profile)?;
     closing_line(&resolved, &summary, question.name(&event), question);
     if let Some(left_out) = left_out(&resolved, plan.recording.stack_memory) {
         say!("{left_out}");
@@ -75,17 +75,17 @@ fn record(plan: &Plan) -> Result<(Finished, Interrupt), Error> {
         doing: "catching signals".to_owned(),
         source,
     })?;
-    let progress = Progress::start();
+    let spinner = Spinner::start(!is_quiet());
     while recorder.step()? {
         if interrupt.asked() {
             recorder.stop();
         }
-        progress.say(|| {
+        spinner.say(|| {
             let pyrograph_recorder::Progress { samples, lost } = recorder.progress();
             format!("{}, {} lost; Ctrl-C ends it", counted(samples, "sample"), grouped(lost))
         });
     }
-    progress.end();
+    spinner.end();
     Ok((recorder.finish()?, interrupt))
 }
 
@@ -93,7 +93,10 @@ fn record(plan: &Plan) -> Result<(Finished, Interrupt), Error> {
 fn show(plan: &Plan) {
     let Some(picture) = plan.outputs.iter().find_map(Output::picture) else { return };
     if plan.open {
-        browser::open(picture);
+        if let Err(tried) = browser::open(picture) {
+            let path = std::path::absolute(picture).unwrap_or_else(|_| picture.to_owned());
+            say!("no browser could be started ({tried}): open {} in one", path.display());
+        }
     } else if std::io::stderr().is_terminal() {
         say!("to see it: {}", browser::command_line(picture));
     }

@@ -10,10 +10,10 @@ use pyrograph_format::{Options, SymbolOptions};
 use pyrograph_profile::LabelOptions;
 use pyrograph_render::{ReportStyle, report_json, report_markdown, report_text};
 
+use crate::nameless;
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output};
-use crate::{nameless, pager};
 
 /// Show where the time goes as text: functions by self and total, and the call tree
 ///
@@ -182,7 +182,7 @@ fn write_text(report: &Report, args: &Args, output: Option<&Path>) -> anyhow::Re
     // Names are plain already, and what is left of escapes are colours.
     let mut text = Vec::new();
     report_text(report, style, &mut text)?;
-    pager::show(&text)
+    pyrograph_terminal::page(&text).context("failed to write standard output")
 }
 
 fn form(args: &Args, output: Option<&Path>) -> Form {

@@ -30,7 +30,7 @@ macro_rules! say {
 macro_rules! say_error {
     ($($text:tt)*) => {{
         use std::io::Write;
-        let text = $crate::terminal::plain(&format!($($text)*));
+        let text = pyrograph_terminal::plain(&format!($($text)*));
         writeln!(std::io::stderr(), "pyrograph: {text}").ok();
     }};
 }

@@ -4,13 +4,13 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use pyrograph_format::{Input, write_file};
+use pyrograph_format::{Input, check_writable, write_file};
 #[cfg(feature = "png")]
 use pyrograph_render::png;
+use pyrograph_terminal::standard_output;
 
 use crate::found;
 use crate::say::say;
-use crate::terminal::standard_output;
 
 /// The inputs that `files` name; `-` is standard input; with no file it is that, too, or where nothing can come from
 /// there the [recording](crate::found) of the current folder. `LABEL=FILE` is a file with a
@@ -32,7 +32,7 @@ fn input(file: &Path) -> anyhow::Result<Input> {
     open(file)
 }
 
-/// Standard input. Who is to type on a terminal should know.
+/// A file, or standard input, which `-` names. Who is to type on a terminal should know.
 fn standard_input() -> Input {
     if io::stdin().is_terminal() {
         say!("reading standard input; Ctrl-D ends it");
@@ -40,19 +40,11 @@ fn standard_input() -> Input {
     Input::stdin()
 }
 
-fn open(file: &Path) -> anyhow::Result<Input> {
+pub fn open(file: &Path) -> anyhow::Result<Input> {
     match is_standard(file) {
         true => Ok(standard_input()),
         false => Input::open(file).with_context(|| format!("failed to open {}", file.display())),
     }
-}
-
-/// A file that can be read again from its beginning, so that nothing is lost if it is not what is looked for.
-pub fn regular_file(path: &Path) -> Option<Input> {
-    if is_standard(path) || !path.is_file() {
-        return None;
-    }
-    Input::open(path).ok()
 }
 
 /// Label and path of `LABEL=FILE`. A label has no slash: `./a=b` is a file in any case.
@@ -67,72 +59,6 @@ fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Checks that a file can be made there. `-` is standard output.
-///
-/// # Errors
-///
-/// If it is a folder; if its own folder is not there, or may not be written.
-pub fn check_path(path: &Path) -> anyhow::Result<()> {
-    if is_standard(path) {
-        return Ok(());
-    }
-    if path.is_dir() {
-        bail!("{} is a folder", path.display());
-    }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        bail!("{}: the folder {} does not exist", path.display(), folder.display());
-    }
-    let existing = std::fs::metadata(path).ok();
-    if existing.is_some() && !may_write(path) {
-        bail!("{} is not writable", path.display());
-    }
-    // Files that are not regular are written in place; others are made anew.
-    if existing.is_none_or(|existing| existing.is_file())
-        && let Err(error) = try_folder(folder)
-    {
-        bail!(
-            "{}: nothing can be written into the folder {}: {error}",
-            path.display(),
-            folder.display()
-        );
-    }
-    Ok(())
-}
-
-/// Returns true if this process may write a file.
-fn may_write(path: &Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-
-    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: The call reads a C string, which lives through it.
-    unsafe { libc::access(path.as_ptr(), libc::W_OK) == 0 }
-}
-
-/// Makes a file in a folder and takes it away: root may do all, but not on each file system.
-fn try_folder(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).custom_flags(libc::O_TMPFILE);
-    match options.open(folder).map(drop) {
-        Ok(()) => return Ok(()),
-        Err(error)
-            if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM | libc::EROFS)) =>
-        {
-            return Err(error);
-        }
-        // The file system has no files without names.
-        Err(_) => {}
-    }
-    let name = folder.join(format!(".pyrograph-{}", std::process::id()));
-    std::fs::OpenOptions::new().write(true).create_new(true).open(&name)?;
-    std::fs::remove_file(name)
-}
-
 /// Writes a file, whole or not at all, or standard output, which `-` names, too.
 pub fn write_output(
     path: Option<&Path>,
@@ -140,7 +66,7 @@ pub fn write_output(
 ) -> anyhow::Result<()> {
     match path.filter(|path| !is_standard(path)) {
         Some(path) => {
-            check_path(path)?;
+            check_writable(path)?;
             write_file(path, write).with_context(|| format!("failed to write {}", path.display()))
         }
         None => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use pyrograph_render::{counted, grouped};
+pub use pyrograph_render::{counted, grouped, percent};
 
 /// Reads a duration: seconds (`10`, `0.5`), or with a unit (`500ms`, `10s`, `5m`, `1h`).
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -40,17 +40,6 @@ pub fn parse_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A share in percent with as many digits as it takes to tell it from 0: `12 %`, `0.04 %`.
-pub fn percent(part: u64, whole: u64) -> String {
-    let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
-    match share {
-        s if s == 0.0 || s >= 10.0 => format!("{s:.0} %"),
-        s if s >= 0.1 => format!("{s:.1} %"),
-        s if s >= 0.01 => format!("{s:.2} %"),
-        _ => "< 0.01 %".to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,14 +69,5 @@ mod tests {
         for text in ["", "M", "0", "-1", "1.5M", "5T", "99999999999999999999", "99999999999G"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn numbers() {
-        assert_eq!(percent(1, 3), "33 %");
-        assert_eq!(percent(1, 1000), "0.1 %");
-        assert_eq!(percent(3, 10_000), "0.03 %");
-        assert_eq!(percent(1, 1_000_000), "< 0.01 %");
-        assert_eq!(percent(0, 0), "0 %");
     }
 }

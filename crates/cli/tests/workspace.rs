@@ -11,6 +11,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("bpf", &["cache", "event", "unwind"]),
     ("event", &[]),
     ("go", &[]),
+    ("memory", &[]),
+    ("terminal", &[]),
     ("unwind", &["go"]),
     ("symbol", &["cache", "go"]),
     ("resolve", &["event", "unwind", "symbol", "profile"]),

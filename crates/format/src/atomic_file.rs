@@ -9,7 +9,8 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, CWD, OFlags, linkat, unlink};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, access, linkat, unlink};
+use rustix::io::Errno;
 
 /// The most that anybody may do with a new file; the process's umask is taken off.
 const MODE: u32 = 0o666;
@@ -58,6 +59,82 @@ pub fn write_file(
         None => named.make_in(folder, |path| give_name(&file, path))?.into_temp_path(),
     };
     temporary.persist(&target).map_err(|failed| failed.error)
+}
+
+/// Why no file can be written there.
+#[derive(Debug, thiserror::Error)]
+pub enum NotWritable {
+    /// It is a folder.
+    #[error("{} is a folder", .0.display())]
+    Folder(PathBuf),
+    /// There is no such folder.
+    #[error("{}: the folder {} does not exist", path.display(), folder.display())]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// The file is there, and this process may not write it.
+    #[error("{} is not writable", .0.display())]
+    File(PathBuf),
+    /// Its folder takes no new files.
+    #[error("{}: nothing can be written into the folder {}: {error}", path.display(), folder.display())]
+    InFolder {
+        /// The file.
+        path: PathBuf,
+        /// Its folder.
+        folder: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+}
+
+/// Checks that [`write_file`] can write a file, before what is to be in it is made.
+///
+/// # Errors
+///
+/// If it is a folder; if its own folder is not there, or may not be written.
+pub fn check_writable(path: &Path) -> Result<(), NotWritable> {
+    if path.is_dir() {
+        return Err(NotWritable::Folder(path.to_owned()));
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let (path, folder) = (path.to_owned(), folder.to_owned());
+    if !folder.is_dir() {
+        return Err(NotWritable::NoFolder { path, folder });
+    }
+    let existing = fs::metadata(&path).ok();
+    if existing.is_some() && access(&path, Access::WRITE_OK).is_err() {
+        return Err(NotWritable::File(path));
+    }
+    // Files that are not regular are written in place; others are made anew.
+    match existing.is_none_or(|existing| existing.is_file()).then(|| try_folder(&folder)) {
+        Some(Err(error)) => Err(NotWritable::InFolder { path, folder, error }),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a file in a folder and takes it away: root may do all, but not on each file system.
+fn try_folder(folder: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(OFlags::TMPFILE.bits().cast_signed());
+    match options.open(folder).map(drop) {
+        Err(error) if !is_refusal(&error) => {
+            // The file system has no files without names.
+            let name = folder.join(format!(".pyrograph-{}", std::process::id()));
+            OpenOptions::new().write(true).create_new(true).open(&name)?;
+            fs::remove_file(name)
+        }
+        done => done,
+    }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::ACCESS | Errno::PERM | Errno::ROFS))
 }
 
 /// The temporary files that have a name, as many as fit.

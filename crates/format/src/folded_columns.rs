@@ -9,12 +9,13 @@
 //! Where only the counts change, frames need not be known: a stack is the text before its count. That takes less than
 //! half of the time of two trees. It is for plain text, whose lines come out as they are. Lines that are rewritten on the
 //! way (mangled names, decimals, frames without a name, bytes that are not UTF-8) or cause a warning are left to the
-//! [reader](crate::Reader): [`FoldedColumns::add`] then returns `None`.
+//! [reader](crate::Reader): [`FoldedColumns::of_files`] then returns `None`.
 
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
 use std::io::{self, Write};
 use std::ops::Range;
+use std::path::PathBuf;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -70,8 +71,24 @@ const AFTER: usize = BLOCK + 3;
 const FEW: usize = 16;
 
 impl FoldedColumns {
+    /// The stacks of files of both sides. `None` if one of them is not plain folded text in a regular file, or cannot be
+    /// read: what is wrong then is found where they are read as any other input.
+    pub fn of_files(before: &[PathBuf], after: &[PathBuf]) -> Option<Self> {
+        // Most stacks are on both sides.
+        let length = |path: &PathBuf| std::fs::metadata(path).map_or(0, |of| of.len() as usize);
+        let mut stacks = Self::new(before.iter().map(length).sum())?;
+        for (side, paths) in [before, after].into_iter().enumerate() {
+            for path in paths {
+                // What can be read but once is left for the reader.
+                let is_file = path.as_os_str() != "-" && path.is_file();
+                stacks.add(is_file.then(|| Input::open(path).ok()).flatten()?, side)?;
+            }
+        }
+        Some(stacks)
+    }
+
     /// None yet. `room` is how many bytes of text will come, more or less.
-    pub fn new(room: usize) -> Option<Self> {
+    fn new(room: usize) -> Option<Self> {
         let mut text = HugeText::with_room(room.min(MOST_ROOM)).ok()?;
         text.push(b"\n").ok()?;
         Some(Self { text, rows: Vec::new(), index: HashTable::new(), totals: [0; 2] })
@@ -79,7 +96,7 @@ impl FoldedColumns {
 
     /// Adds the counts of an input before (0) or after (1). `None` if it is not plain folded text in a regular file, or
     /// cannot be read: then the whole is of no use.
-    pub fn add(&mut self, input: Input, side: usize) -> Option<()> {
+    fn add(&mut self, input: Input, side: usize) -> Option<()> {
         let head = input.begin().ok()?;
         let reader = reader_of(&head, None).ok()?;
         let is_plain = reader.name() == FOLDED && !has_two_counts(head.bytes());
@@ -413,12 +430,10 @@ mod tests {
     /// The two columns, if both texts are plain.
     fn columns(before: &str, after: &str) -> Option<String> {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut stacks = FoldedColumns::new(0)?;
-        for (side, text) in [before, after].into_iter().enumerate() {
-            let path = folder.path().join(side.to_string());
-            std::fs::write(&path, text).expect("a temporary file");
-            stacks.add(Input::open(&path).expect("just written"), side)?;
-        }
+        let [old, new] = ["a", "b"].map(|name| folder.path().join(name));
+        std::fs::write(&old, before).expect("a temporary file");
+        std::fs::write(&new, after).expect("a temporary file");
+        let stacks = FoldedColumns::of_files(&[old], &[new])?;
         let mut out = Vec::new();
         stacks.write(&mut out).expect("to memory");
         Some(String::from_utf8(out).expect("folded text is UTF-8"))

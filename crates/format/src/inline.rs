@@ -1,31 +1,76 @@
 //! Inlined calls, for inputs that were made without them.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId};
+use pyrograph_symbol::{Module, Options as SymbolOptions, Source, Symbolized};
 
 use crate::names::tidy_name;
+use crate::warnings::{WarningKind, Warnings};
 
 /// A call at an address: the function that the code belongs to, or one that was inlined there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Call {
+struct Call {
     /// Function, demangled; empty if not known.
-    pub function: String,
+    function: String,
     /// Source file; empty if not known.
-    pub file: String,
+    file: String,
     /// Source line; 0 if not known.
-    pub line: u32,
+    line: u32,
 }
 
 /// Replaces each frame that has an address (see [`Options::addresses`](crate::Options::addresses))
-/// by the calls that `resolve` finds there, and takes the address away.
+/// by the calls that debug information has there, and takes the address away. `on_warning` gets a line for each file that
+/// could not be read, and for what was damaged in others. The function keeps the name that the input gave it, if it did.
+pub fn expand_inlined(profile: &Profile, lines: bool, mut on_warning: impl FnMut(&str)) -> Profile {
+    expand_calls(profile, |path, addresses| {
+        calls(path, addresses, lines, &mut on_warning).unwrap_or_else(|error| {
+            on_warning(&format!("no inlined calls of {path}: {error}"));
+            Vec::new()
+        })
+    })
+}
+
+/// The calls at each address of a file, outermost first. perf prints addresses in files as offsets,
+/// but those of programs that are not position-independent, in old versions, as they were linked.
+fn calls(
+    path: &str,
+    addresses: &[u64],
+    lines: bool,
+    on_warning: &mut dyn FnMut(&str),
+) -> Result<Vec<Vec<Call>>, Box<dyn std::error::Error>> {
+    let module = Module::open(&File::open(path)?, Source { path, ..Source::default() })?;
+    let linked: Vec<u64> = addresses
+        .iter()
+        .map(|&address| module.file_offset_to_address(address).unwrap_or(address))
+        .collect();
+    let found = module.symbolize(&linked, &SymbolOptions { lines, ..SymbolOptions::default() });
+    let mut warnings = Warnings::default();
+    for warning in &found.warnings {
+        warnings.add(WarningKind::Symbols(warning.to_string()), 1, []);
+    }
+    warnings.lines().for_each(|(_, line)| on_warning(&line));
+    let call = |frame: &pyrograph_symbol::Frame| Call {
+        function: frame.function.to_string(),
+        file: frame.file.as_deref().map(file_name).unwrap_or_default().to_owned(),
+        line: frame.line,
+    };
+    let outermost_first = |of: &Symbolized| of.frames.iter().rev().map(call).collect();
+    Ok(found.addresses.iter().map(outermost_first).collect())
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Replaces each frame that has an address by the calls that `resolve` finds there.
 ///
 /// `resolve` is asked once for each module: it gets the path and the distinct addresses, sorted,
 /// and returns for each of them the calls, outermost first: the function itself, then what was
-/// inlined into it. Where it returns none, the frame stays. The function keeps the name that the
-/// input gave it, if it did.
-pub fn expand_inlined(
+/// inlined into it. Where it returns none, the frame stays.
+fn expand_calls(
     profile: &Profile,
     mut resolve: impl FnMut(&str, &[u64]) -> Vec<Vec<Call>>,
 ) -> Profile {
@@ -130,7 +175,7 @@ mod tests {
             0x20 => vec![call("main", 9)],
             _ => vec![],
         };
-        let profile = expand_inlined(&profile, |module, addresses| {
+        let profile = expand_calls(&profile, |module, addresses| {
             asked.push((module.to_owned(), addresses.to_vec()));
             addresses.iter().map(calls).collect()
         });
@@ -147,5 +192,21 @@ mod tests {
              app;main:a.c:9;leaf:a.c:1;mid:a.c:2_[i];in:a.c:3_[i] 1\n\
              app;x;k 1\n"
         );
+    }
+
+    #[test]
+    fn inlined_calls_are_found_in_debug_information() {
+        // This test's own code.
+        let program = std::env::current_exe().expect("a path");
+        let file = File::open(&program).expect("a file");
+        let path = program.to_string_lossy();
+        let module = Module::open(&file, Source { path: &path, ..Source::default() }).expect("ELF");
+        let code = module.segments().iter().find(|segment| segment.executable).expect("code");
+        let offsets: Vec<u64> = (0..4000).map(|n| code.file_offset + n * 16).collect();
+        let found = calls(&path, &offsets, true, &mut |_| {}).expect("symbols");
+        assert_eq!(found.len(), offsets.len());
+        let inlined = found.iter().find(|calls| calls.len() > 1).expect("something is inlined");
+        assert!(inlined.iter().all(|call| !call.function.is_empty()));
+        assert!(found.iter().flatten().any(|call| call.file.ends_with(".rs") && call.line > 0));
     }
 }

@@ -132,6 +132,29 @@ impl Input {
     }
 }
 
+/// The inputs, each with a label: the beginning of its file's name up to the last dot if it has
+/// none yet, or the whole path where several begin alike.
+pub fn label_all(inputs: Vec<Input>) -> Vec<Input> {
+    let stem = |input: &Input| {
+        let stem = Path::new(input.name()).file_stem().and_then(|stem| stem.to_str());
+        stem.unwrap_or(input.name()).to_owned()
+    };
+    let labels: Vec<String> = inputs
+        .iter()
+        .map(|input| input.label().map_or_else(|| stem(input), str::to_owned))
+        .collect();
+    let is_alone = |label: &String| labels.iter().filter(|other| *other == label).count() == 1;
+    let label = |(input, label): (Input, &String)| Input {
+        label: Some(match &input.label {
+            Some(own) => own.clone(),
+            None if is_alone(label) => label.clone(),
+            None => input.name.clone(),
+        }),
+        ..input
+    };
+    inputs.into_iter().zip(&labels).map(label).collect()
+}
+
 /// An input that can be read several times.
 pub(crate) struct Kept {
     name: String,

@@ -7,6 +7,7 @@ mod bytes;
 mod callees;
 mod capabilities;
 mod chunks;
+mod demangled;
 mod detect;
 mod each_event;
 mod events;
@@ -25,19 +26,16 @@ mod warnings;
 mod write;
 mod writer;
 
-pub use atomic_file::{remove_unfinished, write_file};
+pub use atomic_file::{NotWritable, check_writable, remove_unfinished, write_file};
 pub use capabilities::Capabilities;
+pub use demangled::demangled;
 pub use detect::detect;
 pub use each_event::read_each_event;
 pub use events::events;
 pub use folded_columns::FoldedColumns;
-pub use inline::{Call, expand_inlined};
-pub use input::{Head, Input};
+pub use inline::expand_inlined;
+pub use input::{Head, Input, label_all};
 pub use points::{Points, TimeUnit, read_points};
-#[cfg(feature = "perf-data")]
-pub use pyrograph_perf_data::{
-    EventInfo, ProcessInfo, RecordingInfo, SampleRate, Tracepoint, TracepointField,
-};
 pub use pyrograph_profile::{FieldValue, TraceEvent, TraceField};
 pub use pyrograph_symbol::{Locator, Options as SymbolOptions};
 #[cfg(feature = "perf-data")]
@@ -45,5 +43,7 @@ pub use read::perf_data::recording_info;
 pub use read::{READERS, read, reader_named};
 pub use reader::{Count, Detail, FoldedOptions, Options, ReadError, Reader, Reading, ThreadDetail};
 pub use warnings::{Place, Warning, WarningKind, Warnings};
-pub use write::{WRITERS, not_held, write_folded, writer_for, writer_named};
+pub use write::{
+    WRITERS, counts_of_folded, not_held, similar_endings, write_folded, writer_for, writer_named,
+};
 pub use writer::{WriteOptions, Writer};

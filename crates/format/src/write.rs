@@ -17,7 +17,7 @@ use crate::reader::same_name;
 use crate::warnings::{WarningKind, Warnings};
 use crate::writer::Writer;
 
-pub use folded::write_folded;
+pub use folded::{counts_of_folded, write_folded};
 
 /// Every format that can be written.
 pub static WRITERS: &[&dyn Writer] = &[
@@ -44,6 +44,22 @@ pub fn writer_for(file_name: &str) -> Option<&'static dyn Writer> {
         writer.endings().iter().filter_map(length).max().map(|length| (length, *writer))
     };
     WRITERS.iter().filter_map(fits).max_by_key(|(length, _)| *length).map(|(_, writer)| writer)
+}
+
+/// Other formats whose files end like one that is called `file_name`, each with an ending that is its own, where the
+/// format of that file has none such: `x.json` is a Firefox profile, and `.speedscope.json` another.
+pub fn similar_endings(file_name: &str) -> Vec<(&'static str, &'static dyn Writer)> {
+    let chosen = writer_for(file_name);
+    let (Some(chosen), Some((_, last))) = (chosen, file_name.rsplit_once('.')) else {
+        return Vec::new();
+    };
+    let fitting = chosen.endings().iter().filter(|ending| file_name.ends_with(*ending));
+    if fitting.max_by_key(|ending| ending.len()).is_none_or(|longest| *longest != last) {
+        return Vec::new();
+    }
+    let longer = |ending: &&&str| ending.ends_with(&format!(".{last}"));
+    let others = WRITERS.iter().filter(|writer| writer.name() != chosen.name());
+    others.filter_map(|other| Some((*other.endings().iter().find(longer)?, *other))).collect()
 }
 
 /// The writer of the format that is called `name`, by its own name or one of those that it is also

@@ -1,99 +1,25 @@
 //! Information that a recording holds about itself.
 
 use std::collections::BTreeMap;
-use std::time::SystemTime;
 
 use pyrograph_event::{Attr, Record, flag, type_id};
+use pyrograph_profile::{EventInfo, FieldInfo, ProcessInfo, RecordingInfo, SampleRate};
 
 use crate::lost::Losses;
 use crate::recording::{Place, Recording};
 use crate::tracepoint::{Tracepoint, TracepointField};
 use crate::tracing;
 
-/// Information that a `perf.data` file holds about itself. Parts that it lacks are empty or `None`.
-#[derive(Clone, Debug, Default)]
-pub struct RecordingInfo {
-    /// The machine's name.
-    pub host: Option<String>,
-    /// The kernel's version.
-    pub kernel: Option<String>,
-    /// The machine's architecture, as `uname -m` has it.
-    pub arch: Option<String>,
-    /// The CPU's name.
-    pub cpu: Option<String>,
-    /// Number of CPUs that were online.
-    pub cpus: Option<u32>,
-    /// Memory in bytes.
-    pub memory: Option<u64>,
-    /// perf's version.
-    pub perf: Option<String>,
-    /// perf's command line.
-    pub command: Vec<String>,
-    /// When the file was written, as far as is known.
-    pub written: Option<SystemTime>,
-    /// The events.
-    pub events: Vec<EventInfo>,
-    /// Samples of all events.
-    pub samples: u64,
-    /// Samples that were lost.
-    pub lost: u64,
-    /// Number of times that the kernel stopped sampling for a while.
-    pub throttled: u64,
-    /// Times of the first and the last sample, in nanoseconds on the recording's clock.
-    pub time: Option<(u64, u64)>,
-    /// The sampled processes, most samples first.
-    pub processes: Vec<ProcessInfo>,
-    /// Damage of the file.
-    pub damage: Vec<String>,
-}
-
-/// An event of a recording.
-#[derive(Clone, Debug, Default)]
-pub struct EventInfo {
-    /// Its name as it was asked for.
-    pub name: String,
-    /// Its samples.
-    pub samples: u64,
-    /// Its sample rate.
-    pub rate: SampleRate,
-    /// Fields in the samples of a tracepoint.
-    pub fields: Vec<TracepointField>,
-}
-
-/// Sample rate of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SampleRate {
-    /// So often a second, as near as the kernel came to it.
-    Frequency(u64),
-    /// Each time that it was counted so often.
-    Period(u64),
-}
-
-impl Default for SampleRate {
-    fn default() -> Self {
-        Self::Period(1)
+fn rate(attr: &Attr) -> SampleRate {
+    match attr.has(flag::FREQ) {
+        true => SampleRate::Frequency(attr.sample_period),
+        false => SampleRate::Period(attr.sample_period),
     }
 }
 
-impl SampleRate {
-    fn of(attr: &Attr) -> Self {
-        if attr.has(flag::FREQ) {
-            Self::Frequency(attr.sample_period)
-        } else {
-            Self::Period(attr.sample_period)
-        }
-    }
-}
-
-/// A process of a recording.
-#[derive(Clone, Debug, Default)]
-pub struct ProcessInfo {
-    /// Its number; −1 for one that was gone already, 0 for the idle task.
-    pub pid: i32,
-    /// The last name that it had.
-    pub name: String,
-    /// Its samples.
-    pub samples: u64,
+fn field(field: &TracepointField) -> FieldInfo {
+    let TracepointField { name, kind, offset, size, .. } = field;
+    FieldInfo { name: name.clone(), kind: kind.clone(), offset: *offset, size: *size }
 }
 
 impl Recording {
@@ -128,8 +54,8 @@ fn describe(recording: &Recording) -> RecordingInfo {
         info.events.push(EventInfo {
             name: event.name.clone(),
             samples: event.samples,
-            rate: SampleRate::of(&event.attr),
-            fields: tracepoint.map(|tracepoint| tracepoint.fields.clone()).unwrap_or_default(),
+            rate: rate(&event.attr),
+            fields: tracepoint.iter().flat_map(|of| of.fields.iter().map(field)).collect(),
         });
     }
     count_records(recording, &mut info);

@@ -18,7 +18,7 @@ mod tracing;
 mod unpack;
 
 pub use header::detect;
-pub use info::{EventInfo, ProcessInfo, RecordingInfo, SampleRate};
+pub use pyrograph_profile::{EventInfo, FieldInfo, ProcessInfo, RecordingInfo, SampleRate};
 pub use pyrograph_resolve::{Rename, Resolved};
 pub use recording::Recording;
 pub use resolve::{Resolution, ResolveOptions};

@@ -155,6 +155,17 @@ impl ValueType {
         Self::new("samples", "count")
     }
 
+    /// Values of a unit, as a user names it: `ms`, `bytes`, `samples`, or what is counted: `calls`. `None` if it is empty.
+    pub fn of_unit(unit: &str) -> Option<Self> {
+        Some(match UnitKind::of_unit(unit) {
+            UnitKind::Unknown => return None,
+            UnitKind::Time(unit) => Self::new("time", unit.short()),
+            UnitKind::Bytes => Self::new("size", "bytes"),
+            UnitKind::Count => Self::samples(),
+            UnitKind::Other => Self::new(unit, "count"),
+        })
+    }
+
     /// Both columns of a comparison of values like these.
     pub fn before_and_after(&self) -> [Self; 2] {
         ["before", "after"].map(|name| Self { name: name.to_owned(), ..self.clone() })

@@ -7,6 +7,7 @@
 use std::str::FromStr;
 
 use pyrograph_analyze::FlameGraph;
+use pyrograph_profile::{Quantity, ValueType};
 
 use crate::palette_change::ChangeColors;
 use crate::palette_even::even;
@@ -71,6 +72,23 @@ pub enum Hue {
     Aqua,
     /// Oranges.
     Orange,
+}
+
+impl Palette {
+    /// The colours that the field expects for what is not CPU time, so that nobody takes the graph for one
+    /// of what ran.
+    pub fn of(value_type: &ValueType) -> Self {
+        match value_type.quantity() {
+            Quantity::OffCpu => Self::Even(Rule::Hue(Hue::Blue)),
+            Quantity::Wall => Self::Wall,
+            Quantity::Wakeup => Self::Even(Rule::Wakeup),
+            Quantity::OffWake => Self::Even(Rule::Chain),
+            Quantity::Io => Self::Even(Rule::Hue(Hue::Io)),
+            Quantity::Memory => Self::Even(Rule::Hue(Hue::Mem)),
+            Quantity::Locks => Self::Even(Rule::Hue(Hue::Purple)),
+            _ => Self::default(),
+        }
+    }
 }
 
 /// The name of a palette is not known.
@@ -419,6 +437,13 @@ mod tests {
     }
 
     #[test]
+    fn colours_are_those_of_the_value_that_is_drawn() {
+        let of = |name, unit| Palette::of(&ValueType::new(name, unit));
+        assert_eq!(of("calls", "count"), Palette::default());
+        assert_eq!(of("off-cpu", "ns"), Palette::Even(Rule::Hue(Hue::Blue)));
+    }
+
+    #[test]
     fn the_old_colours_stay_behind_their_names() {
         assert_eq!("classic-hot".parse(), Ok(Palette::Classic(Rule::Hue(Hue::Hot))));
         assert_eq!("aqua".parse(), Ok(Palette::Classic(Rule::Hue(Hue::Aqua))));
@@ -431,7 +456,7 @@ mod tests {
     #[test]
     fn paints_of_all_frames_are_those_of_each() {
         use pyrograph_analyze::{FlameOptions, flame};
-        use pyrograph_profile::{LabelOptions, Profile, Sample, Tree, ValueType};
+        use pyrograph_profile::{LabelOptions, Profile, Sample, Tree};
         let mut profile = Profile::new(vec![ValueType::samples()]);
         let names =
             ["main", "main", "read_[k]", "a::b", "--", "java/x.Y", "[waiting for a lock]", "main"];

@@ -148,6 +148,17 @@ pub fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", grouped(count))
 }
 
+/// A share in percent with as many digits as it takes to tell it from 0: `12 %`, `0.04 %`.
+pub fn percent(part: u64, whole: u64) -> String {
+    let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
+    match share {
+        s if s == 0.0 || s >= 10.0 => format!("{s:.0} %"),
+        s if s >= 0.1 => format!("{s:.1} %"),
+        s if s >= 0.01 => format!("{s:.2} %"),
+        _ => "< 0.01 %".to_owned(),
+    }
+}
+
 /// With commas between groups of three digits.
 pub(crate) fn write_integer(out: &mut String, value: u64) {
     let mut buffer = itoa::Buffer::new();
@@ -226,17 +237,26 @@ mod tests {
 
     #[test]
     fn percentages_have_two_digits_or_say_more() {
-        let percent = |part, whole| {
+        let exact = |part, whole| {
             let mut out = String::new();
             write_percent(&mut out, part, whole);
             out
         };
-        assert_eq!(percent(1, 1), "100.00%");
-        assert_eq!(percent(1, 3), "33.33%");
-        assert_eq!(percent(2, 3), "66.67%");
-        assert_eq!(percent(1, 2000), "0.05%");
-        assert_eq!(percent(0, 5), "0.00%");
-        assert_eq!(percent(1, 100_000), "0.0010%");
-        assert_eq!(percent(u64::MAX, u64::MAX), "100.00%");
+        assert_eq!(exact(1, 1), "100.00%");
+        assert_eq!(exact(1, 3), "33.33%");
+        assert_eq!(exact(2, 3), "66.67%");
+        assert_eq!(exact(1, 2000), "0.05%");
+        assert_eq!(exact(0, 5), "0.00%");
+        assert_eq!(exact(1, 100_000), "0.0010%");
+        assert_eq!(exact(u64::MAX, u64::MAX), "100.00%");
+    }
+
+    #[test]
+    fn shares_have_as_many_digits_as_they_need() {
+        assert_eq!(percent(1, 3), "33 %");
+        assert_eq!(percent(1, 1000), "0.1 %");
+        assert_eq!(percent(3, 10_000), "0.03 %");
+        assert_eq!(percent(1, 1_000_000), "< 0.01 %");
+        assert_eq!(percent(0, 0), "0 %");
     }
 }

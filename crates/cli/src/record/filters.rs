@@ -3,9 +3,11 @@
 
 use std::path::PathBuf;
 
-use pyrograph_analyze::{Filter, Level};
-use pyrograph_profile::{Profile, ThreadDetail};
+use pyrograph_analyze::Level;
+use pyrograph_profile::ThreadDetail;
 use pyrograph_recorder::{Filters, control_group};
+
+use crate::filters::level;
 
 /// The flags.
 #[derive(Default, clap::Args)]
@@ -21,32 +23,9 @@ pub struct FilterArgs {
     cgroup: Option<PathBuf>,
 
     /// Put levels of frames at the root (needs root)
-    #[arg(
-        long,
-        value_name = "WHAT,…",
-        value_enum,
-        value_delimiter = ',',
-        help_heading = "Filters"
-    )]
-    by: Vec<By>,
+    #[arg(long, value_name = "WHAT,…", value_parser = level(4), value_delimiter = ',', help_heading = "Filters")]
+    by: Vec<Level>,
 }
-
-/// The property that a level of frames shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum By {
-    /// name-PID.
-    Process,
-    /// The thread's name, one for threads whose names differ only in numbers.
-    Pool,
-    /// name-PID/TID.
-    Thread,
-    /// The CPU.
-    Cpu,
-}
-
-/// Levels of frames at the root of stacks.
-#[derive(Clone, Debug, Default)]
-pub struct Levels(Vec<By>);
 
 impl FilterArgs {
     /// The filters, and the levels.
@@ -54,45 +33,19 @@ impl FilterArgs {
     /// # Errors
     ///
     /// If there is no such control group.
-    pub fn read(self) -> anyhow::Result<(Filters, Levels)> {
+    pub fn read(self) -> anyhow::Result<(Filters, Vec<Level>)> {
         let group = self.cgroup.as_deref().map(control_group).transpose()?;
-        let by_cpu = self.by.contains(&By::Cpu);
-        Ok((Filters { names: self.comm, group, by_cpu }, Levels(self.by)))
+        let by_cpu = self.by.contains(&Level::Cpu);
+        Ok((Filters { names: self.comm, group, by_cpu }, self.by))
     }
 }
 
-impl Levels {
-    /// Returns true if none was asked for.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// How far threads are to be kept apart.
-    pub fn threads(&self) -> ThreadDetail {
-        let detail = |by: &By| match by {
-            By::Thread => ThreadDetail::Thread,
-            By::Process => ThreadDetail::Process,
-            By::Cpu | By::Pool => ThreadDetail::Name,
-        };
-        self.0.iter().map(detail).max().unwrap_or_default()
-    }
-
-    /// Puts the levels into stacks.
-    ///
-    /// # Errors
-    ///
-    /// If the profile does not hold what they show.
-    pub fn put(&self, profile: Profile) -> anyhow::Result<Profile> {
-        if self.is_empty() {
-            return Ok(profile);
-        }
-        let level = |by: &By| match by {
-            By::Process => Level::Process,
-            By::Pool => Level::Pool,
-            By::Thread => Level::Thread,
-            By::Cpu => Level::Cpu,
-        };
-        let by = self.0.iter().map(level).collect();
-        Ok(Filter { by, ..Filter::default() }.apply(profile)?)
-    }
+/// How far threads are to be kept apart for the levels.
+pub fn thread_detail(levels: &[Level]) -> ThreadDetail {
+    let detail = |level: &Level| match level {
+        Level::Thread => ThreadDetail::Thread,
+        Level::Process => ThreadDetail::Process,
+        _ => ThreadDetail::Name,
+    };
+    levels.iter().map(detail).max().unwrap_or_default()
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pyrograph_analyze::Level;
 use pyrograph_format::{Detail, SymbolOptions};
 use pyrograph_profile::LabelOptions;
 use pyrograph_record::process_of;
@@ -11,7 +12,7 @@ use pyrograph_recorder::{
     Engine, Error, Filters, Question, Rate, StackMode, Target, Trigger, Waits,
 };
 
-use super::filters::{FilterArgs, Levels};
+use super::filters::{FilterArgs, thread_detail};
 use super::question::{QuestionArgs, needs_in_kernel};
 use crate::found;
 use crate::output::{Output, PictureArgs};
@@ -236,7 +237,7 @@ pub(super) struct Plan {
     /// The picture is shown when it is written.
     pub open: bool,
     /// Levels of frames at the root.
-    pub levels: Levels,
+    pub levels: Vec<Level>,
     pub verbose: bool,
     pub labels: LabelOptions,
     pub title: String,
@@ -293,7 +294,7 @@ impl Plan {
                 thread_detail: outputs
                     .iter()
                     .map(Output::threads)
-                    .chain([levels.threads()])
+                    .chain([thread_detail(&levels)])
                     .max()
                     .unwrap_or_default(),
                 stack_memory: args.stack_memory,

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::io::{self, Write};
 
-use pyrograph_profile::{NodeId, Profile, Tree};
+use pyrograph_profile::{NodeId, Profile, Quantity, Tree, UnitKind, ValueType};
 
 use crate::capabilities::Capabilities;
 use crate::writer::{WriteOptions, Writer};
@@ -48,6 +48,23 @@ impl Writer for Folded {
             tree.keep_column(profile.shown);
         }
         write_folded(&tree, out)
+    }
+}
+
+/// The meaning of the counts in folded text of a profile, which names no unit: `counts are ns of off-cpu`. `None` where
+/// they are samples, as its readers expect, or where it is not known.
+pub fn counts_of_folded(profile: &Profile) -> Option<String> {
+    let of = match profile.is_comparison() {
+        true => profile.value_types.first()?,
+        false => profile.value_types.get(profile.shown)?,
+    };
+    let (name, unit) = (&of.name, &of.unit);
+    match (of.quantity(), of.unit_kind()) {
+        _ if of.is_unnamed() || *of == ValueType::samples() => None,
+        (Quantity::Before | Quantity::After, UnitKind::Count) => None,
+        (_, UnitKind::Count | UnitKind::Unknown) => Some(format!("counts are {name}")),
+        (Quantity::Before | Quantity::After, _) => Some(format!("counts are {unit}")),
+        _ => Some(format!("counts are {unit} of {name}")),
     }
 }
 

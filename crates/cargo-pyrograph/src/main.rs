@@ -1,4 +1,4 @@
-//! `cargo pyrograph`: builds a target of a Cargo package with line tables, and records it.
+#![doc = include_str!("../README.md")]
 //!
 //! Cargo runs it for `cargo pyrograph …`, with `pyrograph` as its first argument.
 
@@ -114,7 +114,7 @@ fn main() -> ExitCode {
     let Err(error) = run(&args);
     use std::io::Write;
     // Names in it may be from anywhere.
-    let text = format!("{error:#}").replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
+    let text = pyrograph_terminal::plain(&format!("{error:#}"));
     writeln!(std::io::stderr(), "cargo pyrograph: {text}").ok();
     ExitCode::FAILURE
 }

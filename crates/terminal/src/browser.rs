@@ -4,11 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::say::say;
-
-/// Opens a file in the browser that `$BROWSER` names, or in what the desktop opens such files with. Says so if
-/// neither is there.
-pub fn open(path: &Path) {
+/// Opens a file in the browser that `$BROWSER` names, or in what the desktop opens such files with.
+///
+/// # Errors
+///
+/// If neither is there: the commands that were tried.
+pub fn open(path: &Path) -> Result<(), String> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let browsers = browsers(std::env::var_os("BROWSER"));
     let started = browsers.iter().any(|browser| {
@@ -17,11 +18,8 @@ pub fn open(path: &Path) {
         let quiet = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
         quiet.stderr(Stdio::null()).spawn().is_ok()
     });
-    if !started {
-        let tried = browsers.iter().map(|browser| browser.to_string_lossy());
-        let tried = tried.collect::<Vec<_>>().join(", ");
-        say!("no browser could be started ({tried}): open {} in one", path.display());
-    }
+    let tried = browsers.iter().map(|browser| browser.to_string_lossy());
+    if started { Ok(()) } else { Err(tried.collect::<Vec<_>>().join(", ")) }
 }
 
 /// The command that shows a file.
@@ -57,7 +55,7 @@ fn command(browser: &OsStr, path: &OsStr) -> (OsString, Vec<OsString>) {
 }
 
 /// A word as a shell reads it.
-pub fn quoted(word: &str) -> String {
+fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+,:@%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),

@@ -1,11 +1,8 @@
 //! Text from outside, made safe for a terminal.
-//!
-//! Names of functions, files and processes may hold anything, also what a terminal would obey: colours,
-//! a new title, keys that nobody pressed. Files and pipes get what was read.
 
 use std::io::{self, IsTerminal, Write};
 
-/// Without what a terminal would obey, or would turn round.
+/// The text without what a terminal would obey, or would turn round.
 pub fn plain(text: &str) -> String {
     let clean = |c: char| match c {
         '\t' | '\n' => c,

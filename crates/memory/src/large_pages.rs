@@ -9,7 +9,7 @@ const LARGE_PAGE: usize = 2 << 20;
 /// Asks for large pages for the first memory that is allocated, at most a quarter of `limit`: to take it in pages of
 /// 4 KiB is a sixth of the time that a flame graph of 72,000 stacks takes. Where the kernel, or another C library than
 /// GNU's, does not do this, nothing changes.
-pub fn use_large_pages(limit: u64) {
+pub(crate) fn use_large_pages(limit: u64) {
     #[cfg(target_env = "gnu")]
     {
         let size = SIZE.min(limit / 4) as usize;

@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin end a recording; they do not lose it.
+//! Ctrl-C and its kin end work; they do not lose it.
 
 use std::io;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Tells whether the user asked to stop. A second request ends the program at once, should writing
+/// A request of the user to stop. A second request ends the program at once, should writing
 /// the result take longer than they want to wait.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Interrupt {
     asked: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
@@ -18,6 +18,10 @@ impl Interrupt {
     /// Takes over SIGINT, SIGTERM and SIGHUP; the last not if it was ignored from the start, which is
     /// how `nohup` keeps a program running. (Scripts ignore SIGINT for what they start in the
     /// background, but if they send it all the same, they mean it.)
+    ///
+    /// # Errors
+    ///
+    /// Those of `sigaction`.
     pub fn catch() -> io::Result<Self> {
         let interrupt = Self { asked: Arc::default(), signal: Arc::default() };
         let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);

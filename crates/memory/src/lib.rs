@@ -1,28 +1,21 @@
-//! A limit to the memory that reading may take (`--max-memory`).
-//!
-//! A small compressed file can hold any number of bytes, and a small file can describe a large profile. The kernel
-//! refuses memory beyond the limit (`RLIMIT_DATA`), and the first allocation that fails ends the program with one
-//! sentence, where it would abort otherwise. This covers every reader, and costs nothing while there is enough.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
+
+mod large_pages;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::sync::OnceLock;
 
-use pyrograph_format::remove_unfinished;
-
-use crate::heap;
-
 /// The least memory, for the program's own code and tables, however small the limit.
 const LEAST: u64 = 16 << 20;
 
-/// The message when memory runs out, ready to be written: nothing can be allocated by then.
-static MESSAGE: OnceLock<String> = OnceLock::new();
+/// The end of the program when memory runs out: the message, ready to be written, and the call before it. Nothing can
+/// be allocated by then.
+static END: OnceLock<(String, fn())> = OnceLock::new();
 
-/// The system's allocator; a failed allocation ends the program with [`MESSAGE`], once there is one.
-struct Limited;
-
-#[global_allocator]
-static ALLOCATOR: Limited = Limited;
+/// The system's allocator; a failed allocation ends the program with a message, once there is a [`limit`].
+pub struct Limited;
 
 // SAFETY: every call is passed on to the system's allocator as it is, and its answer back.
 unsafe impl GlobalAlloc for Limited {
@@ -58,8 +51,8 @@ fn checked(pointer: *mut u8) -> *mut u8 {
 /// Ends the program if there is a limit; else the caller does.
 #[cold]
 fn exhausted() {
-    let Some(message) = MESSAGE.get() else { return };
-    remove_unfinished();
+    let Some((message, at_end)) = END.get() else { return };
+    at_end();
     // SAFETY: the bytes are those of the message; neither call allocates, and nothing runs after the second.
     unsafe {
         libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len());
@@ -67,31 +60,20 @@ fn exhausted() {
     }
 }
 
-/// Limits the memory of this process from now on: to `bytes`, or else to three quarters of what the machine and the
-/// control group have free, so that the program ends with a sentence before the kernel kills something.
-pub fn limit(bytes: Option<usize>) {
-    let limit = match bytes {
-        Some(bytes) => bytes as u64,
-        None => match available() {
-            Some(available) => available / 4 * 3,
-            None => return,
-        },
-    };
-    let limit = limit.max(LEAST);
-    let mib = limit >> 20;
-    let message = match bytes {
-        Some(_) => format!(
-            "pyrograph: failed to read: this input needs more than {mib} MiB of memory; --max-memory permits more\n"
-        ),
-        None => format!(
-            "pyrograph: failed to read: this input needs more than {mib} MiB of memory, three quarters of what is \
-             free; --max-memory SIZE permits more\n"
-        ),
-    };
-    if MESSAGE.set(message).is_err() {
+/// Three quarters of what the machine and the control group have free, so that a program ends with a sentence before the
+/// kernel kills something. `None` if that is not known.
+pub fn usual_limit() -> Option<u64> {
+    available().map(|available| available / 4 * 3)
+}
+
+/// Limits the memory of this process from now on, once; large pages are asked for what it takes first. When memory runs
+/// out, `at_end` is called, which must allocate nothing, and `message` is written, which gets the limit in MiB.
+pub fn limit(bytes: u64, message: impl FnOnce(u64) -> String, at_end: fn()) {
+    let limit = bytes.max(LEAST);
+    if END.set((message(limit >> 20), at_end)).is_err() {
         return;
     }
-    heap::use_large_pages(limit);
+    large_pages::use_large_pages(limit);
     let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: both take a structure of this type, which lives as long as the calls.
     unsafe {

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use pyrograph_profile::{Frame, FrameId, Frames, Profile, StackId, Stacks, StringId};
 use pyrograph_symbol::demangle;
 
-/// The profile with readable names of functions.
+/// The profile with readable names of functions, where its text holds them as compilers made them (C++, Rust).
 pub fn demangled(mut profile: Profile) -> Profile {
     // By name, once it was looked at, its readable form.
     let mut names: Vec<Option<StringId>> = vec![None; profile.strings.len()];

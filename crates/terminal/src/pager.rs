@@ -3,14 +3,12 @@
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-use anyhow::Context;
-
 /// Shows text through `$PAGER`, or `less`, which leaves at once if all fits; without a pager as it is.
 ///
 /// # Errors
 ///
 /// Those of the terminal.
-pub fn show(text: &[u8]) -> anyhow::Result<()> {
+pub fn page(text: &[u8]) -> io::Result<()> {
     let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
     let mut words = pager.split_whitespace();
     let program = words.next().filter(|program| *program != "cat");
@@ -25,15 +23,11 @@ pub fn show(text: &[u8]) -> anyhow::Result<()> {
     });
     let Some(mut child) = child else {
         let mut out = io::stdout().lock();
-        return out
-            .write_all(text)
-            .and_then(|()| out.flush())
-            .context("failed to write standard output");
+        return out.write_all(text).and_then(|()| out.flush());
     };
     if let Some(mut to) = child.stdin.take() {
         // Who leaves a pager early has seen enough.
         to.write_all(text).ok();
     }
-    child.wait().context("failed to wait for the pager")?;
-    Ok(())
+    child.wait().map(drop)
 }

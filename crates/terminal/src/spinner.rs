@@ -3,16 +3,16 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use crate::say::is_quiet;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Shows that a recording goes on, for how long, and what came of it so far.
-pub struct Progress(ProgressBar);
+/// Shows that work goes on, for how long, and what came of it so far.
+#[derive(Debug)]
+pub struct Spinner(ProgressBar);
 
-impl Progress {
-    /// A spinner on standard error, if that is a terminal.
-    pub fn start() -> Self {
-        if !std::io::stderr().is_terminal() || is_quiet() {
+impl Spinner {
+    /// A spinner on standard error, if that is a terminal and `is_wanted`.
+    pub fn start(is_wanted: bool) -> Self {
+        if !std::io::stderr().is_terminal() || !is_wanted {
             return Self(ProgressBar::hidden());
         }
         let style = ProgressStyle::with_template("{spinner} {elapsed_precise} {msg}")

@@ -1,0 +1,13 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
+
+pub mod browser;
+mod interrupt;
+mod pager;
+mod plain;
+mod spinner;
+
+pub use interrupt::Interrupt;
+pub use pager::page;
+pub use plain::{plain, standard_output};
+pub use spinner::Spinner;
