@@ -1,12 +1,9 @@
 //! Functions of a C library that allocate memory, by their places in its file.
 
-use std::fs::File;
 use std::path::Path;
 
-use memmap2::Mmap;
-use object::{
-    Object, ObjectSection, ObjectSegment, ObjectSymbol, SegmentFlags, Symbol, SymbolKind,
-};
+use object::{ObjectSymbol, Symbol};
+use pyrograph_elf::{Error as ElfError, Image, Segment};
 use pyrograph_unwind::{Arch, cheapest_breakpoint};
 
 use crate::error::{Error, Reason};
@@ -34,13 +31,6 @@ pub struct Allocator {
     pub cookie: u64,
 }
 
-/// Code of a file that is mapped as one.
-struct Text {
-    address: u64,
-    size: u64,
-    offset: u64,
-}
-
 /// The functions of a file that allocate memory, each once: one address may have several names.
 ///
 /// # Errors
@@ -52,25 +42,24 @@ pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
         function: "malloc".to_owned(),
         reason,
     };
-    let map = map(path).map_err(|error| failed(Reason::of(&error)))?;
-    let elf = object::File::parse(&map[..]).map_err(|error| failed(Reason::of(&error)))?;
-    let texts: Vec<Text> = elf.segments().filter_map(|segment| text(&segment)).collect();
+    let image = Image::open(path).map_err(|error| match error {
+        ElfError::Map(error) => failed(Reason::of(&error)),
+        error => failed(Reason::of(&error)),
+    })?;
+    let is_text = |segment: &&Segment| segment.executable;
     let mut found: Vec<Allocator> = Vec::new();
     let mut has_malloc = false;
-    for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
-        let is_function = symbol.kind() == SymbolKind::Text && symbol.is_definition();
-        let Some(name) = symbol.name().ok().filter(|_| is_function && symbol.is_global()) else {
-            continue;
-        };
+    for symbol in image.functions().filter(|symbol| symbol.is_global()) {
+        let Ok(name) = symbol.name() else { continue };
         // A version may stand behind it.
         let name = name.split('@').next().unwrap_or(name);
         let function = ALLOCATIONS.iter().find(|(known, _)| *known == name);
-        let text = texts.iter().find(|text| {
+        let text = image.segments().iter().filter(is_text).find(|text| {
             symbol.address().checked_sub(text.address).is_some_and(|distance| distance < text.size)
         });
         let (Some((_, function)), Some(text)) = (function, text) else { continue };
-        let distance = symbol.address() - text.address + cheapest_place(&elf, &symbol);
-        let offset = text.offset.saturating_add(distance);
+        let distance = symbol.address() - text.address + cheapest_place(&image, &symbol);
+        let offset = text.file_offset.saturating_add(distance);
         has_malloc |= *function == 0;
         if found.iter().all(|known| known.offset != offset) {
             found.push(Allocator { offset, cookie: cookie(*function, distance, text.size) });
@@ -87,31 +76,18 @@ pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
 /// How far behind the start of a function of a file a breakpoint for its calls is cheapest; 0 if the file has
 /// several of the name for which that differs. A version behind the name does not count.
 pub fn cheapest_place_of(path: &Path, name: &str) -> usize {
-    let Ok(map) = map(path) else { return 0 };
-    let Ok(elf) = object::File::parse(&map[..]) else { return 0 };
-    let plain = name.split('@').next().unwrap_or(name);
-    let functions = elf.symbols().chain(elf.dynamic_symbols()).filter(|symbol| {
-        let is_it = symbol.name().is_ok_and(|known| known == name || known == plain);
-        is_it && symbol.kind() == SymbolKind::Text && symbol.is_definition()
-    });
-    let mut places = functions.map(|symbol| cheapest_place(&elf, &symbol));
+    let Ok(image) = Image::open(path) else { return 0 };
+    let functions = image.functions_named(name);
+    let mut places = functions.map(|symbol| cheapest_place(&image, &symbol));
     match places.next() {
         Some(first) if places.all(|place| place == first) => usize::try_from(first).unwrap_or(0),
         _ => 0,
     }
 }
 
-fn map(path: &Path) -> std::io::Result<Mmap> {
-    let file = File::open(path)?;
-    // SAFETY: whoever changes the file meanwhile changes what is read; any bytes will do.
-    unsafe { Mmap::map(&file) }
-}
-
 /// How far behind a function's start a breakpoint for its calls is cheapest.
-fn cheapest_place(elf: &object::File<'_>, symbol: &Symbol<'_, '_>) -> u64 {
-    let section = symbol.section_index().and_then(|index| elf.section_by_index(index).ok());
-    let code = section.and_then(|it| it.data_range(symbol.address(), symbol.size()).ok()?);
-    cheapest_breakpoint(Arch::X86_64, code.unwrap_or_default()) as u64
+fn cheapest_place(image: &Image, symbol: &Symbol<'_, '_>) -> u64 {
+    cheapest_breakpoint(Arch::X86_64, image.code_of(symbol).unwrap_or_default()) as u64
 }
 
 /// Bits of a distance in a cookie.
@@ -122,13 +98,6 @@ const DISTANCE_BITS: u32 = 28;
 fn cookie(function: u64, distance: u64, size: u64) -> u64 {
     let most = (1 << DISTANCE_BITS) - 1;
     function | distance.min(most) << 8 | size.min(most) << (8 + DISTANCE_BITS)
-}
-
-fn text<'a>(segment: &impl ObjectSegment<'a>) -> Option<Text> {
-    let SegmentFlags::Elf { p_flags, .. } = segment.flags() else { return None };
-    let (offset, _) = segment.file_range();
-    let (address, size) = (segment.address(), segment.size());
-    p_flags.contains(object::elf::PF_X).then_some(Text { address, size, offset })
 }
 
 #[cfg(test)]

@@ -224,7 +224,7 @@ mod tests {
         let memory = MmapMut::map_anon(ARENA_WORDS + BLOCK_WORDS * 4).expect("memory");
         let memory = Memory::over(&Arc::new(MmapRaw::from(memory)), 1);
         let own = std::env::current_exe().and_then(std::fs::read).expect("this test");
-        let own = Arc::new(UnwindInfo::from_elf(own, None::<&[u8]>).expect("an ELF file"));
+        let own = Arc::new(UnwindInfo::from_bytes(own).expect("an ELF file"));
         let builder = Builder::start(Tables::new(memory, Arc::default()), None).expect("a thread");
         for module in 2..2000 {
             builder.add(module, Some(Arc::clone(&own)));

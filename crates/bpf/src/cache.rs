@@ -92,7 +92,7 @@ mod tests {
 
     fn info() -> UnwindInfo {
         let own = std::env::current_exe().and_then(fs::read).expect("this test");
-        UnwindInfo::from_elf(own, None::<&[u8]>).expect("an ELF file")
+        UnwindInfo::from_bytes(own).expect("an ELF file")
     }
 
     /// The test's own program has a build ID and a table that is large enough.
@@ -147,7 +147,7 @@ mod tests {
         let base = tempfile::tempdir().expect("a folder");
         let mut cache = Cache::open(base.path()).expect("our own folder");
         let small = fs::read("/bin/true").expect("a program");
-        let small = UnwindInfo::from_elf(small, None::<&[u8]>).expect("an ELF file");
+        let small = UnwindInfo::from_bytes(small).expect("an ELF file");
         assert!(cache.read(&small).0.is_none());
     }
 }

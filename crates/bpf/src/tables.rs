@@ -495,7 +495,7 @@ mod tests {
     fn a_table_is_read_back_as_it_was_made() {
         let mut tables = tables(3);
         let own = std::env::current_exe().and_then(std::fs::read).expect("this test");
-        let own = UnwindInfo::from_elf(own, None::<&[u8]>).expect("an ELF file");
+        let own = UnwindInfo::from_bytes(own).expect("an ELF file");
         let made = [table(300, 0), own.table(), table(20, 50)];
         (0..).zip(&made).for_each(|(number, table)| publish(&mut tables, number, table));
         for (number, table) in (0..).zip(&made) {

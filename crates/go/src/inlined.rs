@@ -5,12 +5,11 @@
 //! (`runtime.moduledata`), whose fields differ from version to version: the word that leads to what looks like lists of
 //! calls, for many functions, is taken for it.
 
-use object::LittleEndian;
-use object::elf;
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::elf::{SHF_ALLOC, SHF_EXECINSTR, SHT_PROGBITS};
+use object::{Object, ObjectSection, ObjectSegment, SectionFlags};
 
-use crate::layout::{Form, Layout};
-use crate::table::{Function, Place};
+use crate::layout::Form;
+use crate::table::{Function, Place, Table};
 
 /// Deeper nesting than this is damage.
 const MOST_CALLS: usize = 256;
@@ -40,49 +39,39 @@ pub struct Call<'a> {
 }
 
 impl<'a> InlineTrees<'a> {
-    /// Finds the lists in the bytes of a file, whose table is `layout`'s. `None` if there are none, or of a form that is
-    /// not known.
-    pub fn find(file: &'a [u8], layout: &'a Layout) -> Option<Self> {
+    /// Finds the lists in a file, whose table this is. `None` if there are none, or of a form that is not known.
+    pub fn find(elf: &object::File<'a>, table: Table<'a>) -> Option<Self> {
         // Where `gofunc` was in Go 1.20 to 1.27, and some more.
         const FIELDS: std::ops::Range<usize> = 38..52;
-        if layout.form < Form::Go20 {
+        if table.layout.form < Form::Go20 {
             return None;
         }
-        let endian = LittleEndian;
-        let header = elf::FileHeader64::<LittleEndian>::parse(file).ok()?;
-        let segments = header.program_headers(endian, file).ok()?;
-        let at = |address: u64| {
-            segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD).find_map(
-                |of| {
-                    let distance = address.checked_sub(of.p_vaddr(endian))?;
-                    (distance < of.p_filesz(endian)).then_some(())?;
-                    usize::try_from(of.p_offset(endian).checked_add(distance)?).ok()
-                },
-            )
+        let data_at = |address: u64| {
+            elf.segments().find_map(|of| {
+                let distance = usize::try_from(address.checked_sub(of.address())?).ok()?;
+                of.data().ok()?.get(distance..).filter(|data| !data.is_empty())
+            })
         };
-        let sections = header.sections(endian, file).ok()?;
-        let range = layout.range();
-        let table = sections.iter().find(|section| {
-            section.file_range(endian).is_some_and(|(start, _)| start == range.start as u64)
-        })?;
+        let start = table.layout.range().start as u64;
+        let is_it = |range: Option<(u64, u64)>| range.is_some_and(|(at, _)| at == start);
+        let section = elf.sections().find(|section| is_it(section.file_range()))?;
         // The module begins with the address of the table, and then that of the names in it.
-        let table_at = table.sh_addr(endian);
-        let begin = [table_at, table_at.checked_add(layout.names as u64)?].map(u64::to_le_bytes);
-        for section in sections.iter() {
-            let flags = section.sh_flags(endian);
-            let is_data = flags.contains(elf::SHF_ALLOC) && !flags.contains(elf::SHF_EXECINSTR);
-            let is_table = section.sh_addr(endian) == table_at;
-            if section.sh_type(endian) != elf::SHT_PROGBITS || !is_data || is_table {
+        let table_at = section.address();
+        let names_at = table_at.checked_add(table.layout.names as u64)?;
+        let begin = [table_at, names_at].map(u64::to_le_bytes);
+        for section in elf.sections() {
+            let SectionFlags::Elf { sh_type, sh_flags, .. } = section.flags() else { continue };
+            let is_data = sh_flags.contains(SHF_ALLOC) && !sh_flags.contains(SHF_EXECINSTR);
+            if sh_type != SHT_PROGBITS || !is_data || section.address() == table_at {
                 continue;
             }
-            let Ok(data) = section.data(endian, file) else { continue };
+            let Ok(data) = section.data() else { continue };
             let words = data.as_chunks::<8>().0;
             let modules = words.windows(2).enumerate().filter(|(_, pair)| **pair == begin);
             let found = modules.flat_map(|(module, _)| words.get(module..)?.get(FIELDS));
             for word in found.flatten() {
-                let data = at(u64::from_le_bytes(*word)).and_then(|at| file.get(at..));
-                let trees = data.map(|data| Self { data });
-                if let Some(trees) = trees.filter(|trees| trees.is_plausible(layout, file)) {
+                let trees = data_at(u64::from_le_bytes(*word)).map(|data| Self { data });
+                if let Some(trees) = trees.filter(|trees| trees.is_plausible(table)) {
                     return Some(trees);
                 }
             }
@@ -91,9 +80,9 @@ impl<'a> InlineTrees<'a> {
     }
 
     /// True if the first calls in the lists of some functions are such as can be.
-    fn is_plausible(&self, layout: &'a Layout, file: &'a [u8]) -> bool {
+    fn is_plausible(&self, table: Table<'a>) -> bool {
         const ENOUGH: usize = 200;
-        let with_trees = layout.table(file).functions().filter(|of| of.data(TREE).is_some());
+        let with_trees = table.functions().filter(|of| of.data(TREE).is_some());
         let mut any = false;
         with_trees.take(ENOUGH).all(|function| {
             any = true;

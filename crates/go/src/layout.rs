@@ -2,13 +2,9 @@
 
 use std::ops::Range;
 
-use object::LittleEndian;
-use object::elf;
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::{Object, ObjectSection, ObjectSegment};
 
 use crate::table::Table;
-
-type Header = elf::FileHeader64<LittleEndian>;
 
 /// The forms of the table, by the version of Go that brought them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,41 +37,25 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Finds the table in the bytes of a little-endian 64-bit ELF file. `None` if there is none, as in all
-    /// files that are not of Go.
-    pub fn find(file: &[u8]) -> Option<Self> {
-        let endian = LittleEndian;
-        let header = Header::parse(file).ok()?;
-        if !header.is_class_64() || header.is_big_endian() {
+    /// Finds the table in a little-endian 64-bit ELF file. `None` if there is none, as in all files that are not of
+    /// Go.
+    pub fn find(elf: &object::File<'_>) -> Option<Self> {
+        if !elf.is_64() || !elf.is_little_endian() {
             return None;
         }
-        let sections = header.sections(endian, file).ok()?;
-        let (mut place, mut text) = (None, None);
-        for section in sections.iter() {
-            match sections.section_name(endian, section) {
-                Ok(b".text") => text = Some(section.sh_addr(endian)),
-                Ok(b".gopclntab" | b".data.rel.ro.gopclntab") => {
-                    place = section.file_range(endian);
-                }
-                _ => {}
-            }
-        }
-        let (offset, size) = place?;
+        let names = [".gopclntab", ".data.rel.ro.gopclntab"];
+        let section = names.iter().find_map(|name| elf.section_by_name(name))?;
+        let (offset, size) = section.file_range()?;
         let start = usize::try_from(offset).ok()?;
         let place = start..start.checked_add(usize::try_from(size).ok()?)?;
-        let segments = header.program_headers(endian, file).ok()?;
-        let is_code = |address: u64| {
-            segments.iter().any(|segment| {
-                segment.p_type(endian) == elf::PT_LOAD
-                    && segment.p_flags(endian).contains(elf::PF_X)
-                    && address
-                        .checked_sub(segment.p_vaddr(endian))
-                        .is_some_and(|at| at < segment.p_memsz(endian))
-            })
+        let is_code = |address: &u64| {
+            let mut code = elf.segments().filter(|segment| segment.permissions().executable());
+            code.any(|of| address.checked_sub(of.address()).is_some_and(|at| at < of.size()))
         };
-        let layout = Self::parse(file.get(place.clone())?, place)?;
+        let layout = Self::parse(section.data().ok()?, place)?;
         // In files that are loaded anywhere it is left to the loader.
-        let text = Some(layout.text).filter(|&text| is_code(text)).or(text)?;
+        let text = || elf.section_by_name(".text").map(|text| text.address());
+        let text = Some(layout.text).filter(is_code).or_else(text)?;
         Some(Self { text, ..layout })
     }
 

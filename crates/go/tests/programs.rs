@@ -54,6 +54,10 @@ fn program(name: &str, (number, go): (usize, PathBuf)) -> Option<Vec<u8>> {
     Some(std::fs::read(out).expect("it was built"))
 }
 
+fn elf(file: &[u8]) -> Option<object::File<'_>> {
+    object::File::parse(file).ok()
+}
+
 #[test]
 fn functions_have_names_and_places() {
     programs("names").iter().for_each(|file| check_names(file));
@@ -64,7 +68,7 @@ fn named<'a>(table: &Table<'a>, name: &[u8]) -> Function<'a> {
 }
 
 fn check_names(file: &[u8]) {
-    let layout = Layout::find(file).expect("a program of Go");
+    let layout = Layout::find(&elf(file).expect("an ELF file")).expect("a program of Go");
     let table = layout.table(file);
     assert!(table.functions().count() > 500);
     let other = named(&table, b"main.other");
@@ -94,7 +98,7 @@ fn code_of_inlined_calls_is_told_apart() {
 }
 
 fn check_inlined(file: &[u8]) {
-    let layout = Layout::find(file).expect("a program of Go");
+    let layout = Layout::find(&elf(file).expect("an ELF file")).expect("a program of Go");
     let table = layout.table(file);
     let around = named(&table, b"main.around");
     let inlined = |at: &u64| around.is_inlined(*at);
@@ -115,7 +119,8 @@ fn damaged_tables_have_other_contents_and_no_more() {
 }
 
 fn check_damage(file: &[u8]) {
-    let place = Layout::find(file).expect("a program of Go").range();
+    let layout = Layout::find(&elf(file).expect("an ELF file")).expect("a program of Go");
+    let place = layout.range();
     let mut random = StdRng::seed_from_u64(7);
     for round in 0..60 {
         let mut damaged = file.to_vec();
@@ -124,9 +129,10 @@ fn check_damage(file: &[u8]) {
         for _ in 0..1 + random.random_range(0..40) {
             damaged[place.start + random.random_range(0..reach)] = random.random::<u8>();
         }
-        let Some(layout) = Layout::find(&damaged) else { continue };
+        let Some(elf) = elf(&damaged) else { continue };
+        let Some(layout) = Layout::find(&elf) else { continue };
         let table = layout.table(&damaged);
-        let trees = InlineTrees::find(&damaged, &layout);
+        let trees = InlineTrees::find(&elf, table);
         for function in table.functions().take(2000) {
             let _ = function.name();
             let _ = function.place(function.start.wrapping_add(3));

@@ -11,9 +11,7 @@ use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use object::elf;
-use object::read::elf::{Dyn, FileHeader, ProgramHeader};
-use object::{LittleEndian, ReadCache, ReadRef};
+use pyrograph_elf::{Image, Linked};
 
 /// More than any program has.
 const MOST_FILES: usize = 512;
@@ -31,11 +29,12 @@ pub fn files(program: &OsStr) -> Vec<PathBuf> {
         let more = match interpreter_of_script(&file) {
             Some(interpreter) => find_program(&interpreter).into_iter().collect(),
             None => {
-                let asks = asks_for(&ReadCache::new(file)).unwrap_or_default();
-                let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
-                let folders = folders(&asks, &folder);
-                let library = |name: &OsString| find_library(name, &folders);
-                asks.interpreter.into_iter().chain(asks.needed.iter().filter_map(library)).collect()
+                let image = Image::map(&file).ok();
+                let asks = image.as_ref().map(Image::linked).unwrap_or_default();
+                let folders = folders(&asks, path.parent().unwrap_or(Path::new("/")));
+                let library = |name: &&[u8]| find_library(OsStr::from_bytes(name), &folders);
+                let interpreter = asks.interpreter.map(|path| OsStr::from_bytes(path).into());
+                interpreter.into_iter().chain(asks.needed.iter().filter_map(library)).collect()
             }
         };
         let more: Vec<PathBuf> = more;
@@ -75,44 +74,11 @@ fn interpreter_of_script(mut file: &File) -> Option<OsString> {
     Some(OsString::from_vec(named.to_vec()))
 }
 
-/// Requests of a program or library to the dynamic linker.
-#[derive(Debug, Default)]
-struct Asks {
-    interpreter: Option<PathBuf>,
-    needed: Vec<OsString>,
-    /// Where to look first, with `:` between.
-    run_path: Option<OsString>,
-}
-
-fn asks_for<'a>(data: impl ReadRef<'a>) -> Option<Asks> {
-    let endian = LittleEndian;
-    let header = elf::FileHeader64::<LittleEndian>::parse(data).ok()?;
-    let mut asks = Asks::default();
-    for segment in header.program_headers(endian, data).ok()? {
-        if let Ok(Some(path)) = segment.interpreter(endian, data) {
-            asks.interpreter = Some(OsStr::from_bytes(path).into());
-        }
-    }
-    let sections = header.sections(endian, data).ok()?;
-    let Some((entries, strings)) = sections.dynamic(endian, data).ok()? else {
-        return Some(asks);
-    };
-    let strings = sections.strings(endian, data, strings).ok()?;
-    for entry in entries {
-        let text = || Some(OsStr::from_bytes(entry.string(endian, strings).ok()?).to_owned());
-        match entry.d_tag(endian) {
-            elf::DT_NEEDED => asks.needed.extend(text()),
-            elf::DT_RUNPATH | elf::DT_RPATH => asks.run_path = text(),
-            _ => {}
-        }
-    }
-    Some(asks)
-}
-
 /// Where the libraries of a file in `origin` are looked for.
-fn folders(asks: &Asks, origin: &Path) -> Vec<PathBuf> {
+fn folders(asks: &Linked<'_>, origin: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
-    for folder in asks.run_path.iter().flat_map(std::env::split_paths) {
+    let run_path = asks.run_path.map(OsStr::from_bytes);
+    for folder in run_path.iter().flat_map(std::env::split_paths) {
         let rest = ["$ORIGIN", "${ORIGIN}"].iter().find_map(|mark| folder.strip_prefix(mark).ok());
         folders.push(rest.map_or_else(|| folder.clone(), |rest| origin.join(rest)));
     }
@@ -129,7 +95,7 @@ fn folders(asks: &Asks, origin: &Path) -> Vec<PathBuf> {
     folders
 }
 
-fn find_library(name: &OsString, folders: &[PathBuf]) -> Option<PathBuf> {
+fn find_library(name: &OsStr, folders: &[PathBuf]) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(name.into());
     }

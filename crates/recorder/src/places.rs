@@ -3,10 +3,11 @@
 use std::num::ParseIntError;
 use std::path::{Path, PathBuf};
 
+use pyrograph_elf::Image;
 use pyrograph_event::request::{Place, Trigger};
 use pyrograph_record::nearest;
 use pyrograph_resolve::NATIVE;
-use pyrograph_symbol::{StaticProbe, function_code, function_names, static_probes};
+use pyrograph_symbol::{StaticProbe, function_code, function_names, open_image, static_probes};
 use pyrograph_unwind::inside_of_instruction;
 
 use crate::error::similar;
@@ -142,36 +143,41 @@ pub fn function(place: &str, returns: bool) -> Result<Trigger, PlaceError> {
     if returns && offset > 0 {
         return Err(PlaceError::OffsetOfReturn { prefix, place: place.to_owned() });
     }
-    check_function(Path::new(path), name)?;
+    let image = open_image(Path::new(path)).map_err(PlaceError::File)?;
+    check_function(&image, path, name)?;
     if offset > 0 {
-        check_offset(Path::new(path), name, offset)?;
+        check_offset(&image, name, offset)?;
     }
     Ok(Trigger::Function { path: path.into(), name: name.to_owned(), offset, returns })
 }
 
 /// Refuses a function that a file does not have, and proposes those with similar names.
-fn check_function(path: &Path, name: &str) -> Result<(), PlaceError> {
-    let known = function_names(path).map_err(PlaceError::File)?;
+fn check_function(image: &Image, path: &str, name: &str) -> Result<(), PlaceError> {
+    let known = function_names(image);
     // A version may stand behind a library's function: `memcpy@GLIBC_2.14`.
     let plain = name.split('@').next().unwrap_or(name);
-    if known.iter().any(|known| known == name || known == plain) {
+    if known.contains(&name) || known.contains(&plain) {
         return Ok(());
     }
-    let (name, path) = (name.to_owned(), path.to_owned());
+    let (name, path) = (name.to_owned(), path.into());
     Err(match known.is_empty() {
         true => PlaceError::NoFunctions { name, path },
-        false => PlaceError::NoFunction { near: nearest(plain, known), name, path },
+        false => PlaceError::NoFunction {
+            near: nearest(plain, known.into_iter().map(str::to_owned)),
+            name,
+            path,
+        },
     })
 }
 
 /// Refuses a place that is no instruction's start: a breakpoint there makes the program compute wrongly.
-fn check_offset(path: &Path, name: &str, offset: usize) -> Result<(), PlaceError> {
-    for code in function_code(path, name).map_err(PlaceError::File)? {
+fn check_offset(image: &Image, name: &str, offset: usize) -> Result<(), PlaceError> {
+    for code in function_code(image, name) {
         let name = name.to_owned();
         if offset >= code.len() {
             return Err(PlaceError::Outside { name, offset, len: code.len() });
         }
-        if let Some(inside) = inside_of_instruction(NATIVE, &code, offset) {
+        if let Some(inside) = inside_of_instruction(NATIVE, code, offset) {
             let (start, next) = (inside.start, inside.end);
             return Err(PlaceError::Inside { name, offset, start, next });
         }
@@ -193,7 +199,7 @@ pub fn static_probe(place: &str) -> Result<Trigger, PlaceError> {
         return Err(PlaceError::Probe { place: place.to_owned() });
     };
     let path = PathBuf::from(path);
-    let probes = static_probes(&path).map_err(PlaceError::File)?;
+    let probes = static_probes(&open_image(&path).map_err(PlaceError::File)?);
     if probes.is_empty() {
         return Err(PlaceError::NoProbes { path });
     }
@@ -226,8 +232,9 @@ mod tests {
         };
         check("main", false, Some(0));
         // The first instruction's end is the next one's start.
-        let code = function_code(&path, "main").expect("it can be read").remove(0);
-        let next = (1..16).find(|at| inside_of_instruction(NATIVE, &code, *at).is_none());
+        let image = open_image(&path).expect("it can be read");
+        let code = function_code(&image, "main")[0];
+        let next = (1..16).find(|at| inside_of_instruction(NATIVE, code, *at).is_none());
         let next = next.expect("an instruction has 15 bytes at most");
         check(&format!("main+{next:#x}"), false, Some(next));
         check(&format!("main+{next}"), false, Some(next));
@@ -250,7 +257,9 @@ mod tests {
     #[test]
     fn names_that_are_spelled_alike_are_offered() {
         let path = std::env::current_exe().expect("a path");
-        let error = check_function(&path, "mian").expect_err("there is none").to_string();
+        let image = open_image(&path).expect("it can be read");
+        let text = path.to_str().expect("it is text");
+        let error = check_function(&image, text, "mian").expect_err("there is none").to_string();
         assert!(error.contains("did you mean") && error.contains("main"), "{error}");
     }
 }

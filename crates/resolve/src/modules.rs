@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use memmap2::{Mmap, UncheckedAdvice};
 use pyrograph_symbol::{BuildId, Locator, Source};
 use pyrograph_unwind::UnwindInfo;
 
@@ -198,17 +197,6 @@ pub struct Modules {
     kernel_code: HashMap<(String, bool), ModuleId>,
     /// Files that could not be opened, or were not the mapped ones.
     missing: BTreeSet<ModuleId>,
-    /// Files that are mapped, as long as they are.
-    mapped: Vec<Weak<Mmap>>,
-}
-
-/// A mapped file, also to be found by [`Modules::give_pages_back`].
-struct SharedMap(Arc<Mmap>);
-
-impl AsRef<[u8]> for SharedMap {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
 }
 
 impl Modules {
@@ -236,7 +224,6 @@ impl Modules {
             fresh: Vec::new(),
             kernel_code: HashMap::new(),
             missing: BTreeSet::new(),
-            mapped: Vec::new(),
         }
     }
 
@@ -395,8 +382,8 @@ impl Modules {
         if mapped.path == "[vdso]" {
             let bytes = files.vdso()?;
             let source = Source { path: mapped.path, ..Source::default() };
-            let symbols = pyrograph_symbol::Module::from_bytes(bytes.clone(), source).ok()?;
-            let unwind = UnwindInfo::from_elf(bytes, None::<&[u8]>).ok().map(Arc::new);
+            let symbols = pyrograph_symbol::Module::from_bytes(bytes, source).ok()?;
+            let unwind = UnwindInfo::from_elf(Arc::clone(symbols.image()), None).ok().map(Arc::new);
             let kind = ModuleKind::Elf { symbols: Some(Box::new(symbols)), unwind };
             return Some(Opened::New(None, kind));
         }
@@ -411,28 +398,20 @@ impl Modules {
         };
         let source = Source { path: mapped.path, build_id: expected.as_ref(), root: None };
         let symbols = pyrograph_symbol::Module::open(&file, source).ok()?;
-        // SAFETY: The file is only read. Somebody may cut it off while it is mapped, and reading
-        // beyond its end then ends this program: the price that every reader of mapped executables
-        // pays. Compilers and package managers replace files and do not cut them.
-        let bytes = Arc::new(unsafe { Mmap::map(&file) }.ok()?);
-        let mapped = Arc::downgrade(&bytes);
-        let bytes = SharedMap(bytes);
-        let debug_file = symbols.debug_file(&self.locator);
-        let unwind = UnwindInfo::from_elf(bytes, debug_file).ok().map(Arc::new);
+        let (image, debug) = (symbols.image(), symbols.debug_image(&self.locator));
+        let unwind = UnwindInfo::from_elf(Arc::clone(image), debug.cloned()).ok().map(Arc::new);
         let kind = ModuleKind::Elf { symbols: Some(Box::new(symbols)), unwind };
-        self.mapped.push(mapped);
         Some(Opened::New(Some(key), kind))
     }
 
     /// Gives back the pages of mapped files: most of what is read of an executable is read once, for its unwind
     /// table. What is needed again is read again, most often from the kernel's page cache.
-    pub fn give_pages_back(&mut self) {
-        self.mapped.retain(|mapped| {
-            let Some(map) = mapped.upgrade() else { return false };
-            // SAFETY: the mapping is shared and cannot be written to: its pages have nothing that the file has not.
-            let _ = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
-            true
-        });
+    pub fn give_pages_back(&self) {
+        for row in &self.rows {
+            if let ModuleKind::Elf { symbols: Some(symbols), .. } = &row.kind {
+                symbols.give_pages_back();
+            }
+        }
     }
 
     /// The module of a function that the kernel has compiled, a BPF program or another.

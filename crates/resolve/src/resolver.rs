@@ -237,7 +237,7 @@ impl<F: Files> Resolver<F> {
     }
 
     /// Gives back the pages of mapped files; they are read again where they are needed.
-    pub fn give_pages_back(&mut self) {
+    pub fn give_pages_back(&self) {
         self.modules.give_pages_back();
     }
 

@@ -29,7 +29,7 @@ const MOST_CPU: u32 = 20;
 /// More modules of processes that are gone are not kept for long ([`crate::modules::JitModules::gone`]).
 const MOST_GONE: usize = 2048;
 
-/// When so many files were opened, those are closed that are mapped nowhere: each is mapped here twice, and
+/// When so many files were opened, those are closed that are mapped nowhere: each is mapped here, most with a debug file, and
 /// Linux permits 65,530 mappings (`vm.max_map_count`).
 pub const MOST_OPENED: usize = 4096;
 

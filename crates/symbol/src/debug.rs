@@ -2,13 +2,13 @@
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use object::{Object, ObjectSection};
+use pyrograph_elf::{Image, read_to};
 
 use crate::build_id::BuildId;
 use crate::dwarf::{DebugSections, UnitIndex};
-use crate::image::{Image, read_to};
 use crate::locate::Locator;
 use crate::module::Module;
 use crate::split::Package;
@@ -25,13 +25,33 @@ pub(crate) struct DwarfFile {
     pub index: OnceLock<UnitIndex>,
 }
 
+/// A separate debug file.
+#[derive(Debug, Default)]
+pub(crate) struct DebugFile {
+    pub file: Option<(PathBuf, Arc<Image>)>,
+    /// Why others in its place are not used.
+    pub warnings: Vec<Warning>,
+}
+
+impl DebugFile {
+    /// That of `module`, if it has no debug information of its own.
+    pub fn find(module: &Module, locator: &Locator) -> Self {
+        let mut warnings = Vec::new();
+        let file = match DebugSections::are_in(&module.image) {
+            true => None,
+            false => locator.debug_file(&module.wanted(), &mut warnings),
+        };
+        Self { file: file.map(|(path, image)| (path, Arc::new(image))), warnings }
+    }
+}
+
 /// All that was found, once, when the first address asked for it.
 #[derive(Debug, Default)]
 pub(crate) struct DebugInfo {
     /// The ELF file in `.gnu_debugdata`.
     pub mini: Option<Image>,
     /// A separate debug file.
-    pub file: Option<(PathBuf, Image)>,
+    pub file: Option<(PathBuf, Arc<Image>)>,
     pub warnings: Vec<Warning>,
     /// Read when more is asked for than symbol tables know: it may have to be decompressed.
     dwarf: OnceLock<DwarfInfo>,
@@ -51,13 +71,12 @@ pub(crate) struct DwarfInfo {
 
 impl DebugInfo {
     pub fn find(module: &Module, locator: &Locator) -> Self {
-        let mut debug = Self::default();
-        let Ok(elf) = module.image.elf() else { return debug };
-        if !DebugSections::are_in(&elf) {
-            debug.file = locator.debug_file(&module.wanted(&elf), &mut debug.warnings);
-        }
+        let DebugFile { file, warnings } = module.debug_file(locator);
+        let (file, warnings) = (file.clone(), warnings.clone());
+        let mut debug = Self { file, warnings, ..Self::default() };
+        let elf = module.image.elf();
         if debug.file.is_none() && elf.section_by_name(".symtab").is_none() {
-            debug.load_mini(&elf, &module.path);
+            debug.load_mini(elf, &module.path);
         }
         debug
     }
@@ -87,7 +106,7 @@ impl DebugInfo {
             read_to(decoder, MAX_MINI_SIZE).map_err(|error| error.to_string())
         });
         match result {
-            Ok(bytes) => self.mini = Some(Image::Owned(bytes)),
+            Ok(bytes) => self.mini = Image::from_bytes(bytes).ok(),
             Err(reason) => self.warn(path, format!(".gnu_debugdata: {reason}")),
         }
     }
@@ -100,15 +119,14 @@ impl DebugInfo {
 impl DwarfInfo {
     fn load(path: &Path, image: &Image, module: &Module, options: &Options, lowest: u64) -> Self {
         let mut dwarf = Self::default();
-        let Ok(elf) = image.elf() else { return dwarf };
-        match unpacked::load(&elf, image, lowest, options.cache.as_deref()) {
+        match unpacked::load(image, lowest, options.cache.as_deref()) {
             Ok(Some(file)) => {
                 dwarf.main = Some(file);
-                dwarf.load_supplementary(path, &elf, module, &options.locator);
+                dwarf.load_supplementary(path, image, module, &options.locator);
                 dwarf.package = Package::open(path).or_else(|| Package::open(&module.path));
             }
             Ok(None) => {}
-            Err(reason) => dwarf.warn(path, reason),
+            Err(error) => dwarf.warn(path, error.to_string()),
         }
         dwarf
     }
@@ -116,11 +134,11 @@ impl DwarfInfo {
     fn load_supplementary(
         &mut self,
         path: &Path,
-        elf: &object::File<'_>,
+        image: &Image,
         module: &Module,
         locator: &Locator,
     ) {
-        let Ok(Some((link, id))) = elf.gnu_debugaltlink() else { return };
+        let Ok(Some((link, id))) = image.elf().gnu_debugaltlink() else { return };
         let (Ok(link), Some(id)) = (std::str::from_utf8(link), BuildId::new(id)) else { return };
         let found = locator.supplementary_file(
             path,
@@ -132,9 +150,7 @@ impl DwarfInfo {
         let Some(supplementary) = found else {
             return self.warn(path, format!("its supplementary file {link} is missing"));
         };
-        if let Ok(elf) = supplementary.elf()
-            && let Ok(Some(sections)) = DebugSections::load(&elf)
-        {
+        if let Ok(Some(sections)) = DebugSections::load(&supplementary) {
             let file = DwarfFile { sections, index: OnceLock::new() };
             self.supplementary = Some((supplementary, file));
         }

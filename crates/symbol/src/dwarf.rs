@@ -3,6 +3,7 @@
 //! The section layouts are those of the DWARF Debugging Information Format, versions 2 to 5.
 
 use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 
 use gimli::{
@@ -10,8 +11,7 @@ use gimli::{
     Reader as _, RunTimeEndian, Section as _, SectionId,
 };
 use object::{Object, ObjectSection};
-
-use crate::image::{Image, Section};
+use pyrograph_elf::{Image, Section};
 
 pub(crate) type Reader<'a> = gimli::EndianSlice<'a, RunTimeEndian>;
 pub(crate) type Dwarf<'a> = gimli::Dwarf<Reader<'a>>;
@@ -38,20 +38,21 @@ pub(crate) struct DebugSections {
 }
 
 impl DebugSections {
-    /// Returns true if `elf` has any.
-    pub fn are_in(elf: &object::File<'_>) -> bool {
-        let units = |name| elf.section_by_name(name).is_some_and(|section| section.size() > 0);
+    /// Returns true if a file has any.
+    pub fn are_in(image: &Image) -> bool {
+        let section = |name| image.elf().section_by_name(name);
+        let units = |name| section(name).is_some_and(|section| section.size() > 0);
         units(".debug_info") || units(".zdebug_info")
     }
 
-    /// The sections of `elf`, or nothing if it has no debug information.
-    pub fn load(elf: &object::File<'_>) -> Result<Option<Self>, String> {
-        Self::load_named(elf, |id| Some(id.name()))
+    /// The sections of a file, or nothing if it has no debug information.
+    pub fn load(image: &Image) -> io::Result<Option<Self>> {
+        Self::load_named(image, |id| Some(id.name()))
     }
 
-    /// Sections of `elf` that were loaded before, by their position in [`READ`]; nothing if there is no
+    /// Sections of a file that were loaded before, by their position in [`READ`]; nothing if there is no
     /// debug information in them.
-    pub fn new(elf: &object::File<'_>, mut section: impl FnMut(usize) -> Section) -> Option<Self> {
+    pub fn new(image: &Image, mut section: impl FnMut(usize) -> Section) -> Option<Self> {
         let mut has_units = false;
         let Ok(sections) = DwarfSections::load(|id| {
             let position = READ.iter().position(|read| *read == id);
@@ -59,23 +60,23 @@ impl DebugSections {
             has_units |= id == SectionId::DebugInfo && !section.is_empty();
             Ok::<_, Infallible>(section)
         });
-        has_units.then_some(Self { sections, endian: endian_of(elf) })
+        has_units.then_some(Self { sections, endian: endian_of(image.elf()) })
     }
 
     pub fn load_named(
-        elf: &object::File<'_>,
+        image: &Image,
         name: impl Fn(SectionId) -> Option<&'static str>,
-    ) -> Result<Option<Self>, String> {
+    ) -> io::Result<Option<Self>> {
         let mut has_units = false;
         let sections = DwarfSections::load(|id| {
             let Some(name) = name(id).filter(|_| READ.contains(&id)) else {
                 return Ok(Section::EMPTY);
             };
-            let section = Section::load(elf, name)?;
+            let section = Section::load(image, name)?;
             has_units |= id == SectionId::DebugInfo && !section.is_empty();
-            Ok::<_, String>(section)
+            Ok::<_, io::Error>(section)
         })?;
-        Ok(has_units.then_some(Self { sections, endian: endian_of(elf) }))
+        Ok(has_units.then_some(Self { sections, endian: endian_of(image.elf()) }))
     }
 
     pub fn dwarf<'a>(&'a self, image: &'a Image) -> Dwarf<'a> {

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gimli::UnitOffset;
+use pyrograph_elf::Image;
 
 use crate::debug::{DwarfFile, DwarfInfo};
 use crate::dwarf::{Dwarf, Unit, UnitIndex};
-use crate::image::Image;
 use crate::inline::{self, Chain};
 use crate::lines::{self, Files, Row};
 use crate::names::{Declared, Names};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pyrograph_elf::Image;
 use pyrograph_go::{Function, InlineTrees, Layout, Place};
 
 use crate::symbolize::{Frame, Options, Symbolized};
@@ -9,7 +10,7 @@ use crate::symbolize::{Frame, Options, Symbolized};
 /// Adds what the table of a file of Go knows of addresses that nothing else knows. `is_known`: whether debug
 /// information knows an address.
 pub(crate) fn complete(
-    file: &[u8],
+    image: &Image,
     addresses: &[u64],
     is_known: &[bool],
     options: &Options,
@@ -23,9 +24,9 @@ pub(crate) fn complete(
     if !answers.iter().zip(is_known).any(|(answer, is_known)| lacks(answer, *is_known)) {
         return;
     }
-    let Some(layout) = Layout::find(file) else { return };
-    let table = layout.table(file);
-    let trees = (options.lines || options.inlines).then(|| InlineTrees::find(file, &layout));
+    let Some(layout) = Layout::find(image.elf()) else { return };
+    let table = layout.table(image.bytes());
+    let trees = (options.lines || options.inlines).then(|| InlineTrees::find(image.elf(), table));
     let trees = trees.flatten();
     for ((&address, answer), &is_known) in addresses.iter().zip(answers).zip(is_known) {
         if !lacks(answer, is_known) {

@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use object::Object;
+use pyrograph_elf::{Error, Image};
 
 use crate::build_id::BuildId;
 use crate::debuginfod::Debuginfod;
-use crate::image::Image;
 use crate::module::build_id_of;
 use crate::symbolize::Warning;
 
@@ -64,8 +64,7 @@ impl Locator {
     pub fn open_module(&self, path: &Path, build_id: Option<&BuildId>) -> io::Result<File> {
         let is_it = |file: &File| {
             build_id.is_none_or(|wanted| {
-                let image = Image::map(file).ok();
-                let found = image.and_then(|image| build_id_of(&image.elf().ok()?));
+                let found = Image::map(file).ok().and_then(|image| build_id_of(&image));
                 found.is_some_and(|found| found.agrees_with(wanted))
             })
         };
@@ -204,15 +203,18 @@ fn accept(
     proof: &Proof<'_>,
     warnings: &mut Vec<Warning>,
 ) -> Option<(PathBuf, Image)> {
-    let image = Image::open(&path).ok()?;
-    let reason = match proof {
-        Proof::BuildId(wanted) => match image.elf().map(|elf| build_id_of(&elf)) {
-            Ok(Some(found)) if found.agrees_with(wanted) => return Some((path, image)),
-            Ok(Some(found)) => format!("its build ID is {found}, not {wanted}"),
-            Ok(None) => format!("it has no build ID, but {wanted} is wanted"),
-            Err(error) => error.to_string(),
+    let image = match Image::open(&path) {
+        Err(Error::Map(_)) => return None,
+        image => image,
+    };
+    let reason = match (proof, image) {
+        (_, Err(error)) => error.to_string(),
+        (Proof::BuildId(wanted), Ok(image)) => match build_id_of(&image) {
+            Some(found) if found.agrees_with(wanted) => return Some((path, image)),
+            Some(found) => format!("its build ID is {found}, not {wanted}"),
+            None => format!("it has no build ID, but {wanted} is wanted"),
         },
-        Proof::Crc(wanted) => {
+        (Proof::Crc(wanted), Ok(image)) => {
             let mut crc = flate2::Crc::new();
             crc.update(image.bytes());
             if crc.sum() == *wanted {
@@ -227,8 +229,6 @@ fn accept(
 
 /// Returns true if there is more in it than in the stripped module, which a link may lead back to.
 fn holds_symbols(image: &Image) -> bool {
-    image.elf().is_ok_and(|elf| {
-        let has = |name| elf.section_by_name(name).is_some();
-        has(".symtab") || has(".debug_info") || has(".zdebug_info")
-    })
+    let has = |name| image.elf().section_by_name(name).is_some();
+    has(".symtab") || has(".debug_info") || has(".zdebug_info")
 }

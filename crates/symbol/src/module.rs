@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use object::{Object, ObjectSegment};
+use object::Object;
+use pyrograph_elf::{Image, Segment};
 use thiserror::Error;
 
 use crate::build_id::BuildId;
-use crate::debug::DebugInfo;
-use crate::image::Image;
+use crate::debug::{DebugFile, DebugInfo};
 use crate::locate::{Locator, Wanted};
 
 /// Why a file cannot be used as a module.
@@ -59,19 +59,23 @@ pub struct Source<'a> {
     pub root: Option<&'a Path>,
 }
 
-/// A program header that maps a part of the file (`PT_LOAD`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// Virtual address that the file was linked for.
-    pub address: u64,
-    /// Size in memory, bytes.
-    pub size: u64,
-    /// Where it starts in the file.
-    pub file_offset: u64,
-    /// Size in the file, bytes; not more than `size` in a sound file.
-    pub file_size: u64,
-    /// True if it holds code.
-    pub executable: bool,
+impl Error {
+    fn of(path: &Path, error: pyrograph_elf::Error) -> Self {
+        let path = path.to_owned();
+        match error {
+            pyrograph_elf::Error::Map(error) => Self::Map { path, error },
+            error => Self::Elf { path, reason: error.to_string() },
+        }
+    }
+}
+
+/// Maps the file at `path`.
+///
+/// # Errors
+///
+/// If it cannot be opened or mapped, or is not ELF.
+pub fn open_image(path: &Path) -> Result<Image, Error> {
+    Image::open(path).map_err(|error| Error::of(path, error))
 }
 
 /// One ELF file: addresses in it, and what they mean. Opening reads headers only; symbol tables
@@ -83,12 +87,13 @@ pub struct Segment {
 /// [`Module::file_offset_to_address`] leads to it.
 #[derive(Debug)]
 pub struct Module {
-    pub(crate) image: Image,
+    pub(crate) image: Arc<Image>,
     pub(crate) path: PathBuf,
     pub(crate) root: Option<PathBuf>,
     build_id: Option<BuildId>,
-    segments: Vec<Segment>,
-    /// Found when it is asked for, and kept for later passes.
+    /// Found when it is asked for, and kept, as what follows.
+    debug_file: OnceLock<DebugFile>,
+    /// Kept for later passes.
     debug: Mutex<Option<Arc<DebugInfo>>>,
 }
 
@@ -96,8 +101,7 @@ impl Module {
     /// Gives back the memory of the file's pages, and of its debug file's. It is used as before.
     pub fn give_pages_back(&self) {
         self.image.give_pages_back();
-        let debug = self.debug.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, image)) = debug.as_ref().and_then(|debug| debug.file.as_ref()) {
+        if let Some((_, image)) = self.debug_file.get().and_then(|debug| debug.file.as_ref()) {
             image.give_pages_back();
         }
     }
@@ -109,9 +113,7 @@ impl Module {
     ///
     /// If it cannot be mapped, is not ELF, or has another build ID than `source` says.
     pub fn open(file: &File, source: Source<'_>) -> Result<Self, Error> {
-        let image = Image::map(file)
-            .map_err(|error| Error::Map { path: PathBuf::from(source.path), error })?;
-        Self::new(image, source)
+        Self::new(Image::map(file), source)
     }
 
     /// A module from bytes in memory, such as the vDSO read from a process, or a fuzzer's input.
@@ -120,22 +122,21 @@ impl Module {
     ///
     /// If they are not ELF, or have another build ID than `source` says.
     pub fn from_bytes(bytes: Vec<u8>, source: Source<'_>) -> Result<Self, Error> {
-        Self::new(Image::Owned(bytes), source)
+        Self::new(Image::from_bytes(bytes), source)
     }
 
-    fn new(image: Image, source: Source<'_>) -> Result<Self, Error> {
+    fn new(image: Result<Image, pyrograph_elf::Error>, source: Source<'_>) -> Result<Self, Error> {
         let path = PathBuf::from(source.path.strip_suffix(" (deleted)").unwrap_or(source.path));
-        let (build_id, segments) = match image.elf() {
-            Ok(elf) => (build_id_of(&elf), segments_of(&elf).collect()),
-            Err(error) => return Err(Error::Elf { path, reason: error.to_string() }),
-        };
+        let image = Arc::new(image.map_err(|error| Error::of(&path, error))?);
+        let build_id = build_id_of(&image);
         if let Some(expected) = source.build_id
             && !build_id.as_ref().is_some_and(|found| found.agrees_with(expected))
         {
             return Err(Error::BuildId { path, expected: expected.clone(), found: build_id });
         }
         let root = source.root.map(Path::to_owned);
-        Ok(Self { image, path, root, build_id, segments, debug: Mutex::default() })
+        let (debug_file, debug) = Default::default();
+        Ok(Self { image, path, root, build_id, debug_file, debug })
     }
 
     pub(crate) fn debug(&self, locator: &Locator) -> Arc<DebugInfo> {
@@ -143,8 +144,7 @@ impl Module {
         Arc::clone(debug.get_or_insert_with(|| Arc::new(DebugInfo::find(self, locator))))
     }
 
-    /// Lets go of what passes over it have found and read of debug information, which can be as large as the
-    /// largest of files.
+    /// Lets go of what passes over it have read of debug information, which can be as large as the largest of files.
     pub fn forget_debug(&self) {
         self.kept_debug().take();
     }
@@ -165,53 +165,37 @@ impl Module {
 
     /// Parts of the file that are mapped, and where, in the file's order.
     pub fn segments(&self) -> &[Segment] {
-        &self.segments
+        self.image.segments()
     }
 
-    /// The bytes of its separate debug file, where it has one and no debug information of its own.
-    /// Symbolization looks for that file itself: this is for its `.debug_frame`.
-    pub fn debug_file(
-        &self,
-        locator: &Locator,
-    ) -> Option<impl AsRef<[u8]> + Send + Sync + 'static + use<>> {
-        let elf = self.image.elf().ok()?;
-        if elf.section_by_name(".debug_info").is_some() {
-            return None;
-        }
-        locator.debug_file(&self.wanted(&elf), &mut Vec::new()).map(|(_, image)| image)
+    /// The file itself.
+    pub fn image(&self) -> &Arc<Image> {
+        &self.image
+    }
+
+    /// Its separate debug file, where it has one and no debug information of its own. Symbolization looks for that
+    /// file itself: this is for its `.debug_frame`.
+    pub fn debug_image(&self, locator: &Locator) -> Option<&Arc<Image>> {
+        self.debug_file(locator).file.as_ref().map(|(_, image)| image)
+    }
+
+    pub(crate) fn debug_file(&self, locator: &Locator) -> &DebugFile {
+        self.debug_file.get_or_init(|| DebugFile::find(self, locator))
     }
 
     /// The references that identify its debug file.
-    pub(crate) fn wanted<'a>(&'a self, elf: &object::File<'a>) -> Wanted<'a> {
-        let link = elf.gnu_debuglink().ok().flatten();
+    pub(crate) fn wanted(&self) -> Wanted<'_> {
+        let link = self.image.elf().gnu_debuglink().ok().flatten();
         Wanted { path: &self.path, root: self.root.as_deref(), build_id: self.build_id(), link }
     }
 
     /// The address of the byte at `offset` of the file, or nothing if no segment maps it. Where
     /// two do, the executable one is meant.
     pub fn file_offset_to_address(&self, offset: u64) -> Option<u64> {
-        let holds = |segment: &&Segment| {
-            offset.checked_sub(segment.file_offset).is_some_and(|at| at < segment.file_size)
-        };
-        let segment = (self.segments.iter().filter(|segment| segment.executable).find(holds))
-            .or_else(|| self.segments.iter().find(holds))?;
-        segment.address.checked_add(offset - segment.file_offset)
+        self.image.address_of(offset)
     }
 }
 
-pub(crate) fn build_id_of(elf: &object::File<'_>) -> Option<BuildId> {
-    BuildId::new(elf.build_id().ok()??)
-}
-
-pub(crate) fn segments_of(elf: &object::File<'_>) -> impl Iterator<Item = Segment> {
-    elf.segments().map(|segment| {
-        let (file_offset, file_size) = segment.file_range();
-        Segment {
-            address: segment.address(),
-            size: segment.size(),
-            file_offset,
-            file_size,
-            executable: segment.permissions().executable(),
-        }
-    })
+pub(crate) fn build_id_of(image: &Image) -> Option<BuildId> {
+    BuildId::new(image.build_id()?)
 }

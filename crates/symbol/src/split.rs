@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use gimli::{DwarfPackage, DwarfPackageSections, DwoId, SectionId};
+use pyrograph_elf::{Image, Section};
 
 use crate::debug::DwarfInfo;
 use crate::dwarf::{DebugSections, Dwarf, Reader, Unit, UnitIndex};
-use crate::image::{Image, Section};
 use crate::names::Names;
 
 /// The functions of a unit are nowhere to be found.
@@ -29,10 +29,9 @@ impl Package {
         let mut name = path.as_os_str().to_owned();
         name.push(".dwp");
         let image = Image::open(Path::new(&name)).ok()?;
-        let elf = image.elf().ok()?;
         // All of them: the index refers to locations and macros too, and must find them.
         let load = |id: SectionId| match id.dwo_name() {
-            Some(name) => Section::load(&elf, name).map_err(|_| gimli::Error::Io),
+            Some(name) => Section::load(&image, name).map_err(|_| gimli::Error::Io),
             None => Ok(Section::EMPTY),
         };
         let sections = DwarfPackageSections::load(load).ok()?;
@@ -94,7 +93,7 @@ impl<'d> Split<'d> {
 
 fn open(path: PathBuf) -> Option<(Image, DebugSections)> {
     let image = Image::open(&path).ok()?;
-    let sections = DebugSections::load_named(&image.elf().ok()?, SectionId::dwo_name).ok()??;
+    let sections = DebugSections::load_named(&image, SectionId::dwo_name).ok()??;
     Some((image, sections))
 }
 

@@ -128,24 +128,21 @@ impl Module {
             addresses: vec![Symbolized::default(); addresses.len()],
             warnings: Vec::new(),
         };
-        let Ok(elf) = self.image.elf() else { return result };
         if addresses.is_empty() {
             return result;
         }
-        let text = text_ranges(&elf);
+        let (elf, text) = (self.image.elf(), text_ranges(&self.image));
         let debug = OnceCell::new();
         let debug = || debug.get_or_init(|| self.debug(&options.locator));
         let mut finder = Finder::new(addresses, &text);
-        finder.read(&elf);
+        finder.read(elf);
         let mut found = Vec::new();
         if options.inlines || options.lines || !finder.is_complete() {
             let debug = debug();
             result.warnings.clone_from(&debug.warnings);
-            let file = debug.file.as_ref().map(|(_, image)| image);
+            let file = debug.file.as_ref().map(|(_, image)| &**image);
             for image in file.into_iter().chain(&debug.mini) {
-                if let Ok(elf) = image.elf() {
-                    finder.read(&elf);
-                }
+                finder.read(image.elf());
             }
         }
         if options.inlines || options.lines || !finder.is_complete() {
@@ -160,7 +157,7 @@ impl Module {
         let is_known: Vec<bool> = found.iter().map(|of| !of.frames.is_empty()).collect();
         let entries = OnceCell::new();
         let divided = |label, address| {
-            let entries = entries.get_or_init(|| Entries::read(&elf));
+            let entries = entries.get_or_init(|| Entries::read(elf));
             entries.as_ref().is_some_and(|entries| entries.divide(label, address))
         };
         let symbols = finder.finish(divided);
@@ -169,8 +166,8 @@ impl Module {
             *answer = combiner.combine(symbol, dwarf);
         }
         let answers = &mut result.addresses;
-        go::complete(self.image.bytes(), addresses, &is_known, options, answers);
-        for (i, stub) in plt::stubs(&elf, addresses, &text) {
+        go::complete(&self.image, addresses, &is_known, options, answers);
+        for (i, stub) in plt::stubs(elf, addresses, &text) {
             let function = format!("{}@plt", readable(stub.callee)).into();
             let frames = Arc::from([Frame::named(function)]);
             result.addresses[i] = Symbolized { frames, start: Some(stub.start) };

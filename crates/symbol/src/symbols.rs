@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use object::elf::{STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolFlags, SymbolSection, elf};
+use pyrograph_elf::Image;
 
 /// A symbol that covers an address.
 #[derive(Clone, Copy, Debug)]
@@ -170,15 +171,18 @@ fn is_mapping_symbol(name: &[u8]) -> bool {
 
 /// The address ranges that hold code: the executable sections or, where the section table is
 /// stripped, the executable segments. Sorted.
-pub(crate) fn text_ranges(elf: &object::File<'_>) -> Vec<Range<u64>> {
+pub(crate) fn text_ranges(image: &Image) -> Vec<Range<u64>> {
     let is_text = |flags| matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(elf::SHF_EXECINSTR));
-    let mut ranges: Vec<_> = elf
+    let mut ranges: Vec<_> = image
+        .elf()
         .sections()
         .filter(|section| is_text(section.flags()))
         .map(|section| section.address()..section.address().saturating_add(section.size()))
         .collect();
     if ranges.is_empty() {
-        ranges = crate::module::segments_of(elf)
+        ranges = image
+            .segments()
+            .iter()
             .filter(|segment| segment.executable)
             .map(|segment| segment.address..segment.address.saturating_add(segment.size))
             .collect();

@@ -13,6 +13,7 @@
 //! All numbers are little-endian.
 
 use std::hash::{BuildHasher, Hasher};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -20,10 +21,10 @@ use std::time::SystemTime;
 use foldhash::quality::FixedState;
 use object::{CompressionFormat, Object, ObjectSection};
 use pyrograph_cache::{Folder, Kept, Stamp};
+use pyrograph_elf::{Image, Section};
 
 use crate::debug::DwarfFile;
 use crate::dwarf::{DebugSections, READ, UnitIndex};
-use crate::image::{Image, Section};
 
 const TABLE: usize = 8;
 const BODY: usize = TABLE + 16 * READ.len();
@@ -33,27 +34,26 @@ const LARGEST: u64 = 128 << 20;
 /// The most bytes of all files together; those go first that were not used for the longest time.
 const MOST_STORED: u64 = 512 << 20;
 
-/// The debug information of `elf`, which is `image` parsed; nothing if it has none. If it is compressed, it is
-/// kept below `cache`, a folder such as `~/.cache`. Code begins at `lowest`.
+/// The debug information of a file; nothing if it has none. If it is compressed, it is kept below `cache`, a folder such
+/// as `~/.cache`. Code begins at `lowest`.
 pub(crate) fn load(
-    elf: &object::File<'_>,
     image: &Image,
     lowest: u64,
     cache: Option<&Path>,
-) -> Result<Option<DwarfFile>, String> {
-    let of = cache.and_then(|_| identity(elf, image, lowest));
+) -> io::Result<Option<DwarfFile>> {
+    let of = cache.and_then(|_| identity(image, lowest));
     let folder = cache.and_then(|cache| Folder::open(cache, "debug"));
     let Some((of, folder)) = of.zip(folder) else {
-        let sections = DebugSections::load(elf)?;
+        let sections = DebugSections::load(image)?;
         return Ok(sections.map(|sections| DwarfFile { sections, index: OnceLock::new() }));
     };
     let (name, now) = (format!("{of:016x}.sections"), SystemTime::now());
     let stamp = Stamp { kind: *b"debug\0\0", version: 1, of };
-    if let Some(file) = folder.read(&name, stamp).and_then(|kept| read(elf, kept)) {
+    if let Some(file) = folder.read(&name, stamp).and_then(|kept| read(image, kept)) {
         folder.used(&name, now);
         return Ok(Some(file));
     }
-    let Some((file, bytes)) = decompress(elf, image, lowest)? else { return Ok(None) };
+    let Some((file, bytes)) = decompress(image, lowest)? else { return Ok(None) };
     // If it cannot be written, it is decompressed again the next time.
     if folder.write(&name, stamp, &bytes).is_ok() {
         folder.make_room(MOST_STORED, now);
@@ -64,11 +64,11 @@ pub(crate) fn load(
 /// Stands for the sections as they are in the file, and for what the index depends on besides. `None` if
 /// none is compressed, or they are too large. All bytes count: whoever can have a file of theirs recorded
 /// must not affect the names of others.
-fn identity(elf: &object::File<'_>, image: &Image, lowest: u64) -> Option<u64> {
+fn identity(image: &Image, lowest: u64) -> Option<u64> {
     let mut hasher = FixedState::default().build_hasher();
     let (mut is_compressed, mut size) = (false, 0u64);
     for id in READ {
-        let Some(section) = elf.section_by_name(id.name()) else {
+        let Some(section) = image.elf().section_by_name(id.name()) else {
             hasher.write_u64(u64::MAX);
             continue;
         };
@@ -85,16 +85,12 @@ fn identity(elf: &object::File<'_>, image: &Image, lowest: u64) -> Option<u64> {
 }
 
 /// Decompresses all sections, and puts together what is to be kept of them.
-fn decompress(
-    elf: &object::File<'_>,
-    image: &Image,
-    lowest: u64,
-) -> Result<Option<(DwarfFile, Vec<u8>)>, String> {
+fn decompress(image: &Image, lowest: u64) -> io::Result<Option<(DwarfFile, Vec<u8>)>> {
     let mut bytes = vec![0; BODY];
     let mut sections = Vec::with_capacity(READ.len());
     let mut table = Vec::with_capacity(BODY - TABLE);
     for id in READ {
-        let section = Section::load(elf, id.name())?;
+        let section = Section::load(image, id.name())?;
         let start = bytes.len() as u64;
         bytes.extend_from_slice(section.bytes(image));
         table.extend([start, bytes.len() as u64 - start].into_iter().flat_map(u64::to_le_bytes));
@@ -102,7 +98,7 @@ fn decompress(
     }
     let index_at = bytes.len() as u64;
     let take = |position: usize| std::mem::replace(&mut sections[position], Section::EMPTY);
-    let Some(sections) = DebugSections::new(elf, take) else { return Ok(None) };
+    let Some(sections) = DebugSections::new(image, take) else { return Ok(None) };
     let index = UnitIndex::build(&sections.dwarf(image), lowest).unwrap_or_default();
     index.to_bytes(&mut bytes);
     bytes[TABLE..BODY].copy_from_slice(&table);
@@ -111,16 +107,16 @@ fn decompress(
 }
 
 /// Reads what was kept; `None` if it is damaged.
-fn read(elf: &object::File<'_>, kept: Kept) -> Option<DwarfFile> {
+fn read(image: &Image, kept: Kept) -> Option<DwarfFile> {
     let index = UnitIndex::from_bytes(kept.get(word(&kept, 0)?..)?)?;
     let kept = Arc::new(kept);
     let section = |position: usize| {
         let at = TABLE + 16 * position;
         let bounds = word(&kept, at).zip(word(&kept, at + 8));
         let (start, len) = bounds.unwrap_or_default();
-        Section::Kept { kept: Arc::clone(&kept), start, end: start.saturating_add(len) }
+        Section::Elsewhere(kept.clone(), start..start.saturating_add(len))
     };
-    let sections = DebugSections::new(elf, section)?;
+    let sections = DebugSections::new(image, section)?;
     Some(DwarfFile { sections, index: OnceLock::from(index) })
 }
 

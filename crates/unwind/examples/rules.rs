@@ -5,7 +5,7 @@ use pyrograph_unwind::UnwindInfo;
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let bytes = std::fs::read(arguments.next().expect("a file")).expect("the file can be read");
-    let info = UnwindInfo::from_elf(bytes, None::<&[u8]>).expect("an ELF file");
+    let info = UnwindInfo::from_bytes(bytes).expect("an ELF file");
     let mut address = || {
         let text = arguments.next()?;
         u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()

@@ -9,7 +9,7 @@ fn main() {
     println!("{:>10} {:>7} {:>9} {:>9} {:>8}  file", "rows", "rules", "ms", "back, ms", "unknown");
     for path in std::env::args().skip(1) {
         let bytes = std::fs::read(&path).expect("the file can be read");
-        let info = UnwindInfo::from_elf(bytes, None::<&[u8]>).expect("an ELF file");
+        let info = UnwindInfo::from_bytes(bytes).expect("an ELF file");
         let start = Instant::now();
         let table = info.table();
         let ms = start.elapsed().as_secs_f64() * 1e3;

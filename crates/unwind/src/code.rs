@@ -3,6 +3,7 @@
 use crate::info::{Context, UnwindInfo};
 use crate::instructions::{Guess, is_signal_return};
 use crate::registers::Arch;
+use crate::rule::Compiled;
 
 /// Kinds of code without a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,47 @@ pub(crate) enum Tableless {
     /// At the first or last instructions of a function, where the frame pointer is the caller's: so
     /// many words are on the stack above the return address.
     Frameless { words: u8 },
+}
+
+impl UnwindInfo {
+    /// True if the code at a virtual address is what signal handlers return to.
+    pub(crate) fn returns_from_signal(&self, svma: u64) -> bool {
+        self.arch() == Arch::X86_64 && self.code_from(svma).is_some_and(is_signal_return)
+    }
+
+    /// Returns true if a stack can only have been prepared to return to a virtual address: it is the first
+    /// byte of a function, or of the end that Boost gives its contexts, and no call is before it.
+    pub(crate) fn is_prepared(&self, svma: u64, context: &mut Context) -> bool {
+        if self.arch() != Arch::X86_64 || self.is_behind_call(svma) {
+            return false;
+        }
+        if self.function(svma).is_some_and(|function| function.start == svma) {
+            return !matches!(self.rule(svma, context), Compiled::Row(row) if row.signal);
+        }
+        self.code_from(svma).is_some_and(is_exit)
+    }
+
+    /// Returns true if a virtual address is where a C library lets its contexts start, or Boost: the first byte
+    /// of code that does not return.
+    pub(crate) fn starts_contexts(&self, svma: u64) -> bool {
+        const LONGEST: u64 = 64;
+        if self.arch() != Arch::X86_64 || self.is_behind_call(svma) {
+            return false;
+        }
+        match self.function(svma) {
+            Some(function) if function.start == svma && function.end - svma <= LONGEST => {
+                self.code(svma, (function.end - svma) as usize).is_some_and(ends_without_return)
+            }
+            Some(_) => false,
+            None => self.code_from(svma).is_some_and(is_exit),
+        }
+    }
+
+    /// Returns true if the code before a virtual address is a call.
+    pub(crate) fn is_behind_call(&self, svma: u64) -> bool {
+        let before = (2..=7).rev().find_map(|len| self.code(svma.wrapping_sub(len), len as usize));
+        before.is_some_and(ends_with_call)
+    }
 }
 
 /// Look at the code around an address, which is either that of the next instruction or the last

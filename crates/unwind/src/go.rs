@@ -160,7 +160,7 @@ mod tests {
             eprintln!("skipped: Go's tables need golang-go");
             return None;
         }
-        let info = UnwindInfo::from_elf(bytes.expect("it was built"), None::<&[u8]>);
+        let info = UnwindInfo::from_bytes(bytes.expect("it was built"));
         Some(info.expect("an ELF file"))
     }
 

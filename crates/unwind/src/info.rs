@@ -3,16 +3,17 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection, Vendor};
+use pyrograph_elf::{Image, Section as Contents, Segment};
 
 use crate::code::{self, Tableless};
-use crate::elf::{Contents, Layout, Mapped, Segment};
+use crate::elf::{Layout, Mapped};
 use crate::gaps::GuessCache;
 use crate::index::{FdeIndex, HeaderTable};
-use crate::instructions::{Guess, is_signal_return};
+use crate::instructions::Guess;
 use crate::registers::Arch;
 use crate::rule::{self, Compiled, RowSource, Rule, Section};
 
@@ -38,14 +39,18 @@ impl gimli::UnwindContextStorage<usize> for Scratch {
 pub enum Error {
     /// The bytes are not an ELF file, or its headers are damaged.
     #[error("no ELF file: {0}")]
-    NotElf(&'static str),
+    NotElf(#[from] pyrograph_elf::Error),
     /// An ELF file, but not a little-endian 64-bit one of a known processor.
     #[error("no ELF file for x86-64 or aarch64")]
     UnsupportedArch,
 }
 
-/// A file's bytes, wherever they are kept.
-pub(crate) type FileBytes = Box<dyn AsRef<[u8]> + Send + Sync>;
+/// Bytes of code.
+enum Bytes {
+    File(Arc<Image>),
+    /// Code that is in no file.
+    Code(Arc<[u8]>),
+}
 
 /// Unwind information of one ELF file: made once, shared by all processes that map the file.
 ///
@@ -54,10 +59,9 @@ pub(crate) type FileBytes = Box<dyn AsRef<[u8]> + Send + Sync>;
 pub struct UnwindInfo {
     id: u32,
     layout: Layout,
-    bytes: FileBytes,
+    bytes: Bytes,
     /// A separate debug file, of which `.debug_frame` and the symbols' addresses are of use.
-    debug_bytes: Option<FileBytes>,
-    debug_symbols: Vec<Range<usize>>,
+    debug: Option<(Arc<Image>, Layout)>,
     /// Addresses of functions that came with the code.
     functions: Vec<u64>,
     header: Option<HeaderTable>,
@@ -76,23 +80,22 @@ impl fmt::Debug for UnwindInfo {
 
 /// A `.debug_frame` section with what is built of it at the first search.
 struct DebugFrameSection {
-    contents: Contents,
-    decompressed: OnceLock<Vec<u8>>,
+    image: Arc<Image>,
+    contents: OnceLock<Contents>,
     index: OnceLock<FdeIndex>,
 }
 
 impl DebugFrameSection {
-    fn new(contents: Contents) -> Self {
-        Self { contents, decompressed: OnceLock::new(), index: OnceLock::new() }
+    /// That of a file, if it has one.
+    fn find(image: &Arc<Image>, layout: &Layout) -> Option<Self> {
+        layout.debug_frame.as_ref()?;
+        let (contents, index) = Default::default();
+        Some(Self { image: Arc::clone(image), contents, index })
     }
 
-    fn bytes<'a>(&'a self, file: &'a [u8]) -> &'a [u8] {
-        match &self.contents {
-            Contents::Plain(range) => file.get(range.clone()).unwrap_or_default(),
-            Contents::Compressed(compressed) => {
-                self.decompressed.get_or_init(|| compressed.decompress(file).unwrap_or_default())
-            }
-        }
+    fn bytes(&self) -> &[u8] {
+        let load = || Contents::load(&self.image, ".debug_frame").unwrap_or(Contents::EMPTY);
+        self.contents.get_or_init(load).bytes(&self.image)
     }
 }
 
@@ -110,50 +113,47 @@ fn end_of_entry<'a, U: UnwindSection<Slice<'a>>>(
 const MISSING: Compiled = Compiled::Rule(Rule::Missing(Tableless::Plain));
 
 impl UnwindInfo {
-    /// From the bytes of an ELF file and, where there is one, of its separate debug file (only a
-    /// `.debug_frame` is looked for there; one that cannot be read is passed over).
+    /// From an ELF file and, where there is one, its separate debug file (only a `.debug_frame` is looked for there;
+    /// one that cannot be read is passed over).
     ///
     /// A file without any unwind table is fine: frames in it are found by the frame pointer.
     ///
     /// # Errors
     ///
-    /// If the bytes are no little-endian 64-bit ELF file for x86-64 or aarch64.
-    pub fn from_elf<B, D>(bytes: B, debug_bytes: Option<D>) -> Result<Self, Error>
-    where
-        B: AsRef<[u8]> + Send + Sync + 'static,
-        D: AsRef<[u8]> + Send + Sync + 'static,
-    {
-        let layout = Layout::parse(bytes.as_ref())?;
-        let debug_layout = debug_bytes.as_ref().and_then(|d| Layout::parse(d.as_ref()).ok());
-        let debug_symbols = debug_layout.as_ref().map(|layout| layout.symbols.clone());
+    /// If it is no little-endian file for x86-64 or aarch64.
+    pub fn from_elf(image: Arc<Image>, debug: Option<Arc<Image>>) -> Result<Self, Error> {
+        let layout = Layout::of(&image)?;
+        let debug = debug.and_then(|image| Layout::of(&image).ok().map(|layout| (image, layout)));
         let debug_frames = [
-            layout.debug_frame.clone().map(DebugFrameSection::new),
-            debug_layout.and_then(|layout| layout.debug_frame).map(DebugFrameSection::new),
+            DebugFrameSection::find(&image, &layout),
+            debug.as_ref().and_then(|(image, layout)| DebugFrameSection::find(image, layout)),
         ];
         let header = layout.eh_frame_hdr.as_ref().and_then(|section| {
-            HeaderTable::parse(bytes.as_ref(), section, layout.eh_frame.as_ref()?.svma)
+            HeaderTable::parse(image.bytes(), section, layout.eh_frame.as_ref()?.svma)
         });
-        Ok(Self {
-            debug_symbols: debug_symbols.unwrap_or_default(),
-            debug_bytes: debug_bytes.map(|bytes| Box::new(bytes) as FileBytes),
-            header,
-            debug_frames,
-            go: pyrograph_go::Layout::find(bytes.as_ref()),
-            ..Self::new(layout, Box::new(bytes))
-        })
+        let go = pyrograph_go::Layout::find(image.elf());
+        Ok(Self { debug, header, debug_frames, go, ..Self::new(layout, Bytes::File(image)) })
     }
 
-    fn new(layout: Layout, bytes: FileBytes) -> Self {
+    /// The same from a file's bytes in memory.
+    ///
+    /// # Errors
+    ///
+    /// If they are no such file.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
+        Self::from_elf(Arc::new(Image::from_bytes(bytes)?), None)
+    }
+
+    fn new(layout: Layout, bytes: Bytes) -> Self {
         static NEXT_ID: AtomicU32 = AtomicU32::new(1);
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             layout,
             bytes,
-            debug_symbols: Vec::new(),
             functions: Vec::new(),
             guesses: GuessCache::default(),
             instruction_ranges: OnceLock::new(),
-            debug_bytes: None,
+            debug: None,
             header: None,
             eh_index: OnceLock::new(),
             debug_frames: [None, None],
@@ -166,13 +166,16 @@ impl UnwindInfo {
     ///
     /// Map it with [`AddressSpace::map`](crate::AddressSpace::map), the offset in the "file" being the distance
     /// from `address`. Frames that are found so are guesses; for other processors than x86-64 there are none.
-    pub fn from_code<B>(arch: Arch, address: u64, code: B, functions: &[Range<u64>]) -> Self
-    where
-        B: AsRef<[u8]> + Send + Sync + 'static,
-    {
-        let layout = Layout::of_code(arch, address, code.as_ref().len());
+    pub fn from_code(
+        arch: Arch,
+        address: u64,
+        code: impl Into<Arc<[u8]>>,
+        functions: &[Range<u64>],
+    ) -> Self {
+        let code = code.into();
+        let layout = Layout::of_code(arch, address, code.len());
         let functions = functions.iter().map(|function| function.start).collect();
-        Self { functions, ..Self::new(layout, Box::new(code)) }
+        Self { functions, ..Self::new(layout, Bytes::Code(code)) }
     }
 
     /// From JIT-compiled code, and its `.eh_frame`, as a compiler hands it out in a jitdump file
@@ -191,12 +194,16 @@ impl UnwindInfo {
         let mut layout = Layout::of_code(arch, address, code.len());
         let range = code.len()..code.len() + eh_frame.len();
         layout.eh_frame = Some(Mapped { range, svma: eh_frame_address });
-        Self { functions: vec![address], ..Self::new(layout, Box::new([code, eh_frame].concat())) }
+        let bytes = Bytes::Code([code, eh_frame].concat().into());
+        Self { functions: vec![address], ..Self::new(layout, bytes) }
     }
 
     /// The file, where it is in memory.
     pub fn bytes(&self) -> &[u8] {
-        self.bytes.as_ref().as_ref()
+        match &self.bytes {
+            Bytes::File(image) => image.bytes(),
+            Bytes::Code(code) => code,
+        }
     }
 
     /// The processor that the code is for.
@@ -215,9 +222,10 @@ impl UnwindInfo {
     pub(crate) fn svma_of_offset(&self, file_offset: u64, len: u64) -> Option<u64> {
         let end = file_offset.saturating_add(len);
         let segment = self.layout.code.iter().find(|segment| {
-            segment.offset < end && file_offset < segment.offset.saturating_add(segment.size)
+            segment.file_offset < end
+                && file_offset < segment.file_offset.saturating_add(segment.file_size)
         })?;
-        Some(segment.svma.wrapping_add(file_offset.wrapping_sub(segment.offset)))
+        Some(segment.address.wrapping_add(file_offset.wrapping_sub(segment.file_offset)))
     }
 
     /// Go's table of functions, in programs of Go.
@@ -233,7 +241,7 @@ impl UnwindInfo {
         }
         let (eh_frame, bases) = (self.eh_frame()?, self.bases());
         let offset = match &self.header {
-            Some(header) => header.lookup((*self.bytes).as_ref(), svma),
+            Some(header) => header.lookup(self.bytes(), svma),
             None => self.eh_index.get_or_init(|| FdeIndex::new(&eh_frame, &bases)).lookup(svma),
         }?;
         let fde = eh_frame.fde_from_offset(&bases, offset.into(), EhFrame::cie_from_offset).ok()?;
@@ -247,15 +255,18 @@ impl UnwindInfo {
 
     /// The build ID in the file's notes.
     pub(crate) fn build_id(&self) -> Option<&[u8]> {
-        self.layout.build_id.as_deref()
+        match &self.bytes {
+            Bytes::File(image) => image.build_id(),
+            Bytes::Code(_) => None,
+        }
     }
 
     /// Hashes the sections that the table is made of, and their addresses.
     pub(crate) fn hash_shape(&self, to: &mut impl Hasher) {
         self.layout.hash(to);
-        (*self.bytes).as_ref().len().hash(to);
-        self.debug_frames[1].as_ref().map(|section| &section.contents).hash(to);
-        self.debug_symbols.hash(to);
+        self.build_id().hash(to);
+        self.bytes().len().hash(to);
+        self.debug.as_ref().map(|(_, layout)| (&layout.debug_frame, &layout.symbols)).hash(to);
         self.functions.hash(to);
     }
 
@@ -276,11 +287,13 @@ impl UnwindInfo {
     }
 
     /// The symbol tables of the file and of its separate debug file.
-    pub(crate) fn symbol_tables(&self) -> impl Iterator<Item = &[u8]> {
-        let own = (*self.bytes).as_ref();
-        let debug = self.debug_bytes.as_ref().map_or(&[][..], |bytes| (**bytes).as_ref());
-        let own = self.layout.symbols.iter().filter_map(|range| own.get(range.clone()));
-        own.chain(self.debug_symbols.iter().filter_map(|range| debug.get(range.clone())))
+    pub(crate) fn symbol_tables<'a>(&'a self) -> impl Iterator<Item = &'a [u8]> {
+        let own = (self.bytes(), &self.layout);
+        let debug = self.debug.iter().map(|(image, layout)| (image.bytes(), layout));
+        let tables = |(file, layout): (&'a [u8], &'a Layout)| {
+            layout.symbols.iter().filter_map(move |range| file.get(range.clone()))
+        };
+        [own].into_iter().chain(debug).flat_map(tables)
     }
 
     /// The addresses of functions that came with the code.
@@ -290,7 +303,7 @@ impl UnwindInfo {
 
     /// The addresses around one that no table has an entry for, up to where one has.
     pub(crate) fn gap(&self, svma: u64) -> Range<u64> {
-        let file = (*self.bytes).as_ref();
+        let file = self.bytes();
         let mut gap = 0..u64::MAX;
         let mut cut = |end: Option<u64>, next: Option<u64>| {
             gap.start = gap.start.max(end.unwrap_or(0));
@@ -327,9 +340,10 @@ impl UnwindInfo {
             .layout
             .code
             .iter()
-            .find(|segment| segment.svma <= svma && svma - segment.svma < segment.size)?;
-        let start = usize::try_from(segment.offset.checked_add(svma - segment.svma)?).ok()?;
-        (*self.bytes).as_ref().get(start..start.checked_add(len)?)
+            .find(|of| svma.checked_sub(of.address).is_some_and(|at| at < of.file_size))?;
+        let start = segment.file_offset.checked_add(svma - segment.address)?;
+        let start = usize::try_from(start).ok()?;
+        self.bytes().get(start..start.checked_add(len)?)
     }
 
     /// Some bytes of code from a virtual address on: 16, or fewer at the end of the segment.
@@ -339,19 +353,20 @@ impl UnwindInfo {
 
     /// The lowest virtual address of code.
     pub(crate) fn code_start(&self) -> Option<u64> {
-        self.layout.code.iter().map(|segment| segment.svma).min()
+        self.layout.code.iter().map(|segment| segment.address).min()
     }
 
     /// The segments of code: file offsets, and the virtual address of the first byte.
     pub fn segments(&self) -> impl Iterator<Item = (Range<u64>, u64)> + '_ {
         self.layout.code.iter().map(|segment| {
-            (segment.offset..segment.offset.saturating_add(segment.size), segment.svma)
+            let start = segment.file_offset;
+            (start..start.saturating_add(segment.file_size), segment.address)
         })
     }
 
     /// The virtual addresses of the segments of code, in order.
     pub(crate) fn code_ranges(&self) -> Vec<Range<u64>> {
-        let range = |segment: &Segment| segment.svma..segment.svma.saturating_add(segment.size);
+        let range = |of: &Segment| of.address..of.address.saturating_add(of.file_size);
         let mut ranges: Vec<_> = self.layout.code.iter().map(range).collect();
         ranges.sort_unstable_by_key(|range| range.start);
         ranges
@@ -411,45 +426,6 @@ impl UnwindInfo {
         self.rule(return_svma.wrapping_sub(1), context)
     }
 
-    /// True if the code at a virtual address is what signal handlers return to.
-    pub(crate) fn returns_from_signal(&self, svma: u64) -> bool {
-        self.arch() == Arch::X86_64 && self.code_from(svma).is_some_and(is_signal_return)
-    }
-
-    /// Returns true if a stack can only have been prepared to return to a virtual address: it is the first
-    /// byte of a function, or of the end that Boost gives its contexts, and no call is before it.
-    fn is_prepared(&self, svma: u64, context: &mut Context) -> bool {
-        if self.arch() != Arch::X86_64 || self.is_behind_call(svma) {
-            return false;
-        }
-        if self.function(svma).is_some_and(|function| function.start == svma) {
-            return !matches!(self.rule(svma, context), Compiled::Row(row) if row.signal);
-        }
-        self.code_from(svma).is_some_and(code::is_exit)
-    }
-
-    /// Returns true if a virtual address is where a C library lets its contexts start, or Boost: the first byte
-    /// of code that does not return.
-    pub(crate) fn starts_contexts(&self, svma: u64) -> bool {
-        const LONGEST: u64 = 64;
-        if self.arch() != Arch::X86_64 || self.is_behind_call(svma) {
-            return false;
-        }
-        match self.function(svma) {
-            Some(function) if function.start == svma && function.end - svma <= LONGEST => self
-                .code(svma, (function.end - svma) as usize)
-                .is_some_and(code::ends_without_return),
-            Some(_) => false,
-            None => self.code_from(svma).is_some_and(code::is_exit),
-        }
-    }
-
-    /// Returns true if the code before a virtual address is a call.
-    pub(crate) fn is_behind_call(&self, svma: u64) -> bool {
-        let before = (2..=7).rev().find_map(|len| self.code(svma.wrapping_sub(len), len as usize));
-        before.is_some_and(code::ends_with_call)
-    }
-
     /// True if an unwind table covers the code at a virtual address.
     pub(crate) fn has_table(&self, svma: u64, context: &mut Context) -> bool {
         self.go_rule(svma).is_some()
@@ -487,7 +463,7 @@ impl UnwindInfo {
         };
         let bases = self.bases();
         let offset = match &self.header {
-            Some(header) => header.lookup((*self.bytes).as_ref(), svma),
+            Some(header) => header.lookup(self.bytes(), svma),
             None => self.eh_index.get_or_init(|| FdeIndex::new(&eh_frame, &bases)).lookup(svma),
         };
         self.rule_at(Section::EhFrame, &eh_frame, &bases, offset, svma, context)
@@ -555,15 +531,11 @@ impl UnwindInfo {
     }
 
     fn eh_frame_bytes(&self) -> Option<&[u8]> {
-        (*self.bytes).as_ref().get(self.layout.eh_frame.as_ref()?.range.clone())
+        self.bytes().get(self.layout.eh_frame.as_ref()?.range.clone())
     }
 
     fn debug_frame_bytes(&self, at: usize) -> &[u8] {
-        let file = match at {
-            0 => (*self.bytes).as_ref(),
-            _ => self.debug_bytes.as_ref().map_or(&[][..], |bytes| (**bytes).as_ref()),
-        };
-        self.debug_frames[at].as_ref().map_or(&[][..], |section| section.bytes(file))
+        self.debug_frames[at].as_ref().map_or(&[][..], DebugFrameSection::bytes)
     }
 
     pub(crate) fn eh_frame(&self) -> Option<EhFrame<Slice<'_>>> {

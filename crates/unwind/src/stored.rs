@@ -174,7 +174,7 @@ mod tests {
 
     fn own_info() -> UnwindInfo {
         let own = std::env::current_exe().and_then(std::fs::read).expect("this test");
-        UnwindInfo::from_elf(own, None::<&[u8]>).expect("an ELF file")
+        UnwindInfo::from_bytes(own).expect("an ELF file")
     }
 
     fn small() -> Table {
@@ -254,7 +254,7 @@ mod tests {
         run("gcc", &["-Wl,--build-id=none".as_ref(), out, none.as_ref(), source.as_ref()]);
         let key = |path| {
             let bytes = std::fs::read(path).expect("it was made");
-            UnwindInfo::from_elf(bytes, None::<&[u8]>).expect("an ELF file").table_key()
+            UnwindInfo::from_bytes(bytes).expect("an ELF file").table_key()
         };
         let (full, stripped) = (key(&full), key(&stripped));
         assert_eq!(full.id, stripped.id);

@@ -546,7 +546,7 @@ mod tests {
     #[test]
     fn code_has_no_table_where_the_rules_say_so() {
         let file = std::fs::read("/proc/self/exe").expect("this program");
-        let info = UnwindInfo::from_elf(file, None::<Vec<u8>>).expect("its tables");
+        let info = UnwindInfo::from_bytes(file).expect("its tables");
         let (mut by_tables, mut by_rules) =
             (Unwinder::new(info.arch()), Unwinder::new(info.arch()));
         by_rules.make_cache();

@@ -26,7 +26,7 @@ fn check(name: &str, options: &[&str]) {
 
     let bytes = std::fs::read(&program).unwrap();
     let mut space = AddressSpace::new();
-    let info = Arc::new(UnwindInfo::from_elf(bytes.clone(), None::<Vec<u8>>).unwrap());
+    let info = Arc::new(UnwindInfo::from_bytes(bytes.clone()).unwrap());
     for segment in object::File::parse(&*bytes).unwrap().segments() {
         if segment.permissions().executable() {
             let range = segment.address()..segment.address() + segment.size();

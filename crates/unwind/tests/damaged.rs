@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use object::{Object, ObjectSection};
+use pyrograph_elf::Image;
 use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, UnwindInfo, Unwinder};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -85,8 +86,11 @@ fn check(file: &[u8], rounds: usize, seed: u64) {
         if random.random_range(0..10) == 0 {
             damaged.truncate(random.random_range(0..file.len()));
         }
-        let debug = (random.random_range(0..4) == 0).then(|| damaged.clone());
-        if let Ok(info) = UnwindInfo::from_elf(damaged.clone(), debug) {
+        let with_debug = random.random_range(0..4) == 0;
+        if let Ok(image) = Image::from_bytes(damaged.clone()).map(Arc::new)
+            && let debug = with_debug.then(|| Arc::clone(&image))
+            && let Ok(info) = UnwindInfo::from_elf(image, debug)
+        {
             match info.arch() {
                 Arch::X86_64 => unwind(info, &mut unwinder, &mut random),
                 Arch::Aarch64 => unwind(info, &mut arm, &mut random),
@@ -94,7 +98,7 @@ fn check(file: &[u8], rounds: usize, seed: u64) {
         }
         if damaged.len() > 0x14 {
             damaged[0x12] = 183; // EM_AARCH64
-            if let Ok(info) = UnwindInfo::from_elf(damaged, None::<Vec<u8>>) {
+            if let Ok(info) = UnwindInfo::from_bytes(damaged) {
                 unwind(info, &mut arm, &mut random);
             }
         }
@@ -146,7 +150,7 @@ fn code_that_is_said_to_be_endless() {
     file[0x28..0x30].fill(0);
     file[0x3a..0x40].fill(0);
     let len = file.len();
-    let info = UnwindInfo::from_elf(file, None::<Vec<u8>>).unwrap();
+    let info = UnwindInfo::from_bytes(file).unwrap();
     assert!(info.table().rows.len() < len);
     let mut unwinder = Unwinder::new(Arch::X86_64);
     unwind(info, &mut unwinder, &mut StdRng::seed_from_u64(1));

@@ -22,7 +22,7 @@ fn assemble(name: &str, source: &str) -> Vec<u8> {
 }
 
 fn table(file: Vec<u8>) -> Table {
-    UnwindInfo::from_elf(file, None::<&[u8]>).expect("an ELF file").table()
+    UnwindInfo::from_bytes(file).expect("an ELF file").table()
 }
 
 /// The code of `.text`, and its address.

@@ -123,7 +123,7 @@ fn file() -> Vec<u8> {
 
 #[test]
 fn the_same_file_has_the_same_table_or_another_version() {
-    let table = UnwindInfo::from_elf(file(), None::<&[u8]>).expect("an ELF file").table();
+    let table = UnwindInfo::from_bytes(file()).expect("an ELF file").table();
     let kind_at = |offset: u64| table.rule(TEXT + offset).map(|rule| rule.kind);
     for (offset, kind) in [
         (0, TableRuleKind::Root),

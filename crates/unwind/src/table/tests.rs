@@ -5,7 +5,7 @@ use super::*;
 /// Rules of every address of a file's code are those that the search in the file's own tables finds.
 fn check(path: &str) -> usize {
     let Ok(bytes) = std::fs::read(path) else { return 0 };
-    let info = UnwindInfo::from_elf(bytes, None::<&[u8]>).expect("an ELF file");
+    let info = UnwindInfo::from_bytes(bytes).expect("an ELF file");
     let table = info.table();
     assert!(table.rows.is_sorted_by(|a, b| a.offset < b.offset));
     let mut context = Context::new_in();
@@ -32,7 +32,7 @@ fn check(path: &str) -> usize {
 #[test]
 fn functions_that_raise_exceptions_have_rules() {
     let libgcc = std::fs::read("/lib/x86_64-linux-gnu/libgcc_s.so.1").expect("the C compiler's");
-    let table = UnwindInfo::from_elf(libgcc, None::<&[u8]>).expect("an ELF file").table();
+    let table = UnwindInfo::from_bytes(libgcc).expect("an ELF file").table();
     assert!(table.rows.len() > 100);
     let is_bad = |row: &&TableRow| table.rules[usize::from(row.rule)].kind == TableRuleKind::Bad;
     assert_eq!(table.rows.iter().filter(is_bad).count(), 0);
@@ -42,7 +42,7 @@ fn functions_that_raise_exceptions_have_rules() {
 #[test]
 fn where_contexts_start_is_the_first_frame() {
     let libc = std::fs::read("/lib/x86_64-linux-gnu/libc.so.6").expect("the C library");
-    let info = UnwindInfo::from_elf(libc, None::<&[u8]>).expect("an ELF file");
+    let info = UnwindInfo::from_bytes(libc).expect("an ELF file");
     // mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi
     let start = [0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff];
     let segment = info.code_ranges()[0].clone();

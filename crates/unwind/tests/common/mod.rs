@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use pyrograph_elf::Image;
 use pyrograph_unwind::{AddressSpace, UnwindInfo};
 
 /// One line of `/proc/PID/maps`.
@@ -69,8 +70,8 @@ impl Files {
             if let Some(alter) = self.alter {
                 alter(&mut bytes);
             }
-            let debug = build_id_file(&bytes);
-            UnwindInfo::from_elf(bytes, debug).ok().map(Arc::new)
+            let debug = build_id_file(&bytes).and_then(image);
+            UnwindInfo::from_elf(image(bytes)?, debug).ok().map(Arc::new)
         };
         self.infos.entry(path.to_string()).or_insert_with(read).clone()
     }
@@ -82,7 +83,7 @@ impl Files {
             let (start, len) = (line.start as *const u8, (line.end - line.start) as usize);
             // SAFETY: the vDSO stays mapped, and readable, as long as the process lives.
             let bytes = unsafe { std::slice::from_raw_parts(start, len) };
-            UnwindInfo::from_elf(bytes, None::<Vec<u8>>).ok().map(Arc::new)
+            UnwindInfo::from_bytes(bytes.to_vec()).ok().map(Arc::new)
         };
         self.vdso = self.vdso.take().or_else(read);
         self.vdso.clone()
@@ -96,4 +97,8 @@ fn build_id_file(bytes: &[u8]) -> Option<Vec<u8>> {
     let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let (first, rest) = hex.split_at_checked(2)?;
     fs::read(Path::new("/usr/lib/debug/.build-id").join(first).join(format!("{rest}.debug"))).ok()
+}
+
+fn image(bytes: Vec<u8>) -> Option<Arc<Image>> {
+    Image::from_bytes(bytes).ok().map(Arc::new)
 }

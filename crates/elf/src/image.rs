@@ -1,0 +1,275 @@
+//! The bytes of an ELF file with its parsed headers.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use memmap2::{Mmap, UncheckedAdvice};
+use object::read::elf::ProgramHeader;
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, Symbol, SymbolKind};
+
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be opened or mapped into memory.
+    #[error(transparent)]
+    Map(#[from] io::Error),
+    /// The file is no ELF file, or a damaged one.
+    #[error(transparent)]
+    Elf(#[from] object::Error),
+}
+
+/// A program header that maps a part of the file (`PT_LOAD`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Segment {
+    /// Virtual address that the file was linked for.
+    pub address: u64,
+    /// Size in memory, bytes.
+    pub size: u64,
+    /// Where it starts in the file.
+    pub file_offset: u64,
+    /// Size in the file, bytes; not more than `size` in a sound file.
+    pub file_size: u64,
+    /// True if it holds code.
+    pub executable: bool,
+}
+
+/// What a program or library asks of the dynamic linker and the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Linked<'a> {
+    /// The path of the dynamic linker.
+    pub interpreter: Option<&'a [u8]>,
+    /// Names of libraries.
+    pub needed: Vec<&'a [u8]>,
+    /// Folders to look for them in first, with `:` between.
+    pub run_path: Option<&'a [u8]>,
+}
+
+enum Bytes {
+    Mapped(Mmap),
+    Owned(Vec<u8>),
+}
+
+impl Bytes {
+    fn get(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+struct Parsed<'a> {
+    elf: object::File<'a>,
+    build_id: Option<&'a [u8]>,
+    segments: Vec<Segment>,
+}
+
+impl<'a> Parsed<'a> {
+    fn parse(bytes: &'a Bytes) -> Result<Self, Error> {
+        let elf = object::File::parse(bytes.get())?;
+        let segments = elf.segments().map(|segment| segment_of(&segment)).collect();
+        Ok(Self { build_id: elf.build_id().ok().flatten(), segments, elf })
+    }
+}
+
+self_cell::self_cell! {
+    struct Cell {
+        owner: Bytes,
+        #[covariant]
+        dependent: Parsed,
+    }
+}
+
+/// One ELF file, mapped or in memory, with its headers parsed.
+pub struct Image(Cell);
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image").field("len", &self.bytes().len()).finish_non_exhaustive()
+    }
+}
+
+impl Image {
+    /// Maps an open file. It may come from `/proc/PID/map_files`, so that it is the very file that runs even if another
+    /// has taken its path.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be mapped, or is not ELF.
+    pub fn map(file: &File) -> Result<Self, Error> {
+        // A directory or a FIFO cannot be mapped, and the error would not say so.
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file").into());
+        }
+        if metadata.len() == 0 {
+            return Self::from_bytes(Vec::new());
+        }
+        // SAFETY: the mapping is private and read-only. What the type system cannot promise is
+        // that nobody truncates the file meanwhile, which would end us with SIGBUS. Linkers and
+        // package managers replace a file that is in use by a new one under its name, and the old
+        // one, which we hold, keeps its bytes.
+        Self::new(Bytes::Mapped(unsafe { Mmap::map(file)? }))
+    }
+
+    /// Maps the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened or mapped, or is not ELF.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::map(&File::open(path)?)
+    }
+
+    /// From bytes in memory, such as the vDSO read from a process, or a fuzzer's input.
+    ///
+    /// # Errors
+    ///
+    /// If they are not ELF.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
+        Self::new(Bytes::Owned(bytes))
+    }
+
+    fn new(bytes: Bytes) -> Result<Self, Error> {
+        Cell::try_new(bytes, |bytes| Parsed::parse(bytes)).map(Self)
+    }
+
+    /// The bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.borrow_owner().get()
+    }
+
+    /// The parsed file.
+    pub fn elf(&self) -> &object::File<'_> {
+        &self.0.borrow_dependent().elf
+    }
+
+    /// The build ID in its notes.
+    pub fn build_id(&self) -> Option<&[u8]> {
+        self.0.borrow_dependent().build_id
+    }
+
+    /// Parts of the file that are mapped, and where, in the file's order.
+    pub fn segments(&self) -> &[Segment] {
+        &self.0.borrow_dependent().segments
+    }
+
+    /// The address of the byte at `offset` of the file, or nothing if no segment maps it. Where
+    /// two do, the executable one is meant.
+    pub fn address_of(&self, offset: u64) -> Option<u64> {
+        let holds = |segment: &&Segment| {
+            offset.checked_sub(segment.file_offset).is_some_and(|at| at < segment.file_size)
+        };
+        let segments = self.segments();
+        let segment = (segments.iter().filter(|segment| segment.executable).find(holds))
+            .or_else(|| segments.iter().find(holds))?;
+        segment.address.checked_add(offset - segment.file_offset)
+    }
+
+    /// Where in the file the byte at an address is.
+    pub fn offset_of(&self, address: u64) -> Option<u64> {
+        self.segments().iter().find_map(|segment| {
+            let distance = address.checked_sub(segment.address)?;
+            (distance < segment.file_size).then(|| segment.file_offset.checked_add(distance))?
+        })
+    }
+
+    /// The functions that the file defines, of both symbol tables: many twice, and some under several names.
+    pub fn functions(&self) -> impl Iterator<Item = Symbol<'_, '_>> {
+        let symbols = self.elf().symbols().chain(self.elf().dynamic_symbols());
+        symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
+    }
+
+    /// The functions of this name; a version behind it (`memcpy@GLIBC_2.14`) does not count.
+    pub fn functions_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Symbol<'a, 'a>> {
+        let plain = name.split('@').next().unwrap_or(name);
+        self.functions()
+            .filter(move |symbol| symbol.name().is_ok_and(|known| known == name || known == plain))
+    }
+
+    /// The code of a function from its start to its end.
+    pub fn code_of(&self, function: &Symbol<'_, '_>) -> Option<&[u8]> {
+        let section = self.elf().section_by_index(function.section_index()?).ok()?;
+        section.data_range(function.address(), function.size()).ok()?
+    }
+
+    /// What the file asks of the dynamic linker; nothing if it is no 64-bit file.
+    pub fn linked(&self) -> Linked<'_> {
+        let object::File::Elf64(elf) = self.elf() else { return Linked::default() };
+        let mut linked = Linked::default();
+        for segment in elf.elf_program_headers() {
+            if let Ok(Some(path)) = segment.interpreter(elf.endian(), self.bytes()) {
+                linked.interpreter = Some(path);
+            }
+        }
+        let Ok(table) = elf.elf_dynamic_table() else { return linked };
+        for entry in table.iter() {
+            match entry.tag {
+                object::elf::DT_NEEDED => linked.needed.extend(table.string(entry)),
+                object::elf::DT_RUNPATH | object::elf::DT_RPATH => {
+                    linked.run_path = table.string(entry).ok();
+                }
+                _ => {}
+            }
+        }
+        linked
+    }
+
+    /// Gives back the pages of the file that were read: those that are needed again are read again, most often from
+    /// the kernel's page cache.
+    pub fn give_pages_back(&self) {
+        if let Bytes::Mapped(map) = self.0.borrow_owner() {
+            // SAFETY: nobody writes to the mapping: its pages have nothing that the file has not.
+            let _ = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
+        }
+    }
+}
+
+fn segment_of<'a>(segment: &impl ObjectSegment<'a>) -> Segment {
+    let (file_offset, file_size) = segment.file_range();
+    Segment {
+        address: segment.address(),
+        size: segment.size(),
+        file_offset,
+        file_size,
+        executable: segment.permissions().executable(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Image {
+        Image::open(&std::env::current_exe().expect("a path")).expect("an ELF file")
+    }
+
+    #[test]
+    fn addresses_lead_to_offsets_and_back() {
+        let image = own();
+        let main = image.functions_named("main").next().expect("a function");
+        let offset = image.offset_of(main.address()).expect("it is in the file");
+        assert_eq!(image.address_of(offset), Some(main.address()));
+        let at = usize::try_from(offset).expect("it fits");
+        let code = image.code_of(&main).expect("its code");
+        assert!(!code.is_empty());
+        assert_eq!(image.bytes().get(at..at + code.len()), Some(code));
+    }
+
+    #[test]
+    fn a_program_asks_for_its_linker_and_libraries() {
+        let image = own();
+        let linked = image.linked();
+        assert_eq!(linked.interpreter.is_some(), !linked.needed.is_empty(), "{linked:?}");
+    }
+
+    #[test]
+    fn what_is_no_file_or_no_elf_is_an_error() {
+        assert!(matches!(Image::open(Path::new("/dev/null")), Err(Error::Map(_))));
+        assert!(matches!(Image::open(Path::new("/nonexistent")), Err(Error::Map(_))));
+        assert!(matches!(Image::from_bytes(Vec::new()), Err(Error::Elf(_))));
+    }
+}
