@@ -22,6 +22,12 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const UNFINISHED: &str = "unfinished";
 
+/// The folder below which programs of this user keep what they can make anew (XDG Base Directory Specification).
+pub fn user_folder() -> Option<PathBuf> {
+    let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))
+}
+
 /// A folder of such files.
 #[derive(Clone, Debug)]
 pub struct Folder {

@@ -132,7 +132,7 @@ fn run(args: &Args) -> anyhow::Result<std::convert::Infallible> {
     }
     command.args(args.record.iter().flat_map(|options| options.split_whitespace()));
     command.arg("--").arg(program);
-    // As cargo tells the harness of a benchmark.
+    // As cargo calls the harness of a benchmark.
     command.args(args.bench.iter().map(|_| "--bench")).args(&args.arguments);
     Err(command.exec()).context("failed to run pyrograph, which is installed beside this program")
 }

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use pyrograph_format::{Options, SymbolOptions, ThreadDetail};
+use pyrograph_output::Output;
 use pyrograph_profile::LabelOptions;
 
-use crate::output::{Output, PictureArgs};
 use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
-use crate::streams::inputs;
+use crate::streams::{PictureArgs, inputs, say_written};
 
 /// Turn any input into a file for another tool
 ///
@@ -50,10 +50,6 @@ pub struct Args {
 }
 
 /// Converts.
-///
-/// # Errors
-///
-/// When no format is named, no input can be read, or the output not be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let output = output(&args).context("failed to convert")?;
     let options = Options {
@@ -71,7 +67,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     for (_, line) in output.not_held(&profile).lines() {
         say!("{line}");
     }
-    output.write(&profile, &LabelOptions::default(), &title, &args.picture)?;
+    say_written(output.write(&profile, &LabelOptions::default(), &title, &args.picture.into())?);
     if let Some(counts) = output.counts(&profile) {
         say!("{output}: {counts}");
     }
@@ -84,8 +80,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn output(args: &Args) -> anyhow::Result<Output> {
     let path = args.output.as_deref().filter(|path| path.as_os_str() != "-");
     match (&args.to, path) {
-        (Some(format), path) => Output::named(path, format),
-        (None, Some(path)) => Output::new(path),
+        (Some(format), path) => Ok(Output::named(path, format)?),
+        (None, Some(path)) => Ok(Output::new(path)?),
         (None, None) => misuse!("give a file to write (-o FILE) or a format (--to FORMAT)"),
     }
 }

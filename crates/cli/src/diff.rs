@@ -1,6 +1,6 @@
 //! `pyrograph diff`: two profiles, or two groups of them, to what changed between them.
 
-mod names;
+mod sides;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,27 +8,32 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use pyrograph_analyze::{
-    Alike, Diff, DiffError, DiffOptions, Measure, Run, SampleBasis, Scale, Side, diff,
+    Alike, Diff, DiffError, DiffOptions, Measure, Renamed, SampleBasis, Scale, Side, diff,
     to_total_after, two_columns,
 };
-use pyrograph_format::{
-    Detail, FoldedColumns, FoldedOptions, Options, counts_of_folded, write_folded,
-};
-use pyrograph_profile::{LabelOptions, Profile, Tree};
+use pyrograph_format::{FoldedColumns, counts_of_folded, write_folded};
+use pyrograph_profile::{LabelOptions, Tree};
 use pyrograph_render::{
-    Background, ChangeColors, DiffStyle, DiffTable, MinWidth, SvgOptions, Theme, View, diff_svg,
-    svg_message,
+    Background, ChangeColors, DiffHints, DiffStyle, DiffTable, MinWidth, SvgOptions, Theme, View,
+    diff_svg, svg_message,
 };
 
-use crate::found;
+use self::sides::Sides;
 use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
-use crate::streams::{inputs, write_output, write_picture};
+use crate::streams::{write_output, write_picture};
+use crate::units::above_zero;
 
 /// Exit code when a function takes more than `--fail-over` allows.
 const REGRESSED: u8 = 1;
 /// Exit code with `--fail-over` when there was no comparison.
 const NOT_COMPARED: u8 = 2;
+
+const HINTS: DiffHints = DiffHints {
+    all_rows: "--limit 0",
+    each: "--each",
+    samples: "several runs a side (--before, --after) or --sample",
+};
 
 /// Compare profiles: what changed beyond noise, as a table, a picture, or folded stacks
 ///
@@ -245,10 +250,6 @@ impl Form {
 }
 
 /// Compares.
-///
-/// # Errors
-///
-/// When an input cannot be read, they cannot be compared, or an output not be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match compare(&args) {
         Err(error) if args.fail_over.is_some() && !crate::is_broken_pipe(&error) => {
@@ -290,7 +291,7 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let levels = if args.keep_names { 0 } else { args.reading.levels().max(1) };
     let alike = Alike::new(&before, &after, levels);
-    if let Some(renamed) = names::renamed(&alike.renamed) {
+    if let Some(renamed) = renamed(&alike.renamed) {
         say!("{renamed}");
     }
     let diff = match diff(&before, &after, &alike, &options(args)) {
@@ -313,7 +314,7 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
         say!("{unlike}");
     }
     let names = sides.names();
-    let table = DiffTable::new(&diff, &names, args.fail_over, args.limit);
+    let table = DiffTable::new(&diff, &names, args.fail_over, args.limit, HINTS);
     for (path, form) in &outputs {
         let path = path.as_deref();
         match form {
@@ -350,6 +351,18 @@ fn by_lines(args: &Args) -> Option<FoldedColumns> {
     Some(stacks)
 }
 
+/// `compared as one: oldapp before and newapp after; --keep-names compares them apart`.
+fn renamed(all: &[Renamed]) -> Option<String> {
+    const MOST: usize = 3;
+    let mut pairs: Vec<_> = all.iter().take(MOST).map(Renamed::to_string).collect();
+    if all.len() > MOST {
+        pairs.push(format!("{} more", all.len() - MOST));
+    }
+    let pairs = pairs.join("; ");
+    let line = format!("compared as one: {pairs}; --keep-names compares them apart");
+    (!all.is_empty()).then_some(line)
+}
+
 /// Where to write what; `None` is standard output.
 fn outputs(args: &Args) -> anyhow::Result<Vec<(Option<PathBuf>, Form)>> {
     let mut outputs = Vec::new();
@@ -379,100 +392,6 @@ fn options(args: &Args) -> DiffOptions {
         each: args.each,
         sample: args.sample,
         strip_addresses: args.strip_hex,
-    }
-}
-
-/// The inputs: a profile with its tree and name for each run.
-struct Sides {
-    before: Vec<Input>,
-    /// Empty if the only input holds both columns.
-    after: Vec<Input>,
-}
-
-struct Input {
-    name: String,
-    profile: Profile,
-    tree: Tree,
-}
-
-impl Sides {
-    fn read(args: &Args) -> anyhow::Result<Self> {
-        let found = match args.files.is_empty() && args.before.is_empty() {
-            true => Vec::from(found::two()?),
-            false => args.files.clone(),
-        };
-        let (before, after) = match &found[..] {
-            [] => (&args.before[..], &args.after[..]),
-            [both] => (std::slice::from_ref(both), &[][..]),
-            [before, after, ..] => (std::slice::from_ref(before), std::slice::from_ref(after)),
-        };
-        let read = |paths: &[PathBuf]| {
-            paths.iter().map(|path| Input::read(&args.reading, path)).collect::<Result<Vec<_>, _>>()
-        };
-        let mut sides = Self { before: read(before)?, after: read(after)? };
-        if sides.after.is_empty() {
-            let both = &mut sides.before[0];
-            if !both.profile.is_comparison() {
-                if let Some(after) = found::after(&found[0]) {
-                    sides.after = read(&[after])?;
-                    return Ok(sides);
-                }
-                bail!(
-                    "{0} is one profile: name another to compare it with: pyrograph diff BEFORE {0}",
-                    both.name
-                );
-            }
-            for of in both.profile.value_types.iter_mut().chain(&mut both.tree.value_types) {
-                let name = if of.is_unnamed() { "value" } else { "samples" };
-                name.clone_into(&mut of.name);
-            }
-        } else if let Some(both) =
-            sides.before.iter().chain(&sides.after).find(|input| input.profile.is_comparison())
-        {
-            bail!("{} has two counts a stack: it is a comparison already", both.name);
-        }
-        Ok(sides)
-    }
-
-    fn runs(&self) -> (Vec<Run<'_>>, Vec<Run<'_>>) {
-        if self.after.is_empty() {
-            let both = &self.before[0];
-            return (vec![both.run(0)], vec![both.run(1)]);
-        }
-        let [before, after] = [&self.before, &self.after]
-            .map(|side| side.iter().map(|input| input.run(input.profile.shown)).collect());
-        (before, after)
-    }
-
-    /// The files of each side.
-    fn names(&self) -> (String, String) {
-        if self.after.is_empty() {
-            let name = &self.before[0].name;
-            return (format!("first count of {name}"), "second count".to_owned());
-        }
-        let names = |side: &[Input]| match side {
-            [one] => one.name.clone(),
-            [first, .., last] => format!("{} … {} ({} runs)", first.name, last.name, side.len()),
-            [] => String::new(),
-        };
-        (names(&self.before), names(&self.after))
-    }
-}
-
-impl Input {
-    fn read(reading: &ReadArgs, path: &PathBuf) -> anyhow::Result<Self> {
-        // The number of samples behind a value tells how far to trust it.
-        let folded = FoldedOptions { any_order: true, ..FoldedOptions::default() };
-        let options = Options { detail: Detail::Samples, folded, ..Options::default() };
-        let (profile, _) = reading.read(inputs(std::slice::from_ref(path))?, options)?;
-        let tree = Tree::new(&profile, &LabelOptions::default());
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let name = if name == "-" { "standard input".to_owned() } else { name };
-        Ok(Self { name, profile, tree })
-    }
-
-    fn run(&self, column: usize) -> Run<'_> {
-        Run { profile: &self.profile, tree: &self.tree, column }
     }
 }
 
@@ -534,7 +453,7 @@ fn refuse(
             let written =
                 write_picture(path.as_deref(), |out| svg_message(&message, &options, out));
             if let Err(error) = written {
-                return error;
+                return error.into();
             }
         }
     }
@@ -565,13 +484,5 @@ fn confidence(text: &str) -> Result<f64, String> {
     match percent(text) {
         Ok(share) if (0.5..1.0).contains(&share) => Ok(share),
         _ => Err("not a percentage from 50 to below 100".to_owned()),
-    }
-}
-
-/// A number above 0.
-fn above_zero(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => Err("not a number above 0".to_owned()),
     }
 }

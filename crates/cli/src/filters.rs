@@ -10,34 +10,35 @@ use pyrograph_profile::Profile;
 
 /// Which samples are kept, and how stacks are changed.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Filters")]
 pub struct FilterArgs {
     /// Keep stacks in which a frame matches; `module:RE` matches the file that its code is in. All
     /// of several must match
-    #[arg(long, value_name = "RE", help_heading = "Filters")]
+    #[arg(long, value_name = "RE")]
     focus: Vec<Pattern>,
 
     /// Leave out stacks in which a frame matches
-    #[arg(long, value_name = "RE", help_heading = "Filters")]
+    #[arg(long, value_name = "RE")]
     ignore: Vec<Pattern>,
 
     /// Leave out frames that match; their time goes to their callers
-    #[arg(long, value_name = "RE", help_heading = "Filters")]
+    #[arg(long, value_name = "RE")]
     hide: Vec<Pattern>,
 
     /// Let stacks begin at the outermost frame that matches; leave out stacks without one
-    #[arg(long, alias = "base", value_name = "RE", help_heading = "Filters")]
+    #[arg(long, alias = "base", value_name = "RE")]
     from_frame: Vec<Pattern>,
 
     /// Leave out the callers of the innermost frame that matches; other stacks stay whole
-    #[arg(long, value_name = "RE", help_heading = "Filters")]
+    #[arg(long, value_name = "RE")]
     skip_after: Vec<Pattern>,
 
     /// One frame for a function that calls itself directly
-    #[arg(long, help_heading = "Filters")]
+    #[arg(long)]
     fold_recursion: bool,
 
     /// Write Java packages by their first letters: j.u.List.get
-    #[arg(long, alias = "shorten-pkgs", help_heading = "Filters")]
+    #[arg(long, alias = "shorten-pkgs")]
     shorten_packages: bool,
 
     /// Keep samples of these processes; alone, tell processes apart: name-PID
@@ -47,8 +48,7 @@ pub struct FilterArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "",
-        value_parser = numbers,
-        help_heading = "Filters"
+        value_parser = numbers
     )]
     pid: Vec<Numbers>,
 
@@ -60,13 +60,12 @@ pub struct FilterArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "",
-        value_parser = numbers,
-        help_heading = "Filters"
+        value_parser = numbers
     )]
     tid: Vec<Numbers>,
 
     /// Keep samples of processes and threads of these names
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Filters")]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     comm: Vec<String>,
 
     /// Keep samples on these CPUs: 0,4-7
@@ -74,14 +73,13 @@ pub struct FilterArgs {
         long,
         value_name = "CPU,…",
         value_delimiter = ',',
-        value_parser = cpus,
-        help_heading = "Filters"
+        value_parser = cpus
     )]
     cpu: Vec<RangeInclusive<u32>>,
 
     /// Keep samples of this time: seconds from the first sample (10..20, ..500ms, 1m..), or, after
     /// an @, of the recording's clock (@5312.25..@5313)
-    #[arg(long, value_name = "A..B", help_heading = "Filters")]
+    #[arg(long, value_name = "A..B")]
     time: Option<TimeRange>,
 
     /// Put levels of frames at the root
@@ -89,17 +87,16 @@ pub struct FilterArgs {
         long,
         value_name = "WHAT,…",
         value_parser = level(LEVELS.len()),
-        value_delimiter = ',',
-        help_heading = "Filters"
+        value_delimiter = ','
     )]
     by: Vec<Level>,
 
     /// Each input under a frame of its own: the label in LABEL=FILE, or the file's name
-    #[arg(long, help_heading = "Filters")]
+    #[arg(long)]
     merge: bool,
 
     /// Percentages of what the filters left, not of the whole
-    #[arg(long, help_heading = "Filters")]
+    #[arg(long)]
     rescale: bool,
 }
 
@@ -125,7 +122,7 @@ pub fn level(count: usize) -> impl TypedValueParser<Value = Level> {
 /// The numbers after `--pid` or `--tid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Numbers {
-    /// Nothing: tell them apart.
+    /// Nothing: they are kept apart.
     Apart,
     /// Only these.
     Only(Vec<i32>),
@@ -146,7 +143,7 @@ impl FilterArgs {
     pub fn need(&self, options: &mut Options) {
         options.folded.fold_recursion |= self.fold_recursion;
         let by = |wanted| self.by.contains(&wanted);
-        // The thread that has the process's number tells the process's name where nothing else does.
+        // The thread that has the process's number names the process where nothing else does.
         if !self.tid.is_empty() || by(Level::Thread) || by(Level::Process) {
             options.threads = ThreadDetail::Thread;
         } else if !self.pid.is_empty() {
@@ -178,10 +175,6 @@ impl FilterArgs {
     }
 
     /// The filters by thread, CPU and time, for inputs that are no profiles.
-    ///
-    /// # Errors
-    ///
-    /// When they ask for what only stacks have.
     pub fn of_events(&self) -> anyhow::Result<Filter> {
         let patterns = [&self.focus, &self.ignore, &self.hide, &self.from_frame, &self.skip_after];
         if patterns.iter().any(|patterns| !patterns.is_empty())
@@ -218,14 +211,14 @@ impl FilterArgs {
         if self.merge && !levels.contains(&Level::Host) {
             levels.insert(0, Level::Host);
         }
-        // As the established collapser takes them: where nothing is known, nothing is said.
+        // As the established collapser takes them: where nothing is known, there is no level.
         let known = profile.threads.iter().any(|of| of.pid.is_some() || !of.process.is_empty());
         let apart = |numbers: &[Numbers]| known && numbers.contains(&Numbers::Apart);
-        let told = levels
+        let has_one = levels
             .iter()
             .any(|level| matches!(level, Level::Process | Level::Thread | Level::Pool));
         match (apart(&self.tid), apart(&self.pid)) {
-            _ if told => {}
+            _ if has_one => {}
             (true, _) => levels.push(Level::Thread),
             (false, true) => levels.push(Level::Process),
             (false, false) => {}

@@ -18,6 +18,7 @@ use pyrograph_render::{
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_picture};
+use crate::units::above_zero;
 
 /// Where `--cp` keeps its colours.
 const PALETTE_MAP: &str = "palette.map";
@@ -60,41 +61,23 @@ pub struct Args {
     countname: Option<String>,
 
     /// The word before a function's name in details
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true,
-        help_heading = "Text"
-    )]
-    nametype: String,
+    #[arg(long, value_name = "TEXT", help_heading = "Text")]
+    nametype: Option<String>,
 
     /// A comment in the file
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true,
-        help_heading = "Text"
-    )]
-    notes: String,
+    #[arg(long, value_name = "TEXT", help_heading = "Text")]
+    notes: Option<String>,
 
     /// The font family [default: the reader's interface font]
-    #[arg(
-        long,
-        value_name = "FONT",
-        default_value = "",
-        hide_default_value = true,
-        help_heading = "Text"
-    )]
-    fonttype: String,
+    #[arg(long, value_name = "FONT", help_heading = "Text")]
+    fonttype: Option<String>,
 
     /// The font size in pixels
-    #[arg(long, value_name = "PX", default_value_t = 12.0, value_parser = size, help_heading = "Text")]
+    #[arg(long, value_name = "PX", default_value_t = 12.0, value_parser = above_zero, help_heading = "Text")]
     fontsize: f64,
 
     /// The mean width of a character as a share of the font size [default: usual proportions]
-    #[arg(long, value_name = "SHARE", value_parser = size, help_heading = "Text")]
+    #[arg(long, value_name = "SHARE", value_parser = above_zero, help_heading = "Text")]
     fontwidth: Option<f64>,
 
     /// The encoding that the file declares
@@ -102,11 +85,11 @@ pub struct Args {
     encoding: Encoding,
 
     /// The width of the picture in pixels [default: the window's; 1200 where no script runs]
-    #[arg(long, value_name = "PX", value_parser = size, help_heading = "Layout")]
+    #[arg(long, value_name = "PX", value_parser = above_zero, help_heading = "Layout")]
     width: Option<f64>,
 
     /// The height of a frame in pixels
-    #[arg(long, value_name = "PX", default_value_t = 18.0, value_parser = size, help_heading = "Layout")]
+    #[arg(long, value_name = "PX", default_value_t = 18.0, value_parser = above_zero, help_heading = "Layout")]
     height: f64,
 
     /// Leave out narrower functions: pixels, or percent of the whole (0.5%)
@@ -127,11 +110,11 @@ pub struct Args {
     flamechart: bool,
 
     /// The value of the whole width, if more than the input adds up to
-    #[arg(long, value_name = "COUNT", value_parser = size, help_heading = "Layout")]
+    #[arg(long, value_name = "COUNT", value_parser = above_zero, help_heading = "Layout")]
     total: Option<f64>,
 
     /// Multiply shown counts
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = size, help_heading = "Layout")]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = above_zero, help_heading = "Layout")]
     factor: f64,
 
     /// The palette: default (one hue a meaning), wall, hot, mem, io, wakeup, chain, java, js, perl, python, rust;
@@ -185,10 +168,6 @@ pub struct Args {
 }
 
 /// Draws a flame graph.
-///
-/// # Errors
-///
-/// When the input cannot be read or the output not be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut options = svg_options(&args)?;
     for (option, given, why) in [
@@ -256,11 +235,11 @@ fn svg_options(args: &Args) -> anyhow::Result<SvgOptions> {
         width: args.width,
         row_height: args.height,
         min_width: args.minwidth,
-        font: args.fonttype.clone(),
+        font: args.fonttype.clone().unwrap_or_default(),
         font_size: args.fontsize,
         font_width: args.fontwidth,
         count_name: args.countname.clone(),
-        name_type: args.nametype.clone(),
+        name_type: args.nametype.clone().unwrap_or_default(),
         palette: args.colors,
         tone: match (args.hash, args.random) {
             (true, _) => Tone::Prefix,
@@ -272,7 +251,7 @@ fn svg_options(args: &Args) -> anyhow::Result<SvgOptions> {
         background: args.bgcolors,
         inverted: args.inverted,
         negate: args.negate,
-        notes: args.notes.clone(),
+        notes: args.notes.clone().unwrap_or_default(),
         attributes,
         factor: args.factor,
         encoding: args.encoding.clone(),
@@ -322,19 +301,11 @@ fn write_graph(args: &Args, graph: &FlameGraph, mut options: SvgOptions) -> anyh
             .with_context(|| format!("failed to write {PALETTE_MAP}"))?;
         options.palette_map = Some(map);
     }
-    write_picture(args.output.as_deref(), |out| svg(graph, &options, out))
+    Ok(write_picture(args.output.as_deref(), |out| svg(graph, &options, out))?)
 }
 
 /// There is nothing to draw: says so in the picture, and on standard error.
 fn refuse(args: &Args, options: &SvgOptions, why: &str) -> anyhow::Result<ExitCode> {
     write_picture(args.output.as_deref(), |out| svg_message(why, options, out))?;
     bail!("{why}")
-}
-
-/// A number above 0.
-fn size(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => Err("not a number above 0".to_owned()),
-    }
 }

@@ -108,10 +108,6 @@ enum CountWhat {
 }
 
 /// Folds.
-///
-/// # Errors
-///
-/// When no input can be read, or the output not be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (options, labels) = (read_options(&args), label_options(&args));
     if args.includeoffset {

@@ -18,10 +18,6 @@ const RECORDINGS: [(&str, &str); 2] = [(KEPT, KEPT_BEFORE), ("perf.data", "perf.
 
 /// The recording of the current folder, the newer where there are two; `None` if the input is to come from standard
 /// input: a pipe or a file.
-///
-/// # Errors
-///
-/// If standard input is a terminal, or nothing at all, and there is no recording.
 pub fn input() -> anyhow::Result<Option<PathBuf>> {
     if has_standard_input() {
         return Ok(None);
@@ -40,10 +36,6 @@ pub fn input() -> anyhow::Result<Option<PathBuf>> {
 }
 
 /// The recording of the current folder and the one before it.
-///
-/// # Errors
-///
-/// If one of them is not there.
 pub fn two() -> anyhow::Result<[PathBuf; 2]> {
     match newest() {
         Some((after, before)) if before.is_file() => {
@@ -70,7 +62,7 @@ pub fn after(before: &Path) -> Option<PathBuf> {
 
 /// Keeps the recording before under its other name, as `perf record` does.
 pub fn keep_before() {
-    // If it cannot be renamed, it cannot be replaced either, and that will be said.
+    // If it cannot be renamed, it cannot be replaced either, which is an error.
     std::fs::rename(KEPT, KEPT_BEFORE).ok();
 }
 

@@ -1,12 +1,12 @@
 //! `pyrograph heatmap`: numbers over time, latencies, or the times of samples to an interactive SVG.
 
 mod latency;
-mod reading;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use clap::{Arg, ArgGroup, Args as _, Command};
 use pyrograph_analyze::{
     EventName, HeatMapOptions, KeyField, Pairing, heat_map, offsets, timed_graph,
 };
@@ -14,10 +14,10 @@ use pyrograph_format::{Detail, Head, Options, TimeUnit, read_points};
 use pyrograph_profile::LabelOptions;
 use pyrograph_render::{HeatMapLook, Shades, heat_map_svg, offsets_html};
 
-use self::reading::ProfileArgs;
+use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output, write_picture};
-use crate::units::counted;
+use crate::units::{above_zero, counted};
 
 /// Draw numbers over time, as latencies, as an interactive heat map
 ///
@@ -112,14 +112,14 @@ pub struct Args {
     #[arg(
         long,
         value_name = "VALUE",
-        value_parser = size,
+        value_parser = above_zero,
         conflicts_with_all = ["rows", "log"],
         help_heading = "Grid"
     )]
     steplat: Option<f64>,
 
     /// The seconds of a column [default: a round number that makes up to 120 columns]
-    #[arg(long, value_name = "SECONDS", value_parser = size, help_heading = "Grid")]
+    #[arg(long, value_name = "SECONDS", value_parser = above_zero, help_heading = "Grid")]
     stepsec: Option<f64>,
 
     /// Leave out what is right of so many columns, and say how much
@@ -143,22 +143,16 @@ pub struct Args {
     subtitle: Option<String>,
 
     /// The width and height of a cell in pixels [default: by the window]
-    #[arg(long, value_name = "PX", value_parser = size, help_heading = "Look")]
+    #[arg(long, value_name = "PX", value_parser = above_zero, help_heading = "Look")]
     boxsize: Option<f64>,
 
     /// The font size in pixels
-    #[arg(long, value_name = "PX", default_value_t = 12.0, value_parser = size, help_heading = "Look")]
+    #[arg(long, value_name = "PX", default_value_t = 12.0, value_parser = above_zero, help_heading = "Look")]
     fontsize: f64,
 
     /// The font family [default: the reader's interface font]
-    #[arg(
-        long,
-        value_name = "FONT",
-        default_value = "",
-        hide_default_value = true,
-        help_heading = "Look"
-    )]
-    fonttype: String,
+    #[arg(long, value_name = "FONT", help_heading = "Look")]
+    fonttype: Option<String>,
 
     /// Draw grid lines
     #[arg(long, help_heading = "Look")]
@@ -173,29 +167,26 @@ pub struct Args {
     embed: bool,
 
     #[command(flatten)]
-    reading: ProfileArgs,
+    reading: ReadArgs,
+}
+
+/// Lets options of reading ask for `--offsets`: two columns of text have none of this. Those that choose by thread, CPU
+/// and time may stand with `--begin`, too.
+pub fn with_requirements(command: Command) -> Command {
+    const OF_EVENTS: [&str; 6] = ["pid", "tid", "comm", "cpu", "time", "max_memory"];
+    const HAS_EVENTS: &str = "has_events";
+    let group = ArgGroup::new(HAS_EVENTS).args(["offsets", "begin"]).multiple(true);
+    let reading = ReadArgs::augment_args(Command::new("reading"));
+    reading.get_arguments().map(Arg::get_id).fold(command.group(group), |command, name| {
+        let wanted = if OF_EVENTS.contains(&name.as_str()) { HAS_EVENTS } else { "offsets" };
+        command.mut_arg(name, |argument| argument.requires(wanted))
+    })
 }
 
 /// More cells for a zoom would make the file larger than the picture is worth: up to 80 KB.
 const FINE_CELLS: usize = 20_000;
 
-/// The kind of map.
-struct Drawing {
-    times: Vec<f64>,
-    values: Vec<f64>,
-    title: &'static str,
-    subtitle: String,
-    unit: String,
-    noun: &'static str,
-    axis: String,
-    shades: Shades,
-}
-
 /// Draws a heat map.
-///
-/// # Errors
-///
-/// When the input cannot be read, there is nothing to draw, or the output cannot be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let page = args.output.as_ref().is_some_and(|path| {
         path.extension().is_some_and(|ending| ending == "html" || ending == "htm")
@@ -206,15 +197,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if page {
         bail!("a page is written with --offsets only: give a name that ends in .svg");
     }
-    let drawing = if args.begin.is_empty() { points(&args)? } else { latencies(&args)? };
-    let map = heat_map(&drawing.times, &drawing.values, &map_options(&args))?;
-    let look = look(&args, &drawing);
+    let (times, values, default) =
+        if args.begin.is_empty() { points(&args)? } else { latencies(&args)? };
+    let map = heat_map(&times, &values, &map_options(&args))?;
+    let look = look(&args, default);
     write_picture(args.output.as_deref(), |out| heat_map_svg(&map, &look, out))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The points of text with two columns.
-fn points(args: &Args) -> anyhow::Result<Drawing> {
+/// The points of text with two columns, and what is to be drawn of them.
+fn points(args: &Args) -> anyhow::Result<(Vec<f64>, Vec<f64>, HeatMapLook)> {
     let heads = heads(args)?;
     let (points, warnings) = read_points(heads, args.unitstime).map_err(|error| {
         anyhow::anyhow!(
@@ -230,21 +222,13 @@ fn points(args: &Args) -> anyhow::Result<Drawing> {
         Some(unit) if TimeUnit::named(unit).is_none() => "Value",
         _ => "Latency",
     };
-    Ok(Drawing {
-        times: points.times,
-        values: points.values,
-        title: "Latency Heat Map",
-        subtitle: String::new(),
-        unit: String::new(),
-        noun: "events",
-        axis: axis.to_owned(),
-        shades: Shades::Ratio,
-    })
+    let look = HeatMapLook { axis: axis.to_owned(), ..HeatMapLook::default() };
+    Ok((points.times, points.values, look))
 }
 
 /// The points of pairs of events.
-fn latencies(args: &Args) -> anyhow::Result<Drawing> {
-    let filter = args.reading.0.of_events()?;
+fn latencies(args: &Args) -> anyhow::Result<(Vec<f64>, Vec<f64>, HeatMapLook)> {
+    let filter = args.reading.of_events()?;
     let pairing = Pairing::new(&args.begin, &args.end, &args.key).wanted(filter);
     let (latencies, subtitle) = latency::read(&pairing, heads(args)?)?;
     // Values are in the unit that the options speak of.
@@ -253,22 +237,16 @@ fn latencies(args: &Args) -> anyhow::Result<Drawing> {
         bail!("latencies are times: use --unitslabel ns, us, ms or s");
     };
     let start = latencies.times.iter().copied().min().unwrap_or(0);
-    Ok(Drawing {
-        times: latencies.times.iter().map(|time| (time - start) as f64).collect(),
-        values: latencies.values.iter().map(|value| *value as f64 / nanoseconds).collect(),
-        title: "Latency Heat Map",
-        subtitle,
-        unit: unit.to_owned(),
-        noun: "events",
-        axis: "Latency".to_owned(),
-        shades: Shades::Ratio,
-    })
+    let times = latencies.times.iter().map(|time| (time - start) as f64).collect();
+    let values = latencies.values.iter().map(|value| *value as f64 / nanoseconds).collect();
+    let look = HeatMapLook { subtitle, unit: unit.to_owned(), ..HeatMapLook::default() };
+    Ok((times, values, look))
 }
 
 /// When samples were taken, and in a page the flame graph of any span.
 fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
     let options = Options { detail: Detail::Samples, ..Options::default() };
-    let (profile, _) = args.reading.0.read(inputs(&args.files)?, options)?;
+    let (profile, _) = args.reading.read(inputs(&args.files)?, options)?;
     let column = profile.shown;
     let seconds = args.stepsec.unwrap_or(1.0);
     let period = ((seconds * 1e9).round() as u64).max(1);
@@ -288,17 +266,15 @@ fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
         ..map_options(args)
     };
     let map = heat_map(&offsets.times, &offsets.values, &options)?;
-    let drawing = Drawing {
-        times: Vec::new(),
-        values: Vec::new(),
-        title: "Subsecond-Offset Heat Map",
-        subtitle: String::new(),
+    let look = HeatMapLook {
+        title: "Subsecond-Offset Heat Map".to_owned(),
         unit: "ns".to_owned(),
-        noun: "samples",
+        noun: "samples".to_owned(),
         axis: format!("Offset within {}", period_name(seconds)),
         shades: Shades::Linear,
+        ..HeatMapLook::default()
     };
-    let look = look(args, &drawing);
+    let look = self::look(args, look);
     if !page {
         write_picture(args.output.as_deref(), |out| heat_map_svg(&map, &look, out))?;
         return Ok(ExitCode::SUCCESS);
@@ -338,20 +314,18 @@ fn map_options(args: &Args) -> HeatMapOptions {
     }
 }
 
-fn look(args: &Args, drawing: &Drawing) -> HeatMapLook {
+fn look(args: &Args, default: HeatMapLook) -> HeatMapLook {
     HeatMapLook {
-        title: args.title.clone().unwrap_or_else(|| drawing.title.to_owned()),
-        subtitle: args.subtitle.clone().unwrap_or_else(|| drawing.subtitle.clone()),
-        unit: args.unitslabel.clone().unwrap_or_else(|| drawing.unit.clone()),
-        noun: drawing.noun.to_owned(),
-        axis: drawing.axis.clone(),
-        shades: drawing.shades,
+        title: args.title.clone().unwrap_or(default.title),
+        subtitle: args.subtitle.clone().unwrap_or(default.subtitle),
+        unit: args.unitslabel.clone().unwrap_or(default.unit),
         cell: args.boxsize,
-        font: args.fonttype.clone(),
+        font: args.fonttype.clone().unwrap_or_default(),
         font_size: args.fontsize,
         grid: args.grid,
         accumulated: args.accstats,
         embed: args.embed,
+        ..default
     }
 }
 
@@ -379,9 +353,4 @@ fn finite(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|value: &f64| value.is_finite())
         .ok_or_else(|| "not a number".to_owned())
-}
-
-/// A number above 0.
-fn size(text: &str) -> Result<f64, String> {
-    finite(text).ok().filter(|value| *value > 0.0).ok_or_else(|| "not a number above 0".to_owned())
 }

@@ -28,10 +28,6 @@ pub struct Args {
 }
 
 /// Shows it.
-///
-/// # Errors
-///
-/// When the file cannot be read, or is none.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let info = recording_info(open(&args.file)?).context("failed to show")?;
     let mut out = standard_output();

@@ -1,6 +1,7 @@
 //! Where does the time go? The command line: flags, wiring, progress, exit codes.
 //!
 //! No verb computes anything here: each maps its flags to the types of the crate that does.
+#![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 // `eprintln!` panics where standard error is full or closed: `say!` does not.
 #![deny(clippy::print_stderr)]
@@ -15,7 +16,6 @@ mod heatmap;
 mod info;
 mod manual;
 mod nameless;
-mod output;
 mod reading;
 mod record;
 mod report;
@@ -68,6 +68,7 @@ const COMMAND_NOT_RUN: u8 = 127;
 
 /// The exit code of what went wrong.
 fn exit_code(error: &anyhow::Error) -> ExitCode {
+    use pyrograph_output::OutputError;
     use pyrograph_record::Error as Record;
     use pyrograph_recorder::{Error, PlaceError};
 
@@ -81,12 +82,25 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
         ),
         _ => false,
     };
+    let is_unknown = |error: &OutputError| {
+        matches!(error, OutputError::UnknownEnding(_) | OutputError::UnknownFormat(_))
+    };
     match error.downcast_ref() {
-        _ if error.is::<Usage>() => ExitCode::from(BAD_USAGE),
+        _ if error.is::<Usage>() || error.downcast_ref().is_some_and(is_unknown) => {
+            ExitCode::from(BAD_USAGE)
+        }
         Some(error) if is_misuse(error) => ExitCode::from(BAD_USAGE),
         Some(Error::Record(Record::Command { .. })) => ExitCode::from(COMMAND_NOT_RUN),
         _ => ExitCode::FAILURE,
     }
+}
+
+/// The command line.
+fn command() -> clap::Command {
+    Cli::command().mut_subcommands(|verb| match verb.get_name() {
+        "heatmap" => heatmap::with_requirements(verb),
+        _ => verb,
+    })
 }
 
 fn main() -> ExitCode {
@@ -113,7 +127,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Reads the command line; what is wrong with it is said, with exit code 2.
+/// Parses the command line; prints what is wrong with it, with exit code 2.
 fn parse(arguments: Vec<OsString>) -> Cli {
     let arguments = match arguments.get(1) {
         Some(verb) if verb == "flamegraph" => spelling::normalized::<flamegraph::Args>(arguments),
@@ -121,7 +135,7 @@ fn parse(arguments: Vec<OsString>) -> Cli {
         Some(verb) if verb == "fold" => spelling::normalized::<fold::Args>(arguments),
         _ => arguments,
     };
-    let parsed = Cli::command()
+    let parsed = command()
         .try_get_matches_from(arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.unwrap_or_else(|error| wrong(&error))
@@ -155,6 +169,6 @@ mod tests {
 
     #[test]
     fn the_flags_do_not_contradict_each_other() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

@@ -1,10 +1,8 @@
 //! Advice for code without names: packages with symbols, servers, and files that runtimes can write.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-
 use pyrograph_analyze::{Nameless, nameless};
 use pyrograph_profile::Profile;
+use pyrograph_symbol::debug_package;
 
 /// Modules with less than this part of the samples in nameless code are not worth a word.
 const LEAST: f64 = 0.01;
@@ -20,7 +18,7 @@ pub fn advice(profile: &Profile, column: usize) -> Vec<String> {
     let Nameless { modules, jit } = nameless(profile, column);
     let whole = profile.whole(column) as f64;
     let servers = std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty());
-    let libraries = of_modules(&modules, whole, servers, &package);
+    let libraries = of_modules(&modules, whole, servers, &debug_package);
     libraries.into_iter().chain(of_jit(&jit, whole)).collect()
 }
 
@@ -73,38 +71,12 @@ fn of_jit(jit: &[(String, u64)], whole: f64) -> Option<String> {
     Some(format!("{name}: no names for code made at run time ({percent:.0} %); {remedy}"))
 }
 
-/// The package with the symbols of a file of this machine.
-fn package(path: &str) -> Option<String> {
-    // Since /usr was merged, packages may have a file below either.
-    let other = path.strip_prefix("/usr").map_or_else(|| format!("/usr{path}"), str::to_owned);
-    let owner = [path, &other].into_iter().find_map(|path| {
-        let mut command = Command::new("dpkg-query");
-        command.args(["--search", path]).stdin(Stdio::null()).stderr(Stdio::null());
-        let output = command.output().ok().filter(|output| output.status.success())?;
-        parse_owner(&String::from_utf8_lossy(&output.stdout))
-    });
-    owner.filter(|_| Path::new(path).exists()).map(|owner| match owner.as_str() {
-        "libc6" => "libc6-dbg".to_owned(),
-        owner => format!("{owner}-dbgsym"),
-    })
-}
-
-/// The package in `libc6:amd64: /lib/x86_64-linux-gnu/libc.so.6`.
-fn parse_owner(line: &str) -> Option<String> {
-    let (packages, _) = line.lines().next()?.split_once(": ")?;
-    let package = packages.split([',', ':']).next()?.trim();
-    (!package.is_empty() && !package.contains(' ')).then(|| package.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn packages_of_nameless_libraries_are_named() {
-        assert_eq!(parse_owner("libc6:amd64: /lib/libc.so.6\n"), Some("libc6".to_owned()));
-        assert_eq!(parse_owner("perl-base, perl: /usr/bin/perl\n"), Some("perl-base".to_owned()));
-        assert_eq!(parse_owner("diversion by x from: /a\n"), None);
         let modules = [("/lib/liba.so.1".to_owned(), 300), ("/opt/b".to_owned(), 5)];
         let found = |_: &str| Some("liba1-dbgsym".to_owned());
         assert_eq!(

@@ -3,8 +3,8 @@
 use anyhow::{Context, bail};
 use pyrograph_analyze::Filter;
 use pyrograph_format::{
-    Input, Options, READERS, Reader, SymbolOptions, WRITERS, WarningKind, Warnings, Writer,
-    demangled, label_all, read, read_each_event, reader_named, remove_unfinished,
+    Input, Options, READERS, Reader, SymbolOptions, WarningKind, Warnings, demangled, label_all,
+    read, read_each_event, reader_named, remove_unfinished,
 };
 use pyrograph_memory::{limit, usual_limit};
 use pyrograph_profile::{Profile, ValueType};
@@ -16,30 +16,31 @@ use crate::units::parse_size;
 
 /// Kind of the inputs, and the parts of them to read.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Input")]
 pub struct ReadArgs {
     /// The format of the inputs [default: by their content]; `pyrograph formats` lists them
-    #[arg(long, value_name = "FORMAT", value_parser = format, help_heading = "Input")]
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
     from: Option<&'static dyn Reader>,
 
     /// The event to count where there are several [default: the first]
-    #[arg(long, value_name = "EVENT", help_heading = "Input")]
+    #[arg(long, value_name = "EVENT")]
     event_filter: Option<String>,
 
     /// The value to use of inputs with several, as alloc_space [default: the one that the input names]
-    #[arg(long, value_name = "NAME", help_heading = "Input")]
+    #[arg(long, value_name = "NAME")]
     value: Option<String>,
 
     /// The unit of values where the input names none, as folded text: ns, us, ms, s, bytes, samples,
     /// or any other name
-    #[arg(long, value_name = "UNIT", value_parser = value_of_unit, help_heading = "Input")]
+    #[arg(long, value_name = "UNIT", value_parser = value_of_unit)]
     unit: Option<ValueType>,
 
     /// Memory that reading may take: bytes, or with K, M, G [default: three quarters of what is free]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Input")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_memory: Option<usize>,
 
     /// Leave mangled names of C++ and Rust in text as they are
-    #[arg(long, help_heading = "Input")]
+    #[arg(long)]
     no_demangle: bool,
 
     #[command(flatten)]
@@ -51,10 +52,6 @@ pub struct ReadArgs {
 
 impl ReadArgs {
     /// Filter of events by thread, CPU and time, where no profile is read.
-    ///
-    /// # Errors
-    ///
-    /// When there are options that are for profiles.
     pub fn of_events(&self) -> anyhow::Result<Filter> {
         if self.from.is_some()
             || self.event_filter.is_some()
@@ -109,11 +106,6 @@ impl ReadArgs {
     /// be read. [`Profile::shown`] is the column to show, [`Profile::whole`] what percentages are of.
     ///
     /// `options` is what the verb needs; what the user chose is put over it.
-    ///
-    /// # Errors
-    ///
-    /// If an input cannot be read at all; if nothing has the value that was asked for; if the
-    /// filters ask for what is not there, or leave nothing.
     pub fn read(
         &self,
         inputs: Vec<Input>,
@@ -123,10 +115,6 @@ impl ReadArgs {
     }
 
     /// As [`ReadArgs::read`], with `prepare` between the reading and the filters.
-    ///
-    /// # Errors
-    ///
-    /// As there.
     pub fn read_with(
         &self,
         inputs: Vec<Input>,
@@ -195,22 +183,10 @@ fn format(name: &str) -> Result<&'static dyn Reader, String> {
 pub struct FormatsArgs {}
 
 /// Lists them.
-///
-/// # Errors
-///
-/// Those of standard output.
 pub fn formats(_: FormatsArgs) -> anyhow::Result<std::process::ExitCode> {
-    let written = |writer: &&dyn Writer| {
-        let endings = writer.endings().iter().map(|ending| format!(".{ending}"));
-        let opened_by =
-            format!("{}: for {}", endings.collect::<Vec<_>>().join(" "), writer.opened_by());
-        (writer.name(), opened_by)
-    };
     let read: Vec<_> =
         READERS.iter().map(|reader| (reader.name(), reader.written_by().to_owned())).collect();
-    let mut written: Vec<_> = WRITERS.iter().map(written).collect();
-    written.extend(["svg", "png"].map(|name| (name, format!(".{name}: a flame graph"))));
-    written.push(("csv", ".csv: the table of functions".to_owned()));
+    let written = pyrograph_output::formats();
     let width = read.iter().chain(&written).map(|(name, _)| name.len()).max().unwrap_or_default();
     let list = |formats: &[(&str, String)]| -> String {
         formats.iter().map(|(name, what)| format!("  {name:width$}  {what}\n")).collect()

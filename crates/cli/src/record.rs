@@ -11,6 +11,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
 
 use pyrograph_analyze::Filter;
+use pyrograph_output::Output;
 use pyrograph_recorder::memory::{self, Resident};
 use pyrograph_recorder::{Child, Engine, Error, Finished, Message, Recorder, Resolved};
 use pyrograph_terminal::{Interrupt, Spinner, browser};
@@ -20,8 +21,8 @@ pub use self::plan::Args;
 use self::plan::Plan;
 use crate::found;
 use crate::nameless;
-use crate::output::Output;
 use crate::say::{is_quiet, say, say_error};
+use crate::streams::say_written;
 use crate::units::{counted, grouped};
 
 /// Runs `pyrograph record`.
@@ -110,7 +111,8 @@ fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
             found::keep_before();
         }
         match output.write(&resolved.profile, &plan.labels, &plan.title, &plan.picture) {
-            Ok(()) => {
+            Ok(written) => {
+                say_written(written);
                 if output.holds_sources() {
                     output
                         .not_held(&resolved.profile)
@@ -129,8 +131,8 @@ fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
                     say!("{which}");
                 }
             }
-            Err(error) if result.is_ok() => result = Err(error),
-            Err(error) => say_error!("{error:#}"),
+            Err(error) if result.is_ok() => result = Err(error.into()),
+            Err(error) => say_error!("{:#}", anyhow::Error::from(error)),
         }
     }
     result

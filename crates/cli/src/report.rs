@@ -113,10 +113,6 @@ enum Form {
 }
 
 /// Reports.
-///
-/// # Errors
-///
-/// When no input can be read, or the output not be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let defaults = Options::default();
     let symbols = SymbolOptions { lines: args.lines, ..defaults.symbols.clone() };
@@ -167,7 +163,7 @@ fn write_text(report: &Report, args: &Args, output: Option<&Path>) -> anyhow::Re
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
     let style = ReportStyle {
-        width: width(output),
+        width: output.is_none().then(pyrograph_terminal::width).flatten(),
         color: match args.color {
             Color::Auto => is_shown && !is_set("NO_COLOR") && !is_dumb,
             Color::Always => true,
@@ -177,7 +173,7 @@ fn write_text(report: &Report, args: &Args, output: Option<&Path>) -> anyhow::Re
         no_zeros: is_shown && args.sort == Sort::Own,
     };
     if !is_shown {
-        return write_output(output, |out| report_text(report, style, out));
+        return Ok(write_output(output, |out| report_text(report, style, out))?);
     }
     // Names are plain already, and what is left of escapes are colours.
     let mut text = Vec::new();
@@ -194,15 +190,6 @@ fn form(args: &Args, output: Option<&Path>) -> Form {
         (.., Some("md" | "markdown")) => Form::Markdown,
         _ => Form::Text,
     }
-}
-
-/// The width of the terminal that is written on, if it is one.
-fn width(output: Option<&Path>) -> Option<usize> {
-    let out = std::io::stdout();
-    if output.is_some() || !out.is_terminal() {
-        return None;
-    }
-    terminal_size::terminal_size_of(out).map(|(width, _)| usize::from(width.0))
 }
 
 /// A share in percent, with or without the sign.

@@ -16,7 +16,7 @@ pub fn is_quiet() -> bool {
 }
 
 /// Writes a line on standard error, unless only errors are wanted. If nobody can read it (a full disk, a
-/// closed pipe), nothing is lost for it: a recording is worth more than what is said about it. Names in it
+/// closed pipe), nothing is lost for it: a recording is worth more than its messages. Names in it
 /// may be from anywhere.
 macro_rules! say {
     ($($text:tt)*) => {

@@ -3,14 +3,36 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
-use pyrograph_format::{Input, check_writable, write_file};
-#[cfg(feature = "png")]
-use pyrograph_render::png;
-use pyrograph_terminal::standard_output;
+use anyhow::Context;
+use pyrograph_format::Input;
+pub use pyrograph_output::write_output;
+use pyrograph_output::{Picture, WriteError, Written};
+use pyrograph_render::Theme;
 
 use crate::found;
 use crate::say::say;
+
+/// Look of flame graphs that are written beside other formats.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct PictureArgs {
+    /// A line below the title of flame graphs [default: what was counted, for how long, where and when]
+    #[arg(long, value_name = "TEXT")]
+    subtitle: Option<String>,
+
+    /// Flame graphs with the root at the top
+    #[arg(long)]
+    inverted: bool,
+
+    /// Flame graphs for light or dark pages, or for the reader's setting
+    #[arg(long, value_name = "THEME", default_value = "auto")]
+    theme: Theme,
+}
+
+impl From<PictureArgs> for Picture {
+    fn from(PictureArgs { subtitle, inverted, theme }: PictureArgs) -> Self {
+        Self { subtitle, inverted, theme }
+    }
+}
 
 /// The inputs that `files` name; `-` is standard input; with no file it is that, too, or where nothing can come from
 /// there the [recording](crate::found) of the current folder. `LABEL=FILE` is a file with a
@@ -41,7 +63,7 @@ fn standard_input() -> Input {
 }
 
 pub fn open(file: &Path) -> anyhow::Result<Input> {
-    match is_standard(file) {
+    match file.as_os_str() == "-" {
         true => Ok(standard_input()),
         false => Input::open(file).with_context(|| format!("failed to open {}", file.display())),
     }
@@ -54,80 +76,18 @@ fn label_of(file: &Path) -> Option<(&str, &Path)> {
     (is_label && !file.exists()).then(|| (label, Path::new(path)))
 }
 
-/// Returns true if a name stands for standard input or output.
-fn is_standard(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
-/// Writes a file, whole or not at all, or standard output, which `-` names, too.
-pub fn write_output(
-    path: Option<&Path>,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> anyhow::Result<()> {
-    match path.filter(|path| !is_standard(path)) {
-        Some(path) => {
-            check_writable(path)?;
-            write_file(path, write).with_context(|| format!("failed to write {}", path.display()))
-        }
-        None => {
-            let mut out = standard_output();
-            write(&mut *out).and_then(|()| out.flush()).context("failed to write standard output")
-        }
-    }
-}
-
 /// Writes a picture that `write` draws as SVG: as pixels, if the file's name ends in `.png`.
 pub fn write_picture(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> anyhow::Result<()> {
-    match path {
-        Some(path) if is_png(path) => write_png(Some(path), write),
-        _ => write_output(path, write),
-    }
+) -> Result<(), WriteError> {
+    say_written(pyrograph_output::write_picture(path, write)?);
+    Ok(())
 }
 
-/// Says that this program writes no pixels, and what does.
-#[cfg(not(feature = "png"))]
-pub fn write_png(
-    path: Option<&Path>,
-    _: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> anyhow::Result<()> {
-    check_png(path)
-}
-
-/// Checks that PNG pictures can be written.
-///
-/// # Errors
-///
-/// If this program was built without that.
-pub fn check_png(path: Option<&Path>) -> anyhow::Result<()> {
-    if cfg!(feature = "png") {
-        return Ok(());
-    }
-    let name = path.map_or_else(|| "png".to_owned(), |path| path.display().to_string());
-    bail!(
-        "{name}: this Pyrograph was built without PNG pictures (cargo install --path crates/cli --features png has \
-         them); write an SVG, which rsvg-convert, Inkscape and browsers turn into one"
-    )
-}
-
-/// Writes a picture that `write` draws as SVG as pixels.
-#[cfg(feature = "png")]
-pub fn write_png(
-    path: Option<&Path>,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> anyhow::Result<()> {
-    let mut svg = Vec::new();
-    write(&mut svg).context("failed to draw")?;
-    let picture = png(&String::from_utf8_lossy(&svg)).context("failed to draw a PNG picture")?;
-    if picture.without_text {
+/// Says what a picture lacks.
+pub fn say_written(written: Written) {
+    if written.without_text {
         say!("the picture has no text, as this machine has no font");
     }
-    write_output(path, |out| out.write_all(&picture.bytes))
-}
-
-/// Returns true if a file is to hold pixels.
-fn is_png(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("png"))
 }

@@ -2,32 +2,32 @@
 
 use std::path::PathBuf;
 
+use pyrograph_cache::user_folder;
 use pyrograph_format::{Locator, SymbolOptions};
-
-use crate::tables::cache_folder;
 
 /// For inputs that hold addresses, as perf.data does.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Symbols")]
 pub struct SymbolArgs {
     /// perf.data: a copy of the file system of the machine that it is from
-    #[arg(long, value_name = "DIR", help_heading = "Symbols")]
+    #[arg(long, value_name = "DIR")]
     symfs: Option<PathBuf>,
 
     /// perf.data: where separate debug files are; can be given several times
-    #[arg(long, value_name = "DIR", default_value = "/usr/lib/debug", help_heading = "Symbols")]
+    #[arg(long, value_name = "DIR", default_value = "/usr/lib/debug")]
     debug_dir: Vec<PathBuf>,
 
     /// perf.data: where the files are that ran, by build ID, as `perf archive` packs them [default: ~/.debug]
-    #[arg(long, value_name = "DIR", help_heading = "Symbols")]
+    #[arg(long, value_name = "DIR")]
     buildid_dir: Option<PathBuf>,
 
     /// perf.data: leave out the calls that the compiler inlined
-    #[arg(long, help_heading = "Symbols")]
+    #[arg(long)]
     no_inline: bool,
 
     /// perf.data: read all kernel symbols and decompress debug information anew, and keep nothing of it in
     /// ~/.cache/pyrograph for the next time
-    #[arg(long, help_heading = "Symbols")]
+    #[arg(long)]
     no_cache: bool,
 }
 
@@ -45,7 +45,7 @@ impl SymbolArgs {
             inlines: !self.no_inline,
             lines: false,
             locator,
-            cache: (!self.no_cache).then(cache_folder).flatten(),
+            cache: (!self.no_cache).then(user_folder).flatten(),
         }
     }
 }

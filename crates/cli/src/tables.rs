@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use pyrograph_cache::user_folder;
 use pyrograph_recorder::TableBackend;
 
 use crate::units::parse_size;
@@ -45,14 +46,8 @@ impl TableArgs {
 
     /// The folder below which such things are kept, if they are.
     pub fn cache(&self) -> Option<PathBuf> {
-        (!self.no_cache).then(cache_folder).flatten()
+        (!self.no_cache).then(user_folder).flatten()
     }
-}
-
-/// The folder below which programs keep what they can make anew (XDG Base Directory Specification).
-pub fn cache_folder() -> Option<PathBuf> {
-    let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))
 }
 
 /// Reads the memory that holds unwind tables.

@@ -40,6 +40,14 @@ pub fn parse_size(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Reads a number above 0.
+pub fn above_zero(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err("not a number above 0".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -434,3 +434,37 @@ fn options_of_other_renderers_are_taken_or_explained() {
     let (based, _) = look(&["fold", "--base", "f"]);
     assert_eq!(based, "f;g 3\n");
 }
+
+#[test]
+fn man_pages_have_a_synopsis_that_fits_exit_codes_and_examples() {
+    const COLUMNS: usize = 73;
+    let folder = folder();
+    run(pyrograph().arg("manual").arg(folder.path()));
+    for verb in ["-record", "-report", "-diff", "-fold", "-flamegraph", "-convert", "-heatmap", ""]
+    {
+        let path = folder.path().join(format!("pyrograph{verb}.1"));
+        let page = fs::read_to_string(&path).expect("a page");
+        let sections: Vec<&str> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix(".SH "))
+            .map(|name| name.trim_matches('"'))
+            .collect();
+        let at = |name: &str| sections.iter().position(|section| *section == name);
+        for name in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS"] {
+            assert!(at(name).is_some(), "{verb}: no {name} in {sections:?}");
+        }
+        assert_eq!(at("EXAMPLES").is_some(), !verb.is_empty(), "{verb}");
+        let examples = page.split(".SH \"EXAMPLES\"").nth(1).unwrap_or_default();
+        let examples = examples.split(".SH").next().unwrap_or_default().replace('\\', "");
+        assert!(examples.lines().all(|line| line.len() <= COLUMNS + 2), "{examples}");
+        let synopsis =
+            page.split(".SH \"SYNOPSIS\"").nth(1).and_then(|rest| rest.split(".SH").next());
+        let lines = synopsis.expect("a section").lines();
+        let usage: Vec<String> = lines
+            .filter_map(|line| line.strip_prefix("\\&"))
+            .map(|line| line.replace('\\', ""))
+            .collect();
+        assert!((1..=3).contains(&usage.len()), "{usage:?}");
+        assert!(usage.iter().all(|line| line.len() <= COLUMNS), "{usage:?}");
+    }
+}

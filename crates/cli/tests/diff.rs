@@ -460,3 +460,18 @@ fn comparing_folded_text_took_16_bytes_a_line_whatever_it_said() {
         assert!(done.out.contains(shown), "{form}: {}", done.out);
     }
 }
+
+#[test]
+fn options_that_change_names_or_choose_stacks_hold_for_folded_output() {
+    let folder = folder(&[("a", "main;a 1\n"), ("b", "main;a 2\nmain;b 3\n")]);
+    for (more, expect) in [
+        (&[][..], "main;a 1 2\nmain;b 0 3\n"),
+        (&["-n"], "main;a 5 2\nmain;b 0 3\n"),
+        (&["--ignore", "b"], "main;a 1 2\n"),
+        (&["--hide", "a$"], "main 1 2\nmain;b 0 3\n"),
+        (&["--merge"], "a;main;a 1 0\nb;main;a 0 2\nb;main;b 0 3\n"),
+    ] {
+        let done = diff(folder.path(), &[&["--folded", "a", "b"], more].concat());
+        assert_eq!((done.code, done.out.as_str()), (Some(0), expect), "{more:?}: {}", done.err);
+    }
+}

@@ -213,3 +213,17 @@ fn percentages_of_what_filters_leave_stay_those_of_the_whole() {
     assert!(done.out.contains("<title>parse\n7, 100.00%\nself 7, 100.00%</title>"), "{}", done.out);
     assert!(!done.out.contains("data-whole="));
 }
+
+#[test]
+fn values_may_begin_with_a_hyphen_and_what_is_ambiguous_is_refused() {
+    let folder = directory();
+    let run = |arguments: &[&str]| flamegraph(folder.path(), FOLDED, arguments);
+    assert!(run(&["-titl=x", "--subtitle", "--width", "-"]).out.contains(">--width</text>"));
+    for wrong in [&["--t", "x"][..], &["--nothing"], &["--title"]] {
+        assert_eq!(run(wrong).code, Some(2), "{wrong:?}");
+    }
+    // Behind two hyphens are files.
+    assert!(run(&["--", "-title"]).err.contains("failed to open -title"));
+    assert_eq!(run(&["-o", "x.svg"]).code, Some(0));
+    assert!(folder.path().join("x.svg").exists());
+}

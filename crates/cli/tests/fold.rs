@@ -360,3 +360,9 @@ fn the_trace_of_xdebug_is_never_edited() {
     assert_eq!(modified, written);
     assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1);
 }
+
+#[test]
+fn spellings_of_the_established_collapser_are_taken() {
+    check(&["-pid", "-ev=cycles", "-"], TEXT.as_bytes(), 0, "app-12;read;work 250\n", "");
+    check(&["-pid=12,5", "--tid", "-"], TEXT.as_bytes(), 0, "app-12/13;read;work 250\n", "");
+}

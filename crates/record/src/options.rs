@@ -1,6 +1,7 @@
 //! Plans of recordings.
 
 use std::ffi::OsString;
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::event::Event;
@@ -81,6 +82,40 @@ pub enum Target {
     System,
 }
 
+impl Target {
+    /// A title for pictures: the beginning of the command, the names of processes as long as they live.
+    pub fn title(&self) -> String {
+        match self {
+            Self::Command(command) => {
+                let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+                shortened(&words.join(" "))
+            }
+            Self::Processes(pids) => {
+                let names: Vec<String> = pids.iter().map(|pid| process_name(*pid)).collect();
+                names.join(", ")
+            }
+            Self::System => "Whole machine".to_owned(),
+        }
+    }
+}
+
+/// The beginning of a long text: a command may have thousands of arguments.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 90;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// `name (PID)`, as long as the process lives.
+fn process_name(pid: i32) -> String {
+    match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
+        Ok(name) => format!("{} ({pid})", name.trim_end()),
+        Err(_) => format!("process {pid}"),
+    }
+}
+
 /// How often to sample.
 ///
 /// Every sample has the part of the event that it stands for (its period), so that the sum of the
@@ -134,4 +169,40 @@ impl StackMode {
     /// The most bytes of the stack: a record's size has 16 bits, and the kernel asks for less
     /// than 65,535 and a multiple of 8.
     pub const MOST_BYTES: u32 = 65_528;
+}
+
+/// `fp`, `dwarf`, or `dwarf,BYTES`.
+impl FromStr for StackMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(',') {
+            None if text == "fp" => Ok(Self::FramePointers),
+            None if text == "dwarf" => Ok(Self::Dwarf { bytes: Self::DEFAULT_BYTES }),
+            Some(("dwarf", bytes)) => match bytes.parse::<u32>() {
+                Ok(bytes) if (1..=Self::MOST_BYTES).contains(&bytes) => {
+                    Ok(Self::Dwarf { bytes: bytes.next_multiple_of(8) })
+                }
+                _ => Err(format!("the stack copy can have 1 to {} bytes", Self::MOST_BYTES)),
+            },
+            _ => Err("use fp, dwarf, or dwarf,BYTES".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stack_modes() {
+        let dwarf = |bytes| Ok(StackMode::Dwarf { bytes });
+        assert_eq!(StackMode::from_str("fp"), Ok(StackMode::FramePointers));
+        assert_eq!(StackMode::from_str("dwarf"), dwarf(StackMode::DEFAULT_BYTES));
+        assert_eq!(StackMode::from_str("dwarf,8192"), dwarf(8192));
+        assert_eq!(StackMode::from_str("dwarf,8189"), dwarf(8192));
+        for text in ["", "lbr", "fp,1", "dwarf,", "dwarf,0", "dwarf,65536", "dwarf,-8"] {
+            assert!(text.parse::<StackMode>().is_err(), "{text}");
+        }
+    }
 }

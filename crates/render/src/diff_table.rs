@@ -9,12 +9,24 @@ use serde_json::{Value, json};
 
 use crate::units::{counted, grouped};
 
+/// What a user can do about what a table lacks, in words of the program that prints it.
+#[derive(Clone, Copy, Debug)]
+pub struct DiffHints {
+    /// To see all rows: `--limit 0`.
+    pub all_rows: &'static str,
+    /// To judge each function as if it were the only one: `--each`.
+    pub each: &'static str,
+    /// To tell noise from change where the inputs do not say how many samples values are.
+    pub samples: &'static str,
+}
+
 /// The functions that changed, the largest change first.
 #[derive(Debug)]
 pub struct DiffTable<'a> {
     diff: &'a Diff,
     names: &'a (String, String),
     fail_over: Option<f64>,
+    hints: DiffHints,
     rows: Vec<&'a FunctionChange>,
     /// Rows that are shown.
     shown: usize,
@@ -28,6 +40,7 @@ impl<'a> DiffTable<'a> {
         names: &'a (String, String),
         fail_over: Option<f64>,
         limit: usize,
+        hints: DiffHints,
     ) -> Self {
         let counts = |function: &&FunctionChange| match fail_over {
             None => function.verdict != Verdict::Noise,
@@ -39,7 +52,7 @@ impl<'a> DiffTable<'a> {
         let size = |function: &FunctionChange| function.estimate.change().abs();
         rows.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.name.cmp(&b.name)));
         let shown = if limit == 0 { rows.len() } else { limit.min(rows.len()) };
-        Self { diff, names, fail_over, rows, shown }
+        Self { diff, names, fail_over, hints, rows, shown }
     }
 
     /// True if nothing changed, or takes more than is allowed.
@@ -174,7 +187,8 @@ impl<'a> DiffTable<'a> {
         let result = match (self.fail_over, self.rows.len()) {
             (None, 0) if cannot_tell(diff) => format!(
                 "cannot tell what changed beyond noise, of {of_functions}: the input does not say how many samples \
-                 the values are; several runs a side (--before, --after) or --sample do"
+                 the values are; {} do",
+                self.hints.samples
             ),
             (None, 0) => format!("nothing changed beyond noise, of {of_functions}"),
             (None, rows) => {
@@ -223,7 +237,7 @@ impl<'a> DiffTable<'a> {
                     grouped((samples * times).ceil() as u64),
                     diff.before.sample_name
                 ),
-                false => "alone it would count: --each".to_owned(),
+                false => format!("alone it would count: {}", self.hints.each),
             };
             format!("{change} {name} ({needed})")
         };
@@ -277,7 +291,8 @@ impl<'a> DiffTable<'a> {
     /// The number of rows that are not shown.
     fn rest(&self) -> Option<String> {
         let rest = self.rows.len() - self.shown;
-        (rest > 0).then(|| format!("and {} more: --limit 0 shows all", grouped(rest as u64)))
+        let all = self.hints.all_rows;
+        (rest > 0).then(|| format!("and {} more: {all} shows all", grouped(rest as u64)))
     }
 }
 

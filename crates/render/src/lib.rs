@@ -38,7 +38,7 @@ mod units;
 pub use attributes::{NameAttributes, RefusedAttribute};
 pub use color::Rgb;
 pub use csv::top_csv;
-pub use diff_table::DiffTable;
+pub use diff_table::{DiffHints, DiffTable};
 pub use heatmap::{HeatMapLook, Shades, heat_map_svg};
 pub use info::{info_json, info_text};
 pub use offsets::offsets_html;

@@ -17,6 +17,7 @@ mod lines;
 mod locate;
 mod module;
 mod names;
+mod package;
 mod perf_map;
 mod places;
 mod plt;
@@ -35,6 +36,7 @@ pub use jitdump::{JitDump, JitDumpDamage, JitDumpError, JitFunction, JitUnwindin
 pub use kallsyms::{Kallsyms, KernelSymbol};
 pub use locate::Locator;
 pub use module::{Error, Module, Source, open_image};
+pub use package::debug_package;
 pub use perf_map::{PerfMap, inlined_names};
 pub use places::{StaticProbe, function_code, function_names, static_probes};
 pub use pyrograph_elf::Segment;

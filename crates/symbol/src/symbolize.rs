@@ -105,6 +105,21 @@ pub enum Warning {
     },
 }
 
+impl Warning {
+    /// The first warning of each kind, with the number of others of it.
+    pub fn by_kind(warnings: &[Self]) -> Vec<(&Self, u64)> {
+        let mut kinds: Vec<(&Self, u64)> = Vec::new();
+        for warning in warnings {
+            let kind = std::mem::discriminant(warning);
+            match kinds.iter_mut().find(|(first, _)| std::mem::discriminant(*first) == kind) {
+                Some((_, more)) => *more += 1,
+                None => kinds.push((warning, 0)),
+            }
+        }
+        kinds
+    }
+}
+
 impl Module {
     /// Functions, files, lines and inlined calls at `addresses`, which are addresses of the file
     /// ([`Module::file_offset_to_address`]) in any order. Whole symbol tables and units are read
@@ -228,4 +243,18 @@ impl<'a> Combiner<'a> {
 
 fn readable(name: &[u8]) -> Arc<str> {
     demangle(&String::from_utf8_lossy(name)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_of_one_kind_are_one() {
+        let other =
+            |path: &str| Warning::NotTheDebugFile { path: path.into(), reason: String::new() };
+        let damaged = Warning::DebugInfo { path: "/d".into(), reason: "it ends early".to_owned() };
+        let all = [other("/a"), damaged.clone(), other("/b"), other("/c")];
+        assert_eq!(Warning::by_kind(&all), [(&other("/a"), 2), (&damaged, 0)]);
+    }
 }

@@ -48,7 +48,7 @@ impl Interrupt {
     }
 
     /// Returns true if the last signal was one that, unlike Ctrl-C at a terminal, reached this process
-    /// alone, so that a command it started has to be told.
+    /// alone, so that a command it started needs the signal, too.
     pub fn only_us(&self) -> bool {
         self.signal.load(Ordering::Relaxed) == SIGTERM.unsigned_abs() as usize
     }

@@ -9,5 +9,5 @@ mod spinner;
 
 pub use interrupt::Interrupt;
 pub use pager::page;
-pub use plain::{plain, standard_output};
+pub use plain::{plain, standard_output, width};
 pub use spinner::Spinner;

@@ -22,6 +22,11 @@ pub fn standard_output() -> Box<dyn Write> {
     }
 }
 
+/// The columns of standard output, if it is a terminal.
+pub fn width() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
+}
+
 /// Writes line by line, so that no character is in two pieces.
 struct Plain<W> {
     out: W,

@@ -2,6 +2,7 @@
 //! numbers of processes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use super::Run;
 
@@ -14,6 +15,17 @@ pub struct Renamed {
     pub after: BTreeSet<String>,
     /// Common name in the comparison.
     pub name: String,
+}
+
+/// `oldapp before and newapp after`; of many names the first, with their number.
+impl fmt::Display for Renamed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |names: &BTreeSet<String>| match (names.len(), names.first()) {
+            (len @ 4.., Some(first)) => format!("{first} … ({len} names)"),
+            _ => names.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+        };
+        write!(f, "{} before and {} after", names(&self.before), names(&self.after))
+    }
 }
 
 /// The names that are compared as one, by how many frames are before them. By default none are.
@@ -245,5 +257,17 @@ mod tests {
         check("a-1/", "a-1/");
         check("-12", "-12");
         check("worker 0", "worker 0");
+    }
+
+    #[test]
+    fn few_names_are_listed_and_many_counted() {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let of = |before: &[&str], after: &[&str]| {
+            let name = String::new();
+            Renamed { before: names(before), after: names(after), name }.to_string()
+        };
+        assert_eq!(of(&["old"], &["new"]), "old before and new after");
+        let many = of(&["a-1", "a-2", "a-3", "a-4"], &["a-5", "a-6"]);
+        assert_eq!(many, "a-1 … (4 names) before and a-5, a-6 after");
     }
 }

@@ -29,10 +29,6 @@ pub struct FilterArgs {
 
 impl FilterArgs {
     /// The filters, and the levels.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such control group.
     pub fn read(self) -> anyhow::Result<(Filters, Vec<Level>)> {
         let group = self.cgroup.as_deref().map(control_group).transpose()?;
         let by_cpu = self.by.contains(&Level::Cpu);

@@ -14,7 +14,7 @@ use super::question;
 use crate::say::say;
 use crate::units::{counted, grouped, percent};
 
-/// Prints a message of the recorder; `verbose`: also what is of interest to those alone who look at the recording.
+/// Prints a message of the recorder; `verbose`: also those about the recording itself.
 pub fn print(message: &Message, verbose: bool) {
     match message {
         Message::FellBack(error) => {
@@ -246,28 +246,12 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, questio
             counted(missing.len() as u64, "mapped file")
         );
     }
-    for line in warning_lines(&names.warnings) {
-        say!("{line}");
-    }
-}
-
-/// One line for each kind of warning: the first, and how many more there are.
-fn warning_lines(warnings: &[Warning]) -> Vec<String> {
-    let mut kinds: Vec<(&Warning, u64)> = Vec::new();
-    for warning in warnings {
-        let is_of_kind = |(first, _): &&mut (&Warning, u64)| {
-            std::mem::discriminant(*first) == std::mem::discriminant(warning)
-        };
-        match kinds.iter_mut().find(is_of_kind) {
-            Some((_, more)) => *more += 1,
-            None => kinds.push((warning, 0)),
+    for (first, more) in Warning::by_kind(&names.warnings) {
+        match more {
+            0 => say!("{first}"),
+            more => say!("{first}; and {} like this", counted(more, "file")),
         }
     }
-    let line = |(first, more): (&Warning, u64)| match more {
-        0 => first.to_string(),
-        more => format!("{first}; and {} like this", counted(more, "file")),
-    };
-    kinds.into_iter().map(line).collect()
 }
 
 /// `7 in code without unwind information, 3 in memory that could not be read`.
@@ -344,27 +328,6 @@ pub fn too_short(summary: &Summary) {
         say!(
             "{time:.2} s of {used:.2} s of CPU time are in no sample: most threads ran for less than the time \
              between two samples; -F raises the rate, and -a samples whatever runs"
-        );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn warnings_of_one_kind_are_one_line() {
-        let other = |path: &str| Warning::NotTheDebugFile {
-            path: path.into(),
-            reason: "its CRC is 1, not 2".to_owned(),
-        };
-        let damaged = Warning::DebugInfo { path: "/d".into(), reason: "it ends early".to_owned() };
-        assert_eq!(
-            warning_lines(&[other("/a"), damaged, other("/b"), other("/c")]),
-            [
-                "/a is not used as debug file: its CRC is 1, not 2; and 2 files like this",
-                "debug information of /d: it ends early"
-            ]
         );
     }
 }

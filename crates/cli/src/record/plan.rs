@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pyrograph_analyze::Level;
 use pyrograph_format::{Detail, SymbolOptions};
+use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
 use pyrograph_record::process_of;
 use pyrograph_recorder::{
@@ -15,8 +16,8 @@ use pyrograph_recorder::{
 use super::filters::{FilterArgs, thread_detail};
 use super::question::{QuestionArgs, needs_in_kernel};
 use crate::found;
-use crate::output::{Output, PictureArgs};
 use crate::say::{be_quiet, misuse, say};
+use crate::streams::PictureArgs;
 use crate::tables::TableArgs;
 use crate::units::{parse_duration, parse_size};
 
@@ -108,7 +109,7 @@ pub struct Args {
 
     /// How stacks are unwound: dwarf[,BYTES] copies that many bytes of the stack, fp follows frame
     /// pointers alone (cheapest) [default: unwound in the kernel, else dwarf]
-    #[arg(long, value_name = "HOW", value_parser = parse_stack_mode)]
+    #[arg(long, value_name = "HOW")]
     call_graph: Option<StackMode>,
 
     /// How stacks are taken: ebpf unwinds and counts them in the kernel, perf copies each one out [default: ebpf
@@ -213,20 +214,6 @@ fn parse_stack_memory(text: &str) -> Result<usize, String> {
     }
 }
 
-fn parse_stack_mode(text: &str) -> Result<StackMode, String> {
-    match text.split_once(',') {
-        None if text == "fp" => Ok(StackMode::FramePointers),
-        None if text == "dwarf" => Ok(StackMode::Dwarf { bytes: StackMode::DEFAULT_BYTES }),
-        Some(("dwarf", bytes)) => match bytes.parse::<u32>() {
-            Ok(bytes) if (1..=StackMode::MOST_BYTES).contains(&bytes) => {
-                Ok(StackMode::Dwarf { bytes: bytes.next_multiple_of(8) })
-            }
-            _ => Err(format!("the stack copy can have 1 to {} bytes", StackMode::MOST_BYTES)),
-        },
-        _ => Err("use fp, dwarf, or dwarf,BYTES".to_owned()),
-    }
-}
-
 /// Output where no other is named.
 const DEFAULT_OUTPUT: &str = "flamegraph.svg";
 
@@ -241,7 +228,7 @@ pub(super) struct Plan {
     pub verbose: bool,
     pub labels: LabelOptions,
     pub title: String,
-    pub picture: PictureArgs,
+    pub picture: Picture,
 }
 
 impl Plan {
@@ -266,9 +253,9 @@ impl Plan {
         refuse_what_has_no_effect(&args, &question, &target, is_filtered)?;
         let engine = engine(&args, &question, is_filtered)?;
         Ok(Self {
-            title: args.title.unwrap_or_else(|| title(&target)),
+            title: args.title.unwrap_or_else(|| target.title()),
             open: args.open,
-            picture: args.picture,
+            picture: args.picture.into(),
             recording: pyrograph_recorder::Plan {
                 threads: Some(args.tid).filter(|tids| !tids.is_empty()),
                 cpus: args.cpu.map(|cpus| cpus.0),
@@ -343,17 +330,17 @@ fn engine(args: &Args, question: &Question, is_filtered: bool) -> anyhow::Result
 /// Where the profile goes.
 fn outputs(args: &Args) -> anyhow::Result<Vec<Output>> {
     let output = |path: &PathBuf| match (path.as_os_str() == "-", &args.to) {
-        (true, Some(format)) => Output::named(None, format),
+        (true, Some(format)) => Ok(Output::named(None, format)?),
         (true, None) => misuse!("-o - needs --to FORMAT: standard output has no ending"),
-        (false, Some(format)) => Output::named(Some(path), format),
-        (false, None) => Output::new(path),
+        (false, Some(format)) => Ok(Output::named(Some(path), format)?),
+        (false, None) => Ok(Output::new(path)?),
     };
     let outputs = match &args.to {
         Some(format) if args.output.is_empty() => vec![Output::named(None, format)?],
         None if args.output.is_empty() => {
             vec![Output::new(Path::new(DEFAULT_OUTPUT))?, Output::kept(Path::new(found::KEPT))?]
         }
-        _ => args.output.iter().map(output).collect::<Result<Vec<_>, _>>()?,
+        _ => args.output.iter().map(output).collect::<anyhow::Result<_>>()?,
     };
     if args.open && !outputs.iter().any(|output| output.picture().is_some()) {
         misuse!("--open shows a picture: give one, as -o flamegraph.svg");
@@ -361,7 +348,7 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<Output>> {
     Ok(outputs)
 }
 
-/// Who is recorded. A command that is only run meanwhile is left in `args`.
+/// Target of the recording. A command that is only run meanwhile is left in `args`.
 fn target(args: &mut Args, filters: &Filters) -> anyhow::Result<Target> {
     if args.all_cpus || args.cpu.is_some() {
         return Ok(Target::System);
@@ -388,7 +375,7 @@ fn target(args: &mut Args, filters: &Filters) -> anyhow::Result<Target> {
     }
 }
 
-/// Who gives an option expects something of it.
+/// Refuses options that have no effect: whoever gives one expects something of it.
 fn refuse_what_has_no_effect(
     args: &Args,
     question: &Question,
@@ -423,53 +410,4 @@ fn refuse_what_has_no_effect(
         misuse!("--table-memory and --tables are for the in-kernel engine (--engine ebpf)");
     }
     Ok(())
-}
-
-/// The title of a recording's graph: what was recorded.
-fn title(target: &Target) -> String {
-    match target {
-        Target::Command(command) => {
-            let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-            shortened(&words.join(" "))
-        }
-        Target::Processes(pids) => {
-            let names: Vec<String> = pids.iter().map(|pid| process_name(*pid)).collect();
-            names.join(", ")
-        }
-        Target::System => "Whole machine".to_owned(),
-    }
-}
-
-/// The beginning of a long text: a command may have thousands of arguments.
-fn shortened(text: &str) -> String {
-    const LONGEST: usize = 90;
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-/// `name (PID)`, as long as the process lives.
-fn process_name(pid: i32) -> String {
-    match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
-        Ok(name) => format!("{} ({pid})", name.trim_end()),
-        Err(_) => format!("process {pid}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stack_modes() {
-        let dwarf = |bytes| Ok(StackMode::Dwarf { bytes });
-        assert_eq!(parse_stack_mode("fp"), Ok(StackMode::FramePointers));
-        assert_eq!(parse_stack_mode("dwarf"), dwarf(StackMode::DEFAULT_BYTES));
-        assert_eq!(parse_stack_mode("dwarf,8192"), dwarf(8192));
-        assert_eq!(parse_stack_mode("dwarf,8189"), dwarf(8192));
-        for text in ["", "lbr", "fp,1", "dwarf,", "dwarf,0", "dwarf,65536", "dwarf,-8"] {
-            assert!(parse_stack_mode(text).is_err(), "{text}");
-        }
-    }
 }

@@ -104,10 +104,6 @@ pub struct QuestionArgs {
 
 impl QuestionArgs {
     /// The question; `count`: how often things happen is asked for.
-    ///
-    /// # Errors
-    ///
-    /// If the flags contradict each other, or what is named is not there.
     pub fn question(&self, count: bool, target: &Target) -> anyhow::Result<Question> {
         let mut question = self.asked(count, target)?;
         let has_waits = matches!(question.waits, Waits::Alone | Waits::WithWakers);

@@ -4,17 +4,15 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
 use pyrograph_analyze::{FlameError, FlameOptions, flame, origin, top};
 use pyrograph_format::{
-    Detail, WRITERS, Warnings, WriteOptions, Writer, check_writable, counts_of_folded, not_held,
-    similar_endings, writer_for, writer_named,
+    Detail, NotWritable, WRITERS, Warnings, WriteOptions, Writer, check_writable, counts_of_folded,
+    not_held, similar_endings, writer_for, writer_named,
 };
 use pyrograph_profile::{LabelOptions, Profile, ThreadDetail, Tree, ValueType};
 use pyrograph_render::{Palette, SvgOptions, Theme, subtitle, svg, svg_message, top_csv};
 
-use crate::say::misuse;
-use crate::streams::{check_png, write_output, write_png};
+use crate::destination::{WriteError, Written, check_png, write_output, write_png};
 
 /// Content of a file.
 #[derive(Clone, Copy, Debug)]
@@ -29,20 +27,33 @@ enum Format {
     Profile(&'static dyn Writer),
 }
 
-/// Options of flame graphs that are written beside other formats.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub struct PictureArgs {
-    /// A line below the title of flame graphs [default: what was counted, for how long, where and when]
-    #[arg(long, value_name = "TEXT")]
-    subtitle: Option<String>,
+/// Why nothing can be written there.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutputError {
+    /// No format has files that end like this one.
+    #[error("{}: unknown format; use a name that ends in {}", .0.display(), endings())]
+    UnknownEnding(PathBuf),
+    /// No format is called so.
+    #[error("{0}: unknown format; these can be written: {names}, svg, png, csv", names = names())]
+    UnknownFormat(String),
+    /// There are no such pictures.
+    #[error(transparent)]
+    NoPng(#[from] WriteError),
+    /// There cannot be such a file.
+    #[error(transparent)]
+    NotWritable(#[from] NotWritable),
+}
 
-    /// Flame graphs with the root at the top
-    #[arg(long)]
-    inverted: bool,
-
-    /// Flame graphs for light or dark pages, or for the reader's setting
-    #[arg(long, value_name = "THEME", default_value = "auto")]
-    theme: Theme,
+/// Look of flame graphs that are written beside other formats.
+#[derive(Clone, Debug, Default)]
+pub struct Picture {
+    /// A line below the title; the default is what was counted, for how long, where and when.
+    pub subtitle: Option<String>,
+    /// The root is at the top.
+    pub inverted: bool,
+    /// For light or dark pages.
+    pub theme: Theme,
 }
 
 /// Something to write.
@@ -62,18 +73,12 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// If no format has this ending, or the file's folder is not there: better said before a long
-    /// recording than after it.
-    pub fn new(path: &Path) -> anyhow::Result<Self> {
+    /// If no format has this ending, or the file's folder is not there: an error before a long
+    /// recording is better than one after it.
+    pub fn new(path: &Path) -> Result<Self, OutputError> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let Some(format) = format_of(name) else {
-            misuse!("{}: unknown format; use a name that ends in {}", path.display(), endings());
-        };
-        if matches!(format, Format::Png) {
-            check_png(Some(path))?;
-        }
-        check_writable(path)?;
-        Ok(Self { path: Some(path.to_owned()), format, named: false, kept: false })
+        let format = format_of(name).ok_or_else(|| OutputError::UnknownEnding(path.to_owned()))?;
+        Self { path: Some(path.to_owned()), format, named: false, kept: false }.checked()
     }
 
     /// A file that is written beside what was asked for: totals, without source lines.
@@ -81,7 +86,7 @@ impl Output {
     /// # Errors
     ///
     /// As [`Output::new`].
-    pub fn kept(path: &Path) -> anyhow::Result<Self> {
+    pub fn kept(path: &Path) -> Result<Self, OutputError> {
         Ok(Self { kept: true, ..Self::new(path)? })
     }
 
@@ -95,27 +100,20 @@ impl Output {
     /// # Errors
     ///
     /// If none is; if the file's folder is not there.
-    pub fn named(path: Option<&Path>, format: &str) -> anyhow::Result<Self> {
-        let format = match writer_named(format) {
-            Some(writer) => Format::Profile(writer),
-            None => match format_of(&format!("x.{format}")) {
-                Some(format) => format,
-                None => {
-                    let names: Vec<&str> = WRITERS.iter().map(|writer| writer.name()).collect();
-                    misuse!(
-                        "{format}: unknown format; these can be written: {}, svg, png, csv",
-                        names.join(", ")
-                    )
-                }
-            },
-        };
-        if matches!(format, Format::Png) {
-            check_png(path)?;
+    pub fn named(path: Option<&Path>, format: &str) -> Result<Self, OutputError> {
+        let by_ending = || format_of(&format!("x.{format}"));
+        let found = writer_named(format).map(Format::Profile).or_else(by_ending);
+        let found = found.ok_or_else(|| OutputError::UnknownFormat(format.to_owned()))?;
+        Self { path: path.map(Path::to_owned), format: found, named: true, kept: false }.checked()
+    }
+
+    /// The same, if it can be written.
+    fn checked(self) -> Result<Self, OutputError> {
+        if matches!(self.format, Format::Png) {
+            check_png(self.path.as_deref())?;
         }
-        if let Some(path) = path {
-            check_writable(path)?;
-        }
-        Ok(Self { path: path.map(Path::to_owned), format, named: true, kept: false })
+        self.path.as_deref().map_or(Ok(()), check_writable)?;
+        Ok(self)
     }
 
     /// The file of a picture that a browser shows.
@@ -184,13 +182,17 @@ impl Output {
     }
 
     /// Writes the profile, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// If the format cannot hold it, or it cannot be written.
     pub fn write(
         &self,
         profile: &Profile,
         labels: &LabelOptions,
         title: &str,
-        picture: &PictureArgs,
-    ) -> anyhow::Result<()> {
+        picture: &Picture,
+    ) -> Result<Written, WriteError> {
         let path = self.path.as_deref();
         let options = || SvgOptions {
             title: title.to_owned(),
@@ -205,20 +207,23 @@ impl Output {
         match self.format {
             Format::Profile(writer) => {
                 if let Some(reason) = writer.refuses(profile) {
-                    bail!("failed to write {self}: {reason}");
+                    return Err(WriteError::Refused { output: self.to_string(), reason });
                 }
                 let options = WriteOptions { labels: labels.clone(), title: title.to_owned() };
-                write_output(path, |out| writer.write(profile, &options, out))
+                write_output(path, |out| writer.write(profile, &options, out))?;
             }
-            Format::Svg => write_output(path, |out| write_svg(profile, labels, &options(), out)),
+            Format::Svg => write_output(path, |out| write_svg(profile, labels, &options(), out))?,
             Format::Csv => {
                 let rows = top(profile, labels, profile.shown);
                 let of = profile.value_types.get(profile.shown).cloned();
                 let of = of.unwrap_or_else(ValueType::samples);
-                write_output(path, |out| top_csv(&rows, &of, out))
+                write_output(path, |out| top_csv(&rows, &of, out))?;
             }
-            Format::Png => write_png(path, |out| write_svg(profile, labels, &options(), out)),
+            Format::Png => {
+                return write_png(path, |out| write_svg(profile, labels, &options(), out));
+            }
         }
+        Ok(Written::default())
     }
 }
 
@@ -262,6 +267,24 @@ fn endings() -> String {
         Some((last, others)) => format!("{} or {last}", others.join(", ")),
         None => String::new(),
     }
+}
+
+/// The names of the formats of profiles, for messages.
+fn names() -> String {
+    WRITERS.iter().map(|writer| writer.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// The formats that can be written, each with the endings of its files and what they are for.
+pub fn formats() -> Vec<(&'static str, String)> {
+    let profile = |writer: &&dyn Writer| {
+        let endings = writer.endings().iter().map(|ending| format!(".{ending}"));
+        let endings = endings.collect::<Vec<_>>().join(" ");
+        (writer.name(), format!("{endings}: for {}", writer.opened_by()))
+    };
+    let mut formats: Vec<_> = WRITERS.iter().map(profile).collect();
+    formats.extend(["svg", "png"].map(|name| (name, format!(".{name}: a flame graph"))));
+    formats.push(("csv", ".csv: the table of functions".to_owned()));
+    formats
 }
 
 impl fmt::Display for Output {
