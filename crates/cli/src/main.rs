@@ -1,4 +1,4 @@
-//! Where does the time go? The command line: flags, wiring, progress, exit codes.
+//! Where does the time go? The command line: flags, wiring, words, exit codes.
 //!
 //! No verb computes anything here: each maps its flags to the types of the crate that does.
 #![forbid(unsafe_code)]

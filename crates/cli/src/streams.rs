@@ -54,7 +54,7 @@ fn input(file: &Path) -> anyhow::Result<Input> {
     open(file)
 }
 
-/// A file, or standard input, which `-` names. Who is to type on a terminal should know.
+/// Standard input. On a terminal, where somebody has to type it, a message says so.
 fn standard_input() -> Input {
     if io::stdin().is_terminal() {
         say!("reading standard input; Ctrl-D ends it");
@@ -62,6 +62,7 @@ fn standard_input() -> Input {
     Input::stdin()
 }
 
+/// A file, or standard input, which `-` names.
 pub fn open(file: &Path) -> anyhow::Result<Input> {
     match file.as_os_str() == "-" {
         true => Ok(standard_input()),
