@@ -407,11 +407,22 @@ impl Modules {
     /// Gives back the pages of mapped files: most of what is read of an executable is read once, for its unwind
     /// table. What is needed again is read again, most often from the kernel's page cache.
     pub fn give_pages_back(&self) {
-        for row in &self.rows {
-            if let ModuleKind::Elf { symbols: Some(symbols), .. } = &row.kind {
-                symbols.give_pages_back();
-            }
+        self.symbols().for_each(pyrograph_symbol::Module::give_pages_back);
+    }
+
+    /// Lets go of the names that files keep for the next snapshot, if they take much memory.
+    pub fn limit_names(&self) {
+        const MOST: usize = 64 << 20;
+        if self.symbols().map(pyrograph_symbol::Module::kept_bytes).sum::<usize>() > MOST {
+            self.symbols().for_each(pyrograph_symbol::Module::forget_names);
         }
+    }
+
+    fn symbols(&self) -> impl Iterator<Item = &pyrograph_symbol::Module> {
+        self.rows.iter().filter_map(|row| match &row.kind {
+            ModuleKind::Elf { symbols, .. } => symbols.as_deref(),
+            _ => None,
+        })
     }
 
     /// The module of a function that the kernel has compiled, a BPF program or another.

@@ -35,6 +35,14 @@ pub struct Naming {
     pub by_time: bool,
     /// Samples keep their times.
     pub keep_time: bool,
+    /// Names are kept for the next time, which comes soon.
+    pub kept: Option<Arc<KeptNames>>,
+}
+
+/// What stays of names until the next time, beside what modules keep.
+#[derive(Debug, Default)]
+pub struct KeptNames {
+    kernel: Mutex<Option<RunningKernel>>,
 }
 
 #[cfg(test)]
@@ -50,6 +58,7 @@ impl Naming {
             threads: 1,
             by_time: false,
             keep_time: false,
+            kept: None,
         }
     }
 }
@@ -328,7 +337,15 @@ fn name_module(
         ModuleKind::Kernel => {
             let cache = options.symbols.cache.as_deref();
             match options.kallsyms.as_deref() {
-                Some(path) if path == Path::new(KALLSYMS) => name_running_kernel(cache, &addresses),
+                Some(path) if path == Path::new(KALLSYMS) => match &options.kept {
+                    Some(kept) => {
+                        let mut kernel = lock(&kept.kernel);
+                        let kernel = kernel.get_or_insert_with(|| RunningKernel::new(cache));
+                        kernel.renew(cache);
+                        name_running_kernel(kernel, &addresses)
+                    }
+                    None => name_running_kernel(&mut RunningKernel::new(cache), &addresses),
+                },
                 Some(path) => name_kernel(path, &addresses),
                 None => ModuleNames::default(),
             }
@@ -349,9 +366,7 @@ fn name_module(
             names.warnings.extend(named.warning);
             names
         }
-        ModuleKind::Elf { symbols: Some(symbols), .. } => {
-            name_elf(symbols, &addresses, &options.symbols)
-        }
+        ModuleKind::Elf { symbols: Some(symbols), .. } => name_elf(symbols, &addresses, options),
         ModuleKind::Elf { symbols: None, .. } | ModuleKind::Unknown | ModuleKind::OtherKernel => {
             debug_assert_ne!(id, ModuleId::KERNEL);
             ModuleNames::default()
@@ -359,17 +374,16 @@ fn name_module(
     }
 }
 
-fn name_elf(
-    symbols: &pyrograph_symbol::Module,
-    offsets: &[u64],
-    options: &pyrograph_symbol::Options,
-) -> ModuleNames {
+fn name_elf(symbols: &pyrograph_symbol::Module, offsets: &[u64], options: &Naming) -> ModuleNames {
     let address = |(at, &offset)| Some((symbols.file_offset_to_address(offset)?, at));
     let mut known: Vec<(u64, usize)> = offsets.iter().enumerate().filter_map(address).collect();
     known.sort_unstable();
     let mut addresses: Vec<u64> = known.iter().map(|&(address, _)| address).collect();
     addresses.dedup();
-    let result = symbols.symbolize(&addresses, options);
+    let result = match options.kept {
+        Some(_) => symbols.symbolize_again(&addresses, &options.symbols),
+        None => symbols.symbolize(&addresses, &options.symbols),
+    };
     let mut names = ModuleNames::nameless(offsets.len());
     names.warnings = result.warnings;
     let mut found = addresses.iter().zip(result.addresses).peekable();
@@ -398,8 +412,7 @@ fn name_kernel(path: &Path, addresses: &[u64]) -> ModuleNames {
     }
 }
 
-fn name_running_kernel(cache: Option<&Path>, addresses: &[u64]) -> ModuleNames {
-    let mut symbols = RunningKernel::new(cache);
+fn name_running_kernel(symbols: &mut RunningKernel, addresses: &[u64]) -> ModuleNames {
     if symbols.is_hidden() {
         return ModuleNames { kernel_hidden: true, ..Default::default() };
     }

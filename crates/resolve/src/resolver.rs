@@ -17,7 +17,7 @@ use crate::files::{Files, Identity, MappedFile};
 use crate::jit_code::{Code, JitCode, Steps};
 use crate::jit_tables::Dump;
 use crate::modules::Modules;
-use crate::names::{NameStats, Naming, Rename, name_chains};
+use crate::names::{KeptNames, NameStats, Naming, Rename, name_chains};
 use crate::processes::{Processes, Start};
 use crate::settle::{MOST_OPENED, Order, Part, Settler, StackMemory, Unnamed};
 use crate::stacks::{Marker, RawFrame, Weight};
@@ -135,6 +135,8 @@ pub struct Resolver<F> {
     pub(crate) processes: Processes,
     /// The code that the kernel has compiled.
     kernel: AddressSpace,
+    /// Names, from one snapshot to the next.
+    kept: Arc<KeptNames>,
     collector: Collector,
     pub(crate) unnamed: Unnamed,
     pub(crate) settler: Settler,
@@ -164,6 +166,7 @@ impl<F: Files> Resolver<F> {
             options,
             processes: Processes::default(),
             kernel: AddressSpace::new(),
+            kept: Arc::default(),
             unnamed: Unnamed::default(),
             stats: Stats::default(),
             rename: None,
@@ -261,6 +264,7 @@ impl<F: Files> Resolver<F> {
             threads,
             by_time: self.options.monotonic_time && self.modules.jit.has_dumps(),
             keep_time: self.options.keep_time,
+            kept: None,
         }
     }
 
@@ -281,8 +285,10 @@ impl<F: Files> Resolver<F> {
         self.take(before);
         self.modules.jit.refresh_all(&mut self.files);
         let unnamed = std::mem::take(&mut self.unnamed);
-        let part = self.order(unnamed, available_threads()).run();
-        self.take(Some(part));
+        let mut order = self.order(unnamed, available_threads());
+        order.naming.kept = Some(Arc::clone(&self.kept));
+        self.take(Some(order.run()));
+        self.modules.limit_names();
         let mut profile = self.settler.snapshot(&self.profile);
         if self.options.number_of.is_none() {
             profile.keep_shown();

@@ -13,6 +13,7 @@ mod inline;
 mod jitdump;
 mod kallsyms;
 mod kallsyms_table;
+mod kept;
 mod lines;
 mod locate;
 mod module;

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::build_id::BuildId;
 use crate::debug::{DebugFile, DebugInfo};
+use crate::kept::Kept;
 use crate::locate::{Locator, Wanted};
 
 /// Why a file cannot be used as a module.
@@ -95,6 +96,7 @@ pub struct Module {
     debug_file: OnceLock<DebugFile>,
     /// Kept for later passes.
     debug: Mutex<Option<Arc<DebugInfo>>>,
+    pub(crate) kept: Mutex<Kept>,
 }
 
 impl Module {
@@ -135,8 +137,8 @@ impl Module {
             return Err(Error::BuildId { path, expected: expected.clone(), found: build_id });
         }
         let root = source.root.map(Path::to_owned);
-        let (debug_file, debug) = Default::default();
-        Ok(Self { image, path, root, build_id, debug_file, debug })
+        let (debug_file, debug, kept) = Default::default();
+        Ok(Self { image, path, root, build_id, debug_file, debug, kept })
     }
 
     pub(crate) fn debug(&self, locator: &Locator) -> Arc<DebugInfo> {

@@ -19,6 +19,7 @@ const FILE: &str = "symbols";
 /// The symbols of the running kernel.
 #[derive(Debug)]
 pub struct RunningKernel {
+    identity: Option<u64>,
     /// Where they are kept, and for which kernel and modules.
     folder: Option<(Folder, Stamp)>,
     kept: Option<Kallsyms>,
@@ -28,10 +29,20 @@ pub struct RunningKernel {
 impl RunningKernel {
     /// `cache`: a folder such as `~/.cache`, below which they are kept; without one they are not.
     pub fn new(cache: Option<&Path>) -> Self {
-        let folder =
-            cache.and_then(|cache| Folder::open(cache, "kernel")).zip(identity().map(stamp));
+        let identity = identity();
+        let folder = cache.and_then(|cache| Folder::open(cache, "kernel")).zip(identity.map(stamp));
         let kept = folder.as_ref().and_then(|(folder, stamp)| folder.read(FILE, *stamp));
-        Self { folder, kept: kept.and_then(Kallsyms::kept), read: None }
+        Self { identity, folder, kept: kept.and_then(Kallsyms::kept), read: None }
+    }
+
+    /// As they are now: the same, unless other modules are loaded, but for what comes and goes.
+    pub fn renew(&mut self, cache: Option<&Path>) {
+        if self.identity.is_none() || self.identity != identity() {
+            *self = Self::new(cache);
+            return;
+        }
+        let read = self.read.take().flatten().filter(|read| !read.is_restricted());
+        self.kept = self.kept.take().or(read);
     }
 
     /// The function at an address.

@@ -10,6 +10,7 @@ use crate::demangle::demangle;
 use crate::entries::Entries;
 use crate::frames::{self, DwarfFrame, DwarfFrames};
 use crate::go;
+use crate::kept::{self, Tables};
 use crate::locate::Locator;
 use crate::module::Module;
 use crate::plt;
@@ -127,18 +128,23 @@ impl Module {
     /// copy.
     pub fn symbolize(&self, addresses: &[u64], options: &Options) -> Symbolization {
         if addresses.is_sorted_by(|a, b| a < b) {
-            return self.symbolize_sorted(addresses, options);
+            return self.symbolize_sorted(addresses, options, None);
         }
         let mut sorted = addresses.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
         let Symbolization { addresses: answers, warnings } =
-            self.symbolize_sorted(&sorted, options);
+            self.symbolize_sorted(&sorted, options, None);
         let answer = |address| answers[sorted.partition_point(|a| a < address)].clone();
         Symbolization { addresses: addresses.iter().map(answer).collect(), warnings }
     }
 
-    fn symbolize_sorted(&self, addresses: &[u64], options: &Options) -> Symbolization {
+    pub(crate) fn symbolize_sorted(
+        &self,
+        addresses: &[u64],
+        options: &Options,
+        mut tables: Option<&mut Tables>,
+    ) -> Symbolization {
         let mut result = Symbolization {
             addresses: vec![Symbolized::default(); addresses.len()],
             warnings: Vec::new(),
@@ -150,14 +156,16 @@ impl Module {
         let debug = OnceCell::new();
         let debug = || debug.get_or_init(|| self.debug(&options.locator));
         let mut finder = Finder::new(addresses, &text);
-        finder.read(elf);
+        kept::read(&mut tables, 0, elf, &mut finder);
         let mut found = Vec::new();
         if options.inlines || options.lines || !finder.is_complete() {
             let debug = debug();
             result.warnings.clone_from(&debug.warnings);
             let file = debug.file.as_ref().map(|(_, image)| &**image);
-            for image in file.into_iter().chain(&debug.mini) {
-                finder.read(image.elf());
+            for (at, image) in [file, debug.mini.as_ref()].into_iter().enumerate() {
+                if let Some(image) = image {
+                    kept::read(&mut tables, at + 1, image.elf(), &mut finder);
+                }
             }
         }
         if options.inlines || options.lines || !finder.is_complete() {

@@ -8,7 +8,10 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use object::elf::{STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
-use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolFlags, SymbolSection, elf};
+use object::{
+    Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionFlags, SymbolFlags, SymbolIndex,
+    SymbolSection, elf,
+};
 use pyrograph_elf::Image;
 
 /// A symbol that covers an address.
@@ -74,35 +77,50 @@ impl<'a, 'q> Finder<'a, 'q> {
     /// Takes in `.symtab` and `.dynsym` of `elf`.
     pub fn read(&mut self, elf: &object::File<'a>) {
         for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
-            let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
-            let kind = st_info.st_type();
-            let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
-            // Assembler labels have no type. Undefined symbols are calls to other files.
-            if !(is_function || kind == STT_NOTYPE) || symbol.is_undefined() {
-                continue;
-            }
-            // An absolute symbol without a type is a constant, not a place.
-            if !is_function && symbol.section() == SymbolSection::Absolute {
-                continue;
-            }
-            let (start, size) = (symbol.address(), symbol.size());
-            let first = self.addresses.partition_point(|&address| address < start);
-            let Some(address) = self.addresses.get(first) else { continue };
-            // Most symbols cover nothing that was asked for. Their names lie all over the file, and
-            // reading them would take most of the time.
-            if is_function && size > 0 && *address >= start.saturating_add(size) {
-                self.ends[first] = self.ends[first].max(start.saturating_add(size));
-                continue;
-            }
-            let Ok(name) = symbol.name_bytes() else { continue };
-            let name = without_version(name);
-            if !is_function && is_mapping_symbol(name) || name.is_empty() {
-                continue;
-            }
-            let bind = st_info.st_bind();
-            let is_exported = bind == STB_GLOBAL || bind == STB_WEAK;
-            self.add(Symbol { start, size, name, is_function, is_exported }, first);
+            self.take(&symbol);
         }
+    }
+
+    /// The same, by an order of these tables that was made before.
+    pub fn read_sorted(&mut self, elf: &object::File<'a>, sorted: &Sorted) {
+        let tables = [elf.symbol_table(), elf.dynamic_symbol_table()];
+        let symbol = |place: u32| {
+            let table = tables[usize::from(place & Sorted::DYNAMIC != 0)].as_ref()?;
+            table.symbol_by_index(SymbolIndex((place & !Sorted::DYNAMIC) as usize)).ok()
+        };
+        for (i, &address) in self.addresses.iter().enumerate() {
+            let sized = &sorted.sized;
+            let sized = &sized[..sized.partition_point(|(start, ..)| *start <= address)];
+            let furthest = sized.last().map_or(0, |(_, furthest, _)| *furthest);
+            self.ends[i] = self.ends[i].max(furthest);
+            let covering = sized.iter().rev().take_while(|(_, furthest, _)| *furthest > address);
+            let labels = &sorted.labels;
+            let labels = &labels[..labels.partition_point(|(start, _)| *start <= address)];
+            let last = labels.last().map(|(start, _)| *start);
+            let last = labels.iter().rev().take_while(|(start, _)| Some(*start) == last);
+            let places = covering.map(|(.., place)| *place).chain(last.map(|(_, place)| *place));
+            for symbol in places.filter_map(symbol) {
+                self.take(&symbol);
+            }
+        }
+    }
+
+    fn take(&mut self, symbol: &object::Symbol<'a, '_>) {
+        let Some(is_function) = is_function(symbol) else { return };
+        let (start, size) = (symbol.address(), symbol.size());
+        let first = self.addresses.partition_point(|&address| address < start);
+        let Some(address) = self.addresses.get(first) else { return };
+        // Most symbols cover nothing that was asked for. Their names lie all over the file, and
+        // reading them would take most of the time.
+        if is_function && size > 0 && *address >= start.saturating_add(size) {
+            self.ends[first] = self.ends[first].max(start.saturating_add(size));
+            return;
+        }
+        let Some(name) = name_of(symbol, is_function) else { return };
+        let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { return };
+        let bind = st_info.st_bind();
+        let is_exported = bind == STB_GLOBAL || bind == STB_WEAK;
+        self.add(Symbol { start, size, name, is_function, is_exported }, first);
     }
 
     fn add(&mut self, symbol: Symbol<'a>, first: usize) {
@@ -149,6 +167,73 @@ impl<'a, 'q> Finder<'a, 'q> {
         }
         self.covering
     }
+}
+
+/// The symbols of a file in the order of their addresses, to look up few addresses without reading all of them.
+#[derive(Debug)]
+pub(crate) struct Sorted {
+    /// Where they start, the furthest end of these and all before, and their places in the file's tables.
+    sized: Vec<(u64, u64, u32)>,
+    labels: Vec<(u64, u32)>,
+}
+
+impl Sorted {
+    /// Of places: those in `.dynsym`.
+    const DYNAMIC: u32 = 1 << 31;
+    /// Files with more symbols take too much memory: 6 MiB.
+    const MOST: usize = 1 << 18;
+
+    /// Of `.symtab` and `.dynsym` of a file.
+    pub fn new(elf: &object::File<'_>) -> Option<Self> {
+        let mut sorted = Self { sized: Vec::new(), labels: Vec::new() };
+        let symbols = elf.symbols().map(|symbol| (symbol, 0));
+        let dynamic = elf.dynamic_symbols().map(|symbol| (symbol, Self::DYNAMIC));
+        for (symbol, table) in symbols.chain(dynamic) {
+            let Some(is_function) = is_function(&symbol) else { continue };
+            let (start, place) = (symbol.address(), symbol.index().0 as u32 | table);
+            match symbol.size() {
+                0 if name_of(&symbol, is_function).is_none() => {}
+                0 => sorted.labels.push((start, place)),
+                size => sorted.sized.push((start, start.saturating_add(size), place)),
+            }
+            if sorted.labels.len() + sorted.sized.len() > Self::MOST {
+                return None;
+            }
+        }
+        sorted.labels.sort_unstable();
+        sorted.sized.sort_unstable();
+        let mut furthest = 0;
+        for (_, end, _) in &mut sorted.sized {
+            furthest = furthest.max(*end);
+            *end = furthest;
+        }
+        Some(sorted)
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        self.sized.capacity() * size_of::<(u64, u64, u32)>()
+            + self.labels.capacity() * size_of::<(u64, u32)>()
+    }
+}
+
+/// Returns true if a symbol is a function, false if it is a label; `None` if it is no place in code.
+fn is_function(symbol: &object::Symbol<'_, '_>) -> Option<bool> {
+    let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { return None };
+    let kind = st_info.st_type();
+    let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
+    // Assembler labels have no type. Undefined symbols are calls to other files.
+    if !(is_function || kind == STT_NOTYPE) || symbol.is_undefined() {
+        return None;
+    }
+    // An absolute symbol without a type is a constant, not a place.
+    (is_function || symbol.section() != SymbolSection::Absolute).then_some(is_function)
+}
+
+/// The name of a function or label, without the symbol version; `None` if it names nothing.
+fn name_of<'a>(symbol: &object::Symbol<'a, '_>, is_function: bool) -> Option<&'a [u8]> {
+    let name = without_version(symbol.name_bytes().ok()?);
+    (!name.is_empty() && (is_function || !is_mapping_symbol(name))).then_some(name)
 }
 
 fn same_range(ranges: &[Range<u64>], start: u64, address: u64) -> bool {

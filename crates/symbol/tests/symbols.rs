@@ -233,6 +233,29 @@ fn what_is_no_elf_file_is_an_error() {
     }
 }
 
+/// A pass by symbols in order, and by what the pass before has found, names as one that reads all of them.
+#[test]
+fn kept_names_are_the_same() {
+    let own = std::env::current_exe().unwrap();
+    let program = c(&["-O2"]);
+    let programs = [program.path.clone(), own, "/lib/x86_64-linux-gnu/libc.so.6".into()];
+    for module in programs.iter().filter(|path| path.exists()).map(|path| open(path)) {
+        let text = *module.segments().iter().find(|segment| segment.executable).unwrap();
+        let addresses: Vec<u64> =
+            (0..2000).map(|i| text.address + i * 7919 * (i % 5 + 1) % text.size).collect();
+        for options in [options(), functions_only()] {
+            let expect = module.symbolize(&addresses, &options).addresses;
+            for count in [1, 1000, 2000, 2000] {
+                let found = module.symbolize_again(&addresses[..count], &options).addresses;
+                assert_eq!(found, expect[..count]);
+            }
+            assert!(module.kept_bytes() > 0);
+            module.forget_names();
+            assert_eq!(module.kept_bytes(), 0);
+        }
+    }
+}
+
 #[test]
 fn modules_go_to_other_threads() {
     fn check<T: Send + Sync>() {}
