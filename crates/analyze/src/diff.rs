@@ -7,7 +7,7 @@ mod alike;
 mod functions;
 mod layout;
 mod noise;
-mod spread;
+pub(crate) mod spread;
 #[cfg(test)]
 mod tests;
 mod union;

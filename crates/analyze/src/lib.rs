@@ -32,6 +32,7 @@
 mod calls;
 mod calltree;
 mod chart;
+mod counting;
 mod diff;
 mod filter;
 mod flame;
@@ -45,6 +46,10 @@ mod report;
 mod top;
 
 pub use calltree::{CallNode, CallTree, CallTreeOptions, Direction, LeftOut, call_tree};
+pub use counting::{
+    CommandUsage, CountChange, CountNote, CountRow, CountRun, CountSummary, CountValue, Counter,
+    Mean, compare_counts, summarize,
+};
 pub use diff::{
     Alike, Diff, DiffError, DiffFrame, DiffGraph, DiffOptions, Estimate, Family, FunctionChange,
     Measure, Renamed, Run, SampleBasis, Scale, Side, Span, Verdict, diff, to_total_after,

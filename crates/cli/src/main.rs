@@ -14,6 +14,7 @@ mod fold;
 mod found;
 mod heatmap;
 mod info;
+mod list;
 mod manual;
 mod nameless;
 mod reading;
@@ -21,9 +22,11 @@ mod record;
 mod report;
 mod say;
 mod spelling;
+mod stat;
 mod streams;
 mod symbols;
 mod tables;
+mod targets;
 mod units;
 
 use std::ffi::OsString;
@@ -55,6 +58,8 @@ enum Verb {
     Heatmap(Box<heatmap::Args>),
     Convert(Box<convert::Args>),
     Info(info::Args),
+    Stat(Box<stat::Args>),
+    List(list::Args),
     Formats(reading::FormatsArgs),
     Completions(manual::CompletionArgs),
     Manual(manual::ManualArgs),
@@ -114,6 +119,8 @@ fn main() -> ExitCode {
         Verb::Heatmap(args) => heatmap::run(*args),
         Verb::Convert(args) => convert::run(*args),
         Verb::Info(args) => info::run(args),
+        Verb::Stat(args) => stat::run(*args),
+        Verb::List(args) => list::run(args),
         Verb::Formats(args) => reading::formats(args),
         Verb::Completions(args) => manual::completions(args),
         Verb::Manual(args) => manual::manual(args),

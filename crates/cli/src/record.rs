@@ -17,8 +17,8 @@ use pyrograph_recorder::{Child, Engine, Error, Finished, Message, Recorder, Reso
 use pyrograph_terminal::{Interrupt, Spinner, browser};
 
 use self::messages::{closing_line, cost, left_out, too_short};
-pub use self::plan::Args;
 use self::plan::Plan;
+pub use self::plan::{Args, Cpus, parse_cpus};
 use crate::found;
 use crate::nameless;
 use crate::say::{is_quiet, say, say_error};

@@ -32,6 +32,8 @@ pub(crate) struct Attached<'a> {
     /// Events of the other CPUs, which sample nothing: processes start and map files there, too.
     pub others: Vec<OwnedFd>,
     threads: usize,
+    /// Opens counters of each thread, too.
+    pub also: Option<&'a mut dyn FnMut(i32) -> io::Result<()>>,
 }
 
 impl<'a> Attached<'a> {
@@ -46,7 +48,18 @@ impl<'a> Attached<'a> {
         let core_types = if generic { CoreType::of_this_machine() } else { Vec::new() };
         let early = vec![Vec::new(); rings.len()];
         let (events, others) = (Vec::new(), Vec::new());
-        Self { plan, rings, copier, early, core_types, events, cpus, others, threads: 0 }
+        Self {
+            plan,
+            rings,
+            copier,
+            early,
+            core_types,
+            events,
+            cpus,
+            others,
+            threads: 0,
+            also: None,
+        }
     }
 
     /// Samples single threads, and nothing that they start.
@@ -160,7 +173,7 @@ impl<'a> Attached<'a> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        self.also.as_mut().map_or(Ok(()), |open| open(tid))
     }
 
     fn error(&self, source: io::Error, what: Wanted) -> Error {
@@ -225,14 +238,14 @@ fn forked_threads(rings: &[Vec<u8>], layout: &Layout) -> BTreeSet<i32> {
 /// One kind of core of a machine that has several: each kind has a PMU of its own, and a general
 /// event such as `cycles` must name the one that it means. Linux 5.13, on x86.
 #[derive(Debug)]
-struct CoreType {
+pub(crate) struct CoreType {
     pmu: u32,
     cpus: Vec<u32>,
 }
 
 impl CoreType {
     /// `cpu_core` and `cpu_atom`; none where all cores are alike.
-    fn of_this_machine() -> Vec<Self> {
+    pub(crate) fn of_this_machine() -> Vec<Self> {
         let devices = fs::read_dir("/sys/bus/event_source/devices").into_iter().flatten().flatten();
         let cores =
             devices.filter(|device| device.file_name().as_encoded_bytes().starts_with(b"cpu_"));
@@ -243,6 +256,24 @@ impl CoreType {
                 Some(Self { pmu: read(core.path().join("type"))?.trim().parse().ok()?, cpus })
             })
             .collect()
+    }
+
+    /// An event's attributes for one CPU (`None`: for each kind of core).
+    pub(crate) fn attrs_for(
+        types: &[Self],
+        attr: &pyrograph_event::Attr,
+        cpu: Option<u32>,
+    ) -> Vec<pyrograph_event::Attr> {
+        let is_generic = matches!(attr.type_, type_id::HARDWARE | type_id::HW_CACHE);
+        match cpu {
+            Some(cpu) if is_generic => vec![Self::attr_for(types, attr, cpu)],
+            None if is_generic && !types.is_empty() => types
+                .iter()
+                .filter_map(|core| core.cpus.first())
+                .map(|&cpu| Self::attr_for(types, attr, cpu))
+                .collect(),
+            _ => vec![*attr],
+        }
     }
 
     fn attr_for(types: &[Self], attr: &pyrograph_event::Attr, cpu: u32) -> pyrograph_event::Attr {

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use crate::error::Error;
 use crate::sys;
@@ -16,6 +17,18 @@ use crate::sys;
 pub struct Child {
     pid: i32,
     status: Option<ExitStatus>,
+    usage: Option<Usage>,
+}
+
+/// Resources that a command used, with the children that it waited for (getrusage(2)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time in user mode.
+    pub user: Duration,
+    /// CPU time in kernel mode.
+    pub system: Duration,
+    /// The most memory that one of the processes had, in bytes.
+    pub peak_memory: u64,
 }
 
 impl Child {
@@ -46,6 +59,11 @@ impl Child {
         }
     }
 
+    /// What it used, once its exit status is known.
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
     /// Sends it a signal. Once its status is known there is nobody to send it to.
     ///
     /// # Errors
@@ -68,11 +86,21 @@ impl Child {
             return Ok(self.status);
         }
         let mut status = 0;
-        // SAFETY: the kernel writes the status into `status`.
-        match unsafe { libc::waitpid(self.pid, &raw mut status, flags) } {
+        // SAFETY: `rusage` is valid when zero; the kernel writes into it and `status`.
+        let (waited, usage) = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            (libc::wait4(self.pid, &raw mut status, flags, &raw mut usage), usage)
+        };
+        match waited {
             0 => Ok(None),
             pid if pid > 0 => {
                 self.status = Some(ExitStatus::from_raw(status));
+                self.usage = Some(Usage {
+                    user: duration(usage.ru_utime),
+                    system: duration(usage.ru_stime),
+                    // In KiB (getrusage(2)).
+                    peak_memory: u64::try_from(usage.ru_maxrss).unwrap_or(0) << 10,
+                });
                 Ok(self.status)
             }
             _ => match io::Error::last_os_error() {
@@ -81,6 +109,11 @@ impl Child {
             },
         }
     }
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0))
+        + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
 }
 
 /// A child that waits to become the program.
@@ -121,7 +154,7 @@ impl Waiting {
             -1 => Err(Error::last_os(doing)),
             0 => become_program(&pointers, &go_read, &go_write, &failure_write, output_to_stderr),
             pid => {
-                let child = Child { pid, status: None };
+                let child = Child { pid, status: None, usage: None };
                 Ok(Self { child, program, go: Some(go_write.into()), failure: failure_read.into() })
             }
         }
@@ -149,7 +182,9 @@ impl Waiting {
                 Err(Error::Command { program: std::mem::take(&mut self.program), source })
             }
             // The pipe is closed by exec: the program runs, and is not ours to reap on drop.
-            Err(_) => Ok(Child { pid: std::mem::take(&mut self.child.pid), status: None }),
+            Err(_) => {
+                Ok(Child { pid: std::mem::take(&mut self.child.pid), status: None, usage: None })
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The thread that copies the kernel's buffers out, and does nothing else.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
@@ -36,6 +36,18 @@ impl Stopper {
         self.0.asked.store(true, Ordering::SeqCst);
         sys::wake(&self.0.wake);
     }
+
+    /// Returns true once the end was asked for.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.0.asked.load(Ordering::SeqCst)
+    }
+}
+
+impl AsFd for Stopper {
+    /// Readable once the end was asked for.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.wake.as_fd()
+    }
 }
 
 /// Changes how often a clock ticks, where events are those of CPUs.
@@ -70,6 +82,20 @@ pub(crate) struct Watched {
 impl Watched {
     pub(crate) fn new(pid: i32, is_child: bool) -> Self {
         Self { pid, is_child, pidfd: sys::pidfd_open(pid).ok() }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        sys::is_running(self.pid, self.is_child)
+    }
+
+    /// Descriptor for [`sys::poll`], which is never ready where there is no handle.
+    pub(crate) fn readable(&self) -> libc::pollfd {
+        sys::readable(self.pidfd.as_ref().map(AsFd::as_fd))
+    }
+
+    /// True if the kernel reports the end.
+    pub(crate) fn has_handle(&self) -> bool {
+        self.pidfd.is_some()
     }
 }
 

@@ -21,7 +21,18 @@ const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 
 /// Opens an event of the thread `tid` (0 for this one, −1 for all) on a CPU (`None` for any).
 pub(crate) fn perf_event_open(attr: &Attr, tid: i32, cpu: Option<u32>) -> io::Result<OwnedFd> {
+    perf_event_open_in(attr, tid, cpu, None)
+}
+
+/// The same in the group of another event: both are on the hardware together, or neither is.
+pub(crate) fn perf_event_open_in(
+    attr: &Attr,
+    tid: i32,
+    cpu: Option<u32>,
+    leader: Option<&OwnedFd>,
+) -> io::Result<OwnedFd> {
     let cpu = cpu.map_or(-1, u32::cast_signed);
+    let leader = leader.map_or(-1, AsRawFd::as_raw_fd);
     // SAFETY: `attr` is laid out as the kernel's structure and holds its own size; the kernel only
     // reads it.
     let fd = unsafe {
@@ -30,7 +41,7 @@ pub(crate) fn perf_event_open(attr: &Attr, tid: i32, cpu: Option<u32>) -> io::Re
             std::ptr::from_ref(attr),
             tid,
             cpu,
-            -1,
+            leader,
             FLAG_CLOEXEC,
         )
     };
@@ -73,6 +84,19 @@ pub(crate) fn read_count(event: &OwnedFd) -> Option<(u64, Option<u64>)> {
         Ok(8) => Some((words[0], None)),
         Ok(16) => Some((words[0], Some(words[1]))),
         _ => None,
+    }
+}
+
+/// Reads as many words as there are from an event.
+pub(crate) fn read_words<const WORDS: usize>(event: &OwnedFd) -> io::Result<[u64; WORDS]> {
+    let mut words = [0_u64; WORDS];
+    // SAFETY: the kernel writes at most as many bytes as `words` has.
+    let read =
+        unsafe { libc::read(event.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
+    match usize::try_from(read) {
+        Ok(read) if read == size_of_val(&words) => Ok(words),
+        Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Err(_) => Err(io::Error::last_os_error()),
     }
 }
 

@@ -3,10 +3,12 @@
 
 mod by_perf;
 mod calls;
+mod counting;
 mod cpu_time;
 mod error;
 mod filters;
 mod in_kernel;
+mod keys;
 pub mod memory;
 mod message;
 mod needed;
@@ -15,16 +17,21 @@ mod plan;
 mod question;
 mod recorder;
 
+pub use counting::{CountPlan, Counted, Counting, Reading};
 pub use cpu_time::cpu_time;
 pub use error::Error;
 pub use filters::{Filters, control_group};
 pub use in_kernel::{EngineError, kernel_features};
+pub use keys::{KeyKind, Keys};
 pub use message::{EngineReport, Message};
 pub use places::PlaceError;
 pub use plan::{Engine, Plan};
 pub use pyrograph_event::engine::{Feature, TableBackend, TableStats};
 pub use pyrograph_event::request::{Measure, Trigger, Waits};
-pub use pyrograph_record::{Child, Event, EventError, Notice, Rate, StackMode, Summary, Target};
+pub use pyrograph_record::{
+    Child, Count, CounterOptions, Event, EventClass, EventError, KnownEvent, Notice, Rate, Refusal,
+    StackMode, Stopper, Summary, Target, Unit, Usage, known_events,
+};
 pub use pyrograph_resolve::{Resolved, StackMemory};
 pub use question::Question;
 pub use recorder::{Finished, Progress, Recorder};

@@ -30,7 +30,7 @@ pub fn top_csv(rows: &[TopRow], of: &ValueType, out: &mut dyn Write) -> io::Resu
     Ok(())
 }
 
-fn field(text: &str) -> String {
+pub(crate) fn field(text: &str) -> String {
     // https://owasp.org/www-community/attacks/CSV_Injection
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         return format!("\"'{}\"", text.replace('"', "\"\""));

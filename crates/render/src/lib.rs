@@ -14,8 +14,10 @@
 
 mod attributes;
 mod color;
+mod counting;
 mod csv;
 mod diff_table;
+mod events;
 mod heatmap;
 mod info;
 mod offsets;
@@ -37,8 +39,10 @@ mod units;
 
 pub use attributes::{NameAttributes, RefusedAttribute};
 pub use color::Rgb;
+pub use counting::{CountStyle, IntervalTable, NotCounted, write_count_changes, write_counts};
 pub use csv::top_csv;
 pub use diff_table::{DiffHints, DiffTable};
+pub use events::{ListedEvent, events_json, events_text};
 pub use heatmap::{HeatMapLook, Shades, heat_map_svg};
 pub use info::{info_json, info_text};
 pub use offsets::offsets_html;

@@ -42,6 +42,28 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// Runs an action at each signal, until what is returned is dropped; at once if one came before. The action runs in
+    /// the signal's handler: it may only do what is async-signal-safe.
+    ///
+    /// # Errors
+    ///
+    /// Those of `sigaction`.
+    pub fn on_signal(
+        &self,
+        action: impl Fn() + Clone + Send + Sync + 'static,
+    ) -> io::Result<OnSignal> {
+        let mut registered = OnSignal(Vec::new());
+        for signal in [SIGINT, SIGTERM] {
+            // SAFETY: by contract the action is async-signal-safe.
+            let id = unsafe { signal_hook::low_level::register(signal, action.clone()) }?;
+            registered.0.push(id);
+        }
+        if self.asked() {
+            action();
+        }
+        Ok(registered)
+    }
+
     /// Returns true if a signal came.
     pub fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
@@ -51,6 +73,18 @@ impl Interrupt {
     /// alone, so that a command it started needs the signal, too.
     pub fn only_us(&self) -> bool {
         self.signal.load(Ordering::Relaxed) == SIGTERM.unsigned_abs() as usize
+    }
+}
+
+/// An action at signals, until this is dropped.
+#[derive(Debug)]
+pub struct OnSignal(Vec<signal_hook::SigId>);
+
+impl Drop for OnSignal {
+    fn drop(&mut self) {
+        for id in self.0.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
     }
 }
 

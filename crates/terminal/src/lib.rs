@@ -7,7 +7,7 @@ mod pager;
 mod plain;
 mod spinner;
 
-pub use interrupt::Interrupt;
+pub use interrupt::{Interrupt, OnSignal};
 pub use pager::page;
 pub use plain::{plain, standard_output, width};
 pub use spinner::Spinner;

@@ -103,7 +103,7 @@ pub(super) fn student_two_sided(t: f64, freedom: f64) -> f64 {
 }
 
 /// The distance from 0 that has this probability, both ways together.
-pub(super) fn student_quantile(level: f64, freedom: f64) -> f64 {
+pub(crate) fn student_quantile(level: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while student_two_sided(high, freedom) > level && high < 1e12 {
         (low, high) = (high, high * 2.0);

@@ -188,10 +188,10 @@ enum Count {
 
 /// Numbers of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Cpus(Vec<u32>);
+pub struct Cpus(pub Vec<u32>);
 
 /// Reads a list of CPUs such as `0-3,8`.
-fn parse_cpus(text: &str) -> Result<Cpus, String> {
+pub fn parse_cpus(text: &str) -> Result<Cpus, String> {
     /// More than any kernel is built for.
     const MOST: u32 = 1 << 16;
     let mut cpus = Vec::new();

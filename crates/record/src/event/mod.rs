@@ -1,10 +1,12 @@
 //! Events: what is counted, and every how many of it a sample is taken.
 
+mod list;
 mod names;
 mod pmu;
 
 use std::path::PathBuf;
 
+pub use list::{EventClass, KnownEvent, Refusal, known_events};
 pub use names::nearest;
 use pyrograph_event::{Attr, software, type_id};
 
@@ -40,6 +42,16 @@ pub(crate) struct Code {
     pub config1: u64,
     pub config2: u64,
     pub config3: u64,
+}
+
+impl Code {
+    fn fill(&self, attr: &mut Attr) {
+        attr.type_ = self.type_;
+        attr.config = self.config;
+        attr.config1 = self.config1;
+        attr.config2 = self.config2;
+        attr.config3 = self.config3;
+    }
 }
 
 /// Modifiers behind the event's name.
@@ -178,6 +190,14 @@ impl Event {
         &self.name
     }
 
+    /// The letters of its modifiers; empty for none.
+    pub fn modifiers_text(&self) -> String {
+        let Modifiers { user, kernel, hypervisor, precise } = self.modifiers;
+        let letters = [(user, 'u'), (kernel, 'k'), (hypervisor, 'h')];
+        let letters = letters.into_iter().filter(|(is_set, _)| *is_set).map(|(_, letter)| letter);
+        letters.chain(std::iter::repeat_n('p', usize::from(precise))).collect()
+    }
+
     /// In what the count is measured.
     pub fn unit(&self) -> Unit {
         match (self.code.type_, self.code.config) {
@@ -211,11 +231,7 @@ impl Event {
 
     /// Puts what is counted into `attr`.
     pub(crate) fn fill(&self, attr: &mut Attr) {
-        attr.type_ = self.code.type_;
-        attr.config = self.code.config;
-        attr.config1 = self.code.config1;
-        attr.config2 = self.code.config2;
-        attr.config3 = self.code.config3;
+        self.code.fill(attr);
         *attr = attr.with_precise_ip(self.modifiers.precise);
     }
 }
@@ -260,7 +276,7 @@ mod tests {
     use super::*;
 
     /// A machine with one PMU and one tracepoint.
-    fn machine() -> (tempfile::TempDir, pmu::Sources) {
+    pub(super) fn machine() -> (tempfile::TempDir, pmu::Sources) {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = dir.path().join(path);

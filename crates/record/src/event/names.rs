@@ -4,56 +4,130 @@ use pyrograph_event::{hardware, software, type_id};
 
 use super::Code;
 
-/// Preferred name, other names, kind and number.
-type Named = (&'static str, &'static [&'static str], u32, u64);
+/// Preferred name, other names, kind, number, and what it counts.
+type Named = (&'static str, &'static [&'static str], u32, u64, &'static str);
 
 const HARDWARE: u32 = type_id::HARDWARE;
 const SOFTWARE: u32 = type_id::SOFTWARE;
 
 const EVENTS: &[Named] = &[
-    ("cycles", &["cpu-cycles"], HARDWARE, hardware::CPU_CYCLES),
-    ("instructions", &[], HARDWARE, hardware::INSTRUCTIONS),
-    ("cache-references", &[], HARDWARE, hardware::CACHE_REFERENCES),
-    ("cache-misses", &[], HARDWARE, hardware::CACHE_MISSES),
-    ("branches", &["branch-instructions"], HARDWARE, hardware::BRANCH_INSTRUCTIONS),
-    ("branch-misses", &[], HARDWARE, hardware::BRANCH_MISSES),
-    ("bus-cycles", &[], HARDWARE, hardware::BUS_CYCLES),
+    ("cycles", &["cpu-cycles"], HARDWARE, hardware::CPU_CYCLES, "CPU cycles"),
+    (
+        "instructions",
+        &[],
+        HARDWARE,
+        hardware::INSTRUCTIONS,
+        "instructions that were executed to their end",
+    ),
+    (
+        "cache-references",
+        &[],
+        HARDWARE,
+        hardware::CACHE_REFERENCES,
+        "accesses to the last-level cache, usually",
+    ),
+    (
+        "cache-misses",
+        &[],
+        HARDWARE,
+        hardware::CACHE_MISSES,
+        "accesses that the last-level cache did not hold, usually",
+    ),
+    (
+        "branches",
+        &["branch-instructions"],
+        HARDWARE,
+        hardware::BRANCH_INSTRUCTIONS,
+        "branch instructions",
+    ),
+    ("branch-misses", &[], HARDWARE, hardware::BRANCH_MISSES, "branches that were predicted wrong"),
+    ("bus-cycles", &[], HARDWARE, hardware::BUS_CYCLES, "bus cycles"),
     (
         "stalled-cycles-frontend",
         &["idle-cycles-frontend"],
         HARDWARE,
         hardware::STALLED_CYCLES_FRONTEND,
+        "cycles in which no instruction was fetched or decoded",
     ),
     (
         "stalled-cycles-backend",
         &["idle-cycles-backend"],
         HARDWARE,
         hardware::STALLED_CYCLES_BACKEND,
+        "cycles in which execution waited",
     ),
-    ("ref-cycles", &[], HARDWARE, hardware::REF_CPU_CYCLES),
-    ("cpu-clock", &[], SOFTWARE, software::CPU_CLOCK),
-    ("task-clock", &[], SOFTWARE, software::TASK_CLOCK),
-    ("page-faults", &["faults"], SOFTWARE, software::PAGE_FAULTS),
-    ("minor-faults", &[], SOFTWARE, software::PAGE_FAULTS_MIN),
-    ("major-faults", &[], SOFTWARE, software::PAGE_FAULTS_MAJ),
-    ("context-switches", &["cs"], SOFTWARE, software::CONTEXT_SWITCHES),
-    ("cpu-migrations", &["migrations"], SOFTWARE, software::CPU_MIGRATIONS),
-    ("cgroup-switches", &[], SOFTWARE, software::CGROUP_SWITCHES),
-    ("alignment-faults", &[], SOFTWARE, software::ALIGNMENT_FAULTS),
-    ("emulation-faults", &[], SOFTWARE, software::EMULATION_FAULTS),
+    (
+        "ref-cycles",
+        &[],
+        HARDWARE,
+        hardware::REF_CPU_CYCLES,
+        "cycles at a constant rate, whatever the CPU's clock rate is",
+    ),
+    ("cpu-clock", &[], SOFTWARE, software::CPU_CLOCK, "time of each CPU, in ns"),
+    (
+        "task-clock",
+        &[],
+        SOFTWARE,
+        software::TASK_CLOCK,
+        "time that the threads were on a CPU, in ns",
+    ),
+    (
+        "page-faults",
+        &["faults"],
+        SOFTWARE,
+        software::PAGE_FAULTS,
+        "accesses to pages that were not mapped",
+    ),
+    ("minor-faults", &[], SOFTWARE, software::PAGE_FAULTS_MIN, "page faults without I/O"),
+    ("major-faults", &[], SOFTWARE, software::PAGE_FAULTS_MAJ, "page faults that read from a disk"),
+    (
+        "context-switches",
+        &["cs"],
+        SOFTWARE,
+        software::CONTEXT_SWITCHES,
+        "changes from one thread to another",
+    ),
+    (
+        "cpu-migrations",
+        &["migrations"],
+        SOFTWARE,
+        software::CPU_MIGRATIONS,
+        "moves of threads to another CPU",
+    ),
+    (
+        "cgroup-switches",
+        &[],
+        SOFTWARE,
+        software::CGROUP_SWITCHES,
+        "changes to a thread of another control group",
+    ),
+    (
+        "alignment-faults",
+        &[],
+        SOFTWARE,
+        software::ALIGNMENT_FAULTS,
+        "accesses to unaligned memory that the kernel corrected",
+    ),
+    (
+        "emulation-faults",
+        &[],
+        SOFTWARE,
+        software::EMULATION_FAULTS,
+        "instructions that the kernel emulated",
+    ),
     // Nothing: it has records of processes and mappings only.
-    ("dummy", &[], SOFTWARE, software::DUMMY),
+    ("dummy", &[], SOFTWARE, software::DUMMY, "nothing: for records of processes and mappings"),
 ];
 
-/// Name and number of each cache (`enum perf_hw_cache_id`).
-const CACHES: [(&str, u64); 7] = [
-    ("L1-dcache", 0),
-    ("L1-icache", 1),
-    ("LLC", 2),
-    ("dTLB", 3),
-    ("iTLB", 4),
-    ("branch", 5),
-    ("node", 6),
+/// Name and number of each cache (`enum perf_hw_cache_id`), and what it is.
+const CACHES: [(&str, u64, &str); 7] = [
+    ("L1-dcache", 0, "the level 1 data cache"),
+    ("L1-icache", 1, "the level 1 instruction cache"),
+    ("LLC", 2, "the last-level cache"),
+    ("dTLB", 3, "the data TLB"),
+    ("iTLB", 4, "the instruction TLB"),
+    ("branch", 5, "the branch predictor"),
+    ("node", 6, "memory of the own NUMA node"),
 ];
 
 /// Operations on a cache, and their numbers: operation in byte 1, result in byte 2 (`enum
@@ -72,7 +146,7 @@ pub(super) fn find(name: &str) -> Option<(String, Code)> {
     let code = |type_, config| Code { type_, config, ..Code::default() };
     let named =
         EVENTS.iter().find(|(preferred, others, ..)| *preferred == name || others.contains(&name));
-    if let Some((preferred, _, type_, config)) = named {
+    if let Some((preferred, _, type_, config, _)) = named {
         return Some(((*preferred).to_owned(), code(*type_, *config)));
     }
     if let Some((name, config)) = cache_events().find(|(known, _)| known.eq_ignore_ascii_case(name))
@@ -86,7 +160,7 @@ pub(super) fn find(name: &str) -> Option<(String, Code)> {
 }
 
 fn cache_events() -> impl Iterator<Item = (String, u64)> {
-    CACHES.iter().flat_map(|(cache, number)| {
+    CACHES.iter().flat_map(|(cache, number, _)| {
         CACHE_OPERATIONS
             .iter()
             .map(move |(operation, config)| (format!("{cache}-{operation}"), number | config))
@@ -97,6 +171,26 @@ fn cache_events() -> impl Iterator<Item = (String, u64)> {
 pub(super) fn all() -> Vec<String> {
     let events = EVENTS.iter().map(|(name, ..)| (*name).to_owned());
     events.chain(cache_events().map(|(name, _)| name)).collect()
+}
+
+/// The preferred name of each, other names, and what it counts.
+pub(super) fn described() -> impl Iterator<Item = (String, Vec<String>, String)> {
+    let events = EVENTS.iter().map(|(name, others, _, _, about)| {
+        let others = others.iter().map(|other| (*other).to_owned()).collect();
+        ((*name).to_owned(), others, (*about).to_owned())
+    });
+    let caches = CACHES.iter().flat_map(|(cache, _, of)| {
+        CACHE_OPERATIONS.iter().map(move |(operation, _)| {
+            let about = match operation.strip_suffix("-misses") {
+                Some(operation) => {
+                    format!("{operation}s that missed {of}").replace("prefetchs", "prefetches")
+                }
+                None => format!("{operation} of {of}"),
+            };
+            (format!("{cache}-{operation}"), Vec::new(), about)
+        })
+    });
+    events.chain(caches)
 }
 
 /// Those of `known` that are spelled most like `name`, nearest first, at most five.

@@ -71,6 +71,33 @@ impl Sources {
         Ok(code)
     }
 
+    /// System, name and folder of each tracepoint.
+    pub(super) fn tracepoints(&self) -> Result<Vec<(String, String, PathBuf)>, EventError> {
+        let name = "*:*".to_owned();
+        let roots = self.tracing.iter().map(|root| root.join("events"));
+        for events in roots {
+            match fs::read_dir(&events) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    return Err(EventError::TracefsDenied { name, path: events });
+                }
+                Err(_) => continue,
+                Ok(_) => {}
+            }
+            let mut points = Vec::new();
+            for system in file_names(&events) {
+                let folder = events.join(&system);
+                for point in file_names(&folder) {
+                    let path = folder.join(&point);
+                    if path.join("id").is_file() {
+                        points.push((system.clone(), point, path));
+                    }
+                }
+            }
+            return Ok(points);
+        }
+        Err(EventError::NoTracefs { name })
+    }
+
     /// The number of the tracepoint `SYSTEM:POINT`.
     pub(super) fn tracepoint(&self, system: &str, point: &str) -> Result<u64, EventError> {
         let name = format!("{system}:{point}");
@@ -171,7 +198,7 @@ fn is_file_name(name: &str) -> bool {
 }
 
 /// The names in a directory, sorted; none if it cannot be read.
-fn file_names(directory: &Path) -> Vec<String> {
+pub(super) fn file_names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> =
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();

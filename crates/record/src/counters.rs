@@ -1,0 +1,384 @@
+//! Counting events without samples: values that are read whenever they are wanted.
+//!
+//! Sources: perf_event_open(2), `Documentation/admin-guide/perf-security.rst`.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use pyrograph_event::{Attr, flag, read_format};
+
+use crate::attach::{Attached, CoreType};
+use crate::command::{Child, Waiting};
+use crate::copy::Copier;
+use crate::error::Error;
+use crate::event::{Event, Refusal};
+use crate::limits;
+use crate::options::{Options, Rate, StackMode, Target};
+use crate::permission::{Rights, Wanted};
+use crate::plan::Plan;
+use crate::reader::{Ended, Stopper, Watched};
+use crate::sys;
+
+/// A plan of what to count.
+#[derive(Clone, Debug)]
+pub struct CounterOptions {
+    /// Target of the counters.
+    pub target: Target,
+    /// The events, in groups: those of a group are on the hardware together, or not at all.
+    pub groups: Vec<Vec<Event>>,
+    /// Count in the processes that the target starts, too.
+    pub inherit: bool,
+    /// Count these CPUs only; `None` for all. Only with [`Target::System`].
+    pub cpus: Option<Vec<u32>>,
+    /// Keep the CPUs apart.
+    pub by_cpu: bool,
+    /// The command writes to standard error what it would write to standard output.
+    pub output_to_stderr: bool,
+}
+
+/// A value of one event, of one thread and CPU if these are kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// Index of the event, groups one after another.
+    pub event: usize,
+    /// The thread of the target that it was opened for, with what this has started since; `None` for the whole target.
+    pub thread: Option<i32>,
+    /// The CPU, if they are kept apart.
+    pub cpu: Option<u32>,
+    /// The count.
+    pub value: u64,
+    /// Nanoseconds for which it was to count.
+    pub enabled: u64,
+    /// Nanoseconds for which it did: less where more events are asked for than the hardware has counters.
+    pub running: u64,
+}
+
+/// Open counters. They count from [`start`](Self::start) on.
+#[derive(Debug)]
+pub struct Counters {
+    refused: Vec<Option<Refusal>>,
+    user_only: Vec<bool>,
+    open: Vec<Open>,
+    waiting: Option<Waiting>,
+    child: Option<Child>,
+    watched: Vec<Watched>,
+    stopper: Stopper,
+}
+
+#[derive(Debug)]
+struct Open {
+    event: usize,
+    thread: Option<i32>,
+    cpu: Option<u32>,
+    fd: OwnedFd,
+}
+
+/// An event as the kernel takes it here.
+struct Prepared {
+    event: usize,
+    attr: Attr,
+    /// It is on the hardware together with the one before.
+    joins: bool,
+}
+
+impl Counters {
+    /// Opens all counters that this machine has and this user may use. A command is started, but waits before its
+    /// first instruction.
+    ///
+    /// # Errors
+    ///
+    /// If a process does not exist, the target is another user's, or the kernel lacks resources. An event that is not
+    /// counted here is no error: see [`Self::refused`].
+    pub fn open(options: &CounterOptions) -> Result<Self, Error> {
+        let rights = Rights::read();
+        let waiting = match &options.target {
+            Target::Command(argv) => Some(Waiting::fork(argv, options.output_to_stderr)?),
+            Target::Processes(_) | Target::System => None,
+        };
+        sys::raise_limit(sys::Resource::Files);
+        let (mut prepared, mut refused, mut user_only) = (Vec::new(), Vec::new(), Vec::new());
+        for group in &options.groups {
+            let mut joins = false;
+            for event in group {
+                let (attr, refusal) = prepare(event, options, &rights);
+                let index = refused.len();
+                user_only.push(attr.as_ref().is_some_and(|attr| {
+                    attr.has(flag::EXCLUDE_KERNEL) && event.modifiers.counts_kernel()
+                }));
+                refused.push(refusal);
+                if let Some(attr) = attr {
+                    prepared.push(Prepared { event: index, attr, joins });
+                    joins = true;
+                }
+            }
+        }
+        let stopper = Stopper::new()?;
+        let (open, watched) = (Vec::new(), Vec::new());
+        let mut counters =
+            Self { refused, user_only, open, waiting, child: None, watched, stopper };
+        counters.attach(options, &prepared, &rights)?;
+        Ok(counters)
+    }
+
+    fn attach(
+        &mut self,
+        options: &CounterOptions,
+        prepared: &[Prepared],
+        rights: &Rights,
+    ) -> Result<(), Error> {
+        let cores = CoreType::of_this_machine();
+        let online = limits::online_cpus()?;
+        let cpus: Vec<Option<u32>> = match (&options.target, &options.cpus) {
+            (Target::System, Some(cpus)) => cpus.iter().copied().map(Some).collect(),
+            (Target::System, None) => online.iter().copied().map(Some).collect(),
+            _ if options.by_cpu => online.iter().copied().map(Some).collect(),
+            _ => vec![None],
+        };
+        let by_cpu = options.by_cpu;
+        let open = &mut self.open;
+        let mut thread = |tid: i32, name: Option<i32>| -> io::Result<()> {
+            for &cpu in &cpus {
+                open_all(prepared, &cores, tid, cpu, |event, fd| {
+                    open.push(Open { event, thread: name, cpu: cpu.filter(|_| by_cpu), fd });
+                })?;
+            }
+            Ok(())
+        };
+        let refused = |error: io::Error, what: Wanted| match error.raw_os_error() {
+            Some(errno @ (libc::EACCES | libc::EPERM)) => rights.explain(what, errno).into(),
+            _ => Error::System { doing: "opening counters".to_owned(), source: error },
+        };
+        match (&options.target, &self.waiting) {
+            (Target::Command(_), Some(child)) => {
+                thread(child.pid(), None).map_err(|error| refused(error, Wanted::User))?;
+            }
+            (Target::Processes(pids), _) => {
+                attach_to_processes(options, pids, &mut |tid| thread(tid, Some(tid)))?;
+                self.watched = pids.iter().map(|pid| Watched::new(*pid, false)).collect();
+            }
+            _ => thread(-1, None).map_err(|error| refused(error, Wanted::System))?,
+        }
+        Ok(())
+    }
+
+    /// For each event, why it is not counted; `None` if it is.
+    pub fn refused(&self) -> &[Option<Refusal>] {
+        &self.refused
+    }
+
+    /// For each event, true if only user mode is counted, since the kernel's is not permitted.
+    pub fn user_only(&self) -> &[bool] {
+        &self.user_only
+    }
+
+    /// Handle that ends [`Self::wait`] from any thread or signal handler.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Starts counting, and lets the command run.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such program, or the kernel refuses to start a counter.
+    pub fn start(&mut self) -> Result<Instant, Error> {
+        if let Some(waiting) = self.waiting.take() {
+            // Its counters start with its first instruction.
+            let start = Instant::now();
+            let child = waiting.run()?;
+            self.watched = vec![Watched::new(child.pid(), true)];
+            self.child = Some(child);
+            return Ok(start);
+        }
+        for open in &self.open {
+            sys::enable(&open.fd).map_err(Error::system("starting a counter"))?;
+        }
+        Ok(Instant::now())
+    }
+
+    /// The counts until now.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses to read one.
+    pub fn read(&self) -> Result<Vec<Count>, Error> {
+        let read = |open: &Open| {
+            let [value, enabled, running] =
+                sys::read_words(&open.fd).map_err(Error::system("reading a counter"))?;
+            let Open { event, thread, cpu, .. } = *open;
+            Ok(Count { event, thread, cpu, value, enabled, running })
+        };
+        self.open.iter().map(read).collect()
+    }
+
+    /// Waits until the target ends, [`Stopper::stop`] is called, or the time is over, for which it returns `None`.
+    pub fn wait(&mut self, until: Option<Instant>) -> Option<Ended> {
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if self.stopper.is_asked() {
+                return Some(Ended::Stopped);
+            }
+            self.watched.retain(Watched::is_running);
+            let is_over = self.watched.is_empty();
+            // The machine has no end.
+            if is_over && self.is_of_processes() {
+                return Some(Ended::TargetEnded);
+            }
+            if left.is_some_and(|left| left.is_zero()) {
+                return None;
+            }
+            let mut fds = vec![sys::readable(Some(self.stopper.as_fd()))];
+            fds.extend(self.watched.iter().map(Watched::readable));
+            let most = match self.watched.iter().all(Watched::has_handle) {
+                true => Duration::from_secs(3600),
+                false => Duration::from_millis(10),
+            };
+            // A poll ends up to a millisecond early.
+            let wait = left.unwrap_or(most).min(most) + Duration::from_millis(1);
+            sys::poll(&mut fds, wait);
+        }
+    }
+
+    fn is_of_processes(&self) -> bool {
+        self.child.is_some() || self.open.iter().any(|open| open.thread.is_some())
+    }
+
+    /// Another process whose end ends [`Self::wait`]: a child of this one.
+    pub fn also_until(&mut self, child: Child) {
+        self.watched = vec![Watched::new(child.pid(), true)];
+        self.child = Some(child);
+    }
+
+    /// What was refused, what is counted in user mode only, and the command, once it runs.
+    pub fn into_parts(self) -> (Vec<Option<Refusal>>, Vec<bool>, Option<Child>) {
+        (self.refused, self.user_only, self.child)
+    }
+}
+
+/// Opens the counters of one thread (-1 for all) on one CPU (`None` for any). One that has ended has none.
+fn open_all(
+    prepared: &[Prepared],
+    cores: &[CoreType],
+    tid: i32,
+    cpu: Option<u32>,
+    mut add: impl FnMut(usize, OwnedFd),
+) -> io::Result<()> {
+    // Of each kind of core, the first counter of the group.
+    let mut leaders: Vec<Option<OwnedFd>> = Vec::new();
+    for Prepared { event, attr, joins } in prepared {
+        let attrs = CoreType::attrs_for(cores, attr, cpu);
+        if !joins {
+            leaders.clear();
+        }
+        leaders.resize_with(attrs.len().max(leaders.len()), || None);
+        for (attr, leader) in attrs.iter().zip(&mut leaders) {
+            let fd = match sys::perf_event_open_in(attr, tid, cpu, leader.as_ref()) {
+                Ok(fd) => fd,
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
+                // The CPU went offline, or this kind of core does not count the event.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENOENT)) => {
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if leader.is_none() {
+                *leader = Some(fd.try_clone()?);
+            }
+            add(*event, fd);
+        }
+    }
+    Ok(())
+}
+
+/// Attaches to all threads of processes and, with `inherit`, of their descendants, each once: FORK records of an event
+/// without samples, that is attached before, show which threads have inherited the counters.
+fn attach_to_processes(
+    options: &CounterOptions,
+    pids: &[i32],
+    open: &mut dyn FnMut(i32) -> io::Result<()>,
+) -> Result<(), Error> {
+    let options = Options {
+        event: Some(Event::parse("dummy")?),
+        rate: Some(Rate::Every(1)),
+        stack: StackMode::None,
+        inherit: options.inherit,
+        buffer: Some(1 << 15),
+        ..Options::new(Target::Processes(pids.to_vec()))
+    };
+    let plan = Plan::find(&options)?;
+    let mut rings = limits::open_rings(&options, &plan, &mut Vec::new())?;
+    let copier = Copier::new(&plan.layout, plan.attr.sample_regs_user);
+    let mut attached = Attached::new(&plan, &mut rings, copier, None);
+    attached.also = Some(open);
+    attached.processes(pids, options.inherit)?;
+    Ok(())
+}
+
+/// The attributes of an event with which this user can count it here, or why they cannot.
+fn prepare(
+    event: &Event,
+    options: &CounterOptions,
+    rights: &Rights,
+) -> (Option<Attr>, Option<Refusal>) {
+    let mut attr = Attr {
+        read_format: read_format::TOTAL_TIME_ENABLED | read_format::TOTAL_TIME_RUNNING,
+        ..Attr::new()
+    };
+    event.fill(&mut attr);
+    attr.flags |= flag::DISABLED;
+    match options.target {
+        Target::System => {}
+        Target::Command(_) => attr.flags |= flag::INHERIT | flag::ENABLE_ON_EXEC,
+        Target::Processes(_) => attr.flags |= flag::INHERIT,
+    }
+    if attr.has(flag::INHERIT) && !options.inherit {
+        attr.flags |= flag::INHERIT_THREAD;
+    }
+    let modifiers = event.modifiers;
+    attr.flags |= if modifiers.counts_user() { 0 } else { flag::EXCLUDE_USER };
+    attr.flags |= if modifiers.counts_kernel() { 0 } else { flag::EXCLUDE_KERNEL };
+    attr.flags |=
+        if modifiers == Default::default() || modifiers.hypervisor { 0 } else { flag::EXCLUDE_HV };
+    loop {
+        // Where the whole machine is the target, so that what only CPUs have can be counted, too.
+        let (tid, cpu) = match options.target {
+            Target::System => {
+                (-1, options.cpus.as_ref().map_or(Some(0), |cpus| cpus.first().copied()))
+            }
+            _ => (0, None),
+        };
+        let probe = attr.without(flag::ENABLE_ON_EXEC);
+        let Err(error) = sys::perf_event_open(&probe, tid, cpu) else { return (Some(attr), None) };
+        let errno = error.raw_os_error().unwrap_or(0);
+        let refusal = match errno {
+            // Linux 5.13.
+            libc::EINVAL if attr.has(flag::INHERIT_THREAD) => {
+                attr.flags &= !(flag::INHERIT_THREAD | flag::INHERIT);
+                continue;
+            }
+            libc::EACCES | libc::EPERM
+                if !attr.has(flag::EXCLUDE_KERNEL)
+                    && !event.happens_in_kernel()
+                    && options.target != Target::System
+                    && !attr.has(flag::EXCLUDE_USER) =>
+            {
+                attr.flags |= flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV;
+                continue;
+            }
+            libc::EACCES | libc::EPERM | libc::ENOSYS => {
+                let what = match options.target {
+                    Target::System => Wanted::System,
+                    _ if event.happens_in_kernel() => {
+                        Wanted::KernelEvent { event: event.name().to_owned() }
+                    }
+                    _ if attr.has(flag::EXCLUDE_USER) => Wanted::Kernel,
+                    _ => Wanted::User,
+                };
+                Refusal::NotPermitted(rights.explain(what, errno))
+            }
+            errno => Refusal::of(errno),
+        };
+        return (None, Some(refusal));
+    }
+}

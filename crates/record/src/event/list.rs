@@ -1,0 +1,402 @@
+//! Lists of events: those that this machine names, and those that a command line asks for.
+
+use std::fmt;
+use std::fs;
+use std::io;
+
+use super::pmu::{Sources, file_names};
+use super::{Code, Event, EventError, names};
+use crate::permission::{NotPermitted, Rights, Wanted};
+use crate::sys;
+use pyrograph_event::{Attr, flag, type_id};
+
+/// Kinds of events, in the order in which they are listed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventClass {
+    /// Counted by the CPU, under names that all CPUs share.
+    Hardware,
+    /// Counted by the CPU's caches.
+    Cache,
+    /// Counted by the kernel.
+    Software,
+    /// Counted by a PMU that has this name.
+    Pmu(String),
+    /// A place in the kernel that its authors made observable; the system that it belongs to.
+    Tracepoint(String),
+}
+
+/// An event that can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownEvent {
+    /// Its name, as [`Event::parse`] takes it.
+    pub name: String,
+    /// Other names of it.
+    pub aliases: Vec<String>,
+    /// Its kind.
+    pub class: EventClass,
+    /// What it counts, in one line.
+    pub about: String,
+    /// Of a tracepoint, its fields in the order of its format: type and name.
+    pub fields: Vec<String>,
+    /// Why it is not counted here; `None` if it is.
+    pub refused: Option<Refusal>,
+}
+
+/// Why an event is not counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// This machine has no counter for it.
+    Unsupported,
+    /// It is not permitted.
+    NotPermitted(NotPermitted),
+    /// Another answer of the kernel, by its number.
+    Other(i32),
+}
+
+impl Refusal {
+    /// What a number of the kernel means that is not about permissions.
+    pub(crate) fn of(errno: i32) -> Self {
+        match errno {
+            libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENXIO => Self::Unsupported,
+            errno => Self::Other(errno),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported => {
+                f.write_str("this machine has no counter for it, as is usual in virtual machines")
+            }
+            Self::NotPermitted(why) => write!(f, "not permitted: {}", why.cause),
+            Self::Other(errno) => io::Error::from_raw_os_error(*errno).fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for EventClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hardware => f.write_str("hardware"),
+            Self::Cache => f.write_str("hardware cache"),
+            Self::Software => f.write_str("software"),
+            Self::Pmu(pmu) => write!(f, "PMU {pmu}"),
+            Self::Tracepoint(system) => write!(f, "tracepoints of {system}"),
+        }
+    }
+}
+
+/// The events of this machine that match a pattern, in the order of their kinds; and why tracepoints are not among them,
+/// if they cannot be read.
+///
+/// A pattern is a name, a part of one, or has `*` and `?`; an empty one matches all.
+pub fn known_events(pattern: &str) -> (Vec<KnownEvent>, Option<EventError>) {
+    known_events_of(pattern, &Sources::of_this_machine())
+}
+
+pub(super) fn known_events_of(
+    pattern: &str,
+    sources: &Sources,
+) -> (Vec<KnownEvent>, Option<EventError>) {
+    let is_wanted = |name: &str| match pattern.contains(['*', '?']) {
+        true => matches(pattern, name),
+        false => name.to_ascii_lowercase().contains(&pattern.to_ascii_lowercase()),
+    };
+    let rights = Rights::read();
+    let mut events: Vec<KnownEvent> = names::described()
+        .filter(|(event, aliases, _)| {
+            is_wanted(event) || aliases.iter().any(|name| is_wanted(name))
+        })
+        .map(|(name, aliases, about)| {
+            let code = names::find(&name).map(|(_, code)| code).unwrap_or_default();
+            let class = match code.type_ {
+                type_id::HARDWARE => EventClass::Hardware,
+                type_id::HW_CACHE => EventClass::Cache,
+                _ => EventClass::Software,
+            };
+            let refused = try_to_count(&code, &rights);
+            KnownEvent { name, aliases, class, about, fields: Vec::new(), refused }
+        })
+        .collect();
+    for pmu in file_names(&sources.devices) {
+        let device = sources.devices.join(&pmu);
+        let names = file_names(&device.join("events"));
+        for event in names.into_iter().filter(|name| !name.contains('.')) {
+            let name = format!("{pmu}/{event}/");
+            if !is_wanted(&name) {
+                continue;
+            }
+            let read = |suffix: &str| {
+                let path = device.join("events").join(format!("{event}{suffix}"));
+                fs::read_to_string(path).map(|text| text.trim().to_owned()).ok()
+            };
+            let unit = read(".unit").map(|unit| format!(", in {unit}")).unwrap_or_default();
+            let about = format!("{}{unit}", read("").unwrap_or_default());
+            let refused = sources.pmu_event(&pmu, &event).ok();
+            let refused = refused.and_then(|code| try_to_count(&code, &rights));
+            let class = EventClass::Pmu(pmu.clone());
+            let (aliases, fields) = (Vec::new(), Vec::new());
+            events.push(KnownEvent { name, aliases, class, about, fields, refused });
+        }
+    }
+    let denied = match sources.tracepoints() {
+        Ok(points) => {
+            let mut refused = None;
+            for (system, point, path) in points {
+                let name = format!("{system}:{point}");
+                if !is_wanted(&name) {
+                    continue;
+                }
+                // The answer is the same for all.
+                let refused = refused.get_or_insert_with(|| {
+                    let config = sources.tracepoint(&system, &point).unwrap_or_default();
+                    let code = Code { type_: type_id::TRACEPOINT, config, ..Code::default() };
+                    try_to_count(&code, &rights)
+                });
+                let format = fs::read_to_string(path.join("format")).unwrap_or_default();
+                let fields = fields(&format);
+                let names: Vec<&str> = fields
+                    .iter()
+                    .map(|field| field_name(field))
+                    .filter(|name| *name != "__syscall_nr")
+                    .collect();
+                let about =
+                    match (point.strip_prefix("sys_enter_"), point.strip_prefix("sys_exit_")) {
+                        (Some(call), _) => format!("call of {call}({})", names.join(", ")),
+                        (_, Some(call)) => format!("return of {call}"),
+                        _ => names.join(", "),
+                    };
+                events.push(KnownEvent {
+                    name,
+                    aliases: Vec::new(),
+                    class: EventClass::Tracepoint(system),
+                    about,
+                    fields,
+                    refused: refused.clone(),
+                });
+            }
+            None
+        }
+        Err(error) => Some(error),
+    };
+    events.sort_by(|a, b| a.class.cmp(&b.class));
+    (events, denied)
+}
+
+/// The fields of a tracepoint's format, but for those that all have.
+fn fields(format: &str) -> Vec<String> {
+    let field = |line: &str| {
+        let declaration = line.trim().strip_prefix("field:")?.split(';').next()?.to_owned();
+        (!field_name(&declaration).starts_with("common_")).then_some(declaration)
+    };
+    format.lines().filter_map(field).collect()
+}
+
+/// The name in a declaration such as `char comm[16]`.
+fn field_name(declaration: &str) -> &str {
+    let name = declaration.rsplit([' ', '*']).next().unwrap_or(declaration);
+    name.split('[').next().unwrap_or(name)
+}
+
+/// Opens an event of this process, or else of a CPU, as only some can.
+fn try_to_count(code: &Code, rights: &Rights) -> Option<Refusal> {
+    let mut attr = Attr::new();
+    code.fill(&mut attr);
+    let attempt = |flags, tid, cpu| {
+        sys::perf_event_open(&attr.with(flag::DISABLED | flags), tid, cpu)
+            .err()
+            .map(|error| error.raw_os_error().unwrap_or(0))
+    };
+    let mut errno = attempt(0, 0, None)?;
+    if matches!(errno, libc::EACCES | libc::EPERM) {
+        // Without the kernel's mode it may be.
+        errno = attempt(flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV, 0, None)?;
+    } else if errno == libc::EINVAL {
+        errno = attempt(0, -1, Some(0))?;
+    }
+    Some(match errno {
+        libc::EACCES | libc::EPERM | libc::ENOSYS => {
+            Refusal::NotPermitted(rights.explain(Wanted::Kernel, errno))
+        }
+        errno => Refusal::of(errno),
+    })
+}
+
+/// Returns true if a text matches a pattern, in which `*` stands for any text and `?` for any letter.
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
+    let (mut at, mut place) = (0, 0);
+    // Where the last `*` is, and up to where it reaches.
+    let mut star: Option<(usize, usize)> = None;
+    while place < text.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, place));
+                at += 1;
+            }
+            Some(letter) if *letter == '?' || *letter == text[place] => {
+                at += 1;
+                place += 1;
+            }
+            _ => match star {
+                Some((behind, reaches)) => {
+                    star = Some((behind, reaches + 1));
+                    at = behind + 1;
+                    place = reaches + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|letter| *letter == '*')
+}
+
+impl Event {
+    /// Reads a list of events, `a,b`, with groups in braces, `{a,b}`, and patterns of tracepoints,
+    /// `'syscalls:sys_enter_*'`. Each event that is not in braces is a group of its own.
+    ///
+    /// # Errors
+    ///
+    /// If an event is not known, or no tracepoint matches a pattern.
+    pub fn parse_list(text: &str) -> Result<Vec<Vec<Self>>, EventError> {
+        Self::parse_list_with(text, &Sources::of_this_machine())
+    }
+
+    pub(super) fn parse_list_with(
+        text: &str,
+        sources: &Sources,
+    ) -> Result<Vec<Vec<Self>>, EventError> {
+        let mut groups = Vec::new();
+        for part in split(text, true) {
+            let Some(group) = part.strip_prefix('{') else {
+                groups.extend(
+                    Self::parse_pattern(part, sources)?.into_iter().map(|event| vec![event]),
+                );
+                continue;
+            };
+            // Modifiers behind a group are those of all its events.
+            let (group, modifiers) = group.rsplit_once('}').unwrap_or((group, ""));
+            let mut events = Vec::new();
+            for part in split(group, false) {
+                events.extend(Self::parse_pattern(&format!("{part}{modifiers}"), sources)?);
+            }
+            groups.push(events);
+        }
+        groups.retain(|group| !group.is_empty());
+        Ok(groups)
+    }
+
+    fn parse_pattern(text: &str, sources: &Sources) -> Result<Vec<Self>, EventError> {
+        if !text.contains('*') || text.contains('/') {
+            return Ok(vec![Self::parse_with(text, sources)?]);
+        }
+        let unknown = || EventError::Unknown { name: text.to_owned(), near: Vec::new() };
+        let mut parts = text.splitn(3, ':');
+        let (Some(system), Some(point)) = (parts.next(), parts.next()) else {
+            return Err(unknown());
+        };
+        let modifiers = parts.next().map(|modifiers| format!(":{modifiers}")).unwrap_or_default();
+        let pattern = format!("{system}:{point}");
+        let points = sources.tracepoints()?;
+        let names = points.into_iter().map(|(system, point, _)| format!("{system}:{point}"));
+        let events: Vec<Self> = names
+            .filter(|name| matches(&pattern, name))
+            // Some directories are not events of their own: they have no number.
+            .filter_map(|name| Self::parse_with(&format!("{name}{modifiers}"), sources).ok())
+            .collect();
+        if events.is_empty() { Err(unknown()) } else { Ok(events) }
+    }
+}
+
+/// The parts between commas, but for those inside of `/…/` and, with `braces`, of `{…}`.
+fn split(text: &str, braces: bool) -> Vec<&str> {
+    let (mut parts, mut start, mut slash, mut depth) = (Vec::new(), 0, false, 0usize);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '/' => slash = !slash,
+            '{' if braces => depth += 1,
+            '}' if braces => depth = depth.saturating_sub(1),
+            ',' if !slash && depth == 0 => {
+                parts.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::machine;
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, text, is_match) in [
+            ("sched:*", "sched:sched_switch", true),
+            ("*:sys_enter_?pen*", "syscalls:sys_enter_openat", true),
+            ("*a*b", "xxaxxab", true),
+            ("*a*b", "xxaxxabc", false),
+            ("", "", true),
+            ("?", "", false),
+        ] {
+            assert_eq!(matches(pattern, text), is_match, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn lists_have_groups_patterns_and_modifiers() {
+        let (_dir, sources) = machine();
+        let names = |text: &str| {
+            let groups = Event::parse_list_with(text, &sources).expect("known events");
+            let name = |event: &Event| {
+                format!("{}{}", event.name(), if event.modifiers.user { ":u" } else { "" })
+            };
+            groups.iter().map(|group| group.iter().map(name).collect()).collect::<Vec<Vec<_>>>()
+        };
+        assert_eq!(names("cycles,cs"), [["cycles"], ["context-switches"]]);
+        assert_eq!(names("{cycles,instructions}:u,faults").len(), 2);
+        assert_eq!(names("{cycles,instructions}:u")[0], ["cycles:u", "instructions:u"]);
+        assert_eq!(names("cpu/event=1,umask=2/,cs").len(), 2);
+        assert_eq!(names("sched:*"), [["sched:sched_switch"]]);
+        assert_eq!(names("s*:*switch:u"), [["sched:sched_switch:u"]]);
+        assert!(Event::parse_list_with("nosuch:*", &sources).is_err());
+        assert!(Event::parse_list_with("cycles,nosuch", &sources).is_err());
+    }
+
+    #[test]
+    fn fields_have_types_and_names() {
+        let format = "name: x\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\n\n\
+                      \tfield:char comm[16];\toffset:8;\tsize:16;\n\tfield:const char * name;\toffset:24;\n";
+        let fields = fields(format);
+        assert_eq!(fields, ["char comm[16]", "const char * name"]);
+        assert_eq!(
+            fields.iter().map(|field| field_name(field)).collect::<Vec<_>>(),
+            ["comm", "name"]
+        );
+    }
+
+    #[test]
+    fn each_kind_is_listed() {
+        let (_dir, sources) = machine();
+        let (events, denied) = known_events_of("", &sources);
+        assert_eq!(denied, None);
+        let of = |name: &str| events.iter().find(|event| event.name == name).expect("a known name");
+        assert_eq!(of("cycles").class, EventClass::Hardware);
+        assert_eq!(of("cycles").aliases, ["cpu-cycles"]);
+        assert_eq!(of("LLC-loads").class, EventClass::Cache);
+        assert_eq!(of("page-faults").class, EventClass::Software);
+        assert_eq!(of("cpu/mem-loads/").about, "event=0xcd,umask=0x1");
+        assert_eq!(of("sched:sched_switch").class, EventClass::Tracepoint("sched".to_owned()));
+        let (events, _) = known_events_of("*:sched_*", &sources);
+        assert_eq!(events.len(), 1);
+        let (events, _) = known_events_of("FAULTS", &sources);
+        assert!(events.len() >= 5, "{events:?}");
+    }
+}

@@ -1,0 +1,558 @@
+//! Counts of events: as text, Markdown, CSV and JSON; at intervals, as a table that grows.
+
+use std::io::{self, Write};
+
+use pyrograph_analyze::{CountChange, CountNote, CountRow, CountSummary, Counter, Mean, Verdict};
+use serde_json::{Value, json};
+
+use crate::csv::field;
+use crate::units::grouped;
+
+/// Forms of counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountStyle {
+    /// Columns that a person reads.
+    Text,
+    /// A Markdown table.
+    Markdown,
+    /// Comma-separated values.
+    Csv,
+    /// JSON; of intervals, an object a line.
+    Json,
+}
+
+/// Writes counts.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_counts(
+    style: CountStyle,
+    summary: &CountSummary,
+    title: &str,
+    refused: &[NotCounted],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match style {
+        CountStyle::Text => counts_text(summary, title, refused, out),
+        CountStyle::Markdown => counts_markdown(summary, refused, out),
+        CountStyle::Csv => counts_csv(summary, refused, out),
+        CountStyle::Json => writeln!(out, "{:#}", counts_json(summary, title, refused)),
+    }
+}
+
+/// Writes what differs between two commands.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_count_changes(
+    style: CountStyle,
+    changes: &[CountChange],
+    titles: [&str; 2],
+    refused: &[NotCounted],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match style {
+        CountStyle::Csv => count_changes_csv(changes, out),
+        CountStyle::Json => writeln!(out, "{:#}", count_changes_json(changes, titles)),
+        CountStyle::Text | CountStyle::Markdown => {
+            writeln!(out, "before: {}\nafter:  {}\n", titles[0], titles[1])?;
+            let table = change_table(changes);
+            if style == CountStyle::Markdown {
+                table.markdown(out)?
+            } else {
+                table.text(out)?
+            }
+            let notes: Vec<String> = not_counted(refused).collect();
+            notes.iter().try_for_each(|note| writeln!(out, "\n{note}"))
+        }
+    }
+}
+
+/// Events that are not counted, and the reason that they have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotCounted {
+    /// Their names.
+    pub names: Vec<String>,
+    /// Why.
+    pub reason: String,
+}
+
+/// A value with its unit: `1.23 ms` of nanoseconds, `4.5 MiB` of bytes, else a whole number.
+fn value(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => seconds(value / 1e9),
+        "s" => seconds(value),
+        "bytes" => {
+            let steps = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+            let step = steps.into_iter().find(|(step, _)| value >= f64::from(*step));
+            let (step, unit) = step.unwrap_or((1, "B"));
+            format!("{:.1} {unit}", value / f64::from(step))
+        }
+        _ if value.fract() == 0.0 || value >= 100.0 => grouped(value.round() as u64),
+        _ => format!("{value:.1}"),
+    }
+}
+
+fn seconds(value: f64) -> String {
+    let steps = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
+    let step = steps.into_iter().find(|(step, _)| value.abs() >= *step);
+    match step.unwrap_or((1e-9, "ns")) {
+        (step, "ns") => format!("{:.0} ns", value / step),
+        (step, unit) => format!("{:.3} {unit}", value / step),
+    }
+}
+
+fn unit_of(counter: &Counter) -> &'static str {
+    if counter.is_time { "ns" } else { "" }
+}
+
+/// The name, with the modifier that it got where the kernel's mode is not permitted.
+fn name_of(counter: &Counter) -> String {
+    let colon = if counter.name.contains(':') { "" } else { ":" };
+    if counter.user_only { format!("{}{colon}u", counter.name) } else { counter.name.clone() }
+}
+
+/// `2.5 CPUs used`, `1.2 a cycle`, `4.3 % of branches`, `12.3 K/s`.
+fn note(note: CountNote) -> String {
+    match note {
+        CountNote::CpusUsed(cpus) => format!("{cpus:.2} CPUs used"),
+        CountNote::Gigahertz(hertz) => format!("{hertz:.2} GHz"),
+        CountNote::PerCycle(count) => format!("{count:.2} a cycle"),
+        CountNote::ShareOf(of, share) => format!("{:.2} % of {of}", share * 100.0),
+        CountNote::PerSecond(rate) => {
+            let steps = [(1e9, "G"), (1e6, "M"), (1e3, "K"), (1.0, "")];
+            let (step, letter) =
+                steps.into_iter().find(|(step, _)| rate >= *step).unwrap_or((1.0, ""));
+            format!("{:.1} {letter}/s", rate / step).replace(" /s", "/s")
+        }
+    }
+}
+
+/// `± 1.2 %`; nothing for one run.
+fn spread(mean: &Mean) -> String {
+    match mean.half_width {
+        Some(half) if mean.mean > 0.0 => format!("± {:.1} %", 100.0 * half / mean.mean),
+        Some(_) => "± 0.0 %".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// A table: heads and rows, aligned to the right where `numeric` has it.
+struct Table {
+    heads: Vec<String>,
+    rows: Vec<Vec<String>>,
+    numeric: Vec<bool>,
+}
+
+impl Table {
+    /// Without the columns that are empty in all rows.
+    fn without_empty(mut self) -> Self {
+        let keep: Vec<bool> = (0..self.heads.len())
+            .map(|column| self.rows.iter().any(|row| !row[column].is_empty()))
+            .collect();
+        let kept = |row: &mut Vec<String>| {
+            let mut column = keep.iter();
+            row.retain(|_| *column.next().unwrap_or(&true));
+        };
+        kept(&mut self.heads);
+        self.rows.iter_mut().for_each(kept);
+        let mut column = keep.iter();
+        self.numeric.retain(|_| *column.next().unwrap_or(&true));
+        self
+    }
+
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let length = |text: &String| text.chars().count();
+        let width = |column: usize| {
+            let cells = self.rows.iter().map(|row| length(&row[column]));
+            cells.chain([length(&self.heads[column])]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
+        for row in std::iter::once(&self.heads).chain(&self.rows) {
+            let mut line = String::new();
+            for ((cell, width), numeric) in row.iter().zip(&widths).zip(&self.numeric) {
+                let blanks = " ".repeat(width - length(cell));
+                line.push_str("  ");
+                match numeric {
+                    true => line.push_str(&format!("{blanks}{cell}")),
+                    false => line.push_str(&format!("{cell}{blanks}")),
+                }
+            }
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        let row = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            format!("| {} |", cells.join(" | "))
+        };
+        writeln!(out, "{}", row(&self.heads))?;
+        let line: Vec<&str> =
+            self.numeric.iter().map(|numeric| if *numeric { "---:" } else { "---" }).collect();
+        writeln!(out, "|{}|", line.join("|"))?;
+        self.rows.iter().try_for_each(|cells| writeln!(out, "{}", row(cells)))
+    }
+}
+
+fn heads(names: &[(&str, bool)]) -> (Vec<String>, Vec<bool>) {
+    names.iter().map(|(name, numeric)| ((*name).to_owned(), *numeric)).unzip()
+}
+
+fn summary_table(summary: &CountSummary) -> Table {
+    let (heads, numeric) = heads(&[
+        ("", false),
+        ("event", false),
+        ("value", true),
+        ("95 %", true),
+        ("counted", true),
+        ("", false),
+    ]);
+    let row = |row: &CountRow| {
+        let counter = &summary.counters[row.counter];
+        vec![
+            row.key.clone(),
+            name_of(counter),
+            row.value.as_ref().map_or_else(
+                || "not counted".to_owned(),
+                |mean| value(mean.mean, unit_of(counter)),
+            ),
+            row.value.as_ref().map_or_else(String::new, spread),
+            match row.running {
+                running if running < 0.9995 => format!("{:.1} % of the time", running * 100.0),
+                _ => String::new(),
+            },
+            row.note.map_or_else(String::new, note),
+        ]
+    };
+    let rows = summary.rows.iter().map(row).collect();
+    Table { heads, rows, numeric }.without_empty()
+}
+
+/// The times and the memory, with their names.
+fn resources(summary: &CountSummary) -> Vec<(&'static str, &Mean, &'static str)> {
+    let mut lines = vec![("elapsed", &summary.elapsed, "s")];
+    if let Some([user, system, memory]) = &summary.usage {
+        lines.extend([
+            ("user", user, "s"),
+            ("system", system, "s"),
+            ("peak memory", memory, "bytes"),
+        ]);
+    }
+    lines
+}
+
+/// Values that are far off, a line each.
+fn outliers(summary: &CountSummary) -> Vec<String> {
+    let of_rows = summary.rows.iter().filter_map(|row| {
+        let counter = &summary.counters[row.counter];
+        Some((name_of(counter), row.value.as_ref()?, unit_of(counter)))
+    });
+    let of_resources =
+        resources(summary).into_iter().map(|(name, mean, unit)| (name.to_owned(), mean, unit));
+    let line = |(name, mean, unit): (String, &Mean, &str)| {
+        let runs: Vec<String> = mean
+            .outliers
+            .iter()
+            .map(|(run, far)| format!("{} in run {run}", value(*far, unit)))
+            .collect();
+        (!runs.is_empty()).then(|| format!("outliers of {name}: {}", runs.join(", ")))
+    };
+    of_rows.chain(of_resources).filter_map(line).collect()
+}
+
+fn not_counted(events: &[NotCounted]) -> impl Iterator<Item = String> {
+    events
+        .iter()
+        .map(|events| format!("not counted: {}: {}", events.names.join(", "), events.reason))
+}
+
+fn counts_text(
+    summary: &CountSummary,
+    title: &str,
+    refused: &[NotCounted],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let runs = if summary.runs == 1 { String::new() } else { format!(", {} runs", summary.runs) };
+    writeln!(out, "counts of {title}{runs}\n")?;
+    if !summary.rows.is_empty() {
+        summary_table(summary).text(out)?;
+        writeln!(out)?;
+    }
+    for (name, mean, unit) in resources(summary) {
+        let line = format!("  {name:<12} {} {}", value(mean.mean, unit), spread(mean));
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    let notes: Vec<String> = outliers(summary).into_iter().chain(not_counted(refused)).collect();
+    if !notes.is_empty() {
+        writeln!(out)?;
+    }
+    notes.iter().try_for_each(|note| writeln!(out, "{note}"))
+}
+
+fn counts_markdown(
+    summary: &CountSummary,
+    refused: &[NotCounted],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut table = summary_table(summary);
+    let (event, columns) = (table.heads.iter().position(|head| head == "event"), table.heads.len());
+    for (name, mean, unit) in resources(summary) {
+        let mut row = vec![String::new(); columns];
+        let event = event.unwrap_or(0);
+        for (column, text) in [
+            (event, name.to_owned()),
+            (event + 1, value(mean.mean, unit)),
+            (event + 2, spread(mean)),
+        ] {
+            let fits = column < columns && (column < event + 2 || table.heads[column] == "95 %");
+            if fits {
+                row[column] = text;
+            }
+        }
+        table.rows.push(row);
+    }
+    table.markdown(out)?;
+    for line in outliers(summary).into_iter().chain(not_counted(refused)) {
+        writeln!(out, "\n{line}")?;
+    }
+    Ok(())
+}
+
+fn counts_csv(
+    summary: &CountSummary,
+    refused: &[NotCounted],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write!(out, "key,event,value,unit,half width of 95 %,share of time counted,reason\r\n")?;
+    let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
+    for row in &summary.rows {
+        let counter = &summary.counters[row.counter];
+        let (mean, half) =
+            row.value.as_ref().map_or((None, None), |mean| (Some(mean.mean), mean.half_width));
+        let (key, name) = (field(&row.key), field(&name_of(counter)));
+        let (unit, running) = (unit_of(counter), row.running);
+        write!(out, "{key},{name},{},{unit},{},{running},\r\n", number(mean), number(half))?;
+    }
+    for (name, mean, unit) in resources(summary) {
+        write!(out, ",{name},{},{unit},{},1,\r\n", mean.mean, number(mean.half_width))?;
+    }
+    for events in refused {
+        for name in &events.names {
+            write!(out, ",{},,,,0,{}\r\n", field(name), field(&events.reason))?;
+        }
+    }
+    Ok(())
+}
+
+fn mean_json(mean: &Mean) -> Value {
+    let outliers: Vec<Value> =
+        mean.outliers.iter().map(|(run, value)| json!({ "run": run, "value": value })).collect();
+    json!({ "mean": mean.mean, "half_width_95": mean.half_width, "outliers": outliers })
+}
+
+fn note_json(note: CountNote) -> Value {
+    match note {
+        CountNote::CpusUsed(value) => json!({ "kind": "cpus used", "value": value }),
+        CountNote::PerSecond(value) => json!({ "kind": "per second", "value": value }),
+        CountNote::Gigahertz(value) => json!({ "kind": "gigahertz", "value": value }),
+        CountNote::PerCycle(value) => json!({ "kind": "per cycle", "value": value }),
+        CountNote::ShareOf(of, value) => json!({ "kind": "share", "of": of, "value": value }),
+    }
+}
+
+fn counts_json(summary: &CountSummary, title: &str, refused: &[NotCounted]) -> Value {
+    let rows: Vec<Value> = summary
+        .rows
+        .iter()
+        .map(|row| {
+            let counter = &summary.counters[row.counter];
+            json!({
+                "key": row.key,
+                "event": name_of(counter),
+                "unit": unit_of(counter),
+                "value": row.value.as_ref().map(mean_json),
+                "share_of_time_counted": row.running,
+                "derived": row.note.map(note_json),
+            })
+        })
+        .collect();
+    let resources: serde_json::Map<String, Value> = resources(summary)
+        .into_iter()
+        .map(|(name, mean, unit)| {
+            let mut value = mean_json(mean);
+            value["unit"] = unit.into();
+            (name.replace(' ', "_"), value)
+        })
+        .collect();
+    json!({
+        "target": title,
+        "runs": summary.runs,
+        "events": rows,
+        "resources": resources,
+        "not_counted": refused
+            .iter()
+            .map(|events| json!({ "events": events.names, "reason": events.reason }))
+            .collect::<Vec<_>>(),
+    })
+}
+
+/// `+12.3 %`, with its interval.
+fn change_text(change: &CountChange) -> [String; 2] {
+    let Some([change, low, high]) = change.change else { return [String::new(), String::new()] };
+    let percent = |share: f64| format!("{:+.1} %", share * 100.0);
+    let interval = match low.is_finite() {
+        true => format!("{} to {}", percent(low), percent(high)),
+        false => "unknown: one run shows no noise".to_owned(),
+    };
+    [percent(change), interval]
+}
+
+fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::More => "more",
+        Verdict::Less => "less",
+        Verdict::Noise => "no change beyond noise",
+    }
+}
+
+fn change_table(changes: &[CountChange]) -> Table {
+    let (heads, numeric) = heads(&[
+        ("event", false),
+        ("before", true),
+        ("after", true),
+        ("change", true),
+        ("95 %", false),
+        ("", false),
+    ]);
+    let rows = changes.iter().map(|change| {
+        let [difference, interval] = change_text(change);
+        vec![
+            change.name.clone(),
+            value(change.before.mean, change.unit),
+            value(change.after.mean, change.unit),
+            difference,
+            interval,
+            verdict(change.verdict).to_owned(),
+        ]
+    });
+    Table { heads, rows: rows.collect(), numeric }
+}
+
+fn count_changes_json(changes: &[CountChange], titles: [&str; 2]) -> Value {
+    let row = |change: &CountChange| {
+        let bounds = change.change.filter(|[_, low, _]| low.is_finite());
+        json!({
+            "event": change.name,
+            "unit": change.unit,
+            "before": mean_json(&change.before),
+            "after": mean_json(&change.after),
+            "change": change.change.map(|[change, ..]| change),
+            "interval_95": bounds.map(|[_, low, high]| [low, high]),
+            "verdict": verdict(change.verdict),
+        })
+    };
+    json!({
+        "before": titles[0],
+        "after": titles[1],
+        "events": changes.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+fn count_changes_csv(changes: &[CountChange], out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "event,unit,before,after,change,low,high,verdict\r\n")?;
+    for change in changes {
+        let parts = change.change.map_or_else(
+            || ",,".to_owned(),
+            |[change, low, high]| match low.is_finite() {
+                true => format!("{change},{low},{high}"),
+                false => format!("{change},,"),
+            },
+        );
+        let (before, after) = (change.before.mean, change.after.mean);
+        let (name, unit) = (field(&change.name), change.unit);
+        let verdict = verdict(change.verdict);
+        write!(out, "{name},{unit},{before},{after},{parts},{verdict}\r\n")?;
+    }
+    Ok(())
+}
+
+/// A table that grows by a line for each interval.
+#[derive(Debug)]
+pub struct IntervalTable {
+    style: CountStyle,
+    columns: Vec<(String, &'static str)>,
+    lines: usize,
+}
+
+/// After so many lines the heading is repeated.
+const HEAD_EVERY: usize = 25;
+
+impl IntervalTable {
+    /// The columns: the counters, each by its keys.
+    pub fn new(style: CountStyle) -> Self {
+        Self { style, columns: Vec::new(), lines: 0 }
+    }
+
+    /// Writes the counts of one interval, that ends `at` so many seconds.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn line(&mut self, at: f64, summary: &CountSummary, out: &mut dyn Write) -> io::Result<()> {
+        let name = |row: &CountRow| {
+            let name = name_of(&summary.counters[row.counter]);
+            if row.key.is_empty() { name } else { format!("{} {name}", row.key) }
+        };
+        let cells: Vec<(String, &'static str, Option<f64>)> = summary
+            .rows
+            .iter()
+            .map(|row| {
+                let value = row.value.as_ref().map(|mean| mean.mean);
+                (name(row), unit_of(&summary.counters[row.counter]), value)
+            })
+            .collect();
+        if self.style == CountStyle::Json {
+            let counts: serde_json::Map<String, Value> =
+                cells.iter().map(|(name, _, value)| (name.clone(), json!(value))).collect();
+            return writeln!(out, "{}", json!({ "seconds": at, "counts": counts }));
+        }
+        let columns: Vec<_> = cells.iter().map(|(name, unit, _)| (name.clone(), *unit)).collect();
+        let is_new = columns != self.columns;
+        self.columns = columns;
+        if self.style == CountStyle::Csv {
+            if is_new {
+                let heads = self.columns.iter().map(|(name, unit)| match *unit {
+                    "" => field(name),
+                    unit => field(&format!("{name} ({unit})")),
+                });
+                write!(out, "seconds,{}\r\n", heads.collect::<Vec<_>>().join(","))?;
+            }
+            let values = cells
+                .iter()
+                .map(|(_, _, value)| value.map_or_else(String::new, |value| value.to_string()));
+            return write!(out, "{at:.6},{}\r\n", values.collect::<Vec<_>>().join(","));
+        }
+        let width = |name: &str| name.chars().count().max(12);
+        if is_new || self.lines.is_multiple_of(HEAD_EVERY) {
+            let heads: Vec<String> = self
+                .columns
+                .iter()
+                .map(|(name, _)| format!("{name:>width$}", width = width(name)))
+                .collect();
+            writeln!(out, "{:>10}  {}", "seconds", heads.join("  "))?;
+        }
+        self.lines += 1;
+        let values: Vec<String> = cells
+            .iter()
+            .map(|(name, unit, count)| {
+                let text = count.map_or_else(|| "-".to_owned(), |count| value(count, unit));
+                format!("{text:>width$}", width = width(name))
+            })
+            .collect();
+        writeln!(out, "{at:>10.3}  {}", values.join("  "))
+    }
+}
