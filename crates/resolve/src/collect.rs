@@ -7,6 +7,7 @@ use pyrograph_unwind::{AddressSpace, Arch, Registers, StackCopy, StackEnd, Unwin
 use crate::beyond::Beyond;
 use crate::cut::{cut_of, marker_of_cut};
 use crate::files::Files;
+use crate::jit_code::Walker;
 use crate::modules::ModuleId;
 use crate::stacks::{Marker, RawFrame};
 
@@ -100,6 +101,12 @@ pub struct Collected {
     pub of_recursion: bool,
 }
 
+impl Walker for Collector {
+    fn unwound(&self) -> (StackEnd, &[pyrograph_unwind::Frame]) {
+        (self.end, &self.unwound)
+    }
+}
+
 impl Collector {
     /// For samples of one architecture; `user_only` leaves the kernel's frames out.
     pub fn new(arch: Arch, user_only: bool) -> Self {
@@ -112,11 +119,6 @@ impl Collector {
     pub fn guessing(mut self, guessing: bool) -> Self {
         self.unwinder.set_guessing(guessing);
         self
-    }
-
-    /// Where the last stack ended, and its frames, leaf first; none if it was not unwound here.
-    pub fn unwound(&self) -> (StackEnd, &[pyrograph_unwind::Frame]) {
-        (self.end, &self.unwound)
     }
 
     /// The frames of the last sample, leaf first: the kernel's, then the program's.

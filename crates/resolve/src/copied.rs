@@ -1,17 +1,15 @@
 //! User stacks that the in-kernel engine could not unwind to their end and copied out.
 
-use std::borrow::Cow;
-
 use pyrograph_event::counted::{Cut, UserFrame};
 use pyrograph_unwind::{
-    AddressSpace, Arch, Frame, LiveMemory, Registers, StackCopy, StackEnd, Unwinder, Unwound,
+    Arch, Frame, LiveMemory, Registers, StackCopy, StackEnd, Unwinder, Unwound,
 };
 
 use crate::beyond::CHECKED;
 use crate::collect::{MAX_FRAMES, user_frame};
 use crate::cut::cut_of;
 use crate::files::Files;
-use crate::jit_code::{Code, Steps};
+use crate::jit_code::{Code, Walker};
 use crate::resolver::{Options, Resolver};
 
 /// No more is read of a stack above its copy: deeper recursion is cut.
@@ -72,12 +70,19 @@ impl LiveMemory for CopiedStack<'_> {
 pub(crate) struct CopiedStacks {
     pub unwinder: Unwinder,
     frames: Vec<Frame>,
+    end: StackEnd,
+}
+
+impl Walker for CopiedStacks {
+    fn unwound(&self) -> (StackEnd, &[Frame]) {
+        (self.end, &self.frames)
+    }
 }
 
 impl CopiedStacks {
     /// For processes of one architecture.
     pub fn new(arch: Arch) -> Self {
-        Self { unwinder: Unwinder::new(arch), frames: Vec::new() }
+        Self { unwinder: Unwinder::new(arch), frames: Vec::new(), end: StackEnd::Root }
     }
 }
 
@@ -132,27 +137,16 @@ impl<F: Files> Resolver<F> {
         let copy = StackCopy { start: stack.start(), bytes: stack.bytes };
         // When the copy was made is not known.
         let (dump, thread) = (self.dump(stack.pid), (stack.pid, stack.tid));
-        let code = Code { dump, time: None, thread, guessing };
-        let CopiedStacks { unwinder, frames } = &mut self.copied;
-        unwinder.set_guessing(guessing);
-        let mut walk = |space: &AddressSpace, frames: &mut Vec<Frame>| {
-            frames.clear();
-            unwinder.unwind_live(space, &registers, copy, stack, MAX_FRAMES, frames)
-        };
+        let code = Code { dump: dump.as_ref(), time: None, thread, guessing };
+        self.copied.unwinder.set_guessing(guessing);
         let bare = self.processes.space(stack.pid);
-        let mut space = self.jit_code.space(&code, bare);
-        let mut unwound = walk(&space, frames);
-        let mut steps = Steps::default();
-        while let Some(with_code) = self.jit_code.lay(
-            &mut self.files,
-            &code,
-            &mut steps,
-            (bare, &space),
-            (unwound.end, frames),
-        ) {
-            space = Cow::Owned(with_code);
-            unwound = walk(&space, frames);
-        }
-        unwound
+        let (live, copied) = (Some(&mut self.files as &mut dyn Files), &mut self.copied);
+        self.jit_code.walk(live, &code, bare, copied, |copied, space, _| {
+            let CopiedStacks { unwinder, frames, end } = copied;
+            frames.clear();
+            let unwound = unwinder.unwind_live(space, &registers, copy, stack, MAX_FRAMES, frames);
+            *end = unwound.end;
+            unwound
+        })
     }
 }

@@ -17,10 +17,10 @@ use pyrograph_profile::{self as profile, StackId, ThreadId};
 use pyrograph_unwind::{AddressSpace, Arch};
 
 use crate::chains::{Builder, Row};
-use crate::collect::{self, Collector, Extra, Place, Spaces};
+use crate::collect::{Collector, Extra, Place, Spaces};
 use crate::files::Files;
 use crate::frame_table::{Scratch, SharedFrames};
-use crate::jit_tables::{Laid, MOST_LAID};
+use crate::jit_code::{Code, JitCode};
 use crate::lookups::Lookups;
 use crate::resolver::{Present, Resolved, Resolver, Stats};
 use crate::stacks::RawFrame;
@@ -230,7 +230,7 @@ struct Worker<'a> {
     stats: Stats,
     known: &'a SharedFrames,
     lookups: Lookups,
-    laid: Laid,
+    jit_code: JitCode,
     /// Of the batch, those whose numbers are still to be found, and where they are to stand.
     open: Vec<RawFrame>,
     places: Vec<Open>,
@@ -269,7 +269,7 @@ impl<'a> Worker<'a> {
             stats: Stats::default(),
             known,
             lookups: Lookups::default(),
-            laid: Laid::default(),
+            jit_code: JitCode::default(),
             open: Vec::new(),
             places: Vec::new(),
             scratch: Scratch::default(),
@@ -321,7 +321,13 @@ impl<'a> Worker<'a> {
     ) -> Row {
         self.stats.samples += 1;
         let Process { present, space, kernel } = process;
-        let collected = self.collect_one(sample, extra, present);
+        let dump = present.dump.as_ref();
+        // Which thread it was matters only while it lives.
+        let code = Code { dump, time: sample.id.time, thread: (0, 0), guessing: false };
+        let (process, collector) = (&present.process, &mut self.collector);
+        let collected = self.jit_code.walk(None, &code, process, collector, |it, space, live| {
+            it.collect(sample, space, extra, live)
+        });
         self.stats.count_stack(collected);
         let spaces = Spaces { process: &present.process, kernel: &present.kernel };
         let places = self.collector.places();
@@ -360,29 +366,6 @@ impl<'a> Worker<'a> {
         let sample = profile::Sample { stack: StackId::ROOT, thread: item.thread, cpu, time };
         let (len, value) = (places.len(), item.value);
         Row { sample, len, value, keep_time: present.keep_time }
-    }
-
-    /// Collects the frames of a sample, with the tables of its process's JIT-compiled code.
-    fn collect_one(
-        &mut self,
-        sample: &Sample<'_>,
-        extra: Extra<'_>,
-        present: &Present,
-    ) -> collect::Collected {
-        let Self { collector, laid, .. } = self;
-        let Some(dump) = &present.dump else {
-            return collector.collect(sample, &present.process, extra, None);
-        };
-        let mut space = laid.space(dump, &present.process);
-        let mut collected = collector.collect(sample, &space, extra, None);
-        for _ in 0..MOST_LAID {
-            let spaces = (Some(&present.process), &space);
-            let with_table = laid.lay(dump, sample.id.time, spaces, collector.unwound().1);
-            let Some(with_table) = with_table else { break };
-            space = with_table;
-            collected = collector.collect(sample, &space, extra, None);
-        }
-        collected
     }
 
     /// Finds the numbers that are missing: all at once, since most are in memory that is far.

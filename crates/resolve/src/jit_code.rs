@@ -49,9 +49,15 @@ struct Functions {
     ranges: Vec<Range<u64>>,
 }
 
+/// Something that unwinds stacks.
+pub(crate) trait Walker {
+    /// Where the last stack ended, and its frames, leaf first; none if it was not unwound here.
+    fn unwound(&self) -> (StackEnd, &[Frame]);
+}
+
 /// Whose code a stack leads through.
-pub(crate) struct Code {
-    pub dump: Option<Dump>,
+pub(crate) struct Code<'a> {
+    pub dump: Option<&'a Dump>,
     /// When it was so, if that is known.
     pub time: Option<u64>,
     /// Process and thread.
@@ -62,7 +68,7 @@ pub(crate) struct Code {
 
 /// Tables that were laid over the mappings for one stack.
 #[derive(Default)]
-pub(crate) struct Steps {
+struct Steps {
     tables: usize,
     windows: usize,
 }
@@ -80,25 +86,42 @@ fn ended_in_jit_code(space: &AddressSpace, end: StackEnd, frames: &[Frame]) -> O
 }
 
 impl JitCode {
-    /// A process's mappings with the tables of its JIT-compiled code, as far as stacks have led through that.
-    pub fn space<'a>(&mut self, code: &Code, bare: &'a AddressSpace) -> Cow<'a, AddressSpace> {
-        match &code.dump {
+    /// Unwinds a stack with a process's mappings, and with the tables of its JIT-compiled code that it leads through.
+    /// `live`: the process may still run.
+    pub fn walk<W: Walker, T>(
+        &mut self,
+        mut live: Option<&mut dyn Files>,
+        code: &Code<'_>,
+        bare: &AddressSpace,
+        walker: &mut W,
+        mut walk: impl FnMut(&mut W, &AddressSpace, Option<&dyn Files>) -> T,
+    ) -> T {
+        let mut space = match code.dump {
             Some(dump) => Cow::Owned(self.laid.space(dump, bare)),
             None => Cow::Borrowed(bare),
+        };
+        let mut steps = Steps::default();
+        loop {
+            let found = walk(walker, &space, live.as_deref());
+            let (spaces, live) = ((bare, &*space), live.as_deref_mut());
+            match self.lay(live, code, &mut steps, spaces, walker.unwound()) {
+                Some(more) => space = Cow::Owned(more),
+                None => return found,
+            }
         }
     }
 
     /// Mappings with more that is known of the code that a stack leads through, which was unwound with `space`; none
     /// if there is no more.
-    pub fn lay(
+    fn lay(
         &mut self,
-        files: &mut dyn Files,
-        code: &Code,
+        live: Option<&mut (dyn Files + '_)>,
+        code: &Code<'_>,
         steps: &mut Steps,
         (bare, space): (&AddressSpace, &AddressSpace),
         (end, frames): (StackEnd, &[Frame]),
     ) -> Option<AddressSpace> {
-        if let Some(dump) = &code.dump
+        if let Some(dump) = code.dump
             && steps.tables < MOST_LAID
             // Code that was read from the process may have changed by the next stack.
             && let bare = Some(bare).filter(|_| steps.windows == 0)
@@ -108,9 +131,10 @@ impl JitCode {
             return Some(space);
         }
         let is_left = code.guessing && steps.windows < MOST_IN_STACK;
-        let at = ended_in_jit_code(space, end, frames).filter(|_| is_left)?;
+        let live = live.filter(|_| is_left)?;
+        let at = ended_in_jit_code(space, end, frames)?;
         steps.windows += 1;
-        self.space_with_code(files, code.thread, space, at)
+        self.space_with_code(live, code.thread, space, at)
     }
 
     /// A process's mappings with tables by the instructions around an address; none if that is no code without a

@@ -1,6 +1,5 @@
 //! Records, one after the other, to stacks.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Record, Sample, Task};
@@ -14,7 +13,7 @@ use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
 use crate::copied::CopiedStacks;
 use crate::cut::Cuts;
 use crate::files::{Files, Identity, MappedFile};
-use crate::jit_code::{Code, JitCode, Steps};
+use crate::jit_code::{Code, JitCode};
 use crate::jit_tables::Dump;
 use crate::modules::Modules;
 use crate::names::{KeptNames, NameStats, Naming, Rename, name_chains};
@@ -468,28 +467,16 @@ impl<F: Files> Resolver<F> {
 
     /// Collects the frames of a sample, in `frames`.
     fn collect(&mut self, sample: &Sample<'_>, thread: (i32, i32)) -> Collected {
-        let bare = self.processes.space(thread.0);
-        let code = Code {
-            dump: self.dump(thread.0),
-            time: sample.id.time,
-            thread,
-            guessing: self.options.guessing,
-        };
-        let (kernel, collector) = (&self.kernel, &mut self.collector);
-        let mut space = self.jit_code.space(&code, bare);
-        let mut collected = collector.collect(sample, &space, Extra::default(), Some(&self.files));
-        let mut steps = Steps::default();
-        while let Some(with_code) = self.jit_code.lay(
-            &mut self.files,
-            &code,
-            &mut steps,
-            (bare, &space),
-            collector.unwound(),
-        ) {
-            space = Cow::Owned(with_code);
-            collected = collector.collect(sample, &space, Extra::default(), Some(&self.files));
-        }
-        let spaces = Spaces { process: &space, kernel };
+        let process = self.processes.space(thread.0);
+        let (dump, time) = (self.dump(thread.0), sample.id.time);
+        let code = Code { dump: dump.as_ref(), time, thread, guessing: self.options.guessing };
+        let extra = Extra::default();
+        let (live, collector) = (Some(&mut self.files as &mut dyn Files), &mut self.collector);
+        let collected =
+            self.jit_code.walk(live, &code, process, collector, |collector, space, live| {
+                collector.collect(sample, space, extra, live)
+            });
+        let spaces = Spaces { process, kernel: &self.kernel };
         self.frames.clear();
         self.frames.extend(self.collector.places().iter().map(|place| place.frame(spaces)));
         collected
