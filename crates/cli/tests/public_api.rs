@@ -1,0 +1,72 @@
+//! The public interfaces of the crates that others can use, as lists in `crates/NAME/public-api.txt`: what changes there is
+//! a change for their users, and belongs in the changelog.
+//!
+//! `PYROGRAPH_BLESS=1 cargo test -p pyrograph --test public_api` writes the lists anew.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+const CRATES: [&str; 8] =
+    ["elf", "event", "format", "perf-data", "profile", "recorder", "symbol", "unwind"];
+
+/// The target folder of this build, in which dependencies are compiled already.
+fn target() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder in the target folder")
+}
+
+/// The public items of a crate, one a line; an error where this toolchain cannot list them.
+fn items(name: &str) -> Result<String, String> {
+    let output = Command::new(env!("CARGO"))
+        // The JSON that rustdoc writes is not stable yet: its version is part of it.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .args(["rustdoc", "--locked", "--quiet", "--lib", "-p", &format!("pyrograph-{name}")])
+        .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")])
+        .arg("--target-dir")
+        .arg(target())
+        .args(["--", "-Zunstable-options", "--output-format", "json", "--cap-lints", "allow"])
+        .output()
+        .map_err(|error| error.to_string())?;
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    let json = target().join(format!("doc/pyrograph_{}.json", name.replace('-', "_")));
+    let api = public_api::Builder::from_rustdoc_json(json)
+        .omit_blanket_impls(true)
+        .omit_auto_trait_impls(true)
+        .omit_auto_derived_impls(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    for item in api.items() {
+        writeln!(text, "{item}").expect("text can grow");
+    }
+    Ok(text)
+}
+
+#[test]
+fn interfaces_are_as_recorded() {
+    for name in CRATES {
+        let items = match items(name) {
+            Ok(items) => items,
+            // Of another version than that which the crate `public-api` reads: see `Cargo.toml`.
+            Err(error) => return eprintln!("skipped: interfaces_are_as_recorded: {error}"),
+        };
+        assert!(items.lines().count() > 20, "{name}: {items}");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../{name}/public-api.txt"));
+        if std::env::var_os("PYROGRAPH_BLESS").is_some() {
+            std::fs::write(&path, items).expect("the list can be written");
+            continue;
+        }
+        let recorded = std::fs::read_to_string(&path).unwrap_or_default();
+        let lines = |text: &str, other: &str| {
+            let new = text.lines().filter(|line| !other.lines().any(|seen| seen == *line));
+            new.map(|line| format!("\n    {line}")).collect::<String>()
+        };
+        assert!(
+            items == recorded,
+            "the public interface of {name} changed:\n  gone:{}\n  new:{}\n\
+             if that is meant: PYROGRAPH_BLESS=1 cargo test -p pyrograph --test public_api",
+            lines(&recorded, &items),
+            lines(&items, &recorded)
+        );
+    }
+}
