@@ -67,6 +67,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     for (_, line) in output.not_held(&profile).lines() {
         say!("{line}");
     }
+    if output.leaves_out_values(&profile) {
+        say!("--value chooses which value is written");
+    }
     say_written(output.write(&profile, &LabelOptions::default(), &title, &args.picture.into())?);
     if let Some(counts) = output.counts(&profile) {
         say!("{output}: {counts}");

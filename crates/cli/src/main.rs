@@ -33,6 +33,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use pyrograph_format::{Advice, ReadError};
 
 use crate::say::{Usage, say_error};
 
@@ -130,8 +131,25 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         say_error!("{error:#}");
+        if let Some(advice) = advice(&error) {
+            say_error!("{advice}");
+        }
         exit_code(&error)
     })
+}
+
+/// The flags that help where an input could not be read.
+fn advice(error: &anyhow::Error) -> Option<&'static str> {
+    match error.chain().find_map(|cause| cause.downcast_ref())? {
+        ReadError::UnknownFormat { advice: Some(Advice::CountedLines), .. } => Some(
+            "`pyrograph formats` lists the formats, --from forces one; --from folded reads stacks of one frame",
+        ),
+        ReadError::UnknownFormat { .. } => {
+            Some("`pyrograph formats` lists the formats, --from forces one")
+        }
+        ReadError::HasUnit { .. } => Some("--unit is for inputs that name none"),
+        _ => None,
+    }
 }
 
 /// Parses the command line; prints what is wrong with it, with exit code 2.

@@ -147,6 +147,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Form::Text => write_text(&report, &args, output)?,
     }
     if is_shown(output) {
+        if report.value_type.is_unnamed() {
+            say!("--unit ns, bytes, samples … names the unit of the input");
+        }
         nameless::advice(&profile, column).iter().for_each(|line| say!("{line}"));
     }
     Ok(ExitCode::SUCCESS)

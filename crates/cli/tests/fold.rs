@@ -78,8 +78,8 @@ fn folded_text_lost_its_unit_in_silence() {
     let known = fold(&["--unit", "bytes"], clock.as_bytes());
     assert_eq!(
         String::from_utf8_lossy(&known.stderr),
-        "pyrograph: failed to fold: read standard input as counting something else (--unit): it counts \
-         cpu-clock (ns)\n"
+        "pyrograph: failed to fold: read standard input as counting something else: it counts cpu-clock (ns)\n\
+         pyrograph: --unit is for inputs that name none\n"
     );
 }
 
@@ -238,6 +238,12 @@ fn inputs_that_cannot_be_read() {
     assert!(
         said.starts_with("pyrograph: failed to fold: read standard input: it is of none of the ")
     );
+    assert!(
+        said.ends_with("pyrograph: `pyrograph formats` lists the formats, --from forces one\n")
+    );
+    let counted = fold(&[], b"hello world 1\nfoo bar 2\n");
+    let said = String::from_utf8_lossy(&counted.stderr).into_owned();
+    assert!(said.contains("its lines end in numbers") && said.contains("--from folded"), "{said}");
     assert_eq!(output.status.code(), Some(1));
     let missing = "pyrograph: failed to open no/such: No such file or directory (os error 2)\n";
     check(&["no/such"], b"", 1, "", missing);

@@ -3,7 +3,7 @@
 use assert_cmd::Command;
 
 /// The total of folded text.
-const IN_ALL: &str = "in all (the input names no unit; --unit ns, bytes, samples … does)";
+const IN_ALL: &str = "in all (the input names no unit)";
 const FOLDED: &str = "app;main;parse;read 6\napp;main;parse 3\napp;main;emit 1\n";
 
 fn report(arguments: &[&str], input: &str) -> (String, String, Option<i32>) {

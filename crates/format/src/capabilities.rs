@@ -161,18 +161,21 @@ impl Capabilities {
         );
         check(self.comments, !profile.about.comments.is_empty(), "comments");
         check(self.start, profile.about.start.is_some(), "when it was recorded");
-        if !self.columns && profile.value_types.len() > 1 {
-            let others = profile.value_types.iter().enumerate();
-            // Formats of one value a sample are not expected to say how many samples there were.
-            let beside = profile.numbers_beside(profile.shown);
-            let others =
-                others.filter(|(column, _)| *column != profile.shown && Some(*column) != beside);
-            let names: Vec<&str> = others.map(|(_, of)| of.name.as_str()).collect();
-            if !names.is_empty() {
-                missing.push(format!("the values {} (--value chooses one)", names.join(", ")));
-            }
+        let others = self.values_left_out(profile);
+        if !others.is_empty() {
+            missing.push(format!("the values {}", others.join(", ")));
         }
         missing
+    }
+
+    /// The names of the values that have no place beside the one that is shown. Formats of one value a sample are not
+    /// expected to say how many samples there were.
+    pub fn values_left_out(self, profile: &Profile) -> Vec<&str> {
+        let beside = profile.numbers_beside(profile.shown);
+        let is_other = |column| column != profile.shown && Some(column) != beside;
+        let others = profile.value_types.iter().enumerate();
+        let others = others.filter(|(column, _)| !self.columns && is_other(*column));
+        others.map(|(_, of)| of.name.as_str()).collect()
     }
 }
 

@@ -41,7 +41,9 @@ pub use pyrograph_symbol::{Locator, Options as SymbolOptions};
 #[cfg(feature = "perf-data")]
 pub use read::perf_data::recording_info;
 pub use read::{READERS, read, reader_named};
-pub use reader::{Count, Detail, FoldedOptions, Options, ReadError, Reader, Reading, ThreadDetail};
+pub use reader::{
+    Advice, Count, Detail, FoldedOptions, Options, ReadError, Reader, Reading, ThreadDetail,
+};
 pub use warnings::{Place, Warning, WarningKind, Warnings};
 pub use write::{
     WRITERS, counts_of_folded, not_held, similar_endings, write_folded, writer_for, writer_named,

@@ -81,7 +81,7 @@ use pyrograph_profile::{Profile, ValueType};
 
 use crate::detect::detect;
 use crate::input::{Head, Input};
-use crate::reader::{Options, ReadError, Reader, Reading, same_name};
+use crate::reader::{Advice, Options, ReadError, Reader, Reading, same_name};
 use crate::warnings::{WarningKind, Warnings};
 
 /// The reader of the format that is called `name`. Case, blanks and punctuation do not matter:
@@ -260,22 +260,19 @@ fn unknown_format(name: &str, head: &[u8]) -> ReadError {
     ReadError::UnknownFormat {
         name: name.to_owned(),
         tried: READERS.len(),
-        hint: hint(head),
+        advice: advice(head),
         beginning: shown.collect(),
     }
 }
 
 /// Advice for an input of no known format.
-fn hint(head: &[u8]) -> &'static str {
+fn advice(head: &[u8]) -> Option<Advice> {
     let begins_with =
         |text: &[u8]| memchr::memmem::find(&head[..head.len().min(64)], text).is_some();
     if begins_with(b"memray\0") {
-        return "; it is memray's own: `memray transform csv FILE` makes one that is read";
+        return Some(Advice::Memray);
     }
-    if folded::mostly_counted(head) {
-        return "; its lines end in numbers: if they are stacks of one frame, --from folded reads them";
-    }
-    ""
+    folded::mostly_counted(head).then_some(Advice::CountedLines)
 }
 
 /// Says what the values of a profile count that does not say so itself. An error is what it says.

@@ -169,6 +169,27 @@ pub enum Count {
     Samples,
 }
 
+/// Advice for an input of no known format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Advice {
+    /// It is memray's own.
+    Memray,
+    /// Its lines end in numbers: they may be stacks of one frame, as folded text has them.
+    CountedLines,
+}
+
+impl Advice {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Memray => {
+                "; it is memray's own: `memray transform csv FILE` makes one that is read"
+            }
+            Self::CountedLines => "; its lines end in numbers, as those of folded text do",
+        }
+    }
+}
+
 /// Why nothing could be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -197,16 +218,16 @@ pub enum ReadError {
     },
     /// No reader knows it.
     #[error(
-        "read {name}: it is of none of the {tried} formats that are tried (`pyrograph formats` lists them, \
-         --from forces one){hint}. It begins: {beginning}"
+        "read {name}: it is of none of the {tried} formats that are tried{}. It begins: {beginning}",
+        .advice.map_or("", Advice::text)
     )]
     UnknownFormat {
         /// The input.
         name: String,
         /// Number of readers that looked at it.
         tried: usize,
-        /// Further advice; empty if there is none.
-        hint: &'static str,
+        /// Further advice.
+        advice: Option<Advice>,
         /// Its first lines, cut to a few dozen characters each.
         beginning: String,
     },
@@ -245,7 +266,7 @@ pub enum ReadError {
         theirs: String,
     },
     /// A unit was given for an input that names its own.
-    #[error("read {name} as counting something else (--unit): it counts {theirs}")]
+    #[error("read {name} as counting something else: it counts {theirs}")]
     HasUnit {
         /// The input.
         name: String,

@@ -155,6 +155,12 @@ impl Output {
         }
     }
 
+    /// True if the format holds one of the profile's values alone.
+    pub fn leaves_out_values(&self, profile: &Profile) -> bool {
+        matches!(self.format, Format::Profile(writer)
+            if !writer.capabilities().values_left_out(profile).is_empty())
+    }
+
     /// Says what the counts are, if the format does not.
     pub fn counts(&self, profile: &Profile) -> Option<String> {
         match self.format {

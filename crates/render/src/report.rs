@@ -49,7 +49,7 @@ impl<'a> Figures<'a> {
         let Report { total, whole, value_type, .. } = self.report;
         let mut text = plain(&self.value(*total));
         if value_type.is_unnamed() {
-            text.push_str(" in all (the input names no unit; --unit ns, bytes, samples … does)");
+            text.push_str(" in all (the input names no unit)");
         }
         // Counts are called so already.
         if !value_type.unit_kind().is_count() {
