@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use pyrograph_recorder::{KnownEvent, known_events};
+use pyrograph_recorder::{Error, KnownEvent, known_events, known_places, known_probes_of};
 use pyrograph_render::{ListedEvent, events_json, events_text};
 use pyrograph_terminal::standard_output;
 
@@ -15,11 +15,18 @@ use crate::say::say;
 Examples:
   pyrograph list                      all of them
   pyrograph list faults               those with this in their name
-  pyrograph list -v 'sched:*'         by a pattern; tracepoints with their fields and types")]
+  pyrograph list -v 'sched:*'         by a pattern; tracepoints with their fields and types
+  pyrograph list usdt:FILE            the probes that are compiled into a program or library
+  pyrograph list 'uprobe:FILE:mal*'   its functions")]
 pub struct Args {
-    /// A part of their names, or a pattern with `*` and `?`
+    /// A part of their names, or a pattern with `*` and `?`; usdt:FILE or uprobe:FILE, with :PATTERN behind it
     #[arg(default_value = "", hide_default_value = true)]
     pattern: String,
+
+    /// The probes of all files that a process has mapped
+    #[arg(short, long, value_name = "PID", conflicts_with = "pattern",
+        value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
 
     /// Show the fields of tracepoints with their types
     #[arg(short, long)]
@@ -36,7 +43,11 @@ pub struct Args {
 ///
 /// If nobody reads it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let (events, denied) = known_events(&args.pattern);
+    let (events, denied) = match (args.pid, known_places(&args.pattern)) {
+        (Some(pid), _) => (known_probes_of(pid)?, None),
+        (None, Some(places)) => (places.map_err(Error::Place)?, None),
+        (None, None) => known_events(&args.pattern),
+    };
     let is_found = !events.is_empty();
     let events: Vec<ListedEvent> = events.into_iter().map(listed).collect();
     let mut out = standard_output();
@@ -49,7 +60,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         say!("tracepoints are not listed: {denied}");
     }
     if !is_found {
-        say!("no event here has '{}' in its name", args.pattern);
+        match args.pid {
+            Some(pid) => say!("the files of process {pid} have no probes (USDT)"),
+            None => say!("nothing here matches '{}'", args.pattern),
+        }
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

@@ -279,6 +279,27 @@ fn events_are_listed_by_a_part_of_their_names_and_by_patterns() {
     }
 }
 
+#[test]
+fn places_in_programs_are_listed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&["gcc", "-O1"], "probes.c", folder.path());
+    let program = program.to_str().expect("a plain path");
+    let list = |arguments: &[&str]| {
+        let output = pyrograph().arg("list").args(arguments).output().expect("pyrograph runs");
+        (text(&output.stdout), text(&output.stderr), output.status.code())
+    };
+    let (probes, said, code) = list(&[&format!("usdt:{program}")]);
+    assert!(probes.contains(&format!("usdt:{program}:test:step")), "{probes}{said}");
+    assert_eq!(code, Some(0));
+    let (functions, ..) = list(&[&format!("uprobe:{program}:mai*")]);
+    assert!(functions.contains(&format!("uprobe:{program}:main\n")), "{functions}");
+    assert!(!functions.contains("_start"), "{functions}");
+    let (_, said, code) = list(&["usdt:/no/such/file"]);
+    assert!(said.contains("No such file") && code == Some(1), "{said}");
+    let (_, said, code) = list(&["-p", "999999999"]);
+    assert!(said.contains("999999999") && code == Some(1), "{said}");
+}
+
 /// The same counts as perf's, of the same program.
 #[test]
 fn perf_counts_the_same() {

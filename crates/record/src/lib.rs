@@ -25,7 +25,10 @@ pub use batch::Batch;
 pub use command::{Child, Usage, Waiting};
 pub use counters::{Count, CounterOptions, Counters};
 pub use error::{Error, Notice};
-pub use event::{Event, EventClass, EventError, KnownEvent, Refusal, Unit, known_events, nearest};
+pub use event::{
+    Event, EventClass, EventError, KnownEvent, Refusal, Unit, known_events, matches_pattern,
+    nearest,
+};
 pub use options::{Options, Rate, StackMode, Target};
 pub use pace::possible_rate;
 pub use permission::{Cause, NotPermitted, Wanted};

@@ -24,7 +24,7 @@ pub use filters::{Filters, control_group};
 pub use in_kernel::{EngineError, kernel_features};
 pub use keys::{KeyKind, Keys};
 pub use message::{EngineReport, Message};
-pub use places::PlaceError;
+pub use places::{PlaceError, known_places, known_probes_of};
 pub use plan::{Engine, Plan};
 pub use pyrograph_event::engine::{Feature, TableBackend, TableStats};
 pub use pyrograph_event::request::{Measure, Trigger, Waits};

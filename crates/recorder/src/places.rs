@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use pyrograph_elf::Image;
 use pyrograph_event::request::{Place, Trigger};
-use pyrograph_record::nearest;
+use pyrograph_record::{EventClass, KnownEvent, matches_pattern, nearest};
 use pyrograph_resolve::NATIVE;
 use pyrograph_symbol::{StaticProbe, function_code, function_names, open_image, static_probes};
 use pyrograph_unwind::inside_of_instruction;
 
-use crate::error::similar;
+use crate::error::{Error, similar};
 
 /// Why a place in a program cannot be recorded.
 #[derive(Debug, thiserror::Error)]
@@ -212,6 +212,68 @@ pub fn static_probe(place: &str) -> Result<Trigger, PlaceError> {
         return Err(PlaceError::NoProbe { near: nearest(&name, all), name, path });
     }
     Ok(Trigger::Places { path, places })
+}
+
+/// The probes (`usdt:FILE[:PATTERN]`) or functions (`uprobe:FILE[:PATTERN]`) of a file, by the names that
+/// [`static_probe`] and [`function`] take; `None` if the text is neither.
+///
+/// # Errors
+///
+/// If the file cannot be read, or is not ELF.
+pub fn known_places(text: &str) -> Option<Result<Vec<KnownEvent>, PlaceError>> {
+    let (prefix, rest) = text.split_once(':')?;
+    if !matches!(prefix, "usdt" | "uprobe") {
+        return None;
+    }
+    // A file's name may have a colon; that of a function or probe is behind the last one.
+    let (path, pattern) = match rest.rsplit_once(':') {
+        Some((path, pattern)) if !Path::new(rest).exists() => (path, pattern),
+        _ => (rest, ""),
+    };
+    Some(places_of(prefix, path, pattern))
+}
+
+/// The probes that the files of a process have, by its mappings.
+///
+/// # Errors
+///
+/// If the process does not exist, or belongs to another user.
+pub fn known_probes_of(pid: i32) -> Result<Vec<KnownEvent>, Error> {
+    let maps = format!("/proc/{pid}/maps");
+    let text = std::fs::read_to_string(&maps)
+        .map_err(|source| Error::Mappings { process: pid.to_string(), source })?;
+    let paths = text.lines().filter_map(|line| {
+        // address perms offset dev inode path
+        let (fields, path) = line.split_at(line.find('/')?);
+        fields.split_ascii_whitespace().nth(1)?.contains('x').then_some(path)
+    });
+    let files: std::collections::BTreeSet<&str> = paths.collect();
+    let probes = files.into_iter().filter_map(|path| places_of("usdt", path, "").ok());
+    Ok(probes.flatten().collect())
+}
+
+fn places_of(prefix: &str, path: &str, pattern: &str) -> Result<Vec<KnownEvent>, PlaceError> {
+    let image = open_image(Path::new(path)).map_err(PlaceError::File)?;
+    let (names, about): (Vec<String>, _) = match prefix {
+        "usdt" => {
+            let mut names: Vec<String> = static_probes(&image)
+                .iter()
+                .map(|probe| format!("{}:{}", probe.provider, probe.name))
+                .collect();
+            names.dedup();
+            (names, "probe")
+        }
+        _ => (function_names(&image).into_iter().map(str::to_owned).collect(), "function"),
+    };
+    let event = |name: String| KnownEvent {
+        name: format!("{prefix}:{path}:{name}"),
+        aliases: Vec::new(),
+        class: EventClass::File(format!("{about}s of {path}")),
+        about: String::new(),
+        fields: Vec::new(),
+        refused: None,
+    };
+    Ok(names.into_iter().filter(|name| matches_pattern(pattern, name)).map(event).collect())
 }
 
 #[cfg(test)]

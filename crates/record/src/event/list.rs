@@ -23,6 +23,8 @@ pub enum EventClass {
     Pmu(String),
     /// A place in the kernel that its authors made observable; the system that it belongs to.
     Tracepoint(String),
+    /// A place in a program or library: the file.
+    File(String),
 }
 
 /// An event that can be asked for.
@@ -84,6 +86,7 @@ impl fmt::Display for EventClass {
             Self::Software => f.write_str("software"),
             Self::Pmu(pmu) => write!(f, "PMU {pmu}"),
             Self::Tracepoint(system) => write!(f, "tracepoints of {system}"),
+            Self::File(path) => f.write_str(path),
         }
     }
 }
@@ -100,10 +103,7 @@ pub(super) fn known_events_of(
     pattern: &str,
     sources: &Sources,
 ) -> (Vec<KnownEvent>, Option<EventError>) {
-    let is_wanted = |name: &str| match pattern.contains(['*', '?']) {
-        true => matches(pattern, name),
-        false => name.to_ascii_lowercase().contains(&pattern.to_ascii_lowercase()),
-    };
+    let is_wanted = |name: &str| matches_pattern(pattern, name);
     let rights = Rights::read();
     let mut events: Vec<KnownEvent> = names::described()
         .filter(|(event, aliases, _)| {
@@ -222,6 +222,14 @@ fn try_to_count(code: &Code, rights: &Rights) -> Option<Refusal> {
         }
         errno => Refusal::of(errno),
     })
+}
+
+/// Returns true if a name is wanted: it matches a pattern with `*` and `?`, or has a text without these in it.
+pub fn matches_pattern(pattern: &str, name: &str) -> bool {
+    match pattern.contains(['*', '?']) {
+        true => matches(pattern, name),
+        false => name.to_ascii_lowercase().contains(&pattern.to_ascii_lowercase()),
+    }
 }
 
 /// Returns true if a text matches a pattern, in which `*` stands for any text and `?` for any letter.

@@ -6,7 +6,7 @@ mod pmu;
 
 use std::path::PathBuf;
 
-pub use list::{EventClass, KnownEvent, Refusal, known_events};
+pub use list::{EventClass, KnownEvent, Refusal, known_events, matches_pattern};
 pub use names::nearest;
 use pyrograph_event::{Attr, software, type_id};
 
