@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline))
-/* What stands after a call keeps it from becoming a jump, so that the caller is in the stack. */
+/* The statement after a call keeps it from becoming a jump, so that the caller is in the stack. */
 #define END __asm__ volatile("" ::: "memory")
 
 struct order {

@@ -1,4 +1,4 @@
-"""What makes folded stacks of a perf.data file, measured: `compare.py [TITLE FILE [more]]`
+"""Measures what makes folded stacks of a perf.data file: `compare.py [TITLE FILE [more]]`
 prints a table, with `more` also of what may take minutes and how much faster two CPUs are than one;
 without a file, what the machine and the programs are. For `../perf-data.sh`, which sets what is read
 from the environment."""

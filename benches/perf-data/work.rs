@@ -1,4 +1,4 @@
-//! What `../perf-data.sh` records: stacks of generic functions that are partly inlined, over data
+//! The program that `../perf-data.sh` records: stacks of generic functions that are partly inlined, over data
 //! structures of the standard library. `work SECONDS DEPTH THREADS`: how long it runs, how many of
 //! its own functions are on a stack at most (23), and in how many threads (1).
 

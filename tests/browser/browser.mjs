@@ -1,4 +1,4 @@
-// What the test and the measurement share: the binary's pictures, a server for pages, a browser.
+// Shared by the test and the measurement: the binary's pictures, a server for pages, a browser.
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

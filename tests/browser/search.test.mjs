@@ -1,4 +1,4 @@
-// What the search says of generated graphs, against brute force over their folded lines.
+// Results of the search in generated graphs, against brute force over their folded lines.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

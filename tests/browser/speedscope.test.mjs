@@ -1,4 +1,4 @@
-// What `pyrograph convert` writes, opened by speedscope: its own page, from npm, in a real browser.
+// Output of `pyrograph convert`, opened by speedscope: its own page, from npm, in a real browser.
 // Its importers of five formats are what is tested against; its sandwich view lists what each function
 // costs.
 

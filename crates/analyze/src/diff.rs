@@ -216,7 +216,7 @@ pub fn diff(
         let name = if new.is_unnamed() { "values".to_owned() } else { new.name };
         return Err(DiffError::Empty(name));
     }
-    // What filters left is still a share of the whole.
+    // The part that filters left is still a share of the whole.
     let whole = |run: &Run<'_>| {
         let decimals = new.decimals - run.value_type().decimals;
         run.profile.whole(run.column).saturating_mul(10u64.saturating_pow(decimals.into()))
@@ -276,7 +276,7 @@ fn squares(
     for ((run, weights), (&(sample, _), places)) in
         runs.iter().zip(&weights).zip(samples.iter().zip(places))
     {
-        // What one sample counts for here, in the run's own whole numbers.
+        // The value of one sample here, in the run's own whole numbers.
         let own = sample * 10f64.powi(-i32::from(finest) + i32::from(run.value_type().decimals));
         for (node, &place) in places.iter().enumerate() {
             squares[place.index()] += match weights {
@@ -379,7 +379,7 @@ pub fn two_columns(
 ) -> Result<Profile, DiffError> {
     let runs = [before, after].concat();
     let scale = if normalize { Scale::Shares } else { Scale::Values };
-    // What is brought to the total after is in its unit.
+    // Values that are brought to the total after are in its unit.
     let [_, of] = union::value_types(before, after, scale)?;
     let types = of.before_and_after().to_vec();
     let column = |run| usize::from(run >= before.len());

@@ -338,7 +338,7 @@ impl Families {
             let range = families.range(family as u32);
             families.children[range].sort_unstable_by(|a, b| compare(a.node, b.node));
         }
-        // What was left out still takes its place.
+        // Frames that were left out still take their place.
         for node in 1..calls.len() {
             let parent = slot[calls.parent(node)];
             if slot[node] != LEFT_OUT || parent == LEFT_OUT {

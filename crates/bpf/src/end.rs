@@ -60,7 +60,7 @@ impl End {
         state.write_field(std::mem::offset_of!(State, on), 0u32);
         let now = At { kernel: monotonic_now(), here: Instant::now() };
         *at = Some(now);
-        // What is being counted at this moment is done in microseconds.
+        // Counting that is under way at this moment is done in microseconds.
         std::thread::sleep(Duration::from_millis(2));
         if self.list.is_some() {
             state.write_field(std::mem::offset_of!(State, stopped), now.kernel);

@@ -112,7 +112,7 @@ impl Files {
             self.map.update(bytemuck::bytes_of(&key), bytemuck::bytes_of(&file), MapFlags::ANY);
         self.omitted += u64::from(written.is_err());
         self.known.insert(key, module);
-        // What was asked for meant this file.
+        // The question was about this file.
         for number in self.open.remove(&key).unwrap_or_default() {
             self.aliases.borrow_mut().insert(number, module);
         }

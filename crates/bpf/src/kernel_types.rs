@@ -181,7 +181,7 @@ impl<'a> Type<'a> {
             // Of its elements and of its index.
             ARRAY => (12, 20, 4),
             STRUCT | UNION => (16, self.bytes.len(), 12),
-            // What it returns and what it takes.
+            // The types that it returns and takes.
             FUNC_PROTO => (8, self.bytes.len(), 8),
             _ => (0, 0, 1),
         };

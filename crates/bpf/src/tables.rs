@@ -177,7 +177,7 @@ impl Tables {
         of.sort_unstable_by_key(|(number, _)| *number);
         let mut table = Table { start, ..Table::default() };
         let mut numbers = HashMap::new();
-        // What is before the first row has no rule.
+        // Code before the first row has no rule.
         let mut before = 0;
         for (page, &(place, len)) in (0u32..).zip(pages) {
             for word in (place..place + len).map(|place| self.memory.word(place)) {

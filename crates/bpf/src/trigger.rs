@@ -60,7 +60,7 @@ impl Programs for Trigger {
             Self::Allocations { live: true, .. } => &["on_ask", "on_given", "on_free"],
             Self::Calls { measure: Count, .. } => &["on_call"],
             Self::Calls { measure: Bytes, .. } => &["on_return"],
-            // What ends comes first: otherwise an end might be missed.
+            // Ends come first: otherwise an end might be missed.
             Self::Calls { measure: Time, .. } => &["on_return", "on_call"],
             Self::BlockRequests { measure } => match (measure, features::has_block_requests()) {
                 (Time, true) => &["on_request_done", "on_request"],
@@ -190,7 +190,7 @@ impl Programs for Trigger {
                 allocations(object, path, "on_allocation", false, &mut links)?;
             }
             Self::Allocations { path, live: true } => {
-                // What is given and not seen to be given back would be held for ever.
+                // An allocation whose end is not seen would be live for ever.
                 let func_name = Some("free".to_owned());
                 let options = UprobeOpts { func_name, ..UprobeOpts::default() };
                 let place = cheapest_place_of(path, "free");

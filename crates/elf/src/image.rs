@@ -36,7 +36,7 @@ pub struct Segment {
     pub executable: bool,
 }
 
-/// What a program or library asks of the dynamic linker and the kernel.
+/// Requests of a program or library to the dynamic linker and the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linked<'a> {
     /// The path of the dynamic linker.
@@ -196,7 +196,7 @@ impl Image {
         section.data_range(function.address(), function.size()).ok()?
     }
 
-    /// What the file asks of the dynamic linker; nothing if it is no 64-bit file.
+    /// The file's requests to the dynamic linker; none if it is no 64-bit file.
     pub fn linked(&self) -> Linked<'_> {
         let object::File::Elf64(elf) = self.elf() else { return Linked::default() };
         let mut linked = Linked::default();

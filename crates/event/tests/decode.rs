@@ -230,7 +230,7 @@ fn unknown_types_are_kept() {
         let Ok(Record::Unknown(unknown)) = layout(WHO).decode(&bytes) else { panic!() };
         assert_eq!((unknown.header.kind, unknown.body), (kind, &bytes[8..]));
     }
-    // What perf writes itself has no trailer, so no time.
+    // Records that perf writes itself have no trailer, so no time.
     assert_eq!(layout(WHO).time(&record(68, 0, &trailer())), None);
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn equal(block: Block, byte: u8) -> u32 {
 /// Number of hexadecimal digits a block begins with.
 #[inline]
 pub(crate) fn hex_digits(block: Block) -> usize {
-    // What is below the first goes round, to far above the last.
+    // A value below the first wraps to far above the last.
     let is_among = |bytes: u8x16, first: u8, last: u8| {
         let from_first = bytes - u8x16::splat(first);
         from_first.simd_eq(from_first.min(u8x16::splat(last - first)))
@@ -51,7 +51,7 @@ pub(crate) fn find(text: &[u8], at: usize, byte: u8) -> usize {
     while at < text.len() {
         let found = equal(block(text, at), byte);
         if found != 0 {
-            // What is behind the end may be it.
+            // A byte behind the end may be it.
             return text.len().min(at + found.trailing_zeros() as usize);
         }
         at += 16;

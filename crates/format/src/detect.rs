@@ -69,7 +69,7 @@ mod tests {
         check("hello world\n", None);
         check("<svg xmlns='http://www.w3.org/2000/svg'/>\n", None);
         check("{\"version\": 1}\n", None);
-        // What is not text.
+        // Binary formats.
         check("\u{1}\0\u{2}\napp;main;work 12\n", None);
         check("app 12 1.5: cycles: \n\t 4a1 main (/bin/app)\n\0", None);
     }

@@ -79,7 +79,7 @@ impl FoldedColumns {
         let mut stacks = Self::new(before.iter().map(length).sum())?;
         for (side, paths) in [before, after].into_iter().enumerate() {
             for path in paths {
-                // What can be read but once is left for the reader.
+                // An input that can be read but once is left for the reader.
                 let is_file = path.as_os_str() != "-" && path.is_file();
                 stacks.add(is_file.then(|| Input::open(path).ok()).flatten()?, side)?;
             }

@@ -160,7 +160,7 @@ pub static READERS: &[&dyn Reader] = &[
     &lightweight_java::LightweightJava,
     // Only by name.
     &perf_script::PerfSched,
-    // What fits nothing else: lines that look like frames of `perf script` are in many a text.
+    // After all others: lines that look like frames of `perf script` are in many a text.
     &perf_script::PerfScript,
     &folded::Folded,
 ];

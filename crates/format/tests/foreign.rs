@@ -406,7 +406,7 @@ fn compare(ours: &Value, theirs: &Value, path: &str, missing: &mut Vec<String>) 
                 compare(ours, theirs, &format!("{path}[]"), missing);
             }
         }
-        // What one does not know of this recording, the other may.
+        // One may know of this recording what the other does not.
         (Value::Null, _) | (_, Value::Null) => {}
         (ours, theirs) => {
             if std::mem::discriminant(ours) != std::mem::discriminant(theirs) {

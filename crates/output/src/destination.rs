@@ -47,7 +47,7 @@ pub enum WriteError {
     },
 }
 
-/// What was written.
+/// Remarks on a file that was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// A picture has no text, as this machine has no font.

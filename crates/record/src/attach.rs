@@ -186,7 +186,7 @@ impl<'a> Attached<'a> {
                 Error::TooManyFiles {
                     threads,
                     cpus,
-                    // What is open besides: the buffers, pipes, and what the caller has.
+                    // Other descriptors: the buffers, pipes, and those of the caller.
                     needed: ((threads + 1) * cpus + 100) as u64,
                     limit: sys::raise_limit(sys::Resource::Files),
                 }

@@ -59,7 +59,7 @@ impl Child {
         }
     }
 
-    /// What it used, once its exit status is known.
+    /// The resources that it used, once its exit status is known.
     pub fn usage(&self) -> Option<Usage> {
         self.usage
     }

@@ -308,7 +308,7 @@ fn find_plan(options: &Options) -> Result<(Plan, bool), Error> {
     if !(are_many && are_there) {
         return Ok((plan, false));
     }
-    // What suits threads, and not the whole machine.
+    // The rate that suits threads, and not the whole machine.
     let rate = options.rate.unwrap_or(Rate::Hertz(rate));
     let of_cpus = Options { target: Target::System, rate: Some(rate), ..options.clone() };
     match Plan::find(&of_cpus) {

@@ -210,7 +210,7 @@ fn open(plan: &Plan, report: &mut Report) -> Result<(Engine, Opened), Error> {
     match plan.engine {
         Some(Engine::Perf) if needs_in_kernel => return Err(Error::NeedsInKernel),
         Some(Engine::Perf) => return by_perf(report),
-        // What the kernel has counted has no times.
+        // Counts of the kernel have no times.
         None if plan.prefers_perf() && !needs_in_kernel => return by_perf(report),
         _ => {}
     }

@@ -76,7 +76,7 @@ fn snapshots_add_up(engine: Engine) {
     let finished = recorder.finish().expect("a profile");
     let all = sum(&finished.resolved.profile);
     assert!(all >= total, "{engine:?}: {all} in all, {total} in snapshots");
-    // What came after the last snapshot is a second at most, of some three.
+    // The time after the last snapshot is a second at most, of some three.
     assert!(all - total < all * 2 / 3, "{engine:?}: {all} in all, {total} in snapshots");
 }
 

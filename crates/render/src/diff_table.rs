@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::units::{counted, grouped};
 
-/// What a user can do about what a table lacks, in words of the program that prints it.
+/// Remedies for what a table lacks, in words of the program that prints it.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffHints {
     /// To see all rows: `--limit 0`.

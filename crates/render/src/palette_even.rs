@@ -130,7 +130,7 @@ mod tests {
     fn kinds_are_told_apart_by_the_colour_blind() {
         use crate::palette::meaning;
         use crate::role::Role;
-        // What is incomplete is hatched.
+        // Incomplete stacks are hatched.
         let kinds: Vec<Role> =
             Role::LABELLED.into_iter().filter(|role| *role != Role::Marker).collect();
         let paints = |tone: f64| -> Vec<(&str, Paint)> {

@@ -199,7 +199,7 @@ mod tests {
         check("importlib._bootstrap._find", 12, Some("…_find"));
         check("json.decoder.decode (/lib/json.py:9)", 30, Some("…decode (/lib/json.py:9)"));
         check("github.com/x/api.(*Server).Serve", 18, Some("…(*Server).Serve"));
-        // What stands behind the last dot is no name.
+        // The part behind the last dot is no name.
         check("read_pages.constprop.0", 14, Some("read_pages.co…"));
         check("libstdc++.so.6+0x12", 9, Some("libstdc+…"));
         check("application.py:12", 10, Some("applicati…"));

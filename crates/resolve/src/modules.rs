@@ -282,7 +282,7 @@ impl Modules {
                 matches!(self.rows[id.index()].kind, ModuleKind::Elf { symbols: Some(_), .. });
             match is_open {
                 true if !named.was_rewritten(files, mapped) => return id,
-                // What was recorded in it stays with what it was.
+                // Samples in it stay with the file that it was.
                 true => {}
                 // Its process was gone when it was first seen, and this one may live.
                 false => known = Some(id),

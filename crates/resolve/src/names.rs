@@ -39,7 +39,7 @@ pub struct Naming {
     pub kept: Option<Arc<KeptNames>>,
 }
 
-/// What stays of names until the next time, beside what modules keep.
+/// Names that stay until the next pass, beside those that modules keep.
 #[derive(Debug, Default)]
 pub struct KeptNames {
     kernel: Mutex<Option<RunningKernel>>,

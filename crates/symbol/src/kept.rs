@@ -1,4 +1,4 @@
-//! What passes over a module leave behind for the next, where passes follow each other.
+//! Names and symbols that one pass over a module keeps for the next, where passes follow each other.
 
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};

@@ -45,7 +45,7 @@ impl Alike {
     /// side in having no counterpart.
     pub fn new(before: &[Run<'_>], after: &[Run<'_>], levels: usize) -> Self {
         let mut names = Self { levels: vec![Default::default(); levels], renamed: Vec::new() };
-        // What is below first: names are compared by what they call.
+        // Callees first: names are compared by what they call.
         for level in (0..levels).rev() {
             let sides = [before, after].map(|runs| level_of(runs, level));
             let renamed = compared_as_one(&sides, |after, name| {
@@ -201,7 +201,7 @@ mod tests {
         let after = stacks(&[("new;_start;main;work", 5), ("sh;_start", 2)]);
         let expect = [
             ("old → new;_start;main;work", (7, 5)),
-            // What is no name of a process stays.
+            // Other names stay.
             ("old → new;_start;old", (2, 0)),
             ("sh;_start", (1, 2)),
         ];

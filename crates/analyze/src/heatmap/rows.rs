@@ -116,7 +116,7 @@ fn differences(
     check(rows)?;
     let mut edges: Vec<f64> =
         (0..=rows as u64).map(|row| finite(step.times(first + row as f64))).collect();
-    // What was asked for is what is shown.
+    // A choice is kept as it is.
     if options.low.is_some() {
         edges[0] = low;
     }

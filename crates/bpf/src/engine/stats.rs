@@ -45,7 +45,7 @@ impl Engine {
         let state = self.state.read(0);
         let ticks = self.ticks.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
         let (mut taken, mut spent, mut skipped) = (0, 0, 0);
-        // What was counted is counted, though it could not be read.
+        // The counts stay, though it could not be read.
         for tick in ticks.ok().flatten().into_iter().flatten() {
             let tick: Tick = bytemuck::pod_read_unaligned(&tick);
             taken += tick.taken;

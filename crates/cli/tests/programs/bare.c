@@ -10,7 +10,7 @@
  */
 #include "spin.h"
 
-/* What `SPIN` does, a unit a turn of the counter. */
+/* The loop of `SPIN`, a unit a turn of the counter. */
 __asm__(".text\n"
         ".type inner, @function\n"
         "inner:\n"

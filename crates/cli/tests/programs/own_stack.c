@@ -48,6 +48,6 @@ int main(int argc, char **argv) {
         one();
         two();
     }
-    // What is read from the process is read while it lives.
+    // The process must live while its memory is read.
     sleep(2);
 }

@@ -11,7 +11,7 @@ pub(crate) struct Ahead<'a> {
     samples: Vec<usize>,
     /// Their values, of all columns.
     values: Vec<u64>,
-    // What became of the steps. Empty but while they are put into the profile.
+    // Results of the steps. Empty but while they are put into the profile.
     names: Vec<StringId>,
     walk: Walk,
     stacks: Vec<StackId>,

@@ -322,7 +322,7 @@ mod tests {
         let text = format!("[{}", events.join(","));
         let input = Input::bytes("x", text).begin().expect("bytes in memory");
         let reading = ChromeTrace.read(input, &Options::default()).expect("a trace");
-        // What a call took itself is in no other, and all of it is there.
+        // A call's own time is in no other, and all of it is there.
         assert_eq!(reading.profile.samples.total(0), 19_999 * 1000);
         let mut folded = Vec::new();
         let tree = Tree::new(&reading.profile, &LabelOptions::default());

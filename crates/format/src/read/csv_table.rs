@@ -286,7 +286,7 @@ fn common_number(text: &[u8]) -> Option<f64> {
     if text.len() > 20 {
         return None;
     }
-    // What is too long for it is not returned.
+    // A record that is too long is not returned.
     let push =
         |number: u64, digit: u8| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
     let is_three =

@@ -488,7 +488,7 @@ impl Parser {
             let earlier = self.block.name.replace(words(text));
             return earlier.map(|_| not_of_a_stack());
         } else if indent == 0 && !self.block.is_flush && !text.starts_with(b"0x") {
-            // What the script printed.
+            // Output of the script.
             return Some(not_of_a_stack());
         } else {
             self.entries.push(Entry::Text(span));

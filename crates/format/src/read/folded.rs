@@ -53,7 +53,7 @@ impl Reader for Folded {
             return false;
         }
         let lines = || data_lines(head).take(100).map(split_count);
-        // What many a text has lines of: words and a number at the end.
+        // Lines that many a text has: words and a number at the end.
         let parts_frames =
             |split: Split<'_>| matches!(split, Split::Count(stack, _) if stack.contains(&b';'));
         let is_word = |split: Split<'_>| match split {
@@ -463,7 +463,7 @@ mod tests {
             "a;b 2\na;b;bb 12\na;b;c 1\n"
         );
         assert_eq!(folds("a;a 1\na;a;b 2\na;b;a 4\na;b ;b 8\n"), "a 1\na;b 10\na;b;a 4\n");
-        // What is no frame calls nothing.
+        // An empty name calls nothing.
         assert_eq!(folds(";;a 1\n;a;a 2\n"), "[unknown];a 1\na 2\n");
     }
 

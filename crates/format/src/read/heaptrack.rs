@@ -221,7 +221,7 @@ impl File {
 
     fn free(&mut self, of: usize) -> Option<()> {
         let kind = self.kinds.get_mut(of)?;
-        // What is freed but was not allocated came before the recording.
+        // A block that is freed but was not allocated came before the recording.
         if kind.live > 0 {
             kind.live -= 1;
             self.live = self.live.saturating_sub(kind.size);

@@ -171,7 +171,7 @@ mod tests {
         let mut warnings = Warnings::default();
         let options = Options::default();
         let frames = maps.frames([address, 1], &options, &mut profile, &mut warnings);
-        // What it calls may be inlined there.
+        // Its callees may be inlined there.
         let function = |address| profile.frames.get(*frames[&address].last().expect("a frame"));
         let name = profile.strings.get(function(address).function);
         assert!(name.ends_with("function_to_find"), "{name}");

@@ -116,7 +116,7 @@ impl Graph {
         add(&mut self.nodes[row].own, &[own]);
         for (caller, values) in callers.iter() {
             let caller = Key::of(caller)?;
-            // What Python 2's `profile` writes is the number of calls alone.
+            // Python 2's `profile` writes the number of calls alone.
             let [_, _, _, whole] = values.list()? else { return None };
             let whole = nanoseconds(whole)?;
             let caller = self.row(caller);

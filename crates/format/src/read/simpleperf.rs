@@ -126,7 +126,7 @@ impl SampleText {
                 };
                 value.clone_into(field);
             }
-            // What newer versions add, such as why unwinding ended.
+            // Fields of newer versions, such as why unwinding ended.
             _ => {}
         }
         true

@@ -135,7 +135,7 @@ fn boxes(text: &str) -> Vec<Drawn> {
                 found.extend(title.take().and_then(|title| established(title, tag.attributes)));
             }
             "script" | "style" => {
-                // What is in there may look like anything.
+                // Its content may look like anything.
                 let close = if tag.name == "script" { "</script" } else { "</style" };
                 at = match tag.attributes.ends_with('/') {
                     true => at,

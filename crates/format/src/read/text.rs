@@ -128,7 +128,7 @@ impl Lines {
         match (&mut self.input).take(PIECE as u64).read_to_end(bytes) {
             Ok(read) => self.ended = read < PIECE,
             Err(error) => {
-                // What was read stays.
+                // The bytes before stay.
                 self.ended = true;
                 self.warnings.add(WarningKind::Truncated(error.to_string()), 1, []);
             }

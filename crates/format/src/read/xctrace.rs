@@ -57,7 +57,7 @@ impl Reader for Xctrace {
         xml.config_mut().check_end_names = false;
         let mut table = Table { warnings, ..Table::new() };
         loop {
-            // What a table mostly is, without the trouble of reading XML.
+            // Most of a table, without the trouble of reading XML.
             while let Some((reference, rest)) = frame_reference(xml.get_ref())
                 && table.frame_reference(reference)
             {

@@ -238,7 +238,7 @@ impl Names {
             Some(number) => writeln!(out, "{key}=({number})"),
             None => {
                 self.0.insert(id, next);
-                // What callgrind itself writes where it knows nothing.
+                // As callgrind itself writes where it knows nothing.
                 let text = if text.is_empty() { "???" } else { text };
                 writeln!(out, "{key}=({next}) {}", one_line(text))
             }

@@ -221,7 +221,7 @@ impl<'a> Encoder<'a> {
                 out.number(1, index as u64 + 1);
                 out.number(3, end.saturating_add(1));
                 out.number(5, file);
-                // What is known is there: no tool needs to look further.
+                // All that is known is there: no tool needs to look further.
                 for has in 7..=10 {
                     out.number(has, 1);
                 }

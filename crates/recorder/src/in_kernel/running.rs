@@ -222,7 +222,7 @@ impl Running {
     }
 
     fn drain(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
-        // What is taken now was counted before the last time: its stacks have to be known.
+        // Counts that are collected now may be older than the last time: their stacks have to be known.
         self.copies.receive(&mut self.engine, resolver)?;
         let last = std::mem::replace(&mut self.counted_until, Engine::now());
         self.copies.unwind_until(last, &mut self.engine, resolver)?;

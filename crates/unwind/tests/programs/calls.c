@@ -1,4 +1,4 @@
-/* What tests/step.rs walks through: calls of all kinds, each instruction of them. */
+/* The code that tests/step.rs walks through: calls of all kinds, each instruction of them. */
 #include <alloca.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@ use crate::protobuf::{Damaged, Message, Value};
 
 /// True if the bytes begin with resources that hold profiles that hold samples.
 pub(super) fn is_otlp(head: &[u8]) -> bool {
-    // What is looked at may end within the first field, of which this is what is there.
+    // The beginning may end within the first field, of which this is a part.
     let Some((1, mut at)) = first_field(head) else { return false };
     // resource_profiles, scope_profiles (2), profiles (2), sample_type (1).
     for wanted in [2, 2, 1] {
@@ -12,7 +12,7 @@ pub(super) fn is_otlp(head: &[u8]) -> bool {
         at = loop {
             match first_field(rest) {
                 Some((field, bytes)) if field == wanted => break bytes,
-                // What may come before: a resource, a scope; both hold texts and messages.
+                // Fields that may come before: a resource, a scope; both hold texts and messages.
                 Some((1, bytes)) => match rest.get(offset(rest, bytes) + bytes.len()..) {
                     Some(next) => rest = next,
                     None => return false,

@@ -145,7 +145,7 @@ impl Maker {
         let attr = self.attr();
         let head = self.magic().words(&[16]);
         let head = head.u32(64).u16(0).u16(8 + 112).raw(&attr.bytes);
-        // What follows tracing data's record is not in its size.
+        // Data behind the record of tracing data are not in its size.
         let tracing = self.bytes().u32(66).u16(0).u16(16).u32(5).u32(0).raw(b"abcde\0\0\0");
         head.raw(&tracing.bytes).raw(&self.records.concat()).bytes
     }

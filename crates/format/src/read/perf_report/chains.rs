@@ -226,7 +226,7 @@ impl Chains {
                 node.children.iter().fold(0u64, |sum, &child| sum.saturating_add(weights[child]));
             let own = match node.children.len() as u64 {
                 0 => weights[place],
-                // What rounding may have made.
+                // Errors of rounding.
                 children if self.percentages => {
                     let own = weights[place].saturating_sub(below);
                     if fractal || own <= children { 0 } else { own }

@@ -281,7 +281,7 @@ impl<'a> Worker<'a> {
     fn finish(&mut self, sample: Option<Begun<'_>>, text: &[u8]) {
         let Some(Begun { header, thread, place }) = sample else { return };
         if self.path.is_empty() && frame::is_likely(header.rest) {
-            // What is no frame there is an argument of a tracepoint.
+            // Other lines there are arguments of a tracepoint.
             let unit = last_frame(header.rest);
             if let Err(Trouble::NotUtf8) = self.push_frames(unit, false) {
                 self.push_troubled(unit, Trouble::NotUtf8, text, place);

@@ -194,7 +194,7 @@ mod tests {
             &[b")\x28".as_slice(), &nested].concat(),
             "values are nested too deeply by references",
         );
-        // What has not ended yet holds nothing.
+        // A container that has not ended yet is empty.
         check(b"\xa9\x01r\0\0\0\0", "List([None])");
     }
 }

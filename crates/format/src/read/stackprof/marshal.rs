@@ -105,7 +105,7 @@ impl Marshal<'_> {
                     entries.push((self.value()?, self.value()?));
                 }
                 if code == b'}' {
-                    // What is returned for keys that are not there.
+                    // The default of a hash.
                     self.value()?;
                 }
                 Value::new_dict(entries)?
