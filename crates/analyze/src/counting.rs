@@ -6,58 +6,11 @@
 //! makes a standard deviation.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+
+use pyrograph_profile::{CommandUsage, CountRun, Counter};
 
 use crate::Verdict;
 use crate::diff::spread::student_quantile;
-
-/// An event that is counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counter {
-    /// Its name.
-    pub name: String,
-    /// It counts nanoseconds.
-    pub is_time: bool,
-    /// It counts in user mode only, since the kernel's is not permitted.
-    pub user_only: bool,
-}
-
-/// A count that was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CountValue {
-    /// What counts are kept apart by, a CPU or a thread; empty if by nothing.
-    pub key: String,
-    /// Index of the counter.
-    pub counter: usize,
-    /// The count.
-    pub value: u64,
-    /// Nanoseconds for which it was to count.
-    pub enabled: u64,
-    /// Nanoseconds for which it did.
-    pub running: u64,
-}
-
-/// Resources of a command.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CommandUsage {
-    /// CPU time in user mode.
-    pub user: Duration,
-    /// CPU time in kernel mode.
-    pub system: Duration,
-    /// The most memory, in bytes.
-    pub peak_memory: u64,
-}
-
-/// Counts of one run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CountRun {
-    /// The counts.
-    pub values: Vec<CountValue>,
-    /// The time that passed.
-    pub elapsed: Duration,
-    /// Resources of the command, if it is one.
-    pub usage: Option<CommandUsage>,
-}
 
 /// A value of several runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +41,7 @@ pub enum CountNote {
 /// What a counter comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountRow {
-    /// As [`CountValue::key`].
+    /// As [`CountValue::key`](pyrograph_profile::CountValue::key).
     pub key: String,
     /// Index of the counter.
     pub counter: usize,
@@ -304,6 +257,14 @@ pub fn compare_counts(
     changes
 }
 
+impl CountChange {
+    /// Returns true if it is more beyond noise, by over this percentage.
+    pub fn is_over(&self, percent: f64) -> bool {
+        let share = self.change.map_or(f64::INFINITY, |[change, ..]| change);
+        self.verdict == Verdict::More && share * 100.0 > percent
+    }
+}
+
 fn change(name: String, unit: &'static str, before: &[f64], after: &[f64]) -> CountChange {
     let (mean_before, mean_after) = (mean(before), mean(after));
     let difference = mean_after.mean - mean_before.mean;
@@ -333,6 +294,10 @@ fn change(name: String, unit: &'static str, before: &[f64], after: &[f64]) -> Co
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use pyrograph_profile::CountValue;
+
     use super::*;
 
     fn counter(name: &str) -> Counter {

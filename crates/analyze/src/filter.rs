@@ -11,7 +11,7 @@ mod time;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use pyrograph_profile::{FrameId, LabelOptions, Labels, Profile};
+use pyrograph_profile::{FrameId, LabelOptions, Labels, Profile, ThreadDetail};
 use regex::Regex;
 
 use self::select::Rows;
@@ -77,6 +77,15 @@ pub enum Level {
 }
 
 impl Level {
+    /// How far threads have to be kept apart for it.
+    pub fn thread_detail(&self) -> ThreadDetail {
+        match self {
+            Self::Thread => ThreadDetail::Thread,
+            Self::Process => ThreadDetail::Process,
+            _ => ThreadDetail::Name,
+        }
+    }
+
     fn what(self) -> &'static str {
         match self {
             Self::Process => "processes",
@@ -158,6 +167,12 @@ impl Filter {
     /// True if it changes nothing.
     pub fn is_empty(&self) -> bool {
         !self.selects() && !self.rewrites()
+    }
+
+    /// True if it chooses by frames, or changes stacks or what percentages are of: events without stacks have none of this.
+    pub fn needs_stacks(&self) -> bool {
+        let lists = [&self.focus, &self.ignore];
+        self.rescale || self.rewrites() || lists.iter().any(|list| !list.is_empty())
     }
 
     fn selects(&self) -> bool {

@@ -7,6 +7,8 @@
 mod fine;
 mod rows;
 
+use std::str::FromStr;
+
 pub use fine::FineCells;
 
 use rows::Rows;
@@ -32,6 +34,25 @@ pub struct HeatMapOptions {
     pub percentiles: Vec<f64>,
     /// Number of finer cells to count beside the map's own at most; 0 for none.
     pub most_fine: usize,
+}
+
+/// Percentiles from 0 to 100: `50,90,99`, or `none`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Percentiles(pub Vec<f64>);
+
+impl FromStr for Percentiles {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let percent = |text: &str| match text.trim().trim_start_matches('p').parse::<f64>() {
+            Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+            _ => Err(format!("'{text}' is not a percentile from 0 to 100")),
+        };
+        match text {
+            "none" => Ok(Self::default()),
+            _ => text.split(',').map(percent).collect::<Result<_, _>>().map(Self),
+        }
+    }
 }
 
 /// Why there is no heat map.

@@ -47,8 +47,7 @@ mod top;
 
 pub use calltree::{CallNode, CallTree, CallTreeOptions, Direction, LeftOut, call_tree};
 pub use counting::{
-    CommandUsage, CountChange, CountNote, CountRow, CountRun, CountSummary, CountValue, Counter,
-    Mean, compare_counts, summarize,
+    CountChange, CountNote, CountRow, CountSummary, Mean, compare_counts, summarize,
 };
 pub use diff::{
     Alike, Diff, DiffError, DiffFrame, DiffGraph, DiffOptions, Estimate, Family, FunctionChange,
@@ -61,7 +60,8 @@ pub use flame::{
     flame_reversed,
 };
 pub use heatmap::{
-    FineCells, HeatCell, HeatColumn, HeatMap, HeatMapError, HeatMapOptions, Percentile, heat_map,
+    FineCells, HeatCell, HeatColumn, HeatMap, HeatMapError, HeatMapOptions, Percentile,
+    Percentiles, heat_map,
 };
 pub use latency::{Latencies, Pairs};
 pub use nameless::{Nameless, nameless};

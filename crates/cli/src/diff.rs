@@ -22,7 +22,7 @@ use self::sides::Sides;
 use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
 use crate::streams::{write_output, write_picture};
-use crate::units::above_zero;
+use crate::units::{above_zero, one_of};
 
 /// Exit code when a function takes more than `--fail-over` allows.
 const REGRESSED: u8 = 1;
@@ -34,6 +34,9 @@ const HINTS: DiffHints = DiffHints {
     each: "--each",
     samples: "several runs a side (--before, --after) or --sample",
 };
+
+/// Heading of the flags of pictures.
+const PICTURE: &str = "Picture";
 
 /// Compare profiles: what changed beyond noise, as a table, a picture, or folded stacks
 ///
@@ -90,14 +93,11 @@ pub struct Args {
     json: bool,
 
     /// Compare functions with their callees (total) or by themselves (self)
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHAT",
-        default_value = "total",
-        help_heading = "Comparison"
-    )]
-    change: Change,
+    #[arg(long, value_name = "WHAT", default_value = "total", help_heading = "Comparison", value_parser = one_of([
+        (Measure::Total, "total", "The samples that end in it or in what it calls"),
+        (Measure::OwnSelf, "self", "The samples that end in it"),
+    ]))]
+    change: Measure,
 
     /// Compare values as they are: for runs that did the same work [default: shares of the whole]
     #[arg(long, help_heading = "Comparison")]
@@ -138,87 +138,60 @@ pub struct Args {
     normalize: bool,
 
     /// The heading
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "Differential Flame Graph",
-        help_heading = "Picture"
-    )]
+    #[arg(long, value_name = "TEXT", default_value = "Differential Flame Graph", help_heading = PICTURE)]
     title: String,
 
     /// A second line below the heading [default: the files]
-    #[arg(long, value_name = "TEXT", help_heading = "Picture")]
+    #[arg(long, value_name = "TEXT", help_heading = PICTURE)]
     subtitle: Option<String>,
 
     /// The unit in details [default: the input's]
-    #[arg(long, value_name = "TEXT", help_heading = "Picture")]
+    #[arg(long, value_name = "TEXT", help_heading = PICTURE)]
     countname: Option<String>,
 
     /// The side that gives the widths at first
-    #[arg(
-        long,
-        value_enum,
-        value_name = "SIDE",
-        default_value = "after",
-        help_heading = "Picture"
-    )]
-    view: ViewArg,
+    #[arg(long, value_name = "SIDE", default_value = "after", help_heading = PICTURE,
+        value_parser = one_of([(View::Before, "before", ""), (View::After, "after", "")]))]
+    view: View,
 
     /// The colours for more and for less: red-blue, or orange-blue for the colour-blind
-    #[arg(long, value_name = "PAIR", default_value = "red-blue", help_heading = "Picture")]
+    #[arg(long, value_name = "PAIR", default_value = "red-blue", help_heading = PICTURE)]
     colors: ChangeColors,
 
     /// The colours the other way round
-    #[arg(long, help_heading = "Picture")]
+    #[arg(long, help_heading = PICTURE)]
     negate: bool,
 
     /// For light or dark pages, or for the reader's setting
-    #[arg(long, value_name = "THEME", default_value = "auto", help_heading = "Picture")]
+    #[arg(long, value_name = "THEME", default_value = "auto", help_heading = PICTURE)]
     theme: Theme,
 
     /// The background: yellow, blue, green, grey, or #rrggbb [default: the reader's, light or dark]
-    #[arg(long, value_name = "COLOUR", help_heading = "Picture")]
+    #[arg(long, value_name = "COLOUR", help_heading = PICTURE)]
     bgcolors: Option<Background>,
 
     /// The width in pixels [default: the window's; 1200 where no script runs]
-    #[arg(long, value_name = "PX", value_parser = above_zero, help_heading = "Picture")]
+    #[arg(long, value_name = "PX", value_parser = above_zero, help_heading = PICTURE)]
     width: Option<f64>,
 
     /// The height of a frame in pixels
-    #[arg(long, value_name = "PX", default_value_t = 18.0, value_parser = above_zero, help_heading = "Picture")]
+    #[arg(long, value_name = "PX", default_value_t = 18.0, value_parser = above_zero, help_heading = PICTURE)]
     height: f64,
 
     /// Leave out functions that are narrower on both sides: pixels, or percent of the whole (0.5%)
-    #[arg(long, value_name = "WIDTH", default_value = "0.1", help_heading = "Picture")]
+    #[arg(long, value_name = "WIDTH", default_value = "0.1", help_heading = PICTURE)]
     minwidth: MinWidth,
 
     /// The root at the top
-    #[arg(long, help_heading = "Picture")]
+    #[arg(long, help_heading = PICTURE)]
     inverted: bool,
 
     /// Without XML prolog and script: a still picture with tooltips, to paste into any page
-    #[arg(long, help_heading = "Picture")]
+    #[arg(long, help_heading = PICTURE)]
     embed: bool,
 
     #[command(flatten)]
     reading: ReadArgs,
-}
-
-/// Compared value of each function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Change {
-    /// The samples that end in it or in what it calls.
-    Total,
-    /// The samples that end in it.
-    #[value(name = "self")]
-    OwnSelf,
-}
-
-/// The side that gives the widths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum ViewArg {
-    Before,
-    After,
 }
 
 /// Form of the output.
@@ -296,7 +269,7 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let diff = match diff(&before, &after, &alike, &options(args)) {
         Ok(diff) => diff,
-        Err(error) => return Err(refuse(args, &outputs, &sides, error)),
+        Err(error) => return refuse(args, &outputs, &sides, error),
     };
     for (name, side) in [("before", &diff.before), ("after", &diff.after)] {
         say_samples(name, side);
@@ -383,10 +356,7 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<(Option<PathBuf>, Form)>> {
 
 fn options(args: &Args) -> DiffOptions {
     DiffOptions {
-        measure: match args.change {
-            Change::Total => Measure::Total,
-            Change::OwnSelf => Measure::OwnSelf,
-        },
+        measure: args.change,
         scale: if args.absolute { Scale::Values } else { Scale::Shares },
         confidence: args.confidence,
         each: args.each,
@@ -431,12 +401,8 @@ fn svg_options(args: &Args, sides: &Sides) -> SvgOptions {
 
 fn picture(args: &Args, diff: &Diff, sides: &Sides, out: &mut dyn Write) -> io::Result<()> {
     let options = svg_options(args, sides);
-    let view = match args.view {
-        ViewArg::Before => View::Before,
-        ViewArg::After => View::After,
-    };
     let graph = diff.graph(options.min_width.share(options.frames_width()));
-    diff_svg(&graph, &options, DiffStyle { colors: args.colors, view }, out)
+    diff_svg(&graph, &options, DiffStyle { colors: args.colors, view: args.view }, out)
 }
 
 /// There is nothing to compare: says so in pictures, too.
@@ -445,19 +411,12 @@ fn refuse(
     outputs: &[(Option<PathBuf>, Form)],
     sides: &Sides,
     error: DiffError,
-) -> anyhow::Error {
-    for (path, form) in outputs {
-        if *form == Form::Svg {
-            let options = svg_options(args, sides);
-            let message = error.to_string();
-            let written =
-                write_picture(path.as_deref(), |out| svg_message(&message, &options, out));
-            if let Err(error) = written {
-                return error.into();
-            }
-        }
+) -> anyhow::Result<ExitCode> {
+    let (options, message) = (svg_options(args, sides), error.to_string());
+    for (path, _) in outputs.iter().filter(|(_, form)| *form == Form::Svg) {
+        write_picture(path.as_deref(), |out| svg_message(&message, &options, out))?;
     }
-    way_out(error, "no --absolute")
+    Err(way_out(error, "no --absolute"))
 }
 
 /// The error, and what could be done about it. `shares` is how shares are compared.

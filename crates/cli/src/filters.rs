@@ -3,10 +3,11 @@
 use std::ops::RangeInclusive;
 
 use anyhow::bail;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pyrograph_analyze::{Filter, Level, Pattern, TimeRange};
 use pyrograph_format::{Detail, Options, ThreadDetail};
 use pyrograph_profile::Profile;
+
+use crate::units::one_of;
 
 /// Which samples are kept, and how stacks are changed.
 #[derive(clap::Args)]
@@ -42,26 +43,13 @@ pub struct FilterArgs {
     shorten_packages: bool,
 
     /// Keep samples of these processes; alone, tell processes apart: name-PID
-    #[arg(
-        long,
-        value_name = "PID,…",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "",
-        value_parser = numbers
-    )]
+    #[arg(long, value_name = "PID,…", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        value_parser = numbers)]
     pid: Vec<Numbers>,
 
     /// Keep samples of these threads; alone, tell threads apart: name-PID/TID
-    #[arg(
-        long,
-        alias = "include-tid",
-        value_name = "TID,…",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "",
-        value_parser = numbers
-    )]
+    #[arg(long, alias = "include-tid", value_name = "TID,…", num_args = 0..=1, require_equals = true,
+        default_missing_value = "", value_parser = numbers)]
     tid: Vec<Numbers>,
 
     /// Keep samples of processes and threads of these names
@@ -69,12 +57,7 @@ pub struct FilterArgs {
     comm: Vec<String>,
 
     /// Keep samples on these CPUs: 0,4-7
-    #[arg(
-        long,
-        value_name = "CPU,…",
-        value_delimiter = ',',
-        value_parser = cpus
-    )]
+    #[arg(long, value_name = "CPU,…", value_delimiter = ',', value_parser = cpus)]
     cpu: Vec<RangeInclusive<u32>>,
 
     /// Keep samples of this time: seconds from the first sample (10..20, ..500ms, 1m..), or, after
@@ -83,12 +66,10 @@ pub struct FilterArgs {
     time: Option<TimeRange>,
 
     /// Put levels of frames at the root
-    #[arg(
-        long,
-        value_name = "WHAT,…",
-        value_parser = level(LEVELS.len()),
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', value_parser = {
+        let [process, pool, thread, cpu] = LEVELS;
+        one_of([process, pool, thread, cpu, HOST, EVENT])
+    })]
     by: Vec<Level>,
 
     /// Each input under a frame of its own: the label in LABEL=FILE, or the file's name
@@ -100,32 +81,25 @@ pub struct FilterArgs {
     rescale: bool,
 }
 
-/// The levels, each with its word and what frames show. A recording has the first four.
-const LEVELS: [(Level, &str, &str); 6] = [
+/// The levels of a recording, each with its word and what frames show.
+pub const LEVELS: [(Level, &str, &str); 4] = [
     (Level::Process, "process", "name-PID"),
     (Level::Pool, "pool", "The thread's name, one for threads whose names differ only in numbers"),
     (Level::Thread, "thread", "name-PID/TID"),
     (Level::Cpu, "cpu", "The CPU"),
-    (Level::Host, "host", "The label of the input, as in LABEL=FILE"),
-    (Level::Event, "event", "The event; samples are counted then"),
 ];
 
-/// Reads one of the first `count` levels.
-pub fn level(count: usize) -> impl TypedValueParser<Value = Level> {
-    let levels = move || LEVELS.into_iter().take(count);
-    let values = levels().map(|(_, name, help)| PossibleValue::new(name).help(help));
-    PossibleValuesParser::new(values).try_map(move |typed| {
-        levels().find(|(_, name, _)| *name == typed).map(|(level, ..)| level).ok_or("no such level")
-    })
-}
+/// Those of files.
+const HOST: (Level, &str, &str) = (Level::Host, "host", "The label of the input, as in LABEL=FILE");
+const EVENT: (Level, &str, &str) = (Level::Event, "event", "The event; samples are counted then");
 
-/// The numbers after `--pid` or `--tid`.
+/// The numbers after `--pid` or `--tid`; without any, they are kept apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Numbers {
-    /// Nothing: they are kept apart.
-    Apart,
-    /// Only these.
-    Only(Vec<i32>),
+struct Numbers(Vec<i32>);
+
+/// Returns true if they are kept apart.
+fn is_apart(all: &[Numbers]) -> bool {
+    all.iter().any(|numbers| numbers.0.is_empty())
 }
 
 impl FilterArgs {
@@ -176,34 +150,20 @@ impl FilterArgs {
 
     /// The filters by thread, CPU and time, for inputs that are no profiles.
     pub fn of_events(&self) -> anyhow::Result<Filter> {
-        let patterns = [&self.focus, &self.ignore, &self.hide, &self.from_frame, &self.skip_after];
-        if patterns.iter().any(|patterns| !patterns.is_empty())
-            || self.fold_recursion
-            || self.shorten_packages
-            || !self.by.is_empty()
-            || self.merge
-            || self.rescale
-        {
+        let filter = self.filter(&Profile::default());
+        if filter.needs_stacks() {
             bail!("events have no stacks: only --pid, --tid, --comm, --cpu and --time choose them");
         }
-        if [&self.pid, &self.tid].iter().any(|numbers| numbers.contains(&Numbers::Apart)) {
+        if is_apart(&self.pid) || is_apart(&self.tid) {
             bail!("--pid and --tid need numbers here: there are no frames to tell apart");
         }
-        Ok(Filter {
-            pids: only(&self.pid),
-            tids: only(&self.tid),
-            comms: self.comm.clone(),
-            cpus: self.cpu.clone(),
-            time: self.time,
-            ..Filter::default()
-        })
+        Ok(filter)
     }
 
     /// How many levels they put below stacks, at most.
     pub fn count_of_levels(&self) -> usize {
         let host = self.merge && !self.by.contains(&Level::Host);
-        let apart = |numbers: &[Numbers]| numbers.contains(&Numbers::Apart);
-        self.by.len() + usize::from(host) + usize::from(apart(&self.pid) || apart(&self.tid))
+        self.by.len() + usize::from(host) + usize::from(is_apart(&self.pid) || is_apart(&self.tid))
     }
 
     fn levels(&self, profile: &Profile) -> Vec<Level> {
@@ -213,11 +173,10 @@ impl FilterArgs {
         }
         // As the established collapser takes them: where nothing is known, there is no level.
         let known = profile.threads.iter().any(|of| of.pid.is_some() || !of.process.is_empty());
-        let apart = |numbers: &[Numbers]| known && numbers.contains(&Numbers::Apart);
         let has_one = levels
             .iter()
             .any(|level| matches!(level, Level::Process | Level::Thread | Level::Pool));
-        match (apart(&self.tid), apart(&self.pid)) {
+        match (known && is_apart(&self.tid), known && is_apart(&self.pid)) {
             _ if has_one => {}
             (true, _) => levels.push(Level::Thread),
             (false, true) => levels.push(Level::Process),
@@ -228,19 +187,13 @@ impl FilterArgs {
 }
 
 fn only(numbers: &[Numbers]) -> Vec<i32> {
-    let only = |numbers: &Numbers| match numbers {
-        Numbers::Apart => Vec::new(),
-        Numbers::Only(list) => list.clone(),
-    };
-    numbers.iter().flat_map(only).collect()
+    numbers.iter().flat_map(|numbers| numbers.0.clone()).collect()
 }
 
 fn numbers(text: &str) -> Result<Numbers, String> {
-    if text.is_empty() {
-        return Ok(Numbers::Apart);
-    }
     let number = |text: &str| text.trim().parse().map_err(|_| format!("'{text}' is not a number"));
-    text.split(',').map(number).collect::<Result<_, _>>().map(Numbers::Only)
+    let texts = text.split(',').filter(|_| !text.is_empty());
+    texts.map(number).collect::<Result<_, _>>().map(Numbers)
 }
 
 fn cpus(text: &str) -> Result<RangeInclusive<u32>, String> {
@@ -257,8 +210,8 @@ mod tests {
 
     #[test]
     fn lists() {
-        assert_eq!(numbers(""), Ok(Numbers::Apart));
-        assert_eq!(numbers("1,-1"), Ok(Numbers::Only(vec![1, -1])));
+        assert_eq!(numbers(""), Ok(Numbers(Vec::new())));
+        assert_eq!(numbers("1,-1"), Ok(Numbers(vec![1, -1])));
         assert!(numbers("1,x").is_err());
         assert_eq!(cpus("4-7"), Ok(4..=7));
         assert_eq!(cpus("3"), Ok(3..=3));

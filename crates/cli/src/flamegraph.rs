@@ -184,12 +184,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     // A chart needs each sample, its time and its thread; everything else is drawn from totals.
-    let reading = match args.flamechart {
-        true => {
-            Options { detail: Detail::Samples, threads: ThreadDetail::Thread, ..Options::default() }
-        }
-        false => Options::default(),
-    };
+    let mut reading = Options::default();
+    if args.flamechart {
+        (reading.detail, reading.threads) = (Detail::Samples, ThreadDetail::Thread);
+    }
     let (profile, _) = match args.reading.read(inputs(&args.files)?, reading) {
         Ok(read) => read,
         Err(error) => return refuse(&args, &options, &format!("failed to draw: {error:#}")),
@@ -221,16 +219,13 @@ fn svg_options(args: &Args) -> anyhow::Result<SvgOptions> {
         Some(path) => name_attributes(path)?,
         None => NameAttributes::default(),
     };
-    let title = args.title.clone().unwrap_or_else(|| {
-        let title = match (args.flamechart, args.inverted) {
-            (true, _) => "Flame Chart",
-            (false, true) => "Icicle Graph",
-            (false, false) => "Flame Graph",
-        };
-        title.to_owned()
-    });
+    let usual = match (args.flamechart, args.inverted) {
+        (true, _) => "Flame Chart",
+        (false, true) => "Icicle Graph",
+        (false, false) => "Flame Graph",
+    };
     Ok(SvgOptions {
-        title,
+        title: args.title.clone().unwrap_or_else(|| usual.to_owned()),
         subtitle: args.subtitle.clone().unwrap_or_default(),
         width: args.width,
         row_height: args.height,

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::ValueEnum;
 use pyrograph_format::{Count, Options, counts_of_folded, expand_inlined, write_folded};
 use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree};
 
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output};
+use crate::units::one_of;
 
 /// Exit code when input had to be skipped and `--strict` was asked for.
 const SKIPPED: u8 = 3;
@@ -87,8 +87,11 @@ pub struct Args {
     no_modules: bool,
 
     /// The value of a sample
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = CountWhat::Period)]
-    count: CountWhat,
+    #[arg(long, value_name = "WHAT", default_value = "period", value_parser = one_of([
+        (Count::Samples, "samples", "One"),
+        (Count::Period, "period", "Its period where one is printed, else one"),
+    ]))]
+    count: Count,
 
     /// Exit with code 3 if any of the input had to be skipped
     #[arg(long)]
@@ -96,15 +99,6 @@ pub struct Args {
 
     #[command(flatten)]
     reading: ReadArgs,
-}
-
-/// The counts of samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum CountWhat {
-    /// One.
-    Samples,
-    /// Its period where one is printed, else one.
-    Period,
 }
 
 /// Folds.
@@ -131,7 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let numbers = profile.numbers_beside(profile.shown).map(|at| &profile.value_types[at].name);
         let way = match numbers {
             Some(name) => format!("; --value {name} counts {name}"),
-            None if args.count == CountWhat::Period
+            None if args.count == Count::Period
                 && profile.value_types.len() == 1
                 && !args.reading.names_unit() =>
             {
@@ -150,10 +144,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn read_options(args: &Args) -> Options {
     Options {
-        count: match args.count {
-            CountWhat::Samples => Count::Samples,
-            CountWhat::Period => Count::Period,
-        },
+        count: args.count,
         unknown_addresses: args.addrs,
         addresses: args.inline,
         ..Options::default()

@@ -8,16 +8,19 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Arg, ArgGroup, Args as _, Command};
 use pyrograph_analyze::{
-    EventName, HeatMapOptions, KeyField, Pairing, heat_map, offsets, timed_graph,
+    EventName, HeatMapOptions, KeyField, Pairing, Percentiles, heat_map, offsets, timed_graph,
 };
 use pyrograph_format::{Detail, Head, Options, TimeUnit, read_points};
 use pyrograph_profile::LabelOptions;
-use pyrograph_render::{HeatMapLook, Shades, heat_map_svg, offsets_html};
+use pyrograph_render::{HeatMapLook, heat_map_svg, offsets_html};
 
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output, write_picture};
 use crate::units::{above_zero, counted};
+
+/// Heading of the flags that pair events.
+const EVENTS: &str = "Events";
 
 /// Draw numbers over time, as latencies, as an interactive heat map
 ///
@@ -48,48 +51,27 @@ pub struct Args {
     output: Option<PathBuf>,
 
     /// Events that begin something, whose latency is drawn: `group:name`, `name`, or `name*`
-    #[arg(
-        long,
-        value_name = "EVENT,…",
-        value_delimiter = ',',
-        requires = "end",
-        help_heading = "Events"
-    )]
+    #[arg(long, value_name = "EVENT,…", value_delimiter = ',', requires = "end", help_heading = EVENTS)]
     begin: Vec<EventName>,
 
     /// Events that end it
-    #[arg(
-        long,
-        value_name = "EVENT,…",
-        value_delimiter = ',',
-        requires = "begin",
-        help_heading = "Events"
-    )]
+    #[arg(long, value_name = "EVENT,…", value_delimiter = ',', requires = "begin", help_heading = EVENTS)]
     end: Vec<EventName>,
 
     /// The fields that pair them, as dev,sector; pid=next_pid where they are called
     /// differently in events that begin and that end; also tid, pid, cpu, comm of the event
     /// [default: dev,sector for block I/O, pid=next_pid up to sched_switch, tid,id for raw system
     /// calls, else tid]
-    #[arg(
-        long,
-        value_name = "FIELD,…",
-        value_delimiter = ',',
-        requires = "begin",
-        help_heading = "Events"
-    )]
+    #[arg(long, value_name = "FIELD,…", value_delimiter = ',', requires = "begin", help_heading = EVENTS)]
     key: Vec<KeyField>,
 
     /// When within a second samples of a profile were taken: seconds to the right, the offset upwards
-    #[arg(
-        long,
-        conflicts_with_all = ["begin", "unitstime", "unitslabel", "minlat", "maxlat", "steplat", "log"],
-        help_heading = "Samples"
-    )]
+    #[arg(long, help_heading = "Samples",
+        conflicts_with_all = ["begin", "unitstime", "unitslabel", "minlat", "maxlat", "steplat", "log"])]
     offsets: bool,
 
     /// The unit of times: s, ms, us or ns
-    #[arg(long, value_name = "UNIT", default_value = "s", value_parser = time_unit, help_heading = "Grid")]
+    #[arg(long, value_name = "UNIT", default_value = "s", help_heading = "Grid")]
     unitstime: TimeUnit,
 
     /// The unit of values; times (ns, us, ms, s) are shown in the unit that fits
@@ -109,13 +91,8 @@ pub struct Args {
     rows: Option<u32>,
 
     /// The height of a row, in place of their number
-    #[arg(
-        long,
-        value_name = "VALUE",
-        value_parser = above_zero,
-        conflicts_with_all = ["rows", "log"],
-        help_heading = "Grid"
-    )]
+    #[arg(long, value_name = "VALUE", value_parser = above_zero, help_heading = "Grid",
+        conflicts_with_all = ["rows", "log"])]
     steplat: Option<f64>,
 
     /// The seconds of a column [default: a round number that makes up to 120 columns]
@@ -131,8 +108,8 @@ pub struct Args {
     log: bool,
 
     /// Percentiles to follow over time; `none` for none
-    #[arg(long, value_name = "PERCENT,…", default_value = "50,90,99", value_parser = percents, help_heading = "Grid")]
-    percentiles: Percents,
+    #[arg(long, value_name = "PERCENT,…", default_value = "50,90,99", help_heading = "Grid")]
+    percentiles: Percentiles,
 
     /// The heading
     #[arg(long, value_name = "TEXT", help_heading = "Look")]
@@ -266,29 +243,15 @@ fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
         ..map_options(args)
     };
     let map = heat_map(&offsets.times, &offsets.values, &options)?;
-    let look = HeatMapLook {
-        title: "Subsecond-Offset Heat Map".to_owned(),
-        unit: "ns".to_owned(),
-        noun: "samples".to_owned(),
-        axis: format!("Offset within {}", period_name(seconds)),
-        shades: Shades::Linear,
-        ..HeatMapLook::default()
-    };
-    let look = self::look(args, look);
-    if !page {
-        write_picture(args.output.as_deref(), |out| heat_map_svg(&map, &look, out))?;
-        return Ok(ExitCode::SUCCESS);
+    let look = look(args, HeatMapLook::of_offsets(seconds));
+    let output = args.output.as_deref();
+    if page {
+        let timed = timed_graph(&profile, &LabelOptions::default(), column)?;
+        write_output(output, |out| offsets_html(&map, &look, &timed, offsets.start, out))?;
+    } else {
+        write_picture(output, |out| heat_map_svg(&map, &look, out))?;
     }
-    let timed = timed_graph(&profile, &LabelOptions::default(), column)?;
-    write_output(args.output.as_deref(), |out| {
-        offsets_html(&map, &look, &timed, offsets.start, out)
-    })?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The period of offsets, as the title of an axis has it.
-fn period_name(seconds: f64) -> String {
-    if seconds == 1.0 { "the second".to_owned() } else { format!("{seconds} s") }
 }
 
 fn heads(args: &Args) -> anyhow::Result<Vec<Head>> {
@@ -329,28 +292,6 @@ fn look(args: &Args, default: HeatMapLook) -> HeatMapLook {
     }
 }
 
-/// A list of percentiles.
-#[derive(Clone, Debug, PartialEq)]
-struct Percents(Vec<f64>);
-
-fn percents(text: &str) -> Result<Percents, String> {
-    if text == "none" {
-        return Ok(Percents(Vec::new()));
-    }
-    let percent = |text: &str| match text.trim().trim_start_matches('p').parse::<f64>() {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err(format!("'{text}' is not a percentile from 0 to 100")),
-    };
-    text.split(',').map(percent).collect::<Result<_, _>>().map(Percents)
-}
-
-fn time_unit(text: &str) -> Result<TimeUnit, String> {
-    TimeUnit::named(text).ok_or_else(|| "use s, ms, us or ns".to_owned())
-}
-
-fn finite(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|value: &f64| value.is_finite())
-        .ok_or_else(|| "not a number".to_owned())
+fn finite(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or("not a number")
 }

@@ -16,7 +16,6 @@ mod heatmap;
 mod info;
 mod list;
 mod manual;
-mod nameless;
 mod reading;
 mod record;
 mod report;
@@ -75,28 +74,16 @@ const COMMAND_NOT_RUN: u8 = 127;
 /// The exit code of what went wrong.
 fn exit_code(error: &anyhow::Error) -> ExitCode {
     use pyrograph_output::OutputError;
-    use pyrograph_record::Error as Record;
-    use pyrograph_recorder::{Error, PlaceError};
+    use pyrograph_recorder::Error;
 
-    let is_misuse = |error: &Error| match error {
-        Error::Event(_) | Error::Record(Record::Event(_)) | Error::UnknownCall { .. } => true,
-        Error::Place(place) => matches!(
-            place,
-            PlaceError::Function { .. }
-                | PlaceError::Probe { .. }
-                | PlaceError::OffsetOfReturn { .. }
-        ),
-        _ => false,
-    };
-    let is_unknown = |error: &OutputError| {
-        matches!(error, OutputError::UnknownEnding(_) | OutputError::UnknownFormat(_))
-    };
+    let is_misuse = error.is::<Usage>()
+        || error.downcast_ref().is_some_and(OutputError::is_unknown)
+        || error.downcast_ref().is_some_and(Error::is_misuse);
     match error.downcast_ref() {
-        _ if error.is::<Usage>() || error.downcast_ref().is_some_and(is_unknown) => {
-            ExitCode::from(BAD_USAGE)
+        _ if is_misuse => ExitCode::from(BAD_USAGE),
+        Some(Error::Record(pyrograph_record::Error::Command { .. })) => {
+            ExitCode::from(COMMAND_NOT_RUN)
         }
-        Some(error) if is_misuse(error) => ExitCode::from(BAD_USAGE),
-        Some(Error::Record(Record::Command { .. })) => ExitCode::from(COMMAND_NOT_RUN),
         _ => ExitCode::FAILURE,
     }
 }
@@ -181,11 +168,8 @@ fn wrong(error: &clap::Error) -> ! {
 
 /// Returns true if the reader of our output went away, as `head` does: no error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-    })
+    let is_it = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(is_it))
 }
 
 #[cfg(test)]

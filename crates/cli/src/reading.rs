@@ -53,11 +53,7 @@ pub struct ReadArgs {
 impl ReadArgs {
     /// Filter of events by thread, CPU and time, where no profile is read.
     pub fn of_events(&self) -> anyhow::Result<Filter> {
-        if self.from.is_some()
-            || self.event_filter.is_some()
-            || self.value.is_some()
-            || self.unit.is_some()
-        {
+        if self.asks_for_profiles() {
             bail!(
                 "--from, --event-filter, --value and --unit are for profiles, not for pairs of events"
             );
@@ -78,12 +74,15 @@ impl ReadArgs {
 
     /// True if no option names the format, or selects or changes what is read.
     pub fn keeps_all(&self) -> bool {
-        self.from.is_none()
-            && self.event_filter.is_none()
-            && self.value.is_none()
-            && self.unit.is_none()
+        !self.asks_for_profiles()
             && !self.filters.merge()
             && self.filters.filter(&Profile::default()).is_empty()
+    }
+
+    /// True if an option names the format, the event, the value or its unit.
+    fn asks_for_profiles(&self) -> bool {
+        let names = [&self.event_filter, &self.value];
+        self.from.is_some() || self.unit.is_some() || names.into_iter().any(Option::is_some)
     }
 
     /// Limits the memory that reading may take from now on.

@@ -1,6 +1,5 @@
 //! `pyrograph record`: samples, and writes what came of it.
 
-mod capabilities;
 mod filters;
 mod messages;
 mod plan;
@@ -17,12 +16,11 @@ use pyrograph_recorder::{Child, Engine, Error, Finished, Message, Recorder, Reso
 use pyrograph_terminal::{Interrupt, Spinner, browser};
 
 use self::messages::{closing_line, cost, left_out, too_short};
+pub use self::plan::Args;
 use self::plan::Plan;
-pub use self::plan::{Args, Cpus, parse_cpus};
 use crate::found;
-use crate::nameless;
 use crate::say::{is_quiet, say, say_error};
-use crate::streams::say_written;
+use crate::streams::{say_nameless, say_written};
 use crate::units::{counted, grouped};
 
 /// Runs `pyrograph record`.
@@ -45,9 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(left_out) = left_out(&resolved, plan.recording.stack_memory) {
         say!("{left_out}");
     }
-    nameless::advice(&resolved.profile, resolved.profile.shown)
-        .iter()
-        .for_each(|line| say!("{line}"));
+    say_nameless(&resolved.profile, resolved.profile.shown);
     let written = write_all(&plan, &resolved);
     if plan.verbose {
         say!("{}", cost(cpu_time));
@@ -56,12 +52,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if engine == Engine::Perf {
         too_short(&summary);
     }
-    let is_written = written.is_ok();
     let code = exit_code(child, &interrupt)?;
     written?;
-    if is_written {
-        show(&plan);
-    }
+    show(&plan);
     Ok(code)
 }
 
@@ -156,6 +149,5 @@ fn exit_code(child: Option<Child>, interrupt: &Interrupt) -> anyhow::Result<Exit
         let name = signal_hook::low_level::signal_name(signal).unwrap_or("a real-time signal");
         say!("the command was killed by signal {signal} ({name})");
     }
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+    Ok(ExitCode::from(child.exit_code()?))
 }

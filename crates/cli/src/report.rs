@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use clap::{ArgAction, ColorChoice};
 use pyrograph_analyze::{CallTreeOptions, Direction, Report, ReportOptions, report};
 use pyrograph_format::{Options, SymbolOptions};
 use pyrograph_profile::LabelOptions;
 use pyrograph_render::{ReportStyle, report_json, report_markdown, report_text};
 
-use crate::nameless;
 use crate::reading::ReadArgs;
 use crate::say::say;
-use crate::streams::{inputs, write_output};
+use crate::streams::{inputs, say_nameless, write_output};
+use crate::units::one_of;
 
 /// Show where the time goes as text: functions by self and total, and the call tree
 ///
@@ -44,8 +45,11 @@ pub struct Args {
     top: usize,
 
     /// The order of functions
-    #[arg(long, value_enum, value_name = "BY", default_value_t = Sort::Own)]
-    sort: Sort,
+    #[arg(long, value_name = "BY", default_value = "self", action = ArgAction::Set, value_parser = one_of([
+        (false, "self", "By what was spent in the function itself"),
+        (true, "total", "By what was spent in it and in what it calls"),
+    ]))]
+    sort: bool,
 
     /// The source lines of each function, where the input or debug information tells them
     #[arg(long)]
@@ -76,32 +80,15 @@ pub struct Args {
     json: bool,
 
     /// When to colour percentages [default: on a terminal, unless NO_COLOR is set]
-    #[arg(long, alias = "colour", value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
-    color: Color,
+    #[arg(long, alias = "colour", value_name = "WHEN", default_value = "auto", value_parser = one_of([
+        (ColorChoice::Auto, "auto", "On a terminal"),
+        (ColorChoice::Always, "always", "Also in files and pipes"),
+        (ColorChoice::Never, "never", "Nowhere"),
+    ]))]
+    color: ColorChoice,
 
     #[command(flatten)]
     reading: ReadArgs,
-}
-
-/// When there are colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Color {
-    /// On a terminal.
-    Auto,
-    /// Also in files and pipes.
-    Always,
-    /// Nowhere.
-    Never,
-}
-
-/// The order of functions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Sort {
-    /// By what was spent in the function itself.
-    #[value(name = "self")]
-    Own,
-    /// By what was spent in it and in what it calls.
-    Total,
 }
 
 /// Form of a report.
@@ -130,7 +117,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let options = ReportOptions {
         labels: LabelOptions::default(),
         functions: (args.top > 0).then_some(args.top),
-        by_total: args.sort == Sort::Total,
+        by_total: args.sort,
         lines: args.lines,
         tree: CallTreeOptions {
             column,
@@ -150,7 +137,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if report.value_type.is_unnamed() {
             say!("--unit ns, bytes, samples … names the unit of the input");
         }
-        nameless::advice(&profile, column).iter().for_each(|line| say!("{line}"));
+        say_nameless(&profile, column);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -168,12 +155,12 @@ fn write_text(report: &Report, args: &Args, output: Option<&Path>) -> anyhow::Re
     let style = ReportStyle {
         width: output.is_none().then(pyrograph_terminal::width).flatten(),
         color: match args.color {
-            Color::Auto => is_shown && !is_set("NO_COLOR") && !is_dumb,
-            Color::Always => true,
-            Color::Never => false,
+            ColorChoice::Auto => is_shown && !is_set("NO_COLOR") && !is_dumb,
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
         },
         // In the order of totals none is in vain.
-        no_zeros: is_shown && args.sort == Sort::Own,
+        no_zeros: is_shown && !args.sort,
     };
     if !is_shown {
         return Ok(write_output(output, |out| report_text(report, style, out))?);

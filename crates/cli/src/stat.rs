@@ -2,25 +2,23 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use pyrograph_analyze::{
-    CommandUsage, CountRun, CountValue, Counter, Verdict, compare_counts, summarize,
-};
+use pyrograph_analyze::{compare_counts, summarize};
 use pyrograph_format::write_file;
 use pyrograph_recorder::{
-    Count, CountPlan, Counted, CounterOptions, Counting, Error, Event, KeyKind, Keys, Target, Unit,
+    CountPlan, Counted, CountedRuns, CounterOptions, Counting, Error, Event, KeyKind, Target,
+    count_by_turns,
 };
-use pyrograph_render::{CountStyle, IntervalTable, NotCounted, write_count_changes, write_counts};
+use pyrograph_render::{CountStyle, IntervalTable, not_counted, write_count_changes, write_counts};
 use pyrograph_terminal::{Interrupt, standard_output};
 
 use crate::say::{misuse, say};
-use crate::targets::{Chosen, TargetArgs};
-use crate::units::parse_duration;
+use crate::targets::TargetArgs;
+use crate::units::{one_of, parse_duration};
 
 /// Count events of a command, processes or the whole machine: time, faults, cycles, tracepoints
 #[derive(clap::Args)]
@@ -48,8 +46,8 @@ pub struct Args {
     event: Vec<String>,
 
     /// Keep counts apart by
-    #[arg(long, value_name = "WHAT", value_enum)]
-    by: Option<By>,
+    #[arg(long, value_name = "WHAT", value_parser = one_of(KINDS))]
+    by: Option<KeyKind>,
 
     /// A line for each interval: milliseconds, or with a unit (1s)
     #[arg(short = 'I', long, value_name = "TIME", value_parser = parse_interval,
@@ -82,6 +80,14 @@ pub struct Args {
 
     #[command(flatten)]
     target: TargetArgs,
+
+    /// Without the processes that the target starts
+    #[arg(long)]
+    no_inherit: bool,
+
+    /// For how long: seconds, or with a unit (500ms, 10s, 5m) [default: until it ends, or Ctrl-C]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
 }
 
 impl Args {
@@ -96,25 +102,14 @@ impl Args {
 }
 
 /// What counts are kept apart by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum By {
-    /// Each CPU
-    Cpu,
-    /// Each core, with its hardware threads
-    Core,
-    /// Each socket
-    Socket,
-    /// Each NUMA node
-    Node,
-    /// Each thread of the processes, with what it has started since
-    Thread,
-    /// Each process, with what it has started since
-    Process,
-}
-
-/// Events where none are named.
-const DEFAULT: &str = "task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,\
-                       branch-misses";
+const KINDS: [(KeyKind, &str, &str); 6] = [
+    (KeyKind::Cpu, "cpu", "Each CPU"),
+    (KeyKind::Core, "core", "Each core, with its hardware threads"),
+    (KeyKind::Socket, "socket", "Each socket"),
+    (KeyKind::Node, "node", "Each NUMA node"),
+    (KeyKind::Thread, "thread", "Each thread of the processes, with what it has started since"),
+    (KeyKind::Process, "process", "Each process, with what it has started since"),
+];
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
     let unit = if text.bytes().all(|byte| byte.is_ascii_digit()) { "ms" } else { "" };
@@ -130,37 +125,37 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 ///
 /// If nothing can be counted, or the result cannot be written.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
-    let texts = match args.event.is_empty() {
-        true => vec![DEFAULT.to_owned()],
-        false => std::mem::take(&mut args.event),
-    };
     let mut groups = Vec::new();
-    for text in texts {
-        groups.extend(Event::parse_list(&text).map_err(Error::Event)?);
+    if args.event.is_empty() {
+        args.event.push(CountPlan::USUAL_EVENTS.to_owned());
+    }
+    for text in &args.event {
+        groups.extend(Event::parse_list(text).map_err(Error::Event)?);
     }
     if groups.is_empty() {
         misuse!("no events in -e");
     }
     let other = split_command(&mut args.target.command)?;
-    let duration = args.target.duration;
-    let output_to_stderr = args.style() != CountStyle::Text && args.output.is_none();
-    let target = std::mem::take(&mut args.target).choose()?;
-    check(&args, &target, other.is_some())?;
-    let by_cpu = matches!(args.by, Some(By::Cpu | By::Core | By::Socket | By::Node));
-    let counters = CounterOptions {
-        target: target.target.clone(),
-        groups,
-        inherit: target.inherit,
-        cpus: target.cpus.clone(),
-        by_cpu,
-        output_to_stderr,
+    let Some(target) = args.target.take() else {
+        misuse!(
+            "nothing to count: give a command after --, processes with -p, or the machine with -a"
+        )
     };
-    let plan =
-        CountPlan { counters, beside: target.beside.clone(), duration, interval: args.interval };
-    let session = Session { keys: keys(args.by), args, interrupt: Interrupt::catch()? };
+    check(&args, &target, other.is_some())?;
+    let counters = CounterOptions {
+        target,
+        groups,
+        inherit: !args.no_inherit,
+        cpus: args.target.cpu.take().map(|cpus| cpus.0),
+        by_cpu: args.by.is_some_and(KeyKind::is_of_cpus),
+        output_to_stderr: args.style() != CountStyle::Text && args.output.is_none(),
+    };
+    let (by, duration, interval) = (args.by, args.duration, args.interval);
+    let plan = CountPlan { counters, by, beside: args.target.beside(), duration, interval };
+    let session = Session { args, interrupt: Interrupt::catch()? };
     match other {
-        Some(other) => session.compare(&plan, other, &target),
-        None => session.count(&plan, &target),
+        Some(other) => session.compare(&plan, other),
+        None => session.count(&plan),
     }
 }
 
@@ -175,8 +170,8 @@ fn split_command(command: &mut Vec<OsString>) -> anyhow::Result<Option<Vec<OsStr
     Ok(Some(other))
 }
 
-fn check(args: &Args, chosen: &Chosen, is_compared: bool) -> anyhow::Result<()> {
-    let is_command = matches!(chosen.target, Target::Command(_));
+fn check(args: &Args, target: &Target, is_compared: bool) -> anyhow::Result<()> {
+    let is_command = matches!(target, Target::Command(_));
     if is_compared && !is_command {
         misuse!("--vs compares two commands, without -a, -C and -p");
     }
@@ -189,9 +184,8 @@ fn check(args: &Args, chosen: &Chosen, is_compared: bool) -> anyhow::Result<()> 
     if args.repeat.is_some() && !is_command {
         misuse!("-r repeats a command, without -a, -C and -p");
     }
-    if matches!(args.by, Some(By::Thread | By::Process))
-        && !matches!(chosen.target, Target::Processes(_))
-    {
+    let by_task = args.by.is_some_and(|kind| !kind.is_of_cpus());
+    if by_task && !matches!(target, Target::Processes(_)) {
         misuse!(
             "--by thread and --by process need -p: the threads of a command are counted together"
         );
@@ -199,179 +193,91 @@ fn check(args: &Args, chosen: &Chosen, is_compared: bool) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn keys(by: Option<By>) -> Keys {
-    Keys::new(match by {
-        None => KeyKind::None,
-        Some(By::Cpu) => KeyKind::Cpu,
-        Some(By::Core) => KeyKind::Core,
-        Some(By::Socket) => KeyKind::Socket,
-        Some(By::Node) => KeyKind::Node,
-        Some(By::Thread) => KeyKind::Thread,
-        Some(By::Process) => KeyKind::Process,
-    })
-}
-
 struct Session {
     args: Args,
-    keys: Keys,
     interrupt: Interrupt,
 }
 
-/// One run: its counts, what was not counted, and how its command ended.
-struct Done {
-    run: CountRun,
-    counters: Vec<Counter>,
-    not_counted: Vec<NotCounted>,
-    code: ExitCode,
-    failed: bool,
-}
-
 impl Session {
-    fn count(&self, plan: &CountPlan, chosen: &Chosen) -> anyhow::Result<ExitCode> {
-        let (mut runs, mut last, mut failed) = (Vec::new(), None, 0);
+    fn count(&self, plan: &CountPlan) -> anyhow::Result<ExitCode> {
         let mut table = IntervalTable::new(self.args.style());
         let mut out = match self.args.interval {
             Some(_) => self.output()?,
             None => Box::new(io::sink()),
         };
-        for _ in 0..self.args.repeat.unwrap_or(1) {
-            if self.interrupt.asked() {
-                break;
-            }
-            let mut done = self.once(plan, &mut table, &mut *out)?;
-            failed += usize::from(done.failed);
-            runs.push(std::mem::take(&mut done.run));
-            last = Some(done);
+        let [runs] = count_by_turns([plan], self.args.repeat.unwrap_or(1), |plan| {
+            self.once(plan, &mut table, &mut *out)
+        })?;
+        if runs.runs.is_empty() {
+            return Ok(ExitCode::FAILURE);
         }
-        let Some(done) = last else { return Ok(ExitCode::FAILURE) };
         if self.args.interval.is_some() {
-            self.refusals(&done.not_counted);
+            not_counted(&runs.not_counted).for_each(|line| say!("{line}"));
             out.flush()?;
-            return Ok(done.code);
+            return Ok(ExitCode::from(runs.code));
         }
-        if runs.len() > 1 {
-            say_failed(&chosen.title, failed, runs.len());
+        let title = plan.title();
+        if runs.runs.len() > 1 {
+            say_failed(&title, &runs);
         }
-        let summary = summarize(done.counters, &runs);
-        let (title, refused) = (&chosen.title, &done.not_counted[..]);
-        self.write(|out| write_counts(self.args.style(), &summary, title, refused, out))?;
-        Ok(done.code)
+        let CountedRuns { counters, runs, not_counted, code, .. } = runs;
+        let summary = summarize(counters, &runs);
+        self.write(|out| write_counts(self.args.style(), &summary, &title, &not_counted, out))?;
+        Ok(ExitCode::from(code))
     }
 
-    /// Two commands by turns, so that what else runs disturbs both alike.
-    fn compare(
-        &self,
-        plan: &CountPlan,
-        other: Vec<OsString>,
-        chosen: &Chosen,
-    ) -> anyhow::Result<ExitCode> {
+    fn compare(&self, plan: &CountPlan, other: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let mut second = plan.clone();
-        let words: Vec<_> = other.iter().map(|word| word.to_string_lossy()).collect();
-        let title = format!("'{}'", words.join(" "));
         second.counters.target = Target::Command(other);
-        let runs = self.args.repeat.unwrap_or(10);
-        let (mut before, mut after, mut last) = (Vec::new(), Vec::new(), None);
-        let mut failed = [0, 0];
         let mut table = IntervalTable::new(CountStyle::Text);
-        for _ in 0..runs {
-            let sides = [(plan, &mut before), (&second, &mut after)];
-            for ((plan, runs), failed) in sides.into_iter().zip(&mut failed) {
-                if self.interrupt.asked() {
-                    continue;
-                }
-                let mut done = self.once(plan, &mut table, &mut io::sink())?;
-                *failed += usize::from(done.failed);
-                runs.push(std::mem::take(&mut done.run));
-                last = Some(done);
-            }
+        let rounds = self.args.repeat.unwrap_or(10);
+        let [before, after] = count_by_turns([plan, &second], rounds, |plan| {
+            self.once(plan, &mut table, &mut io::sink())
+        })?;
+        if before.runs.is_empty() {
+            return Ok(ExitCode::FAILURE);
         }
-        let Some(done) = last else { return Ok(ExitCode::FAILURE) };
-        say_failed(&chosen.title, failed[0], before.len());
-        say_failed(&title, failed[1], after.len());
-        let changes = compare_counts(&done.counters, &before, &after);
-        let changes: Vec<_> = changes
-            .into_iter()
-            .filter(|change| !done.not_counted.iter().any(|of| of.names.contains(&change.name)))
-            .collect();
-        let (titles, refused) = ([&chosen.title[..], &title[..]], &done.not_counted[..]);
+        let titles = [plan.title(), second.title()];
+        say_failed(&titles[0], &before);
+        say_failed(&titles[1], &after);
+        let mut changes = compare_counts(&before.counters, &before.runs, &after.runs);
+        let last = if after.runs.is_empty() { &before } else { &after };
+        let refused = &last.not_counted[..];
+        changes.retain(|change| !refused.iter().any(|of| of.names.contains(&change.name)));
+        let titles = titles.each_ref().map(|title| &title[..]);
         self.write(|out| write_count_changes(self.args.style(), &changes, titles, refused, out))?;
-        let is_over = |limit: f64| {
-            changes.iter().any(|change| {
-                let share = change.change.map_or(f64::INFINITY, |[change, ..]| change);
-                change.verdict == Verdict::More && share * 100.0 > limit
-            })
-        };
+        let is_over = |limit| changes.iter().any(|change| change.is_over(limit));
         Ok(match self.args.fail_over.is_some_and(is_over) {
             true => ExitCode::FAILURE,
             false => ExitCode::SUCCESS,
         })
     }
 
-    /// Counts until the target ends, the time is over, or the user has seen enough.
+    /// Counts until the target ends, the time is over, or the user has seen enough; `None` if that is so already.
     fn once(
         &self,
         plan: &CountPlan,
         table: &mut IntervalTable,
         out: &mut dyn Write,
-    ) -> anyhow::Result<Done> {
+    ) -> anyhow::Result<Option<Counted>> {
+        if self.interrupt.asked() {
+            return Ok(None);
+        }
         let mut counting = Counting::open(plan)?;
         let stopper = counting.stopper();
         let _stops = self.interrupt.on_signal(move || stopper.stop())?;
-        let counters: Vec<Counter> =
-            plan.counters.groups.iter().flatten().map(|event| counter(event, false)).collect();
-        while let Some(reading) = counting.step()? {
-            let run = self.run_of(&reading.interval, reading.elapsed);
-            table.line(reading.elapsed.as_secs_f64(), &summarize(counters.clone(), &[run]), out)?;
+        while let Some(run) = counting.step()? {
+            let elapsed = run.elapsed.as_secs_f64();
+            table.line(elapsed, &summarize(plan.named_counters(), &[run]), out)?;
             out.flush()?;
         }
         let counted = counting.finish()?;
-        self.done(plan, counted)
-    }
-
-    fn run_of(&self, counts: &[Count], elapsed: Duration) -> CountRun {
-        let value = |count: &Count| CountValue {
-            key: self.keys.of(count),
-            counter: count.event,
-            value: count.value,
-            enabled: count.enabled,
-            running: count.running,
-        };
-        CountRun { values: counts.iter().map(value).collect(), elapsed, usage: None }
-    }
-
-    fn done(&self, plan: &CountPlan, counted: Counted) -> anyhow::Result<Done> {
-        let events: Vec<&Event> = plan.counters.groups.iter().flatten().collect();
-        let mut reasons: Vec<NotCounted> = Vec::new();
-        for (event, refusal) in events.iter().zip(&counted.refused) {
-            let Some(refusal) = refusal else { continue };
-            let reason = refusal.to_string();
-            match reasons.iter_mut().find(|known| known.reason == reason) {
-                Some(known) => known.names.push(event.name().to_owned()),
-                None => reasons.push(NotCounted { names: vec![event.name().to_owned()], reason }),
-            }
+        if let Some(child) = &counted.child
+            && self.interrupt.only_us()
+        {
+            child.signal(libc::SIGTERM).ok();
         }
-        let mut run = self.run_of(&counted.last.counts, counted.last.elapsed);
-        let counters =
-            events.iter().zip(&counted.user_only).map(|(event, user)| counter(event, *user));
-        let (mut code, mut failed) = (ExitCode::SUCCESS, false);
-        if let Some(mut child) = counted.child {
-            if self.interrupt.only_us() {
-                child.signal(libc::SIGTERM).ok();
-            }
-            let status = child.wait()?;
-            let number = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-            failed = number != Some(0);
-            if matches!(plan.counters.target, Target::Command(_)) {
-                run.usage = child.usage().map(|usage| CommandUsage {
-                    user: usage.user,
-                    system: usage.system,
-                    peak_memory: usage.peak_memory,
-                });
-            }
-            code = ExitCode::from(number.and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
-        }
-        let counters = counters.collect();
-        Ok(Done { run, counters, not_counted: reasons, code, failed })
+        Ok(Some(counted))
     }
 
     /// Where the result goes: a file, standard output for what programs read, else standard error, as with perf.
@@ -398,25 +304,12 @@ impl Session {
         write(&mut *out)?;
         Ok(out.flush()?)
     }
-
-    fn refusals(&self, refused: &[NotCounted]) {
-        for events in refused {
-            say!("not counted: {}: {}", events.names.join(", "), events.reason);
-        }
-    }
 }
 
 /// Counts of runs that failed may be of something else.
-fn say_failed(title: &str, failed: usize, runs: usize) {
-    if failed > 0 {
+fn say_failed(title: &str, CountedRuns { runs, failed, .. }: &CountedRuns) {
+    let runs = runs.len();
+    if *failed > 0 {
         say!("{title} ended with an error in {failed} of {runs} runs, which are counted, too");
     }
-}
-
-fn counter(event: &Event, user_only: bool) -> Counter {
-    let name = match event.modifiers_text() {
-        text if text.is_empty() => event.name().to_owned(),
-        text => format!("{}:{text}", event.name()),
-    };
-    Counter { name, is_time: event.unit() == Unit::Nanoseconds, user_only }
 }

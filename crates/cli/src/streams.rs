@@ -4,10 +4,13 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use pyrograph_analyze::nameless;
 use pyrograph_format::Input;
 pub use pyrograph_output::write_output;
 use pyrograph_output::{Picture, WriteError, Written};
-use pyrograph_render::Theme;
+use pyrograph_profile::Profile;
+use pyrograph_render::{Theme, nameless_advice};
+use pyrograph_symbol::debug_package;
 
 use crate::found;
 use crate::say::say;
@@ -48,10 +51,10 @@ pub fn inputs(files: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
 }
 
 fn input(file: &Path) -> anyhow::Result<Input> {
-    if let Some((label, file)) = label_of(file) {
-        return Ok(open(file)?.labelled(label));
+    match label_of(file) {
+        Some((label, file)) => Ok(open(file)?.labelled(label)),
+        None => open(file),
     }
-    open(file)
 }
 
 /// Standard input. On a terminal, where somebody has to type it, a message says so.
@@ -84,6 +87,14 @@ pub fn write_picture(
 ) -> Result<(), WriteError> {
     say_written(pyrograph_output::write_picture(path, write)?);
     Ok(())
+}
+
+/// Says what would give names to code that has none.
+pub fn say_nameless(profile: &Profile, column: usize) {
+    let servers = std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty());
+    let (nameless, whole) = (nameless(profile, column), profile.whole(column));
+    let advice = nameless_advice(&nameless, whole, servers, &debug_package);
+    advice.iter().for_each(|line| say!("{line}"));
 }
 
 /// Says what a picture lacks.

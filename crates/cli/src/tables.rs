@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pyrograph_cache::user_folder;
 use pyrograph_recorder::TableBackend;
 
-use crate::units::parse_size;
+use crate::units::{one_of, parse_size};
 
 /// The flags.
 #[derive(clap::Args, Clone, Copy)]
@@ -16,7 +15,10 @@ pub struct TableArgs {
     table_memory: Option<usize>,
 
     /// The kernel memory that holds unwind tables [default: an arena if the kernel has arenas (Linux 6.9), else arrays]
-    #[arg(long, value_name = "WHAT", value_parser = table_backend(), hide_short_help = true)]
+    #[arg(long, value_name = "WHAT", hide_short_help = true, value_parser = one_of([
+        (TableBackend::Arena, "arena", "Memory that programs read with plain loads"),
+        (TableBackend::Arrays, "arrays", "Arrays of the kernel"),
+    ]))]
     pub tables: Option<TableBackend>,
 
     /// Take stacks of waits when threads stop to run, as older kernels need it, and not when they go on
@@ -48,18 +50,6 @@ impl TableArgs {
     pub fn cache(&self) -> Option<PathBuf> {
         (!self.no_cache).then(user_folder).flatten()
     }
-}
-
-/// Reads the memory that holds unwind tables.
-fn table_backend() -> impl TypedValueParser<Value = TableBackend> {
-    let values = [
-        PossibleValue::new("arena").help("Memory that programs read with plain loads"),
-        PossibleValue::new("arrays").help("Arrays of the kernel"),
-    ];
-    PossibleValuesParser::new(values).map(|name| match name.as_str() {
-        "arena" => TableBackend::Arena,
-        _ => TableBackend::Arrays,
-    })
 }
 
 fn parse_budget(text: &str) -> Result<usize, String> {

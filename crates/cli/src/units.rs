@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 pub use pyrograph_render::{counted, grouped, percent};
 
 /// Reads a duration: seconds (`10`, `0.5`), or with a unit (`500ms`, `10s`, `5m`, `1h`).
@@ -38,6 +39,23 @@ pub fn parse_size(text: &str) -> Result<usize, String> {
         Some(0) => Err("must be more than 0".to_owned()),
         size => size.ok_or_else(|| "is too large".to_owned()),
     }
+}
+
+/// Reads one of some values by its name; each may have a line of help.
+pub fn one_of<T, const N: usize>(
+    values: [(T, &'static str, &'static str); N],
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let names = values.map(|(_, name, help)| match help {
+        "" => PossibleValue::new(name),
+        _ => PossibleValue::new(name).help(help),
+    });
+    PossibleValuesParser::new(names).try_map(move |typed| {
+        let named = values.iter().find(|(_, name, _)| *name == typed);
+        named.map(|(value, ..)| *value).ok_or("no such value")
+    })
 }
 
 /// Reads a number above 0.

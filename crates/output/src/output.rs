@@ -45,6 +45,13 @@ pub enum OutputError {
     NotWritable(#[from] NotWritable),
 }
 
+impl OutputError {
+    /// True if the format is not known.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::UnknownEnding(_) | Self::UnknownFormat(_))
+    }
+}
+
 /// Look of flame graphs that are written beside other formats.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {

@@ -5,6 +5,7 @@
 mod about;
 mod check;
 mod children;
+mod counts;
 mod frame;
 mod ids;
 mod info;
@@ -23,6 +24,7 @@ mod value;
 
 pub use about::About;
 pub use check::InvalidProfile;
+pub use counts::{CommandUsage, CountRun, CountValue, Counter, NotCounted};
 pub use frame::{Frame, FrameKind, Frames};
 pub use ids::{FrameId, NodeId, StackId, StringId, ThreadId};
 pub use info::{EventInfo, FieldInfo, ProcessInfo, RecordingInfo, SampleRate};

@@ -1,5 +1,7 @@
 //! Value types: the meaning of a column of values.
 
+use std::str::FromStr;
+
 /// Type of one column of values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ValueType {
@@ -66,6 +68,15 @@ pub enum Quantity {
     Unnamed,
     /// Any other, as `cpu` or the name of an event.
     Other,
+}
+
+/// As [`TimeUnit::named`].
+impl FromStr for TimeUnit {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::named(text).ok_or("use s, ms, us or ns")
+    }
 }
 
 impl TimeUnit {

@@ -59,6 +59,17 @@ impl Child {
         }
     }
 
+    /// Its exit code, which is waited for; 128 and the signal's number if one ended it, as shells have it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Child::wait`].
+    pub fn exit_code(&mut self) -> io::Result<u8> {
+        let status = self.wait()?;
+        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+        Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    }
+
     /// The resources that it used, once its exit status is known.
     pub fn usage(&self) -> Option<Usage> {
         self.usage

@@ -162,16 +162,6 @@ impl Counters {
         Ok(())
     }
 
-    /// For each event, why it is not counted; `None` if it is.
-    pub fn refused(&self) -> &[Option<Refusal>] {
-        &self.refused
-    }
-
-    /// For each event, true if only user mode is counted, since the kernel's is not permitted.
-    pub fn user_only(&self) -> &[bool] {
-        &self.user_only
-    }
-
     /// Handle that ends [`Self::wait`] from any thread or signal handler.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()

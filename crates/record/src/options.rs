@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::error::Error;
 use crate::event::Event;
+use crate::procfs::process_of;
 
 /// Options of a session.
 #[derive(Clone, Debug)]
@@ -83,6 +85,19 @@ pub enum Target {
 }
 
 impl Target {
+    /// The processes of threads.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such thread.
+    pub fn of_threads(tids: &[i32]) -> Result<Self, Error> {
+        let process = |tid: &i32| process_of(*tid).ok_or(Error::NoSuchThread { tid: *tid });
+        let mut pids = tids.iter().map(process).collect::<Result<Vec<_>, _>>()?;
+        pids.sort_unstable();
+        pids.dedup();
+        Ok(Self::Processes(pids))
+    }
+
     /// A title for pictures: the beginning of the command, the names of processes as long as they live.
     pub fn title(&self) -> String {
         match self {
@@ -187,6 +202,35 @@ impl FromStr for StackMode {
             },
             _ => Err("use fp, dwarf, or dwarf,BYTES".to_owned()),
         }
+    }
+}
+
+/// Numbers of CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpus(pub Vec<u32>);
+
+/// A list with ranges: `0-3,8`.
+impl FromStr for Cpus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        /// More than any kernel is built for.
+        const MOST: u32 = 1 << 16;
+        let mut cpus = Vec::new();
+        for range in text.split(',') {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
+                (Ok(first), Ok(last)) if first <= last && last < MOST => cpus.extend(first..=last),
+                _ => {
+                    return Err(format!(
+                        "'{range}' is neither a CPU nor a range of CPUs such as 0-3"
+                    ));
+                }
+            }
+        }
+        cpus.sort_unstable();
+        cpus.dedup();
+        Ok(Self(cpus))
     }
 }
 

@@ -2,19 +2,25 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io;
 use std::time::{Duration, Instant};
 
+use pyrograph_profile::{CommandUsage, CountRun, CountValue, Counter, NotCounted};
 use pyrograph_record::{
-    Child, Count, CounterOptions, Counters, Ended, Refusal, Target, Unit, Waiting,
+    Child, Count, CounterOptions, Counters, Ended, Event, Refusal, Target, Unit, Waiting,
 };
 
 use crate::error::Error;
+use crate::keys::{KeyKind, Keys};
 
 /// A plan of what to count, and for how long.
 #[derive(Clone, Debug)]
 pub struct CountPlan {
     /// The counters and their target.
     pub counters: CounterOptions,
+    /// What counts are kept apart by; `None` to add all up. CPUs and groups of them need
+    /// [`by_cpu`](CounterOptions::by_cpu), too.
+    pub by: Option<KeyKind>,
     /// A command that runs beside the target, which is counted until this ends.
     pub beside: Option<Vec<OsString>>,
     /// The longest time to count.
@@ -23,15 +29,45 @@ pub struct CountPlan {
     pub interval: Option<Duration>,
 }
 
-/// Values since the start.
-#[derive(Clone, Debug)]
-pub struct Reading {
-    /// Time since the start.
-    pub elapsed: Duration,
-    /// The counts, each since the start.
-    pub counts: Vec<Count>,
-    /// The counts since the reading before.
-    pub interval: Vec<Count>,
+impl CountPlan {
+    /// Events that suit most programs, for [`Event::parse_list`].
+    pub const USUAL_EVENTS: &str = "task-clock,context-switches,cpu-migrations,page-faults,cycles,\
+                                    instructions,branches,branch-misses";
+
+    /// What it counts, in words: `'sleep 1'`, `process 12`, `CPU 0, 1`.
+    pub fn title(&self) -> String {
+        let list = |numbers: Vec<String>| numbers.join(", ");
+        match (&self.counters.target, &self.counters.cpus) {
+            (Target::Command(command), _) => {
+                let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+                format!("'{}'", words.join(" "))
+            }
+            (Target::Processes(pids), _) => {
+                format!("process {}", list(pids.iter().map(i32::to_string).collect()))
+            }
+            (Target::System, Some(cpus)) => {
+                format!("CPU {}", list(cpus.iter().map(u32::to_string).collect()))
+            }
+            (Target::System, None) => "the machine".to_owned(),
+        }
+    }
+
+    /// The counters, before it is known what can be counted.
+    pub fn named_counters(&self) -> Vec<Counter> {
+        self.events().map(|event| counter(event, false)).collect()
+    }
+
+    fn events(&self) -> impl Iterator<Item = &Event> {
+        self.counters.groups.iter().flatten()
+    }
+}
+
+fn counter(event: &Event, user_only: bool) -> Counter {
+    let name = match event.modifiers_text() {
+        text if text.is_empty() => event.name().to_owned(),
+        text => format!("{}:{text}", event.name()),
+    };
+    Counter { name, is_time: event.unit() == Unit::Nanoseconds, user_only }
 }
 
 /// A running count.
@@ -49,6 +85,7 @@ pub struct Reading {
 ///         by_cpu: false,
 ///         output_to_stderr: false,
 ///     },
+///     by: None,
 ///     beside: None,
 ///     duration: None,
 ///     interval: None,
@@ -56,7 +93,7 @@ pub struct Reading {
 /// let mut counting = Counting::open(&plan)?;
 /// while counting.step()?.is_some() {}
 /// let counted = counting.finish()?;
-/// for count in &counted.last.counts {
+/// for count in &counted.run.values {
 ///     println!("{} ns of CPU time", count.value);
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -64,6 +101,8 @@ pub struct Reading {
 #[derive(Debug)]
 pub struct Counting {
     counters: Counters,
+    events: Vec<Event>,
+    keys: Keys,
     start: Instant,
     /// Counters of processes count from when they are opened: this is taken off.
     before: Vec<Count>,
@@ -77,7 +116,7 @@ pub struct Counting {
     interval: Option<Duration>,
     /// Intervals that are over.
     intervals: u32,
-    last: Option<Reading>,
+    last: Option<CountRun>,
     has_ended: bool,
 }
 
@@ -85,13 +124,68 @@ pub struct Counting {
 #[derive(Debug)]
 pub struct Counted {
     /// The counts of the whole time.
-    pub last: Reading,
-    /// For each event, why it is not counted; `None` if it is.
-    pub refused: Vec<Option<Refusal>>,
-    /// For each event, true if only user mode is counted, since the kernel's is not permitted.
-    pub user_only: Vec<bool>,
+    pub run: CountRun,
+    /// The counters.
+    pub counters: Vec<Counter>,
+    /// The events that are not counted.
+    pub not_counted: Vec<NotCounted>,
     /// The command, whose exit status and usage are known if it has ended.
     pub child: Option<Child>,
+}
+
+/// The counts of several runs.
+#[derive(Debug, Default)]
+pub struct CountedRuns {
+    /// The counters.
+    pub counters: Vec<Counter>,
+    /// The runs.
+    pub runs: Vec<CountRun>,
+    /// The events that were not counted.
+    pub not_counted: Vec<NotCounted>,
+    /// How many commands ended with an error.
+    pub failed: usize,
+    /// The exit code of the last command.
+    pub code: u8,
+}
+
+impl CountedRuns {
+    /// Adds a run. Its command is waited for.
+    fn add(&mut self, counted: Counted, is_of_command: bool) -> io::Result<()> {
+        let Counted { mut run, counters, not_counted, child } = counted;
+        if let Some(mut child) = child {
+            self.code = child.exit_code()?;
+            self.failed += usize::from(self.code != 0);
+            run.usage = child.usage().filter(|_| is_of_command).map(|usage| CommandUsage {
+                user: usage.user,
+                system: usage.system,
+                peak_memory: usage.peak_memory,
+            });
+        }
+        self.runs.push(run);
+        (self.counters, self.not_counted) = (counters, not_counted);
+        Ok(())
+    }
+}
+
+/// Counts several plans by turns, so that what else runs disturbs all alike. `count` does one of them, and returns
+/// `None` when there is to be no more.
+///
+/// # Errors
+///
+/// Those of `count`, or if a command cannot be waited for.
+pub fn count_by_turns<const N: usize, E: From<io::Error>>(
+    plans: [&CountPlan; N],
+    rounds: u32,
+    mut count: impl FnMut(&CountPlan) -> Result<Option<Counted>, E>,
+) -> Result<[CountedRuns; N], E> {
+    let mut all = [(); N].map(|()| CountedRuns::default());
+    for _ in 0..rounds {
+        for (plan, runs) in plans.into_iter().zip(&mut all) {
+            let Some(counted) = count(plan)? else { return Ok(all) };
+            runs.add(counted, matches!(plan.counters.target, Target::Command(_)))?;
+        }
+    }
+    Ok(all)
 }
 
 impl Counting {
@@ -114,16 +208,17 @@ impl Counting {
         if let Some(beside) = beside {
             counters.also_until(beside.run()?);
         }
-        let events = plan.counters.groups.iter().flatten();
         let shares_hardware =
-            events.map(|event| !event.is_counted_by_kernel() && event.unit() == Unit::Count);
-        let shares_hardware = shares_hardware.collect();
+            |event: &Event| !event.is_counted_by_kernel() && event.unit() == Unit::Count;
+        let shares_hardware = plan.events().map(shares_hardware).collect();
         let previous = before.clone();
         let until = plan.duration.map(|duration| start + duration);
         let interval = plan.interval;
         let (intervals, last, has_ended) = (0, None, false);
         Ok(Self {
             counters,
+            events: plan.events().cloned().collect(),
+            keys: Keys::new(plan.by),
             start,
             before,
             shares_hardware,
@@ -142,17 +237,13 @@ impl Counting {
         self.counters.stopper()
     }
 
-    /// For each event, why it is not counted; `None` if it is.
-    pub fn refused(&self) -> &[Option<Refusal>] {
-        self.counters.refused()
-    }
-
-    /// Waits for the next interval, of which it returns the counts; `None` when counting is over.
+    /// Waits for the next interval, of which it returns the counts, with the time since the start; `None` when
+    /// counting is over.
     ///
     /// # Errors
     ///
     /// If a counter cannot be read.
-    pub fn step(&mut self) -> Result<Option<Reading>, Error> {
+    pub fn step(&mut self) -> Result<Option<CountRun>, Error> {
         if self.has_ended {
             return Ok(None);
         }
@@ -160,22 +251,31 @@ impl Counting {
         let until = [tick, self.until].into_iter().flatten().min();
         let ended: Option<Ended> = self.counters.wait(until);
         self.intervals += 1;
-        let reading = self.read()?;
+        let [whole, interval] = self.read()?;
         self.has_ended = ended.is_some() || self.until.is_some_and(|until| until <= Instant::now());
-        self.last = Some(reading.clone());
+        self.last = Some(whole);
         // What is left of an interval is a reading of its own.
-        Ok(self.interval.map(|_| reading))
+        Ok(self.interval.map(|_| interval))
     }
 
-    fn read(&mut self) -> Result<Reading, Error> {
+    /// The counts since the start, and those since the reading before.
+    fn read(&mut self) -> Result<[CountRun; 2], Error> {
         let elapsed = self.start.elapsed();
         let now = self.counters.read()?;
-        let [mut counts, mut interval] =
-            [&self.before, &self.previous].map(|before| since(&now, before));
-        settle_times(&mut counts, &self.shares_hardware, self.is_of_machine);
-        settle_times(&mut interval, &self.shares_hardware, self.is_of_machine);
+        let runs = [&self.before, &self.previous].map(|before| {
+            let mut counts = since(&now, before);
+            settle_times(&mut counts, &self.shares_hardware, self.is_of_machine);
+            let value = |count: &Count| CountValue {
+                key: self.keys.of(count),
+                counter: count.event,
+                value: count.value,
+                enabled: count.enabled,
+                running: count.running,
+            };
+            CountRun { values: counts.iter().map(value).collect(), elapsed, usage: None }
+        });
         self.previous = now;
-        Ok(Reading { elapsed, counts, interval })
+        Ok(runs)
     }
 
     /// Ends counting. A command that has ended is waited for.
@@ -184,17 +284,37 @@ impl Counting {
     ///
     /// If a counter cannot be read.
     pub fn finish(mut self) -> Result<Counted, Error> {
-        let last = match self.last.take() {
+        let run = match self.last.take() {
             Some(last) => last,
-            None => self.read()?,
+            None => {
+                let [whole, _] = self.read()?;
+                whole
+            }
         };
         let (refused, user_only, mut child) = self.counters.into_parts();
+        let counters = self.events.iter().zip(user_only).map(|(event, user)| counter(event, user));
+        let counters = counters.collect();
+        let not_counted = by_reason(&self.events, &refused);
         if let Some(child) = &mut child {
             // Its status and usage, if it has ended.
             child.try_wait().ok();
         }
-        Ok(Counted { last, refused, user_only, child })
+        Ok(Counted { run, counters, not_counted, child })
     }
+}
+
+/// The events that are not counted, those with one reason together.
+fn by_reason(events: &[Event], refused: &[Option<Refusal>]) -> Vec<NotCounted> {
+    let mut reasons: Vec<NotCounted> = Vec::new();
+    for (event, refusal) in events.iter().zip(refused) {
+        let Some(reason) = refusal.as_ref().map(Refusal::to_string) else { continue };
+        let name = event.name().to_owned();
+        match reasons.iter_mut().find(|known| known.reason == reason) {
+            Some(known) => known.names.push(name),
+            None => reasons.push(NotCounted { names: vec![name], reason }),
+        }
+    }
+    reasons
 }
 
 /// The counts since others of the same counters; of none, since 0.

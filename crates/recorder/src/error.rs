@@ -78,6 +78,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns true if what was asked for makes no sense, whatever the machine is like.
+    pub fn is_misuse(&self) -> bool {
+        match self {
+            Self::Event(_) | Self::UnknownCall { .. } => true,
+            Self::Record(error) => matches!(error, pyrograph_record::Error::Event(_)),
+            Self::Place(error) => matches!(
+                error,
+                PlaceError::Function { .. }
+                    | PlaceError::Probe { .. }
+                    | PlaceError::OffsetOfReturn { .. }
+            ),
+            _ => false,
+        }
+    }
+
     /// Returns true if a permission is missing that another user, or this one with more capabilities, would have.
     pub fn is_refusal(&self) -> bool {
         use pyrograph_record::Error as Record;

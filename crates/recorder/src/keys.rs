@@ -11,8 +11,6 @@ use pyrograph_record::{Count, process_of};
 /// What counts are kept apart by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
-    /// Nothing: all are added up.
-    None,
     /// CPUs.
     Cpu,
     /// Cores, whose hardware threads are added up.
@@ -29,27 +27,34 @@ pub enum KeyKind {
 
 /// Names of what counts are kept apart by, each found once.
 #[derive(Debug)]
-pub struct Keys {
-    kind: KeyKind,
+pub(crate) struct Keys {
+    kind: Option<KeyKind>,
     names: RefCell<HashMap<u32, String>>,
+}
+
+impl KeyKind {
+    /// True if it is a CPU, or a group of CPUs.
+    pub fn is_of_cpus(self) -> bool {
+        !matches!(self, Self::Thread | Self::Process)
+    }
 }
 
 impl Keys {
     /// No names yet.
-    pub fn new(kind: KeyKind) -> Self {
+    pub fn new(kind: Option<KeyKind>) -> Self {
         Self { kind, names: RefCell::default() }
     }
 
     /// What a count is added up by; empty where nothing keeps counts apart.
     pub fn of(&self, count: &Count) -> String {
-        let number = match self.kind {
-            KeyKind::None => None,
-            KeyKind::Thread | KeyKind::Process => count.thread.map(i32::cast_unsigned),
-            _ => count.cpu,
+        let Some(kind) = self.kind else { return String::new() };
+        let number = match kind.is_of_cpus() {
+            true => count.cpu,
+            false => count.thread.map(i32::cast_unsigned),
         };
         let Some(number) = number else { return String::new() };
         let mut names = self.names.borrow_mut();
-        names.entry(number).or_insert_with(|| name(self.kind, number)).clone()
+        names.entry(number).or_insert_with(|| name(kind, number)).clone()
     }
 }
 
@@ -63,7 +68,6 @@ fn name(kind: KeyKind, number: u32) -> String {
         format!("{} {task}", name.trim())
     };
     match kind {
-        KeyKind::None => String::new(),
         KeyKind::Cpu => format!("CPU {number}"),
         KeyKind::Core => {
             format!("socket {} core {}", topology("physical_package_id"), topology("core_id"))
@@ -97,10 +101,10 @@ mod tests {
     fn counts_have_the_names_of_what_they_are_of() {
         let count = |thread, cpu| Count { event: 0, thread, cpu, value: 1, enabled: 1, running: 1 };
         let own = std::process::id().cast_signed();
-        assert_eq!(Keys::new(KeyKind::None).of(&count(Some(own), Some(0))), "");
-        assert_eq!(Keys::new(KeyKind::Cpu).of(&count(None, Some(0))), "CPU 0");
-        assert!(Keys::new(KeyKind::Node).of(&count(None, Some(0))).starts_with("node "));
-        let process = Keys::new(KeyKind::Process).of(&count(Some(own), None));
+        assert_eq!(Keys::new(None).of(&count(Some(own), Some(0))), "");
+        assert_eq!(Keys::new(Some(KeyKind::Cpu)).of(&count(None, Some(0))), "CPU 0");
+        assert!(Keys::new(Some(KeyKind::Node)).of(&count(None, Some(0))).starts_with("node "));
+        let process = Keys::new(Some(KeyKind::Process)).of(&count(Some(own), None));
         assert!(process.ends_with(&format!(" {own}")), "{process}");
     }
 }

@@ -3,6 +3,7 @@
 
 mod by_perf;
 mod calls;
+mod capabilities;
 mod counting;
 mod cpu_time;
 mod error;
@@ -17,19 +18,20 @@ mod plan;
 mod question;
 mod recorder;
 
-pub use counting::{CountPlan, Counted, Counting, Reading};
+pub use capabilities::capabilities;
+pub use counting::{CountPlan, Counted, CountedRuns, Counting, count_by_turns};
 pub use cpu_time::cpu_time;
 pub use error::Error;
 pub use filters::{Filters, control_group};
 pub use in_kernel::{EngineError, kernel_features};
-pub use keys::{KeyKind, Keys};
+pub use keys::KeyKind;
 pub use message::{EngineReport, Message};
 pub use places::{PlaceError, known_places, known_probes_of};
 pub use plan::{Engine, Plan};
 pub use pyrograph_event::engine::{Feature, TableBackend, TableStats};
 pub use pyrograph_event::request::{Measure, Trigger, Waits};
 pub use pyrograph_record::{
-    Child, Count, CounterOptions, Event, EventClass, EventError, KnownEvent, Notice, Rate, Refusal,
+    Child, CounterOptions, Cpus, Event, EventClass, EventError, KnownEvent, Notice, Rate, Refusal,
     StackMode, Stopper, Summary, Target, Unit, Usage, known_events,
 };
 pub use pyrograph_resolve::{Resolved, StackMemory};

@@ -53,6 +53,24 @@ impl Default for Question {
 }
 
 impl Question {
+    /// True if perf events or a tracepoint are sampled, by a rate or a period.
+    pub fn is_sampled(&self) -> bool {
+        let is_event = matches!(self.trigger, Trigger::PerfEvents | Trigger::Tracepoint { .. });
+        is_event && self.waits == Waits::None
+    }
+
+    /// True if a CPU that has very many of its events takes the stacks of some only, unless [`Self::exact`] is set.
+    pub fn thins_stacks(&self) -> bool {
+        !matches!(
+            self.trigger,
+            Trigger::PerfEvents
+                | Trigger::BlockRequests { .. }
+                | Trigger::Locks
+                | Trigger::Sockets
+                | Trigger::None
+        )
+    }
+
     /// The event of this name ([`Event::parse`]), or a place in a program: `uprobe:FILE:FUNCTION` and
     /// `uretprobe:FILE:FUNCTION` for the calls and returns of a function, `usdt:FILE:PROVIDER:NAME` for a probe that
     /// its authors put into it.

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use pyrograph_analyze::{CountChange, CountNote, CountRow, CountSummary, Counter, Mean, Verdict};
+use pyrograph_analyze::{CountChange, CountNote, CountRow, CountSummary, Mean, Verdict};
+use pyrograph_profile::{Counter, NotCounted};
 use serde_json::{Value, json};
 
 use crate::csv::field;
@@ -68,15 +69,6 @@ pub fn write_count_changes(
             notes.iter().try_for_each(|note| writeln!(out, "\n{note}"))
         }
     }
-}
-
-/// Events that are not counted, and the reason that they have in common.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotCounted {
-    /// Their names.
-    pub names: Vec<String>,
-    /// Why.
-    pub reason: String,
 }
 
 /// A value with its unit: `1.23 ms` of nanoseconds, `4.5 MiB` of bytes, else a whole number.
@@ -264,7 +256,8 @@ fn outliers(summary: &CountSummary) -> Vec<String> {
     of_rows.chain(of_resources).filter_map(line).collect()
 }
 
-fn not_counted(events: &[NotCounted]) -> impl Iterator<Item = String> {
+/// A line for each reason why events are not counted.
+pub fn not_counted(events: &[NotCounted]) -> impl Iterator<Item = String> {
     events
         .iter()
         .map(|events| format!("not counted: {}: {}", events.names.join(", "), events.reason))

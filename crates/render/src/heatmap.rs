@@ -80,6 +80,21 @@ pub struct HeatMapLook {
     pub embed: bool,
 }
 
+impl HeatMapLook {
+    /// Of when samples were taken within periods of so many seconds.
+    pub fn of_offsets(seconds: f64) -> Self {
+        let period = if seconds == 1.0 { "the second".to_owned() } else { format!("{seconds} s") };
+        Self {
+            title: "Subsecond-Offset Heat Map".to_owned(),
+            unit: "ns".to_owned(),
+            noun: "samples".to_owned(),
+            axis: format!("Offset within {period}"),
+            shades: Shades::Linear,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for HeatMapLook {
     fn default() -> Self {
         Self {

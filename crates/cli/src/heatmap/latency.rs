@@ -40,20 +40,17 @@ fn describe(latencies: Latencies, what: &str) -> anyhow::Result<(Latencies, Stri
         let pairs = counted(latencies.unwanted, "pair");
         bail!("nothing is left to draw: the filters leave none of {pairs} ({what})");
     }
-    let mut line = format!("{what}: {}", counted(latencies.times.len() as u64, "pair"));
+    let drawn = latencies.times.len() as u64;
+    let mut line = format!("{what}: {}", counted(drawn, "pair"));
     if latencies.unwanted > 0 {
-        line.push_str(&format!(
-            " of {}",
-            grouped(latencies.unwanted + latencies.times.len() as u64)
-        ));
+        line.push_str(&format!(" of {}", grouped(latencies.unwanted + drawn)));
     }
-    let unmatched = latencies.unmatched();
-    if !unmatched.is_empty() {
-        let parts: Vec<String> =
-            unmatched.iter().map(|(count, what)| format!("{} {what}", grouped(*count))).collect();
-        let parts = parts.join(", ");
-        say!("not drawn: {parts}");
-        line.push_str(&format!("; not drawn: {parts}"));
+    let part = |(count, what): (u64, &str)| format!("{} {what}", grouped(count));
+    let parts: Vec<String> = latencies.unmatched().into_iter().map(part).collect();
+    if !parts.is_empty() {
+        let parts = format!("not drawn: {}", parts.join(", "));
+        say!("{parts}");
+        line.push_str(&format!("; {parts}"));
     }
     Ok((latencies, line))
 }

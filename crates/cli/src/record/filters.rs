@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 
 use pyrograph_analyze::Level;
-use pyrograph_profile::ThreadDetail;
 use pyrograph_recorder::{Filters, control_group};
 
-use crate::filters::level;
+use crate::filters::LEVELS;
+use crate::units::one_of;
 
 /// The flags.
 #[derive(Default, clap::Args)]
@@ -23,7 +23,7 @@ pub struct FilterArgs {
     cgroup: Option<PathBuf>,
 
     /// Put levels of frames at the root (needs root)
-    #[arg(long, value_name = "WHAT,…", value_parser = level(4), value_delimiter = ',', help_heading = "Filters")]
+    #[arg(long, value_name = "WHAT,…", value_parser = one_of(LEVELS), value_delimiter = ',', help_heading = "Filters")]
     by: Vec<Level>,
 }
 
@@ -34,14 +34,4 @@ impl FilterArgs {
         let by_cpu = self.by.contains(&Level::Cpu);
         Ok((Filters { names: self.comm, group, by_cpu }, self.by))
     }
-}
-
-/// How far threads are to be kept apart for the levels.
-pub fn thread_detail(levels: &[Level]) -> ThreadDetail {
-    let detail = |level: &Level| match level {
-        Level::Thread => ThreadDetail::Thread,
-        Level::Process => ThreadDetail::Process,
-        _ => ThreadDetail::Name,
-    };
-    levels.iter().map(detail).max().unwrap_or_default()
 }

@@ -1,25 +1,23 @@
 //! Flags of `record`, and the plan that they make.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::ArgAction;
 use pyrograph_analyze::Level;
 use pyrograph_format::{Detail, SymbolOptions};
 use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
-use pyrograph_record::process_of;
-use pyrograph_recorder::{
-    Engine, Error, Filters, Question, Rate, StackMode, Target, Trigger, Waits,
-};
+use pyrograph_recorder::{Engine, Error, Filters, Question, Rate, StackMode, Target, Trigger};
 
-use super::filters::{FilterArgs, thread_detail};
+use super::filters::FilterArgs;
 use super::question::{QuestionArgs, needs_in_kernel};
 use crate::found;
 use crate::say::{be_quiet, misuse, say};
 use crate::streams::PictureArgs;
 use crate::tables::TableArgs;
-use crate::units::{parse_duration, parse_size};
+use crate::targets::TargetArgs;
+use crate::units::{one_of, parse_duration, parse_size};
 
 /// Sample a command, running processes or the whole machine, and draw a flame graph
 ///
@@ -42,23 +40,13 @@ Examples:
   pyrograph record -o app.folded -- ./app     folded stacks, for grep, sed and awk"
 )]
 pub struct Args {
-    /// Processes to attach to, with all their threads, and the children they have started or will start
-    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "all_cpus",
-        value_parser = clap::value_parser!(i32).range(1..))]
-    pid: Vec<i32>,
+    #[command(flatten)]
+    target: TargetArgs,
 
     /// Threads to attach to, without what they start
-    #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["pid", "all_cpus"],
-        value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["pid", "all_cpus", "cpu"],
+        value_parser = clap::value_parser!(i32).range(1..), display_order = 0)]
     tid: Vec<i32>,
-
-    /// The whole machine
-    #[arg(short, long)]
-    all_cpus: bool,
-
-    /// The whole machine, but these CPUs only: 0-3,8
-    #[arg(short = 'C', long, value_name = "CPUS", conflicts_with_all = ["pid", "tid"], value_parser = parse_cpus)]
-    cpu: Option<Cpus>,
 
     /// Samples a second [default: 997 of each thread; with -a 99 of each CPU]
     #[arg(short = 'F', long, visible_short_alias = 'r', value_name = "HZ",
@@ -114,8 +102,11 @@ pub struct Args {
 
     /// How stacks are taken: ebpf unwinds and counts them in the kernel, perf copies each one out [default: ebpf
     /// where it is permitted and no output has the time of each sample, else perf]
-    #[arg(long, value_name = "WHICH", value_enum)]
-    engine: Option<EngineChoice>,
+    #[arg(long, value_name = "WHICH", value_parser = one_of([
+        (Engine::InKernel, "ebpf", "Programs in the kernel"),
+        (Engine::Perf, "perf", "perf_event_open and its buffers"),
+    ]))]
+    engine: Option<Engine>,
 
     #[command(flatten)]
     tables: TableArgs,
@@ -131,9 +122,10 @@ pub struct Args {
 
     /// The values of stacks: samples, or the event itself (time, for a clock). Alone: samples,
     /// which are calls or requests where these are looked at
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Count::Period,
-        num_args = 0..=1, default_missing_value = "samples")]
-    count: Count,
+    #[arg(long, value_name = "WHAT", default_value = "period", num_args = 0..=1, default_missing_value = "samples",
+        action = ArgAction::Set,
+        value_parser = one_of([(true, "samples", "Samples"), (false, "period", "What the samples stand for")]))]
+    count: bool,
 
     /// Mark the kernel's frames with _[k], inlined ones with _[i], those made at run time with _[j]
     #[arg(long)]
@@ -161,50 +153,6 @@ pub struct Args {
 
     #[command(flatten)]
     picture: PictureArgs,
-
-    /// The command to run, and its arguments. With -a, -C, -p or -t it only says for how long to record: until
-    /// it ends
-    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
-}
-
-/// Engines, by their flag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum EngineChoice {
-    /// Programs in the kernel
-    Ebpf,
-    /// perf_event_open and its buffers
-    Perf,
-}
-
-/// The count of a stack.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Count {
-    /// Samples
-    Samples,
-    /// What the samples stand for
-    Period,
-}
-
-/// Numbers of CPUs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cpus(pub Vec<u32>);
-
-/// Reads a list of CPUs such as `0-3,8`.
-pub fn parse_cpus(text: &str) -> Result<Cpus, String> {
-    /// More than any kernel is built for.
-    const MOST: u32 = 1 << 16;
-    let mut cpus = Vec::new();
-    for range in text.split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
-            (Ok(first), Ok(last)) if first <= last && last < MOST => cpus.extend(first..=last),
-            _ => return Err(format!("'{range}' is neither a CPU nor a range of CPUs such as 0-3")),
-        }
-    }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Ok(Cpus(cpus))
 }
 
 fn parse_stack_memory(text: &str) -> Result<usize, String> {
@@ -247,8 +195,7 @@ impl Plan {
             error @ Error::NoSuchName { .. } => anyhow::Error::from(error).context("--comm"),
             error => error.into(),
         })?;
-        let count_samples = args.count == Count::Samples;
-        let question = args.question.question(count_samples, &target)?;
+        let question = args.question.question(args.count, &target)?;
         let is_filtered = !filters.is_all() || !levels.is_empty();
         refuse_what_has_no_effect(&args, &question, &target, is_filtered)?;
         let engine = engine(&args, &question, is_filtered)?;
@@ -258,10 +205,10 @@ impl Plan {
             picture: args.picture.into(),
             recording: pyrograph_recorder::Plan {
                 threads: Some(args.tid).filter(|tids| !tids.is_empty()),
-                cpus: args.cpu.map(|cpus| cpus.0),
+                cpus: args.target.cpu.take().map(|cpus| cpus.0),
                 filters,
                 inherit: !args.no_inherit,
-                beside: Some(args.command).filter(|command| !command.is_empty()),
+                beside: args.target.beside(),
                 duration: args.duration,
                 output_to_stderr: outputs.iter().any(Output::is_standard),
                 question,
@@ -276,12 +223,12 @@ impl Plan {
                 table_memory: args.tables.budget(),
                 table_backend: args.tables.tables,
                 at_switches: args.tables.at_switches,
-                count_samples,
+                count_samples: args.count,
                 keep_times: outputs.iter().any(|output| output.detail() == Detail::Samples),
                 thread_detail: outputs
                     .iter()
                     .map(Output::threads)
-                    .chain([thread_detail(&levels)])
+                    .chain(levels.iter().map(Level::thread_detail))
                     .max()
                     .unwrap_or_default(),
                 stack_memory: args.stack_memory,
@@ -310,15 +257,11 @@ impl Plan {
 /// The engine, if the flags leave no choice.
 fn engine(args: &Args, question: &Question, is_filtered: bool) -> anyhow::Result<Option<Engine>> {
     let is_of_perf = !args.tid.is_empty()
-        || (args.every.is_some() || args.cpu.is_some())
+        || (args.every.is_some() || args.target.cpu.is_some())
             && matches!(question.trigger, Trigger::Tracepoint { .. });
     // A choice of how stacks are found is a choice of the engine.
-    let engine = match args.engine {
-        Some(EngineChoice::Ebpf) => Some(Engine::InKernel),
-        Some(EngineChoice::Perf) => Some(Engine::Perf),
-        None if args.call_graph.is_some() || is_of_perf => Some(Engine::Perf),
-        None => None,
-    };
+    let is_of_perf = is_of_perf || args.call_graph.is_some();
+    let engine = args.engine.or(is_of_perf.then_some(Engine::Perf));
     let needs_kernel = question.needs_in_kernel() || is_filtered;
     match engine {
         Some(Engine::Perf) if needs_kernel => Err(needs_in_kernel()),
@@ -350,26 +293,12 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<Output>> {
 
 /// Target of the recording. A command that is only run meanwhile is left in `args`.
 fn target(args: &mut Args, filters: &Filters) -> anyhow::Result<Target> {
-    if args.all_cpus || args.cpu.is_some() {
-        return Ok(Target::System);
-    }
-    if !args.pid.is_empty() {
-        return Ok(Target::Processes(std::mem::take(&mut args.pid)));
-    }
     if !args.tid.is_empty() {
-        let process =
-            |tid: &i32| process_of(*tid).ok_or(pyrograph_record::Error::NoSuchThread { tid: *tid });
-        let mut pids = args.tid.iter().map(process).collect::<Result<Vec<_>, _>>()?;
-        pids.sort_unstable();
-        pids.dedup();
-        return Ok(Target::Processes(pids));
+        return Ok(Target::of_threads(&args.tid)?);
     }
-    if !args.command.is_empty() {
-        return Ok(Target::Command(std::mem::take(&mut args.command)));
-    }
-    match filters.chooses() {
-        true => Ok(Target::System),
-        false => misuse!(
+    match args.target.take().or(filters.chooses().then_some(Target::System)) {
+        Some(target) => Ok(target),
+        None => misuse!(
             "nothing to record: give a command after --, processes with -p, or the machine with -a"
         ),
     }
@@ -382,18 +311,17 @@ fn refuse_what_has_no_effect(
     target: &Target,
     is_filtered: bool,
 ) -> anyhow::Result<()> {
-    let is_sampled = matches!(question.trigger, Trigger::PerfEvents | Trigger::Tracepoint { .. })
-        && question.waits == Waits::None;
+    let is_sampled = question.is_sampled();
     if args.every.is_some() && !is_sampled {
         misuse!("-c is for events that are sampled: cycles, clocks, page faults, tracepoints");
     }
-    if args.cpu.is_some() && !is_sampled {
+    if args.target.cpu.is_some() && !is_sampled {
         misuse!("-C is for events that are sampled: cycles, clocks, page faults, tracepoints");
     }
     if !args.tid.is_empty() && (question.needs_in_kernel() || is_filtered) {
         misuse!("-t is for samples of the CPU and events; give the process with -p");
     }
-    if !args.tid.is_empty() && args.engine == Some(EngineChoice::Ebpf) {
+    if !args.tid.is_empty() && args.engine == Some(Engine::InKernel) {
         misuse!("-t needs --engine perf: the in-kernel engine records processes");
     }
     if args.no_inherit && *target == Target::System {
@@ -402,10 +330,10 @@ fn refuse_what_has_no_effect(
     if args.no_inherit && !args.tid.is_empty() {
         misuse!("--no-inherit has no effect with -t: what a thread starts is not recorded");
     }
-    if args.call_graph.is_some() && args.engine == Some(EngineChoice::Ebpf) {
+    if args.call_graph.is_some() && args.engine == Some(Engine::InKernel) {
         misuse!("--call-graph is for --engine perf: in the kernel, stacks are unwound with tables");
     }
-    let is_of_perf = args.engine == Some(EngineChoice::Perf) || args.call_graph.is_some();
+    let is_of_perf = args.engine == Some(Engine::Perf) || args.call_graph.is_some();
     if is_of_perf && args.tables.is_of_tables() {
         misuse!("--table-memory and --tables are for the in-kernel engine (--engine ebpf)");
     }

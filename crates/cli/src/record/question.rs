@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use pyrograph_recorder::{Error, Measure, Question, Target, Trigger, Waits};
+use pyrograph_recorder::{Error, Measure, Question, Target, Trigger, Waits, capabilities};
 
-use super::capabilities::with_remedy;
 use crate::say::misuse;
 use crate::units::parse_duration;
 
@@ -116,15 +115,7 @@ impl QuestionArgs {
             }
             question.min_block = min_block;
         }
-        let has_each = !matches!(
-            question.trigger,
-            Trigger::PerfEvents
-                | Trigger::BlockRequests { .. }
-                | Trigger::Locks
-                | Trigger::Sockets
-                | Trigger::None
-        );
-        if self.exact && !has_each {
+        if self.exact && !question.thins_stacks() {
             misuse!("--exact is for --syscalls, --file-io, --alloc, tracepoints and probes");
         }
         question.no_idle = self.no_idle;
@@ -180,6 +171,22 @@ fn not_found(error: Error, live: bool) -> anyhow::Error {
         ),
         error => with_remedy(error, &unknown),
     }
+}
+
+/// Adds to an error for lack of permission the command that would grant it. Other errors stay as they are.
+fn with_remedy(error: Error, trigger: &Trigger) -> anyhow::Error {
+    if !error.is_refusal() || rustix::process::geteuid().is_root() {
+        return error.into();
+    }
+    let text = format!("{:#}", anyhow::Error::from(error));
+    let Some(capabilities) = capabilities(trigger) else {
+        return anyhow::anyhow!(
+            "{text}; probes in programs (--alloc, uprobe:, uretprobe:, usdt:) need root: no capability permits them but \
+             cap_sys_admin, which is as good as root"
+        );
+    };
+    let program = std::env::current_exe().unwrap_or_else(|_| "pyrograph".into());
+    anyhow::anyhow!("{text}; without root: sudo setcap {capabilities}=ep {}", program.display())
 }
 
 /// An error, with the flag that asked for it and what would permit it, if it was not permitted.

@@ -1,8 +1,6 @@
 //! Advice for code without names: packages with symbols, servers, and files that runtimes can write.
 
-use pyrograph_analyze::{Nameless, nameless};
-use pyrograph_profile::Profile;
-use pyrograph_symbol::debug_package;
+use pyrograph_analyze::Nameless;
 
 /// Modules with less than this part of the samples in nameless code are not worth a word.
 const LEAST: f64 = 0.01;
@@ -10,16 +8,20 @@ const LEAST: f64 = 0.01;
 /// How many modules are named.
 const MOST: usize = 3;
 
-/// The packages of modules, looked for once for all lines.
+/// The package with the debug files of a file.
 type FindPackage<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Advice, one line for libraries and one for JIT-compiled code; none if all has names.
-pub fn advice(profile: &Profile, column: usize) -> Vec<String> {
-    let Nameless { modules, jit } = nameless(profile, column);
-    let whole = profile.whole(column) as f64;
-    let servers = std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty());
-    let libraries = of_modules(&modules, whole, servers, &debug_package);
-    libraries.into_iter().chain(of_jit(&jit, whole)).collect()
+/// Advice, one line for libraries and one for JIT-compiled code; none if all has names. `whole` is what shares are of,
+/// `servers`: servers are asked for debug files, `package`: the package that has those of a file.
+pub fn nameless_advice(
+    nameless: &Nameless,
+    whole: u64,
+    servers: bool,
+    package: FindPackage<'_>,
+) -> Vec<String> {
+    let whole = whole as f64;
+    let libraries = of_modules(&nameless.modules, whole, servers, package);
+    libraries.into_iter().chain(of_jit(&nameless.jit, whole)).collect()
 }
 
 fn share(value: u64, whole: f64) -> f64 {
