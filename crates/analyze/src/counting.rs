@@ -38,7 +38,7 @@ pub enum CountNote {
     ShareOf(&'static str, f64),
 }
 
-/// What a counter comes to.
+/// The value of a counter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountRow {
     /// As [`CountValue::key`](pyrograph_profile::CountValue::key).
@@ -81,7 +81,7 @@ pub struct CountChange {
     pub after: Mean,
     /// The change relative to the mean before, and its interval of 95 %; `None` where that is 0.
     pub change: Option<[f64; 3]>,
-    /// What of it is certain.
+    /// The certain part of it.
     pub verdict: Verdict,
 }
 
@@ -142,7 +142,7 @@ fn sums(run: &CountRun) -> BTreeMap<(&str, usize), (f64, u64, u64)> {
     sums
 }
 
-/// What the counters come to over all runs. Values of counters that share the hardware's are scaled.
+/// The values of the counters over all runs. Values of counters that share the hardware's are scaled.
 pub fn summarize(counters: Vec<Counter>, runs: &[CountRun]) -> CountSummary {
     let sums: Vec<_> = runs.iter().map(sums).collect();
     let keys: std::collections::BTreeSet<(&str, usize)> =

@@ -101,7 +101,7 @@ impl Args {
     }
 }
 
-/// What counts are kept apart by.
+/// Keys that keep counts apart.
 const KINDS: [(KeyKind, &str, &str); 6] = [
     (KeyKind::Cpu, "cpu", "Each CPU"),
     (KeyKind::Core, "core", "Each core, with its hardware threads"),

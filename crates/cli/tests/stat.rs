@@ -188,7 +188,7 @@ fn several_runs_have_means() {
     assert!(table.contains("page-faults:u") && table.contains("± "), "{table}");
 }
 
-/// What cannot be counted is not left out in silence, and what can be is counted.
+/// Events that cannot be counted are not left out in silence, and the others are counted.
 #[test]
 fn a_user_without_privilege_counts_what_is_permitted() {
     if !is_root("a_user_without_privilege_counts_what_is_permitted") {

@@ -16,7 +16,7 @@ pub struct Counter {
 /// A count that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountValue {
-    /// What counts are kept apart by, a CPU or a thread; empty if by nothing.
+    /// The CPU or thread by which counts are kept apart; empty if by none.
     pub key: String,
     /// Index of the counter.
     pub counter: usize,

@@ -240,7 +240,7 @@ impl Counters {
         self.child = Some(child);
     }
 
-    /// What was refused, what is counted in user mode only, and the command, once it runs.
+    /// Refusals, events that are counted in user mode only, and the command, once it runs.
     pub fn into_parts(self) -> (Vec<Option<Refusal>>, Vec<bool>, Option<Child>) {
         (self.refused, self.user_only, self.child)
     }

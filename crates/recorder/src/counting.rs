@@ -18,7 +18,7 @@ use crate::keys::{KeyKind, Keys};
 pub struct CountPlan {
     /// The counters and their target.
     pub counters: CounterOptions,
-    /// What counts are kept apart by; `None` to add all up. CPUs and groups of them need
+    /// Keys that keep counts apart; `None` to add all up. CPUs and groups of them need
     /// [`by_cpu`](CounterOptions::by_cpu), too.
     pub by: Option<KeyKind>,
     /// A command that runs beside the target, which is counted until this ends.
@@ -34,7 +34,7 @@ impl CountPlan {
     pub const USUAL_EVENTS: &str = "task-clock,context-switches,cpu-migrations,page-faults,cycles,\
                                     instructions,branches,branch-misses";
 
-    /// What it counts, in words: `'sleep 1'`, `process 12`, `CPU 0, 1`.
+    /// The target in words: `'sleep 1'`, `process 12`, `CPU 0, 1`.
     pub fn title(&self) -> String {
         let list = |numbers: Vec<String>| numbers.join(", ");
         match (&self.counters.target, &self.counters.cpus) {
@@ -254,7 +254,7 @@ impl Counting {
         let [whole, interval] = self.read()?;
         self.has_ended = ended.is_some() || self.until.is_some_and(|until| until <= Instant::now());
         self.last = Some(whole);
-        // What is left of an interval is a reading of its own.
+        // The rest of an interval is a reading of its own.
         Ok(self.interval.map(|_| interval))
     }
 
@@ -375,7 +375,7 @@ mod tests {
         let mut counts = vec![count(0, 0, 5, 100, 25), count(0, 1, 7, 100, 25)];
         settle_times(&mut counts, &[true], false);
         assert!(counts.iter().all(|count| count.enabled == 2 * count.running), "{counts:?}");
-        // What the kernel counts is exact.
+        // Counts of the kernel are exact.
         let mut counts = vec![count(0, 0, 5, 100, 25), count(0, 1, 7, 100, 0)];
         settle_times(&mut counts, &[false], false);
         assert!(counts.iter().all(|count| count.enabled == count.running), "{counts:?}");

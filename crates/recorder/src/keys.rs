@@ -1,4 +1,4 @@
-//! What counts are kept apart by: CPUs and their topology, threads, processes.
+//! Keys that keep counts apart: CPUs and their topology, threads, processes.
 //!
 //! Sources: `Documentation/admin-guide/cputopology.rst`, `Documentation/ABI/stable/sysfs-devices-node`, proc(5).
 
@@ -8,7 +8,7 @@ use std::fs;
 
 use pyrograph_record::{Count, process_of};
 
-/// What counts are kept apart by.
+/// Keys that keep counts apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     /// CPUs.
@@ -45,7 +45,7 @@ impl Keys {
         Self { kind, names: RefCell::default() }
     }
 
-    /// What a count is added up by; empty where nothing keeps counts apart.
+    /// The key by which a count is added up; empty where nothing keeps counts apart.
     pub fn of(&self, count: &Count) -> String {
         let Some(kind) = self.kind else { return String::new() };
         let number = match kind.is_of_cpus() {

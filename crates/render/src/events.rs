@@ -13,7 +13,7 @@ pub struct ListedEvent {
     pub aliases: Vec<String>,
     /// Its kind, which is a heading.
     pub class: String,
-    /// What it counts.
+    /// Description in one line.
     pub about: String,
     /// Fields with their types.
     pub fields: Vec<String>,

@@ -36,7 +36,7 @@ pub struct KnownEvent {
     pub aliases: Vec<String>,
     /// Its kind.
     pub class: EventClass,
-    /// What it counts, in one line.
+    /// Description in one line.
     pub about: String,
     /// Of a tracepoint, its fields in the order of its format: type and name.
     pub fields: Vec<String>,
@@ -57,7 +57,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What a number of the kernel means that is not about permissions.
+    /// The meaning of an error number that is not about permissions.
     pub(crate) fn of(errno: i32) -> Self {
         match errno {
             libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENXIO => Self::Unsupported,
