@@ -81,7 +81,7 @@ pub struct CountChange {
     pub after: Mean,
     /// The change relative to the mean before, and its interval of 95 %; `None` where that is 0.
     pub change: Option<[f64; 3]>,
-    /// The certain part of it.
+    /// More, less, or nothing beyond noise.
     pub verdict: Verdict,
 }
 
