@@ -9,7 +9,7 @@ use crate::reader::{Count, Options, ReadError, Reading};
 use crate::warnings::{Warning, WarningKind, Warnings};
 
 /// Reads inputs into one profile with a column for each event, in the order in which they were
-/// met. Each sample counts as one, since what events count cannot be compared: cycles are
+/// found. Each sample counts as one, since what events count cannot be compared: cycles are
 /// thousands of millions where page faults are thousands. An input without events is one event,
 /// called after what it counts.
 ///

@@ -33,9 +33,9 @@ impl RecordedFiles {
     /// Those of `recording`, looked for where `locator` says.
     pub fn new(recording: &Recording, locator: Locator) -> Self {
         let features = &recording.features;
-        let is = |told: &Option<String>, file: &str| {
+        let is = |recorded: &Option<String>, file: &str| {
             let ours = std::fs::read_to_string(file).unwrap_or_default();
-            told.as_ref().is_none_or(|told| told == ours.trim_end())
+            recorded.as_ref().is_none_or(|recorded| recorded == ours.trim_end())
         };
         // A copy of another file system is that of another machine.
         let same_machine =
@@ -115,9 +115,9 @@ impl Files for RecordedFiles {
         let starts_there = |path: &Path| {
             self.kernel_start.is_none_or(|start| first_symbols(path).contains(&start))
         };
-        let told = self.build_ids.get(KERNEL);
-        let is_ours = match (told, own_kernel_build_id()) {
-            (Some(told), Some(ours)) => *told == ours,
+        let recorded = self.build_ids.get(KERNEL);
+        let is_ours = match (recorded, own_kernel_build_id()) {
+            (Some(recorded), Some(ours)) => *recorded == ours,
             (Some(_), None) => false,
             (None, _) => self.same_kernel,
         };
@@ -125,7 +125,7 @@ impl Files for RecordedFiles {
         if is_ours && starts_there(&own) {
             return Some(own);
         }
-        self.cached(told?, "kallsyms").filter(|path| starts_there(path))
+        self.cached(recorded?, "kallsyms").filter(|path| starts_there(path))
     }
 
     fn vdso(&mut self) -> Option<Vec<u8>> {

@@ -16,7 +16,7 @@ pub struct DiffHints {
     pub all_rows: &'static str,
     /// To judge each function as if it were the only one: `--each`.
     pub each: &'static str,
-    /// To tell noise from change where the inputs do not say how many samples values are.
+    /// To separate noise from change where the inputs do not say how many samples values are.
     pub samples: &'static str,
 }
 

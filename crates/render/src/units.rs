@@ -148,7 +148,7 @@ pub fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", grouped(count))
 }
 
-/// A share in percent with as many digits as it takes to tell it from 0: `12 %`, `0.04 %`.
+/// A share in percent with as many digits as it takes to show that it is not 0: `12 %`, `0.04 %`.
 pub fn percent(part: u64, whole: u64) -> String {
     let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
     match share {
