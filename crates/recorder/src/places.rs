@@ -215,7 +215,7 @@ pub fn static_probe(place: &str) -> Result<Trigger, PlaceError> {
 }
 
 /// The probes (`usdt:FILE[:PATTERN]`) or functions (`uprobe:FILE[:PATTERN]`) of a file, by the names that
-/// `record -e` takes them; `None` if the text is neither.
+/// `record -e` takes; `None` if the text is neither.
 ///
 /// # Errors
 ///
