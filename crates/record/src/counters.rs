@@ -89,7 +89,7 @@ impl Counters {
     /// # Errors
     ///
     /// If a process does not exist, the target is another user's, or the kernel lacks resources. An event that is not
-    /// counted here is no error: see [`Self::refused`].
+    /// counted here is no error: [`Self::into_parts`] has it.
     pub fn open(options: &CounterOptions) -> Result<Self, Error> {
         let rights = Rights::read();
         let waiting = match &options.target {
