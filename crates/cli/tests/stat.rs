@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use common::in_kernel::Running;
 use common::{compile, is_root, pyrograph, up_to_three_times};
 use serde_json::Value;
 
@@ -298,6 +299,37 @@ fn places_in_programs_are_listed() {
     assert!(said.contains("No such file") && code == Some(1), "{said}");
     let (_, said, code) = list(&["-p", "999999999"]);
     assert!(said.contains("999999999") && code == Some(1), "{said}");
+}
+
+/// The path in its mappings may be another file here, or none: the probes of that were listed, in silence.
+#[test]
+fn probes_of_a_process_are_those_of_its_own_mount_namespace() {
+    if !is_root("probes_of_a_process_are_those_of_its_own_mount_namespace") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (real, seen) = (folder.path().join("real"), folder.path().join("seen"));
+    for folder in [&real, &seen] {
+        std::fs::create_dir(folder).expect("a folder");
+    }
+    compile(&["gcc", "-O1"], "probes.c", &real);
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", "mount --bind \"$0\" \"$1\" && exec \"$1/probes_c\""]);
+    let process = command.arg(&real).arg(&seen).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+    let process = Running(process.expect("unshare runs"));
+    let pid = process.0.id();
+    common::wait_until("the program runs", || {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name == "probes_c\n")
+    });
+    let output = pyrograph().args(["list", "-p", &pid.to_string()]).output();
+    let output = output.expect("pyrograph runs");
+    let probes = text(&output.stdout);
+    let line = probes.lines().find(|line| line.contains("test:step")).unwrap_or_default();
+    let path = line.trim().strip_prefix("usdt:").and_then(|line| line.strip_suffix(":test:step"));
+    let path = path.unwrap_or_else(|| panic!("{probes}{}", text(&output.stderr)));
+    assert!(path.starts_with(&format!("/proc/{pid}/root/")), "{path}");
+    assert!(Path::new(path).exists(), "{path}");
 }
 
 /// The same counts as perf's, of the same program.

@@ -1,6 +1,8 @@
 //! Places in programs and libraries, by the names that users give.
 
+use std::collections::BTreeSet;
 use std::num::ParseIntError;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use pyrograph_elf::Image;
@@ -11,6 +13,7 @@ use pyrograph_symbol::{StaticProbe, function_code, function_names, open_image, s
 use pyrograph_unwind::inside_of_instruction;
 
 use crate::error::{Error, similar};
+use crate::question::mapped_files;
 
 /// Why a place in a program cannot be recorded.
 #[derive(Debug, thiserror::Error)]
@@ -233,22 +236,21 @@ pub fn known_places(text: &str) -> Option<Result<Vec<KnownEvent>, PlaceError>> {
     Some(places_of(prefix, path, pattern))
 }
 
-/// The probes that the files of a process have, by its mappings.
+/// The probes that the files of a process have, by its mappings. Files of another mount namespace have the names by
+/// which they can be opened from here.
 ///
 /// # Errors
 ///
 /// If the process does not exist, or belongs to another user.
 pub fn known_probes_of(pid: i32) -> Result<Vec<KnownEvent>, Error> {
-    let maps = format!("/proc/{pid}/maps");
-    let text = std::fs::read_to_string(&maps)
-        .map_err(|source| Error::Mappings { process: pid.to_string(), source })?;
-    let paths = text.lines().filter_map(|line| {
-        // address perms offset dev inode path
-        let (fields, path) = line.split_at(line.find('/')?);
-        fields.split_ascii_whitespace().nth(1)?.contains('x').then_some(path)
+    let files: BTreeSet<PathBuf> = mapped_files(&pid.to_string())?.into_iter().collect();
+    let probes = files.into_iter().filter_map(|path| {
+        let theirs = format!("/proc/{pid}/root{}", path.display());
+        let identity = |path: &Path| path.metadata().ok().map(|of| (of.dev(), of.ino()));
+        let is_ours = identity(&path) == identity(Path::new(&theirs));
+        let path = if is_ours { path.to_string_lossy().into_owned() } else { theirs };
+        places_of("usdt", &path, "").ok()
     });
-    let files: std::collections::BTreeSet<&str> = paths.collect();
-    let probes = files.into_iter().filter_map(|path| places_of("usdt", path, "").ok());
     Ok(probes.flatten().collect())
 }
 

@@ -239,17 +239,21 @@ fn c_library(target: &Target) -> Result<PathBuf, Error> {
             return Ok(library.cloned().ok_or_else(missing)?);
         }
     };
-    let maps = std::fs::read_to_string(format!("/proc/{process}/maps"));
-    let maps = maps.map_err(|source| match (source.kind(), process.parse()) {
-        (io::ErrorKind::NotFound, Ok(pid)) => pyrograph_record::Error::NoSuchProcess { pid }.into(),
-        _ => Error::Mappings { process: process.clone(), source },
-    })?;
-    let paths: Vec<PathBuf> =
-        maps.lines().filter_map(|line| Some(line[line.find('/')?..].into())).collect();
+    let paths = mapped_files(&process)?;
     Ok(match allocator(&paths) {
         Some(path) => format!("/proc/{process}/root{}", path.display()).into(),
         None => format!("/proc/{process}/exe").into(),
     })
+}
+
+/// The files that a process (by its name in `/proc`) has mapped, in its own mount namespace: once for each mapping.
+pub(crate) fn mapped_files(process: &str) -> Result<Vec<PathBuf>, Error> {
+    let maps = std::fs::read_to_string(format!("/proc/{process}/maps"));
+    let maps = maps.map_err(|source| match (source.kind(), process.parse()) {
+        (io::ErrorKind::NotFound, Ok(pid)) => pyrograph_record::Error::NoSuchProcess { pid }.into(),
+        _ => Error::Mappings { process: process.to_owned(), source },
+    })?;
+    Ok(maps.lines().filter_map(|line| Some(line[line.find('/')?..].into())).collect())
 }
 
 /// The library among these whose `malloc` is called: one that was put before the C library, or that.
