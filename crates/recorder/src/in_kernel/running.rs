@@ -202,14 +202,15 @@ impl Running {
         self.begun = Some(Instant::now());
         let (tables, backend) = (self.engine.table_stats(), self.engine.table_backend());
         report(Message::Started { tables, backend });
-        self.child = self.waiting.take().map(Waiting::run).transpose()?;
-        if let Some(child) = &self.child {
-            self.follower.watch(child.pid());
+        // Before the command runs, for it may end before this thread has the CPU again.
+        if let Some(waiting) = &self.waiting {
+            self.follower.watch(waiting.pid());
         }
         let beside = self.follower.beside().and_then(|fd| fd.try_clone_to_owned().ok());
         if beside.is_some() || self.duration.is_some() {
             end_in_time(self.engine.end(), beside, self.duration);
         }
+        self.child = self.waiting.take().map(Waiting::run).transpose()?;
         Ok(())
     }
 
