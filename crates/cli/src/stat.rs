@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use pyrograph_analyze::{compare_counts, summarize};
-use pyrograph_format::write_file;
 use pyrograph_recorder::{
     CountPlan, Counted, CountedRuns, CounterOptions, Counting, Error, Event, KeyKind, Target,
     count_by_turns,
@@ -17,6 +16,7 @@ use pyrograph_render::{CountStyle, IntervalTable, not_counted, write_count_chang
 use pyrograph_terminal::{Interrupt, standard_output};
 
 use crate::say::{misuse, say};
+use crate::streams::write_output;
 use crate::targets::TargetArgs;
 use crate::units::{one_of, parse_duration};
 
@@ -280,7 +280,7 @@ impl Session {
         Ok(Some(counted))
     }
 
-    /// Where the result goes: a file, standard output for what programs read, else standard error, as with perf.
+    /// Where intervals go: a file, standard output for what programs read, else standard error, as with perf.
     fn output(&self) -> anyhow::Result<Box<dyn Write>> {
         Ok(match &self.args.output {
             Some(path) if path.as_os_str() != "-" => {
@@ -294,15 +294,12 @@ impl Session {
         })
     }
 
-    /// Writes the result, to a file whole or not at all.
+    /// Writes the result: text without a place to standard error, as perf does.
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-        if let Some(path) = self.args.output.as_ref().filter(|path| path.as_os_str() != "-") {
-            return write_file(path, write)
-                .with_context(|| format!("failed to write {}", path.display()));
+        match &self.args.output {
+            None if self.args.style() == CountStyle::Text => Ok(write(&mut io::stderr())?),
+            path => Ok(write_output(path.as_deref(), write)?),
         }
-        let mut out = self.output()?;
-        write(&mut *out)?;
-        Ok(out.flush()?)
     }
 }
 

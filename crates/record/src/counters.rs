@@ -101,16 +101,16 @@ impl Counters {
         for group in &options.groups {
             let mut joins = false;
             for event in group {
-                let (attr, refusal) = prepare(event, options, &rights);
+                let attr = prepare(event, options, &rights);
                 let index = refused.len();
-                user_only.push(attr.as_ref().is_some_and(|attr| {
+                user_only.push(attr.as_ref().is_ok_and(|attr| {
                     attr.has(flag::EXCLUDE_KERNEL) && event.modifiers.counts_kernel()
                 }));
-                refused.push(refusal);
-                if let Some(attr) = attr {
+                if let Ok(attr) = attr {
                     prepared.push(Prepared { event: index, attr, joins });
                     joins = true;
                 }
+                refused.push(attr.err());
             }
         }
         let stopper = Stopper::new()?;
@@ -306,11 +306,7 @@ fn attach_to_processes(
 }
 
 /// The attributes of an event with which this user can count it here, or why they cannot.
-fn prepare(
-    event: &Event,
-    options: &CounterOptions,
-    rights: &Rights,
-) -> (Option<Attr>, Option<Refusal>) {
+fn prepare(event: &Event, options: &CounterOptions, rights: &Rights) -> Result<Attr, Refusal> {
     let mut attr = Attr {
         read_format: read_format::TOTAL_TIME_ENABLED | read_format::TOTAL_TIME_RUNNING,
         ..Attr::new()
@@ -339,13 +335,11 @@ fn prepare(
             _ => (0, None),
         };
         let probe = attr.without(flag::ENABLE_ON_EXEC);
-        let Err(error) = sys::perf_event_open(&probe, tid, cpu) else { return (Some(attr), None) };
-        let errno = error.raw_os_error().unwrap_or(0);
-        let refusal = match errno {
+        let Err(error) = sys::perf_event_open(&probe, tid, cpu) else { return Ok(attr) };
+        match error.raw_os_error().unwrap_or(0) {
             // Linux 5.13.
             libc::EINVAL if attr.has(flag::INHERIT_THREAD) => {
                 attr.flags &= !(flag::INHERIT_THREAD | flag::INHERIT);
-                continue;
             }
             libc::EACCES | libc::EPERM
                 if !attr.has(flag::EXCLUDE_KERNEL)
@@ -354,21 +348,17 @@ fn prepare(
                     && !attr.has(flag::EXCLUDE_USER) =>
             {
                 attr.flags |= flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV;
-                continue;
             }
-            libc::EACCES | libc::EPERM | libc::ENOSYS => {
-                let what = match options.target {
+            errno => {
+                return Err(Refusal::new(errno, rights, || match options.target {
                     Target::System => Wanted::System,
                     _ if event.happens_in_kernel() => {
                         Wanted::KernelEvent { event: event.name().to_owned() }
                     }
                     _ if attr.has(flag::EXCLUDE_USER) => Wanted::Kernel,
                     _ => Wanted::User,
-                };
-                Refusal::NotPermitted(rights.explain(what, errno))
+                }));
             }
-            errno => Refusal::of(errno),
-        };
-        return (None, Some(refusal));
+        }
     }
 }

@@ -23,7 +23,7 @@ pub enum EventClass {
     Pmu(String),
     /// A place in the kernel that its authors made observable; the system that it belongs to.
     Tracepoint(String),
-    /// A place in a program or library: the file.
+    /// Places in a program or library: which, and the file.
     File(String),
 }
 
@@ -57,9 +57,12 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The meaning of an error number that is not about permissions.
-    pub(crate) fn of(errno: i32) -> Self {
+    /// The meaning of an error number, for something that may not be permitted.
+    pub(crate) fn new(errno: i32, rights: &Rights, wanted: impl FnOnce() -> Wanted) -> Self {
         match errno {
+            libc::EACCES | libc::EPERM | libc::ENOSYS => {
+                Self::NotPermitted(rights.explain(wanted(), errno))
+            }
             libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENXIO => Self::Unsupported,
             errno => Self::Other(errno),
         }
@@ -216,12 +219,7 @@ fn try_to_count(code: &Code, rights: &Rights) -> Option<Refusal> {
     } else if errno == libc::EINVAL {
         errno = attempt(0, -1, Some(0))?;
     }
-    Some(match errno {
-        libc::EACCES | libc::EPERM | libc::ENOSYS => {
-            Refusal::NotPermitted(rights.explain(Wanted::Kernel, errno))
-        }
-        errno => Refusal::of(errno),
-    })
+    Some(Refusal::new(errno, rights, || Wanted::Kernel))
 }
 
 /// Returns true if a name is wanted: it matches a pattern with `*` and `?`, or has a text without these in it.

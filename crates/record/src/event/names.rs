@@ -131,14 +131,14 @@ const CACHES: [(&str, u64, &str); 7] = [
 ];
 
 /// Operations on a cache, and their numbers: operation in byte 1, result in byte 2 (`enum
-/// perf_hw_cache_op_id`, `perf_hw_cache_op_result_id`).
-const CACHE_OPERATIONS: [(&str, u64); 6] = [
-    ("loads", 0),
-    ("load-misses", 1 << 16),
-    ("stores", 1 << 8),
-    ("store-misses", 1 << 8 | 1 << 16),
-    ("prefetches", 2 << 8),
-    ("prefetch-misses", 2 << 8 | 1 << 16),
+/// perf_hw_cache_op_id`, `perf_hw_cache_op_result_id`); what they are, before the name of a cache.
+const CACHE_OPERATIONS: [(&str, u64, &str); 6] = [
+    ("loads", 0, "loads of"),
+    ("load-misses", 1 << 16, "loads that missed"),
+    ("stores", 1 << 8, "stores of"),
+    ("store-misses", 1 << 8 | 1 << 16, "stores that missed"),
+    ("prefetches", 2 << 8, "prefetches of"),
+    ("prefetch-misses", 2 << 8 | 1 << 16, "prefetches that missed"),
 ];
 
 /// The event with this name, with the name that is preferred.
@@ -149,8 +149,8 @@ pub(super) fn find(name: &str) -> Option<(String, Code)> {
     if let Some((preferred, _, type_, config, _)) = named {
         return Some(((*preferred).to_owned(), code(*type_, *config)));
     }
-    if let Some((name, config)) = cache_events().find(|(known, _)| known.eq_ignore_ascii_case(name))
-    {
+    let is_it = |(known, ..): &(String, u64, String)| known.eq_ignore_ascii_case(name);
+    if let Some((name, config, _)) = cache_events().find(is_it) {
         return Some((name, code(type_id::HW_CACHE, config)));
     }
     let digits = name
@@ -159,18 +159,18 @@ pub(super) fn find(name: &str) -> Option<(String, Code)> {
     Some((name.to_owned(), code(type_id::RAW, u64::from_str_radix(digits, 16).ok()?)))
 }
 
-fn cache_events() -> impl Iterator<Item = (String, u64)> {
-    CACHES.iter().flat_map(|(cache, number, _)| {
-        CACHE_OPERATIONS
-            .iter()
-            .map(move |(operation, config)| (format!("{cache}-{operation}"), number | config))
+/// Name and number of each cache's events, and what they count.
+fn cache_events() -> impl Iterator<Item = (String, u64, String)> {
+    CACHES.iter().flat_map(|(cache, number, of)| {
+        CACHE_OPERATIONS.iter().map(move |(operation, config, what)| {
+            (format!("{cache}-{operation}"), number | config, format!("{what} {of}"))
+        })
     })
 }
 
 /// The preferred names of all.
 pub(super) fn all() -> Vec<String> {
-    let events = EVENTS.iter().map(|(name, ..)| (*name).to_owned());
-    events.chain(cache_events().map(|(name, _)| name)).collect()
+    described().map(|(name, ..)| name).collect()
 }
 
 /// The preferred name of each, other names, and what it counts.
@@ -179,18 +179,7 @@ pub(super) fn described() -> impl Iterator<Item = (String, Vec<String>, String)>
         let others = others.iter().map(|other| (*other).to_owned()).collect();
         ((*name).to_owned(), others, (*about).to_owned())
     });
-    let caches = CACHES.iter().flat_map(|(cache, _, of)| {
-        CACHE_OPERATIONS.iter().map(move |(operation, _)| {
-            let about = match operation.strip_suffix("-misses") {
-                Some(operation) => {
-                    format!("{operation}s that missed {of}").replace("prefetchs", "prefetches")
-                }
-                None => format!("{operation} of {of}"),
-            };
-            (format!("{cache}-{operation}"), Vec::new(), about)
-        })
-    });
-    events.chain(caches)
+    events.chain(cache_events().map(|(name, _, about)| (name, Vec::new(), about)))
 }
 
 /// Those of `known` that are spelled most like `name`, nearest first, at most five.

@@ -73,48 +73,39 @@ impl Sources {
 
     /// System, name and folder of each tracepoint.
     pub(super) fn tracepoints(&self) -> Result<Vec<(String, String, PathBuf)>, EventError> {
-        let name = "*:*".to_owned();
-        let roots = self.tracing.iter().map(|root| root.join("events"));
-        for events in roots {
-            match fs::read_dir(&events) {
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    return Err(EventError::TracefsDenied { name, path: events });
-                }
-                Err(_) => continue,
-                Ok(_) => {}
-            }
-            let mut points = Vec::new();
-            for system in file_names(&events) {
-                let folder = events.join(&system);
-                for point in file_names(&folder) {
-                    let path = folder.join(&point);
-                    if path.join("id").is_file() {
-                        points.push((system.clone(), point, path));
-                    }
+        let events = self.tracepoint_folder("*:*")?;
+        let mut points = Vec::new();
+        for system in file_names(&events) {
+            let folder = events.join(&system);
+            for point in file_names(&folder) {
+                let path = folder.join(&point);
+                if path.join("id").is_file() {
+                    points.push((system.clone(), point, path));
                 }
             }
-            return Ok(points);
         }
-        Err(EventError::NoTracefs { name })
+        Ok(points)
+    }
+
+    /// The folder with the tracepoints of all systems; an error names what was looked for.
+    fn tracepoint_folder(&self, name: &str) -> Result<PathBuf, EventError> {
+        // Without the right to look into tracefs, its directory seems to be there, and empty.
+        for events in self.tracing.iter().map(|root| root.join("events")) {
+            match fs::read_dir(&events) {
+                Ok(_) => return Ok(events),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    return Err(EventError::TracefsDenied { name: name.to_owned(), path: events });
+                }
+                Err(_) => {}
+            }
+        }
+        Err(EventError::NoTracefs { name: name.to_owned() })
     }
 
     /// The number of the tracepoint `SYSTEM:POINT`.
     pub(super) fn tracepoint(&self, system: &str, point: &str) -> Result<u64, EventError> {
         let name = format!("{system}:{point}");
-        let roots = self.tracing.iter().map(|root| root.join("events"));
-        // Without the right to look into tracefs, its directory seems to be there, and empty.
-        let mut mounted = None;
-        for events in roots {
-            match fs::read_dir(&events) {
-                Ok(_) => mounted = Some(events),
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    return Err(EventError::TracefsDenied { name, path: events });
-                }
-                Err(_) => continue,
-            }
-            break;
-        }
-        let Some(events) = mounted else { return Err(EventError::NoTracefs { name }) };
+        let events = self.tracepoint_folder(&name)?;
         let unknown = || {
             let points = file_names(&events.join(system))
                 .into_iter()
