@@ -13,6 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("event", &[]),
     ("go", &[]),
     ("memory", &[]),
+    ("syscall", &[]),
     ("terminal", &[]),
     ("unwind", &["elf", "go"]),
     ("symbol", &["cache", "elf", "go"]),

@@ -1,0 +1,13 @@
+//! Arguments whose meaning depends on the rest of the call, one module a subject.
+
+pub(crate) mod files;
+pub(crate) mod futex;
+pub(crate) mod ioctl;
+pub(crate) mod ipc;
+pub(crate) mod memory;
+pub(crate) mod network;
+pub(crate) mod process;
+pub(crate) mod socket_options;
+pub(crate) mod time;
+pub(crate) mod tracing;
+pub(crate) mod waiting;

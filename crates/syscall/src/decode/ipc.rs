@@ -1,0 +1,29 @@
+//! System V IPC.
+
+use crate::context::{Context, flags, hex, put};
+use crate::words::ipc::SHM_GET;
+
+pub(crate) fn key(context: &Context<'_>, index: usize, out: &mut String) {
+    match context.raw(index) & 0xffff_ffff {
+        0 => out.push_str("IPC_PRIVATE"),
+        some => hex(some, out),
+    }
+}
+
+/// Flags with permissions in their low bits.
+pub(crate) fn get_flags(context: &Context<'_>, index: usize, out: &mut String) {
+    let raw = context.raw(index) & 0xffff_ffff;
+    if raw & !0o777 != 0 {
+        flags(SHM_GET, raw & !0o777, out);
+        out.push('|');
+    }
+    put(out, format_args!("0{:02o}", raw & 0o777));
+}
+
+/// The last argument of `semctl`, which some commands take.
+pub(crate) fn semaphore_argument(context: &Context<'_>, index: usize, out: &mut String) {
+    // IPC_RMID, GETPID, GETVAL, GETNCNT, GETZCNT take none.
+    if !matches!(context.raw(index - 1) & 0xffff_ffff, 0 | 11 | 12 | 14 | 15) {
+        hex(context.raw(index), out);
+    }
+}

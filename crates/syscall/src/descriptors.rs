@@ -1,0 +1,228 @@
+//! Which file each descriptor of a process is, followed from its calls.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::call::{Returns, When};
+use crate::context::{Context, number, until_nul};
+use crate::words::name_of;
+use crate::words::network::FAMILIES;
+use crate::{Files, Seen, Written, by_number};
+
+/// The files behind a process's descriptors, and its working directory, as far as its calls have shown them. What is not known, the user
+/// looks up in `/proc` and [sets](Self::set).
+#[derive(Debug, Clone, Default)]
+pub struct Descriptors {
+    open: BTreeMap<i32, Open>,
+    directory: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Open {
+    /// None where the file is not known: what was said of the descriptor before no longer holds.
+    name: Option<String>,
+    closes_on_exec: bool,
+}
+
+/// `O_CLOEXEC`, `SOCK_CLOEXEC`, `EFD_CLOEXEC` and all others of their kind, but for `MFD_CLOEXEC`.
+const CLOSE_ON_EXEC: u64 = 0o2_000_000;
+
+impl Files for Descriptors {
+    fn name(&self, descriptor: i32) -> Option<Cow<'_, str>> {
+        self.open.get(&descriptor)?.name.as_deref().map(Cow::Borrowed)
+    }
+}
+
+impl Descriptors {
+    /// Creates the descriptors of a process of which nothing is known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says which file a descriptor is.
+    pub fn set(&mut self, descriptor: i32, name: impl Into<String>) {
+        let closes_on_exec = self.open.get(&descriptor).is_some_and(|open| open.closes_on_exec);
+        self.open.insert(descriptor, Open { name: Some(name.into()), closes_on_exec });
+    }
+
+    /// Says which folder relative paths start at.
+    pub fn set_directory(&mut self, path: impl Into<String>) {
+        self.directory = Some(path.into());
+    }
+
+    /// Returns the working directory, if it is known.
+    pub fn directory(&self) -> Option<&str> {
+        self.directory.as_deref()
+    }
+
+    /// Returns true if nothing is known of a descriptor: `/proc/PID/fd` may say what it is.
+    pub fn is_unknown(&self, descriptor: i32) -> bool {
+        descriptor >= 0 && self.open.get(&descriptor).is_none_or(|open| open.name.is_none())
+    }
+
+    /// Follows a call that has returned. Call it after the arguments have been written, and before the result is.
+    pub fn follow(&mut self, seen: &Seen<'_>) {
+        let Some(call) = by_number(seen.number) else { return };
+        let written = Written::default();
+        let context = Context { call, seen, files: &(), written: &written };
+        let Some(result) = context.success() else { return };
+        let argument = |index: usize| seen.arguments.get(index).map_or(0, |&value| value as i32);
+        let bits = |index: usize| seen.arguments.get(index).copied().unwrap_or(0);
+        let cloexec = |index| bits(index) & CLOSE_ON_EXEC != 0;
+        match call.name {
+            "open" | "openat" | "creat" | "openat2" | "open_tree" | "open_by_handle_at"
+            | "fspick" => {
+                let (directory, path, flags) = match call.name {
+                    "open" => (-100, 0, bits(1)),
+                    "creat" => (-100, 0, 0),
+                    "openat2" => (argument(0), 1, self.how(&context)),
+                    "open_by_handle_at" => (-100, 1, bits(2)),
+                    _ => (argument(0), 1, bits(2)),
+                };
+                let name = self.path(&context, directory, path);
+                self.open(result, name, flags & CLOSE_ON_EXEC != 0);
+            }
+            "close" => self.close(argument(0), argument(0)),
+            "close_range" if bits(2) & 4 == 0 => self.close(argument(0), argument(1)),
+            "close_range" => {
+                let last = if argument(1) < 0 { i32::MAX } else { argument(1) };
+                if argument(0) <= last && argument(0) >= 0 {
+                    for (_, open) in self.open.range_mut(argument(0)..=last) {
+                        open.closes_on_exec = true;
+                    }
+                }
+            }
+            "dup" | "dup2" | "dup3" => {
+                self.copy(argument(0), result, call.name == "dup3" && cloexec(2))
+            }
+            "fcntl" => match bits(1) & 0xffff_ffff {
+                0 => self.copy(argument(0), result, false),
+                1030 => self.copy(argument(0), result, true),
+                2 => {
+                    if let Some(open) = self.open.get_mut(&argument(0)) {
+                        open.closes_on_exec = bits(2) & 1 != 0;
+                    }
+                }
+                _ => {}
+            },
+            "pipe" | "pipe2" | "socketpair" => {
+                let (index, flags) = if call.name == "socketpair" { (3, 1) } else { (0, 1) };
+                let closes = call.name != "pipe" && cloexec(flags);
+                let name = if call.name == "socketpair" {
+                    socket_name(&context)
+                } else {
+                    Some("pipe".to_owned())
+                };
+                for end in 0..2 {
+                    let memory = context.memory(index, When::Exit);
+                    if let Some(one) = memory.and_then(|memory| number(memory.bytes, end * 4, 4)) {
+                        self.open(one as i64, name.clone(), closes);
+                    }
+                }
+            }
+            "socket" => self.open(result, socket_name(&context), cloexec(1)),
+            "accept" | "accept4" => {
+                let name = self.name(argument(0)).map(Cow::into_owned);
+                self.open(result, name, call.name == "accept4" && cloexec(3));
+            }
+            "memfd_create" => {
+                let path = context.memory(0, When::Entry).map(|memory| memory.bytes);
+                let name =
+                    path.map(|path| format!("/memfd:{}", String::from_utf8_lossy(until_nul(path))));
+                self.open(result, name, bits(1) & 1 != 0);
+            }
+            "execve" | "execveat" => self.open.retain(|_, open| !open.closes_on_exec),
+            "chdir" => self.directory = self.path(&context, -100, 0),
+            "fchdir" => self.directory = self.name(argument(0)).map(Cow::into_owned),
+            _ if call.returns == Returns::Descriptor => {
+                let (name, flags) = match call.name {
+                    "eventfd" => ("anon_inode:[eventfd]", 0),
+                    "eventfd2" => ("anon_inode:[eventfd]", bits(1)),
+                    "epoll_create" => ("anon_inode:[eventpoll]", 0),
+                    "epoll_create1" => ("anon_inode:[eventpoll]", bits(0)),
+                    "timerfd_create" => ("anon_inode:[timerfd]", bits(1)),
+                    "signalfd" => ("anon_inode:[signalfd]", 0),
+                    "signalfd4" => ("anon_inode:[signalfd]", bits(3)),
+                    "inotify_init" => ("anon_inode:inotify", 0),
+                    "inotify_init1" => ("anon_inode:inotify", bits(0)),
+                    // Always closed on exec.
+                    "pidfd_open" => ("anon_inode:[pidfd]", CLOSE_ON_EXEC),
+                    "io_uring_setup" => ("anon_inode:[io_uring]", CLOSE_ON_EXEC),
+                    "userfaultfd" => ("anon_inode:[userfaultfd]", bits(0)),
+                    "perf_event_open" => (
+                        "anon_inode:[perf_event]",
+                        if bits(4) & 8 != 0 { CLOSE_ON_EXEC } else { 0 },
+                    ),
+                    "fanotify_init" => {
+                        ("anon_inode:[fanotify]", if bits(0) & 1 != 0 { CLOSE_ON_EXEC } else { 0 })
+                    }
+                    _ => return self.open(result, None, false),
+                };
+                self.open(result, Some(name.to_owned()), flags & CLOSE_ON_EXEC != 0);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the flags of `openat2`.
+    fn how(&self, context: &Context<'_>) -> u64 {
+        context.memory(2, When::Entry).and_then(|how| number(how.bytes, 0, 8)).unwrap_or(0)
+    }
+
+    /// Returns a path as a call gives it, absolute if what it is relative to is known.
+    fn path(&self, context: &Context<'_>, directory: i32, index: usize) -> Option<String> {
+        let memory = context.memory(index, When::Entry)?;
+        let path = until_nul(memory.bytes);
+        if path.len() == memory.bytes.len() && memory.length > path.len() as u64 {
+            return None;
+        }
+        let path = str::from_utf8(path).ok()?;
+        if path.starts_with('/') {
+            return Some(clean(path));
+        }
+        let base = match directory {
+            -100 => self.directory.as_deref()?,
+            descriptor => self.open.get(&descriptor)?.name.as_deref()?,
+        };
+        Some(clean(&format!("{base}/{path}")))
+    }
+
+    fn open(&mut self, descriptor: i64, name: Option<String>, closes_on_exec: bool) {
+        if let Ok(descriptor) = i32::try_from(descriptor) {
+            self.open.insert(descriptor, Open { name, closes_on_exec });
+        }
+    }
+
+    fn copy(&mut self, from: i32, to: i64, closes_on_exec: bool) {
+        if i64::from(from) != to {
+            let name = self.open.get(&from).and_then(|open| open.name.clone());
+            self.open(to, name, closes_on_exec);
+        }
+    }
+
+    fn close(&mut self, first: i32, last: i32) {
+        // `close_range` counts without a sign: up to the last there can be.
+        let last = if last < 0 { i32::MAX } else { last };
+        if first == last {
+            self.open.remove(&first);
+        } else if first >= 0 {
+            self.open.retain(|descriptor, _| !(first..=last).contains(descriptor));
+        }
+    }
+}
+
+/// Returns the family and the type of a socket, which is all that a call says of it.
+fn socket_name(context: &Context<'_>) -> Option<String> {
+    let family = name_of(FAMILIES, context.raw(0) & 0xffff_ffff)?;
+    Some(format!("socket:[{}]", family.trim_start_matches("AF_")))
+}
+
+/// Returns a path without `.` and doubled slashes; `..` stays, for what is before it may be a link.
+fn clean(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        out.push('/');
+        out.push_str(part);
+    }
+    if out.is_empty() { "/".to_owned() } else { out }
+}
