@@ -18,7 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("unwind", &["elf", "go"]),
     ("symbol", &["cache", "elf", "go"]),
     ("resolve", &["event", "unwind", "symbol", "profile"]),
-    ("record", &["event"]),
+    ("record", &["event", "syscall"]),
     ("recorder", &["bpf", "elf", "event", "profile", "record", "resolve", "symbol", "unwind"]),
     ("perf-data", &["event", "profile", "resolve", "symbol"]),
     ("format", &["perf-data", "profile", "symbol"]),

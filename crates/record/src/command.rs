@@ -176,16 +176,39 @@ impl Waiting {
         self.child.pid
     }
 
+    /// Lets the child become the program, and does not wait for it: a traced child stops on the way.
+    pub(crate) fn let_go(&mut self) {
+        if let Some(mut go) = self.go.take() {
+            // If the child is gone (someone killed it), reading finds no reason, and its status has it.
+            let _ = go.write_all(&[1]);
+        }
+    }
+
+    /// The child has become the program.
+    pub(crate) fn running(mut self) {
+        self.child.pid = 0;
+    }
+
+    /// The child has ended, and been waited for, before it became the program: the error says why.
+    pub(crate) fn failed(mut self) -> Result<(), Error> {
+        self.child.pid = 0;
+        let mut errno = [0; 4];
+        match self.failure.read_exact(&mut errno) {
+            Ok(()) => {
+                let source = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
+                Err(Error::Command { program: std::mem::take(&mut self.program), source })
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Lets the child become the program. On failure the child has ended.
     ///
     /// # Errors
     ///
     /// If there is no such program, or it may not be executed.
     pub fn run(mut self) -> Result<Child, Error> {
-        if let Some(mut go) = self.go.take() {
-            // If the child is gone (someone killed it), reading finds no reason, and its status has it.
-            let _ = go.write_all(&[1]);
-        }
+        self.let_go();
         let mut errno = [0; 4];
         match self.failure.read_exact(&mut errno) {
             Ok(()) => {

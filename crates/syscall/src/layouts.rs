@@ -66,15 +66,9 @@ pub(crate) const STATX: Item = Item::Struct(&partial(
     256,
     &[
         field("stx_mask", 0, Item::Number(4, Kind::Flags(files::STATX_MASK))),
-        field("stx_blksize", 4, U32),
         field("stx_attributes", 8, Item::Number(8, Kind::Flags64(files::STATX_ATTRIBUTES))),
-        field("stx_nlink", 16, U32),
-        field("stx_uid", 20, U32),
-        field("stx_gid", 24, U32),
         field("stx_mode", 28, Item::Number(2, Kind::Mode)),
-        field("stx_ino", 32, U64),
         field("stx_size", 40, U64),
-        field("stx_blocks", 48, U64),
     ],
 ));
 

@@ -203,7 +203,7 @@ calls! {
     76 45 truncate(path: Path, length: Long);
     77 46 ftruncate(fd: Fd, length: Long);
     78 _ getdents(fd: Fd, dirent: exit(res(1), Shape::With(files::entries)), count: Uint);
-    79 17 getcwd(buf: output(res(1)), size: Ulong);
+    79 17 getcwd(buf: exit(res(1), Shape::With(files::text)), size: Ulong);
     80 49 chdir(filename: Path);
     81 50 fchdir(fd: Fd);
     82 _ rename(oldname: Path, newname: Path);
@@ -442,7 +442,7 @@ calls! {
     315 275 sched_getattr(pid: Int, uattr: get(&SCHEDULING_ATTRIBUTES), usize: Uint, flags: Flags(NONE));
     316 276 renameat2(olddfd: Fd, oldname: Path, newdfd: Fd, newname: Path, flags: Flags(RENAME));
     317 277 seccomp(op: Name(SECCOMP), flags: Flags(SECCOMP_FILTER), uargs: Address);
-    318 278 getrandom(ubuf: output(res(1)), len: Ulong, flags: Flags(RANDOM));
+    318 278 getrandom(ubuf: exit(res(1), Shape::With(files::random)), len: Ulong, flags: Flags(RANDOM));
     319 279 memfd_create(uname: Text, flags: Flags(MEMFD)) -> Descriptor;
     320 294 kexec_file_load(kernel_fd: Fd, initrd_fd: Fd, cmdline_len: Ulong, cmdline_ptr: input(arg(2)), flags: Flags(KEXEC_FILE));
     321 280 bpf(cmd: Name(BPF), uattr: entry(arg(2), Shape::With(tracing::bpf)), size: Uint);
@@ -458,7 +458,7 @@ calls! {
     331 290 pkey_free(pkey: Int);
     332 291 statx(dfd: Fd, filename: Path, flags: STATX_FLAGS, mask: Flags(STATX_MASK), buffer: get(&STATX));
     333 292 io_pgetevents(ctx_id: Hex, min_nr: Long, nr: Long, events: getn(res(32), &IO_EVENT), timeout: set(&TIMESPEC), usig: Address);
-    334 293 rseq(rseq: Address, rseq_len: Uint, flags: Flags(RSEQ), sig: Hex);
+    334 293 rseq(rseq: Address, rseq_len: Hex, flags: Flags(RSEQ), sig: Hex);
     335 _ uretprobe();
     336 _ uprobe();
     424 424 pidfd_send_signal(pidfd: Fd, sig: Signal, info: set(&SIGNAL_INFO), flags: Flags(NONE));

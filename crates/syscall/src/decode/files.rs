@@ -1,9 +1,10 @@
 //! Files: modes that are there or not, commands of `fcntl`, directories.
 
 use crate::call::{Extent, When};
-use crate::context::{Context, address, flags, hex, mode, number, put};
+use crate::context::{Context, address, flags, hex, mode, number, put, until_nul};
 use crate::kind::{Kind, Memory};
 use crate::layouts::LOCK;
+use crate::text::quoted;
 use crate::words::files::{ACCESS, DESCRIPTOR, LEASES, NOTIFY, OPEN, OPEN_WAYS, SEALS};
 
 /// The mode of a file to be made, which counts only if the flags before it ask for a new file.
@@ -85,4 +86,23 @@ pub(crate) fn entries(_: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     address(memory.address, out);
     let more = if (at as u64) < memory.length { "at least " } else { "" };
     put(out, format_args!(" /* {more}{count} entries */"));
+}
+
+/// A string that ends with a NUL, which the call has counted.
+pub(crate) fn text(_: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
+    let text = until_nul(memory.bytes);
+    quoted(text, usize::MAX, text.len() as u64 == memory.length, out);
+}
+
+/// Bytes that are no text, each in hexadecimal.
+pub(crate) fn random(context: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
+    let shown = memory.bytes.get(..context.written.text).unwrap_or(memory.bytes);
+    out.push('"');
+    for byte in shown {
+        put(out, format_args!("\\x{byte:02x}"));
+    }
+    out.push('"');
+    if memory.length > shown.len() as u64 {
+        out.push_str("...");
+    }
 }

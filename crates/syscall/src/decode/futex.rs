@@ -61,8 +61,6 @@ pub(crate) fn timeout(context: &Context<'_>, index: usize, out: &mut String) {
 pub(crate) fn second(context: &Context<'_>, index: usize, out: &mut String) {
     match command(context) {
         REQUEUE | CMP_REQUEUE | WAKE_OP | 11 | CMP_REQUEUE_PI => address(context.raw(index), out),
-        // FUTEX_WAIT_BITSET and FUTEX_WAKE_BITSET have an argument after it.
-        9 | 10 => address(context.raw(index), out),
         _ => {}
     }
 }

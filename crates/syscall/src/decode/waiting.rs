@@ -1,7 +1,7 @@
 //! Waiting for descriptors: `poll`, `select`, `epoll`.
 
 use crate::call::{Extent, When};
-use crate::context::{Context, Separated, address, number, put};
+use crate::context::{Context, Separated, address, number};
 use crate::kind::Memory;
 use crate::layouts::{EPOLL_EVENT, POLL_READY, POLL_WANTED};
 
@@ -64,7 +64,7 @@ pub(crate) fn descriptors(context: &Context<'_>, memory: &Memory<'_>, out: &mut 
         if !std::mem::take(&mut first) {
             out.push(' ');
         }
-        put(out, format_args!("{bit}"));
+        context.descriptor(bit as i32, out);
     }
     out.push(']');
 }

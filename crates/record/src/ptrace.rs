@@ -1,0 +1,464 @@
+//! System calls by `ptrace`, which needs no privilege for own processes: every thread stops twice a call, and this process
+//! reads what it says.
+//!
+//! Source: ptrace(2), `linux/ptrace.h`. Linux 5.3 is needed, for `PTRACE_GET_SYSCALL_INFO`.
+
+mod memory;
+mod request;
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use pyrograph_syscall::{Call, Copied, Seen, When, by_number};
+
+use crate::command::Waiting;
+use crate::error::Error;
+use crate::procfs;
+use memory::Memory;
+use request::{Info, Timer, Waited, monotonic};
+
+/// Follows the system calls of processes, all their threads and children, by `ptrace`.
+///
+/// It belongs to the thread that made it: the kernel takes requests from that thread alone.
+#[derive(Debug)]
+pub struct Tracer {
+    threads: HashMap<i32, Thread>,
+    /// The command, until it has become the program: what it does before is not its own.
+    waiting: Option<Waiting>,
+    /// The thread that is stopped until the next step, and the signal it gets.
+    stopped: Option<(i32, Resume)>,
+    ready: VecDeque<Traced>,
+    text: u32,
+    detaching: bool,
+    kill_on_drop: bool,
+    _timer: Timer,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    process: i32,
+    call: Option<TracedCall>,
+}
+
+/// How a stopped thread goes on.
+#[derive(Debug, Clone, Copy)]
+enum Resume {
+    /// With a signal, or 0.
+    Run(i32),
+    /// It stays stopped until it gets `SIGCONT`.
+    Listen,
+}
+
+/// Something that a traced thread has done. It stays stopped until the next [`Tracer::step`], so that `/proc` shows its process as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Traced {
+    /// A call has returned, or never will.
+    Call(TracedCall),
+    /// A signal is delivered.
+    Signal {
+        /// `CLOCK_MONOTONIC` in ns.
+        time: u64,
+        /// The process.
+        process: i32,
+        /// The thread.
+        thread: i32,
+        /// The number.
+        signal: i32,
+        /// Its `siginfo_t`.
+        info: Vec<u8>,
+    },
+    /// A thread has started.
+    Started {
+        /// `CLOCK_MONOTONIC` in ns.
+        time: u64,
+        /// The process that it belongs to: a new one if it has the same number.
+        process: i32,
+        /// The thread.
+        thread: i32,
+    },
+    /// A thread has ended.
+    Ended {
+        /// `CLOCK_MONOTONIC` in ns.
+        time: u64,
+        /// The process.
+        process: i32,
+        /// The thread; if its number is that of the process, all of that has ended.
+        thread: i32,
+        /// As `waitpid` gives it.
+        status: i32,
+    },
+}
+
+/// A system call of a traced thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracedCall {
+    /// When it began: `CLOCK_MONOTONIC` in ns.
+    pub time: u64,
+    /// The process.
+    pub process: i32,
+    /// The thread.
+    pub thread: i32,
+    /// The number; `u32::MAX` for a call of another architecture (a 32-bit program's), of which nothing is copied.
+    pub number: u32,
+    /// The registers of the arguments.
+    pub arguments: [u64; 6],
+    /// What it returned; none if the thread has ended in it.
+    pub result: Option<i64>,
+    /// How long it took, in ns, with the stops.
+    pub duration: u64,
+    /// What was copied from memory.
+    pub copied: Vec<Taken>,
+}
+
+/// Memory that was copied for a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Index into [`Call::copies`].
+    pub copy: usize,
+    /// What was copied.
+    pub bytes: Vec<u8>,
+    /// How much there was.
+    pub length: u64,
+}
+
+impl TracedCall {
+    /// Calls `f` with this call as the decoder takes it.
+    pub fn seen<T>(&self, f: impl FnOnce(&Seen<'_>) -> T) -> T {
+        let copied: Vec<Copied<'_>> = self
+            .copied
+            .iter()
+            .map(|taken| Copied { copy: taken.copy, bytes: &taken.bytes, length: taken.length })
+            .collect();
+        f(&Seen {
+            number: self.number,
+            arguments: self.arguments,
+            result: self.result,
+            copied: &copied,
+        })
+    }
+}
+
+impl Tracer {
+    /// Starts a command, which is killed if this process ends before it. Of each string `text` bytes are copied.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not permit it: `kernel.yama.ptrace_scope` is 3, or the process may not be traced.
+    pub fn command(waiting: Waiting, text: u32) -> Result<Self, Error> {
+        let mut tracer = Self::new(text)?;
+        let pid = waiting.pid();
+        request::seize(pid, true).map_err(Error::system("tracing the command"))?;
+        tracer.threads.insert(pid, Thread { process: pid, call: None });
+        // Calls stop only after a first stop.
+        request::interrupt(pid).map_err(Error::system("tracing the command"))?;
+        tracer.waiting = Some(waiting);
+        tracer.kill_on_drop = true;
+        Ok(tracer)
+    }
+
+    /// Follows processes that run, with all their threads. A call that a thread is in at that moment is not reported.
+    ///
+    /// # Errors
+    ///
+    /// If one is not there or may not be traced: it is another user's, someone else traces it, or `kernel.yama.ptrace_scope` is not 0.
+    pub fn attach(processes: &[i32], text: u32) -> Result<Self, Error> {
+        let mut tracer = Self::new(text)?;
+        for &process in processes {
+            tracer.attach_one(process)?;
+        }
+        Ok(tracer)
+    }
+
+    fn new(text: u32) -> Result<Self, Error> {
+        Ok(Self {
+            threads: HashMap::new(),
+            waiting: None,
+            stopped: None,
+            ready: VecDeque::new(),
+            text,
+            detaching: false,
+            kill_on_drop: false,
+            _timer: Timer::start().map_err(Error::system("starting a timer"))?,
+        })
+    }
+
+    /// Threads may start others meanwhile: it looks again until there is no new one.
+    fn attach_one(&mut self, process: i32) -> Result<(), Error> {
+        let mut tried = HashSet::new();
+        loop {
+            let threads = procfs::threads(process);
+            let new: Vec<i32> =
+                threads.into_iter().filter(|thread| tried.insert(*thread)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for thread in new {
+                // One that a traced thread has just started is traced already.
+                if self.threads.contains_key(&thread) {
+                    continue;
+                }
+                match request::seize(thread, false).and_then(|()| request::interrupt(thread)) {
+                    Ok(()) => {
+                        self.threads.insert(thread, Thread { process, call: None });
+                    }
+                    // A thread that has ended meanwhile.
+                    Err(_) if thread != process => {}
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                        return Err(Error::NoSuchProcess { pid: process });
+                    }
+                    Err(source) => {
+                        return Err(Error::System {
+                            doing: format!("tracing process {process}"),
+                            source,
+                        });
+                    }
+                }
+            }
+        }
+        if tried.is_empty() { Err(Error::NoSuchProcess { pid: process }) } else { Ok(()) }
+    }
+
+    /// Returns true once all that was traced has ended.
+    pub fn is_done(&self) -> bool {
+        self.threads.is_empty() && self.ready.is_empty()
+    }
+
+    /// Lets the last thread go on, and waits for what comes next. None comes at least every 100 ms, so that the caller can look at other
+    /// things, and once [all is done](Self::is_done).
+    ///
+    /// # Errors
+    ///
+    /// If the command cannot be run, or the kernel refuses what it has permitted before.
+    pub fn step(&mut self) -> Result<Option<Traced>, Error> {
+        loop {
+            if let Some(traced) = self.ready.pop_front() {
+                return Ok(Some(traced));
+            }
+            self.resume();
+            if self.threads.is_empty() {
+                return Ok(None);
+            }
+            match request::wait() {
+                Ok(Some((thread, waited))) => self.handle(thread, waited)?,
+                Ok(None) => return Ok(None),
+                // Nothing is traced any more: the rest has ended when a thread took its process over.
+                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => self.threads.clear(),
+                Err(source) => {
+                    return Err(Error::System {
+                        doing: "waiting for traced threads".to_owned(),
+                        source,
+                    });
+                }
+            }
+        }
+    }
+
+    fn resume(&mut self) {
+        // A thread that cannot go on has been killed: its end comes from `wait`.
+        match self.stopped.take() {
+            Some((thread, Resume::Run(signal))) if self.detaching => {
+                drop(request::detach(thread, signal))
+            }
+            Some((thread, Resume::Run(signal))) => drop(request::run_to_call(thread, signal)),
+            Some((thread, Resume::Listen)) if self.detaching => drop(request::detach(thread, 0)),
+            Some((thread, Resume::Listen)) => drop(request::listen(thread)),
+            None => {}
+        }
+    }
+
+    fn handle(&mut self, thread: i32, waited: Waited) -> Result<(), Error> {
+        if !matches!(waited, Waited::Ended(_)) {
+            self.stopped = Some((thread, Resume::Run(0)));
+            self.announce(thread);
+        }
+        match waited {
+            Waited::Call => self.call(thread),
+            Waited::Signal(signal) => {
+                self.stopped = Some((thread, Resume::Run(signal)));
+                let (time, process) = (monotonic(), self.process(thread));
+                let info = request::signal_info(thread);
+                self.report(Traced::Signal { time, process, thread, signal, info });
+            }
+            // The first stop of a thread, or one that was asked for.
+            Waited::Stop => {
+                if let Some(waiting) =
+                    self.waiting.as_mut().filter(|waiting| waiting.pid() == thread)
+                {
+                    waiting.let_go();
+                }
+            }
+            Waited::GroupStop => self.stopped = Some((thread, Resume::Listen)),
+            Waited::Exec => self.exec(thread),
+            // Its own first stop may have come before.
+            Waited::NewThread => {
+                if let Some(new) = request::event_message(thread) {
+                    self.announce(new);
+                }
+            }
+            Waited::Ended(status) => return self.ended(thread, status),
+        }
+        Ok(())
+    }
+
+    /// Reports a thread that is seen for the first time.
+    fn announce(&mut self, thread: i32) {
+        if let Entry::Vacant(new) = self.threads.entry(thread) {
+            let process = procfs::process_of(thread).unwrap_or(thread);
+            new.insert(Thread { process, call: None });
+            self.report(Traced::Started { time: monotonic(), process, thread });
+        }
+    }
+
+    fn process(&self, thread: i32) -> i32 {
+        self.threads.get(&thread).map_or(thread, |thread| thread.process)
+    }
+
+    /// The child that becomes the command does nothing of its own before.
+    fn report(&mut self, traced: Traced) {
+        if self.waiting.is_none() {
+            self.ready.push_back(traced);
+        }
+    }
+
+    /// A thread stops before a call, and after it.
+    fn call(&mut self, thread: i32) {
+        let Some(info) = request::call_info(thread) else { return };
+        let process = self.process(thread);
+        match info {
+            Info::Entry { number, arguments } => {
+                let mut call = TracedCall {
+                    time: monotonic(),
+                    process,
+                    thread,
+                    number,
+                    arguments,
+                    result: None,
+                    duration: 0,
+                    copied: Vec::new(),
+                };
+                self.copy(&mut call, When::Entry);
+                self.threads.entry(thread).or_default().call = Some(call);
+            }
+            Info::Exit { result } => {
+                let Some(mut call) =
+                    self.threads.get_mut(&thread).and_then(|thread| thread.call.take())
+                else {
+                    return;
+                };
+                call.result = Some(result);
+                call.duration = monotonic().saturating_sub(call.time);
+                self.copy(&mut call, When::Exit);
+                self.report(Traced::Call(call));
+            }
+            Info::Other => {}
+        }
+    }
+
+    fn copy(&self, call: &mut TracedCall, when: When) {
+        let Some(known) = by_number(call.number) else { return };
+        let failed = call.result.is_some_and(|result| (-4095..0).contains(&result));
+        let memory = Memory { process: call.thread, text: self.text };
+        for (index, copy) in Call::copies(known).into_iter().enumerate() {
+            if copy.when != when || failed {
+                continue;
+            }
+            if let Some((bytes, length)) =
+                memory.take(&copy, &call.arguments, call.result.unwrap_or(0))
+            {
+                call.copied.push(Taken { copy: index, bytes, length });
+            }
+        }
+    }
+
+    /// Another program takes a process over: of its threads one is left, under the number of the process.
+    fn exec(&mut self, thread: i32) {
+        let former = request::event_message(thread).unwrap_or(thread);
+        let mut call = self.threads.get_mut(&former).and_then(|thread| thread.call.take());
+        if let Some(call) = call.as_mut() {
+            call.thread = thread;
+        }
+        self.threads.retain(|&number, state| state.process != thread || number == thread);
+        self.threads.entry(thread).or_default().call = call;
+        if let Some(waiting) = self.waiting.take_if(|waiting| waiting.pid() == thread) {
+            waiting.running();
+        }
+    }
+
+    fn ended(&mut self, thread: i32, status: i32) -> Result<(), Error> {
+        let time = monotonic();
+        let state = self.threads.remove(&thread);
+        if let Some(waiting) = self.waiting.take_if(|waiting| waiting.pid() == thread) {
+            return waiting.failed();
+        }
+        let Some(state) = state else { return Ok(()) };
+        if let Some(mut call) = state.call {
+            call.duration = time.saturating_sub(call.time);
+            self.report(Traced::Call(call));
+        }
+        self.report(Traced::Ended { time, process: state.process, thread, status });
+        Ok(())
+    }
+
+    /// Lets all threads go, which run on untraced; what they do meanwhile is not reported.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not say when they have stopped.
+    pub fn detach(mut self) -> Result<(), Error> {
+        self.kill_on_drop = false;
+        self.let_all_go()
+    }
+
+    fn let_all_go(&mut self) -> Result<(), Error> {
+        self.detaching = true;
+        // A thread can be let go only while it is stopped.
+        if let Some((thread, _)) = self.stopped {
+            self.resume();
+            self.threads.remove(&thread);
+        }
+        for &thread in self.threads.keys() {
+            let _ = request::interrupt(thread);
+        }
+        while !self.threads.is_empty() {
+            let (thread, waited) = match request::wait() {
+                Ok(Some(waited)) => waited,
+                Ok(None) => continue,
+                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(()),
+                Err(source) => {
+                    return Err(Error::System {
+                        doing: "waiting for traced threads".to_owned(),
+                        source,
+                    });
+                }
+            };
+            self.stopped = match waited {
+                Waited::Ended(_) => None,
+                Waited::Signal(signal) => Some((thread, Resume::Run(signal))),
+                Waited::GroupStop => Some((thread, Resume::Listen)),
+                Waited::NewThread => {
+                    if let Some(new) = request::event_message(thread) {
+                        self.threads.entry(new).or_default();
+                    }
+                    Some((thread, Resume::Run(0)))
+                }
+                _ => Some((thread, Resume::Run(0))),
+            };
+            self.resume();
+            self.threads.remove(&thread);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Tracer {
+    /// A command ends with its tracer; what was attached to runs on.
+    fn drop(&mut self) {
+        if self.kill_on_drop {
+            for &thread in self.threads.keys() {
+                request::kill(thread);
+            }
+        } else if !self.threads.is_empty() {
+            let _ = self.let_all_go();
+        }
+    }
+}
