@@ -250,10 +250,9 @@ fn a_stopped_process_stays_stopped_and_continues() {
 fn step_until(tracer: &mut Tracer, wanted: &str) -> bool {
     let end = Instant::now() + Duration::from_secs(10);
     while Instant::now() < end {
-        if let Ok(Some(Traced::Call(call))) = tracer.step() {
-            if line(&call, &()).contains(wanted) {
-                return true;
-            }
+        let step = tracer.step();
+        if matches!(step, Ok(Some(Traced::Call(call))) if line(&call, &()).contains(wanted)) {
+            return true;
         }
     }
     false
