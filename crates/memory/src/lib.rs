@@ -21,17 +21,17 @@ pub struct Limited;
 unsafe impl GlobalAlloc for Limited {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract, which is the same.
-        checked(unsafe { System.alloc(layout) })
+        checked(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract, which is the same.
-        checked(unsafe { System.alloc_zeroed(layout) })
+        checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller keeps the contract, which is the same.
-        checked(unsafe { System.realloc(pointer, layout, size) })
+        checked(unsafe { System.realloc(pointer, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
@@ -41,9 +41,12 @@ unsafe impl GlobalAlloc for Limited {
 }
 
 #[inline]
-fn checked(pointer: *mut u8) -> *mut u8 {
+fn checked(pointer: *mut u8, size: usize) -> *mut u8 {
     if pointer.is_null() {
         exhausted();
+    }
+    if size >= large_pages::MAPPED && END.get().is_some() {
+        large_pages::advise(pointer, size);
     }
     pointer
 }

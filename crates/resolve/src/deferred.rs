@@ -21,7 +21,7 @@ use crate::collect::{Collector, Extra, Place, Spaces};
 use crate::files::Files;
 use crate::frame_table::{Scratch, SharedFrames};
 use crate::jit_code::{Code, JitCode};
-use crate::lookups::Lookups;
+use crate::lookups::{Lookups, Mappings};
 use crate::resolver::{Present, Resolved, Resolver, Stats};
 use crate::stacks::RawFrame;
 
@@ -230,6 +230,7 @@ struct Worker<'a> {
     stats: Stats,
     known: &'a SharedFrames,
     lookups: Lookups,
+    mappings: Mappings,
     jit_code: JitCode,
     /// Of the batch, those whose numbers are still to be found, and where they are to stand.
     open: Vec<RawFrame>,
@@ -269,6 +270,7 @@ impl<'a> Worker<'a> {
             stats: Stats::default(),
             known,
             lookups: Lookups::default(),
+            mappings: Mappings::default(),
             jit_code: JitCode::default(),
             open: Vec::new(),
             places: Vec::new(),
@@ -353,7 +355,12 @@ impl<'a> Worker<'a> {
                 number = self.lookups.get(space, address).unwrap_or(OPEN);
             }
             if number == OPEN {
-                self.open.push(place.frame(spaces));
+                self.open.push(match place {
+                    Place::Process(address) => {
+                        self.mappings.frame(*space, &present.process, address)
+                    }
+                    place => place.frame(spaces),
+                });
                 self.places.push(Open { at: frames.len(), of });
             }
             frames.push(number);

@@ -1,5 +1,13 @@
 //! Addresses that were just looked up: most come again soon, of the same process.
 
+use std::ops::Range;
+
+use pyrograph_unwind::AddressSpace;
+
+use crate::collect::module_of_tag;
+use crate::modules::ModuleId;
+use crate::stacks::RawFrame;
+
 /// Frames by mappings and address, as many as the CPU has near memory for: a new one takes the place of
 /// another.
 #[derive(Debug)]
@@ -18,6 +26,50 @@ struct Slot {
 const NONE: u32 = u32::MAX;
 
 const BITS: u32 = 15;
+
+/// The mappings of the last addresses, by their number and 2 MiB of addresses: a search in all mappings waits for
+/// memory several times.
+#[derive(Debug)]
+pub struct Mappings {
+    slots: Vec<Mapped>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Mapped {
+    start: u64,
+    end: u64,
+    /// Added to an address, this gives that of its frame.
+    to_frame: u64,
+    space: u32,
+    module: ModuleId,
+}
+
+impl Default for Mappings {
+    fn default() -> Self {
+        let none = Mapped { start: 0, end: 0, to_frame: 0, space: 0, module: ModuleId::UNKNOWN };
+        Self { slots: vec![none; 1 << 8] }
+    }
+}
+
+impl Mappings {
+    /// The frame of an address in a process, whose mappings have this number.
+    #[inline]
+    pub fn frame(&mut self, space: u32, process: &AddressSpace, address: u64) -> RawFrame {
+        let key = (address >> 21 ^ u64::from(space) << 43).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let slot = &mut self.slots[(key >> (u64::BITS - 8)) as usize];
+        let is_it = slot.space == space && (slot.start..slot.end).contains(&address);
+        if !is_it {
+            let Some(mapping) = process.lookup(address) else {
+                return RawFrame::new(ModuleId::UNKNOWN, address);
+            };
+            let (module, is_file) = module_of_tag(mapping.tag);
+            let Range { start, end } = mapping.range;
+            let to_frame = if is_file { mapping.file_offset.wrapping_sub(start) } else { 0 };
+            *slot = Mapped { start, end, to_frame, space, module };
+        }
+        RawFrame::new(slot.module, address.wrapping_add(slot.to_frame))
+    }
+}
 
 impl Default for Lookups {
     fn default() -> Self {

@@ -195,8 +195,29 @@ pub enum Name {
 /// In place of the row of a name.
 pub const NAMELESS: u32 = u32::MAX;
 
-/// An address in a module, its version, and the frame: which of all tables' together.
-type Place = (u64, u32, usize);
+/// An address in a module (64 bits), its version (32), and the frame: which of all tables' together (32). One number is
+/// sorted in half the time of three.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place(u128);
+
+impl Place {
+    fn new(frame: RawFrame, number: FrameId) -> Self {
+        let place = u128::from(frame.address) << 32 | u128::from(frame.version());
+        Self(place << 32 | u128::from(number.0))
+    }
+
+    fn address(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    fn version(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    fn number(self) -> u32 {
+        self.0 as u32
+    }
+}
 
 fn name_addresses(
     tables: &[&[RawFrame]],
@@ -208,7 +229,7 @@ fn name_addresses(
     for (number, frame) in tables.iter().copied().flatten().enumerate() {
         if frame.is_code() {
             let places = by_module.entry(frame.module).or_default();
-            places.push((frame.address, frame.version(), number));
+            places.push(Place::new(*frame, FrameId::from_index(number)));
         }
     }
     let mut work: Vec<(ModuleId, Vec<Place>)> = by_module.into_iter().collect();
@@ -244,7 +265,7 @@ fn name_addresses(
         stats.addresses += result.addresses as u64;
         stats.unknown += (result.addresses - known) as u64;
         for (frame, name) in result.frames {
-            all[frame] = name + names.len() as u32;
+            all[frame as usize] = name + names.len() as u32;
         }
         names.extend(result.names.names);
     }
@@ -267,7 +288,7 @@ struct PlaceNames {
     /// How many distinct addresses there are.
     addresses: usize,
     /// Frames with the rows of their names.
-    frames: Vec<(usize, u32)>,
+    frames: Vec<(u32, u32)>,
 }
 
 fn name_places(
@@ -277,7 +298,8 @@ fn name_places(
     options: &Naming,
 ) -> PlaceNames {
     places.sort_unstable();
-    let mut distinct: Vec<(u64, u32)> = places.iter().map(|&(at, of, _)| (at, of)).collect();
+    let mut distinct: Vec<(u64, u32)> =
+        places.iter().map(|place| (place.address(), place.version())).collect();
     // Each table has an address once.
     distinct.dedup();
     let names = module.map(|module| name_module(id, module, &distinct, options));
@@ -287,9 +309,9 @@ fn name_places(
         symbols.give_pages_back();
     }
     let mut at = 0;
-    let frames = places.into_iter().filter_map(|(address, version, frame)| {
-        at += usize::from(distinct[at] != (address, version));
-        Some((frame, *names.of.get(at)?)).filter(|&(_, name)| name != NAMELESS)
+    let frames = places.into_iter().filter_map(|place| {
+        at += usize::from(distinct[at] != (place.address(), place.version()));
+        Some((place.number(), *names.of.get(at)?)).filter(|&(_, name)| name != NAMELESS)
     });
     PlaceNames { frames: frames.collect(), addresses: distinct.len(), names }
 }

@@ -143,17 +143,16 @@ impl UnitIndex {
                 self.ranges.push((begin, end, position));
             }
         })?;
-        let has_lines = root.attr_value(gimli::DW_AT_stmt_list).is_some();
         let says_where = root.has_attr(gimli::DW_AT_ranges) || root.has_attr(gimli::DW_AT_high_pc);
-        if self.ranges.len() == before && has_lines && !says_where {
+        if self.ranges.len() == before && !says_where && has_lines(dwarf, &unit, &root) {
             self.unranged.push(position);
         }
         Ok(())
     }
 
     /// For each unit that claims some of `addresses` (sorted), its position and the positions of
-    /// the addresses, in the order of the units.
-    pub fn units_of(&self, addresses: &[u64]) -> Vec<(u32, Vec<u32>)> {
+    /// the addresses, in the order of the units; then those that have to be asked for all of them.
+    pub fn units_of(&self, addresses: &[u64]) -> impl Iterator<Item = (u32, Vec<u32>)> {
         let mut claims: Vec<(u32, u32)> = Vec::new();
         for &(begin, end, unit) in &self.ranges {
             let first = addresses.partition_point(|&address| address < begin);
@@ -162,13 +161,13 @@ impl UnitIndex {
         }
         claims.sort_unstable();
         claims.dedup();
-        let mut units: Vec<_> = claims
+        let units: Vec<_> = claims
             .chunk_by(|a, b| a.0 == b.0)
             .map(|chunk| (chunk[0].0, chunk.iter().map(|&(_, i)| i).collect()))
             .collect();
-        let all = || (0..addresses.len() as u32).collect();
-        units.extend(self.unranged.iter().map(|&unit| (unit, all())));
-        units
+        let count = addresses.len() as u32;
+        // Each has its list only while it is asked.
+        units.into_iter().chain(self.unranged.iter().map(move |&unit| (unit, (0..count).collect())))
     }
 
     /// The bytes to keep, for [`Self::from_bytes`].
@@ -299,6 +298,21 @@ fn root_abbreviations(
     DebugAbbrev::from(declarations).abbreviations(DebugAbbrevOffset(0))
 }
 
+/// Returns true if a unit has a line program that is not empty, as that of a unit of data only is. A library can have
+/// thousands of those.
+fn has_lines<'a>(
+    dwarf: &Dwarf<'a>,
+    unit: &Unit<'a>,
+    root: &gimli::DebuggingInformationEntry<Reader<'a>>,
+) -> bool {
+    let Some(AttributeValue::DebugLineRef(offset)) = root.attr_value(gimli::DW_AT_stmt_list) else {
+        return false;
+    };
+    let size = unit.encoding().address_size;
+    let program = dwarf.debug_line.program(offset, size, None, None);
+    !program.is_ok_and(|program| matches!(program.rows().next_row(), Ok(None)))
+}
+
 /// A unit with what it takes to read its entries, and its root entry. What `gimli::Unit::new` does
 /// beside that, parsing the line program's file table, is dear where there are thousands of units.
 pub(crate) fn light_unit<'a>(
@@ -342,4 +356,37 @@ pub(crate) fn light_unit<'a>(
         unit.low_pc = dwarf.attr_address(&unit, low_pc)?.unwrap_or(0);
     }
     Ok((unit, root))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use super::*;
+
+    /// They were asked for every address of the file, and had a list of all of them each: 200 MB for a library with
+    /// thousands of such units.
+    #[test]
+    fn units_of_data_only_are_not_asked_for_addresses() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            fs::write(folder.path().join(name), text).expect("it is writable");
+        };
+        write("data.c", "int data[] = { 1, 2 };\n");
+        write("code.c", "extern int data[];\nint main(void) { return data[0]; }\n");
+        for version in ["-gdwarf-2", "-gdwarf-4", "-gdwarf-5"] {
+            let gcc = Command::new("gcc")
+                .args([version, "-o", "program", "code.c", "data.c"])
+                .current_dir(&folder)
+                .status();
+            assert!(gcc.is_ok_and(|status| status.success()));
+            let bytes = fs::read(folder.path().join("program")).expect("it was built");
+            let image = Image::from_bytes(bytes).expect("an ELF file");
+            let sections = DebugSections::load(&image).expect("readable").expect("there are some");
+            let index = UnitIndex::build(&sections.dwarf(&image), 1).expect("whole");
+            let counts = (index.offsets.len(), index.ranges.len(), index.unranged.len());
+            assert_eq!(counts, (2, 1, 0), "{version}");
+        }
+    }
 }

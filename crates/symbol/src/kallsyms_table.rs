@@ -118,6 +118,12 @@ impl Kallsyms {
         self.len() == 0
     }
 
+    /// Where the last function starts; 0 if there is none.
+    pub(crate) fn last_start(&self) -> u64 {
+        let last = self.counts.symbols.checked_sub(1);
+        last.and_then(|last| u64_at(&self.bytes, HEADER + last * SYMBOL)).unwrap_or(0)
+    }
+
     /// The function at an address of the running kernel.
     pub fn lookup(&self, address: u64) -> Option<KernelSymbol<'_>> {
         let (symbols, _) = self.bytes.get(HEADER..self.counts.modules_at()?)?.as_chunks::<SYMBOL>();

@@ -50,6 +50,11 @@ impl RunningKernel {
         if self.kept.as_ref().and_then(|kept| kept.lookup(address)).is_some_and(stays) {
             return self.kept.as_ref()?.lookup(address);
         }
+        // The kernel's own chain can end in addresses of programs. Nothing is there that was loaded since.
+        let of_programs = |kept: &Kallsyms| is_upper(kept.last_start()) && !is_upper(address);
+        if self.kept.as_ref().is_some_and(of_programs) {
+            return None;
+        }
         self.read()?.lookup(address)
     }
 
@@ -72,6 +77,11 @@ impl RunningKernel {
         }
         self.read.as_ref()?.as_ref()
     }
+}
+
+/// Returns true if an address is in the upper half, in which kernels of 64 bits are on nearly all machines.
+fn is_upper(address: u64) -> bool {
+    address >> 63 == 1
 }
 
 fn stamp(of: u64) -> Stamp {
@@ -136,6 +146,10 @@ mod tests {
             assert_eq!(second.lookup(address), all.lookup(address), "{address:x}");
         }
         assert!(!first.is_hidden() && second.is_some_and(|mut second| !second.is_hidden()));
+
+        let mut third = RunningKernel::new(Some(base.path()));
+        assert_eq!(third.lookup(0x7f61_af8d_d557), None);
+        assert!(third.read.is_none(), "nothing was loaded at a program's address");
     }
 
     #[test]

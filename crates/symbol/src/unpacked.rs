@@ -48,7 +48,7 @@ pub(crate) fn load(
         return Ok(sections.map(|sections| DwarfFile { sections, index: OnceLock::new() }));
     };
     let (name, now) = (format!("{of:016x}.sections"), SystemTime::now());
-    let stamp = Stamp { kind: *b"debug\0\0", version: 1, of };
+    let stamp = Stamp { kind: *b"debug\0\0", version: 2, of };
     if let Some(file) = folder.read(&name, stamp).and_then(|kept| read(image, kept)) {
         folder.used(&name, now);
         return Ok(Some(file));
@@ -65,23 +65,31 @@ pub(crate) fn load(
 /// none is compressed, or they are too large. All bytes count: whoever can have a file of theirs recorded
 /// must not affect the names of others.
 fn identity(image: &Image, lowest: u64) -> Option<u64> {
-    let mut hasher = FixedState::default().build_hasher();
-    let (mut is_compressed, mut size) = (false, 0u64);
+    let mut ranges = Vec::with_capacity(READ.len());
     for id in READ {
-        let Some(section) = image.elf().section_by_name(id.name()) else {
+        let section = image.elf().section_by_name(id.name());
+        ranges.push(section.map(|section| section.compressed_file_range()).transpose().ok()?);
+    }
+    let present = || ranges.iter().flatten();
+    let is_compressed = present().any(|range| range.format != CompressionFormat::None);
+    let size = present().fold(0u64, |size, range| size.saturating_add(range.uncompressed_size));
+    // To read hundreds of megabytes that will not be kept takes longer than all else.
+    if !is_compressed || size > LARGEST {
+        return None;
+    }
+    let mut hasher = FixedState::default().build_hasher();
+    for range in ranges {
+        let Some(range) = range else {
             hasher.write_u64(u64::MAX);
             continue;
         };
-        let range = section.compressed_file_range().ok()?;
         let start = usize::try_from(range.offset).ok()?;
         let end = start.checked_add(usize::try_from(range.compressed_size).ok()?)?;
-        is_compressed |= range.format != CompressionFormat::None;
-        size = size.saturating_add(range.uncompressed_size);
         hasher.write_u64(range.uncompressed_size);
         hasher.write(image.bytes().get(start..end)?);
     }
     hasher.write_u64(lowest);
-    (is_compressed && size <= LARGEST).then(|| hasher.finish())
+    Some(hasher.finish())
 }
 
 /// Decompresses all sections, and puts together what is to be kept of them.
