@@ -90,25 +90,13 @@ fn resolve(
             count_samples,
             // Go's compiler takes no profile without the number of samples, whatever its values are.
             number_of: single.then(|| "samples".to_owned()),
-            keep_time: options.keep_samples,
-            stack_memory: None,
-            guessing: true,
-            monotonic_time: event.has_monotonic_time(),
-            threads: options.threads,
-            user_only: false,
-            addresses: options.unknown_addresses,
-            arch: arch(recording),
-            symbols: options.symbols.clone(),
+            ..resolver_options(recording, options, event.has_monotonic_time())
         },
     );
     if let Some(rename) = options.rename {
         resolver = resolver.with_names(rename);
     }
-    let workers = match options.workers {
-        0 => std::thread::available_parallelism().map_or(1, NonZero::get),
-        workers => workers,
-    };
-    resolver.resolve(recording, workers, |feed| {
+    resolver.resolve(recording, workers(options), |feed| {
         let (counts, losses) = (HashMap::default(), Losses::default());
         let mut follow = Follow { recording, chosen, count_samples, counts, losses };
         for (_, place) in index {
@@ -118,7 +106,38 @@ fn resolve(
     })
 }
 
-fn arch(recording: &Recording) -> Arch {
+/// Options for any of the events.
+pub fn resolver_options(
+    recording: &Recording,
+    options: &ResolveOptions,
+    monotonic_time: bool,
+) -> pyrograph_resolve::Options {
+    pyrograph_resolve::Options {
+        value_type: ValueType::samples(),
+        count_samples: false,
+        number_of: None,
+        keep_time: options.keep_samples,
+        stack_memory: None,
+        guessing: true,
+        monotonic_time,
+        threads: options.threads,
+        user_only: false,
+        addresses: options.unknown_addresses,
+        arch: arch(recording),
+        symbols: options.symbols.clone(),
+    }
+}
+
+/// Number of threads that unwind.
+pub fn workers(options: &ResolveOptions) -> usize {
+    match options.workers {
+        0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+        workers => workers,
+    }
+}
+
+/// The architecture of its programs.
+pub fn arch(recording: &Recording) -> Arch {
     match recording.features.arch.as_deref() {
         Some("aarch64" | "arm64") => Arch::Aarch64,
         Some("x86_64") => Arch::X86_64,

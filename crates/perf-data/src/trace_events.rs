@@ -68,10 +68,11 @@ fn trace_event<'a>(
 
 /// The names that threads have at the time.
 #[derive(Default)]
-struct Names(HashMap<i32, String, foldhash::fast::FixedState>);
+pub struct Names(HashMap<i32, String, foldhash::fast::FixedState>);
 
 impl Names {
-    fn follow(&mut self, record: &Record<'_>) {
+    /// Follows a record that is no sample.
+    pub fn follow(&mut self, record: &Record<'_>) {
         match record {
             Record::Comm(comm) => {
                 self.0.insert(comm.tid, String::from_utf8_lossy(comm.name).into_owned());
@@ -85,7 +86,8 @@ impl Names {
         }
     }
 
-    fn of(&self, sample: &Sample<'_>) -> &str {
+    /// The name of a sample's thread; empty if it is not known.
+    pub fn of(&self, sample: &Sample<'_>) -> &str {
         match (sample.id.pid, sample.id.tid) {
             (_, Some(0)) => "swapper",
             (pid, Some(tid)) => {

@@ -14,6 +14,7 @@ mod marker;
 mod merge;
 mod profile;
 mod sample;
+mod single_event;
 mod spans;
 mod stack;
 mod strings;
@@ -32,6 +33,9 @@ pub use label::{LabelOptions, Labels, ProcessLabel};
 pub use marker::Marker;
 pub use profile::Profile;
 pub use sample::{Sample, Samples};
+pub use single_event::{
+    EventClass, EventFilter, EventKind, Location, Locations, SingleEvent, StackEntry,
+};
 pub use spans::{GAP, Span, spans};
 pub use stack::{Stacks, Walk};
 pub use strings::Strings;

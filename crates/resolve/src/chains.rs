@@ -91,6 +91,11 @@ impl Chains {
     }
 
     /// The samples, whose stacks are chains.
+    pub fn samples(&self) -> &Samples {
+        &self.samples
+    }
+
+    /// The same, alone.
     pub fn into_samples(self) -> Samples {
         self.samples
     }

@@ -16,7 +16,7 @@ use pyrograph_event::{Record, Sample};
 use pyrograph_profile::{self as profile, StackId, ThreadId};
 use pyrograph_unwind::{AddressSpace, Arch};
 
-use crate::chains::{Builder, Row};
+use crate::chains::{Builder, Chains, Row};
 use crate::collect::{Collector, Extra, Place, Spaces};
 use crate::files::Files;
 use crate::frame_table::{Scratch, SharedFrames};
@@ -163,11 +163,22 @@ impl<F: Files> Resolver<F> {
     /// Resolves the samples of a file with `workers` threads beside this one. `feed` gives
     /// records and samples, in the order of time.
     pub fn resolve<S: SampleSource, T>(
-        mut self,
+        self,
         source: &S,
         workers: usize,
         feed: impl FnOnce(&mut Feed<'_, F>) -> T,
     ) -> (Resolved, T) {
+        self.resolve_to(source, workers, feed, Self::finish_with)
+    }
+
+    /// The same up to the stacks, of which `finish` makes what is wanted.
+    pub(crate) fn resolve_to<S: SampleSource, T, R>(
+        mut self,
+        source: &S,
+        workers: usize,
+        feed: impl FnOnce(&mut Feed<'_, F>) -> T,
+        finish: impl FnOnce(Self, Chains, &Stats) -> R,
+    ) -> (R, T) {
         let (arch, user_only) = self.collecting();
         let workers = workers.max(1);
         let (sender, receiver) = sync_channel(4 * workers);
@@ -209,7 +220,7 @@ impl<F: Files> Resolver<F> {
         // To unmap a gigabyte takes as long as to name its addresses.
         let resolved = std::thread::scope(|scope| {
             scope.spawn(|| source.used_up());
-            self.finish_with(chains, &stats)
+            finish(self, chains, &stats)
         });
         (resolved, fed)
     }

@@ -19,6 +19,8 @@ pub struct JitName {
     pub file: Option<String>,
     /// Its line; 0 if it is not known.
     pub line: u32,
+    /// Where the function starts.
+    pub start: u64,
 }
 
 /// The names of one process's run-time code.
@@ -47,7 +49,7 @@ pub fn name_jit(map: Option<&File>, dump: Option<&DumpFile>, addresses: &[(u64, 
                 match found {
                     Some(found) => {
                         let (function, file, line) = (found.name, found.file, found.line);
-                        let name = JitName { function, file, line };
+                        let name = JitName { function, file, line, start: found.start };
                         named.names.push(((address, version), name));
                     }
                     None => missing.push((address, version)),
@@ -66,8 +68,8 @@ pub fn name_jit(map: Option<&File>, dump: Option<&DumpFile>, addresses: &[(u64, 
         && let Ok(map) = PerfMap::parse(BufReader::new(map.take(MAP_LIMIT)))
     {
         missing.retain(|&place| {
-            let Some((function, _)) = map.lookup(place.0) else { return true };
-            let name = JitName { function: function.to_string(), file: None, line: 0 };
+            let Some((function, start)) = map.lookup(place.0) else { return true };
+            let name = JitName { function: function.to_string(), file: None, line: 0, start };
             named.names.push((place, name));
             false
         });

@@ -176,11 +176,16 @@ fn add_stacks(raw: &RawStacks, rows: &mut FrameRows<'_>, profile: &mut Profile) 
 }
 
 /// Names of the addresses of some tables of frames.
-struct Named {
-    names: Vec<Name>,
+pub(crate) struct Named {
+    pub names: Vec<Name>,
+    /// By name, the address at which the symbol starts; [`NO_START`] if that is not known.
+    pub starts: Vec<u64>,
     /// By table and frame, the row of its name, or [`NAMELESS`].
-    tables: Vec<Vec<u32>>,
+    pub tables: Vec<Vec<u32>>,
 }
+
+/// In place of where a symbol starts.
+pub const NO_START: u64 = u64::MAX;
 
 /// The name of an address: of all addresses in one module that have it.
 pub enum Name {
@@ -219,7 +224,7 @@ impl Place {
     }
 }
 
-fn name_addresses(
+pub(crate) fn name_addresses(
     tables: &[&[RawFrame]],
     modules: &Held,
     options: &Naming,
@@ -256,7 +261,7 @@ fn name_addresses(
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(module, _)| *module);
     let mut all = vec![NAMELESS; tables.iter().map(|frames| frames.len()).sum()];
-    let mut names = Vec::new();
+    let (mut names, mut starts) = (Vec::new(), Vec::new());
     for (_, result) in results {
         stats.kernel_hidden |= result.names.kernel_hidden;
         stats.warnings.extend(result.names.warnings);
@@ -268,6 +273,7 @@ fn name_addresses(
             all[frame as usize] = name + names.len() as u32;
         }
         names.extend(result.names.names);
+        starts.extend(result.names.starts);
     }
     let mut rest = &all[..];
     let tables = tables.iter().map(|frames| {
@@ -275,7 +281,7 @@ fn name_addresses(
         rest = others;
         own.to_vec()
     });
-    Named { tables: tables.collect(), names }
+    Named { tables: tables.collect(), names, starts }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -320,6 +326,8 @@ fn name_places(
 #[derive(Default)]
 struct ModuleNames {
     names: Vec<Name>,
+    /// By name, where its symbol starts.
+    starts: Vec<u64>,
     /// By address and version that was asked for, the row of its name, or [`NAMELESS`]; empty if none has one.
     of: Vec<u32>,
     warnings: Vec<Warning>,
@@ -333,9 +341,10 @@ impl ModuleNames {
     }
 
     /// An address has a new name.
-    fn add(&mut self, at: usize, name: Name) {
+    fn add(&mut self, at: usize, name: Name, start: u64) {
         self.of[at] = self.names.len() as u32;
         self.names.push(name);
+        self.starts.push(start);
     }
 
     /// An address has the last of all names.
@@ -374,6 +383,8 @@ fn name_module(
         }
         ModuleKind::KernelCode { name } => ModuleNames {
             names: vec![Name::Kernel(name.clone(), None)],
+            // The range's start is all that is kept of an address.
+            starts: vec![NO_START],
             of: vec![0; addresses.len()],
             ..Default::default()
         },
@@ -382,7 +393,8 @@ fn name_module(
             let mut names = ModuleNames::nameless(places.len());
             for (place, name) in named.names {
                 if let Ok(at) = places.binary_search(&place) {
-                    names.add(at, Name::Jit(name));
+                    let start = name.start;
+                    names.add(at, Name::Jit(name), start);
                 }
             }
             names.warnings.extend(named.warning);
@@ -411,11 +423,14 @@ fn name_elf(symbols: &pyrograph_symbol::Module, offsets: &[u64], options: &Namin
     let mut found = addresses.iter().zip(result.addresses).peekable();
     for (address, at) in known {
         while found.next_if(|(other, _)| **other < address).is_some() {}
-        let Some((_, Symbolized { frames, .. })) = found.peek() else { break };
+        let Some((_, Symbolized { frames, start })) = found.peek() else { break };
+        // As a file offset, like those of frames.
+        let into = start.and_then(|start| address.checked_sub(start));
+        let start = into.map_or(NO_START, |into| offsets[at].wrapping_sub(into));
         match names.names.last() {
             _ if frames.is_empty() => {}
             Some(Name::Elf(last)) if Arc::ptr_eq(last, frames) => names.add_last(at),
-            _ => names.add(at, Name::Elf(Arc::clone(frames))),
+            _ => names.add(at, Name::Elf(Arc::clone(frames)), start),
         }
     }
     names
@@ -446,12 +461,12 @@ fn name_running_kernel(symbols: &mut RunningKernel, addresses: &[u64]) -> Module
 }
 
 fn add_kernel_name(names: &mut ModuleNames, at: usize, symbol: Option<KernelSymbol<'_>>) {
-    let Some(KernelSymbol { name, module, .. }) = symbol else { return };
+    let Some(KernelSymbol { name, module, start, .. }) = symbol else { return };
     match names.names.last() {
         Some(Name::Kernel(last, of)) if last == name && of.as_deref() == module => {
             names.add_last(at);
         }
-        _ => names.add(at, Name::Kernel(name.to_owned(), module.map(str::to_owned))),
+        _ => names.add(at, Name::Kernel(name.to_owned(), module.map(str::to_owned)), start),
     }
 }
 

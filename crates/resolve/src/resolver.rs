@@ -254,7 +254,7 @@ impl<F: Files> Resolver<F> {
         Order { unnamed, modules, naming, values: self.profile.value_types.clone() }
     }
 
-    fn naming(&mut self, threads: usize) -> Naming {
+    pub(crate) fn naming(&mut self, threads: usize) -> Naming {
         Naming {
             symbols: self.options.symbols.clone(),
             addresses: self.options.addresses,
@@ -557,7 +557,7 @@ impl Stats {
     }
 }
 
-fn available_threads() -> usize {
+pub(crate) fn available_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 

@@ -1,0 +1,294 @@
+//! The events of a recording one by one, with their stacks.
+//!
+//! Records are gone through twice: once for the stacks, whose addresses get their names in one pass a file, and once
+//! to hand over the events. Of a stack nothing is kept in between but the numbers of its places, and equal stacks are
+//! kept once.
+
+use std::ops::ControlFlow;
+
+use pyrograph_event::{
+    Callchain, Context, CpuMode, Entry, Record, Sample, flag, sample_type, type_id,
+};
+use pyrograph_profile::{
+    EventClass, EventFilter, EventKind, FrameKind, Locations, SingleEvent, StackEntry,
+};
+use pyrograph_resolve::{Arch, Extra, Resolver, SampleSource, SampleStacks, Stats};
+
+use crate::events::Event;
+use crate::files::RecordedFiles;
+use crate::lost::Losses;
+use crate::recording::{Place, Recording};
+use crate::resolve::{ResolveOptions, arch, resolver_options, workers};
+use crate::trace_events::{Names, Unread};
+use crate::trace_text::TraceText;
+
+/// The events of a recording that are wanted, with their stacks.
+pub struct SingleEvents<'a> {
+    recording: &'a Recording,
+    filter: EventFilter,
+    stacks: Option<SampleStacks>,
+    none: Locations,
+}
+
+impl Recording {
+    /// The kinds of events, and what is recorded of each.
+    pub fn kinds(&self) -> Vec<EventKind> {
+        self.events.list.iter().map(kind).collect()
+    }
+
+    /// The first and the last time of a sample, in nanoseconds.
+    pub fn time_span(&self) -> Option<(u64, u64)> {
+        let time = |&(_, place): &(u64, u64)| {
+            let place = Place::from_number(place);
+            let (event, bytes) = (&self.events.list[place.event()], self.record_at(place));
+            event.layout.time(bytes).filter(|_| event.is_sample(bytes))
+        };
+        let first = self.index.iter().find_map(time)?;
+        Some((first, self.index.iter().rev().find_map(time)?))
+    }
+
+    /// The events that a filter keeps. Stacks are left out where `options` is `None`; of `options` those about
+    /// values, times and threads do not count.
+    pub fn single_events(
+        &self,
+        filter: EventFilter,
+        options: Option<&ResolveOptions>,
+    ) -> SingleEvents<'_> {
+        let stacks = options.map(|options| stacks(self, &filter, options));
+        SingleEvents { recording: self, filter, stacks, none: Locations::default() }
+    }
+}
+
+fn kind(event: &Event) -> EventKind {
+    let has = |field| event.attr.sample_type & field != 0;
+    let class = match event.attr.type_ {
+        type_id::HARDWARE | type_id::HW_CACHE => EventClass::Hardware,
+        type_id::SOFTWARE => EventClass::Software,
+        type_id::TRACEPOINT => EventClass::Tracepoint,
+        type_id::RAW => EventClass::Raw,
+        type_id::BREAKPOINT => EventClass::Breakpoint,
+        _ => EventClass::Other,
+    };
+    EventKind {
+        name: event.name.clone(),
+        class,
+        stack: has(sample_type::CALLCHAIN | sample_type::STACK_USER),
+        thread: has(sample_type::TID),
+        time: has(sample_type::TIME),
+        cpu: has(sample_type::CPU),
+        ip: has(sample_type::IP),
+        addr: has(sample_type::ADDR),
+        period: has(sample_type::PERIOD) || !event.attr.has(flag::FREQ),
+        weight: has(sample_type::WEIGHT | sample_type::WEIGHT_STRUCT),
+        data_src: has(sample_type::DATA_SRC),
+        phys_addr: has(sample_type::PHYS_ADDR),
+    }
+}
+
+/// The samples, whose bytes are still needed once their stacks are known.
+struct Kept<'a>(&'a Recording);
+
+impl SampleSource for Kept<'_> {
+    fn sample<T>(&self, place: u64, take: impl FnOnce(&Sample<'_>, Extra<'_>) -> T) -> Option<T> {
+        self.0.sample(place, take)
+    }
+}
+
+fn stacks(recording: &Recording, filter: &EventFilter, options: &ResolveOptions) -> SampleStacks {
+    let files = RecordedFiles::new(recording, options.symbols.locator.clone());
+    let monotonic = recording.events.list.iter().all(Event::has_monotonic_time);
+    let options = ResolveOptions { keep_samples: true, ..options.clone() };
+    let resolver = Resolver::new(files, resolver_options(recording, &options, monotonic));
+    let (stacks, ()) = resolver.resolve_stacks(&Kept(recording), workers(&options), |feed| {
+        let mut names = Names::default();
+        for &(_, number) in &recording.index {
+            let place = Place::from_number(number);
+            let bytes = recording.record_at(place);
+            let event = &recording.events.list[place.event()];
+            let keeps_all = filter.is_empty();
+            if event.is_sample(bytes) {
+                let is_kept = keeps_all
+                    || matches!(event.layout.decode(bytes), Ok(Record::Sample(sample))
+                        if filter.keeps(&single(place, event, bytes, &sample, names.of(&sample))));
+                if is_kept {
+                    let (pid, tid) = event.pid_tid(bytes);
+                    feed.sample(pid, tid, number, 1);
+                }
+                continue;
+            }
+            if let Ok(record) = event.layout.decode(bytes) {
+                if filter.needs_names() {
+                    names.follow(&record);
+                }
+                feed.record(&record);
+            }
+        }
+    });
+    stacks
+}
+
+fn single<'a>(
+    place: Place,
+    event: &Event,
+    bytes: &[u8],
+    sample: &Sample<'_>,
+    comm: &'a str,
+) -> SingleEvent<'a> {
+    SingleEvent {
+        kind: place.event(),
+        comm,
+        pid: sample.id.pid,
+        tid: sample.id.tid,
+        cpu: sample.id.cpu,
+        time: sample.id.time,
+        period: event.period(bytes),
+        ip: sample.ip,
+        addr: sample.addr,
+        weight: sample.weight,
+        data_src: sample.data_src,
+        phys_addr: sample.phys_addr,
+        stack: &[],
+        trace: "",
+    }
+}
+
+impl SingleEvents<'_> {
+    /// The places that stacks lead through.
+    pub fn locations(&self) -> &Locations {
+        self.stacks.as_ref().map_or(&self.none, |stacks| &stacks.locations)
+    }
+
+    /// Counts of stacks that are not whole; `None` if stacks are left out.
+    pub fn stats(&self) -> Option<&Stats> {
+        self.stacks.as_ref().map(|stacks| &stacks.stats)
+    }
+
+    /// Hands over each event, in the order of time, until `on_event` has enough. `with_trace`: the fields of
+    /// tracepoints, as text.
+    pub fn each(
+        &self,
+        with_trace: bool,
+        on_event: &mut dyn FnMut(&SingleEvent<'_>) -> ControlFlow<()>,
+    ) -> Unread {
+        let recording = self.recording;
+        let texts = if with_trace { TraceText::all(recording) } else { Vec::new() };
+        let (mut names, mut losses, mut unreadable) = (Names::default(), Losses::default(), 0);
+        let (mut number, mut entries, mut text) = (0, Vec::new(), String::new());
+        for &(_, at) in &recording.index {
+            let place = Place::from_number(at);
+            let event = &recording.events.list[place.event()];
+            let bytes = recording.record_at(place);
+            if !event.is_sample(bytes) {
+                match event.layout.decode(bytes) {
+                    Ok(record) if losses.add(event, &record, recording.misc(bytes)) => {}
+                    Ok(record) => names.follow(&record),
+                    Err(_) => unreadable += 1,
+                }
+                continue;
+            }
+            let done = recording.sample(at, |sample, extra| {
+                let one = single(place, event, bytes, sample, names.of(sample));
+                if !self.filter.keeps(&one) {
+                    return ControlFlow::Continue(());
+                }
+                entries.clear();
+                if let Some(stacks) = &self.stacks {
+                    add_entries(stacks, number, sample, &extra, &mut entries);
+                    if let Some(ip) = copied_ip(recording, sample) {
+                        mark_system_call(&stacks.locations, ip, &mut entries);
+                    }
+                    number += 1;
+                }
+                text.clear();
+                if let Some(Some(format)) = texts.get(place.event()) {
+                    format.write(sample.raw.unwrap_or_default(), recording.order(), &mut text);
+                }
+                on_event(&SingleEvent { stack: &entries, trace: &text, ..one })
+            });
+            match done {
+                None => unreadable += 1,
+                Some(ControlFlow::Break(())) => break,
+                Some(ControlFlow::Continue(())) => {}
+            }
+        }
+        Unread { lost: losses.total(), unreadable }
+    }
+}
+
+/// Adds the places of a sample's stack.
+fn add_entries(
+    stacks: &SampleStacks,
+    number: usize,
+    sample: &Sample<'_>,
+    extra: &Extra<'_>,
+    entries: &mut Vec<StackEntry>,
+) {
+    let places = stacks.of(number).map(|id| StackEntry { location: id.0, returns: false });
+    entries.extend(places);
+    let has_copy = sample.user_stack.is_some() && sample.user_regs.is_some();
+    let by_branches = extra.branches_are_calls && sample.branches.is_some();
+    mark_returns(sample, extra.deferred, !has_copy && !by_branches, entries);
+}
+
+/// Marks the places that the kernel has as addresses to return to: all of a callchain but the first of each part. The
+/// places of copied stacks, which follow, are as they are.
+fn mark_returns(
+    sample: &Sample<'_>,
+    deferred: Option<Callchain<'_>>,
+    with_user: bool,
+    entries: &mut [StackEntry],
+) {
+    let mut places = entries.iter_mut();
+    let mut is_user = matches!(sample.mode, CpuMode::User);
+    let (mut is_known, mut first) = (true, true);
+    let later = deferred.iter().flat_map(|chain| chain.entries());
+    for entry in sample.callchain.entries().chain(later) {
+        match entry {
+            Entry::Context(context) => {
+                is_user = matches!(context, Context::User | Context::UserDeferred);
+                is_known = !matches!(context, Context::Unknown(_));
+                first = true;
+            }
+            Entry::Address(_) => {
+                if is_known
+                    && (with_user || !is_user)
+                    && let Some(place) = places.next()
+                {
+                    place.returns = !first;
+                }
+                first = false;
+            }
+            Entry::Cookie(_) => {}
+        }
+    }
+}
+
+/// Where the program was when its stack was copied in the kernel.
+fn copied_ip(recording: &Recording, sample: &Sample<'_>) -> Option<u64> {
+    const X86_64: u32 = 8;
+    const AARCH64: u32 = 32;
+    sample.user_stack.filter(|_| sample.mode != CpuMode::User)?;
+    let register = match arch(recording) {
+        Arch::Aarch64 => AARCH64,
+        Arch::X86_64 => X86_64,
+    };
+    sample.user_regs?.get(register)
+}
+
+/// Marks the program's innermost place if it is that of a system call, which returns to the copied address: mappings
+/// keep the place in a page.
+fn mark_system_call(locations: &Locations, ip: u64, entries: &mut [StackEntry]) {
+    let returns = |entry: &&mut StackEntry| {
+        let location = locations.list.get(entry.location as usize);
+        location.is_some_and(|location| location.address.wrapping_add(1) & 0xfff == ip & 0xfff)
+    };
+    let is_kernel = |entry: &StackEntry| {
+        let location = locations.list.get(entry.location as usize);
+        let row = location.and_then(|location| locations.frames_of(location).first());
+        row.is_some_and(|&row| locations.frames.get(row).kind == FrameKind::Kernel)
+    };
+    let first = entries.iter_mut().find(|entry| !is_kernel(entry));
+    if let Some(entry) = first.filter(returns) {
+        entry.returns = true;
+    }
+}

@@ -1,0 +1,223 @@
+//! Single events, each with everything that is known of it, and the places in code that their stacks lead through.
+
+use std::ops::{Range, RangeInclusive};
+
+use crate::frame::Frames;
+use crate::ids::FrameId;
+use crate::strings::Strings;
+
+/// A place in code, which has a name or several: those of the calls that were inlined there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The offset in a file, otherwise the address itself. Of a caller it is the last byte of its call.
+    pub address: u64,
+    /// Number of bytes from the start of the function's symbol to the address.
+    pub offset: Option<u64>,
+    /// Where the frames are in [`Locations::rows`], the outermost first.
+    pub rows: Range<u32>,
+}
+
+/// The places in code of some events.
+#[derive(Clone, Debug, Default)]
+pub struct Locations {
+    /// The texts of the frames.
+    pub strings: Strings,
+    /// Functions with their modules and lines.
+    pub frames: Frames,
+    /// The frames of places.
+    pub rows: Vec<FrameId>,
+    /// The places, by number.
+    pub list: Vec<Location>,
+}
+
+impl Locations {
+    /// The frames of a place, the outermost first.
+    pub fn frames_of(&self, location: &Location) -> &[FrameId] {
+        self.rows.get(location.rows.start as usize..location.rows.end as usize).unwrap_or_default()
+    }
+}
+
+/// A place of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackEntry {
+    /// The number of a [`Location`].
+    pub location: u32,
+    /// The instruction to show is the one to return to, behind the call.
+    pub returns: bool,
+}
+
+/// Kinds of events, which differ in what is shown of them unless asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventClass {
+    /// Counted by the CPU.
+    #[default]
+    Hardware,
+    /// Counted by the kernel.
+    Software,
+    /// A tracepoint.
+    Tracepoint,
+    /// Counted by the CPU, and asked for by number.
+    Raw,
+    /// A breakpoint.
+    Breakpoint,
+    /// Of another device's unit for counting.
+    Other,
+}
+
+/// A kind of events, and what is recorded of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventKind {
+    /// Its name as it was asked for.
+    pub name: String,
+    /// Its class.
+    pub class: EventClass,
+    /// Events have stacks.
+    pub stack: bool,
+    /// Process and thread are known.
+    pub thread: bool,
+    /// The time is known.
+    pub time: bool,
+    /// The CPU is known.
+    pub cpu: bool,
+    /// The instruction is known.
+    pub ip: bool,
+    /// The address of the data is known.
+    pub addr: bool,
+    /// The period is in each event; otherwise it may be one that all have.
+    pub period: bool,
+    /// Weights are known.
+    pub weight: bool,
+    /// It is known where the data came from.
+    pub data_src: bool,
+    /// Physical addresses of the data are known.
+    pub phys_addr: bool,
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug)]
+pub struct SingleEvent<'a> {
+    /// The number of its kind.
+    pub kind: usize,
+    /// The thread's name at the time.
+    pub comm: &'a str,
+    /// The process; 0 is the idle task.
+    pub pid: Option<i32>,
+    /// The thread; 0 is the idle task.
+    pub tid: Option<i32>,
+    /// The CPU.
+    pub cpu: Option<u32>,
+    /// Nanoseconds on the recording's clock.
+    pub time: Option<u64>,
+    /// How much of what is counted it stands for.
+    pub period: u64,
+    /// The instruction.
+    pub ip: Option<u64>,
+    /// The address of the data, and its place in code if it is one.
+    pub addr: Option<u64>,
+    /// Its weight.
+    pub weight: Option<u64>,
+    /// Where the data came from, as the kernel encodes it.
+    pub data_src: Option<u64>,
+    /// The physical address of the data.
+    pub phys_addr: Option<u64>,
+    /// The stack, innermost first. Without stacks, the place of the instruction alone.
+    pub stack: &'a [StackEntry],
+    /// The fields of a tracepoint, as text.
+    pub trace: &'a str,
+}
+
+/// Which events to keep. What is empty keeps all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventFilter {
+    /// Kinds of events, by number.
+    pub kinds: Vec<usize>,
+    /// Processes.
+    pub pids: Vec<i32>,
+    /// Threads.
+    pub tids: Vec<i32>,
+    /// Names of threads.
+    pub comms: Vec<String>,
+    /// CPUs.
+    pub cpus: Vec<RangeInclusive<u32>>,
+    /// Times in nanoseconds.
+    pub times: Vec<RangeInclusive<u64>>,
+}
+
+impl EventFilter {
+    /// Returns true if an event is kept.
+    pub fn keeps(&self, event: &SingleEvent<'_>) -> bool {
+        fn one_of<T>(wanted: &[T], is_it: impl FnMut(&T) -> bool) -> bool {
+            wanted.is_empty() || wanted.iter().any(is_it)
+        }
+        one_of(&self.kinds, |kind| *kind == event.kind)
+            && one_of(&self.pids, |pid| Some(*pid) == event.pid)
+            && one_of(&self.tids, |tid| Some(*tid) == event.tid)
+            && one_of(&self.comms, |comm| comm == event.comm)
+            && one_of(&self.cpus, |cpus| event.cpu.is_some_and(|cpu| cpus.contains(&cpu)))
+            && one_of(&self.times, |times| event.time.is_some_and(|time| times.contains(&time)))
+    }
+
+    /// Returns true if it depends on the names of threads.
+    pub fn needs_names(&self) -> bool {
+        !self.comms.is_empty()
+    }
+
+    /// Returns true if all events are kept.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENT: SingleEvent<'_> = SingleEvent {
+        kind: 1,
+        comm: "two words",
+        pid: Some(7),
+        tid: Some(8),
+        cpu: Some(3),
+        time: Some(50),
+        period: 1,
+        ip: None,
+        addr: None,
+        weight: None,
+        data_src: None,
+        phys_addr: None,
+        stack: &[],
+        trace: "",
+    };
+
+    fn check(filter: EventFilter, expect: bool) {
+        assert_eq!(filter.keeps(&EVENT), expect, "{filter:?}");
+        let unknown =
+            SingleEvent { pid: None, tid: None, cpu: None, time: None, kind: 9, comm: "", ..EVENT };
+        assert_eq!(filter.keeps(&unknown), filter.is_empty(), "{filter:?}");
+    }
+
+    #[test]
+    fn each_condition_must_hold() {
+        let all = EventFilter::default;
+        check(all(), true);
+        for (kinds, expect) in [(vec![0, 1], true), (vec![0], false)] {
+            check(EventFilter { kinds, ..all() }, expect);
+        }
+        for (pids, expect) in [(vec![7], true), (vec![8], false)] {
+            check(EventFilter { pids, ..all() }, expect);
+        }
+        for (tids, expect) in [(vec![7, 8], true), (vec![7], false)] {
+            check(EventFilter { tids, ..all() }, expect);
+        }
+        for (name, expect) in [("two words", true), ("two", false)] {
+            check(EventFilter { comms: vec![name.to_owned()], ..all() }, expect);
+        }
+        for (cpus, expect) in [(0..=3, true), (4..=9, false)] {
+            check(EventFilter { cpus: vec![cpus], ..all() }, expect);
+        }
+        for (times, expect) in [(50..=50, true), (51..=90, false), (0..=49, false)] {
+            check(EventFilter { times: vec![times], ..all() }, expect);
+        }
+        check(EventFilter { pids: vec![7], tids: vec![1], ..all() }, false);
+    }
+}
