@@ -196,7 +196,8 @@ fn numbers(text: &str) -> Result<Numbers, String> {
     texts.map(number).collect::<Result<_, _>>().map(Numbers)
 }
 
-fn cpus(text: &str) -> Result<RangeInclusive<u32>, String> {
+/// `3` or `4-7`.
+pub fn cpus(text: &str) -> Result<RangeInclusive<u32>, String> {
     let number = |text: &str| text.trim().parse().map_err(|_| format!("'{text}' is not a number"));
     match text.split_once('-') {
         Some((first, last)) => Ok(number(first)?..=number(last)?),

@@ -20,6 +20,7 @@ mod reading;
 mod record;
 mod report;
 mod say;
+mod script;
 mod spelling;
 mod stat;
 mod streams;
@@ -60,6 +61,7 @@ enum Verb {
     Info(info::Args),
     Stat(Box<stat::Args>),
     List(list::Args),
+    Script(Box<script::Args>),
     Formats(reading::FormatsArgs),
     Completions(manual::CompletionArgs),
     Manual(manual::ManualArgs),
@@ -109,6 +111,7 @@ fn main() -> ExitCode {
         Verb::Info(args) => info::run(args),
         Verb::Stat(args) => stat::run(*args),
         Verb::List(args) => list::run(args),
+        Verb::Script(args) => script::run(*args),
         Verb::Formats(args) => reading::formats(args),
         Verb::Completions(args) => manual::completions(args),
         Verb::Manual(args) => manual::manual(args),

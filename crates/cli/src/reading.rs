@@ -87,18 +87,7 @@ impl ReadArgs {
 
     /// Limits the memory that reading may take from now on.
     pub fn limit_memory(&self) {
-        let (how, more) = match self.max_memory {
-            Some(_) => ("", "--max-memory"),
-            None => (", three quarters of what is free", "--max-memory SIZE"),
-        };
-        let message = |mib| {
-            format!(
-                "pyrograph: failed to read: this input needs more than {mib} MiB of memory{how}; {more} permits more\n"
-            )
-        };
-        if let Some(bytes) = self.max_memory.map(|bytes| bytes as u64).or_else(usual_limit) {
-            limit(bytes, message, remove_unfinished);
-        }
+        limit_memory(self.max_memory);
     }
 
     /// Reads all inputs into one profile, and keeps of it what the filters say; says what could not
@@ -159,6 +148,22 @@ impl ReadArgs {
     }
 }
 
+/// Limits the memory that reading may take from now on.
+pub fn limit_memory(most: Option<usize>) {
+    let (how, more) = match most {
+        Some(_) => ("", "--max-memory"),
+        None => (", three quarters of what is free", "--max-memory SIZE"),
+    };
+    let message = |mib| {
+        format!(
+            "pyrograph: failed to read: this input needs more than {mib} MiB of memory{how}; {more} permits more\n"
+        )
+    };
+    if let Some(bytes) = most.map(|bytes| bytes as u64).or_else(usual_limit) {
+        limit(bytes, message, remove_unfinished);
+    }
+}
+
 /// Says which columns add up to more than there is room for.
 fn say_saturated(profile: &Profile) {
     for (column, of) in profile.value_types.iter().enumerate() {
@@ -173,7 +178,8 @@ fn value_of_unit(unit: &str) -> Result<ValueType, String> {
     ValueType::of_unit(unit).ok_or_else(|| "must be a unit".to_owned())
 }
 
-fn format(name: &str) -> Result<&'static dyn Reader, String> {
+/// The format of this name.
+pub fn format(name: &str) -> Result<&'static dyn Reader, String> {
     reader_named(name).ok_or_else(|| "no such format; `pyrograph formats` lists them".to_owned())
 }
 

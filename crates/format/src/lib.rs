@@ -22,6 +22,7 @@ mod pprof_extras;
 mod protobuf;
 mod read;
 mod reader;
+mod single_events;
 mod warnings;
 mod write;
 mod writer;
@@ -44,6 +45,7 @@ pub use read::{READERS, read, reader_named};
 pub use reader::{
     Advice, Count, Detail, FoldedOptions, Options, ReadError, Reader, Reading, ThreadDetail,
 };
+pub use single_events::{ChosenEvents, EventInput};
 pub use warnings::{Place, Warning, WarningKind, Warnings};
 pub use write::{
     WRITERS, counts_of_folded, not_held, similar_endings, write_folded, writer_for, writer_named,

@@ -32,6 +32,7 @@ mod png;
 mod report;
 mod role;
 mod scale;
+mod script;
 mod subtitle;
 mod svg;
 mod tag;
@@ -55,6 +56,7 @@ pub use palette_map::PaletteMap;
 #[cfg(feature = "png")]
 pub use png::{Png, PngError, png};
 pub use report::{ReportStyle, report_json, report_markdown, report_text};
+pub use script::{FieldError, FieldSet, ScriptField, ScriptFields, ScriptOptions, ScriptWriter};
 pub use subtitle::subtitle;
 pub use svg::{DiffStyle, View, diff_svg, svg, svg_message};
 pub use units::{counted, grouped, percent};

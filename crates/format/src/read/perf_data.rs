@@ -6,7 +6,9 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io;
 
-use pyrograph_perf_data::{Recording, RecordingInfo, ResolveOptions, Resolved};
+use pyrograph_perf_data::{
+    Recording, RecordingInfo, ResolveOptions, Resolved, SingleEvents, Stats, Unread,
+};
 use pyrograph_profile::TraceEvent;
 
 use crate::input::{Head, Input};
@@ -15,7 +17,7 @@ use crate::reader::{Count, Detail, Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
 /// The name of the format.
-const NAME: &str = "perf.data";
+pub const NAME: &str = "perf.data";
 
 /// See the module.
 pub struct PerfData;
@@ -35,9 +37,7 @@ impl Reader for PerfData {
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
-        let recording =
-            open(input).map_err(|source| ReadError::Io { name: name.clone(), source })?;
-        let mut warnings = damage(&recording, &name);
+        let (recording, mut warnings) = open_recording(input)?;
         let chosen = recording.choose_event(options.event.as_deref());
         let mut other_events = BTreeMap::<String, u64>::new();
         let mut event = None;
@@ -73,10 +73,7 @@ impl Reader for PerfData {
         input: Head,
         on_event: &mut dyn FnMut(&TraceEvent<'_>),
     ) -> Result<Warnings, ReadError> {
-        let name = input.name().to_owned();
-        let recording =
-            open(input).map_err(|source| ReadError::Io { name: name.clone(), source })?;
-        let mut warnings = damage(&recording, &name);
+        let (recording, mut warnings) = open_recording(input)?;
         let unread = recording.each_sample(on_event);
         for (kind, count) in [
             (WarningKind::LostSamples, unread.lost),
@@ -88,6 +85,22 @@ impl Reader for PerfData {
         }
         Ok(warnings)
     }
+}
+
+/// Opens a recording, with what is to be said of the file.
+pub fn open_recording(input: Head) -> Result<(Recording, Warnings), ReadError> {
+    let name = input.name().to_owned();
+    let recording = open(input).map_err(|source| ReadError::Io { name: name.clone(), source })?;
+    let warnings = damage(&recording, &name);
+    Ok((recording, warnings))
+}
+
+/// Warnings about events that were handed over one by one.
+pub fn warnings_of_events(events: &SingleEvents<'_>, unread: Unread) -> Warnings {
+    let mut warnings = Warnings::default();
+    let stats = events.stats().cloned().unwrap_or_default();
+    warn_of(&Stats { unreadable: unread.unreadable, ..stats }, unread.lost, &mut warnings);
+    warnings
 }
 
 fn open(input: Head) -> io::Result<Recording> {
@@ -151,7 +164,10 @@ fn damage(recording: &Recording, name: &str) -> Warnings {
 
 /// Warns about all that makes the result less than whole.
 fn warn(resolved: &Resolved, lost: u64, warnings: &mut Warnings) {
-    let stats = &resolved.stats;
+    warn_of(&resolved.stats, lost, warnings);
+}
+
+fn warn_of(stats: &Stats, lost: u64, warnings: &mut Warnings) {
     let mut count = |kind: WarningKind, count: u64| {
         if count > 0 {
             warnings.add(kind, count, []);

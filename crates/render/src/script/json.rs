@@ -1,0 +1,109 @@
+//! Single events as JSON, an object a line.
+//!
+//! ```json
+//! {"comm":"w","tid":4711,"time_ns":83864041674123,"event":"cpu-clock","period":2004008,"stack":[{"ip":"0x1288","sym":"leaf","symoff":72,"dso":"/tmp/w"}]}
+//! ```
+
+use pyrograph_profile::{Frame, FrameKind, Location, Locations, SingleEvent};
+
+use super::fields::{FieldSet, ScriptField as F};
+use super::{hex, number};
+
+/// Everything before the stack.
+pub fn head(text: &mut Vec<u8>, name: &str, fields: FieldSet, event: &SingleEvent<'_>) {
+    text.push(b'{');
+    let has = |field| fields.has(field);
+    if has(F::Comm) {
+        key(text, "comm");
+        string(text, event.comm);
+    }
+    count(text, "pid", event.pid.filter(|_| has(F::Pid)));
+    count(text, "tid", event.tid.filter(|_| has(F::Tid)));
+    count(text, "cpu", event.cpu.filter(|_| has(F::Cpu)));
+    count(text, "time_ns", event.time.filter(|_| has(F::Time)));
+    if has(F::Event) {
+        key(text, "event");
+        string(text, name);
+    }
+    count(text, "period", Some(event.period).filter(|_| has(F::Period)));
+    if has(F::Trace) {
+        key(text, "trace");
+        string(text, event.trace);
+    }
+    address(text, "addr", event.addr.filter(|_| has(F::Addr)));
+    address(text, "data_src", event.data_src.filter(|_| has(F::DataSrc)));
+    count(text, "weight", event.weight.filter(|_| has(F::Weight)));
+    address(text, "phys_addr", event.phys_addr.filter(|_| has(F::PhysAddr)));
+}
+
+/// Begins the stack.
+pub fn stack(text: &mut Vec<u8>) {
+    key(text, "stack");
+    text.push(b'[');
+}
+
+/// A frame.
+pub fn frame(
+    text: &mut Vec<u8>,
+    fields: FieldSet,
+    at: u64,
+    frame: Option<(&Frame, &Location, &Locations)>,
+) {
+    text.push(b'{');
+    let shown = |id| frame.map_or("", |(_, _, all)| all.strings.get(id));
+    address(text, "ip", Some(at));
+    if let Some((frame, location, _)) = frame {
+        let function = shown(frame.function);
+        if fields.has(F::Sym) && !function.is_empty() {
+            key(text, "sym");
+            string(text, function);
+            count(text, "symoff", location.offset.filter(|_| fields.has(F::Symoff)));
+        }
+        let module = shown(frame.module);
+        if fields.has(F::Dso) && !module.is_empty() {
+            key(text, "dso");
+            string(text, module);
+        }
+        let file = shown(frame.file);
+        if fields.has(F::Srcline) && !file.is_empty() {
+            key(text, "file");
+            string(text, file);
+            count(text, "line", Some(frame.line).filter(|&line| line > 0));
+        }
+        if frame.kind == FrameKind::Inlined {
+            key(text, "inlined");
+            text.extend_from_slice(b"true");
+        }
+    }
+    text.push(b'}');
+}
+
+fn key(text: &mut Vec<u8>, name: &str) {
+    if !matches!(text.last(), Some(b'{')) {
+        text.push(b',');
+    }
+    text.push(b'"');
+    text.extend_from_slice(name.as_bytes());
+    text.extend_from_slice(b"\":");
+}
+
+fn count(text: &mut Vec<u8>, name: &str, value: Option<impl itoa::Integer>) {
+    if let Some(value) = value {
+        key(text, name);
+        number(text, value, 0);
+    }
+}
+
+fn address(text: &mut Vec<u8>, name: &str, value: Option<u64>) {
+    if let Some(value) = value {
+        key(text, name);
+        text.extend_from_slice(b"\"0x");
+        hex(text, value, 1);
+        text.push(b'"');
+    }
+}
+
+fn string(text: &mut Vec<u8>, value: &str) {
+    // To memory, and strings have no form that JSON lacks: it cannot fail.
+    let _ = serde_json::to_writer(text, value);
+}
