@@ -286,21 +286,16 @@ pub(crate) fn device(raw: u64, out: &mut String) {
 
 /// Writes the type of a file and its permissions, as `S_IFREG|0644`.
 pub(crate) fn mode(raw: u64, out: &mut String) {
-    let kind = raw & 0o170_000;
-    if kind != 0 {
-        match name_of(MODES, kind) {
-            Some(name) => out.push_str(name),
-            None => put(out, format_args!("{kind:#o}")),
-        }
-        out.push('|');
-    }
-    for (bit, name) in [(0o4000, "S_ISUID|"), (0o2000, "S_ISGID|"), (0o1000, "S_ISVTX|")] {
-        if kind != 0 && raw & bit != 0 {
+    let Some(name) = name_of(MODES, raw & 0o170_000) else {
+        return put(out, format_args!("0{raw:02o}"));
+    };
+    out.push_str(name);
+    for (bit, name) in [(0o4000, "|S_ISUID"), (0o2000, "|S_ISGID"), (0o1000, "|S_ISVTX")] {
+        if raw & bit != 0 {
             out.push_str(name);
         }
     }
-    let shown = if kind == 0 { raw } else { raw & 0o777 };
-    put(out, format_args!("0{shown:02o}"));
+    put(out, format_args!("|0{:02o}", raw & 0o777));
 }
 
 pub(crate) fn one_of(table: Table, raw: u64, out: &mut String) {

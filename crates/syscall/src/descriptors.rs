@@ -164,6 +164,26 @@ impl Descriptors {
         }
     }
 
+    /// Returns whether the child that a call has started has these same descriptors, as threads have, or a copy of them. None if the call
+    /// starts no child.
+    pub fn shared_with_child(seen: &Seen<'_>) -> Option<bool> {
+        const FILES: u64 = 0x400;
+        let call = by_number(seen.number)?;
+        let written = Written::default();
+        let context = Context { call, seen, files: &(), written: &written };
+        match call.name {
+            "clone" => Some(context.raw(0) & FILES != 0),
+            "clone3" => {
+                let flags = context
+                    .memory(0, When::Entry)
+                    .and_then(|arguments| number(arguments.bytes, 0, 8));
+                Some(flags.unwrap_or(0) & FILES != 0)
+            }
+            "fork" | "vfork" => Some(false),
+            _ => None,
+        }
+    }
+
     /// Returns the flags of `openat2`.
     fn how(&self, context: &Context<'_>) -> u64 {
         context.memory(2, When::Entry).and_then(|how| number(how.bytes, 0, 8)).unwrap_or(0)
@@ -225,4 +245,94 @@ fn clean(path: &str) -> String {
         out.push_str(part);
     }
     if out.is_empty() { "/".to_owned() } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Descriptors;
+    use crate::{Call, Copied, Files, Seen, by_number, number_of};
+
+    /// Follows a call, whose copies come in order.
+    fn follow(
+        descriptors: &mut Descriptors,
+        name: &str,
+        arguments: &[i64],
+        result: i64,
+        copies: &[&[u8]],
+    ) {
+        let number = number_of(name).expect("a call");
+        assert!(copies.len() <= by_number(number).map_or(0, |call| Call::copies(call).len()));
+        let mut all = [0; 6];
+        for (to, from) in all.iter_mut().zip(arguments) {
+            *to = *from as u64;
+        }
+        let copied: Vec<Copied<'_>> = copies
+            .iter()
+            .enumerate()
+            .map(|(copy, bytes)| Copied { copy, bytes, length: bytes.len() as u64 })
+            .collect();
+        descriptors.follow(&Seen { number, arguments: all, result: Some(result), copied: &copied });
+    }
+
+    fn name(descriptors: &Descriptors, descriptor: i32) -> Option<String> {
+        descriptors.name(descriptor).map(|name| name.into_owned())
+    }
+
+    const CLOEXEC: i64 = 0o2_000_000;
+
+    #[test]
+    fn files_are_followed_through_copies_and_exec() {
+        let mut files = Descriptors::new();
+        files.set_directory("/home/me");
+        files.set(0, "/dev/null");
+        follow(&mut files, "openat", &[-100, 1, CLOEXEC], 3, &[b"./notes//a.txt"]);
+        assert_eq!(name(&files, 3).as_deref(), Some("/home/me/notes/a.txt"));
+        follow(&mut files, "openat", &[-100, 1, 0o200_000], 4, &[b"/etc"]);
+        follow(&mut files, "openat", &[4, 1, 0], 5, &[b"passwd"]);
+        assert_eq!(name(&files, 5).as_deref(), Some("/etc/passwd"));
+        follow(&mut files, "dup3", &[3, 7, 0], 7, &[]);
+        follow(&mut files, "fcntl", &[5, 1030, 10], 10, &[]);
+        follow(&mut files, "pipe2", &[1, CLOEXEC], 0, &[&[8, 0, 0, 0, 9, 0, 0, 0]]);
+        assert_eq!(name(&files, 9).as_deref(), Some("pipe"));
+        follow(&mut files, "execve", &[1, 1, 1], 0, &[]);
+        assert_eq!(name(&files, 7).as_deref(), Some("/home/me/notes/a.txt"), "the copy stays open");
+        for closed in [3, 8, 9, 10] {
+            assert_eq!(name(&files, closed), None, "{closed}");
+        }
+        follow(&mut files, "close_range", &[4, 0xffff_ffff, 0], 0, &[]);
+        assert_eq!((name(&files, 5), name(&files, 7)), (None, None));
+        assert_eq!(name(&files, 0).as_deref(), Some("/dev/null"));
+    }
+
+    #[test]
+    fn calls_that_fail_and_paths_that_are_cut_say_nothing() {
+        let mut files = Descriptors::new();
+        follow(&mut files, "openat", &[-100, 1, 0], -2, &[b"/etc/none"]);
+        follow(&mut files, "openat", &[-100, 1, 0], 3, &[b"relative"]);
+        assert_eq!(name(&files, 3), None, "relative to what is not known");
+        assert!(files.is_unknown(3) && !files.is_unknown(-1));
+        follow(&mut files, "close", &[3], -9, &[]);
+        follow(&mut files, "close_range", &[9, 2, 0], 0, &[]);
+        follow(&mut files, "close_range", &[9, 2, 4], 0, &[]);
+    }
+
+    #[test]
+    fn children_share_descriptors_or_copy_them() {
+        let seen = |name: &str, flags| {
+            let number = number_of(name).expect("a call");
+            let bytes = u64::to_le_bytes(flags);
+            let copied = [Copied { copy: 0, bytes: &bytes, length: 8 }];
+            let arguments = [if name == "clone" { flags } else { 1 }, 0, 0, 0, 0, 0];
+            Descriptors::shared_with_child(&Seen {
+                number,
+                arguments,
+                result: Some(9),
+                copied: &copied,
+            })
+        };
+        for call in ["clone", "clone3"] {
+            assert_eq!((seen(call, 0x400), seen(call, 17)), (Some(true), Some(false)), "{call}");
+        }
+        assert_eq!(seen("read", 0x400), None);
+    }
 }

@@ -15,7 +15,7 @@ const NAMES: &[(&str, &[&str])] = &[
     // These take a path in a structure, or none but still work on one.
     ("file", &["getcwd", "quotactl", "mount", "swapon", "swapoff"]),
     ("desc", &[
-        "bpf", "epoll_pwait2", "fsconfig", "io_uring_enter", "pipe", "pipe2", "poll", "ppoll", "pselect6", "select", "socketpair",
+        "bpf", "close_range", "epoll_pwait2", "fsconfig", "io_uring_enter", "pipe", "pipe2", "poll", "ppoll", "pselect6", "select", "socketpair",
     ]),
     ("network", &[
         "accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen", "recvfrom", "recvmmsg", "recvmsg",

@@ -26,7 +26,7 @@ pub use error::{error_name, error_text};
 pub use group::{GROUPS, group};
 pub use numbers::{all, by_number, number_of};
 pub use pieces::{Piece, pieces, push_piece};
-pub use result::result;
+pub use result::{result, write_result};
 
 /// A system call as it was seen, with what was copied of the program's memory.
 #[derive(Debug, Clone, Copy)]
@@ -87,29 +87,52 @@ pub fn arguments(
     files: &dyn Files,
     written: &Written,
 ) -> Vec<(&'static str, String)> {
+    let mut words = Vec::with_capacity(6);
+    each_argument(seen, files, written, |name, write| {
+        let mut word = String::new();
+        write(&mut word);
+        if !word.is_empty() {
+            words.push((name, word));
+        }
+    });
+    words
+}
+
+/// Appends the arguments of a call with commas between them: `3</etc/passwd>, "root:x:0:0"..., 4096`. It is [`arguments`] without a
+/// string for each.
+pub fn write_arguments(seen: &Seen<'_>, files: &dyn Files, written: &Written, out: &mut String) {
+    let start = out.len();
+    each_argument(seen, files, written, |_, write| {
+        let before = out.len();
+        if before > start {
+            out.push_str(", ");
+        }
+        let from = out.len();
+        write(out);
+        if out.len() == from {
+            out.truncate(before);
+        }
+    });
+}
+
+/// Calls `each` with the name of each argument and what writes it.
+fn each_argument(
+    seen: &Seen<'_>,
+    files: &dyn Files,
+    written: &Written,
+    mut each: impl FnMut(&'static str, &mut dyn FnMut(&mut String)),
+) {
     const NAMES: [&str; 6] = ["arg1", "arg2", "arg3", "arg4", "arg5", "arg6"];
     let Some(call) = by_number(seen.number) else {
-        let hex = |value: &u64| {
-            let mut out = String::new();
-            context::hex(*value, &mut out);
-            out
-        };
-        return NAMES
-            .iter()
-            .zip(&seen.arguments)
-            .map(|(name, value)| (*name, hex(value)))
-            .collect();
+        for (name, value) in NAMES.into_iter().zip(seen.arguments) {
+            each(name, &mut |out| context::hex(value, out));
+        }
+        return;
     };
     let context = context::Context { call, seen, files, written };
-    let mut words = Vec::with_capacity(call.arguments.len());
     for (index, argument) in call.arguments.iter().enumerate() {
-        let mut out = String::new();
-        context.argument(index, argument, &mut out);
-        if !out.is_empty() {
-            words.push((argument.name, out));
-        }
+        each(argument.name, &mut |out| context.argument(index, argument, out));
     }
-    words
 }
 
 /// Returns the name of a signal, as `SIGINT` or `SIGRT_2`.

@@ -11,30 +11,33 @@ use crate::{Files, Seen, Written, by_number, error_name, error_text};
 /// or `?` if it has not returned.
 pub fn result(seen: &Seen<'_>, files: &dyn Files) -> String {
     let mut out = String::new();
-    let Some(result) = seen.result else { return "?".to_owned() };
+    write_result(seen, files, &mut out);
+    out
+}
+
+/// Appends what a call returned, as [`result`] has it.
+pub fn write_result(seen: &Seen<'_>, files: &dyn Files, out: &mut String) {
+    let Some(result) = seen.result else { return out.push('?') };
     if (-4095..0).contains(&result) {
-        error(result, &mut out);
-        return out;
+        return error(result, out);
     }
     let Some(call) = by_number(seen.number) else {
-        put(&mut out, format_args!("{result}"));
-        return out;
+        return put(out, format_args!("{result}"));
     };
     let context = Context { call, seen, files, written: &Written::default() };
     match call.returns {
-        Returns::Number => put(&mut out, format_args!("{result}")),
-        Returns::Descriptor => context.descriptor(result as i32, &mut out),
-        Returns::Address => address(result as u64, &mut out),
-        Returns::Mode => mode(result as u64, &mut out),
-        Returns::Hex => hex(result as u64, &mut out),
+        Returns::Number => put(out, format_args!("{result}")),
+        Returns::Descriptor => context.descriptor(result as i32, out),
+        Returns::Address => address(result as u64, out),
+        Returns::Mode => mode(result as u64, out),
+        Returns::Hex => hex(result as u64, out),
         Returns::Never => out.push('?'),
         Returns::Ready => {
-            put(&mut out, format_args!("{result}"));
-            waiting::ready(&context, &mut out);
+            put(out, format_args!("{result}"));
+            waiting::ready(&context, out);
         }
-        Returns::Fcntl => fcntl(&context, result, &mut out),
+        Returns::Fcntl => fcntl(&context, result, out),
     }
-    out
 }
 
 fn error(result: i64, out: &mut String) {

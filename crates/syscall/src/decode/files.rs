@@ -1,18 +1,47 @@
 //! Files: modes that are there or not, commands of `fcntl`, directories.
 
 use crate::call::{Extent, When};
-use crate::context::{Context, address, flags, hex, mode, number, put, until_nul};
+use crate::context::{Context, address, flags, hex, mode, number, one_of, put, until_nul};
 use crate::kind::{Kind, Memory};
-use crate::layouts::LOCK;
+use crate::layouts::{LOCK, QUEUE};
 use crate::text::quoted;
-use crate::words::files::{ACCESS, DESCRIPTOR, LEASES, NOTIFY, OPEN, OPEN_WAYS, SEALS};
+use crate::words::files::{
+    ACCESS, DESCRIPTOR, LEASES, NOTIFY, OPEN, OPEN_WAYS, QUOTA, QUOTA_KINDS, SEALS,
+};
 
 /// The mode of a file to be made, which counts only if the flags before it ask for a new file.
 pub(crate) fn open_mode(context: &Context<'_>, index: usize, out: &mut String) {
-    const CREATES: u64 = 0o100 | 0o20_000_000;
     if context.raw(index - 1) & CREATES != 0 {
         mode(context.raw(index) & 0o177_777, out);
     }
+}
+
+/// `O_CREAT`, and the bit of `O_TMPFILE` that is its own.
+const CREATES: u64 = 0o100 | 0o20_000_000;
+
+pub(crate) const QUEUE_COPIES: &[(When, Extent)] = &[(When::Entry, Extent::UpTo(64))];
+
+/// The attributes of a message queue to be made.
+pub(crate) fn queue_attributes(context: &Context<'_>, index: usize, out: &mut String) {
+    if context.raw(index - 2) & CREATES != 0 {
+        match context.memory(index, When::Entry) {
+            Some(memory) => context.item(&QUEUE, memory.bytes, out),
+            None => address(context.raw(index), out),
+        }
+    }
+}
+
+/// The high half of an offset, which 64-bit kernels take no notice of.
+pub(crate) fn high_half(_: &Context<'_>, _: usize, _: &mut String) {}
+
+/// `QCMD` of `linux/quota.h`: the command, and whose quota.
+pub(crate) fn quota(context: &Context<'_>, index: usize, out: &mut String) {
+    let raw = context.raw(index) & 0xffff_ffff;
+    out.push_str("QCMD(");
+    one_of(QUOTA, raw >> 8, out);
+    out.push_str(", ");
+    one_of(QUOTA_KINDS, raw & 0xff, out);
+    out.push(')');
 }
 
 pub(crate) fn access(context: &Context<'_>, index: usize, out: &mut String) {

@@ -1,7 +1,7 @@
 //! System V IPC.
 
 use crate::context::{Context, flags, hex, put};
-use crate::words::ipc::SHM_GET;
+use crate::words::ipc::{IPC_GET, SHM_GET};
 
 pub(crate) fn key(context: &Context<'_>, index: usize, out: &mut String) {
     match context.raw(index) & 0xffff_ffff {
@@ -14,7 +14,8 @@ pub(crate) fn key(context: &Context<'_>, index: usize, out: &mut String) {
 pub(crate) fn get_flags(context: &Context<'_>, index: usize, out: &mut String) {
     let raw = context.raw(index) & 0xffff_ffff;
     if raw & !0o777 != 0 {
-        flags(SHM_GET, raw & !0o777, out);
+        let table = if context.call.name == "shmget" { SHM_GET } else { IPC_GET };
+        flags(table, raw & !0o777, out);
         out.push('|');
     }
     put(out, format_args!("0{:02o}", raw & 0o777));

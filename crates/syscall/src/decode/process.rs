@@ -8,8 +8,8 @@ use crate::signal;
 use crate::text::quoted;
 use crate::words::name_of;
 use crate::words::process::{
-    AMBIENT, CAPABILITIES, CLONE, CLONE3, IO_CLASSES, LANDLOCK_FILES, LANDLOCK_NETWORK,
-    LANDLOCK_SCOPES, PERSONALITY, PRCTL_MM, SECCOMP_MODES, SECURE_BITS,
+    AMBIENT, CAPABILITIES, CLONE, CLONE3, IO_CLASSES, KEYRINGS, LANDLOCK_FILES, LANDLOCK_NETWORK,
+    LANDLOCK_SCOPES, PERSONALITY, PRCTL, PRCTL_MM, SECCOMP_MODES, SECURE_BITS,
 };
 
 const PARENT_SETTID: u64 = 0x10_0000;
@@ -289,6 +289,24 @@ pub(crate) fn prctl_rest(context: &Context<'_>, index: usize, out: &mut String) 
         (34..=47 | 52..=59 | 62 | 65 | 66 | 67 | 68, _) => put(out, format_args!("{raw}")),
         (22 | 0x5356_4d41, _) if index < 4 => address(raw, out),
         (0x5356_4d41, _) => address(raw, out),
+        (unknown, _) if name_of(PRCTL, unknown).is_none() => hex(raw, out),
+        _ => {}
+    }
+}
+
+/// The number of a key, or one that stands for a keyring.
+pub(crate) fn keyring(context: &Context<'_>, index: usize, out: &mut String) {
+    let raw = context.raw(index) & 0xffff_ffff;
+    match name_of(KEYRINGS, raw) {
+        Some(name) => out.push_str(name),
+        None => put(out, format_args!("{}", raw as i32)),
+    }
+}
+
+/// The descriptors that `kcmp` compares, for those of its types that take them: `KCMP_FILE`, `KCMP_EPOLL_TFD`.
+pub(crate) fn compared(context: &Context<'_>, index: usize, out: &mut String) {
+    match context.raw(2) & 0xffff_ffff {
+        0 | 7 => hex(context.raw(index), out),
         _ => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Errors and signals: names of numbers and bits, as the headers have them, and newer ones.
+//! Errors and signals: names of numbers and bits, as these headers have them, with what Linux 6.18 has added.
 
 use super::words;
 

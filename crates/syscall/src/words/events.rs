@@ -1,4 +1,4 @@
-//! Waiting for events: names of numbers and bits, as the headers have them, and newer ones.
+//! Waiting for events: names of numbers and bits, as these headers have them, with what Linux 6.18 has added.
 
 use super::words;
 
@@ -18,7 +18,7 @@ words! {
     EPOLL_CTL {
         EPOLL_CTL_ADD = 1, EPOLL_CTL_DEL = 2, EPOLL_CTL_MOD = 3,
     }
-    /// `linux`.
+    /// The manual page of the call.
     EVENT_FD {
         EFD_SEMAPHORE = 0x1, EFD_NONBLOCK = 0x800, EFD_CLOEXEC = 0x80000,
     }
@@ -58,7 +58,7 @@ words! {
         IORING_UNREGISTER_RING_FDS = 21, IORING_REGISTER_PBUF_RING = 22, IORING_UNREGISTER_PBUF_RING = 23,
         IORING_REGISTER_SYNC_CANCEL = 24, IORING_REGISTER_FILE_ALLOC_RANGE = 25,
     }
-    /// `linux`.
+    /// The manual page of the call.
     EPOLL_CREATE {
         EPOLL_CLOEXEC = 0x80000,
     }

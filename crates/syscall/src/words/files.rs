@@ -1,6 +1,16 @@
-//! Files and file systems: names of numbers and bits, as the headers have them, and newer ones.
+//! Files and file systems: names of numbers and bits, as these headers have them, with what Linux 6.18 has added.
 
 use super::words;
+
+/// Flags of `open` that are not the same everywhere: `asm-generic/fcntl.h`, and `asm/fcntl.h` of aarch64.
+const fn by_architecture(generic: u64, aarch64: u64) -> u64 {
+    if cfg!(target_arch = "aarch64") { aarch64 } else { generic }
+}
+
+const DIRECT: u64 = by_architecture(0x4000, 0x10000);
+const LARGEFILE: u64 = by_architecture(0x8000, 0x20000);
+const DIRECTORY: u64 = by_architecture(0x10000, 0x4000);
+const NOFOLLOW: u64 = by_architecture(0x20000, 0x8000);
 
 words! {
     /// `fcntl.h`.
@@ -9,9 +19,9 @@ words! {
     }
     /// `linux/fcntl.h`.
     OPEN {
-        O_SYNC = 0x101000, O_TMPFILE = 0x410000, O_CREAT = 0x40, O_EXCL = 0x80, O_NOCTTY = 0x100, O_TRUNC = 0x200,
-        O_APPEND = 0x400, O_NONBLOCK = 0x800, O_DSYNC = 0x1000, O_ASYNC = 0x2000, O_DIRECT = 0x4000, O_LARGEFILE = 0x8000,
-        O_DIRECTORY = 0x10000, O_NOFOLLOW = 0x20000, O_NOATIME = 0x40000, O_CLOEXEC = 0x80000, O_PATH = 0x200000,
+        O_SYNC = 0x101000, O_TMPFILE = 0x400000 | DIRECTORY, O_CREAT = 0x40, O_EXCL = 0x80, O_NOCTTY = 0x100, O_TRUNC = 0x200,
+        O_APPEND = 0x400, O_NONBLOCK = 0x800, O_DSYNC = 0x1000, O_ASYNC = 0x2000, O_DIRECT = DIRECT, O_LARGEFILE = LARGEFILE,
+        O_NOFOLLOW = NOFOLLOW, O_NOATIME = 0x40000, O_CLOEXEC = 0x80000, O_PATH = 0x200000, O_DIRECTORY = DIRECTORY,
     }
     /// `linux/fcntl.h`.
     FCNTL {
@@ -142,10 +152,10 @@ words! {
     }
     /// `linux/fanotify.h`.
     FANOTIFY_INIT {
-        FAN_CLOEXEC = 0x1, FAN_NONBLOCK = 0x2, FAN_CLASS_CONTENT = 0x4, FAN_CLASS_PRE_CONTENT = 0x8,
-        FAN_UNLIMITED_QUEUE = 0x10, FAN_UNLIMITED_MARKS = 0x20, FAN_ENABLE_AUDIT = 0x40, FAN_REPORT_PIDFD = 0x80,
-        FAN_REPORT_TID = 0x100, FAN_REPORT_FID = 0x200, FAN_REPORT_DIR_FID = 0x400, FAN_REPORT_NAME = 0x800,
-        FAN_REPORT_TARGET_FID = 0x1000, FAN_REPORT_FD_ERROR = 0x2000, FAN_REPORT_MNT = 0x4000,
+        FAN_CLOEXEC = 0x1, FAN_NONBLOCK = 0x2, FAN_UNLIMITED_QUEUE = 0x10, FAN_UNLIMITED_MARKS = 0x20,
+        FAN_ENABLE_AUDIT = 0x40, FAN_REPORT_PIDFD = 0x80, FAN_REPORT_TID = 0x100, FAN_REPORT_FID = 0x200,
+        FAN_REPORT_DIR_FID = 0x400, FAN_REPORT_NAME = 0x800, FAN_REPORT_TARGET_FID = 0x1000,
+        FAN_REPORT_FD_ERROR = 0x2000, FAN_REPORT_MNT = 0x4000,
     }
     /// `fcntl.h`.
     SPLICE {
@@ -181,7 +191,7 @@ words! {
         F2FS_SUPER_MAGIC = 0xf2f52010, SELINUX_MAGIC = 0xf97cff8c, HPFS_SUPER_MAGIC = 0xf995e849,
         SMB2_SUPER_MAGIC = 0xfe534d42, CIFS_SUPER_MAGIC = 0xff534d42,
     }
-    /// `linux`.
+    /// The manual page of the call.
     STATFS_FLAGS {
         ST_RDONLY = 0x1, ST_NOSUID = 0x2, ST_NODEV = 0x4, ST_NOEXEC = 0x8, ST_SYNCHRONOUS = 0x10, ST_VALID = 0x20,
         ST_MANDLOCK = 0x40, ST_NOATIME = 0x400, ST_NODIRATIME = 0x800, ST_RELATIME = 0x1000, ST_NOSYMFOLLOW = 0x2000,
@@ -191,29 +201,29 @@ words! {
         S_IFIFO = 0x1000, S_IFCHR = 0x2000, S_IFDIR = 0x4000, S_IFBLK = 0x6000, S_IFREG = 0x8000, S_IFLNK = 0xa000,
         S_IFSOCK = 0xc000,
     }
-    /// `linux`.
+    /// The manual page of the call.
     AT {
         AT_SYMLINK_NOFOLLOW = 0x100, AT_REMOVEDIR = 0x200, AT_SYMLINK_FOLLOW = 0x400, AT_NO_AUTOMOUNT = 0x800,
         AT_EMPTY_PATH = 0x1000, AT_RECURSIVE = 0x8000,
     }
-    /// `linux`.
+    /// The manual page of the call.
     AT_ACCESS {
         AT_SYMLINK_NOFOLLOW = 0x100, AT_EACCESS = 0x200, AT_EMPTY_PATH = 0x1000,
     }
-    /// `linux`.
+    /// The manual page of the call.
     AT_HANDLE {
         AT_HANDLE_MNT_ID_UNIQUE = 0x1, AT_HANDLE_CONNECTABLE = 0x2, AT_HANDLE_FID = 0x200, AT_SYMLINK_FOLLOW = 0x400,
         AT_EMPTY_PATH = 0x1000,
     }
-    /// `linux`.
+    /// The manual page of the call.
     AT_UNLINK {
         AT_REMOVEDIR = 0x200,
     }
-    /// `linux`.
+    /// The manual page of the call.
     AT_STATX_FLAGS {
         AT_SYMLINK_NOFOLLOW = 0x100, AT_SYMLINK_FOLLOW = 0x400, AT_NO_AUTOMOUNT = 0x800, AT_EMPTY_PATH = 0x1000,
     }
-    /// `linux`.
+    /// The manual page of the call.
     AT_STATX_WAYS {
         AT_STATX_SYNC_AS_STAT = 0, AT_STATX_FORCE_SYNC = 0x2000, AT_STATX_DONT_SYNC = 0x4000,
     }
@@ -221,46 +231,59 @@ words! {
     ACCESS {
         X_OK = 0x1, W_OK = 0x2, R_OK = 0x4,
     }
-    /// `linux`.
+    /// The manual page of the call.
     OPEN_TREE {
         OPEN_TREE_CLONE = 0x1, AT_SYMLINK_NOFOLLOW = 0x100, AT_NO_AUTOMOUNT = 0x800, AT_EMPTY_PATH = 0x1000,
         AT_RECURSIVE = 0x8000, OPEN_TREE_CLOEXEC = 0x80000,
     }
-    /// `linux`.
+    /// The manual page of the call.
     FSOPEN {
         FSOPEN_CLOEXEC = 0x1,
     }
-    /// `linux`.
+    /// The manual page of the call.
     FSMOUNT {
         FSMOUNT_CLOEXEC = 0x1,
     }
-    /// `linux`.
+    /// The manual page of the call.
     FSPICK {
         FSPICK_CLOEXEC = 0x1, FSPICK_SYMLINK_NOFOLLOW = 0x2, FSPICK_NO_AUTOMOUNT = 0x4, FSPICK_EMPTY_PATH = 0x8,
     }
-    /// `linux`.
+    /// The manual page of the call.
     CLOSE_RANGE {
         CLOSE_RANGE_UNSHARE = 0x2, CLOSE_RANGE_CLOEXEC = 0x4,
     }
-    /// `linux`.
+    /// The manual page of the call.
     DESCRIPTOR {
         FD_CLOEXEC = 0x1,
     }
-    /// `linux`.
+    /// The manual page of the call.
     LEASES {
         F_RDLCK = 0, F_WRLCK = 1, F_UNLCK = 2,
     }
-    /// `linux`.
+    /// The manual page of the call.
     INOTIFY_INIT {
         IN_NONBLOCK = 0x800, IN_CLOEXEC = 0x80000,
     }
-    /// `linux`.
+    /// The manual page of the call.
     RANDOM {
         GRND_NONBLOCK = 0x1, GRND_RANDOM = 0x2, GRND_INSECURE = 0x4,
     }
-    /// `linux`.
+    /// The manual page of the call.
     SWAP {
         SWAP_FLAG_PREFER = 0x8000, SWAP_FLAG_DISCARD = 0x10000, SWAP_FLAG_DISCARD_ONCE = 0x20000,
         SWAP_FLAG_DISCARD_PAGES = 0x40000,
+    }
+    /// `linux/quota.h`.
+    QUOTA {
+        Q_SYNC = 0x800001, Q_QUOTAON = 0x800002, Q_QUOTAOFF = 0x800003, Q_GETFMT = 0x800004, Q_GETINFO = 0x800005,
+        Q_SETINFO = 0x800006, Q_GETQUOTA = 0x800007, Q_SETQUOTA = 0x800008, Q_GETNEXTQUOTA = 0x800009,
+    }
+    /// The manual page of the call.
+    QUOTA_KINDS {
+        USRQUOTA = 0, GRPQUOTA = 1, PRJQUOTA = 2,
+    }
+    /// The manual page of the call.
+    FANOTIFY_CLASSES {
+        FAN_CLASS_NOTIF = 0, FAN_CLASS_CONTENT = 4, FAN_CLASS_PRE_CONTENT = 8,
     }
 }

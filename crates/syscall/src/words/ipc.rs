@@ -1,4 +1,4 @@
-//! System V IPC: names of numbers and bits, as the headers have them, and newer ones.
+//! System V IPC: names of numbers and bits, as these headers have them, with what Linux 6.18 has added.
 
 use super::words;
 
@@ -25,12 +25,16 @@ words! {
     SHM_GET {
         IPC_CREAT = 0x200, IPC_EXCL = 0x400, SHM_HUGETLB = 0x800, SHM_NORESERVE = 0x1000,
     }
-    /// `linux`.
+    /// The manual page of the call.
     SEMAPHORE_FLAGS {
         IPC_NOWAIT = 0x800, SEM_UNDO = 0x1000,
     }
     /// `linux/msg.h, linux/ipc.h`.
     MSG_FLAGS {
         IPC_NOWAIT = 0x800, MSG_NOERROR = 0x1000, MSG_EXCEPT = 0x2000, MSG_COPY = 0x4000,
+    }
+    /// The manual page of the call.
+    IPC_GET {
+        IPC_CREAT = 0x200, IPC_EXCL = 0x400, IPC_NOWAIT = 0x800,
     }
 }

@@ -1,4 +1,4 @@
-//! Memory: names of numbers and bits, as the headers have them, and newer ones.
+//! Memory: names of numbers and bits, as these headers have them, with what Linux 6.18 has added.
 
 use super::words;
 
@@ -57,12 +57,16 @@ words! {
     MEMORY_MOVE {
         MPOL_MF_STRICT = 0x1, MPOL_MF_MOVE = 0x2, MPOL_MF_MOVE_ALL = 0x4,
     }
-    /// `linux`.
+    /// The manual page of the call.
     KEY_ACCESS {
         PKEY_DISABLE_ACCESS = 0x1, PKEY_DISABLE_WRITE = 0x2,
     }
-    /// `linux`.
+    /// The manual page of the call.
     MEMORY_QUERY {
         MPOL_F_NODE = 0x1, MPOL_F_ADDR = 0x2, MPOL_F_MEMS_ALLOWED = 0x4,
+    }
+    /// The manual page of the call.
+    USER_FAULT {
+        UFFD_USER_MODE_ONLY = 0x1, O_NONBLOCK = 0x800, O_CLOEXEC = 0x80000,
     }
 }

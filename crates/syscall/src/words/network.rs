@@ -1,4 +1,4 @@
-//! Sockets: names of numbers and bits, as the headers have them, and newer ones.
+//! Sockets: names of numbers and bits, as these headers have them, with what Linux 6.18 has added.
 
 use super::words;
 
@@ -16,9 +16,9 @@ words! {
     SOCKET_TYPES {
         SOCK_STREAM = 1, SOCK_DGRAM = 2, SOCK_RAW = 3, SOCK_RDM = 4, SOCK_SEQPACKET = 5, SOCK_DCCP = 6, SOCK_PACKET = 10,
     }
-    /// `linux`.
+    /// The manual page of the call.
     SOCKET_FLAGS {
-        SOCK_NONBLOCK = 0x800, SOCK_CLOEXEC = 0x80000,
+        SOCK_CLOEXEC = 0x80000, SOCK_NONBLOCK = 0x800,
     }
     /// `linux/in.h`.
     PROTOCOLS {

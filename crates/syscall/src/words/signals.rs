@@ -1,4 +1,4 @@
-//! Signals: names of numbers and bits, as the headers have them, and newer ones.
+//! Signals: names of numbers and bits, as these headers have them, with what Linux 6.18 has added.
 
 use super::words;
 
@@ -20,7 +20,7 @@ words! {
     SIGNAL_FD {
         SFD_NONBLOCK = 0x800, SFD_CLOEXEC = 0x80000,
     }
-    /// `linux`.
+    /// The manual page of the call.
     SIGNAL_CODES {
         SI_USER = 0, SI_KERNEL = 128, SI_TKILL = 0xfffffffa, SI_SIGIO = 0xfffffffb, SI_ASYNCIO = 0xfffffffc,
         SI_MESGQ = 0xfffffffd, SI_TIMER = 0xfffffffe, SI_QUEUE = 0xffffffff,
