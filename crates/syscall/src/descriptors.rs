@@ -65,7 +65,14 @@ impl Descriptors {
         let Some(call) = by_number(seen.number) else { return };
         let written = Written::default();
         let context = Context { call, seen, files: &(), written: &written };
-        let Some(result) = context.success() else { return };
+        let Some(result) = context.success() else {
+            // A connection that is made while the program does something else.
+            const IN_PROGRESS: i64 = -115;
+            if call.name == "connect" && seen.result == Some(IN_PROGRESS) {
+                self.reach(&context, When::Entry);
+            }
+            return;
+        };
         let argument = |index: usize| seen.arguments.get(index).map_or(0, |&value| value as i32);
         let bits = |index: usize| seen.arguments.get(index).copied().unwrap_or(0);
         let cloexec = |index| bits(index) & CLOSE_ON_EXEC != 0;
@@ -122,9 +129,16 @@ impl Descriptors {
             }
             "socket" => self.open(result, socket_name(&context), cloexec(1)),
             "accept" | "accept4" => {
-                let name = self.name(argument(0)).map(Cow::into_owned);
+                // The listening socket may have been named after its own address.
+                let kind = self
+                    .name(argument(0))
+                    .map(|name| name.split(':').next().unwrap_or_default().to_owned());
+                let peer =
+                    context.memory(1, When::Exit).and_then(|address| endpoint(address.bytes));
+                let name = kind.map(|kind| with_address(&kind, peer));
                 self.open(result, name, call.name == "accept4" && cloexec(3));
             }
+            "connect" | "bind" => self.reach(&context, When::Entry),
             "memfd_create" => {
                 let path = context.memory(0, When::Entry).map(|memory| memory.bytes);
                 let name =
@@ -207,6 +221,17 @@ impl Descriptors {
         Some(clean(&format!("{base}/{path}")))
     }
 
+    /// Names a socket after the address that it is bound or connected to.
+    fn reach(&mut self, context: &Context<'_>, when: When) {
+        let address = context.memory(1, when).and_then(|address| endpoint(address.bytes));
+        if let (Some(open), Some(address)) = (self.open.get_mut(&(context.raw(0) as i32)), address)
+        {
+            let kind =
+                open.name.as_deref().and_then(|name| name.split(':').next()).unwrap_or("socket");
+            open.name = Some(with_address(kind, Some(address)));
+        }
+    }
+
     fn open(&mut self, descriptor: i64, name: Option<String>, closes_on_exec: bool) {
         if let Ok(descriptor) = i32::try_from(descriptor) {
             self.open.insert(descriptor, Open { name, closes_on_exec });
@@ -231,10 +256,45 @@ impl Descriptors {
     }
 }
 
-/// Returns the family and the type of a socket, which is all that a call says of it.
+/// Returns the protocol or the family of a new socket, `TCP` or `UNIX`, which is all that a call says of it.
 fn socket_name(context: &Context<'_>) -> Option<String> {
-    let family = name_of(FAMILIES, context.raw(0) & 0xffff_ffff)?;
-    Some(format!("socket:[{}]", family.trim_start_matches("AF_")))
+    let family = context.raw(0) & 0xffff_ffff;
+    let name = match (family, context.raw(1) & 0xf) {
+        (2 | 10, 1) => "TCP",
+        (2 | 10, 2) => "UDP",
+        _ => name_of(FAMILIES, family)?.trim_start_matches("AF_"),
+    };
+    Some(name.to_owned())
+}
+
+fn with_address(kind: &str, address: Option<String>) -> String {
+    match address {
+        Some(address) => format!("{kind}:{address}"),
+        None => kind.to_owned(),
+    }
+}
+
+/// Returns the address of a socket as people write it: `127.0.0.1:80`, `[::1]:80`, `/run/socket`, `@name`.
+fn endpoint(bytes: &[u8]) -> Option<String> {
+    let port = || bytes.get(2..4).map(|port| u16::from_be_bytes([port[0], port[1]]));
+    match number(bytes, 0, 2)? {
+        1 => match bytes.get(2..)? {
+            [0, name @ ..] if !name.is_empty() => {
+                Some(format!("@{}", String::from_utf8_lossy(name)))
+            }
+            path => Some(String::from_utf8_lossy(until_nul(path)).into_owned())
+                .filter(|path| !path.is_empty()),
+        },
+        2 => {
+            let ip: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
+            Some(format!("{}:{}", std::net::Ipv4Addr::from(ip), port()?))
+        }
+        10 => {
+            let ip: [u8; 16] = bytes.get(8..24)?.try_into().ok()?;
+            Some(format!("[{}]:{}", std::net::Ipv6Addr::from(ip), port()?))
+        }
+        _ => None,
+    }
 }
 
 /// Returns a path without `.` and doubled slashes; `..` stays, for what is before it may be a link.
@@ -302,6 +362,23 @@ mod tests {
         follow(&mut files, "close_range", &[4, 0xffff_ffff, 0], 0, &[]);
         assert_eq!((name(&files, 5), name(&files, 7)), (None, None));
         assert_eq!(name(&files, 0).as_deref(), Some("/dev/null"));
+    }
+
+    #[test]
+    fn sockets_are_named_after_their_addresses() {
+        let mut files = Descriptors::new();
+        let address = [2, 0, 0, 80, 127, 0, 0, 1];
+        follow(&mut files, "socket", &[2, 1 | CLOEXEC, 0], 3, &[]);
+        assert_eq!(name(&files, 3).as_deref(), Some("TCP"));
+        follow(&mut files, "connect", &[3, 1, 8], -115, &[&address]);
+        assert_eq!(name(&files, 3).as_deref(), Some("TCP:127.0.0.1:80"));
+        follow(&mut files, "socket", &[1, 1, 0], 4, &[]);
+        follow(&mut files, "bind", &[4, 1, 9], 0, &[b"\x01\0/run/me\0"]);
+        assert_eq!(name(&files, 4).as_deref(), Some("UNIX:/run/me"));
+        follow(&mut files, "accept4", &[4, 1, 1, CLOEXEC], 5, &[b"\x01\0"]);
+        assert_eq!(name(&files, 5).as_deref(), Some("UNIX"));
+        follow(&mut files, "connect", &[9, 1, 8], 0, &[&address]);
+        assert_eq!(name(&files, 9), None, "nothing is known of it");
     }
 
     #[test]

@@ -374,7 +374,7 @@ calls! {
     247 95 waitid(which: Name(WAIT_ID), upid: Int, infop: get(&SIGNAL_INFO), options: Flags(WAIT_STATES), ru: get(&USAGE_TIMES));
     248 217 add_key(_type: Text, _description: Text, _payload: input(arg(3)), plen: Ulong, ringid: With(process::keyring));
     249 218 request_key(_type: Text, _description: Text, _callout_info: Text, destringid: With(process::keyring));
-    250 219 keyctl(option: Name(KEYCTL), arg2: Hex, arg3: Hex, arg4: Hex, arg5: Hex);
+    250 219 keyctl(option: Name(KEYCTL), arg2: With(process::keyctl), arg3: With(process::keyctl), arg4: With(process::keyctl), arg5: With(process::keyctl));
     251 30 ioprio_set(which: Name(IO_PRIORITY), who: Int, ioprio: With(process::io_priority));
     252 31 ioprio_get(which: Name(IO_PRIORITY), who: Int);
     253 _ inotify_init() -> Descriptor;

@@ -129,7 +129,72 @@ fn numbers_flags_and_names() {
         &[],
         "3</tmp/a>, _IOC(_IOC_READ|_IOC_WRITE, 0x12, 0x34, 0x8), 0x5) = -1 ENOTTY (Inappropriate ioctl for device)",
     );
-    check("access", &[AT, 0], done, &[(0, Entry, b"/x")], r#""/x", F_OK) = 0"#);
+    check("faccessat", &[-100, AT, 0], done, &[(1, Entry, b"/x")], r#"AT_FDCWD, "/x", F_OK) = 0"#);
+}
+
+#[test]
+fn arguments_that_depend_on_the_command() {
+    let done = Some(0);
+    check(
+        "keyctl",
+        &[0, -3, 0, 9, 9],
+        Some(5),
+        &[],
+        "KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0) = 5",
+    );
+    check("keyctl", &[11, 77, AT, 16, 9], Some(5), &[], "KEYCTL_READ, 77, 0x70001000, 0x10) = 5");
+    check("keyctl", &[18, 9, 9, 9, 9], done, &[], "KEYCTL_SESSION_TO_PARENT) = 0");
+    check(
+        "prctl",
+        &[15, AT, 9, 9, 9],
+        done,
+        &[(1, Entry, b"worker\0\0")],
+        r#"PR_SET_NAME, "worker") = 0"#,
+    );
+    check("prctl", &[38, 1, 0, 0, 0], done, &[], "PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) = 0");
+    check("prctl", &[1, 15, 0, 0, 0], done, &[], "PR_SET_PDEATHSIG, SIGTERM) = 0");
+    check(
+        "mremap",
+        &[AT, 1, 2, 1, AT],
+        Some(AT),
+        &[],
+        "0x70001000, 1, 2, MREMAP_MAYMOVE) = 0x70001000",
+    );
+    check(
+        "fcntl",
+        &[3, 6, AT],
+        done,
+        &[(2, Entry, &[1, 0, 0, 0, 0, 0, 0, 0].repeat(4))],
+        "3</tmp/a>, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=1, l_len=1}) = 0",
+    );
+    check(
+        "ioctl",
+        &[3, 0x5413, AT],
+        done,
+        &[(2, Exit, &[24, 0, 80, 0, 0, 0, 0, 0])],
+        "3</tmp/a>, TIOCGWINSZ, {ws_row=24, ws_col=80, ws_xpixel=0, ws_ypixel=0}) = 0",
+    );
+    check(
+        "ioctl",
+        &[3, 0x541b, AT],
+        done,
+        &[(2, Exit, &[5, 0, 0, 0])],
+        "3</tmp/a>, FIONREAD, [5]) = 0",
+    );
+    check(
+        "socket",
+        &[16, 3, 15],
+        Some(3),
+        &[],
+        "AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT) = 3</tmp/a>",
+    );
+    check(
+        "bpf",
+        &[1, AT, 24],
+        done,
+        &[(1, Entry, &words(&[3, 0x10, 0x20]))],
+        "BPF_MAP_LOOKUP_ELEM, {map_fd=3</tmp/a>, key=0x10, value=0x20, ...}, 24) = 0",
+    );
 }
 
 fn words(all: &[u64]) -> Vec<u8> {
@@ -191,18 +256,18 @@ fn structures() {
         "-1, 0x70001000, WNOHANG, NULL) = 0",
     );
     check(
-        "poll",
-        &[AT, 1, 50],
+        "ppoll",
+        &[AT, 1, 0, 0, 8],
         Some(1),
         &[(0, Entry, &words(&[0x0001_0000_0003])), (0, Exit, &words(&[0x0010_0001_0000_0003]))],
-        "[{fd=3</tmp/a>, events=POLLIN}], 1, 50) = 1 ([{fd=3</tmp/a>, revents=POLLHUP}])",
+        "[{fd=3</tmp/a>, events=POLLIN}], 1, NULL, NULL, 8) = 1 ([{fd=3</tmp/a>, revents=POLLHUP}])",
     );
     check(
-        "poll",
-        &[AT, 1, 50],
+        "ppoll",
+        &[AT, 1, 0, 0, 8],
         done,
         &[(0, Entry, &words(&[0x0001_0000_0003]))],
-        "[{fd=3</tmp/a>, events=POLLIN}], 1, 50) = 0 (Timeout)",
+        "[{fd=3</tmp/a>, events=POLLIN}], 1, NULL, NULL, 8) = 0 (Timeout)",
     );
     check(
         "pselect6",

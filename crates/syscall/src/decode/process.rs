@@ -310,3 +310,24 @@ pub(crate) fn compared(context: &Context<'_>, index: usize, out: &mut String) {
         _ => {}
     }
 }
+
+/// Arguments of `keyctl` after its command, `linux/keyctl.h`: mostly a key or a keyring first.
+pub(crate) fn keyctl(context: &Context<'_>, index: usize, out: &mut String) {
+    // How many arguments each command takes after it, in order of their numbers.
+    const COUNTS: [u8; 33] = [
+        2, 1, 3, 1, 3, 2, 3, 1, 2, 2, 4, 3, 4, 3, 1, 2, 1, 3, 0, 4, 4, 1, 2, 4, 4, 4, 4, 4, 4, 3,
+        4, 2, 3,
+    ];
+    let command = context.raw(0) & 0xffff_ffff;
+    let count = usize::try_from(command)
+        .ok()
+        .and_then(|command| COUNTS.get(command))
+        .map_or(4, |&count| usize::from(count));
+    // KEYCTL_JOIN_SESSION_KEYRING, KEYCTL_SET_REQKEY_KEYRING, KEYCTL_DH_COMPUTE, KEYCTL_PKEY_QUERY..VERIFY, KEYCTL_CAPABILITIES
+    let takes_key = !matches!(command, 1 | 14 | 23 | 24..=28 | 31);
+    match index {
+        _ if index > count => {}
+        1 if takes_key => keyring(context, index, out),
+        _ => hex(context.raw(index), out),
+    }
+}
