@@ -16,6 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
                 assert!(!name.starts_with("common_"));
                 let _ = (value.as_i64(), value.as_u64(), value.to_string());
             }
+            let _ = tracepoint.text(raw, order);
         }
     }
 });

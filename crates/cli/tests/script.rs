@@ -117,6 +117,26 @@ fn as_perf_prints_the_whole_machine() {
     });
 }
 
+/// The name of a thread that has just started is its parent's, which perf does not always have.
+#[test]
+fn as_perf_prints_the_fields_of_tracepoints() {
+    with_perf_as_root("as_perf_prints_the_fields_of_tracepoints", |folder| {
+        let events = "sched:sched_switch,sched:sched_process_exec,syscalls:sys_enter_openat,\
+            syscalls:sys_exit_read,kmem:mm_page_alloc,kmem:kmalloc,irq:softirq_entry,\
+            timer:hrtimer_start,rcu:rcu_utilization,workqueue:workqueue_execute_start";
+        let data = record(folder, &["-a", "-e", events]);
+        for fields in ["pid,tid,cpu,time,event,trace", "trace"] {
+            let options = ["-F", fields];
+            let (ours, theirs) = (ours(&data, &options), theirs(&data, &options));
+            assert!(theirs.contains("GFP_KERNEL") && theirs.contains(" ==> next_comm="));
+            for (one, another) in ours.lines().zip(theirs.lines()) {
+                assert_eq!(one, another);
+            }
+            assert_eq!(ours.lines().count(), theirs.lines().count());
+        }
+    });
+}
+
 /// Threads have names of their own, which folded text of `perf.data` has not; and without stacks, there is no room for
 /// inlined calls.
 #[test]

@@ -9,6 +9,7 @@ mod files;
 mod header;
 mod info;
 mod lost;
+mod print_format;
 mod recording;
 mod records;
 mod resolve;

@@ -171,7 +171,7 @@ impl SingleEvents<'_> {
         on_event: &mut dyn FnMut(&SingleEvent<'_>) -> ControlFlow<()>,
     ) -> Unread {
         let recording = self.recording;
-        let texts = if with_trace { TraceText::all(recording) } else { Vec::new() };
+        let mut texts = with_trace.then(|| TraceText::new(recording));
         let (mut names, mut losses, mut unreadable) = (Names::default(), Losses::default(), 0);
         let (mut number, mut entries, mut text) = (0, Vec::new(), String::new());
         for &(_, at) in &recording.index {
@@ -200,8 +200,8 @@ impl SingleEvents<'_> {
                     number += 1;
                 }
                 text.clear();
-                if let Some(Some(format)) = texts.get(place.event()) {
-                    format.write(sample.raw.unwrap_or_default(), recording.order(), &mut text);
+                if let Some(texts) = &mut texts {
+                    texts.write(place.event(), sample.raw.unwrap_or_default(), &mut text);
                 }
                 on_event(&SingleEvent { stack: &entries, trace: &text, ..one })
             });

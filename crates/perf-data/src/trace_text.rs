@@ -1,37 +1,600 @@
-//! The fields of tracepoints as text, as `perf script` prints them.
+//! The fields of tracepoints as text, as `perf script` prints them: by the tracepoint's `print fmt`.
 
 use std::fmt::Write;
 
+use hashbrown::HashMap;
 use pyrograph_event::{ByteOrder, type_id};
+use pyrograph_resolve::Files;
+use pyrograph_symbol::{KALLSYMS, Kallsyms, RunningKernel};
 
+use crate::files::RecordedFiles;
+use crate::print_format::{Conversion, Expr, Part, binary, cut, unary};
 use crate::recording::Recording;
 use crate::tracepoint::Tracepoint;
 use crate::tracing;
 
-/// How the samples of a tracepoint become text.
-pub struct TraceText {
-    tracepoint: Tracepoint,
+/// The text of the samples of all tracepoints of a recording.
+pub struct TraceText<'a> {
+    recording: &'a Recording,
+    tracepoints: Vec<Option<Tracepoint>>,
+    /// Texts in the kernel, by their addresses.
+    texts: HashMap<u64, String>,
+    /// The kernel's symbols, once they were needed.
+    kernel: Option<Kernel>,
 }
 
-impl TraceText {
-    /// Those of a recording's events, by number; `None` for what is no tracepoint, or has no format.
-    pub fn all(recording: &Recording) -> Vec<Option<Self>> {
-        let tracepoints = tracing::parse(&recording.tracing_data, recording.order());
+enum Kernel {
+    Running(Box<RunningKernel>),
+    Recorded(Kallsyms),
+    Hidden,
+}
+
+impl<'a> TraceText<'a> {
+    /// For a recording.
+    pub fn new(recording: &'a Recording) -> Self {
+        let found = tracing::parse(&recording.tracing_data, recording.order());
         let of = |event: &crate::events::Event| {
             let is_it = |known: &&Tracepoint| known.id == event.attr.config;
-            let found = tracepoints.iter().find(is_it);
             let is_one = event.attr.type_ == type_id::TRACEPOINT;
-            found.filter(|_| is_one).map(|found| Self { tracepoint: found.clone() })
+            found.iter().find(is_it).filter(|_| is_one).cloned()
         };
-        recording.events.list.iter().map(of).collect()
+        let tracepoints = recording.events.list.iter().map(of).collect();
+        let texts = tracing::kernel_texts(&recording.tracing_data, recording.order());
+        Self { recording, tracepoints, texts, kernel: None }
     }
 
-    /// Adds the text of a sample's raw data.
-    pub fn write(&self, raw: &[u8], order: ByteOrder, out: &mut String) {
-        for (at, (name, value)) in self.tracepoint.values(raw, order).enumerate() {
-            let blank = if at == 0 { "" } else { " " };
-            // To memory it cannot fail.
-            let _ = write!(out, "{blank}{name}={value}");
+    /// Adds the text of a sample's raw data; nothing if the event is no tracepoint, or has no format.
+    pub fn write(&mut self, event: usize, raw: &[u8], out: &mut String) {
+        let Some(Some(tracepoint)) = self.tracepoints.get(event) else { return };
+        let (recording, kernel) = (self.recording, &mut self.kernel);
+        let function = &mut |address, with_offset, out: &mut String| {
+            let kernel = kernel.get_or_insert_with(|| Kernel::of(recording));
+            kernel.write(address, with_offset, out);
+        };
+        let order = recording.order();
+        RawSample { tracepoint, raw, order, texts: &self.texts }.write(function, out);
+    }
+}
+
+impl Tracepoint {
+    /// The text of a sample's raw data, by the tracepoint's own `print fmt`, with addresses in place of the names of
+    /// functions.
+    pub fn text(&self, raw: &[u8], order: ByteOrder) -> String {
+        let mut out = String::new();
+        let sample = RawSample { tracepoint: self, raw, order, texts: &HashMap::new() };
+        sample.write(&mut |address, at, out| Kernel::Hidden.write(address, at, out), &mut out);
+        out
+    }
+}
+
+impl Kernel {
+    fn of(recording: &Recording) -> Self {
+        let found = RecordedFiles::new(recording, Default::default()).kallsyms();
+        match found {
+            Some(path) if path.as_os_str() == KALLSYMS => {
+                let mut kernel = RunningKernel::new(None);
+                match kernel.is_hidden() {
+                    true => Self::Hidden,
+                    false => Self::Running(Box::new(kernel)),
+                }
+            }
+            Some(path) => match Kallsyms::open(&path) {
+                Ok(symbols) if !symbols.is_restricted() => Self::Recorded(symbols),
+                _ => Self::Hidden,
+            },
+            None => Self::Hidden,
         }
+    }
+
+    fn write(&mut self, address: u64, with_offset: bool, out: &mut String) {
+        let symbol = match self {
+            Self::Running(kernel) => kernel.lookup(address),
+            Self::Recorded(symbols) => symbols.lookup(address),
+            Self::Hidden => None,
+        };
+        let _ = match symbol {
+            Some(symbol) if with_offset => {
+                write!(out, "{}+{:#x}", symbol.name, address.wrapping_sub(symbol.start))
+            }
+            Some(symbol) => write!(out, "{}", symbol.name),
+            None => write!(out, "{address:#x}"),
+        };
+    }
+}
+
+/// More digits, or characters of a text, than any format asks for.
+const MOST_DIGITS: usize = 1 << 16;
+
+/// The raw data of a sample, with what it needs to be read.
+struct RawSample<'a> {
+    tracepoint: &'a Tracepoint,
+    raw: &'a [u8],
+    order: ByteOrder,
+    texts: &'a HashMap<u64, String>,
+}
+
+impl<'a> RawSample<'a> {
+    /// Adds the text. `function` adds the name of the kernel's function at an address, with or without the offset in it.
+    fn write(&self, function: &mut dyn FnMut(u64, bool, &mut String), out: &mut String) {
+        let Some(format) = &self.tracepoint.print else {
+            for (at, (name, value)) in self.tracepoint.values(self.raw, self.order).enumerate() {
+                let blank = if at == 0 { "" } else { " " };
+                // To memory it cannot fail.
+                let _ = write!(out, "{blank}{name}={value}");
+            }
+            return;
+        };
+        for part in &format.parts {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Value(conversion, value) if matches!(&conversion.pointer[..], "s" | "S") => {
+                    let address = self.number(value).cast_unsigned();
+                    function(address, conversion.pointer == "S", out);
+                }
+                Part::Value(conversion, value) => self.value(conversion, value, out),
+            }
+        }
+        // A few formats end in a line's end of their own.
+        out.truncate(out.trim_end_matches('\n').len());
+    }
+
+    fn value(&self, conversion: &Conversion, value: &Expr, out: &mut String) {
+        let start = out.len();
+        let precision = match &conversion.measured {
+            Some(measured) => usize::try_from(self.number(measured)).ok(),
+            None => conversion.precision,
+        };
+        let precision = precision.map(|precision| precision.min(MOST_DIGITS));
+        match conversion.kind {
+            's' => {
+                self.text(value, out);
+                if let Some(most) = precision {
+                    let text = &out[start..];
+                    let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
+                    out.truncate(start + end);
+                }
+            }
+            'c' => out.push((cut(self.number(value), 1, false) as u8).into()),
+            'p' => self.pointer(&conversion.pointer, value, out),
+            _ => integer(conversion, precision, self.number(value), out),
+        }
+        let missing = conversion.width.saturating_sub(out[start..].chars().count());
+        if missing == 0 {
+            return;
+        }
+        let flags = &conversion.flags;
+        if flags.contains('-') {
+            out.extend(std::iter::repeat_n(' ', missing));
+            return;
+        }
+        let is_number = !matches!(conversion.kind, 's' | 'c' | 'p');
+        let zeros = flags.contains('0') && is_number && precision.is_none();
+        let after_sign = match zeros {
+            true => out[start..].find(|c: char| c.is_ascii_hexdigit()).map_or(0, |at| {
+                let prefixed =
+                    out[start + at..].starts_with("0x") || out[start + at..].starts_with("0X");
+                if prefixed { at + 2 } else { at }
+            }),
+            false => 0,
+        };
+        let fill = if zeros { "0" } else { " " };
+        out.insert_str(start + after_sign, &fill.repeat(missing));
+    }
+
+    /// The number that an expression has; 0 for what the kernel alone knows.
+    fn number(&self, value: &Expr) -> i64 {
+        match value {
+            Expr::Number(number) => *number,
+            Expr::Field(name) => {
+                self.field(name).map_or(0, |(bytes, signed)| self.read(bytes, signed))
+            }
+            Expr::Element(name, index) => self.element(name, self.number(index)),
+            Expr::Cast(bytes, signed, inner) => cut(self.number(inner), *bytes, *signed),
+            Expr::Unary(sign, inner) => unary(*sign, self.number(inner)),
+            Expr::Binary(sign, left, right) => {
+                let unsigned = self.is_unsigned(left) || self.is_unsigned(right);
+                binary(sign, unsigned, self.number(left), self.number(right))
+            }
+            Expr::Choice(condition, yes, no) => {
+                self.number(if self.number(condition) != 0 { yes } else { no })
+            }
+            Expr::DynamicLen(name) => self
+                .tracepoint
+                .dynamic(name, self.raw, self.order)
+                .map_or(0, |bytes| bytes.len() as i64),
+            Expr::Unknown
+            | Expr::Text(_)
+            | Expr::Flags(..)
+            | Expr::Symbol(..)
+            | Expr::Dynamic(_)
+            | Expr::Hex(..)
+            | Expr::Array(..) => 0,
+        }
+    }
+
+    /// Returns true if a value has 64 bits without a sign.
+    fn is_unsigned(&self, value: &Expr) -> bool {
+        match value {
+            Expr::Cast(bytes, signed, _) => *bytes == 8 && !signed,
+            Expr::Field(name) => {
+                self.field(name).is_some_and(|(bytes, signed)| bytes.len() == 8 && !signed)
+            }
+            Expr::Unary('~' | '-', inner) => self.is_unsigned(inner),
+            Expr::Binary("+" | "-" | "*" | "/" | "%" | "&" | "|" | "^", left, right) => {
+                self.is_unsigned(left) || self.is_unsigned(right)
+            }
+            Expr::Binary("<<" | ">>", left, _) => self.is_unsigned(left),
+            Expr::Choice(_, yes, no) => self.is_unsigned(yes) || self.is_unsigned(no),
+            _ => false,
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<(&'a [u8], bool)> {
+        let field = self.tracepoint.fields.iter().find(|field| field.name == name)?;
+        let start = usize::try_from(field.offset).ok()?;
+        let end = match field.size {
+            0 => self.raw.len(),
+            size => start.checked_add(usize::try_from(size).ok()?)?,
+        };
+        Some((self.raw.get(start..end)?, field.signed))
+    }
+
+    fn read(&self, bytes: &[u8], signed: bool) -> i64 {
+        let used = &bytes[..bytes.len().min(8)];
+        let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
+        let number = match self.order {
+            ByteOrder::Little => used.iter().rev().fold(0, add),
+            ByteOrder::Big => used.iter().fold(0, add),
+        };
+        cut(number.cast_signed(), used.len(), signed)
+    }
+
+    fn element(&self, name: &str, index: i64) -> i64 {
+        let (size, signed) = self.tracepoint.element_size(name).unwrap_or((1, false));
+        let bytes = self.bytes_named(name);
+        let at = usize::try_from(index).ok().and_then(|index| index.checked_mul(size));
+        let element = at.and_then(|at| bytes.get(at..at.checked_add(size)?));
+        element.map_or(0, |bytes| self.read(bytes, signed))
+    }
+
+    /// The bytes of a field, or those that it has the place of.
+    fn bytes_named(&self, name: &str) -> &'a [u8] {
+        let dynamic = self.tracepoint.dynamic(name, self.raw, self.order);
+        dynamic.or_else(|| self.field(name).map(|(bytes, _)| bytes)).unwrap_or_default()
+    }
+
+    fn bytes(&self, value: &Expr) -> &'a [u8] {
+        match value {
+            Expr::Field(name) | Expr::Dynamic(name) => self.bytes_named(name),
+            Expr::Cast(_, _, inner) => self.bytes(inner),
+            Expr::Choice(condition, yes, no) => {
+                self.bytes(if self.number(condition) != 0 { yes } else { no })
+            }
+            _ => &[],
+        }
+    }
+
+    fn text(&self, value: &Expr, out: &mut String) {
+        match value {
+            Expr::Text(text) => out.push_str(text),
+            Expr::Choice(condition, yes, no) => {
+                self.text(if self.number(condition) != 0 { yes } else { no }, out);
+            }
+            Expr::Cast(_, _, inner) => self.text(inner, out),
+            Expr::Flags(value, between, names) => flags(self.number(value), between, names, out),
+            Expr::Symbol(value, names) => {
+                let value = self.number(value);
+                match names.iter().find(|(known, _)| *known == Some(value)) {
+                    Some((_, name)) => out.push_str(name),
+                    None => {
+                        let _ = write!(out, "{value:#x}");
+                    }
+                }
+            }
+            Expr::Hex(bytes, len, between) => {
+                let len = usize::try_from(self.number(len)).unwrap_or(0);
+                let bytes = self.bytes(bytes);
+                for (at, byte) in bytes.iter().take(len).enumerate() {
+                    let between = if at == 0 { "" } else { between };
+                    let _ = write!(out, "{between}{byte:02x}");
+                }
+            }
+            Expr::Array(bytes, count, size) => {
+                let size = usize::try_from(self.number(size)).unwrap_or(0).clamp(1, 8);
+                let count = usize::try_from(self.number(count)).unwrap_or(0);
+                out.push('{');
+                for (at, element) in self.bytes(bytes).chunks_exact(size).take(count).enumerate() {
+                    let between = if at == 0 { "" } else { "," };
+                    let _ = write!(out, "{between}{:#x}", self.read(element, false));
+                }
+                out.push('}');
+            }
+            Expr::Dynamic(name) => push_text(self.bytes_named(name), out),
+            Expr::Field(name) if self.tracepoint.is_array(name) => {
+                push_text(self.bytes_named(name), out);
+            }
+            other => {
+                let address = self.number(other).cast_unsigned();
+                match self.texts.get(&address) {
+                    Some(text) => out.push_str(text),
+                    None => {
+                        let _ = write!(out, "{address:#x}");
+                    }
+                }
+            }
+        }
+    }
+
+    fn pointer(&self, kind: &str, value: &Expr, out: &mut String) {
+        let bytes = self.bytes(value);
+        let address = |out: &mut String| {
+            let _ = match self.number(value) {
+                0 => write!(out, "(nil)"),
+                address => write!(out, "{address:#x}"),
+            };
+        };
+        let _ = match (kind, bytes) {
+            ("I4" | "i4", [a, b, c, d, ..]) => write!(out, "{a}.{b}.{c}.{d}"),
+            ("I6" | "I6c" | "i6", bytes) if bytes.len() >= 16 => ip6(kind, bytes, out),
+            ("M" | "MF", [a, b, c, d, e, f, ..]) => {
+                let dash = if kind == "M" { ':' } else { '-' };
+                write!(
+                    out,
+                    "{a:02x}{dash}{b:02x}{dash}{c:02x}{dash}{d:02x}{dash}{e:02x}{dash}{f:02x}"
+                )
+            }
+            ("U" | "Ub" | "UL", bytes) if bytes.len() >= 16 => uuid(kind, bytes, out),
+            (socket, [low, high, port, port_low, rest @ ..]) if socket.starts_with("IS") => {
+                let family = [*low, *high];
+                let family = match self.order {
+                    ByteOrder::Little => u16::from_le_bytes(family),
+                    ByteOrder::Big => u16::from_be_bytes(family),
+                };
+                let port = u16::from_be_bytes([*port, *port_low]);
+                socket_address(family, port, rest, socket.contains('p'), out)
+            }
+            _ => {
+                address(out);
+                Ok(())
+            }
+        };
+    }
+}
+
+fn push_text(bytes: &[u8], out: &mut String) {
+    let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
+    out.push_str(&String::from_utf8_lossy(&bytes[..end]));
+}
+
+fn integer(conversion: &Conversion, precision: Option<usize>, number: i64, out: &mut String) {
+    let (kind, bytes) = (conversion.kind, conversion.bytes);
+    let signed = matches!(kind, 'd' | 'i');
+    let number = cut(number, bytes, signed);
+    let digits = match kind {
+        'd' | 'i' => number.unsigned_abs().to_string(),
+        'u' => number.cast_unsigned().to_string(),
+        'x' => format!("{number:x}"),
+        'X' => format!("{number:X}"),
+        _ => format!("{number:o}"),
+    };
+    let flags = &conversion.flags;
+    if signed && number < 0 {
+        out.push('-');
+    } else if signed && flags.contains('+') {
+        out.push('+');
+    } else if signed && flags.contains(' ') {
+        out.push(' ');
+    }
+    if flags.contains('#') && number != 0 {
+        out.push_str(match kind {
+            'x' => "0x",
+            'X' => "0X",
+            'o' => "0",
+            _ => "",
+        });
+    }
+    let zeros = precision.unwrap_or(0).saturating_sub(digits.len());
+    out.extend(std::iter::repeat_n('0', zeros));
+    out.push_str(&digits);
+}
+
+/// The names of a number's bits, and what is left of it.
+fn flags(mut value: i64, between: &str, names: &[(Option<i64>, String)], out: &mut String) {
+    let mut first = true;
+    let mut add = |text: &str, out: &mut String| {
+        if !first {
+            out.push_str(between);
+        }
+        first = false;
+        out.push_str(text);
+    };
+    for (bits, name) in names.iter().filter_map(|(bits, name)| Some(((*bits)?, name))) {
+        if value == 0 && bits == 0 {
+            return add(name, out);
+        }
+        if bits != 0 && value & bits == bits {
+            add(name, out);
+            value &= !bits;
+        }
+    }
+    if value != 0 {
+        add(&format!("{value:#x}"), out);
+    }
+}
+
+fn ip6(kind: &str, bytes: &[u8], out: &mut String) -> std::fmt::Result {
+    let mut octets = [0; 16];
+    octets.copy_from_slice(&bytes[..16]);
+    if kind == "I6c" {
+        return write!(out, "{}", std::net::Ipv6Addr::from(octets));
+    }
+    let between = if kind == "I6" { ":" } else { "" };
+    for (at, pair) in octets.chunks_exact(2).enumerate() {
+        let between = if at == 0 { "" } else { between };
+        write!(out, "{between}{:02x}{:02x}", pair[0], pair[1])?;
+    }
+    Ok(())
+}
+
+fn uuid(kind: &str, bytes: &[u8], out: &mut String) -> std::fmt::Result {
+    const LITTLE: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+    for at in 0..16 {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            out.push('-');
+        }
+        write!(out, "{:02x}", bytes[if kind == "UL" { LITTLE[at] } else { at }])?;
+    }
+    Ok(())
+}
+
+fn socket_address(
+    family: u16,
+    port: u16,
+    rest: &[u8],
+    with_port: bool,
+    out: &mut String,
+) -> std::fmt::Result {
+    const INET: u16 = 2;
+    const INET6: u16 = 10;
+    match (family, rest) {
+        (INET, [a, b, c, d, ..]) => {
+            write!(out, "{a}.{b}.{c}.{d}")?;
+            if with_port { write!(out, ":{port}") } else { Ok(()) }
+        }
+        // After four bytes of flow information.
+        (INET6, [_, _, _, _, bytes @ ..]) if bytes.len() >= 16 => {
+            if !with_port {
+                return ip6("I6c", bytes, out);
+            }
+            out.push('[');
+            ip6("I6c", bytes, out)?;
+            write!(out, "]:{port}")
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIELDS: &str = "name: x\nID: 7\nformat:\n\
+        \tfield:int small;\toffset:0;\tsize:4;\tsigned:1;\n\
+        \tfield:unsigned long big;\toffset:4;\tsize:8;\tsigned:0;\n\
+        \tfield:char comm[8];\toffset:12;\tsize:8;\tsigned:0;\n\
+        \tfield:__data_loc char[] name;\toffset:20;\tsize:4;\tsigned:0;\n\
+        \tfield:u8 bytes[4];\toffset:24;\tsize:4;\tsigned:0;\n\
+        \tfield:u16 port;\toffset:28;\tsize:2;\tsigned:0;\n\n";
+
+    fn raw() -> Vec<u8> {
+        let mut raw = (-5i32).to_le_bytes().to_vec();
+        raw.extend(0xffff_ffff_ffff_fff0_u64.to_le_bytes());
+        raw.extend(b"dd\0junk\xff");
+        raw.extend((4u32 << 16 | 30).to_le_bytes());
+        raw.extend([127, 0, 0, 1]);
+        raw.extend(443u16.to_le_bytes());
+        raw.extend(b"abc\0");
+        raw
+    }
+
+    fn check(format: &str, expect: &str) {
+        let text = format!("{FIELDS}print fmt: {format}\n");
+        let tracepoint = Tracepoint::parse("test", &text, 8).expect("a tracepoint");
+        assert!(tracepoint.print.is_some(), "{format}");
+        assert_eq!(tracepoint.text(&raw(), ByteOrder::Little), expect, "{format}");
+        for end in 0..raw().len() {
+            tracepoint.text(&raw()[..end], ByteOrder::Big);
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        check(
+            r#""%d %u %x %5d|%-5d|%05d", REC->small, REC->small, REC->small, REC->small, REC->small, REC->small"#,
+            "-5 4294967291 fffffffb    -5|-5   |-0005",
+        );
+        check(
+            r#""%ld %lu 0x%08lx %#x %hu %hhu %c%%", REC->small, REC->big, 16UL, 255, REC->port, 257, 65"#,
+            "-5 18446744073709551600 0x00000010 0xff 443 1 A%",
+        );
+        check(r#""%p %p", REC->big, 0"#, "0xfffffffffffffff0 (nil)");
+    }
+
+    #[test]
+    fn expressions() {
+        check(r#""%d", (REC->port >> 1 & 0xf) + 2 * 3 - (4 | 1)"#, "14");
+        check(r#""%d %d", REC->small < 0 ? 1 : 2, REC->big > 5"#, "1 1");
+        check(r#""%d", REC->big >= (unsigned long)-4095"#, "1");
+        check(r#""%d", (unsigned long)5 >= (unsigned long)-4095"#, "0");
+        check(
+            r#""%d %u", (unsigned char)(REC->small), ((unsigned int) ((REC->big) >> 20))"#,
+            "251 4294967295",
+        );
+        check(r#""%lu", (unknown_name - 1UL * REC->big) / 250"#, "0");
+        check(r#""%d %d", 1 / 0, REC->bytes[3]"#, "0 1");
+    }
+
+    #[test]
+    fn texts() {
+        check(
+            r#""%s:%s %.2s %5s|" "next", REC->comm, __get_str(name), __get_str(name), REC->comm"#,
+            "dd:abc ab    dd|next",
+        );
+        check(r#""%s", REC->port ? "yes" : "no""#, "yes");
+        check(r#""%.*s", 1, REC->comm"#, "d");
+        check(
+            r#""%s", __print_flags(REC->port, "|", { 1, "A" }, { 2 | 8, "B" }, { 0, ((void *)0) })"#,
+            "A|B|0x1b0",
+        );
+        check(
+            r#""%s %s", __print_symbolic(REC->port, { 443, "https" }), __print_symbolic(1, { ENUM, "x" })"#,
+            "https 0x1",
+        );
+        check(
+            r#""%pI4 %s %s", REC->bytes, __print_hex(REC->bytes, 2), __print_array(REC->bytes, 2, 2)"#,
+            "127.0.0.1 7f 00 {0x7f,0x100}",
+        );
+        check(r#""%ps!", REC->big"#, "0xfffffffffffffff0!");
+    }
+
+    #[test]
+    fn what_is_of_no_known_form_is_printed_field_by_field() {
+        for format in [r#""%d", what(REC->port)"#, r#""%d""#, r#"no text"#, r#""%d", REC->"#] {
+            let text = format!("{FIELDS}print fmt: {format}\n");
+            let tracepoint = Tracepoint::parse("test", &text, 8).expect("a tracepoint");
+            let found = tracepoint.text(&raw(), ByteOrder::Little);
+            assert!(found.starts_with("small=-5 big="), "{format}: {found}");
+        }
+    }
+
+    /// Formats with a few bytes changed, by a generator that gives the same ones each time.
+    #[test]
+    fn damaged_formats_are_read_as_far_as_they_go() {
+        let format = r#""%5d %.*s %pI4 %s %ps", REC->small, 2, REC->comm, REC->bytes, (REC->port & 1) ? __print_flags(REC->port,
+            "|", { 1UL << 3, "A" }, {~0x8, "B"}) : __print_hex(__get_dynamic_array(name), REC->small), (void *)REC->big"#;
+        let text = format!("{FIELDS}print fmt: {}\n", format.replace('\n', " "));
+        let (mut state, mut read) = (1u64, 0);
+        for _ in 0..20_000 {
+            let mut bytes = text.as_bytes().to_vec();
+            for _ in 0..3 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let at = (state >> 33) as usize % bytes.len();
+                bytes[at] = b"(){}[],->REC%*\"0123456789s <:?x"[(state >> 20) as usize % 31];
+            }
+            let damaged = String::from_utf8_lossy(&bytes);
+            if let Some(tracepoint) = Tracepoint::parse("test", &damaged, 8) {
+                read += usize::from(tracepoint.print.is_some());
+                tracepoint.text(&raw(), ByteOrder::Little);
+            }
+        }
+        assert!(read > 1000, "{read}");
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let deep = format!("\"%d\", {}1{}", "(".repeat(100_000), ")".repeat(100_000));
+        assert_eq!(crate::print_format::PrintFormat::parse(&deep), None);
+        let long = format!("\"%d\", 1{}", "+1".repeat(100_000));
+        assert_eq!(crate::print_format::PrintFormat::parse(&long), None);
     }
 }

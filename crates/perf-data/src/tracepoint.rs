@@ -10,8 +10,10 @@ use pyrograph_event::ByteOrder;
 
 use pyrograph_profile::FieldValue;
 
+use crate::print_format::PrintFormat;
+
 /// A tracepoint.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tracepoint {
     /// Its number: `config` of the event that counts it.
     pub id: u64,
@@ -19,6 +21,8 @@ pub struct Tracepoint {
     pub name: String,
     /// The fields of its samples, but for the fields that all tracepoints have.
     pub fields: Vec<TracepointField>,
+    /// How its samples are printed, if that is known.
+    pub(crate) print: Option<PrintFormat>,
 }
 
 /// A field of a tracepoint's samples.
@@ -102,7 +106,40 @@ impl Tracepoint {
                 .filter(|field| !field.name.starts_with("common_"))
                 .take(MOST_FIELDS)
                 .collect(),
+            print: line("print fmt:").and_then(PrintFormat::parse),
         })
+    }
+
+    /// The bytes that a field has the place of; `None` if it has no place of others.
+    pub(crate) fn dynamic<'a>(
+        &self,
+        name: &str,
+        raw: &'a [u8],
+        order: ByteOrder,
+    ) -> Option<&'a [u8]> {
+        let field = self.fields.iter().find(|field| field.name == name)?;
+        let Shape::Elsewhere { relative, .. } = field.shape else { return None };
+        let start = usize::try_from(field.offset).ok()?;
+        let end = start.checked_add(usize::try_from(field.size).ok()?)?;
+        let word = unsigned(raw.get(start..end)?, order)?;
+        elsewhere(word, relative, end, raw)
+    }
+
+    /// Size and sign of an element of an array.
+    pub(crate) fn element_size(&self, name: &str) -> Option<(usize, bool)> {
+        let field = self.fields.iter().find(|field| field.name == name)?;
+        let size = match field.shape {
+            Shape::Array(Element::Number(size))
+            | Shape::Elsewhere { element: Element::Number(size), .. } => size,
+            _ => 1,
+        };
+        Some((size.max(1), field.signed))
+    }
+
+    /// Returns true if a field is an array.
+    pub(crate) fn is_array(&self, name: &str) -> bool {
+        let field = self.fields.iter().find(|field| field.name == name);
+        field.is_some_and(|it| matches!(it.shape, Shape::Array(_) | Shape::Elsewhere { .. }))
     }
 
     /// The fields' names and values in the raw data of a sample ([`Sample::raw`]). A field that
@@ -140,9 +177,7 @@ impl TracepointField {
             Shape::Array(element) => self.elements(bytes, *element, order),
             Shape::Elsewhere { element, relative } => {
                 let word = unsigned(bytes, order)?;
-                let (len, offset) = ((word >> 16 & 0xffff) as usize, (word & 0xffff) as usize);
-                let start = if *relative { end.checked_add(offset)? } else { offset };
-                self.elements(raw.get(start..start.checked_add(len)?)?, *element, order)
+                self.elements(elsewhere(word, *relative, end, raw)?, *element, order)
             }
         })
     }
@@ -157,6 +192,13 @@ impl TracepointField {
             Element::Byte | Element::Number(_) => FieldValue::Bytes(bytes),
         }
     }
+}
+
+/// The bytes whose place is in a word, which ends at `end`.
+fn elsewhere(word: u64, relative: bool, end: usize, raw: &[u8]) -> Option<&[u8]> {
+    let (len, offset) = ((word >> 16 & 0xffff) as usize, (word & 0xffff) as usize);
+    let start = if relative { end.checked_add(offset)? } else { offset };
+    raw.get(start..start.checked_add(len)?)
 }
 
 fn text(bytes: &[u8]) -> Cow<'_, str> {

@@ -12,6 +12,7 @@
 //!
 //! Source: trace-cmd.dat.v6(5), which describes the same beginning.
 
+use hashbrown::HashMap;
 use pyrograph_event::ByteOrder;
 
 use crate::fields::Fields;
@@ -22,12 +23,32 @@ const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// The tracepoints of tracing data; those before what is damaged.
 pub fn parse(bytes: &[u8], order: ByteOrder) -> Vec<Tracepoint> {
     let mut found = Vec::new();
-    let _ = parse_into(bytes, order, &mut found);
+    let _ = parse_into(&mut Fields::new(bytes, order), &mut found);
     found
 }
 
-fn parse_into(bytes: &[u8], order: ByteOrder, found: &mut Vec<Tracepoint>) -> Option<()> {
+/// Texts of the kernel by their addresses, which some tracepoints have in place of a text.
+pub fn kernel_texts(bytes: &[u8], order: ByteOrder) -> HashMap<u64, String> {
     let mut from = Fields::new(bytes, order);
+    let section = parse_into(&mut from, &mut Vec::new()).and_then(|()| {
+        // The kernel's symbols come first.
+        let size = from.u32()?;
+        from.take(usize::try_from(size).ok()?)?;
+        let size = from.u32()?;
+        from.take(usize::try_from(size).ok()?)
+    });
+    let text = String::from_utf8_lossy(section.unwrap_or_default());
+    // 0xffffffff82a1b2c0 : "Start scheduler-tick"
+    let line = |line: &str| {
+        let (address, text) = line.split_once(" : ")?;
+        let address = u64::from_str_radix(address.trim().strip_prefix("0x")?, 16).ok()?;
+        let text = text.trim().strip_prefix('"')?.strip_suffix('"')?;
+        Some((address, text.replace("\\n", "").replace("\\\"", "\"")))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+fn parse_into(from: &mut Fields<'_>, found: &mut Vec<Tracepoint>) -> Option<()> {
     (from.take(MAGIC.len())? == MAGIC).then_some(())?;
     from.c_string()?;
     // The order of the bytes is that of the file.
@@ -36,15 +57,15 @@ fn parse_into(bytes: &[u8], order: ByteOrder, found: &mut Vec<Tracepoint>) -> Op
     from.u32()?;
     for _ in ["header_page", "header_event"] {
         from.c_string()?;
-        sized(&mut from)?;
+        sized(from)?;
     }
     for _ in 0..from.u32()? {
-        sized(&mut from)?;
+        sized(from)?;
     }
     for _ in 0..from.u32()? {
         let system = String::from_utf8_lossy(from.c_string()?).into_owned();
         for _ in 0..from.u32()? {
-            let text = String::from_utf8_lossy(sized(&mut from)?);
+            let text = String::from_utf8_lossy(sized(from)?);
             found.extend(Tracepoint::parse(&system, &text, long_size));
         }
     }
