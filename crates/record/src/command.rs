@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -95,15 +95,6 @@ impl Child {
     fn wait_with(&mut self, flags: i32) -> io::Result<Option<ExitStatus>> {
         if self.status.is_some() {
             return Ok(self.status);
-        }
-        // A wait for a child that another thread traces would take stops that are for the tracer: it waits for the end alone.
-        if let Ok(process) = sys::pidfd_open(self.pid) {
-            let mut end = [sys::readable(Some(process.as_fd()))];
-            let is_asked = flags & libc::WNOHANG != 0;
-            sys::poll(&mut end, if is_asked { Duration::ZERO } else { Duration::MAX });
-            if end[0].revents == 0 {
-                return Ok(None);
-            }
         }
         let mut status = 0;
         // SAFETY: `rusage` is valid when zero; the kernel writes into it and `status`.

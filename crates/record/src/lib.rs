@@ -34,6 +34,6 @@ pub use options::{Cpus, Options, Rate, StackMode, Target};
 pub use pace::possible_rate;
 pub use permission::{Cause, NotPermitted, Wanted};
 pub use procfs::{descendants, process_of};
-pub use ptrace::{Taken, TraceTarget, Traced, TracedAction, TracedCall, TracedStream, Tracer};
+pub use ptrace::{Taken, Traced, TracedCall, Tracer};
 pub use reader::{Ended, Pacer, Stopper};
 pub use session::{Next, Recording, Session, Summary};

@@ -5,14 +5,9 @@
 
 mod memory;
 mod request;
-mod stream;
-
-pub use stream::{TraceTarget, TracedStream};
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fs;
-use std::sync::Arc;
 
 use pyrograph_syscall::{Call, Copied, Seen, When, by_number};
 
@@ -30,8 +25,6 @@ pub struct Tracer {
     threads: HashMap<i32, Thread>,
     /// The command, until it has become the program: what it does before is not its own.
     waiting: Option<Waiting>,
-    /// The same for a command that another thread has started, and waits for.
-    child: Option<i32>,
     /// The thread that is stopped until the next step, and the signal it gets.
     stopped: Option<(i32, Resume)>,
     ready: VecDeque<Traced>,
@@ -41,24 +34,10 @@ pub struct Tracer {
     _timer: Timer,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Thread {
     process: i32,
-    name: Arc<[u8]>,
-    /// The call that it is in, and when that began.
-    call: Option<(u64, TracedCall)>,
-}
-
-impl Thread {
-    fn new(process: i32, thread: i32) -> Self {
-        Self { process, name: name_of(thread), call: None }
-    }
-}
-
-/// The name of a thread, of which the kernel keeps 15 bytes.
-fn name_of(thread: i32) -> Arc<[u8]> {
-    let name = fs::read(format!("/proc/{thread}/comm")).unwrap_or_default();
-    name.strip_suffix(b"\n").unwrap_or(&name).into()
+    call: Option<TracedCall>,
 }
 
 /// How a stopped thread goes on.
@@ -72,37 +51,39 @@ enum Resume {
 
 /// Something that a traced thread has done. It stays stopped until the next [`Tracer::step`], so that `/proc` shows its process as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Traced {
-    /// When it happened, or a call began: `CLOCK_MONOTONIC` in ns.
-    pub time: u64,
-    /// The process.
-    pub process: i32,
-    /// The thread.
-    pub thread: i32,
-    /// The name of the thread.
-    pub name: Arc<[u8]>,
-    /// What it has done.
-    pub action: TracedAction,
-}
-
-/// What a traced thread has done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TracedAction {
+pub enum Traced {
     /// A call has returned, or never will.
     Call(TracedCall),
-    /// It is in a call when tracing ends.
-    Unfinished(TracedCall),
     /// A signal is delivered.
     Signal {
+        /// `CLOCK_MONOTONIC` in ns.
+        time: u64,
+        /// The process.
+        process: i32,
+        /// The thread.
+        thread: i32,
         /// The number.
         signal: i32,
         /// Its `siginfo_t`.
         info: Vec<u8>,
     },
-    /// It has started. If its number is that of the process, this is a new one.
-    Started,
-    /// It has ended. If its number is that of the process, this may have other threads still.
+    /// A thread has started.
+    Started {
+        /// `CLOCK_MONOTONIC` in ns.
+        time: u64,
+        /// The process that it belongs to: a new one if it has the same number.
+        process: i32,
+        /// The thread.
+        thread: i32,
+    },
+    /// A thread has ended.
     Ended {
+        /// `CLOCK_MONOTONIC` in ns.
+        time: u64,
+        /// The process.
+        process: i32,
+        /// The thread; if its number is that of the process, all of that has ended.
+        thread: i32,
         /// As `waitpid` gives it.
         status: i32,
     },
@@ -111,11 +92,17 @@ pub enum TracedAction {
 /// A system call of a traced thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedCall {
+    /// When it began: `CLOCK_MONOTONIC` in ns.
+    pub time: u64,
+    /// The process.
+    pub process: i32,
+    /// The thread.
+    pub thread: i32,
     /// The number; `u32::MAX` for a call of another architecture (a 32-bit program's), of which nothing is copied.
     pub number: u32,
     /// The registers of the arguments.
     pub arguments: [u64; 6],
-    /// What it returned; none if the thread has ended in it, or is in it.
+    /// What it returned; none if the thread has ended in it.
     pub result: Option<i64>,
     /// How long it took, in ns, with the stops.
     pub duration: u64,
@@ -160,35 +147,13 @@ impl Tracer {
     pub fn command(waiting: Waiting, text: u32) -> Result<Self, Error> {
         let mut tracer = Self::new(text)?;
         let pid = waiting.pid();
-        tracer.begin(pid, request::Options { kill: true, stop_at_end: false })?;
-        tracer.waiting = Some(waiting);
-        Ok(tracer)
-    }
-
-    /// Follows a child of this process from when it becomes a program: [`Waiting::run`] is to be called next, by another thread, which also
-    /// waits for its end, as [`Child::wait`](crate::Child::wait) does: `waitpid` alone would take stops that are for the tracer.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Tracer::command`].
-    pub fn child(waiting: &Waiting, text: u32) -> Result<Self, Error> {
-        Self::child_of_number(waiting.pid(), text)
-    }
-
-    fn child_of_number(pid: i32, text: u32) -> Result<Self, Error> {
-        let mut tracer = Self::new(text)?;
-        tracer.begin(pid, request::Options { kill: true, stop_at_end: true })?;
-        tracer.child = Some(pid);
-        Ok(tracer)
-    }
-
-    fn begin(&mut self, pid: i32, options: request::Options) -> Result<(), Error> {
+        request::seize(pid, true).map_err(Error::system("tracing the command"))?;
+        tracer.threads.insert(pid, Thread { process: pid, call: None });
         // Calls stop only after a first stop.
-        let begun = request::seize(pid, options).and_then(|()| request::interrupt(pid));
-        begun.map_err(Error::system("tracing the command"))?;
-        self.threads.insert(pid, Thread::new(pid, pid));
-        self.kill_on_drop = true;
-        Ok(())
+        request::interrupt(pid).map_err(Error::system("tracing the command"))?;
+        tracer.waiting = Some(waiting);
+        tracer.kill_on_drop = true;
+        Ok(tracer)
     }
 
     /// Follows processes that run, with all their threads. A call that a thread is in at that moment is not reported.
@@ -208,7 +173,6 @@ impl Tracer {
         Ok(Self {
             threads: HashMap::new(),
             waiting: None,
-            child: None,
             stopped: None,
             ready: VecDeque::new(),
             text,
@@ -233,11 +197,9 @@ impl Tracer {
                 if self.threads.contains_key(&thread) {
                     continue;
                 }
-                match request::seize(thread, request::Options::default())
-                    .and_then(|()| request::interrupt(thread))
-                {
+                match request::seize(thread, false).and_then(|()| request::interrupt(thread)) {
                     Ok(()) => {
-                        self.threads.insert(thread, Thread::new(process, thread));
+                        self.threads.insert(thread, Thread { process, call: None });
                     }
                     // A thread that has ended meanwhile.
                     Err(_) if thread != process => {}
@@ -313,8 +275,9 @@ impl Tracer {
             Waited::Call => self.call(thread),
             Waited::Signal(signal) => {
                 self.stopped = Some((thread, Resume::Run(signal)));
+                let (time, process) = (monotonic(), self.process(thread));
                 let info = request::signal_info(thread);
-                self.report(thread, monotonic(), TracedAction::Signal { signal, info });
+                self.report(Traced::Signal { time, process, thread, signal, info });
             }
             // The first stop of a thread, or one that was asked for.
             Waited::Stop => {
@@ -332,13 +295,6 @@ impl Tracer {
                     self.announce(new);
                 }
             }
-            Waited::Ending => {
-                let status = request::event_message(thread).unwrap_or(0);
-                // Its parent is to wait for it. A thread that cannot be let go has been killed.
-                self.stopped = None;
-                let _ = request::detach(thread, 0);
-                return self.ended(thread, status);
-            }
             Waited::Ended(status) => return self.ended(thread, status),
         }
         Ok(())
@@ -348,59 +304,60 @@ impl Tracer {
     fn announce(&mut self, thread: i32) {
         if let Entry::Vacant(new) = self.threads.entry(thread) {
             let process = procfs::process_of(thread).unwrap_or(thread);
-            new.insert(Thread::new(process, thread));
-            self.report(thread, monotonic(), TracedAction::Started);
+            new.insert(Thread { process, call: None });
+            self.report(Traced::Started { time: monotonic(), process, thread });
         }
     }
 
+    fn process(&self, thread: i32) -> i32 {
+        self.threads.get(&thread).map_or(thread, |thread| thread.process)
+    }
+
     /// The child that becomes the command does nothing of its own before.
-    fn report(&mut self, thread: i32, time: u64, action: TracedAction) {
-        if self.waiting.is_some() || self.child.is_some() {
-            return;
-        }
-        if let Some(state) = self.threads.get(&thread) {
-            let (process, name) = (state.process, state.name.clone());
-            self.ready.push_back(Traced { time, process, thread, name, action });
+    fn report(&mut self, traced: Traced) {
+        if self.waiting.is_none() {
+            self.ready.push_back(traced);
         }
     }
 
     /// A thread stops before a call, and after it.
     fn call(&mut self, thread: i32) {
-        match request::call_info(thread) {
-            Some(Info::Entry { number, arguments }) => {
-                let mut call =
-                    TracedCall { number, arguments, result: None, duration: 0, copied: Vec::new() };
-                self.copy(thread, &mut call, When::Entry);
-                if let Some(state) = self.threads.get_mut(&thread) {
-                    state.call = Some((monotonic(), call));
-                }
+        let Some(info) = request::call_info(thread) else { return };
+        let process = self.process(thread);
+        match info {
+            Info::Entry { number, arguments } => {
+                let mut call = TracedCall {
+                    time: monotonic(),
+                    process,
+                    thread,
+                    number,
+                    arguments,
+                    result: None,
+                    duration: 0,
+                    copied: Vec::new(),
+                };
+                self.copy(&mut call, When::Entry);
+                self.threads.entry(thread).or_default().call = Some(call);
             }
-            Some(Info::Exit { result }) => {
-                let state = self.threads.get_mut(&thread);
-                let Some((time, mut call)) = state.and_then(|thread| thread.call.take()) else {
+            Info::Exit { result } => {
+                let Some(mut call) =
+                    self.threads.get_mut(&thread).and_then(|thread| thread.call.take())
+                else {
                     return;
                 };
                 call.result = Some(result);
-                call.duration = monotonic().saturating_sub(time);
-                self.copy(thread, &mut call, When::Exit);
-                // Of all calls, `prctl(PR_SET_NAME)` and `execve` give the thread another name.
-                if call.copied.iter().any(|taken| taken.copy == 0)
-                    && by_number(call.number)
-                        .is_some_and(|call| matches!(call.name, "prctl" | "execve" | "execveat"))
-                    && let Some(state) = self.threads.get_mut(&thread)
-                {
-                    state.name = name_of(thread);
-                }
-                self.report(thread, time, TracedAction::Call(call));
+                call.duration = monotonic().saturating_sub(call.time);
+                self.copy(&mut call, When::Exit);
+                self.report(Traced::Call(call));
             }
-            Some(Info::Other) | None => {}
+            Info::Other => {}
         }
     }
 
-    fn copy(&self, thread: i32, call: &mut TracedCall, when: When) {
+    fn copy(&self, call: &mut TracedCall, when: When) {
         let Some(known) = by_number(call.number) else { return };
         let failed = call.result.is_some_and(|result| (-4095..0).contains(&result));
-        let memory = Memory { process: thread, text: self.text };
+        let memory = Memory { process: call.thread, text: self.text };
         for (index, copy) in Call::copies(known).into_iter().enumerate() {
             if copy.when != when || failed {
                 continue;
@@ -416,40 +373,30 @@ impl Tracer {
     /// Another program takes a process over: of its threads one is left, under the number of the process.
     fn exec(&mut self, thread: i32) {
         let former = request::event_message(thread).unwrap_or(thread);
-        let call = self.threads.get_mut(&former).and_then(|thread| thread.call.take());
+        let mut call = self.threads.get_mut(&former).and_then(|thread| thread.call.take());
+        if let Some(call) = call.as_mut() {
+            call.thread = thread;
+        }
         self.threads.retain(|&number, state| state.process != thread || number == thread);
-        self.threads.entry(thread).or_insert_with(|| Thread::new(thread, thread)).call = call;
+        self.threads.entry(thread).or_default().call = call;
         if let Some(waiting) = self.waiting.take_if(|waiting| waiting.pid() == thread) {
             waiting.running();
         }
-        self.child.take_if(|child| *child == thread);
     }
 
     fn ended(&mut self, thread: i32, status: i32) -> Result<(), Error> {
-        let now = monotonic();
-        let call = self.threads.get_mut(&thread).and_then(|state| state.call.take());
-        if let Some((time, mut call)) = call {
-            call.duration = now.saturating_sub(time);
-            self.report(thread, time, TracedAction::Call(call));
+        let time = monotonic();
+        let state = self.threads.remove(&thread);
+        if let Some(waiting) = self.waiting.take_if(|waiting| waiting.pid() == thread) {
+            return waiting.failed();
         }
-        self.report(thread, now, TracedAction::Ended { status });
-        self.threads.remove(&thread);
-        match self.waiting.take_if(|waiting| waiting.pid() == thread) {
-            Some(waiting) => waiting.failed(),
-            None => Ok(()),
+        let Some(state) = state else { return Ok(()) };
+        if let Some(mut call) = state.call {
+            call.duration = time.saturating_sub(call.time);
+            self.report(Traced::Call(call));
         }
-    }
-
-    /// Returns the calls that threads are in.
-    pub fn unfinished(&mut self) -> Vec<Traced> {
-        let now = monotonic();
-        let calls = self.threads.iter_mut().filter_map(|(&thread, state)| {
-            let (time, mut call) = state.call.take()?;
-            call.duration = now.saturating_sub(time);
-            let (process, name) = (state.process, state.name.clone());
-            Some(Traced { time, process, thread, name, action: TracedAction::Unfinished(call) })
-        });
-        calls.collect()
+        self.report(Traced::Ended { time, process: state.process, thread, status });
+        Ok(())
     }
 
     /// Lets all threads go, which run on untraced; what they do meanwhile is not reported.
@@ -490,7 +437,7 @@ impl Tracer {
                 Waited::GroupStop => Some((thread, Resume::Listen)),
                 Waited::NewThread => {
                     if let Some(new) = request::event_message(thread) {
-                        self.threads.entry(new).or_insert_with(|| Thread::new(new, new));
+                        self.threads.entry(new).or_default();
                     }
                     Some((thread, Resume::Run(0)))
                 }

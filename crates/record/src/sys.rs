@@ -119,13 +119,6 @@ pub(crate) fn wake(eventfd: &OwnedFd) {
     unsafe { libc::write(eventfd.as_raw_fd(), std::ptr::from_ref(&one).cast(), size_of::<u64>()) };
 }
 
-/// Makes an eventfd 0, so that it can be waited for again.
-pub(crate) fn quiet(eventfd: &OwnedFd) {
-    let mut count = 0_u64;
-    // SAFETY: the kernel writes 8 bytes into `count`.
-    unsafe { libc::read(eventfd.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
-}
-
 /// The time of `CLOCK_MONOTONIC`.
 pub(crate) fn monotonic_now() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

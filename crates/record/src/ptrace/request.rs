@@ -25,8 +25,6 @@ pub(super) enum Waited {
     Exec,
     /// It has started a thread or a process.
     NewThread,
-    /// It is about to end.
-    Ending,
     Ended(i32),
 }
 
@@ -47,27 +45,15 @@ fn request(request: libc::c_uint, thread: i32, address: usize, data: usize) -> i
     }
 }
 
-/// How a thread is traced, and what it starts.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Options {
-    /// It is killed if the tracer ends.
-    pub kill: bool,
-    /// It stops before it ends.
-    pub stop_at_end: bool,
-}
-
 /// Begins to trace a thread, which goes on running.
-pub(super) fn seize(thread: i32, wanted: Options) -> io::Result<()> {
+pub(super) fn seize(thread: i32, kill: bool) -> io::Result<()> {
     let mut options = libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEFORK
         | libc::PTRACE_O_TRACEVFORK
         | libc::PTRACE_O_TRACEEXEC;
-    if wanted.kill {
+    if kill {
         options |= libc::PTRACE_O_EXITKILL;
-    }
-    if wanted.stop_at_end {
-        options |= libc::PTRACE_O_TRACEEXIT;
     }
     request(libc::PTRACE_SEIZE, thread, 0, options as usize)
 }
@@ -96,7 +82,7 @@ pub(super) fn kill(thread: i32) {
     unsafe { libc::kill(thread, libc::SIGKILL) };
 }
 
-/// The number of the new thread, or the former number of one that has taken its process over, or the status of one that ends.
+/// The number of the new thread, or the former number of one that has taken its process over.
 pub(super) fn event_message(thread: i32) -> Option<i32> {
     let mut message: libc::c_ulong = 0;
     request(libc::PTRACE_GETEVENTMSG, thread, 0, (&raw mut message).addr()).ok()?;
@@ -160,7 +146,6 @@ pub(super) fn wait() -> io::Result<Option<(i32, Waited)>> {
             _ => Waited::Stop,
         },
         libc::PTRACE_EVENT_EXEC => Waited::Exec,
-        libc::PTRACE_EVENT_EXIT => Waited::Ending,
         libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => {
             Waited::NewThread
         }
