@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use pyrograph_format::{Detail, Input, Locator, Options, READERS, SymbolOptions, write_folded};
-use pyrograph_format::{events, recording_info};
-use pyrograph_profile::{LabelOptions, Tree};
+use pyrograph_format::{EventInput, events, recording_info};
+use pyrograph_profile::{EventFilter, LabelOptions, Tree};
 
 fn folded(bytes: &[u8], options: &Options) -> Option<Vec<u8>> {
     let reader = READERS.iter().find(|reader| reader.name() == "perf.data").expect("the reader");
@@ -17,6 +17,21 @@ fn folded(bytes: &[u8], options: &Options) -> Option<Vec<u8>> {
     write_folded(&Tree::new(&reading.profile, &LabelOptions::default()), &mut out)
         .expect("to memory");
     Some(out)
+}
+
+/// Each event has places that are there.
+fn single_events(bytes: &[u8], options: &Options) {
+    let Ok(input) = EventInput::open(Input::bytes("x", bytes), options) else { return };
+    let chosen = input.choose(EventFilter::default(), true);
+    let locations = chosen.locations();
+    chosen.each(true, &mut |event| {
+        assert!(event.kind < input.kinds().len());
+        for entry in event.stack {
+            let location = &locations.list[entry.location as usize];
+            assert!(!locations.frames_of(location).is_empty());
+        }
+        std::ops::ControlFlow::Continue(())
+    });
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -35,6 +50,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(totals, folded(bytes, &two));
     assert_eq!(totals, folded(bytes, &samples));
     let _ = recording_info(Input::bytes("x", bytes));
+    single_events(bytes, &one);
     let head = Input::bytes("x", bytes).begin().expect("bytes in memory");
     let mut last = 0;
     let _ = events(head, &mut |event| {
