@@ -15,14 +15,14 @@ trap 'rm -rf "$WORK"' EXIT
 
 compare() {
     python3 - "$@" <<'EOF'
-import ctypes, os, subprocess, sys, time
+import ctypes, os, resource, subprocess, sys
 
 ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
 runs, most = int(os.environ["RUNS"]), float(os.environ["MOST"])
 
 def cpu(command):
     """Seconds of CPU time of a command and of all that it leaves behind; None if it takes too long."""
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         child.wait(most)
@@ -35,8 +35,8 @@ def cpu(command):
             os.wait()
         except ChildProcessError:
             break
-    after = os.times()
-    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return spent, late
 
 name, file = sys.argv[1:3]
