@@ -130,14 +130,30 @@ static __always_inline void fill_copy(struct scratch *s, struct copy *copy, stru
 		if ((root_size) > 0)                                                               \
 			read_root(task, other, copy, (u8 *)(copy + 1) + (size));                   \
 		hash = copy->hash;                                                                 \
-		bpf_ringbuf_submit(copy, copy_flags());                                            \
+		bpf_ringbuf_submit(copy, copy_flags(copy->len < bytes));                           \
 	} while (0)
 
-// User space is woken when a quarter of the ring is full; otherwise it looks now and then.
-static __always_inline u64 copy_flags(void)
+// Returns true if the CPU has not woken user space lately for what a copy lacks.
+static __always_inline int may_wake(void)
+{
+	u32 zero = 0;
+	struct copying *copying = bpf_map_lookup_elem(&copying_budget, &zero);
+	u64 now = bpf_ktime_get_ns();
+
+	if (!copying || now - copying->woken < WAKING_NS)
+		return 0;
+	copying->woken = now;
+	return 1;
+}
+
+// User space is woken when a quarter of the ring is full, and at once when a copy lacks some of its stack, which has to be
+// read before it changes; otherwise it looks now and then.
+static __always_inline u64 copy_flags(int lacks)
 {
 	u64 full = bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA);
 
+	if (lacks && may_wake())
+		return BPF_RB_FORCE_WAKEUP;
 	return full * 4 >= bpf_ringbuf_query(&copies, BPF_RB_RING_SIZE) ? BPF_RB_FORCE_WAKEUP :
 									    BPF_RB_NO_WAKEUP;
 }

@@ -69,10 +69,11 @@ struct {
 	__uint(max_entries, 1 << 23);
 } copies SEC(".maps");
 
-// How much a CPU has copied since when.
+// How much a CPU has copied since when, and when it woke user space for what a copy lacks.
 struct copying {
 	u64 since;
 	u64 bytes;
+	u64 woken;
 };
 
 struct {

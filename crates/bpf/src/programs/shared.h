@@ -321,6 +321,9 @@ struct copy {
 
 #define COPY_WINDOW_NS 100000000ull
 
+// A CPU wakes user space no sooner again for what a copy lacks.
+#define WAKING_NS 500000ull
+
 // Configuration, set before the programs are loaded.
 struct config {
 	// Only the processes in `targets`.
