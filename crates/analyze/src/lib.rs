@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
+mod call_table;
 mod calls;
 mod calltree;
 mod chart;
@@ -45,6 +46,7 @@ mod pairing;
 mod report;
 mod top;
 
+pub use call_table::{CallGroup, CallKey, CallRow, CallTable, call_table};
 pub use calltree::{CallNode, CallTree, CallTreeOptions, Direction, LeftOut, call_tree};
 pub use counting::{
     CountChange, CountNote, CountRow, CountSummary, Mean, compare_counts, summarize,

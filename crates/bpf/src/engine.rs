@@ -30,6 +30,7 @@ use crate::options::{
 };
 use crate::shared::Shared;
 use crate::tables::Tables;
+use crate::targets;
 use crate::trigger::Programs;
 
 mod stats;
@@ -185,14 +186,7 @@ impl Engine {
         for pid in options.processes.iter().flatten() {
             engine.add_target(*pid)?;
         }
-        let names = handle(&engine.object, "names")?;
-        for name in &options.names {
-            // The kernel keeps 15 bytes of a name.
-            let mut key = [0; 16];
-            let len = name.len().min(15);
-            key[..len].copy_from_slice(&name.as_bytes()[..len]);
-            names.update(&key, &1u32.to_ne_bytes(), MapFlags::ANY).map_err(Error::map("names"))?;
-        }
+        targets::set_names(&handle(&engine.object, "names")?, &options.names)?;
         Ok(engine)
     }
 
@@ -541,7 +535,7 @@ pub(crate) fn monotonic_now() -> u64 {
 }
 
 /// A ring buffer whose records are handed to `take`.
-fn ring(
+pub(crate) fn ring(
     object: &Object,
     name: &'static str,
     take: impl Fn(&[u8]) + 'static,

@@ -23,8 +23,6 @@ use crate::features;
 
 /// Where the kernel has them.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
-/// The part of them that is kept.
-const FILE: &str = "types";
 /// Debian's have 5 MB.
 const LARGEST: u64 = 256 << 20;
 
@@ -62,18 +60,18 @@ pub struct KernelTypes {
 }
 
 /// The kernel's types that the programs in an object file can mean. `None` if the kernel's cannot be read: the
-/// loader looks then for itself. `cache`: a folder such as `~/.cache`, below which they are kept until the
+/// loader looks then for itself. `cache`: a folder such as `~/.cache`, below which they are kept as `name` until the
 /// machine starts anew.
-pub fn reduced(object: &[u8], cache: Option<&Path>) -> Option<KernelTypes> {
+pub fn reduced(object: &[u8], name: &str, cache: Option<&Path>) -> Option<KernelTypes> {
     let stamp = stamp(object);
     let folder = cache.and_then(|cache| Folder::open(cache, "kernel"));
     let Some((stamp, folder)) = stamp.zip(folder) else { return in_memory(&make(object)?) };
-    if let Some(types) = folder.read(FILE, stamp) {
+    if let Some(types) = folder.read(name, stamp) {
         return in_memory(&types);
     }
     let types = make(object)?;
     // If it cannot be written, it is made again the next time.
-    let _ = folder.write(FILE, stamp, &types);
+    let _ = folder.write(name, stamp, &types);
     in_memory(&types)
 }
 
@@ -391,7 +389,7 @@ mod tests {
         }
         libbpf_rs::set_print(None);
         let object = object();
-        let types = reduced(&object, None).expect("the kernel describes its types");
+        let types = reduced(&object, "types", None).expect("the kernel describes its types");
         assert_eq!(types.rows_as_needed, features::has_map_memory());
         let types = types.file;
         let len = |len: io::Result<fs::Metadata>| len.expect("a file").len();
@@ -415,10 +413,11 @@ mod tests {
             return;
         };
         let base = tempfile::tempdir().expect("a folder");
-        let path = base.path().join("pyrograph/kernel").join(FILE);
+        let path = base.path().join("pyrograph/kernel").join("types");
         let object = object();
         let types = |object: &[u8]| {
-            let file = reduced(object, Some(base.path())).expect("the kernel describes its types");
+            let file = reduced(object, "types", Some(base.path()))
+                .expect("the kernel describes its types");
             fs::read(format!("/proc/self/fd/{}", file.file.as_raw_fd())).expect("a file")
         };
         let made = make(&object).expect("the kernel describes its types");

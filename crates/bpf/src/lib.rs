@@ -29,6 +29,8 @@ mod memory;
 mod options;
 mod shared;
 mod tables;
+mod targets;
+mod tracer;
 mod trigger;
 
 #[cfg(test)]
@@ -47,3 +49,4 @@ pub use features::features;
 pub use files::{Question, What};
 pub use layout::FileKey;
 pub use options::Options;
+pub use tracer::{CallOptions, CallTracer, LostCalls};

@@ -1,9 +1,10 @@
 //! Loads the programs, with an arena for unwind tables where the kernel has arenas, else with arrays.
 
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use libbpf_rs::libbpf_sys;
-use libbpf_rs::{Object, ObjectBuilder};
+use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 use pyrograph_event::engine::TableBackend;
 use pyrograph_event::request::{Trigger, Waits};
 
@@ -20,7 +21,7 @@ use crate::trigger::Programs;
 
 /// Compiled programs. libbpf reads them as they are in memory, which asks for their alignment.
 #[repr(align(8))]
-struct Aligned<T: ?Sized>(T);
+pub struct Aligned<T: ?Sized>(pub T);
 static WITH_ARRAYS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile.bpf.o"));
 static WITH_ARENA: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile_arena.bpf.o"));
 
@@ -131,12 +132,53 @@ fn open_and_load(
     arena: Option<&Arena>,
     wanted: &Wanted<'_>,
 ) -> Result<Object, Error> {
-    use std::os::fd::{AsFd, AsRawFd};
-
     let Wanted { live, needed, most_rows, cache } = *wanted;
+    with_types(programs, "types", cache, |mut open, rows_as_needed| {
+        for mut map in open.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            if !live && LIVE_MAPS.contains(&&*name) {
+                map.set_autocreate(false).map_err(Error::load)?;
+            }
+            if ROWS_AS_NEEDED.contains(&&*name) {
+                let flags = if rows_as_needed { libbpf_sys::BPF_F_NO_PREALLOC } else { 0 };
+                map.set_map_flags(flags).map_err(Error::load)?;
+            }
+            let is_other = |most: &u32| *most < map.max_entries() || name == "copies";
+            if let Some(most) = most_rows(&name).filter(is_other) {
+                map.set_max_entries(most).map_err(Error::load)?;
+            }
+            if name.ends_with(".rodata") {
+                map.set_initial_value(bytemuck::bytes_of(config)).map_err(Error::load)?;
+            }
+            if let Some(arena) = arena
+                && name == "arena"
+            {
+                map.reuse_fd(arena.map.as_fd()).map_err(Error::load)?;
+            }
+        }
+        for mut program in open.progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            let needed = needed(&name);
+            program.set_autoload(needed);
+            // Reading another thread's memory may have to wait for it.
+            if needed && READ_OTHERS.contains(&&*name) && features::has_other_threads() {
+                program.set_flags(libbpf_sys::BPF_F_SLEEPABLE);
+            }
+        }
+        open.load().map_err(Error::load)
+    })
+}
 
+/// Opens programs with the kernel's types that they name, which are kept in `cache` as `name`, and lets `load` do the
+/// rest. `load` is told if the rows of maps may be made while programs run.
+pub fn with_types(
+    programs: &[u8],
+    name: &str,
+    cache: Option<&Path>,
+    load: impl FnOnce(OpenObject, bool) -> Result<Object, Error>,
+) -> Result<Object, Error> {
     let mut builder = ObjectBuilder::default();
-    let types = kernel_types::reduced(programs, cache);
+    let types = kernel_types::reduced(programs, name, cache);
     let rows_as_needed = match &types {
         Some(types) => types.rows_as_needed,
         None => features::has_map_memory(),
@@ -146,42 +188,11 @@ fn open_and_load(
             .btf_custom_path(format!("/proc/self/fd/{}", types.file.as_raw_fd()))
             .map_err(Error::load)?;
     }
-    let mut open = builder
+    let open = builder
         .name("pyrograph")
         .and_then(|builder| builder.open_memory(programs))
         .map_err(Error::load)?;
-    for mut map in open.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        if !live && LIVE_MAPS.contains(&&*name) {
-            map.set_autocreate(false).map_err(Error::load)?;
-        }
-        if ROWS_AS_NEEDED.contains(&&*name) {
-            let flags = if rows_as_needed { libbpf_sys::BPF_F_NO_PREALLOC } else { 0 };
-            map.set_map_flags(flags).map_err(Error::load)?;
-        }
-        let is_other = |most: &u32| *most < map.max_entries() || name == "copies";
-        if let Some(most) = most_rows(&name).filter(is_other) {
-            map.set_max_entries(most).map_err(Error::load)?;
-        }
-        if name.ends_with(".rodata") {
-            map.set_initial_value(bytemuck::bytes_of(config)).map_err(Error::load)?;
-        }
-        if let Some(arena) = arena
-            && name == "arena"
-        {
-            map.reuse_fd(arena.map.as_fd()).map_err(Error::load)?;
-        }
-    }
-    for mut program in open.progs_mut() {
-        let name = program.name().to_string_lossy().into_owned();
-        let needed = needed(&name);
-        program.set_autoload(needed);
-        // Reading another thread's memory may have to wait for it.
-        if needed && READ_OTHERS.contains(&&*name) && features::has_other_threads() {
-            program.set_flags(libbpf_sys::BPF_F_SLEEPABLE);
-        }
-    }
-    open.load().map_err(Error::load)
+    load(open, rows_as_needed)
 }
 
 fn config(options: &Options, text: &KernelText) -> Config {

@@ -27,6 +27,7 @@ mod streams;
 mod symbols;
 mod tables;
 mod targets;
+mod trace;
 mod units;
 
 use std::ffi::OsString;
@@ -60,6 +61,7 @@ enum Verb {
     Convert(Box<convert::Args>),
     Info(info::Args),
     Stat(Box<stat::Args>),
+    Trace(Box<trace::Args>),
     List(list::Args),
     Script(Box<script::Args>),
     Formats(reading::FormatsArgs),
@@ -110,6 +112,7 @@ fn main() -> ExitCode {
         Verb::Convert(args) => convert::run(*args),
         Verb::Info(args) => info::run(args),
         Verb::Stat(args) => stat::run(*args),
+        Verb::Trace(args) => trace::run(*args),
         Verb::List(args) => list::run(args),
         Verb::Script(args) => script::run(*args),
         Verb::Formats(args) => reading::formats(args),

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod about;
+mod calls;
 mod check;
 mod children;
 mod counts;
@@ -24,6 +25,7 @@ mod tree;
 mod value;
 
 pub use about::About;
+pub use calls::{CallCount, CallTimes, ThreadAction, ThreadEvent, TracedCall};
 pub use check::InvalidProfile;
 pub use counts::{CommandUsage, CountRun, CountValue, Counter, NotCounted};
 pub use frame::{Frame, FrameKind, Frames};

@@ -3,8 +3,8 @@
 //! Sources: perf_event_open(2), `Documentation/admin-guide/perf-security.rst`.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 use pyrograph_event::{Attr, flag, read_format};
 
@@ -17,8 +17,9 @@ use crate::limits;
 use crate::options::{Options, Rate, StackMode, Target};
 use crate::permission::{Rights, Wanted};
 use crate::plan::Plan;
-use crate::reader::{Ended, Stopper, Watched};
+use crate::reader::{Ended, Stopper};
 use crate::sys;
+use crate::watch::Watch;
 
 /// A plan of what to count.
 #[derive(Clone, Debug)]
@@ -62,8 +63,7 @@ pub struct Counters {
     open: Vec<Open>,
     waiting: Option<Waiting>,
     child: Option<Child>,
-    watched: Vec<Watched>,
-    stopper: Stopper,
+    watch: Watch,
 }
 
 #[derive(Debug)]
@@ -113,10 +113,8 @@ impl Counters {
                 refused.push(attr.err());
             }
         }
-        let stopper = Stopper::new()?;
-        let (open, watched) = (Vec::new(), Vec::new());
-        let mut counters =
-            Self { refused, user_only, open, waiting, child: None, watched, stopper };
+        let (open, watch) = (Vec::new(), Watch::new()?);
+        let mut counters = Self { refused, user_only, open, waiting, child: None, watch };
         counters.attach(options, &prepared, &rights)?;
         Ok(counters)
     }
@@ -155,7 +153,7 @@ impl Counters {
             }
             (Target::Processes(pids), _) => {
                 attach_to_processes(options, pids, &mut |tid| thread(tid, Some(tid)))?;
-                self.watched = pids.iter().map(|pid| Watched::new(*pid, false)).collect();
+                self.watch.processes(pids);
             }
             _ => thread(-1, None).map_err(|error| refused(error, Wanted::System))?,
         }
@@ -164,7 +162,7 @@ impl Counters {
 
     /// Handle that ends [`Self::wait`] from any thread or signal handler.
     pub fn stopper(&self) -> Stopper {
-        self.stopper.clone()
+        self.watch.stopper()
     }
 
     /// Starts counting, and lets the command run.
@@ -177,7 +175,7 @@ impl Counters {
             // Its counters start with its first instruction.
             let start = Instant::now();
             let child = waiting.run()?;
-            self.watched = vec![Watched::new(child.pid(), true)];
+            self.watch.child(child.pid());
             self.child = Some(child);
             return Ok(start);
         }
@@ -204,39 +202,12 @@ impl Counters {
 
     /// Waits until the target ends, [`Stopper::stop`] is called, or the time is over, for which it returns `None`.
     pub fn wait(&mut self, until: Option<Instant>) -> Option<Ended> {
-        loop {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if self.stopper.is_asked() {
-                return Some(Ended::Stopped);
-            }
-            self.watched.retain(Watched::is_running);
-            let is_over = self.watched.is_empty();
-            // The machine has no end.
-            if is_over && self.is_of_processes() {
-                return Some(Ended::TargetEnded);
-            }
-            if left.is_some_and(|left| left.is_zero()) {
-                return None;
-            }
-            let mut fds = vec![sys::readable(Some(self.stopper.as_fd()))];
-            fds.extend(self.watched.iter().map(Watched::readable));
-            let most = match self.watched.iter().all(Watched::has_handle) {
-                true => Duration::from_secs(3600),
-                false => Duration::from_millis(10),
-            };
-            // A poll ends up to a millisecond early.
-            let wait = left.unwrap_or(most).min(most) + Duration::from_millis(1);
-            sys::poll(&mut fds, wait);
-        }
-    }
-
-    fn is_of_processes(&self) -> bool {
-        self.child.is_some() || self.open.iter().any(|open| open.thread.is_some())
+        self.watch.wait(until, None)
     }
 
     /// Another process whose end ends [`Self::wait`]: a child of this one.
     pub fn also_until(&mut self, child: Child) {
-        self.watched = vec![Watched::new(child.pid(), true)];
+        self.watch.child(child.pid());
         self.child = Some(child);
     }
 

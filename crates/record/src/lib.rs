@@ -20,6 +20,7 @@ mod reader;
 mod ring;
 mod session;
 mod sys;
+mod watch;
 mod weights;
 
 pub use batch::Batch;
@@ -37,3 +38,4 @@ pub use procfs::{descendants, process_of};
 pub use ptrace::{Taken, Traced, TracedCall, Tracer};
 pub use reader::{Ended, Pacer, Stopper};
 pub use session::{Next, Recording, Session, Summary};
+pub use watch::Watch;

@@ -10,6 +10,7 @@ use crate::copy::Copier;
 use crate::error::Error;
 use crate::ring::Ring;
 use crate::sys;
+use crate::watch::Watched;
 
 /// How many bytes of records may wait to be taken. Beyond that they stay in the rings, and when
 /// these are full, the kernel counts the records that it loses.
@@ -68,35 +69,6 @@ pub enum Ended {
     Stopped,
     /// The command, or the last of the processes, ended.
     TargetEnded,
-}
-
-/// A process whose end may end the recording.
-#[derive(Debug)]
-pub(crate) struct Watched {
-    pid: i32,
-    is_child: bool,
-    /// Becomes readable at the end; without it (before Linux 5.3) the process is asked for in each round.
-    pidfd: Option<OwnedFd>,
-}
-
-impl Watched {
-    pub(crate) fn new(pid: i32, is_child: bool) -> Self {
-        Self { pid, is_child, pidfd: sys::pidfd_open(pid).ok() }
-    }
-
-    pub(crate) fn is_running(&self) -> bool {
-        sys::is_running(self.pid, self.is_child)
-    }
-
-    /// Descriptor for [`sys::poll`], which is never ready where there is no handle.
-    pub(crate) fn readable(&self) -> libc::pollfd {
-        sys::readable(self.pidfd.as_ref().map(AsFd::as_fd))
-    }
-
-    /// True if the kernel reports the end.
-    pub(crate) fn has_handle(&self) -> bool {
-        self.pidfd.is_some()
-    }
 }
 
 /// Records of one CPU, copied out of its buffer.
@@ -275,11 +247,7 @@ impl Reader {
     /// Sleeps until there is something to do, and forgets processes that have ended.
     fn wait(&mut self) {
         let mut fds = vec![sys::readable(Some(self.stopper.0.wake.as_fd()))];
-        fds.extend(
-            self.watched
-                .iter()
-                .map(|watched| sys::readable(watched.pidfd.as_ref().map(AsFd::as_fd))),
-        );
+        fds.extend(self.watched.iter().map(Watched::readable));
         fds.extend(self.rings.iter().map(|ring| sys::readable(Some(ring.fd().as_fd()))));
         sys::poll(&mut fds, self.timeout());
         // A ring's event belongs to the thread that opened the session. If that has ended, its
@@ -291,7 +259,7 @@ impl Reader {
         let mut revents = fds[1..].iter().map(|fd| fd.revents);
         self.watched.retain(|watched| {
             let ready = revents.next().is_some_and(|revents| revents != 0);
-            !ready && (watched.pidfd.is_some() || sys::is_running(watched.pid, watched.is_child))
+            !ready && (watched.has_handle() || watched.is_running())
         });
     }
 

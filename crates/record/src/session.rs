@@ -21,9 +21,10 @@ use crate::limits;
 use crate::options::{Options, Rate, Target};
 use crate::plan::Plan;
 use crate::procfs::{self, Initial};
-use crate::reader::{Ended, Outcome, Pacer, Reader, Round, Stopper, Watched};
+use crate::reader::{Ended, Outcome, Pacer, Reader, Round, Stopper};
 use crate::ring::Ring;
 use crate::sys;
+use crate::watch::Watched;
 
 /// Events that are open, and have not been started.
 ///

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pyrograph_record::{Target, descendants};
 
@@ -80,6 +80,32 @@ fn has_name(pid: i32, names: &[&[u8]]) -> bool {
     })
 }
 
+/// Where the file system of control groups is mounted.
+fn groups_folder() -> Option<PathBuf> {
+    let mounted = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    mounted.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let place = words.nth(1)?;
+        (words.next() == Some("cgroup2")).then(|| place.into())
+    })
+}
+
+/// The path of the control group with an ID, below where their file system is mounted.
+pub(crate) fn path_of_group(id: u64) -> Option<String> {
+    let root = groups_folder()?;
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        if folder.metadata().ok()?.ino() == id {
+            let path = folder.strip_prefix(&root).ok()?.to_string_lossy();
+            return Some(format!("/{path}"));
+        }
+        let inner = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let is_folder = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|of| of.is_dir());
+        folders.extend(inner.filter(is_folder).map(|entry| entry.path()));
+    }
+    None
+}
+
 /// The ID of a control group: its folder's inode. A path that does not begin with a slash is below where the file
 /// system of control groups is mounted.
 ///
@@ -89,13 +115,8 @@ fn has_name(pid: i32, names: &[&[u8]]) -> bool {
 pub fn control_group(path: &Path) -> Result<u64, Error> {
     /// `CGROUP2_SUPER_MAGIC`, include/uapi/linux/magic.h
     const CGROUP2: i64 = 0x6367_7270;
-    let mounted = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let root = mounted.lines().find_map(|line| {
-        let mut words = line.split(' ');
-        let place = words.nth(1)?;
-        (words.next() == Some("cgroup2")).then_some(place)
-    });
-    let path = root.map_or(path.to_owned(), |root| Path::new(root).join(path));
+    let root = groups_folder();
+    let path = root.map_or(path.to_owned(), |root| root.join(path));
     let missing = |source: io::Error| Error::NoSuchGroup { path: path.clone(), source };
     let folder = std::fs::metadata(&path).map_err(missing)?;
     let system = rustix::fs::statfs(&path).map_err(|errno| missing(errno.into()))?;

@@ -17,6 +17,7 @@ mod places;
 mod plan;
 mod question;
 mod recorder;
+mod tracing;
 
 pub use capabilities::capabilities;
 pub use counting::{CountPlan, Counted, CountedRuns, Counting, count_by_turns};
@@ -37,3 +38,4 @@ pub use pyrograph_record::{
 pub use pyrograph_resolve::{Resolved, StackMemory};
 pub use question::Question;
 pub use recorder::{Finished, Progress, Recorder};
+pub use tracing::{LostCalls, TraceEnd, TracePlan, Tracing, call_numbers};

@@ -35,8 +35,10 @@ mod scale;
 mod script;
 mod subtitle;
 mod svg;
+mod table;
 mod tag;
 mod text;
+mod trace;
 mod units;
 
 pub use attributes::{NameAttributes, RefusedAttribute};
@@ -59,4 +61,5 @@ pub use report::{ReportStyle, report_json, report_markdown, report_text};
 pub use script::{FieldError, FieldSet, ScriptField, ScriptFields, ScriptOptions, ScriptWriter};
 pub use subtitle::subtitle;
 pub use svg::{DiffStyle, View, diff_svg, svg, svg_message};
+pub use trace::{CallStyle, write_call_table, write_thread_event};
 pub use units::{counted, grouped, percent};

@@ -6,8 +6,10 @@ mod interrupt;
 mod pager;
 mod plain;
 mod spinner;
+mod zone;
 
 pub use interrupt::{Interrupt, OnSignal};
 pub use pager::page;
 pub use plain::{plain, standard_output, width};
 pub use spinner::Spinner;
+pub use zone::local_offset;

@@ -1,60 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// Filters of threads, and counting of their stacks.
+// Counting of stacks.
 
 #ifndef PYROGRAPH_COUNT_H
 #define PYROGRAPH_COUNT_H
 
 #include "copy.h"
-
-static __always_inline int is_wanted_name(const char *comm)
-{
-	// Older kernels leave behind a name what was left of the last one: it ends with the first zero.
-	struct thread_name name = {};
-
-	bpf_probe_read_kernel_str(name.text, sizeof(name.text), comm);
-	return bpf_map_lookup_elem(&names, &name) != NULL;
-}
-
-// Returns true if a thread, or its process, has one of the names that are recorded.
-static __always_inline int has_name(struct task_struct *task)
-{
-	return is_wanted_name(task->comm) || is_wanted_name(BPF_CORE_READ(task, group_leader)->comm);
-}
-
-// Returns true if a thread is in the control group that is recorded, or in one inside of it: that is then one of the
-// group's ancestors, which are kept from the root on.
-static __always_inline int is_in_group(struct task_struct *task)
-{
-	struct cgroup *group = BPF_CORE_READ(task, cgroups, dfl_cgrp);
-	int level = BPF_CORE_READ(group, level);
-	int by_id = bpf_core_field_exists(group->ancestor_ids);
-	u64 ancestors = (u64)group + (by_id ? bpf_core_field_offset(struct cgroup, ancestor_ids) :
-					      bpf_core_field_offset(struct cgroup, ancestors));
-
-	for (int i = 0; i < 16 && i <= level; i++) {
-		u64 id;
-
-		if (bpf_probe_read_kernel(&id, 8, (void *)(ancestors + 8 * i)))
-			return 0;
-		if (!by_id)
-			id = BPF_CORE_READ((struct cgroup *)id, kn, id);
-		if (id == config.group)
-			return 1;
-	}
-	return 0;
-}
-
-static __always_inline int is_wanted_thread(struct task_struct *task)
-{
-	u32 tgid = process_number(task, task->tgid);
-
-	if (config.filter && !bpf_map_lookup_elem(&targets, &tgid))
-		return 0;
-	if (config.names && !has_name(task))
-		return 0;
-	return !config.group || is_in_group(task);
-}
+#include "targets.h"
 
 static __always_inline int is_target(struct task_struct *task)
 {

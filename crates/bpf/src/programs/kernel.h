@@ -189,6 +189,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct uprobe_task *utask;
 	struct task_struct *group_leader;
+	int exit_code;
 	struct pid *thread_pid;
 	char comm[16];
 };
@@ -196,6 +197,12 @@ struct task_struct {
 // Linux 5.18 and newer; the event of older ones has no state of the thread that stops to run.
 typedef void (*btf_trace_sched_switch)(void *, bool, struct task_struct *, struct task_struct *,
 				       unsigned int);
+
+struct kernel_siginfo {
+	int si_code;
+};
+
+struct k_sigaction;
 
 struct linux_binprm {
 	struct file *file;

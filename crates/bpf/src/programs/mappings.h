@@ -11,6 +11,7 @@
 #ifndef PYROGRAPH_MAPPINGS_H
 #define PYROGRAPH_MAPPINGS_H
 
+#include "maps.h"
 #include "numbers.h"
 
 #define WORDS(type, member) (bpf_core_field_offset(struct type, member) / 8)

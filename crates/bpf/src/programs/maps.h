@@ -28,26 +28,6 @@ struct {
 	__uint(max_entries, 1 << 18);
 } questions SEC(".maps");
 
-// The processes that are recorded, where these are not all.
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_PROCESSES);
-	__type(key, u32);
-	__type(value, u32);
-} targets SEC(".maps");
-
-struct thread_name {
-	char text[16];
-};
-
-// The names of threads and processes that are recorded, where these are not all.
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 64);
-	__type(key, struct thread_name);
-	__type(value, u32);
-} names SEC(".maps");
-
 // Stacks, each emitted once (or again, when another took its place in `emitted`).
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
 // Numbers of processes and threads, as the PID namespace sees them that Pyrograph runs in: those are what a
-// user names, what perf_event's records have, and what /proc shows.
+// user names, what perf_event's records have, and what /proc shows. Whoever includes this has `state`.
 
 #ifndef PYROGRAPH_NUMBERS_H
 #define PYROGRAPH_NUMBERS_H
 
-#include "maps.h"
+#include "kernel.h"
 
 // A task that cannot be seen from that namespace.
 #define INVISIBLE ((u32)-1)

@@ -51,19 +51,6 @@ int on_uprobe(struct event_context *ctx)
 	return 0;
 }
 
-// Children of recorded processes are recorded, too, from their first instruction on.
-SEC("raw_tp/task_newtask")
-int BPF_PROG(on_fork, struct task_struct *child, u64 clone_flags)
-{
-	struct task_struct *parent = bpf_get_current_task_btf();
-	u32 pid = process_number(child, BPF_CORE_READ(child, tgid)), one = 1;
-	u32 parent_pid = process_number(parent, parent->tgid);
-
-	if (pid != parent_pid && config.inherit && bpf_map_lookup_elem(&targets, &parent_pid))
-		bpf_map_update_elem(&targets, &pid, &one, BPF_ANY);
-	return 0;
-}
-
 // Reports a program that was not seen before, before it runs.
 SEC("raw_tp/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)

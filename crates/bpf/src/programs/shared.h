@@ -22,7 +22,6 @@
 
 #define MAX_RULES 65536
 #define MAX_MODULES 65536
-#define MAX_PROCESSES 65536
 #define MAX_FILES 32768
 
 // A frame is a module's number and below it 47 bits: a file offset or an address.

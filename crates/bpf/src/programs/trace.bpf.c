@@ -1,0 +1,650 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// System calls, one by one or counted. A call is put together in the storage of its thread: its arguments, and what
+// these point to, when it begins; its result, and what it has written, when it returns. Then it goes to the ring as a
+// whole, so that nothing has to be put together again in user space.
+
+#include "trace.h"
+
+const volatile struct config config = {};
+struct state state = {};
+
+#include "targets.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+// What to copy of each call.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_CALLS);
+	__type(key, u32);
+	__type(value, struct call_plan);
+} plans SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 26);
+} records SEC(".maps");
+
+// The call that a thread is in.
+struct call {
+	struct call_record record;
+	// A copy begins below `MAX_COPIED`.
+	u8 copied[MAX_COPIED + 32 + MAX_COPY];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+// The same where calls are counted.
+struct begun {
+	u64 time;
+	u32 number;
+	u32 compat;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct begun);
+} begun SEC(".maps");
+
+// Two tables of counts: while one is written to, the other is read and emptied.
+struct rows {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct row_key);
+	__type(value, struct row);
+};
+
+struct rows rows_0 SEC(".maps");
+struct rows rows_1 SEC(".maps");
+
+struct errors {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct error_key);
+	__type(value, u64);
+};
+
+struct errors errors_0 SEC(".maps");
+struct errors errors_1 SEC(".maps");
+
+// A row before anything was counted: never written to.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct row);
+} empty SEC(".maps");
+
+static __always_inline void increment(u64 *counter)
+{
+	__sync_fetch_and_add(counter, 1);
+}
+
+static __always_inline int is_compat(struct pt_regs *regs)
+{
+	// Read as a whole word, for that is how the verifier wants it.
+	return (*(volatile unsigned long *)&regs->cs & 0xff) != CODE_64;
+}
+
+// Returns true if calls of a number are traced. Those of 32-bit programs are if all are.
+static __always_inline int is_wanted(u64 number, int compat)
+{
+	if (compat)
+		return config.compat;
+	return number < MAX_CALLS && config.calls[number >> 6 & 7] >> (number & 63) & 1;
+}
+
+// Returns true for the process that is about to become the command, before it has.
+static __always_inline int becomes_command(struct task_struct *task)
+{
+	return state.command && state.on && process_number(task, task->tgid) == state.command;
+}
+
+static __always_inline void read_arguments(u64 *to, struct pt_regs *regs, int compat)
+{
+	to[0] = compat ? regs->bx : regs->di;
+	to[1] = compat ? regs->cx : regs->si;
+	to[2] = regs->dx;
+	to[3] = compat ? regs->si : regs->r10;
+	to[4] = compat ? regs->di : regs->r8;
+	to[5] = compat ? regs->bp : regs->r9;
+}
+
+// Adds a piece of `length` bytes, or a string (`length` is 0), and returns where the next one begins.
+__noinline u32 add_piece(struct call *call, u32 at, u64 address, u32 length, u32 limit)
+{
+	struct piece *piece;
+	long bytes = 0;
+
+	if (!call || at > MAX_COPIED)
+		return at;
+	piece = (struct piece *)(call->copied + at);
+	piece->address = address;
+	if (limit > MAX_COPY)
+		limit = MAX_COPY;
+	if (length) {
+		if (limit > length)
+			limit = length;
+		if (address && limit && !bpf_probe_read_user(piece + 1, limit, (void *)address))
+			bytes = limit;
+		piece->length = length;
+	} else {
+		if (address)
+			bytes = bpf_probe_read_user_str(piece + 1, MAX_STRING, (void *)address);
+		// All of the room is used: there is more.
+		piece->length = bytes == MAX_STRING ? MAX_STRING + 1 : bytes;
+		// Not its zero byte.
+		if (bytes > 0)
+			bytes--;
+		if (bytes >= 0 && bytes < MAX_STRING - 1)
+			piece->length = bytes;
+	}
+	if (bytes < 0 || bytes > MAX_COPY)
+		bytes = 0;
+	piece->bytes = bytes;
+	return at + sizeof(*piece) + bytes;
+}
+
+__noinline u32 add_strings(struct call *call, u32 at, u64 pointers)
+{
+	if (!call)
+		return at;
+	for (int i = 0; i < MAX_PIECES; i++) {
+		u64 string;
+
+		if (bpf_probe_read_user(&string, 8, (void *)(pointers + 8 * i)) || !string)
+			break;
+		at = add_piece(call, at, string, 0, MAX_STRING);
+	}
+	return at;
+}
+
+// The same of what may have no bytes.
+__noinline u32 add_part(struct call *call, u32 at, u64 address, u64 length, u32 limit)
+{
+	if (!call || at > MAX_COPIED)
+		return at;
+	if (length)
+		return add_piece(call, at, address, length > ~0u ? ~0u : length, limit);
+	*(struct piece *)(call->copied + at) = (struct piece){ .address = address };
+	return at + sizeof(struct piece);
+}
+
+// `struct iovec` of include/uapi/linux/uio.h. `filled`: as many bytes of the buffers have been written to.
+__noinline u32 add_vector(struct call *call, u32 at, u64 vector, u64 count, u64 filled)
+{
+	if (!call)
+		return at;
+	for (u32 i = 0; i < MAX_PIECES; i++) {
+		u64 buffer[2];
+		u32 limit = config.most;
+
+		if (i >= count || bpf_probe_read_user(buffer, sizeof(buffer), (void *)(vector + 16 * i)))
+			break;
+		if (limit > filled)
+			limit = filled;
+		filled -= buffer[1] < filled ? buffer[1] : filled;
+		at = add_part(call, at, buffer[0], buffer[1], limit);
+	}
+	return at;
+}
+
+// `struct user_msghdr` of include/linux/socket.h.
+struct message {
+	u64 name;
+	u32 name_size;
+	u32 pad;
+	u64 vector;
+	u64 count;
+	u64 control;
+	u64 control_size;
+	u64 flags;
+};
+
+static __always_inline u32 add_message(struct call *call, u32 at, u64 address, u64 filled)
+{
+	struct message message;
+
+	if (bpf_probe_read_user(&message, sizeof(message), (void *)address))
+		return at;
+	at = add_part(call, at, address, sizeof(message), sizeof(message));
+	at = add_part(call, at, message.name, message.name_size, MAX_STRING);
+	at = add_part(call, at, message.control, message.control_size, MAX_STRING);
+	return add_vector(call, at, message.vector, message.count, filled);
+}
+
+static __always_inline u64 length_of(struct call *call, const struct call_copy *copy, s64 result)
+{
+	u64 other = call->record.arguments[copy->other < 6 ? copy->other : 0];
+	u32 number = 0;
+
+	switch (copy->extent) {
+	case EXTENT_ARGUMENT:
+		// An `int`, or a size that is none if it is larger.
+		return (copy->size > 1 ? (u32)other : other) * copy->size;
+	case EXTENT_RESULT:
+		return result > 0 ? result * copy->size : 0;
+	case EXTENT_POINTED:
+		bpf_probe_read_user(&number, 4, (void *)other);
+		return number;
+	}
+	return copy->size;
+}
+
+// Copies at most `limit` bytes, or a string (0); returns how many, negative if none can be read.
+static __always_inline long copy_bytes(struct call *call, u64 at, const struct call_copy *copy, u64 address,
+				       u64 limit)
+{
+	void *to = call->copied + at + sizeof(struct copied);
+
+	if (copy->extent == EXTENT_TEXT)
+		return bpf_probe_read_user_str(to, MAX_COPY, (void *)address);
+	if (limit > MAX_COPY)
+		limit = MAX_COPY;
+	if (!bpf_probe_read_user(to, limit, (void *)address))
+		return limit;
+	if (copy->extent != EXTENT_UP_TO)
+		return -1;
+	// Up to the end of the page.
+	limit = 4096 - (address & 4095);
+	if (limit > MAX_COPY)
+		limit = MAX_COPY;
+	return bpf_probe_read_user(to, limit, (void *)address) ? -1 : limit;
+}
+
+__noinline int copy_argument(struct call *call, const struct call_copy *copy, u32 index, s64 result)
+{
+	u64 address, at, end, length, limit, filled;
+	struct copied *header;
+	long bytes;
+
+	if (!call || !copy || copy->argument >= 6)
+		return 0;
+	address = call->record.arguments[copy->argument];
+	at = call->record.used;
+	if (!address || at > MAX_COPIED)
+		return 0;
+	header = (struct copied *)(call->copied + at);
+	filled = copy->filled ? (result > 0 ? result : 0) : ~0ull;
+	end = at + sizeof(*header);
+	switch (copy->extent) {
+	case EXTENT_STRINGS:
+		end = add_strings(call, end, address);
+		break;
+	case EXTENT_VECTOR:
+		end = add_vector(call, end, address, call->record.arguments[copy->other < 6 ? copy->other : 0],
+				 filled);
+		break;
+	case EXTENT_MESSAGE:
+		end = add_message(call, end, address, filled);
+		break;
+	default:
+		length = length_of(call, copy, result);
+		limit = copy->text && length > config.most ? config.most : length;
+		if (!limit && copy->extent != EXTENT_TEXT)
+			return 0;
+		bytes = copy_bytes(call, at, copy, address, limit);
+		header->fault = bytes < 0;
+		if (bytes < 0 || bytes > MAX_COPY)
+			bytes = 0;
+		if (copy->extent == EXTENT_TEXT)
+			length = bytes == MAX_COPY ? MAX_COPY + 1 : bytes;
+		header->copy = index;
+		header->bytes = bytes;
+		header->length = length > ~0u ? ~0u : length;
+		call->record.used = at + sizeof(*header) + ((bytes + 7) & ~7ull);
+		return 0;
+	}
+	header->copy = index;
+	header->fault = 0;
+	header->bytes = end - at - sizeof(*header);
+	header->length = header->bytes;
+	call->record.used = (end + 7) & ~7ull;
+	return 0;
+}
+
+static __always_inline void copy_arguments(struct call *call, int at_exit, s64 result)
+{
+	u32 number = call->record.number;
+	struct call_plan *plan;
+
+	if (call->record.compat)
+		return;
+	plan = bpf_map_lookup_elem(&plans, &number);
+	if (!plan)
+		return;
+	for (u32 i = 0; i < MAX_COPIES; i++) {
+		if (i >= plan->count)
+			break;
+		if (plan->copies[i].at_exit == at_exit)
+			copy_argument(call, &plan->copies[i], i, result);
+	}
+}
+
+static __always_inline void send(struct call *call)
+{
+	u64 size = sizeof(call->record) + call->record.used;
+	u64 waiting = bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA);
+
+	// The value that is compared is the one that is passed.
+	asm volatile("" : "+r"(size));
+	if (size > sizeof(*call))
+		return;
+	if (bpf_ringbuf_output(&records, call, size,
+			       waiting > config.wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
+		increment(&state.lost);
+	else
+		increment(&state.sent);
+}
+
+static __always_inline struct call *call_of(struct task_struct *task, u64 flags)
+{
+	struct call *call = bpf_task_storage_get(&calls, task, NULL, flags);
+
+	if (!call && flags)
+		increment(&state.lost_threads);
+	return call;
+}
+
+static __always_inline void describe(struct call *call, struct task_struct *task, u32 kind, u32 number)
+{
+	call->record.time = bpf_ktime_get_ns();
+	call->record.duration = 0;
+	call->record.tgid = process_number(task, task->tgid);
+	call->record.pid = thread_number(task, task->pid);
+	call->record.kind = kind;
+	call->record.number = number;
+	call->record.result = 0;
+	call->record.used = 0;
+	bpf_get_current_comm(call->record.comm, sizeof(call->record.comm));
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_call, struct pt_regs *regs, long number)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	int compat = is_compat(regs), becomes;
+	struct call *call;
+
+	if (!is_wanted(number, compat) || !state.on)
+		return 0;
+	becomes = number == NR_EXECVE && becomes_command(task);
+	if (!becomes && !is_wanted_thread(task))
+		return 0;
+	call = call_of(task, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!call)
+		return 0;
+	describe(call, task, RECORD_CALL, number);
+	call->record.compat = compat;
+	read_arguments(call->record.arguments, regs, compat);
+	copy_arguments(call, 0, 0);
+	if (!compat && (number == NR_EXIT || number == NR_EXIT_GROUP)) {
+		call->record.kind = RECORD_LAST_CALL;
+		if (!config.failed && !config.slower)
+			send(call);
+		call->record.kind = RECORD_NONE;
+	}
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_return, struct pt_regs *regs, long result)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	int compat = is_compat(regs);
+	// `rt_sigreturn` has replaced it.
+	u64 number = regs->orig_ax;
+	struct call *call;
+
+	if (!state.on)
+		return 0;
+	call = call_of(task, 0);
+	if (!call || call->record.kind != RECORD_CALL) {
+		// A call that had begun before tracing did: what it was asked is still there.
+		if (!is_wanted(number, compat) || !is_wanted_thread(task))
+			return 0;
+		call = call_of(task, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (!call)
+			return 0;
+		describe(call, task, RECORD_RETURN, number);
+		call->record.compat = compat;
+		read_arguments(call->record.arguments, regs, compat);
+		copy_arguments(call, 0, result);
+	} else {
+		call->record.duration = bpf_ktime_get_ns() - call->record.time;
+		// The number may be another's, of a thread that executed a program.
+		call->record.pid = thread_number(task, task->pid);
+	}
+	call->record.result = result;
+	// Attempts to execute the command in folders where it is not.
+	if (result < 0 && call->record.number == NR_EXECVE && becomes_command(task) &&
+	    !is_wanted_thread(task)) {
+		call->record.kind = RECORD_NONE;
+		return 0;
+	}
+	if ((!config.failed || (result < 0 && result >= -4095)) &&
+	    (!config.slower || call->record.duration >= config.slower)) {
+		copy_arguments(call, 1, result);
+		send(call);
+	}
+	call->record.kind = RECORD_NONE;
+	return 0;
+}
+
+// Sends the calls that have not returned.
+SEC("iter/task")
+int on_unfinished(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct call *call;
+
+	if (!task)
+		return 0;
+	call = bpf_task_storage_get(&calls, task, NULL, 0);
+	if (!call || call->record.kind != RECORD_CALL)
+		return 0;
+	call->record.kind = RECORD_UNFINISHED;
+	call->record.duration = bpf_ktime_get_ns() - call->record.time;
+	if (!config.failed && call->record.duration >= config.slower)
+		send(call);
+	call->record.kind = RECORD_NONE;
+	return 0;
+}
+
+static __always_inline struct call_record *other_record(struct task_struct *task, u32 kind, u32 number,
+							struct call_record *record)
+{
+	record->time = bpf_ktime_get_ns();
+	record->tgid = process_number(task, task->tgid);
+	record->pid = thread_number(task, task->pid);
+	record->kind = kind;
+	record->number = number;
+	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	return record;
+}
+
+static __always_inline void send_other(struct call_record *record)
+{
+	if (bpf_ringbuf_output(&records, record, sizeof(*record), BPF_RB_NO_WAKEUP))
+		increment(&state.lost);
+	else
+		increment(&state.sent);
+}
+
+SEC("tp_btf/signal_deliver")
+int BPF_PROG(on_signal, int signal, struct kernel_siginfo *info, struct k_sigaction *action)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct call_record record = {};
+
+	if (!state.on || !is_wanted_thread(task))
+		return 0;
+	other_record(task, RECORD_SIGNAL, signal, &record);
+	record.result = BPF_CORE_READ(info, si_code);
+	send_other(&record);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct call_record record = {};
+
+	if (!state.on || !is_wanted_thread(task))
+		return 0;
+	other_record(task, RECORD_EXIT, 0, &record);
+	record.result = BPF_CORE_READ(task, exit_code);
+	send_other(&record);
+	return 0;
+}
+
+// A process that executes the command is a target from then on.
+SEC("raw_tp/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)
+{
+	u32 tgid = process_number(task, BPF_CORE_READ(task, tgid)), one = 1;
+
+	if (state.command && tgid == state.command)
+		bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_counted_call, struct pt_regs *regs, long number)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	int compat = is_compat(regs);
+	struct begun *begin;
+
+	if (!is_wanted(number, compat) || !state.on)
+		return 0;
+	if (!is_wanted_thread(task) && !(number == NR_EXECVE && becomes_command(task)))
+		return 0;
+	begin = bpf_task_storage_get(&begun, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!begin) {
+		increment(&state.lost_threads);
+		return 0;
+	}
+	begin->number = number + 1;
+	begin->compat = compat;
+	begin->time = bpf_ktime_get_ns();
+	return 0;
+}
+
+// The part of a power of two that a latency is in.
+static __always_inline u32 bucket_of(u64 time)
+{
+	u32 bits = 0;
+	u64 rest = time;
+
+	if (time < 1ull << LEAST_BITS)
+		return 0;
+	if (time >= 1ull << MOST_BITS)
+		return BUCKETS - 1;
+	if (rest >> 32)
+		bits += 32, rest >>= 32;
+	if (rest >> 16)
+		bits += 16, rest >>= 16;
+	if (rest >> 8)
+		bits += 8, rest >>= 8;
+	if (rest >> 4)
+		bits += 4, rest >>= 4;
+	if (rest >> 2)
+		bits += 2, rest >>= 2;
+	if (rest >> 1)
+		bits += 1;
+	return 1 + 4 * (bits - LEAST_BITS) + (time >> (bits - 2) & 3);
+}
+
+static __always_inline struct row *row_of(void *rows, struct row_key *key, struct task_struct *task)
+{
+	struct row *row = bpf_map_lookup_elem(rows, key);
+	u32 zero = 0;
+
+	if (row)
+		return row;
+	row = bpf_map_lookup_elem(&empty, &zero);
+	if (!row)
+		return NULL;
+	bpf_map_update_elem(rows, key, row, BPF_NOEXIST);
+	row = bpf_map_lookup_elem(rows, key);
+	if (!row) {
+		increment(&state.lost_rows);
+		return NULL;
+	}
+	row->tgid = process_number(task, task->tgid);
+	row->group = bpf_get_current_cgroup_id();
+	row->least = ~0ull;
+	bpf_get_current_comm(row->comm, sizeof(row->comm));
+	return row;
+}
+
+static __always_inline void count_error(void *errors, u32 pid, u32 number, u32 error)
+{
+	struct error_key key = { .pid = pid, .number = number, .error = error };
+	u64 one = 1, *count = bpf_map_lookup_elem(errors, &key);
+
+	if (count)
+		*count += 1;
+	else if (bpf_map_update_elem(errors, &key, &one, BPF_ANY))
+		increment(&state.lost_rows);
+}
+
+// Only the thread itself counts in its rows.
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_counted_return, struct pt_regs *regs, long result)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct begun *begin;
+	struct row_key key = {};
+	struct row *row;
+	u64 time, bucket;
+	u32 side = state.side & 1;
+
+	if (!state.on)
+		return 0;
+	begin = bpf_task_storage_get(&begun, task, NULL, 0);
+	if (!begin || !begin->number)
+		return 0;
+	key.number = begin->number - 1;
+	time = bpf_ktime_get_ns() - begin->time;
+	begin->number = 0;
+	// Attempts to execute the command in folders where it is not.
+	if (result < 0 && state.command && key.number == NR_EXECVE && !is_wanted_thread(task))
+		return 0;
+	key.pid = thread_number(task, task->pid);
+	row = row_of(side ? (void *)&rows_1 : (void *)&rows_0, &key, task);
+	if (!row)
+		return 0;
+	row->compat = begin->compat;
+	row->calls++;
+	row->total += time;
+	if (time < row->least)
+		row->least = time;
+	if (time > row->longest)
+		row->longest = time;
+	bucket = bucket_of(time);
+	if (bucket < BUCKETS)
+		row->buckets[bucket]++;
+	if (result < 0 && result >= -4095) {
+		row->errors++;
+		count_error(side ? (void *)&errors_1 : (void *)&errors_0, key.pid, key.number, -result);
+	}
+	return 0;
+}
+
+// Notes the PID namespace of the process that runs this.
+SEC("syscall")
+int prepare(void *ctx)
+{
+	note_namespace();
+	return 0;
+}

@@ -1,0 +1,411 @@
+//! Tracing of system calls: each one, with what its arguments point to, or counts of them.
+
+mod layout;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, libbpf_sys};
+use pyrograph_event::traced::{Action, Call, CallCount, CallEnd, Traced};
+use pyrograph_syscall::{Copied, Extent, When};
+
+use self::layout::{Config, ErrorKey, Plan, Record, Row, RowKey, State};
+use crate::engine::{handle, monotonic_now, program, ring};
+use crate::error::{Error, Reason};
+use crate::features;
+use crate::load::{Aligned, with_types};
+use crate::loader_log;
+use crate::shared::Shared;
+
+static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/trace.bpf.o"));
+
+/// Options of a [`CallTracer`].
+#[derive(Clone, Debug, Default)]
+pub struct CallOptions {
+    /// The processes to trace, to which [`CallTracer::expect_command`] may add one; `None` for all.
+    pub processes: Option<Vec<i32>>,
+    /// Trace the processes that they start, too.
+    pub inherit: bool,
+    /// Only threads of these names, or of processes of these names; none for all.
+    pub names: Vec<String>,
+    /// Only threads in the control group with this ID, or in one inside of it.
+    pub group: Option<u64>,
+    /// The numbers of the calls that are traced; `None` for all, those of 32-bit programs, too.
+    pub calls: Option<Vec<u32>>,
+    /// Only calls that fail.
+    pub failed: bool,
+    /// Only calls that take as long.
+    pub slower: Duration,
+    /// Calls are counted, and none is handed out.
+    pub counts: bool,
+    /// The longest part of a text that is copied, in bytes.
+    pub text: u32,
+    /// Bytes of memory for calls that wait to be taken; rounded up to a power of two.
+    pub memory: u32,
+    /// Below which folder (such as `~/.cache`) the kernel's types are kept for the next time; `None`: they are not.
+    pub cache: Option<PathBuf>,
+}
+
+/// Calls that could not be taken or counted, for lack of room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostCalls {
+    /// Calls that were not handed out, as user space was too slow to take others.
+    pub calls: u64,
+    /// Calls that were not counted: too many threads made too many kinds of them in half a second.
+    pub counts: u64,
+    /// Calls for which the kernel had no memory.
+    pub memory: u64,
+}
+
+/// Programs in the kernel that trace system calls. When this is dropped, or the process ends in any way, they are gone.
+pub struct CallTracer {
+    // In this order they go: first nothing runs any more.
+    links: Vec<Link>,
+    ring: RingBuffer<'static>,
+    batch: Rc<RefCell<Vec<u8>>>,
+    rows: [MapHandle; 2],
+    errors: [MapHandle; 2],
+    targets: MapHandle,
+    state: Shared<State>,
+    follows: bool,
+    counts: bool,
+    object: Object,
+}
+
+impl CallTracer {
+    /// Loads the programs.
+    ///
+    /// # Errors
+    ///
+    /// If the user may not, or the kernel lacks something.
+    pub fn load(options: &CallOptions) -> Result<Self, Error> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(Error::UnsupportedArch);
+        }
+        loader_log::start();
+        let object = load(options)?;
+        let input = libbpf_rs::ProgramInput::default();
+        program(&object, "prepare")?.test_run(input).map_err(Error::attach("prepare"))?;
+        let batch = Rc::new(RefCell::new(Vec::new()));
+        let records = Rc::clone(&batch);
+        let ring = ring(&object, "records", move |bytes| {
+            let mut records = records.borrow_mut();
+            records.extend_from_slice(bytes);
+            // The kernel does not tell how long each is.
+            debug_assert!(bytes.len() >= size_of::<Record>());
+        })?;
+        let state = Shared::map(&handle(&object, ".bss")?, "state", 1)?;
+        let tracer = Self {
+            links: Vec::new(),
+            ring,
+            batch,
+            rows: [handle(&object, "rows_0")?, handle(&object, "rows_1")?],
+            errors: [handle(&object, "errors_0")?, handle(&object, "errors_1")?],
+            targets: handle(&object, "targets")?,
+            state,
+            follows: options.processes.is_some() && options.inherit,
+            counts: options.counts,
+            object,
+        };
+        if !options.counts {
+            tracer.set_plans(options.text)?;
+        }
+        for pid in options.processes.iter().flatten() {
+            tracer.add_target(*pid)?;
+        }
+        crate::targets::set_names(&handle(&tracer.object, "names")?, &options.names)?;
+        Ok(tracer)
+    }
+
+    fn set_plans(&self, text: u32) -> Result<(), Error> {
+        let plans = handle(&self.object, "plans")?;
+        for (number, call) in pyrograph_syscall::all() {
+            let mut plan = Plan::default();
+            for (to, copy) in plan.copies.iter_mut().zip(call.copies()) {
+                *to = planned(copy);
+                plan.count += 1;
+            }
+            if plan.count > 0 && number < layout::MAX_CALLS {
+                plans
+                    .update(&number.to_ne_bytes(), bytemuck::bytes_of(&plan), MapFlags::ANY)
+                    .map_err(Error::map("plans"))?;
+            }
+        }
+        let _ = text;
+        Ok(())
+    }
+
+    /// Traces this process, too, which runs already.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for it.
+    pub fn add_target(&self, pid: i32) -> Result<(), Error> {
+        let one = 1u32.to_ne_bytes();
+        self.targets.update(&pid.to_ne_bytes(), &one, MapFlags::ANY).map_err(Error::map("targets"))
+    }
+
+    /// Traces this process, too, from the call on with which it executes a program.
+    pub fn expect_command(&mut self, pid: i32) {
+        self.state.write_field(std::mem::offset_of!(State, command), pid.cast_unsigned());
+    }
+
+    /// Attaches the programs, and begins.
+    ///
+    /// # Errors
+    ///
+    /// If a program cannot be attached.
+    pub fn start(&mut self) -> Result<(), Error> {
+        let all = [
+            (self.follows, "on_fork"),
+            (true, "on_exec"),
+            (!self.counts, "on_signal"),
+            (!self.counts, "on_exit"),
+            (self.counts, "on_counted_return"),
+            (self.counts, "on_counted_call"),
+            (!self.counts, "on_return"),
+            (!self.counts, "on_call"),
+        ];
+        for (_, name) in all.into_iter().filter(|(is_needed, _)| *is_needed) {
+            let link = program(&self.object, name)?.attach().map_err(Error::attach(name))?;
+            self.links.push(link);
+        }
+        self.state.write_field(std::mem::offset_of!(State, on), 1u32);
+        Ok(())
+    }
+
+    /// Ends tracing; then calls that have not returned are handed out, too.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot list its threads.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        const NAME: &str = "on_unfinished";
+        self.state.write_field(std::mem::offset_of!(State, on), 0u32);
+        self.links.clear();
+        if self.counts {
+            return Ok(());
+        }
+        let link = program(&self.object, NAME)?.attach().map_err(Error::attach(NAME))?;
+        let mut threads = Iter::new(&link).map_err(Error::attach(NAME))?;
+        // It writes nothing: reading it makes it run.
+        let read = io::copy(&mut threads, &mut io::sink());
+        read.map_err(|error| Error::Attach { program: NAME, reason: Reason::of(&error) })?;
+        Ok(())
+    }
+
+    /// Descriptor that is readable when many calls wait to be taken; they should be in any case, now and then.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the buffer owns it, and lives as long as what is returned.
+        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
+    }
+
+    /// Hands out what happened since the last call, at most some thousand records: calls, in the order in which they
+    /// returned. Returns false if there was nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot be asked.
+    pub fn take(&mut self, out: &mut dyn FnMut(&Traced<'_>)) -> Result<bool, Error> {
+        const MOST: usize = 8192;
+        let taken = self.ring.consume_raw_n(MOST);
+        if taken < 0 {
+            let error = io::Error::from_raw_os_error(-taken);
+            return Err(Error::Map { map: "records", reason: Reason::of(&error) });
+        }
+        let mut batch = self.batch.take();
+        let mut rest = &batch[..];
+        while let Some((record, behind)) = rest.split_at_checked(size_of::<Record>()) {
+            let record: Record = bytemuck::pod_read_unaligned(record);
+            let used = usize::try_from(record.used).unwrap_or(0).min(behind.len());
+            let (copies, next) = behind.split_at(used);
+            rest = next;
+            hand_out(&record, copies, out);
+        }
+        batch.clear();
+        *self.batch.borrow_mut() = batch;
+        Ok(taken > 0)
+    }
+
+    /// Takes the counts up to the last call before this; at the end, after [`Self::stop`], call it twice.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel's tables cannot be read.
+    pub fn take_counts(&mut self, out: &mut dyn FnMut(CallCount)) -> Result<(), Error> {
+        let side = self.state.read(0).side & 1;
+        let idle = 1 - side as usize;
+        let read = |map: &MapHandle, name| -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+            let rows = map.lookup_and_delete_batch(4096, MapFlags::ANY, MapFlags::ANY);
+            Ok(rows.map_err(Error::map(name))?.collect())
+        };
+        let mut errors: HashMap<(i32, u32), Vec<(i32, u64)>> = HashMap::new();
+        for (key, count) in read(&self.errors[idle], "errors")? {
+            let key: ErrorKey = bytemuck::pod_read_unaligned(&key);
+            let count: u64 = bytemuck::pod_read_unaligned(&count);
+            errors.entry((key.pid, key.number)).or_default().push((key.error, count));
+        }
+        for (key, row) in read(&self.rows[idle], "rows")? {
+            let RowKey { pid, number } = bytemuck::pod_read_unaligned(&key);
+            let row: Row = bytemuck::pod_read_unaligned(&row);
+            let mut errors = errors.remove(&(pid, number)).unwrap_or_default();
+            errors.sort_unstable();
+            out(CallCount {
+                process: row.tgid,
+                thread: pid,
+                name: name_of(&row.comm).to_vec(),
+                group: row.group,
+                number,
+                compat: row.compat != 0,
+                calls: row.calls,
+                errors,
+                total: row.total,
+                least: row.least,
+                longest: row.longest,
+                latencies: row.buckets.to_vec(),
+            });
+        }
+        self.state.write_field(std::mem::offset_of!(State, side), 1 - side);
+        Ok(())
+    }
+
+    /// What could not be taken or counted until now.
+    pub fn lost(&self) -> LostCalls {
+        let state = self.state.read(0);
+        LostCalls { calls: state.lost, counts: state.lost_rows, memory: state.lost_threads }
+    }
+
+    /// The present time as the programs note it: nanoseconds of `CLOCK_MONOTONIC`.
+    pub fn now() -> u64 {
+        monotonic_now()
+    }
+}
+
+fn load(options: &CallOptions) -> Result<Object, Error> {
+    let as_needed = features::has_map_memory();
+    with_types(&PROGRAMS.0, "types of calls", options.cache.as_deref(), |mut open, _| {
+        for mut map in open.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            match &*name {
+                "records" => {
+                    let bytes = if options.counts { 4096 } else { options.memory };
+                    let bytes = bytes.clamp(4096, 1 << 30).next_power_of_two();
+                    map.set_max_entries(bytes).map_err(Error::load)?;
+                }
+                "rows_0" | "rows_1" | "errors_0" | "errors_1" if !options.counts => {
+                    map.set_max_entries(1).map_err(Error::load)?;
+                }
+                "rows_0" | "rows_1" | "errors_0" | "errors_1" | "targets" if as_needed => {
+                    map.set_map_flags(libbpf_sys::BPF_F_NO_PREALLOC).map_err(Error::load)?;
+                }
+                name if name.ends_with(".rodata") => {
+                    let config = config(options);
+                    map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
+                }
+                _ => {}
+            }
+        }
+        open.load().map_err(Error::load)
+    })
+}
+
+fn config(options: &CallOptions) -> Config {
+    let mut calls = [if options.calls.is_none() { u64::MAX } else { 0 }; 8];
+    for number in options.calls.iter().flatten().filter(|number| **number < layout::MAX_CALLS) {
+        calls[(number / 64) as usize] |= 1 << (number % 64);
+    }
+    Config {
+        calls,
+        slower: u64::try_from(options.slower.as_nanos()).unwrap_or(u64::MAX),
+        group: options.group.unwrap_or(0),
+        filter: options.processes.is_some().into(),
+        inherit: options.inherit.into(),
+        names: (!options.names.is_empty()).into(),
+        failed: options.failed.into(),
+        most: options.text,
+        wake: options.memory / 4,
+        compat: options.calls.is_none().into(),
+        pad: 0,
+    }
+}
+
+fn planned(copy: pyrograph_syscall::Copy) -> layout::Copy {
+    let (extent, other, size, filled) = match copy.extent {
+        Extent::Text => (layout::EXTENT_TEXT, 0, 0, false),
+        Extent::Fixed(size) => (layout::EXTENT_FIXED, 0, size, false),
+        Extent::UpTo(size) => (layout::EXTENT_UP_TO, 0, size, false),
+        Extent::Argument { argument, times } => (layout::EXTENT_ARGUMENT, argument, times, false),
+        Extent::Result { times } => (layout::EXTENT_RESULT, 0, times, false),
+        Extent::Pointed { argument } => (layout::EXTENT_POINTED, argument, 1, false),
+        Extent::Strings => (layout::EXTENT_STRINGS, 0, 0, false),
+        Extent::Vector { argument, filled } => (layout::EXTENT_VECTOR, argument, 0, filled),
+        // Words up to one that is 0: user space finds it.
+        Extent::Pointers => (layout::EXTENT_UP_TO, 0, 1024, false),
+        Extent::Message => (layout::EXTENT_MESSAGE, 0, 0, false),
+        Extent::Messages { .. } => (layout::EXTENT_MESSAGE, 0, 0, false),
+    };
+    layout::Copy {
+        argument: copy.argument,
+        at_exit: (copy.when == When::Exit).into(),
+        extent,
+        other,
+        text: copy.text.into(),
+        filled: filled.into(),
+        pad: 0,
+        size,
+    }
+}
+
+fn name_of(comm: &[u8; 16]) -> &[u8] {
+    let end = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len());
+    &comm[..end]
+}
+
+fn hand_out(record: &Record, mut copies: &[u8], out: &mut dyn FnMut(&Traced<'_>)) {
+    let mut copied = [const { Copied { copy: 0, bytes: &[], length: 0 } }; layout::MAX_COPIES];
+    let mut count = 0;
+    while let Some((header, behind)) = copies.split_at_checked(size_of::<layout::Copied>())
+        && count < copied.len()
+    {
+        let header: layout::Copied = bytemuck::pod_read_unaligned(header);
+        let len = usize::from(header.bytes);
+        let Some(bytes) = behind.get(..len) else { break };
+        if header.fault == 0 {
+            let length = header.length.into();
+            copied[count] = Copied { copy: header.copy.into(), bytes, length };
+            count += 1;
+        }
+        copies = behind.get(len.next_multiple_of(8)..).unwrap_or_default();
+    }
+    let end = match record.kind {
+        layout::RECORD_LAST_CALL => CallEnd::Never,
+        layout::RECORD_UNFINISHED => CallEnd::Unfinished { after: record.duration },
+        layout::RECORD_RETURN => CallEnd::Late { result: record.result },
+        _ => CallEnd::Returned { result: record.result, duration: record.duration },
+    };
+    let action = match record.kind {
+        layout::RECORD_SIGNAL => {
+            Action::Signal { number: record.number.cast_signed(), code: record.result as i32 }
+        }
+        layout::RECORD_EXIT => Action::Exit { status: record.result as i32 },
+        _ => Action::Call(Call {
+            number: record.number,
+            compat: record.compat != 0,
+            arguments: record.arguments,
+            copied: &copied[..count],
+            end,
+        }),
+    };
+    out(&Traced {
+        time: record.time,
+        process: record.tgid,
+        thread: record.pid,
+        name: name_of(&record.comm),
+        action,
+    });
+}

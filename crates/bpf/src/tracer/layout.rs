@@ -1,0 +1,130 @@
+//! Data that is shared with the programs that trace system calls: the structures of `programs/trace.h`.
+
+use bytemuck::{Pod, Zeroable};
+
+pub const MAX_CALLS: u32 = 512;
+pub const MAX_COPIES: usize = 4;
+/// Numbers of latencies in a row.
+pub const BUCKETS: usize = 4 * (40 - 4) + 2;
+
+pub const EXTENT_TEXT: u8 = 0;
+pub const EXTENT_FIXED: u8 = 1;
+pub const EXTENT_UP_TO: u8 = 2;
+pub const EXTENT_ARGUMENT: u8 = 3;
+pub const EXTENT_RESULT: u8 = 4;
+pub const EXTENT_POINTED: u8 = 5;
+pub const EXTENT_STRINGS: u8 = 6;
+pub const EXTENT_VECTOR: u8 = 7;
+pub const EXTENT_MESSAGE: u8 = 8;
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Copy {
+    pub argument: u8,
+    pub at_exit: u8,
+    pub extent: u8,
+    pub other: u8,
+    pub text: u8,
+    pub filled: u8,
+    pub pad: u16,
+    pub size: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Plan {
+    pub copies: [Copy; MAX_COPIES],
+    pub count: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Config {
+    pub calls: [u64; 8],
+    pub slower: u64,
+    pub group: u64,
+    pub filter: u32,
+    pub inherit: u32,
+    pub names: u32,
+    pub failed: u32,
+    pub most: u32,
+    pub wake: u32,
+    pub compat: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct State {
+    pub side: u32,
+    pub on: u32,
+    pub lost: u64,
+    pub lost_rows: u64,
+    pub lost_threads: u64,
+    pub sent: u64,
+    pub command: u32,
+    pub pid_level: u32,
+    pub pid_namespace: u64,
+}
+
+/// Kinds of records: `enum record_kind`, of which 1 is a call that has returned.
+pub const RECORD_LAST_CALL: u16 = 2;
+pub const RECORD_UNFINISHED: u16 = 3;
+pub const RECORD_RETURN: u16 = 4;
+pub const RECORD_SIGNAL: u16 = 5;
+pub const RECORD_EXIT: u16 = 6;
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Record {
+    pub time: u64,
+    pub duration: u64,
+    pub tgid: i32,
+    pub pid: i32,
+    pub kind: u16,
+    pub compat: u16,
+    pub number: u32,
+    pub result: i64,
+    pub arguments: [u64; 6],
+    pub comm: [u8; 16],
+    pub used: u64,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Copied {
+    pub copy: u8,
+    pub fault: u8,
+    pub bytes: u16,
+    pub length: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]
+#[repr(C)]
+pub struct RowKey {
+    pub pid: i32,
+    pub number: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Row {
+    pub group: u64,
+    pub calls: u64,
+    pub errors: u64,
+    pub total: u64,
+    pub least: u64,
+    pub longest: u64,
+    pub tgid: i32,
+    pub compat: u32,
+    pub comm: [u8; 16],
+    pub buckets: [u32; BUCKETS],
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct ErrorKey {
+    pub pid: i32,
+    pub number: u32,
+    pub error: i32,
+}

@@ -1,0 +1,255 @@
+//! `pyrograph trace`: system calls, one by one or as a table.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use pyrograph_analyze::{CallKey, call_table};
+use pyrograph_cache::user_folder;
+use pyrograph_profile::ThreadEvent;
+use pyrograph_recorder::{
+    Filters, LostCalls, Target, TraceEnd, TracePlan, Tracing, call_numbers, control_group,
+};
+use pyrograph_render::{CallStyle, write_call_table, write_thread_event};
+use pyrograph_terminal::{Interrupt, standard_output};
+
+use crate::say::{misuse, say};
+use crate::streams::write_output;
+use crate::targets::TargetArgs;
+use crate::units::{counted, one_of, parse_duration, parse_size};
+
+/// Trace the system calls of a command, processes or the whole machine: one line each, or a table
+#[derive(clap::Args)]
+#[command(
+    override_usage = "\
+pyrograph trace [OPTIONS] [--] <COMMAND> [ARGUMENT]...
+       \
+       pyrograph trace [OPTIONS] -p <PID,...>|-a|-C <CPUS>|--comm <NAME,...>|--cgroup <PATH> [-- <COMMAND>...]",
+    after_help = "\
+Examples:
+  pyrograph trace -- ls                        a line for each call, as strace -f -tt -T -y has it
+  pyrograph trace -s -- make                   a table of calls, errors and latencies, counted in the kernel
+  pyrograph trace -e %file --failed -- ./app   which files does it not find?
+  pyrograph trace -a --slower 10ms -d 5        slow calls of the machine
+
+Lines and text tables go to standard error, or to the file that -o names; JSON and CSV to standard output."
+)]
+pub struct Args {
+    /// Only these calls: names, patterns ('*at'), groups (%file %network %process %memory %desc %signal ...), and
+    /// with ! before them all but these. Can be given several times
+    #[arg(short, long, value_name = "CALLS")]
+    expr: Vec<String>,
+
+    /// Only calls that fail
+    #[arg(short = 'Z', long)]
+    failed: bool,
+
+    /// Only calls that take at least TIME (500us, 10ms)
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    slower: Option<Duration>,
+
+    /// The longest text in a line, in bytes; paths are written whole
+    #[arg(long, value_name = "BYTES", default_value = "32", value_parser = clap::value_parser!(u32).range(..=1024))]
+    string_limit: u32,
+
+    /// A table of calls, errors and latencies in place of lines
+    #[arg(short, long)]
+    summary: bool,
+
+    /// Tables for each
+    #[arg(long, value_name = "WHAT", value_parser = one_of(KEYS), requires = "summary", default_value = "process")]
+    by: CallKey,
+
+    /// How many calls took how long, in powers of two
+    #[arg(long, requires = "summary")]
+    histogram: bool,
+
+    /// Which errors there were, below each call
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// The table as JSON
+    #[arg(long, requires = "summary", conflicts_with_all = ["csv", "markdown"])]
+    json: bool,
+
+    /// The table as CSV
+    #[arg(long, requires = "summary", conflicts_with = "markdown")]
+    csv: bool,
+
+    /// The table in Markdown
+    #[arg(long, requires = "summary")]
+    markdown: bool,
+
+    /// Where to write
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Memory for calls that wait to be written
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_size)]
+    buffer: usize,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Only processes and threads of these names; of the whole machine if nothing else is named
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    comm: Vec<String>,
+
+    /// Only what is in this control group, or in one inside of it: its folder; of the whole machine if nothing else
+    /// is named
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
+
+    /// Without the processes that the target starts
+    #[arg(long)]
+    no_inherit: bool,
+
+    /// For how long: seconds, or with a unit (500ms, 10s, 5m) [default: until it ends, or Ctrl-C]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
+}
+
+/// What tables are for.
+const KEYS: [(CallKey, &str, &str); 4] = [
+    (CallKey::Thread, "thread", "Each thread"),
+    (CallKey::Process, "process", "Each process"),
+    (CallKey::Group, "cgroup", "Each control group"),
+    (CallKey::None, "none", "All together"),
+];
+
+impl Args {
+    fn style(&self) -> CallStyle {
+        match self {
+            Self { json: true, .. } => CallStyle::Json,
+            Self { csv: true, .. } => CallStyle::Csv,
+            Self { markdown: true, .. } => CallStyle::Markdown,
+            _ => CallStyle::Text { errors: self.verbose, histogram: self.histogram },
+        }
+    }
+
+    /// The output is standard output: a command's own goes to standard error then.
+    fn takes_standard_output(&self) -> bool {
+        let is_dash = self.output.as_ref().is_some_and(|path| path.as_os_str() == "-");
+        is_dash || (self.output.is_none() && !matches!(self.style(), CallStyle::Text { .. }))
+    }
+
+    fn plan(&mut self) -> anyhow::Result<TracePlan> {
+        let filters = Filters {
+            names: std::mem::take(&mut self.comm),
+            group: self.cgroup.as_deref().map(control_group).transpose()?,
+            by_cpu: false,
+        };
+        let target = match self.target.take() {
+            Some(target) => target,
+            None if filters.chooses() => Target::System,
+            None => misuse!(
+                "nothing to trace: give a command after --, processes with -p, or the machine with -a"
+            ),
+        };
+        filters.check_names(&target, !self.no_inherit)?;
+        if self.target.cpu.is_some() {
+            misuse!("system calls are traced on all CPUs, for threads move: leave out -C");
+        }
+        if self.summary && (self.failed || self.slower.is_some()) {
+            misuse!(
+                "--failed and --slower choose lines; the table of -s has errors and latencies of all"
+            );
+        }
+        Ok(TracePlan {
+            target,
+            inherit: !self.no_inherit,
+            filters,
+            calls: call_numbers(&self.expr)?,
+            failed: self.failed,
+            slower: self.slower.unwrap_or_default(),
+            counts: self.summary,
+            text: self.string_limit as usize,
+            memory: u32::try_from(self.buffer).unwrap_or(u32::MAX),
+            beside: self.target.beside(),
+            duration: self.duration,
+            output_to_stderr: self.takes_standard_output(),
+            cache: user_folder(),
+        })
+    }
+
+    fn lines(&self) -> anyhow::Result<Box<dyn Write>> {
+        Ok(match &self.output {
+            None => Box::new(BufWriter::new(io::stderr())),
+            Some(path) if path.as_os_str() == "-" => Box::new(standard_output()),
+            Some(path) => {
+                let file = std::fs::File::create(path)
+                    .with_context(|| format!("failed to write {}", path.display()))?;
+                Box::new(BufWriter::with_capacity(1 << 20, file))
+            }
+        })
+    }
+}
+
+/// Runs `pyrograph trace`.
+///
+/// # Errors
+///
+/// If nothing can be traced, or the result cannot be written.
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    let plan = args.plan()?;
+    let interrupt = Interrupt::catch()?;
+    let mut out = match args.summary {
+        true => Box::new(io::sink()) as Box<dyn Write>,
+        false => args.lines()?,
+    };
+    let mut tracing = Tracing::open(&plan)?;
+    let stopper = tracing.stopper();
+    let _stops = interrupt.on_signal(move || stopper.stop())?;
+    let offset = pyrograph_terminal::local_offset();
+    loop {
+        let more = tracing.step(&mut |event: ThreadEvent| -> anyhow::Result<()> {
+            Ok(write_thread_event(&event, offset, &mut out)?)
+        })?;
+        out.flush()?;
+        if !more {
+            break;
+        }
+    }
+    let TraceEnd { elapsed, lost, counts, child } = tracing.finish();
+    say_lost(lost);
+    if args.summary {
+        let table = call_table(&counts, args.by, Some(elapsed));
+        let style = args.style();
+        match &args.output {
+            None if matches!(style, CallStyle::Text { .. }) => {
+                write_call_table(style, &table, &mut io::stderr())?;
+            }
+            path => {
+                write_output(path.as_deref(), |out| write_call_table(style, &table, out))?;
+            }
+        }
+    }
+    let Some(mut child) = child else { return Ok(ExitCode::SUCCESS) };
+    if interrupt.only_us() {
+        child.signal(libc::SIGTERM).ok();
+    }
+    let is_target = matches!(plan.target, Target::Command(_));
+    let code = child.exit_code()?;
+    Ok(if is_target { ExitCode::from(code) } else { ExitCode::SUCCESS })
+}
+
+fn say_lost(LostCalls { calls, counts, memory }: LostCalls) {
+    if calls > 0 {
+        say!(
+            "{} were lost: they came faster than they were written; --buffer gives more memory, -e fewer calls, -s counts \
+             without lines",
+            counted(calls, "call")
+        );
+    }
+    if counts > 0 {
+        say!(
+            "{} were not counted: too many threads made too many kinds of calls",
+            counted(counts, "call")
+        );
+    }
+    if memory > 0 {
+        say!("{} were not seen: the kernel had no memory for them", counted(memory, "call"));
+    }
+}

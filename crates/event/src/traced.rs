@@ -1,0 +1,109 @@
+//! System calls as they are traced, one by one or counted, by programs in the kernel or by ptrace. Plain data.
+
+use pyrograph_syscall::Copied;
+
+/// Something that a traced thread did.
+#[derive(Clone, Copy, Debug)]
+pub struct Traced<'a> {
+    /// When it began: nanoseconds of `CLOCK_MONOTONIC`.
+    pub time: u64,
+    /// ID of the process.
+    pub process: i32,
+    /// ID of the thread.
+    pub thread: i32,
+    /// Name of the thread, of which the kernel keeps 15 bytes.
+    pub name: &'a [u8],
+    /// What it did.
+    pub action: Action<'a>,
+}
+
+/// What a traced thread did.
+#[derive(Clone, Copy, Debug)]
+pub enum Action<'a> {
+    /// It made a system call.
+    Call(Call<'a>),
+    /// It was given a signal.
+    Signal {
+        /// The number of the signal.
+        number: i32,
+        /// Why it was sent: `si_code` of sigaction(2).
+        code: i32,
+    },
+    /// It ended; the status is that of wait(2).
+    Exit {
+        /// The status.
+        status: i32,
+    },
+}
+
+/// A system call.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// Its number.
+    pub number: u32,
+    /// A 32-bit program made it: the numbers of its calls are others.
+    pub compat: bool,
+    /// Its arguments, as words.
+    pub arguments: [u64; 6],
+    /// What was copied of the program's memory, by the call's [`copies`](pyrograph_syscall::Call::copies).
+    pub copied: &'a [Copied<'a>],
+    /// How it ended.
+    pub end: CallEnd,
+}
+
+/// The end of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallEnd {
+    /// It returned.
+    Returned {
+        /// Its result: an error number where it is from -4095 to -1.
+        result: i64,
+        /// How long it took, in nanoseconds.
+        duration: u64,
+    },
+    /// It returned, and had begun before tracing did.
+    Late {
+        /// Its result.
+        result: i64,
+    },
+    /// It never returns: the thread has ended in it.
+    Never,
+    /// It had not returned when tracing ended, after so many nanoseconds.
+    Unfinished {
+        /// The nanoseconds.
+        after: u64,
+    },
+}
+
+/// Calls of one number that a thread made, counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallCount {
+    /// ID of the process.
+    pub process: i32,
+    /// ID of the thread.
+    pub thread: i32,
+    /// Name of the thread.
+    pub name: Vec<u8>,
+    /// ID of the control group: the inode of its folder.
+    pub group: u64,
+    /// The number of the call.
+    pub number: u32,
+    /// A 32-bit program made them.
+    pub compat: bool,
+    /// How many returned.
+    pub calls: u64,
+    /// How many of these failed, by error number.
+    pub errors: Vec<(i32, u64)>,
+    /// The time that they took, in nanoseconds.
+    pub total: u64,
+    /// The shortest time.
+    pub least: u64,
+    /// The longest time.
+    pub longest: u64,
+    /// How many took how long: the first for less than [`LEAST_LATENCY`], then four for each power of two, and the last
+    /// for all that took longer.
+    pub latencies: Vec<u32>,
+}
+
+/// Where the second number of [`CallCount::latencies`] begins, in nanoseconds.
+pub const LEAST_LATENCY: u64 = 16;

@@ -1,0 +1,305 @@
+//! Tracing system calls of a target: a line each, or counts of them.
+
+mod decode;
+mod in_kernel;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use pyrograph_event::traced::{self, Traced};
+use pyrograph_profile::{CallCount, ThreadEvent};
+use pyrograph_record::{Child, Stopper, Target, Waiting, Watch, descendants};
+
+use self::decode::Decoder;
+use crate::error::Error;
+use crate::filters::Filters;
+
+/// A plan of which system calls to trace, and for how long.
+#[derive(Clone, Debug)]
+pub struct TracePlan {
+    /// Whose calls.
+    pub target: Target,
+    /// Trace the processes that the target starts, too.
+    pub inherit: bool,
+    /// Of the target, what is traced.
+    pub filters: Filters,
+    /// The numbers of the calls ([`call_numbers`]); `None` for all.
+    pub calls: Option<Vec<u32>>,
+    /// Only calls that fail.
+    pub failed: bool,
+    /// Only calls that take as long.
+    pub slower: Duration,
+    /// Calls are counted in the kernel, and no lines are made of them.
+    pub counts: bool,
+    /// The longest text in a line, in bytes; paths are written whole.
+    pub text: usize,
+    /// Bytes of memory for calls that wait to be written.
+    pub memory: u32,
+    /// A command that runs beside the target, which is traced until this ends.
+    pub beside: Option<Vec<OsString>>,
+    /// The longest time to trace.
+    pub duration: Option<Duration>,
+    /// A command's standard output is this process's standard error.
+    pub output_to_stderr: bool,
+    /// Below which folder the kernel's types are kept for the next time; `None`: they are not.
+    pub cache: Option<PathBuf>,
+}
+
+/// Calls that could not be handed out or counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostCalls {
+    /// Calls that were not handed out: others were not taken fast enough.
+    pub calls: u64,
+    /// Calls that were not counted: too many threads made too many kinds of calls at the same time.
+    pub counts: u64,
+    /// Calls for which the kernel had no memory.
+    pub memory: u64,
+}
+
+/// The end of tracing.
+#[derive(Debug)]
+pub struct TraceEnd {
+    /// The time that passed.
+    pub elapsed: Duration,
+    /// Calls that could not be handed out or counted.
+    pub lost: LostCalls,
+    /// Counts of calls, where they were counted.
+    pub counts: Vec<CallCount>,
+    /// The command, if there is one.
+    pub child: Option<Child>,
+}
+
+/// How often calls are taken, and counts.
+const LINES_EVERY: Duration = Duration::from_millis(50);
+const COUNTS_EVERY: Duration = Duration::from_millis(500);
+
+/// What hands out calls.
+trait Tracer {
+    /// Begins. `command`: a process that is traced from when it executes a program.
+    fn start(&mut self, command: Option<i32>) -> Result<(), Error>;
+
+    /// Ends; what has not returned is handed out, too.
+    fn stop(&mut self) -> Result<(), Error>;
+
+    /// Descriptor that is readable when calls should be taken soon.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Hands out what has happened since the last call, or a part of it. Returns false if there was nothing.
+    fn take(&mut self, out: &mut dyn FnMut(&Traced<'_>)) -> Result<bool, Error>;
+
+    /// Hands out counts.
+    fn take_counts(&mut self, out: &mut dyn FnMut(traced::CallCount)) -> Result<(), Error>;
+
+    /// What could not be handed out.
+    fn lost(&self) -> LostCalls;
+}
+
+/// System calls that are being traced.
+pub struct Tracing {
+    tracer: Box<dyn Tracer>,
+    decoder: Decoder,
+    counts: HashMap<(i32, String), CallCount>,
+    is_counted: bool,
+    watch: Watch,
+    child: Option<Child>,
+    started: Instant,
+    until: Option<Instant>,
+    has_ended: bool,
+}
+
+impl Tracing {
+    /// Begins to trace.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not take the programs, or the command cannot be run.
+    pub fn open(plan: &TracePlan) -> Result<Self, Error> {
+        let command = match &plan.target {
+            Target::Command(argv) => Some(argv),
+            Target::Processes(_) | Target::System => plan.beside.as_ref(),
+        };
+        let command = command.map(|argv| Waiting::fork(argv, plan.output_to_stderr)).transpose()?;
+        let processes = match &plan.target {
+            Target::Processes(pids) => {
+                if let Some(pid) = pids.iter().find(|pid| !is_there(**pid)) {
+                    return Err(pyrograph_record::Error::NoSuchProcess { pid: *pid }.into());
+                }
+                let children = if plan.inherit { descendants(pids) } else { Vec::new() };
+                Some(pids.iter().copied().chain(children).collect())
+            }
+            Target::Command(_) => Some(Vec::new()),
+            Target::System => None,
+        };
+        let mut tracer = in_kernel::load(plan, processes)?;
+        let mut watch = Watch::new()?;
+        match (&plan.target, &command) {
+            (_, Some(command)) => watch.child(command.pid()),
+            (Target::Processes(pids), None) => watch.processes(pids),
+            _ => {}
+        }
+        let is_target = matches!(plan.target, Target::Command(_));
+        tracer.start(command.as_ref().filter(|_| is_target).map(Waiting::pid))?;
+        let started = Instant::now();
+        let mut tracing = Self {
+            tracer,
+            decoder: Decoder::new(plan.text),
+            counts: HashMap::new(),
+            is_counted: plan.counts,
+            watch,
+            child: None,
+            started,
+            until: plan.duration.map(|duration| started + duration),
+            has_ended: false,
+        };
+        tracing.child = command.map(Waiting::run).transpose()?;
+        Ok(tracing)
+    }
+
+    /// Handle that ends tracing from any thread or signal handler.
+    pub fn stopper(&self) -> Stopper {
+        self.watch.stopper()
+    }
+
+    /// Waits a while, and hands out what has happened since; returns false when tracing is over.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot be asked, or `out` fails.
+    pub fn step<E: From<Error>>(
+        &mut self,
+        out: &mut dyn FnMut(ThreadEvent) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        if self.has_ended {
+            return Ok(false);
+        }
+        let every = if self.is_counted { COUNTS_EVERY } else { LINES_EVERY };
+        let tick = Instant::now() + every;
+        let next = self.until.map_or(tick, |until| until.min(tick));
+        let fd = self.tracer.fd();
+        let ended = self.watch.wait(Some(next), (!self.is_counted).then_some(fd));
+        let is_over = self.until.is_some_and(|until| until <= Instant::now());
+        if ended.is_some() || is_over {
+            self.has_ended = true;
+            self.tracer.stop().map_err(Error::from)?;
+        }
+        self.take(out)?;
+        Ok(true)
+    }
+
+    fn take<E: From<Error>>(
+        &mut self,
+        out: &mut dyn FnMut(ThreadEvent) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.is_counted {
+            for _ in 0..if self.has_ended { 2 } else { 1 } {
+                let (decoder, counts) = (&mut self.decoder, &mut self.counts);
+                let taken = self.tracer.take_counts(&mut |count| {
+                    let count = decoder.count(&count);
+                    let key = (count.thread, count.name.clone());
+                    match counts.get_mut(&key) {
+                        Some(known) => add(known, count),
+                        None => drop(counts.insert(key, count)),
+                    }
+                });
+                taken.map_err(Error::from)?;
+            }
+            return Ok(());
+        }
+        let mut result = Ok(());
+        // Those that come meanwhile are for the next step, unless this is the last.
+        for _ in 0..if self.has_ended { usize::MAX } else { 64 } {
+            let decoder = &mut self.decoder;
+            let taken = self.tracer.take(&mut |traced: &Traced<'_>| {
+                if result.is_ok() {
+                    result = out(decoder.event(traced));
+                }
+            });
+            if !taken.map_err(Error::from)? || result.is_err() {
+                break;
+            }
+        }
+        result
+    }
+
+    /// Ends tracing.
+    pub fn finish(mut self) -> TraceEnd {
+        let mut counts: Vec<CallCount> = self.counts.drain().map(|(_, count)| count).collect();
+        counts.sort_by(|a, b| (a.process, a.thread, &a.name).cmp(&(b.process, b.thread, &b.name)));
+        TraceEnd {
+            elapsed: self.started.elapsed(),
+            lost: self.tracer.lost(),
+            counts,
+            child: self.child,
+        }
+    }
+}
+
+fn add(known: &mut CallCount, count: CallCount) {
+    known.calls += count.calls;
+    known.times.merge(&count.times);
+    for (error, failed) in count.errors {
+        *known.errors.entry(error).or_default() += failed;
+    }
+    (known.thread_name, known.process_name) = (count.thread_name, count.process_name);
+}
+
+fn is_there(pid: i32) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// The numbers of calls by names, groups (`%file`), and these with `!` before them, which are left out; all others then
+/// are in. `None` for all.
+///
+/// # Errors
+///
+/// If there is no such call or group.
+pub fn call_numbers(words: &[String]) -> Result<Option<Vec<u32>>, Error> {
+    let mut wanted: Option<Vec<u32>> = None;
+    let mut unwanted = Vec::new();
+    for word in words.iter().flat_map(|words| words.split(',')).map(str::trim) {
+        let (word, is_unwanted) = match word.strip_prefix('!') {
+            Some(word) => (word, true),
+            None => (word, false),
+        };
+        let numbers = numbers_of(word)?;
+        match is_unwanted {
+            true => unwanted.extend(numbers),
+            false => wanted.get_or_insert_default().extend(numbers),
+        }
+    }
+    if unwanted.is_empty() {
+        return Ok(wanted);
+    }
+    let mut wanted =
+        wanted.unwrap_or_else(|| pyrograph_syscall::all().map(|(number, _)| number).collect());
+    wanted.retain(|number| !unwanted.contains(number));
+    Ok(Some(wanted))
+}
+
+fn numbers_of(word: &str) -> Result<Vec<u32>, Error> {
+    let plain = word.trim_start_matches("sys_");
+    if plain == "all" {
+        return Ok(pyrograph_syscall::all().map(|(number, _)| number).collect());
+    }
+    if let Some(numbers) = plain.strip_prefix('%').and_then(pyrograph_syscall::group) {
+        return Ok(numbers);
+    }
+    if plain.contains(['*', '?']) {
+        let matching: Vec<u32> = pyrograph_syscall::all()
+            .filter(|(_, call)| pyrograph_record::matches_pattern(plain, call.name))
+            .map(|(number, _)| number)
+            .collect();
+        if !matching.is_empty() {
+            return Ok(matching);
+        }
+    }
+    pyrograph_syscall::number_of(plain).map(|number| vec![number]).ok_or_else(|| {
+        let calls = pyrograph_syscall::all().map(|(_, call)| call.name.to_owned());
+        let groups = pyrograph_syscall::GROUPS.iter().map(|name| format!("%{name}"));
+        let near = pyrograph_record::nearest(plain, calls.chain(groups));
+        Error::UnknownCall { name: word.to_owned(), near }
+    })
+}

@@ -1,0 +1,67 @@
+//! Tables as text and Markdown.
+
+use std::io::{self, Write};
+
+/// A table: heads and rows, aligned to the right where `numeric` has it.
+pub struct Table {
+    pub heads: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+    pub numeric: Vec<bool>,
+}
+
+impl Table {
+    /// Without the columns that are empty in all rows.
+    pub fn without_empty(mut self) -> Self {
+        let keep: Vec<bool> = (0..self.heads.len())
+            .map(|column| self.rows.iter().any(|row| !row[column].is_empty()))
+            .collect();
+        let kept = |row: &mut Vec<String>| {
+            let mut column = keep.iter();
+            row.retain(|_| *column.next().unwrap_or(&true));
+        };
+        kept(&mut self.heads);
+        self.rows.iter_mut().for_each(kept);
+        let mut column = keep.iter();
+        self.numeric.retain(|_| *column.next().unwrap_or(&true));
+        self
+    }
+
+    pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let length = |text: &String| text.chars().count();
+        let width = |column: usize| {
+            let cells = self.rows.iter().map(|row| length(&row[column]));
+            cells.chain([length(&self.heads[column])]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
+        for row in std::iter::once(&self.heads).chain(&self.rows) {
+            let mut line = String::new();
+            for ((cell, width), numeric) in row.iter().zip(&widths).zip(&self.numeric) {
+                let blanks = " ".repeat(width - length(cell));
+                line.push_str("  ");
+                match numeric {
+                    true => line.push_str(&format!("{blanks}{cell}")),
+                    false => line.push_str(&format!("{cell}{blanks}")),
+                }
+            }
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    pub fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        let row = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            format!("| {} |", cells.join(" | "))
+        };
+        writeln!(out, "{}", row(&self.heads))?;
+        let line: Vec<&str> =
+            self.numeric.iter().map(|numeric| if *numeric { "---:" } else { "---" }).collect();
+        writeln!(out, "|{}|", line.join("|"))?;
+        self.rows.iter().try_for_each(|cells| writeln!(out, "{}", row(cells)))
+    }
+}
+
+/// Heads, and for each if its column is aligned to the right.
+pub fn heads(names: &[(&str, bool)]) -> (Vec<String>, Vec<bool>) {
+    names.iter().map(|(name, numeric)| ((*name).to_owned(), *numeric)).unzip()
+}

@@ -1,0 +1,313 @@
+//! System calls: a line each, as `strace -f -tt -T` has it, and as tables.
+
+use std::io::{self, Write};
+
+use pyrograph_analyze::{CallGroup, CallRow, CallTable};
+use pyrograph_profile::{CallTimes, ThreadAction, ThreadEvent, TracedCall};
+use serde_json::{Value, json};
+
+use crate::csv::field;
+use crate::table::{Table, heads};
+use crate::units::{grouped, percent};
+
+/// Forms of tables of system calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallStyle {
+    /// Columns that a person reads.
+    Text {
+        /// How many calls failed with which error, below each call.
+        errors: bool,
+        /// How many calls took how long, below each call.
+        histogram: bool,
+    },
+    /// A Markdown table.
+    Markdown,
+    /// Comma-separated values.
+    Csv,
+    /// JSON.
+    Json,
+}
+
+/// Writes what a thread did as a line. Times are those of day, `offset` seconds east of UTC.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_thread_event(event: &ThreadEvent, offset: i32, out: &mut dyn Write) -> io::Result<()> {
+    match event.thread_name.is_empty() {
+        true => write!(out, "{} ", event.thread)?,
+        false => write!(out, "{}<{}> ", event.thread, event.thread_name)?,
+    }
+    if event.time > 0 {
+        let seconds = (event.time / 1_000_000_000).saturating_add_signed(offset.into()) % 86400;
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+        let micros = event.time / 1000 % 1_000_000;
+        write!(out, "{hours:02}:{minutes:02}:{:02}.{micros:06} ", seconds % 60)?;
+    }
+    match &event.action {
+        ThreadAction::Call(call) => write_call(call, out),
+        ThreadAction::Signal { name, code } if code.is_empty() => {
+            writeln!(out, "--- {name} {{si_signo={name}}} ---")
+        }
+        ThreadAction::Signal { name, code } => {
+            writeln!(out, "--- {name} {{si_signo={name}, si_code={code}}} ---")
+        }
+        ThreadAction::Exited { code } => writeln!(out, "+++ exited with {code} +++"),
+        ThreadAction::Killed { signal, dumped } => {
+            let dumped = if *dumped { " (core dumped)" } else { "" };
+            writeln!(out, "+++ killed by {signal}{dumped} +++")
+        }
+    }
+}
+
+/// Columns before the result.
+const RESULT_COLUMN: usize = 39;
+
+fn write_call(call: &TracedCall, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{}(", call.name)?;
+    let mut columns = call.name.len() + 2;
+    for (index, (_, value)) in call.arguments.iter().enumerate() {
+        let separator = if index > 0 { ", " } else { "" };
+        write!(out, "{separator}{value}")?;
+        columns += separator.len() + value.len();
+    }
+    if call.unfinished {
+        write!(out, " <unfinished ...>")?;
+    } else {
+        let blanks = RESULT_COLUMN.saturating_sub(columns);
+        write!(out, "){:blanks$} = {}", "", call.result)?;
+    }
+    match call.duration {
+        Some(duration) => {
+            writeln!(out, " <{}.{:09}>", duration / 1_000_000_000, duration % 1_000_000_000)
+        }
+        None => writeln!(out),
+    }
+}
+
+/// Writes a table of system calls.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_call_table(
+    style: CallStyle,
+    table: &CallTable,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match style {
+        CallStyle::Text { errors, histogram } => {
+            for (index, group) in table.groups.iter().enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
+                }
+                group_text(group, table, errors, histogram, out)?;
+            }
+            Ok(())
+        }
+        CallStyle::Markdown => table_of(&table.groups, true).markdown(out),
+        CallStyle::Csv => table_csv(table, out),
+        CallStyle::Json => writeln!(out, "{:#}", table_json(table)),
+    }
+}
+
+/// Milliseconds with three places.
+fn milliseconds(time: u64) -> String {
+    format!("{:.3}", time as f64 / 1e6)
+}
+
+/// Microseconds with one place.
+fn microseconds(time: f64) -> String {
+    format!("{:.1}", time / 1e3)
+}
+
+/// A share of the time that passed.
+fn of_time(share: f64) -> String {
+    percent((share * 1e9) as u64, 1_000_000_000)
+}
+
+fn cells(row: &CallRow) -> Vec<String> {
+    let times = &row.times;
+    let time = |time: f64| if times.count > 0 { microseconds(time) } else { String::new() };
+    vec![
+        row.name.clone(),
+        grouped(row.calls),
+        if row.failed() > 0 { grouped(row.failed()) } else { String::new() },
+        if times.count > 0 { milliseconds(times.total) } else { String::new() },
+        time(times.least as f64),
+        time(times.mean()),
+        time(times.percentile(0.5) as f64),
+        time(times.percentile(0.99) as f64),
+        time(times.longest as f64),
+        row.share.map(of_time).unwrap_or_default(),
+    ]
+}
+
+const HEADS: [(&str, bool); 10] = [
+    ("call", false),
+    ("calls", true),
+    ("errors", true),
+    ("total ms", true),
+    ("min \u{b5}s", true),
+    ("mean \u{b5}s", true),
+    ("p50 \u{b5}s", true),
+    ("p99 \u{b5}s", true),
+    ("max \u{b5}s", true),
+    ("of time", true),
+];
+
+/// One table of groups; `titled`: with a column for whose calls they are, if there is one.
+fn table_of(groups: &[CallGroup], titled: bool) -> Table {
+    let (mut heads, mut numeric) = heads(&HEADS);
+    if titled {
+        heads.insert(0, "of".to_owned());
+        numeric.insert(0, false);
+    }
+    let rows = groups.iter().flat_map(|group| {
+        group.rows.iter().map(move |row| {
+            let mut cells = cells(row);
+            if titled {
+                cells.insert(0, group.title.clone());
+            }
+            cells
+        })
+    });
+    let rows = rows.collect();
+    Table { heads, rows, numeric }.without_empty()
+}
+
+fn group_text(
+    group: &CallGroup,
+    table: &CallTable,
+    errors: bool,
+    histogram: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let all = &group.all;
+    let title = if group.title.is_empty() { "All".to_owned() } else { group.title.clone() };
+    write!(out, "{title}: {} calls", grouped(all.calls))?;
+    if all.failed() > 0 {
+        write!(out, ", {} failed", grouped(all.failed()))?;
+    }
+    if all.times.count > 0 {
+        write!(out, ", {} ms", milliseconds(all.times.total))?;
+    }
+    if let (Some(elapsed), Some(share)) = (table.elapsed, all.share) {
+        write!(out, " ({} of {:.3} s)", of_time(share), elapsed.as_secs_f64())?;
+    }
+    writeln!(out, "\n")?;
+    let mut text = Vec::new();
+    table_of(std::slice::from_ref(group), false).text(&mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.lines();
+    if let Some(heads) = lines.next() {
+        writeln!(out, "{heads}")?;
+    }
+    for (line, row) in lines.zip(&group.rows) {
+        writeln!(out, "{line}")?;
+        if errors {
+            for (name, failed) in &row.errors {
+                writeln!(out, "    {name}: {}", grouped(*failed))?;
+            }
+        }
+        if histogram {
+            histogram_text(&row.times, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Lines of powers of two, each with a bar.
+fn histogram_text(times: &CallTimes, out: &mut dyn Write) -> io::Result<()> {
+    const WIDTH: u64 = 40;
+    let mut powers: Vec<(u64, u64)> = Vec::new();
+    for (begin, _, count) in times.ranges() {
+        let power = begin.checked_ilog2().map_or(0, |bits| 1 << bits);
+        match powers.last_mut() {
+            Some((last, sum)) if *last == power => *sum += count,
+            _ => powers.push((power, count)),
+        }
+    }
+    let most = powers.iter().map(|(_, count)| *count).max().unwrap_or(1);
+    for (begin, count) in powers {
+        let end = if begin == 0 { CallTimes::LEAST } else { begin * 2 };
+        let bar = (count * WIDTH).div_ceil(most.max(1)) as usize;
+        let range = format!("{} to {}", short(begin), short(end));
+        writeln!(out, "    {range:>20}  {:>11}  {}", grouped(count), "#".repeat(bar))?;
+    }
+    Ok(())
+}
+
+/// `1.02 µs`, `16 ns`.
+fn short(time: u64) -> String {
+    let steps = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "\u{b5}s")];
+    let step = steps.into_iter().find(|(step, _)| time >= *step);
+    match step {
+        Some((step, unit)) => {
+            let value = time as f64 / step as f64;
+            let places = if value < 10.0 {
+                2
+            } else if value < 100.0 {
+                1
+            } else {
+                0
+            };
+            format!("{value:.places$} {unit}")
+        }
+        None => format!("{time} ns"),
+    }
+}
+
+fn table_csv(table: &CallTable, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "of,call,calls,errors,total_ns,min_ns,mean_ns,p50_ns,p99_ns,max_ns,share")?;
+    for group in &table.groups {
+        for row in &group.rows {
+            let times = &row.times;
+            let share = row.share.map(|share| format!("{share:.6}")).unwrap_or_default();
+            writeln!(
+                out,
+                "{},{},{},{},{},{},{:.0},{},{},{},{share}",
+                field(&group.title),
+                field(&row.name),
+                row.calls,
+                row.failed(),
+                times.total,
+                times.least,
+                times.mean(),
+                times.percentile(0.5),
+                times.percentile(0.99),
+                times.longest,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn table_json(table: &CallTable) -> Value {
+    let row = |row: &CallRow| {
+        let times = &row.times;
+        let ranges: Vec<Value> = times
+            .ranges()
+            .map(|(begin, end, count)| json!({"from_ns": begin, "to_ns": end, "calls": count}))
+            .collect();
+        json!({
+            "call": row.name,
+            "calls": row.calls,
+            "errors": row.errors,
+            "total_ns": times.total,
+            "min_ns": times.least,
+            "mean_ns": times.mean(),
+            "p50_ns": times.percentile(0.5),
+            "p99_ns": times.percentile(0.99),
+            "max_ns": times.longest,
+            "share_of_time": row.share,
+            "histogram": ranges,
+        })
+    };
+    let group = |group: &CallGroup| {
+        let rows: Vec<Value> = group.rows.iter().map(row).collect();
+        json!({"of": group.title, "calls": rows})
+    };
+    let groups: Vec<Value> = table.groups.iter().map(group).collect();
+    json!({"seconds": table.elapsed.map(|elapsed| elapsed.as_secs_f64()), "groups": groups})
+}
