@@ -71,7 +71,9 @@ impl CallRow {
 
 /// Makes a table of counts.
 pub fn call_table(counts: &[CallCount], by: CallKey, elapsed: Option<Duration>) -> CallTable {
-    let mut groups: BTreeMap<(i32, &str), (String, BTreeMap<&str, CallRow>)> = BTreeMap::new();
+    /// A title, and rows by names of calls.
+    type Rows<'a> = (String, BTreeMap<&'a str, CallRow>);
+    let mut groups: BTreeMap<(i32, &str), Rows<'_>> = BTreeMap::new();
     for count in counts {
         let (key, title) = match by {
             CallKey::Thread => {

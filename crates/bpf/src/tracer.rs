@@ -94,10 +94,7 @@ impl CallTracer {
         let batch = Rc::new(RefCell::new(Vec::new()));
         let records = Rc::clone(&batch);
         let ring = ring(&object, "records", move |bytes| {
-            let mut records = records.borrow_mut();
-            records.extend_from_slice(bytes);
-            // The kernel does not tell how long each is.
-            debug_assert!(bytes.len() >= size_of::<Record>());
+            records.borrow_mut().extend_from_slice(bytes);
         })?;
         let state = Shared::map(&handle(&object, ".bss")?, "state", 1)?;
         let tracer = Self {
@@ -113,7 +110,7 @@ impl CallTracer {
             object,
         };
         if !options.counts {
-            tracer.set_plans(options.text)?;
+            tracer.set_plans()?;
         }
         for pid in options.processes.iter().flatten() {
             tracer.add_target(*pid)?;
@@ -122,7 +119,8 @@ impl CallTracer {
         Ok(tracer)
     }
 
-    fn set_plans(&self, text: u32) -> Result<(), Error> {
+    /// Has the programs copy what the arguments of each call point to.
+    fn set_plans(&self) -> Result<(), Error> {
         let plans = handle(&self.object, "plans")?;
         for (number, call) in pyrograph_syscall::all() {
             let mut plan = Plan::default();
@@ -136,7 +134,6 @@ impl CallTracer {
                     .map_err(Error::map("plans"))?;
             }
         }
-        let _ = text;
         Ok(())
     }
 
@@ -240,9 +237,9 @@ impl CallTracer {
     pub fn take_counts(&mut self, out: &mut dyn FnMut(CallCount)) -> Result<(), Error> {
         let side = self.state.read(0).side & 1;
         let idle = 1 - side as usize;
-        let read = |map: &MapHandle, name| -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+        let read = |map: &MapHandle, name| {
             let rows = map.lookup_and_delete_batch(4096, MapFlags::ANY, MapFlags::ANY);
-            Ok(rows.map_err(Error::map(name))?.collect())
+            Ok::<Vec<_>, Error>(rows.map_err(Error::map(name))?.collect())
         };
         let mut errors: HashMap<(i32, u32), Vec<(i32, u64)>> = HashMap::new();
         for (key, count) in read(&self.errors[idle], "errors")? {
@@ -375,11 +372,9 @@ fn hand_out(record: &Record, mut copies: &[u8], out: &mut dyn FnMut(&Traced<'_>)
         let header: layout::Copied = bytemuck::pod_read_unaligned(header);
         let len = usize::from(header.bytes);
         let Some(bytes) = behind.get(..len) else { break };
-        if header.fault == 0 {
-            let length = header.length.into();
-            copied[count] = Copied { copy: header.copy.into(), bytes, length };
-            count += 1;
-        }
+        let length = header.length.into();
+        copied[count] = Copied { copy: header.copy.into(), bytes, length };
+        count += 1;
         copies = behind.get(len.next_multiple_of(8)..).unwrap_or_default();
     }
     let end = match record.kind {
@@ -390,7 +385,9 @@ fn hand_out(record: &Record, mut copies: &[u8], out: &mut dyn FnMut(&Traced<'_>)
     };
     let action = match record.kind {
         layout::RECORD_SIGNAL => {
-            Action::Signal { number: record.number.cast_signed(), code: record.result as i32 }
+            let [first, second, ..] = record.arguments;
+            let (number, code) = (record.number.cast_signed(), record.result as i32);
+            Action::Signal { number, code, fields: [first, second] }
         }
         layout::RECORD_EXIT => Action::Exit { status: record.result as i32 },
         _ => Action::Call(Call {

@@ -28,6 +28,8 @@ pub enum Action<'a> {
         number: i32,
         /// Why it was sent: `si_code` of sigaction(2).
         code: i32,
+        /// What follows in `siginfo_t` from its 16th byte on: the sender's process and user, and a status; or an address.
+        fields: [u64; 2],
     },
     /// It ended; the status is that of wait(2).
     Exit {

@@ -27,8 +27,8 @@ pub enum ThreadAction {
     Signal {
         /// The signal's name: `SIGCHLD`.
         name: String,
-        /// Why it was sent: `CLD_EXITED`; empty if that is not known.
-        code: String,
+        /// Why it was sent, by whom: `si_code=CLD_EXITED, si_pid=1234`; empty if that is not known.
+        details: String,
     },
     /// It ended by itself, with an exit code.
     Exited {

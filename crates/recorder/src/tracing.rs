@@ -106,6 +106,7 @@ pub struct Tracing {
     watch: Watch,
     child: Option<Child>,
     started: Instant,
+    elapsed: Duration,
     until: Option<Instant>,
     has_ended: bool,
 }
@@ -151,6 +152,7 @@ impl Tracing {
             watch,
             child: None,
             started,
+            elapsed: Duration::ZERO,
             until: plan.duration.map(|duration| started + duration),
             has_ended: false,
         };
@@ -183,6 +185,7 @@ impl Tracing {
         let is_over = self.until.is_some_and(|until| until <= Instant::now());
         if ended.is_some() || is_over {
             self.has_ended = true;
+            self.elapsed = self.started.elapsed();
             self.tracer.stop().map_err(Error::from)?;
         }
         self.take(out)?;
@@ -228,12 +231,7 @@ impl Tracing {
     pub fn finish(mut self) -> TraceEnd {
         let mut counts: Vec<CallCount> = self.counts.drain().map(|(_, count)| count).collect();
         counts.sort_by(|a, b| (a.process, a.thread, &a.name).cmp(&(b.process, b.thread, &b.name)));
-        TraceEnd {
-            elapsed: self.started.elapsed(),
-            lost: self.tracer.lost(),
-            counts,
-            child: self.child,
-        }
+        TraceEnd { elapsed: self.elapsed, lost: self.tracer.lost(), counts, child: self.child }
     }
 }
 

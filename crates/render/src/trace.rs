@@ -46,11 +46,9 @@ pub fn write_thread_event(event: &ThreadEvent, offset: i32, out: &mut dyn Write)
     }
     match &event.action {
         ThreadAction::Call(call) => write_call(call, out),
-        ThreadAction::Signal { name, code } if code.is_empty() => {
-            writeln!(out, "--- {name} {{si_signo={name}}} ---")
-        }
-        ThreadAction::Signal { name, code } => {
-            writeln!(out, "--- {name} {{si_signo={name}, si_code={code}}} ---")
+        ThreadAction::Signal { name, details } => {
+            let comma = if details.is_empty() { "" } else { ", " };
+            writeln!(out, "--- {name} {{si_signo={name}{comma}{details}}} ---")
         }
         ThreadAction::Exited { code } => writeln!(out, "+++ exited with {code} +++"),
         ThreadAction::Killed { signal, dumped } => {

@@ -289,11 +289,12 @@ __noinline int copy_argument(struct call *call, const struct call_copy *copy, u3
 	default:
 		length = length_of(call, copy, result);
 		limit = copy->text && length > config.most ? config.most : length;
-		if (!limit && copy->extent != EXTENT_TEXT)
+		bytes = limit || copy->extent == EXTENT_TEXT ? copy_bytes(call, at, copy, address, limit) : 0;
+		if (bytes < 0) {
+			call->record.missed |= 1 << index;
 			return 0;
-		bytes = copy_bytes(call, at, copy, address, limit);
-		header->fault = bytes < 0;
-		if (bytes < 0 || bytes > MAX_COPY)
+		}
+		if (bytes > MAX_COPY)
 			bytes = 0;
 		if (copy->extent == EXTENT_TEXT)
 			length = bytes == MAX_COPY ? MAX_COPY + 1 : bytes;
@@ -304,7 +305,6 @@ __noinline int copy_argument(struct call *call, const struct call_copy *copy, u3
 		return 0;
 	}
 	header->copy = index;
-	header->fault = 0;
 	header->bytes = end - at - sizeof(*header);
 	header->length = header->bytes;
 	call->record.used = (end + 7) & ~7ull;
@@ -313,7 +313,7 @@ __noinline int copy_argument(struct call *call, const struct call_copy *copy, u3
 
 static __always_inline void copy_arguments(struct call *call, int at_exit, s64 result)
 {
-	u32 number = call->record.number;
+	u32 number = call->record.number, missed = call->record.missed;
 	struct call_plan *plan;
 
 	if (call->record.compat)
@@ -324,7 +324,7 @@ static __always_inline void copy_arguments(struct call *call, int at_exit, s64 r
 	for (u32 i = 0; i < MAX_COPIES; i++) {
 		if (i >= plan->count)
 			break;
-		if (plan->copies[i].at_exit == at_exit)
+		if (plan->copies[i].at_exit == at_exit || (at_exit && missed >> i & 1))
 			copy_argument(call, &plan->copies[i], i, result);
 	}
 }
@@ -363,6 +363,7 @@ static __always_inline void describe(struct call *call, struct task_struct *task
 	call->record.kind = kind;
 	call->record.number = number;
 	call->record.result = 0;
+	call->record.missed = 0;
 	call->record.used = 0;
 	bpf_get_current_comm(call->record.comm, sizeof(call->record.comm));
 }
@@ -424,6 +425,9 @@ int BPF_PROG(on_return, struct pt_regs *regs, long result)
 		call->record.pid = thread_number(task, task->pid);
 	}
 	call->record.result = result;
+	// Where a program was executed, the memory is another.
+	if (call->record.number == NR_EXECVE && !result)
+		call->record.missed = 0;
 	// Attempts to execute the command in folders where it is not.
 	if (result < 0 && call->record.number == NR_EXECVE && becomes_command(task) &&
 	    !is_wanted_thread(task)) {
@@ -485,10 +489,13 @@ int BPF_PROG(on_signal, int signal, struct kernel_siginfo *info, struct k_sigact
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct call_record record = {};
 
-	if (!state.on || !is_wanted_thread(task))
+	// No information (SEND_SIG_NOINFO, SEND_SIG_PRIV) is the kernel's way to end all threads of a process.
+	if (!state.on || (u64)info <= 1 || !is_wanted_thread(task))
 		return 0;
 	other_record(task, RECORD_SIGNAL, signal, &record);
 	record.result = BPF_CORE_READ(info, si_code);
+	// The union behind the first three numbers begins at a multiple of 8.
+	bpf_probe_read_kernel(record.arguments, 16, (void *)info + 16);
 	send_other(&record);
 	return 0;
 }

@@ -105,8 +105,8 @@ enum record_kind {
 	RECORD_UNFINISHED,
 	// A call whose begin was not seen: its time and duration are not known.
 	RECORD_RETURN,
-	// A signal is delivered: `number` is the signal's, `result` its code, and the arguments are the sender's process
-	// and user.
+	// A signal is delivered: `number` is the signal's, `result` its code, and the first two arguments are what follows
+	// in `siginfo_t`: the sender's process and user, and a status, or an address.
 	RECORD_SIGNAL,
 	// A thread ends: `result` is its exit code as wait(2) has it.
 	RECORD_EXIT,
@@ -125,15 +125,17 @@ struct call_record {
 	s64 result;
 	u64 arguments[6];
 	char comm[16];
+	// Arguments that could not be copied when the call began, a bit each: their pages were not in memory. The kernel
+	// has brought them there when it returns.
+	u32 missed;
 	// Bytes of copies behind this: `struct copied` and the bytes, rounded up to 8.
-	u64 used;
+	u32 used;
 };
 
 struct copied {
 	// Its index in the plan.
 	u8 copy;
-	// Nothing could be read there.
-	u8 fault;
+	u8 pad;
 	u16 bytes;
 	// How many there are.
 	u32 length;

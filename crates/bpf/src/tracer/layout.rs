@@ -87,14 +87,15 @@ pub struct Record {
     pub result: i64,
     pub arguments: [u64; 6],
     pub comm: [u8; 16],
-    pub used: u64,
+    pub missed: u32,
+    pub used: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Copied {
     pub copy: u8,
-    pub fault: u8,
+    pub pad: u8,
     pub bytes: u16,
     pub length: u32,
 }
@@ -127,4 +128,33 @@ pub struct ErrorKey {
     pub pid: i32,
     pub number: u32,
     pub error: i32,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use libbpf_rs::btf::types::Struct;
+    use libbpf_rs::btf::{Btf, HasSize};
+
+    use super::*;
+
+    /// Shared structures have the same size on both sides: a field that one of them lacks would move all that follow.
+    #[test]
+    fn structures_are_as_large_as_in_the_programs() {
+        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");
+        let types = Btf::from_path(programs.join("trace.bpf.o")).expect("its types");
+        let check = |name: &str, size: usize| {
+            let found: Option<Struct<'_>> = types.type_by_name(name);
+            assert_eq!(found.map(|found| found.size()), Some(size), "struct {name}");
+        };
+        check("call_plan", size_of::<Plan>());
+        check("call_copy", size_of::<Copy>());
+        check("config", size_of::<Config>());
+        check("state", size_of::<State>());
+        check("call_record", size_of::<Record>());
+        check("row_key", size_of::<RowKey>());
+        check("row", size_of::<Row>());
+        check("error_key", size_of::<ErrorKey>());
+    }
 }

@@ -45,9 +45,10 @@ impl Decoder {
         }
         let action = match &traced.action {
             Action::Call(call) => ThreadAction::Call(self.call(traced.process, call)),
-            Action::Signal { number, code } => {
-                ThreadAction::Signal { name: signal(*number), code: signal_code(*number, *code) }
-            }
+            Action::Signal { number, code, fields } => ThreadAction::Signal {
+                name: signal(*number),
+                details: signal_details(*number, *code, *fields),
+            },
             // wait(2): the signal in the lower 7 bits, above them if memory was written to a file, and the exit code.
             Action::Exit { status } => match status & 0x7f {
                 0 => ThreadAction::Exited { code: status >> 8 & 0xff },
@@ -199,6 +200,26 @@ fn signal_code(signal: i32, code: i32) -> String {
         (None, -6) => "SI_TKILL".to_owned(),
         (None, code) => code.to_string(),
     }
+}
+
+/// Why a signal was sent, and by whom: the members of `siginfo_t` that sigaction(2) names for it.
+fn signal_details(signal: i32, code: i32, [first, second]: [u64; 2]) -> String {
+    let mut text = format!("si_code={}", signal_code(signal, code));
+    let is_fault = matches!(
+        signal,
+        libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGFPE | libc::SIGTRAP
+    );
+    match code {
+        1.. if is_fault => text.push_str(&format!(", si_addr={first:#x}")),
+        1.. if signal == libc::SIGCHLD => {
+            let (pid, uid, status) = (first as u32, first >> 32, second as u32);
+            text.push_str(&format!(", si_pid={pid}, si_uid={uid}, si_status={status}"));
+        }
+        // SI_USER, SI_QUEUE, SI_TKILL
+        0 | -1 | -6 => text.push_str(&format!(", si_pid={}, si_uid={}", first as u32, first >> 32)),
+        _ => {}
+    }
+    text
 }
 
 /// The files behind a process's descriptors. What its calls have not shown, `/proc` is asked for, once.

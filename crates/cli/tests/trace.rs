@@ -1,0 +1,170 @@
+//! `pyrograph trace`: calls of programs that make a known number of them, and of others beside `strace`.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use common::{compile, is_root, pyrograph, up_to_three_times};
+use serde_json::Value;
+
+/// Runs `pyrograph trace` of a command, with its output in a file; returns the lines and what it said.
+fn trace(folder: &Path, flags: &[&str], command: &[&str]) -> (Vec<String>, String) {
+    let path = folder.join("trace.txt");
+    let mut trace = pyrograph();
+    trace.arg("trace").args(flags).arg("-o").arg(&path).arg("--").args(command);
+    let output = trace.env("PYTHONHASHSEED", "0").output().expect("pyrograph runs");
+    let lines = std::fs::read_to_string(&path).unwrap_or_default();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (lines.lines().map(str::to_owned).collect(), said)
+}
+
+/// What is behind a line's thread and time.
+fn call_of(line: &str) -> &str {
+    line.splitn(3, ' ').nth(2).unwrap_or_default()
+}
+
+/// A program that makes known calls: so many threads, so many calls each, and a child.
+fn known(folder: &Path) -> String {
+    compile(&["gcc", "-O1", "-pthread"], "asks_kernel.c", folder).to_string_lossy().into_owned()
+}
+
+#[test]
+fn each_call_is_a_line() {
+    if !is_root("each_call_is_a_line") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = known(folder.path());
+    let (lines, said) = trace(folder.path(), &[], &[&program, "3", "1000"]);
+    assert_eq!(said, "");
+    let count = |text: &str| lines.iter().filter(|line| call_of(line).starts_with(text)).count();
+    assert!(
+        call_of(&lines[0]).starts_with(&format!("execve(\"{program}\", [\"{program}\", \"3\", "))
+    );
+    assert_eq!(count("getppid()"), 4000);
+    assert_eq!(count("fchdir(-7)"), 4000);
+    assert_eq!(count("openat(AT_FDCWD, \"/no/such/file\", O_RDONLY|O_CLOEXEC) = -1 ENOENT"), 400);
+    assert_eq!(count("+++ exited with 3 +++"), 1, "the child");
+    assert_eq!(count("exit_group(3)"), 1);
+    // Each thread's calls are in the order of time.
+    let mut last: BTreeMap<&str, &str> = BTreeMap::new();
+    for line in &lines {
+        let mut words = line.split(' ');
+        let (thread, time) = (words.next().expect("a thread"), words.next().expect("a time"));
+        assert!(last.insert(thread, time).is_none_or(|before| before <= time), "{line}");
+    }
+}
+
+#[test]
+fn calls_are_chosen_by_name_group_and_result() {
+    if !is_root("calls_are_chosen_by_name_group_and_result") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = known(folder.path());
+    let names = |flags: &[&str]| {
+        let (lines, said) = trace(folder.path(), flags, &[&program, "1", "50"]);
+        assert_eq!(said, "");
+        let mut names: Vec<String> = lines
+            .iter()
+            .map(|line| call_of(line).split('(').next().unwrap_or_default().to_owned())
+            .filter(|name| !name.starts_with(['+', '-']))
+            .collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        (names, all)
+    };
+    assert_eq!(names(&["-e", "getppid,fchdir"]), (vec!["fchdir".into(), "getppid".into()], 200));
+    let (found, _) = names(&["-e", "%process"]);
+    assert!(found.contains(&"execve".into()) && !found.contains(&"openat".into()), "{found:?}");
+    let (found, _) = names(&["-e", "!getppid"]);
+    assert!(found.contains(&"fchdir".into()) && !found.contains(&"getppid".into()), "{found:?}");
+    assert_eq!(names(&["-e", "*ppid", "--no-inherit"]), (vec!["getppid".into()], 50));
+    let (found, _) = names(&["--failed", "-e", "getppid,fchdir,openat"]);
+    assert_eq!(found, ["fchdir", "openat"]);
+    let (found, all) = names(&["--slower", "1s"]);
+    assert_eq!((found.len(), all), (0, 0));
+    let (_, said) = trace(folder.path(), &["-e", "opneat"], &["true"]);
+    assert!(said.contains("did you mean openat"), "{said}");
+}
+
+/// Names of calls with how many there were, and how many failed, of a table in JSON.
+fn table(flags: &[&str], command: &[&str]) -> BTreeMap<String, (u64, u64)> {
+    let mut trace = pyrograph();
+    let trace = trace.args(["trace", "-s", "--by", "none", "--json"]).args(flags).arg("--");
+    let output = trace.args(command).env("PYTHONHASHSEED", "0").output().expect("pyrograph runs");
+    // What the command writes goes to standard error.
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("pyrograph:"), "{said}");
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = json["groups"][0]["calls"].as_array().expect("calls").iter();
+    let numbers = |row: &Value| {
+        let failed = row["errors"].as_object().expect("errors").values();
+        let failed = failed.map(|count| count.as_u64().expect("a count")).sum();
+        (row["calls"].as_u64().expect("a count"), failed)
+    };
+    rows.map(|row| (row["call"].as_str().expect("a name").to_owned(), numbers(row))).collect()
+}
+
+#[test]
+fn tables_count_each_call_and_error() {
+    if !is_root("tables_count_each_call_and_error") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = known(folder.path());
+    for (threads, calls) in [(1, 10), (8, 12_345)] {
+        let (threads, calls): (u64, u64) = (threads, calls);
+        let table = table(&[], &[&program, &threads.to_string(), &calls.to_string()]);
+        let makers = threads + 1;
+        assert_eq!(table["getppid"], (makers * calls, 0));
+        assert_eq!(table["fchdir"], (makers * calls, makers * calls));
+        let opened = makers * calls.div_ceil(10);
+        let (all, failed) = table["openat"];
+        assert_eq!(failed - opened, all - opened - 2, "{table:?}");
+    }
+}
+
+/// The calls and errors that `strace -f -c` counts.
+fn counted_by_strace(folder: &Path, command: &[&str]) -> Option<BTreeMap<String, (u64, u64)>> {
+    let path = folder.join("strace.txt");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-c", "-o"]).arg(&path).args(command).env("PYTHONHASHSEED", "0");
+    strace.output().ok()?;
+    let text = std::fs::read_to_string(&path).ok()?;
+    let rows = text.lines().skip(2).take_while(|line| !line.starts_with("---"));
+    // % time, seconds, usecs/call, calls, errors (or none), name
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let errors = if words.len() > 5 { words[4].parse().ok()? } else { 0 };
+        Some(((*words.last()?).to_owned(), (words.get(3)?.parse().ok()?, errors)))
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn tables_are_those_of_strace() {
+    if !is_root("tables_are_those_of_strace") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for command in [
+        &["ls", "/"][..],
+        &["sh", "-c", "ls /nonexistent; ls / | cat"],
+        &["perl", "-MPOSIX", "-e", "open(F, '<', '/nonexistent'); print POSIX::floor(1.5)"],
+    ] {
+        up_to_three_times(|| {
+            let Some(mut theirs) = counted_by_strace(folder.path(), command) else {
+                eprintln!("skipped: strace is not installed");
+                return;
+            };
+            let mut ours = table(&[], command);
+            // How often memory is asked for depends on where the heap begins, which is drawn by lot.
+            [&mut ours, &mut theirs].map(|table| table.remove("brk"));
+            assert_eq!(ours, theirs, "{command:?}");
+        });
+    }
+}
