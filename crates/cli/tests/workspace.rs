@@ -8,9 +8,9 @@ use serde_json::Value;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("profile", &[]),
     ("cache", &[]),
-    ("bpf", &["cache", "elf", "event", "unwind"]),
+    ("bpf", &["cache", "elf", "event", "syscall", "unwind"]),
     ("elf", &[]),
-    ("event", &[]),
+    ("event", &["syscall"]),
     ("go", &[]),
     ("memory", &[]),
     ("syscall", &[]),
@@ -19,7 +19,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("symbol", &["cache", "elf", "go"]),
     ("resolve", &["event", "unwind", "symbol", "profile"]),
     ("record", &["event", "syscall"]),
-    ("recorder", &["bpf", "elf", "event", "profile", "record", "resolve", "symbol", "unwind"]),
+    (
+        "recorder",
+        &["bpf", "elf", "event", "profile", "record", "resolve", "symbol", "syscall", "unwind"],
+    ),
     ("perf-data", &["event", "profile", "resolve", "symbol"]),
     ("format", &["perf-data", "profile", "symbol"]),
     ("analyze", &["profile"]),

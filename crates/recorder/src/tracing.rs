@@ -186,7 +186,7 @@ impl Tracing {
         if ended.is_some() || is_over {
             self.has_ended = true;
             self.elapsed = self.started.elapsed();
-            self.tracer.stop().map_err(Error::from)?;
+            self.tracer.stop()?;
         }
         self.take(out)?;
         Ok(true)
@@ -207,7 +207,7 @@ impl Tracing {
                         None => drop(counts.insert(key, count)),
                     }
                 });
-                taken.map_err(Error::from)?;
+                taken?;
             }
             return Ok(());
         }
@@ -220,7 +220,7 @@ impl Tracing {
                     result = out(decoder.event(traced));
                 }
             });
-            if !taken.map_err(Error::from)? || result.is_err() {
+            if !taken? || result.is_err() {
                 break;
             }
         }
