@@ -196,6 +196,11 @@ impl CallTracer {
         Ok(())
     }
 
+    /// Returns true if calls are counted, and not handed out.
+    pub fn counts(&self) -> bool {
+        self.counts
+    }
+
     /// Descriptor that is readable when many calls wait to be taken; they should be in any case, now and then.
     pub fn fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the buffer owns it, and lives as long as what is returned.

@@ -1,8 +1,9 @@
 //! `pyrograph trace`: system calls, one by one or as a table.
 
 use std::io::{self, BufWriter, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -202,6 +203,11 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let mut tracing = Tracing::open(&plan)?;
     let stopper = tracing.stopper();
     let _stops = interrupt.on_signal(move || stopper.stop())?;
+    if let Some(reason) = tracing.not_in_kernel() {
+        say!(
+            "{reason}: traced by ptrace, which stops the program twice at each call, as strace does"
+        );
+    }
     let offset = pyrograph_terminal::local_offset();
     loop {
         let more = tracing.step(&mut |event: ThreadEvent| -> anyhow::Result<()> {
@@ -212,7 +218,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             break;
         }
     }
-    let TraceEnd { elapsed, lost, counts, child } = tracing.finish();
+    let TraceEnd { elapsed, lost, counts, child, status } = tracing.finish();
     say_lost(lost);
     if args.summary {
         let table = call_table(&counts, args.by, Some(elapsed));
@@ -226,11 +232,15 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             }
         }
     }
+    let is_target = matches!(plan.target, Target::Command(_));
+    if let Some(status) = status.map(ExitStatus::from_raw) {
+        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+        return Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
+    }
     let Some(mut child) = child else { return Ok(ExitCode::SUCCESS) };
     if interrupt.only_us() {
         child.signal(libc::SIGTERM).ok();
     }
-    let is_target = matches!(plan.target, Target::Command(_));
     let code = child.exit_code()?;
     Ok(if is_target { ExitCode::from(code) } else { ExitCode::SUCCESS })
 }

@@ -86,6 +86,61 @@ pub struct CallCount {
     pub times: CallTimes,
 }
 
+impl CallCount {
+    /// The count of a call that has returned; `None` for what else a thread does.
+    pub fn of(event: &ThreadEvent) -> Option<Self> {
+        let ThreadAction::Call(call) = &event.action else { return None };
+        call.value?;
+        let mut times = CallTimes::default();
+        if let Some(duration) = call.duration {
+            times.add(duration);
+        }
+        Some(Self {
+            process: event.process,
+            process_name: event.thread_name.clone(),
+            thread: event.thread,
+            thread_name: event.thread_name.clone(),
+            group: String::new(),
+            name: call.name.clone().into_owned(),
+            calls: 1,
+            errors: call.error.iter().map(|error| (error.clone().into_owned(), 1)).collect(),
+            times,
+        })
+    }
+}
+
+/// Counts of calls that are added up.
+#[derive(Clone, Debug, Default)]
+pub struct CallCounts {
+    rows: BTreeMap<(i32, i32, String), CallCount>,
+}
+
+impl CallCounts {
+    /// Adds a count to that of the same calls of the same thread.
+    pub fn add(&mut self, count: CallCount) {
+        let known = self.rows.entry((count.process, count.thread, count.name.clone()));
+        let known = known.or_insert_with(|| CallCount {
+            process: count.process,
+            thread: count.thread,
+            name: count.name,
+            ..CallCount::default()
+        });
+        known.calls += count.calls;
+        known.times.merge(&count.times);
+        for (error, failed) in count.errors {
+            *known.errors.entry(error).or_default() += failed;
+        }
+        // Names are the last ones: a program that was executed gives another.
+        (known.process_name, known.thread_name) = (count.process_name, count.thread_name);
+        known.group = count.group;
+    }
+
+    /// The counts, by process and thread.
+    pub fn into_rows(self) -> Vec<CallCount> {
+        self.rows.into_values().collect()
+    }
+}
+
 /// Durations, as numbers in ranges of them: four for each power of two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallTimes {

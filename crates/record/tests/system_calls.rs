@@ -7,7 +7,8 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use pyrograph_record::{Error, Traced, TracedCall, Tracer, Waiting};
+use pyrograph_record::ptrace::{Traced, TracedCall, Tracer};
+use pyrograph_record::{Error, Waiting};
 use pyrograph_syscall::{Files, Written, arguments, by_number, result};
 
 /// Runs a command to its end, and returns what it did.

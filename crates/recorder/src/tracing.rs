@@ -1,21 +1,22 @@
 //! Tracing system calls of a target: a line each, or counts of them.
 
+mod by_ptrace;
 mod decode;
 mod in_kernel;
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pyrograph_event::traced::{self, Traced};
-use pyrograph_profile::{CallCount, ThreadEvent};
+use pyrograph_profile::{CallCount, CallCounts, ThreadEvent};
 use pyrograph_record::{Child, Stopper, Target, Waiting, Watch, descendants};
 
 use self::decode::Decoder;
 use crate::error::Error;
 use crate::filters::Filters;
+use crate::in_kernel::EngineError;
 
 /// A plan of which system calls to trace, and for how long.
 #[derive(Clone, Debug)]
@@ -68,8 +69,10 @@ pub struct TraceEnd {
     pub lost: LostCalls,
     /// Counts of calls, where they were counted.
     pub counts: Vec<CallCount>,
-    /// The command, if there is one.
+    /// The command, if there is one whose end was not seen.
     pub child: Option<Child>,
+    /// The status of the command as wait(2) has it, if its end was seen.
+    pub status: Option<i32>,
 }
 
 /// How often calls are taken, and counts.
@@ -78,16 +81,19 @@ const COUNTS_EVERY: Duration = Duration::from_millis(500);
 
 /// What hands out calls.
 trait Tracer {
-    /// Begins. `command`: a process that is traced from when it executes a program.
-    fn start(&mut self, command: Option<i32>) -> Result<(), Error>;
+    /// Begins. The command, if it is the target, is traced from when it executes a program.
+    fn start(&mut self, command: Option<Waiting>, is_target: bool) -> Result<Option<Child>, Error>;
 
     /// Ends; what has not returned is handed out, too.
     fn stop(&mut self) -> Result<(), Error>;
 
-    /// Descriptor that is readable when calls should be taken soon.
-    fn fd(&self) -> BorrowedFd<'_>;
+    /// Descriptor that is readable when calls should be taken soon; `None` if they should be always.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Hands out what has happened since the last call, or a part of it. Returns false if there was nothing.
+    /// Calls are counted in the kernel, where that was asked for.
+    fn counts(&self) -> bool;
+
+    /// Hands out what has happened since the last call, or a part of it. Returns false if there is nothing more.
     fn take(&mut self, out: &mut dyn FnMut(&Traced<'_>)) -> Result<bool, Error>;
 
     /// Hands out counts.
@@ -95,14 +101,19 @@ trait Tracer {
 
     /// What could not be handed out.
     fn lost(&self) -> LostCalls;
+
+    /// The status of the command, if its end was seen.
+    fn status(&self) -> Option<i32>;
 }
 
 /// System calls that are being traced.
 pub struct Tracing {
     tracer: Box<dyn Tracer>,
     decoder: Decoder,
-    counts: HashMap<(i32, String), CallCount>,
+    counts: CallCounts,
     is_counted: bool,
+    /// Why programs in the kernel do not trace, if they do not.
+    not_in_kernel: Option<EngineError>,
     watch: Watch,
     child: Option<Child>,
     started: Instant,
@@ -134,30 +145,39 @@ impl Tracing {
             Target::Command(_) => Some(Vec::new()),
             Target::System => None,
         };
-        let mut tracer = in_kernel::load(plan, processes)?;
+        let (mut tracer, not_in_kernel) = match in_kernel::load(plan, processes) {
+            Ok(tracer) => (tracer, None),
+            Err(error) if by_ptrace::can_trace(plan) => {
+                (Box::new(by_ptrace::ByPtrace::new(plan)) as Box<dyn Tracer>, Some(error))
+            }
+            Err(error) => return Err(error.into()),
+        };
         let mut watch = Watch::new()?;
         match (&plan.target, &command) {
             (_, Some(command)) => watch.child(command.pid()),
             (Target::Processes(pids), None) => watch.processes(pids),
             _ => {}
         }
-        let is_target = matches!(plan.target, Target::Command(_));
-        tracer.start(command.as_ref().filter(|_| is_target).map(Waiting::pid))?;
         let started = Instant::now();
-        let mut tracing = Self {
+        let child = tracer.start(command, matches!(plan.target, Target::Command(_)))?;
+        Ok(Self {
             tracer,
             decoder: Decoder::new(plan.text),
-            counts: HashMap::new(),
+            counts: CallCounts::default(),
             is_counted: plan.counts,
+            not_in_kernel,
             watch,
-            child: None,
+            child,
             started,
             elapsed: Duration::ZERO,
             until: plan.duration.map(|duration| started + duration),
             has_ended: false,
-        };
-        tracing.child = command.map(Waiting::run).transpose()?;
-        Ok(tracing)
+        })
+    }
+
+    /// Why ptrace has to serve, which stops a thread twice at each call; `None` if programs in the kernel trace.
+    pub fn not_in_kernel(&self) -> Option<&EngineError> {
+        self.not_in_kernel.as_ref()
     }
 
     /// Handle that ends tracing from any thread or signal handler.
@@ -177,11 +197,12 @@ impl Tracing {
         if self.has_ended {
             return Ok(false);
         }
-        let every = if self.is_counted { COUNTS_EVERY } else { LINES_EVERY };
-        let tick = Instant::now() + every;
-        let next = self.until.map_or(tick, |until| until.min(tick));
+        let every = if self.tracer.counts() { COUNTS_EVERY } else { LINES_EVERY };
+        let now = Instant::now();
         let fd = self.tracer.fd();
-        let ended = self.watch.wait(Some(next), (!self.is_counted).then_some(fd));
+        let tick = if fd.is_some() { now + every } else { now };
+        let next = self.until.map_or(tick, |until| until.min(tick));
+        let ended = self.watch.wait(Some(next), fd.filter(|_| !self.tracer.counts()));
         let is_over = self.until.is_some_and(|until| until <= Instant::now());
         if ended.is_some() || is_over {
             self.has_ended = true;
@@ -196,31 +217,25 @@ impl Tracing {
         &mut self,
         out: &mut dyn FnMut(ThreadEvent) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.is_counted {
+        let (decoder, counts) = (&mut self.decoder, &mut self.counts);
+        if self.tracer.counts() {
             for _ in 0..if self.has_ended { 2 } else { 1 } {
-                let (decoder, counts) = (&mut self.decoder, &mut self.counts);
-                let taken = self.tracer.take_counts(&mut |count| {
-                    let count = decoder.count(&count);
-                    let key = (count.thread, count.name.clone());
-                    match counts.get_mut(&key) {
-                        Some(known) => add(known, count),
-                        None => drop(counts.insert(key, count)),
-                    }
-                });
-                taken?;
+                self.tracer.take_counts(&mut |count| counts.add(decoder.count(&count)))?;
             }
             return Ok(());
         }
         let mut result = Ok(());
         // Those that come meanwhile are for the next step, unless this is the last.
         for _ in 0..if self.has_ended { usize::MAX } else { 64 } {
-            let decoder = &mut self.decoder;
-            let taken = self.tracer.take(&mut |traced: &Traced<'_>| {
-                if result.is_ok() {
-                    result = out(decoder.event(traced));
+            let more = self.tracer.take(&mut |traced: &Traced<'_>| {
+                let event = decoder.event(traced);
+                if self.is_counted {
+                    CallCount::of(&event).into_iter().for_each(|count| counts.add(count));
+                } else if result.is_ok() {
+                    result = out(event);
                 }
-            });
-            if !taken? || result.is_err() {
+            })?;
+            if !more || result.is_err() {
                 break;
             }
         }
@@ -228,20 +243,15 @@ impl Tracing {
     }
 
     /// Ends tracing.
-    pub fn finish(mut self) -> TraceEnd {
-        let mut counts: Vec<CallCount> = self.counts.drain().map(|(_, count)| count).collect();
-        counts.sort_by(|a, b| (a.process, a.thread, &a.name).cmp(&(b.process, b.thread, &b.name)));
-        TraceEnd { elapsed: self.elapsed, lost: self.tracer.lost(), counts, child: self.child }
+    pub fn finish(self) -> TraceEnd {
+        TraceEnd {
+            elapsed: self.elapsed,
+            lost: self.tracer.lost(),
+            status: self.tracer.status(),
+            counts: self.counts.into_rows(),
+            child: self.child,
+        }
     }
-}
-
-fn add(known: &mut CallCount, count: CallCount) {
-    known.calls += count.calls;
-    known.times.merge(&count.times);
-    for (error, failed) in count.errors {
-        *known.errors.entry(error).or_default() += failed;
-    }
-    (known.thread_name, known.process_name) = (count.thread_name, count.process_name);
 }
 
 fn is_there(pid: i32) -> bool {

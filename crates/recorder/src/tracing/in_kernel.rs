@@ -1,10 +1,12 @@
 //! Calls that programs in the kernel hand out.
 
 use super::{TracePlan, Tracer};
+#[cfg(feature = "bpf")]
 use crate::error::Error;
+use crate::in_kernel::EngineError;
 
 #[cfg(feature = "bpf")]
-pub fn load(plan: &TracePlan, processes: Option<Vec<i32>>) -> Result<Box<dyn Tracer>, Error> {
+pub fn load(plan: &TracePlan, processes: Option<Vec<i32>>) -> Result<Box<dyn Tracer>, EngineError> {
     let tracer = pyrograph_bpf::CallTracer::load(&pyrograph_bpf::CallOptions {
         processes,
         inherit: plan.inherit,
@@ -22,25 +24,34 @@ pub fn load(plan: &TracePlan, processes: Option<Vec<i32>>) -> Result<Box<dyn Tra
 }
 
 #[cfg(not(feature = "bpf"))]
-pub fn load(_: &TracePlan, _: Option<Vec<i32>>) -> Result<Box<dyn Tracer>, Error> {
-    Err(crate::in_kernel::EngineError::NotBuilt.into())
+pub fn load(_: &TracePlan, _: Option<Vec<i32>>) -> Result<Box<dyn Tracer>, EngineError> {
+    Err(EngineError::NotBuilt)
 }
 
 #[cfg(feature = "bpf")]
 impl Tracer for pyrograph_bpf::CallTracer {
-    fn start(&mut self, command: Option<i32>) -> Result<(), Error> {
-        if let Some(pid) = command {
-            self.expect_command(pid);
+    fn start(
+        &mut self,
+        command: Option<pyrograph_record::Waiting>,
+        is_target: bool,
+    ) -> Result<Option<pyrograph_record::Child>, Error> {
+        if let Some(command) = command.as_ref().filter(|_| is_target) {
+            self.expect_command(command.pid());
         }
-        Ok(self.start()?)
+        self.start()?;
+        Ok(command.map(pyrograph_record::Waiting::run).transpose()?)
     }
 
     fn stop(&mut self) -> Result<(), Error> {
         Ok(self.stop()?)
     }
 
-    fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.fd()
+    fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        Some(self.fd())
+    }
+
+    fn counts(&self) -> bool {
+        self.counts()
     }
 
     fn take(
@@ -60,5 +71,9 @@ impl Tracer for pyrograph_bpf::CallTracer {
     fn lost(&self) -> super::LostCalls {
         let lost = self.lost();
         super::LostCalls { calls: lost.calls, counts: lost.counts, memory: lost.memory }
+    }
+
+    fn status(&self) -> Option<i32> {
+        None
     }
 }

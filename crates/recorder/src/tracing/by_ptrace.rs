@@ -1,0 +1,169 @@
+//! Calls of threads that this process stops at each, where programs in the kernel are not permitted.
+
+use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use pyrograph_event::traced::{Action, Call, CallCount, CallEnd, Traced};
+use pyrograph_record::ptrace::{self, TracedCall};
+use pyrograph_record::{Child, Target, Waiting};
+use pyrograph_syscall::Copied;
+
+use super::{LostCalls, TracePlan, Tracer};
+use crate::error::Error;
+
+/// Returns true if ptrace can do what is planned: there is a process to stop, and nothing that only the kernel can filter.
+pub fn can_trace(plan: &TracePlan) -> bool {
+    let is_of_process = !matches!(plan.target, Target::System);
+    is_of_process && plan.beside.is_none() && !plan.filters.chooses()
+}
+
+/// Threads that are stopped at each call.
+pub struct ByPtrace {
+    plan: TracePlan,
+    tracer: Option<ptrace::Tracer>,
+    /// Names of threads.
+    names: HashMap<i32, Vec<u8>>,
+    command: i32,
+    status: Option<i32>,
+}
+
+impl ByPtrace {
+    pub fn new(plan: &TracePlan) -> Self {
+        Self { plan: plan.clone(), tracer: None, names: HashMap::new(), command: 0, status: None }
+    }
+
+    fn is_wanted(&self, call: &TracedCall) -> bool {
+        let failed = call.result.is_some_and(|result| (-4095..0).contains(&result));
+        let is_named = self.plan.calls.as_ref().is_none_or(|calls| calls.contains(&call.number));
+        let is_slow = u128::from(call.duration) >= self.plan.slower.as_nanos();
+        is_named && is_slow && (failed || !self.plan.failed)
+    }
+
+    /// The name of a thread, which may have changed after each program that it executed.
+    fn name(&mut self, thread: i32, look: bool) -> &[u8] {
+        let name = self.names.entry(thread).or_default();
+        if look || name.is_empty() {
+            let text = std::fs::read(format!("/proc/{thread}/comm")).unwrap_or_default();
+            if let Some(text) = text.strip_suffix(b"\n") {
+                *name = text.to_vec();
+            }
+        }
+        name
+    }
+
+    fn hand_out(&mut self, traced: ptrace::Traced, out: &mut dyn FnMut(&Traced<'_>)) {
+        match traced {
+            ptrace::Traced::Call(call) if !self.is_wanted(&call) => {}
+            ptrace::Traced::Call(call) => {
+                let copied: Vec<Copied<'_>> = call
+                    .copied
+                    .iter()
+                    .map(|taken| Copied {
+                        copy: taken.copy,
+                        bytes: &taken.bytes,
+                        length: taken.length,
+                    })
+                    .collect();
+                let end = match call.result {
+                    Some(result) => CallEnd::Returned { result, duration: call.duration },
+                    None => CallEnd::Never,
+                };
+                let is_exec = pyrograph_syscall::by_number(call.number)
+                    .is_some_and(|call| call.name.starts_with("execve"));
+                let name = self.name(call.thread, is_exec);
+                let action = Action::Call(Call {
+                    number: call.number,
+                    compat: call.number == u32::MAX,
+                    arguments: call.arguments,
+                    copied: &copied,
+                    end,
+                });
+                let (process, thread) = (call.process, call.thread);
+                out(&Traced { time: call.time, process, thread, name, action });
+            }
+            ptrace::Traced::Signal { time, process, thread, signal, info } => {
+                // siginfo_t: numbers of 4 bytes, the third of which is the code; a union from byte 16 on.
+                let word = |at: usize| {
+                    let bytes = info.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+                    bytes.map_or(0, u64::from_ne_bytes)
+                };
+                let code = word(8) as i32;
+                let fields = [word(16), word(24)];
+                let action = Action::Signal { number: signal, code, fields };
+                let name = self.name(thread, false);
+                out(&Traced { time, process, thread, name, action });
+            }
+            ptrace::Traced::Started { .. } => {}
+            ptrace::Traced::Ended { time, process, thread, status } => {
+                if thread == self.command {
+                    self.status = Some(status);
+                }
+                let name = self.names.remove(&thread).unwrap_or_default();
+                let action = Action::Exit { status };
+                out(&Traced { time, process, thread, name: &name, action });
+            }
+        }
+    }
+}
+
+impl Tracer for ByPtrace {
+    fn start(&mut self, command: Option<Waiting>, _: bool) -> Result<Option<Child>, Error> {
+        let text = u32::try_from(self.plan.text).unwrap_or(u32::MAX);
+        let tracer = match (command, &self.plan.target) {
+            (Some(command), _) => {
+                self.command = command.pid();
+                ptrace::Tracer::command(command, text)?
+            }
+            (None, Target::Processes(pids)) => ptrace::Tracer::attach(pids, text)?,
+            (None, _) => return Err(Error::NotStarted),
+        };
+        self.tracer = Some(tracer);
+        Ok(None)
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        // What has ended is still to be handed out; what runs goes on.
+        match self.tracer.take() {
+            Some(tracer) if !tracer.is_done() && self.status.is_none() => Ok(tracer.detach()?),
+            tracer => {
+                self.tracer = tracer;
+                Ok(())
+            }
+        }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn counts(&self) -> bool {
+        false
+    }
+
+    fn take(&mut self, out: &mut dyn FnMut(&Traced<'_>)) -> Result<bool, Error> {
+        /// What else there is to do has to wait so long at most.
+        const TURN: Duration = Duration::from_millis(50);
+        let until = Instant::now() + TURN;
+        while Instant::now() < until {
+            let Some(tracer) = &mut self.tracer else { return Ok(false) };
+            match tracer.step()? {
+                Some(traced) => self.hand_out(traced, out),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    fn take_counts(&mut self, _: &mut dyn FnMut(CallCount)) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn lost(&self) -> LostCalls {
+        LostCalls::default()
+    }
+
+    fn status(&self) -> Option<i32> {
+        self.status
+    }
+}
