@@ -170,3 +170,82 @@ fn tables_are_those_of_strace() {
         });
     }
 }
+
+#[test]
+fn without_privilege_ptrace_serves() {
+    use std::os::unix::fs::PermissionsExt;
+    if !is_root("without_privilege_ptrace_serves") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), open).expect("own folder");
+    let own = folder.path().join("pyrograph");
+    std::fs::copy(env!("CARGO_BIN_EXE_pyrograph"), &own).expect("a copy that others may run");
+    let program = known(folder.path());
+    let as_nobody = |args: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&own);
+        let output = command.arg("trace").args(args).current_dir(folder.path()).output();
+        let output = output.expect("setpriv runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = as_nobody(&["-o", "trace.txt", "--", &program, "2", "100"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("by ptrace") && said.contains("CAP_BPF"), "{said}");
+    let lines = std::fs::read_to_string(folder.path().join("trace.txt")).expect("lines");
+    let count = |text: &str| lines.lines().filter(|line| call_of(line).starts_with(text)).count();
+    assert!(call_of(&lines).starts_with("execve("), "{lines}");
+    assert_eq!(count("getppid()"), 300);
+    assert_eq!(count("fchdir(-7)"), 300);
+    assert_eq!(count("openat(AT_FDCWD, \"/no/such/file\", O_RDONLY|O_CLOEXEC) = -1 ENOENT"), 30);
+    assert_eq!(count("+++ exited with 3 +++"), 1, "the child");
+    // The exit code is the command's; what ptrace cannot do is refused.
+    let (code, said) = as_nobody(&["-s", "--", "sh", "-c", "exit 7"]);
+    assert_eq!(code, Some(7), "{said}");
+    let (code, said) = as_nobody(&["-a", "-d", "1"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("CAP_BPF"), "{said}");
+}
+
+#[test]
+fn processes_that_run_are_traced() {
+    if !is_root("processes_that_run_are_traced") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.txt");
+    let script = "while :; do read -t 0.01 x < /dev/zero; done";
+    let process = Command::new("bash").args(["-c", script]).spawn().expect("bash runs");
+    let process = common::in_kernel::Running(process);
+    let pid = process.0.id().to_string();
+    let mut trace = pyrograph();
+    trace.args(["trace", "-d", "0.5", "-o"]).arg(&path).args(["-p", &pid]);
+    let output = trace.output().expect("pyrograph runs");
+    assert!(output.status.success());
+    let lines = std::fs::read_to_string(&path).expect("lines");
+    let whole: Vec<&str> = lines.lines().filter(|line| line.contains("openat(")).collect();
+    assert!(whole.len() > 10, "{lines}");
+    for line in whole {
+        assert!(line.starts_with(&format!("{pid}<bash> ")), "{line}");
+        assert!(
+            line.contains("openat(AT_FDCWD, \"/dev/zero\", O_RDONLY) = 3</dev/zero> <"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn calls_that_have_not_returned_are_shown_at_the_end() {
+    if !is_root("calls_that_have_not_returned_are_shown_at_the_end") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (lines, _) = trace(folder.path(), &["-d", "0.5"], &["sleep", "1"]);
+    let last = lines.last().expect("lines");
+    assert!(
+        call_of(last).starts_with("clock_nanosleep(CLOCK_REALTIME, 0, {tv_sec=1, tv_nsec=0}"),
+        "{last}"
+    );
+    assert!(last.contains(" <unfinished ...> <0."), "{last}");
+}
