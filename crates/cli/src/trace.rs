@@ -205,7 +205,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let _stops = interrupt.on_signal(move || stopper.stop())?;
     if let Some(reason) = tracing.not_in_kernel() {
         say!(
-            "{reason}: traced by ptrace, which stops the program twice at each call, as strace does"
+            "{reason}: calls are traced by ptrace, which stops the program twice at each, as strace does"
         );
     }
     let offset = pyrograph_terminal::local_offset();

@@ -164,7 +164,10 @@ pub(crate) fn is_running(pid: i32, child: bool) -> bool {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         let asked = libc::waitid(libc::P_PID, pid.cast_unsigned(), &raw mut info, flags);
-        asked == 0 && info.si_pid() == 0
+        // Of a child that this process traces, stops are reported, too.
+        let has_ended =
+            matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
+        asked == 0 && (info.si_pid() == 0 || !has_ended)
     }
 }
 

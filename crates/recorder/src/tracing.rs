@@ -90,6 +90,9 @@ trait Tracer {
     /// Descriptor that is readable when calls should be taken soon; `None` if they should be always.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
+    /// Returns true if it knows that the target has ended.
+    fn is_done(&self) -> bool;
+
     /// Calls are counted in the kernel, where that was asked for.
     fn counts(&self) -> bool;
 
@@ -154,6 +157,8 @@ impl Tracing {
         };
         let mut watch = Watch::new()?;
         match (&plan.target, &command) {
+            // Who stops threads knows best when they have ended.
+            _ if not_in_kernel.is_some() => {}
             (_, Some(command)) => watch.child(command.pid()),
             (Target::Processes(pids), None) => watch.processes(pids),
             _ => {}
@@ -204,7 +209,7 @@ impl Tracing {
         let next = self.until.map_or(tick, |until| until.min(tick));
         let ended = self.watch.wait(Some(next), fd.filter(|_| !self.tracer.counts()));
         let is_over = self.until.is_some_and(|until| until <= Instant::now());
-        if ended.is_some() || is_over {
+        if ended.is_some() || is_over || self.tracer.is_done() {
             self.has_ended = true;
             self.elapsed = self.started.elapsed();
             self.tracer.stop()?;

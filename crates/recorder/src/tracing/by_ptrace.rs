@@ -123,18 +123,20 @@ impl Tracer for ByPtrace {
     }
 
     fn stop(&mut self) -> Result<(), Error> {
-        // What has ended is still to be handed out; what runs goes on.
-        match self.tracer.take() {
-            Some(tracer) if !tracer.is_done() && self.status.is_none() => Ok(tracer.detach()?),
-            tracer => {
-                self.tracer = tracer;
-                Ok(())
-            }
+        // What runs goes on.
+        match self.tracer.take().filter(|tracer| !tracer.is_done()) {
+            Some(tracer) => Ok(tracer.detach()?),
+            None => Ok(()),
         }
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+
+    fn is_done(&self) -> bool {
+        let is_over = self.tracer.as_ref().is_none_or(ptrace::Tracer::is_done);
+        is_over || self.status.is_some()
     }
 
     fn counts(&self) -> bool {

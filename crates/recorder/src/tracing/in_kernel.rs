@@ -50,6 +50,10 @@ impl Tracer for pyrograph_bpf::CallTracer {
         Some(self.fd())
     }
 
+    fn is_done(&self) -> bool {
+        false
+    }
+
     fn counts(&self) -> bool {
         self.counts()
     }
