@@ -1,23 +1,26 @@
 //! `pyrograph trace`: system calls, one by one or as a table.
 
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
 use pyrograph_analyze::{CallKey, call_table};
 use pyrograph_cache::user_folder;
-use pyrograph_profile::ThreadEvent;
+use pyrograph_format::thread_events;
+use pyrograph_profile::{CallCount, CallCounts, ThreadAction, ThreadEvent};
 use pyrograph_recorder::{
-    Filters, LostCalls, Target, TraceEnd, TracePlan, Tracing, call_numbers, control_group,
+    Filters, LostCalls, Target, TraceEnd, TracePlan, Tracing, call_number, call_numbers,
+    control_group,
 };
 use pyrograph_render::{CallStyle, write_call_table, write_thread_event};
 use pyrograph_terminal::{Interrupt, standard_output};
 
 use crate::say::{misuse, say};
-use crate::streams::write_output;
+use crate::streams::{open, write_output};
 use crate::targets::TargetArgs;
 use crate::units::{counted, one_of, parse_duration, parse_size};
 
@@ -27,6 +30,8 @@ use crate::units::{counted, one_of, parse_duration, parse_size};
     override_usage = "\
 pyrograph trace [OPTIONS] [--] <COMMAND> [ARGUMENT]...
        \
+       pyrograph trace [OPTIONS] -i <FILE>
+       \
        pyrograph trace [OPTIONS] -p <PID,...>|-a|-C <CPUS>|--comm <NAME,...>|--cgroup <PATH> [-- <COMMAND>...]",
     after_help = "\
 Examples:
@@ -34,6 +39,7 @@ Examples:
   pyrograph trace -s -- make                   a table of calls, errors and latencies, counted in the kernel
   pyrograph trace -e %file --failed -- ./app   which files does it not find?
   pyrograph trace -a --slower 10ms -d 5        slow calls of the machine
+  pyrograph trace -s -i strace.txt             the table of what strace or perf has recorded
 
 Lines and text tables go to standard error, or to the file that -o names; JSON and CSV to standard output."
 )]
@@ -82,6 +88,11 @@ pub struct Args {
     /// The table in Markdown
     #[arg(long, requires = "summary")]
     markdown: bool,
+
+    /// Read calls from a file in place of tracing: text of strace (-f -tt -T), or perf.data and text of perf script with
+    /// raw_syscalls or syscalls tracepoints; - is standard input
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["pid", "all_cpus", "cpu", "command", "comm", "cgroup", "duration"])]
+    input: Option<PathBuf>,
 
     /// Where to write
     #[arg(short, long, value_name = "FILE")]
@@ -175,6 +186,30 @@ impl Args {
         })
     }
 
+    /// The one word of the command, if it is a file that cannot be run.
+    fn file_of_command(&mut self) -> Option<PathBuf> {
+        let [word] = &self.target.command[..] else { return None };
+        let path = PathBuf::from(word);
+        let is_program =
+            |of: std::fs::Metadata| !of.is_file() || of.permissions().mode() & 0o111 != 0;
+        if path.metadata().is_ok_and(is_program) || !path.exists() {
+            return None;
+        }
+        self.target.command.clear();
+        Some(path)
+    }
+
+    fn write_table(&self, counts: &[CallCount], elapsed: Option<Duration>) -> anyhow::Result<()> {
+        let table = call_table(counts, self.by, elapsed);
+        let style = self.style();
+        match &self.output {
+            None if matches!(style, CallStyle::Text { .. }) => {
+                Ok(write_call_table(style, &table, &mut io::stderr())?)
+            }
+            path => Ok(write_output(path.as_deref(), |out| write_call_table(style, &table, out))?),
+        }
+    }
+
     fn lines(&self) -> anyhow::Result<Box<dyn Write>> {
         Ok(match &self.output {
             None => Box::new(BufWriter::new(io::stderr())),
@@ -194,6 +229,9 @@ impl Args {
 ///
 /// If nothing can be traced, or the result cannot be written.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(path) = args.input.take().or_else(|| args.file_of_command()) {
+        return read(&args, &path);
+    }
     let plan = args.plan()?;
     let interrupt = Interrupt::catch()?;
     let mut out = match args.summary {
@@ -221,16 +259,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let TraceEnd { elapsed, lost, counts, child, status } = tracing.finish();
     say_lost(lost);
     if args.summary {
-        let table = call_table(&counts, args.by, Some(elapsed));
-        let style = args.style();
-        match &args.output {
-            None if matches!(style, CallStyle::Text { .. }) => {
-                write_call_table(style, &table, &mut io::stderr())?;
-            }
-            path => {
-                write_output(path.as_deref(), |out| write_call_table(style, &table, out))?;
-            }
-        }
+        args.write_table(&counts, Some(elapsed))?;
     }
     let is_target = matches!(plan.target, Target::Command(_));
     if let Some(status) = status.map(ExitStatus::from_raw) {
@@ -243,6 +272,59 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     let code = child.exit_code()?;
     Ok(if is_target { ExitCode::from(code) } else { ExitCode::SUCCESS })
+}
+
+/// Reads calls from a file.
+fn read(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
+    let numbers = call_numbers(&args.expr)?;
+    let is_named = |name: &str| match (&numbers, call_number(name)) {
+        (None, _) => true,
+        (Some(numbers), Some(number)) => numbers.contains(&number),
+        (Some(_), None) => false,
+    };
+    let is_wanted = |event: &ThreadEvent| match &event.action {
+        ThreadAction::Call(call) => {
+            let took = Duration::from_nanos(call.duration.unwrap_or(0));
+            is_named(&call.name)
+                && (!args.failed || call.value.is_some_and(|value| (-4095..0).contains(&value)))
+                && args.slower.is_none_or(|slower| took >= slower)
+        }
+        _ => !args.failed && args.slower.is_none(),
+    };
+    let mut out = match args.summary {
+        true => Box::new(io::sink()) as Box<dyn Write>,
+        false => args.lines()?,
+    };
+    let mut counts = CallCounts::default();
+    let mut span: Option<(u64, u64)> = None;
+    let mut written = Ok(());
+    let warnings = thread_events(open(path)?, &mut |event| {
+        let end = match &event.action {
+            ThreadAction::Call(call) => event.time + call.duration.unwrap_or(0),
+            _ => event.time,
+        };
+        if event.time > 0 {
+            let (first, last) = span.unwrap_or((event.time, end));
+            span = Some((first.min(event.time), last.max(end)));
+        }
+        if !is_wanted(&event) || written.is_err() {
+            return;
+        }
+        match args.summary {
+            true => CallCount::of(&event).into_iter().for_each(|count| counts.add(count)),
+            false => written = write_thread_event(&event, 0, &mut out),
+        }
+    })?;
+    written?;
+    out.flush()?;
+    for (_, line) in warnings.lines() {
+        say!("{line}");
+    }
+    if args.summary {
+        let elapsed = span.map(|(first, last)| Duration::from_nanos(last - first));
+        args.write_table(&counts.into_rows(), elapsed.filter(|time| !time.is_zero()))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn say_lost(LostCalls { calls, counts, memory }: LostCalls) {

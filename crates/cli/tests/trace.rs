@@ -249,3 +249,71 @@ fn calls_that_have_not_returned_are_shown_at_the_end() {
     );
     assert!(last.contains(" <unfinished ...> <0."), "{last}");
 }
+
+/// The calls and errors of a file, by name.
+fn table_of_file(path: &Path) -> BTreeMap<String, (u64, u64)> {
+    let mut trace = pyrograph();
+    let output = trace.args(["trace", "-s", "--by", "none", "--json", "-i"]).arg(path).output();
+    let output = output.expect("pyrograph runs");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = json["groups"][0]["calls"].as_array().expect("calls").iter();
+    let failed = |row: &Value| {
+        let failed = row["errors"].as_object().expect("errors").values();
+        failed.map(|count| count.as_u64().expect("a count")).sum()
+    };
+    let row = |row: &Value| {
+        let name = row["call"].as_str().expect("a name").to_owned();
+        (name, (row["calls"].as_u64().expect("a count"), failed(row)))
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn files_of_strace_and_of_our_own_give_the_same_table() {
+    if !is_root("files_of_strace_and_of_our_own_give_the_same_table") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = known(folder.path());
+    let known = |table: &BTreeMap<String, (u64, u64)>| {
+        assert_eq!(table["getppid"], (300, 0));
+        assert_eq!(table["fchdir"], (300, 300));
+        let (all, failed) = table["openat"];
+        assert_eq!(failed - 30, all - 32, "{table:?}");
+    };
+    let (lines, said) = trace(folder.path(), &[], &[&program, "2", "100"]);
+    assert_eq!(said, "");
+    assert!(lines.len() > 600);
+    known(&table_of_file(&folder.path().join("trace.txt")));
+    let theirs = folder.path().join("strace.txt");
+    for flags in [&["-f"][..], &["-f", "-ttt", "-T"], &["-f", "-t", "-Y", "-y"]] {
+        let mut strace = Command::new("strace");
+        let strace = strace.args(flags).arg("-o").arg(&theirs).args([&program, "2", "100"]);
+        if strace.output().is_err() {
+            eprintln!("skipped: strace is not installed");
+            return;
+        }
+        known(&table_of_file(&theirs));
+    }
+}
+
+#[test]
+fn tracepoints_of_a_recording_are_calls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = known(folder.path());
+    common::perf::with_perf_as_root("tracepoints_of_a_recording_are_calls", |_| {
+        let data = folder.path().join("perf.data");
+        for events in [
+            "raw_syscalls:sys_enter,raw_syscalls:sys_exit",
+            "syscalls:sys_enter_getppid,syscalls:sys_exit_getppid,syscalls:sys_enter_fchdir,syscalls:sys_exit_fchdir",
+        ] {
+            let mut perf = Command::new("perf");
+            perf.args(["record", "-q", "-m", "1024", "-e", events, "-o"]).arg(&data);
+            common::run(perf.args([&program, "2", "100"]));
+            let table = table_of_file(&data);
+            assert_eq!(table["getppid"], (300, 0));
+            assert_eq!(table["fchdir"], (300, 300));
+        }
+    });
+}

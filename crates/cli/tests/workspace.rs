@@ -24,7 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["bpf", "elf", "event", "profile", "record", "resolve", "symbol", "syscall", "unwind"],
     ),
     ("perf-data", &["event", "profile", "resolve", "symbol"]),
-    ("format", &["perf-data", "profile", "symbol"]),
+    ("format", &["perf-data", "profile", "symbol", "syscall"]),
     ("analyze", &["profile"]),
     ("render", &["analyze", "profile"]),
     ("output", &["analyze", "format", "profile", "render", "terminal"]),

@@ -23,6 +23,7 @@ mod protobuf;
 mod read;
 mod reader;
 mod single_events;
+mod thread_events;
 mod warnings;
 mod write;
 mod writer;
@@ -46,6 +47,7 @@ pub use reader::{
     Advice, Count, Detail, FoldedOptions, Options, ReadError, Reader, Reading, ThreadDetail,
 };
 pub use single_events::{ChosenEvents, EventInput};
+pub use thread_events::thread_events;
 pub use warnings::{Place, Warning, WarningKind, Warnings};
 pub use write::{
     WRITERS, counts_of_folded, not_held, similar_endings, write_folded, writer_for, writer_named,

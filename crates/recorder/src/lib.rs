@@ -38,4 +38,4 @@ pub use pyrograph_record::{
 pub use pyrograph_resolve::{Resolved, StackMemory};
 pub use question::Question;
 pub use recorder::{Finished, Progress, Recorder};
-pub use tracing::{LostCalls, TraceEnd, TracePlan, Tracing, call_numbers};
+pub use tracing::{LostCalls, TraceEnd, TracePlan, Tracing, call_number, call_numbers};

@@ -292,6 +292,11 @@ pub fn call_numbers(words: &[String]) -> Result<Option<Vec<u32>>, Error> {
     Ok(Some(wanted))
 }
 
+/// The number of a call by its name.
+pub fn call_number(name: &str) -> Option<u32> {
+    pyrograph_syscall::number_of(name)
+}
+
 fn numbers_of(word: &str) -> Result<Vec<u32>, Error> {
     let plain = word.trim_start_matches("sys_");
     if plain == "all" {
