@@ -17,7 +17,7 @@ use pyrograph_recorder::{
     control_group,
 };
 use pyrograph_render::{CallStyle, write_call_table, write_thread_event};
-use pyrograph_terminal::{Interrupt, standard_output};
+use pyrograph_terminal::{Interrupt, standard_error, standard_output};
 
 use crate::say::{misuse, say};
 use crate::streams::{open, write_output};
@@ -204,7 +204,9 @@ impl Args {
         let style = self.style();
         match &self.output {
             None if matches!(style, CallStyle::Text { .. }) => {
-                Ok(write_call_table(style, &table, &mut io::stderr())?)
+                let mut out = standard_error();
+                write_call_table(style, &table, &mut out)?;
+                Ok(out.flush()?)
             }
             path => Ok(write_output(path.as_deref(), |out| write_call_table(style, &table, out))?),
         }
@@ -212,7 +214,7 @@ impl Args {
 
     fn lines(&self) -> anyhow::Result<Box<dyn Write>> {
         Ok(match &self.output {
-            None => Box::new(BufWriter::new(io::stderr())),
+            None => Box::new(BufWriter::new(standard_error())),
             Some(path) if path.as_os_str() == "-" => Box::new(standard_output()),
             Some(path) => {
                 let file = std::fs::File::create(path)

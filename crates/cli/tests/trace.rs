@@ -317,3 +317,17 @@ fn tracepoints_of_a_recording_are_calls() {
         }
     });
 }
+
+#[test]
+fn names_of_threads_forge_no_lines() {
+    if !is_root("names_of_threads_forge_no_lines") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = r#"$0 = "x\n1<y> \e[31m"; open(F, "<", "/dev/null")"#;
+    let (lines, said) = trace(folder.path(), &["-e", "openat"], &["perl", "-e", script]);
+    assert_eq!(said, "");
+    let line = lines.iter().rfind(|line| line.contains("\"/dev/null\"")).expect("a line");
+    assert!(line.contains("<x\\121<y> \\33[31m> "), "{line}");
+    assert!(lines.iter().all(|line| !line.contains('\u{1b}')));
+}

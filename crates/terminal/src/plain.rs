@@ -22,6 +22,15 @@ pub fn standard_output() -> Box<dyn Write> {
     }
 }
 
+/// Standard error, in the same way; not locked, as messages go there, too.
+pub fn standard_error() -> Box<dyn Write> {
+    let out = io::stderr();
+    match out.is_terminal() {
+        true => Box::new(Plain { out, line: Vec::new() }),
+        false => Box::new(out),
+    }
+}
+
 /// The columns of standard output, if it is a terminal.
 pub fn width() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))

@@ -61,7 +61,7 @@ impl Decoder {
             time: traced.time.saturating_add(self.epoch),
             process: traced.process,
             thread: traced.thread,
-            thread_name: String::from_utf8_lossy(traced.name).into_owned(),
+            thread_name: printable(traced.name),
             action,
         }
     }
@@ -108,7 +108,7 @@ impl Decoder {
 
     /// Counts with names in place of numbers.
     pub fn count(&mut self, count: &traced::CallCount) -> CallCount {
-        let thread_name = String::from_utf8_lossy(&count.name).into_owned();
+        let thread_name = printable(&count.name);
         let process_name = self.process_name(count.process, count.thread, &thread_name);
         let errors = count.errors.iter().map(|(number, failed)| {
             (error_name(*number).map_or_else(|| number.to_string(), str::to_owned), *failed)
@@ -142,7 +142,10 @@ impl Decoder {
         }
         let name = self.processes.entry(process).or_insert_with(|| {
             let name = std::fs::read_to_string(format!("/proc/{process}/comm"));
-            name.map_or_else(|_| thread_name.to_owned(), |name| name.trim_end().to_owned())
+            name.map_or_else(
+                |_| thread_name.to_owned(),
+                |name| printable(name.trim_end().as_bytes()),
+            )
         });
         name.clone()
     }
@@ -161,6 +164,18 @@ fn name_of(number: u32) -> Cow<'static, str> {
         Some(call) => Cow::Borrowed(call.name),
         None => Cow::Owned(format!("syscall_{number}")),
     }
+}
+
+/// A name as text in which control characters are octal (`\33`), as in strings: it may have line ends.
+fn printable(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for c in String::from_utf8_lossy(name).chars() {
+        match c.is_control() {
+            true => text.push_str(&format!("\\{:o}", u32::from(c))),
+            false => text.push(c),
+        }
+    }
+    text
 }
 
 /// The error number that a call returned, if it failed.
@@ -235,7 +250,7 @@ impl Files for Opened<'_> {
             let link = std::fs::read_link(format!("/proc/{}/fd/{descriptor}", self.process));
             known.set(descriptor, link.map_or(String::new(), |link| link.to_string_lossy().into()));
         }
-        let name = known.name(descriptor)?.into_owned();
+        let name = printable(known.name(descriptor)?.as_bytes());
         (!name.is_empty()).then_some(Cow::Owned(name))
     }
 }
