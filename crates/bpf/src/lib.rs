@@ -49,4 +49,4 @@ pub use features::features;
 pub use files::{Question, What};
 pub use layout::FileKey;
 pub use options::Options;
-pub use tracer::{CallOptions, CallTracer, LostCalls};
+pub use tracer::{CallOptions, CallTracer};

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, libbpf_sys};
-use pyrograph_event::traced::{Action, Call, CallCount, CallEnd, Traced};
+use pyrograph_event::traced::{Action, Call, CallCount, CallEnd, LostCalls, Traced};
 use pyrograph_syscall::{Copied, Extent, When};
 
 use self::layout::{Config, ErrorKey, Plan, Record, Row, RowKey, State};
@@ -49,17 +49,6 @@ pub struct CallOptions {
     pub memory: u32,
     /// Below which folder (such as `~/.cache`) the kernel's types are kept for the next time; `None`: they are not.
     pub cache: Option<PathBuf>,
-}
-
-/// Calls that could not be taken or counted, for lack of room.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LostCalls {
-    /// Calls that were not handed out, as user space was too slow to take others.
-    pub calls: u64,
-    /// Calls that were not counted: too many threads made too many kinds of them in half a second.
-    pub counts: u64,
-    /// Calls for which the kernel had no memory.
-    pub memory: u64,
 }
 
 /// Programs in the kernel that trace system calls. When this is dropped, or the process ends in any way, they are gone.

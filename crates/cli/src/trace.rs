@@ -2,9 +2,8 @@
 
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, ExitStatus};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -258,15 +257,14 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             break;
         }
     }
-    let TraceEnd { elapsed, lost, counts, child, status } = tracing.finish();
+    let TraceEnd { elapsed, lost, counts, child, exit_code } = tracing.finish();
     say_lost(lost);
     if args.summary {
         args.write_table(&counts, Some(elapsed))?;
     }
     let is_target = matches!(plan.target, Target::Command(_));
-    if let Some(status) = status.map(ExitStatus::from_raw) {
-        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-        return Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
+    if let Some(code) = exit_code {
+        return Ok(ExitCode::from(code));
     }
     let Some(mut child) = child else { return Ok(ExitCode::SUCCESS) };
     if interrupt.only_us() {

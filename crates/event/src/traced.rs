@@ -102,10 +102,18 @@ pub struct CallCount {
     pub least: u64,
     /// The longest time.
     pub longest: u64,
-    /// How many took how long: the first for less than [`LEAST_LATENCY`], then four for each power of two, and the last
+    /// How many took how long: the first for less than 16 ns, then four for each power of two, and the last
     /// for all that took longer.
     pub latencies: Vec<u32>,
 }
 
-/// Where the second number of [`CallCount::latencies`] begins, in nanoseconds.
-pub const LEAST_LATENCY: u64 = 16;
+/// Calls that could not be handed out or counted, for lack of room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostCalls {
+    /// Calls that were not handed out: others were not taken fast enough.
+    pub calls: u64,
+    /// Calls that were not counted: too many threads made too many kinds of calls at the same time.
+    pub counts: u64,
+    /// Calls for which the kernel had no memory.
+    pub memory: u64,
+}

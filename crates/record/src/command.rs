@@ -59,15 +59,13 @@ impl Child {
         }
     }
 
-    /// Its exit code, which is waited for; 128 and the signal's number if one ended it, as shells have it.
+    /// Its exit code, which is waited for; see [`exit_code_of`].
     ///
     /// # Errors
     ///
     /// Those of [`Child::wait`].
     pub fn exit_code(&mut self) -> io::Result<u8> {
-        let status = self.wait()?;
-        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-        Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+        self.wait().map(exit_code_of)
     }
 
     /// The resources that it used, once its exit status is known.
@@ -120,6 +118,12 @@ impl Child {
             },
         }
     }
+}
+
+/// The exit code of a program; 128 and the signal's number if one ended it, as shells have it.
+pub fn exit_code_of(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
 fn duration(time: libc::timeval) -> Duration {

@@ -24,7 +24,7 @@ mod watch;
 mod weights;
 
 pub use batch::Batch;
-pub use command::{Child, Usage, Waiting};
+pub use command::{Child, Usage, Waiting, exit_code_of};
 pub use counters::{Count, CounterOptions, Counters};
 pub use error::{Error, Notice};
 pub use event::{

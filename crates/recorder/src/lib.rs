@@ -31,6 +31,7 @@ pub use places::{PlaceError, known_places, known_probes_of};
 pub use plan::{Engine, Plan};
 pub use pyrograph_event::engine::{Feature, TableBackend, TableStats};
 pub use pyrograph_event::request::{Measure, Trigger, Waits};
+pub use pyrograph_event::traced::LostCalls;
 pub use pyrograph_record::{
     Child, CounterOptions, Cpus, Event, EventClass, EventError, KnownEvent, Notice, Rate, Refusal,
     StackMode, Stopper, Summary, Target, Unit, Usage, known_events,
@@ -38,4 +39,4 @@ pub use pyrograph_record::{
 pub use pyrograph_resolve::{Resolved, StackMemory};
 pub use question::Question;
 pub use recorder::{Finished, Progress, Recorder};
-pub use tracing::{LostCalls, TraceEnd, TracePlan, Tracing, call_number, call_numbers};
+pub use tracing::{TraceEnd, TracePlan, Tracing, call_number, call_numbers};

@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use pyrograph_event::traced::{self, Traced};
+use pyrograph_event::traced::{self, LostCalls, Traced};
 use pyrograph_profile::{CallCount, CallCounts, ThreadEvent};
 use pyrograph_record::{Child, Stopper, Target, Waiting, Watch, descendants};
 
@@ -49,17 +49,6 @@ pub struct TracePlan {
     pub cache: Option<PathBuf>,
 }
 
-/// Calls that could not be handed out or counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LostCalls {
-    /// Calls that were not handed out: others were not taken fast enough.
-    pub calls: u64,
-    /// Calls that were not counted: too many threads made too many kinds of calls at the same time.
-    pub counts: u64,
-    /// Calls for which the kernel had no memory.
-    pub memory: u64,
-}
-
 /// The end of tracing.
 #[derive(Debug)]
 pub struct TraceEnd {
@@ -71,8 +60,8 @@ pub struct TraceEnd {
     pub counts: Vec<CallCount>,
     /// The command, if there is one whose end was not seen.
     pub child: Option<Child>,
-    /// The status of the command as wait(2) has it, if its end was seen.
-    pub status: Option<i32>,
+    /// The exit code of the command, if its end was seen.
+    pub exit_code: Option<u8>,
 }
 
 /// How often calls are taken, and counts.
@@ -105,8 +94,8 @@ trait Tracer {
     /// What could not be handed out.
     fn lost(&self) -> LostCalls;
 
-    /// The status of the command, if its end was seen.
-    fn status(&self) -> Option<i32>;
+    /// The exit code of the command, if its end was seen.
+    fn exit_code(&self) -> Option<u8>;
 }
 
 /// System calls that are being traced.
@@ -157,7 +146,7 @@ impl Tracing {
         };
         let mut watch = Watch::new()?;
         match (&plan.target, &command) {
-            // Who stops threads knows best when they have ended.
+            // ptrace reports the ends of threads itself.
             _ if not_in_kernel.is_some() => {}
             (_, Some(command)) => watch.child(command.pid()),
             (Target::Processes(pids), None) => watch.processes(pids),
@@ -252,7 +241,7 @@ impl Tracing {
         TraceEnd {
             elapsed: self.elapsed,
             lost: self.tracer.lost(),
-            status: self.tracer.status(),
+            exit_code: self.tracer.exit_code(),
             counts: self.counts.into_rows(),
             child: self.child,
         }

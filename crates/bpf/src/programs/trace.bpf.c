@@ -341,8 +341,6 @@ static __always_inline void send(struct call *call)
 	if (bpf_ringbuf_output(&records, call, size,
 			       waiting > config.wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
 		increment(&state.lost);
-	else
-		increment(&state.sent);
 }
 
 static __always_inline struct call *call_of(struct task_struct *task, u64 flags)
@@ -479,8 +477,6 @@ static __always_inline void send_other(struct call_record *record)
 {
 	if (bpf_ringbuf_output(&records, record, sizeof(*record), BPF_RB_NO_WAKEUP))
 		increment(&state.lost);
-	else
-		increment(&state.sent);
 }
 
 SEC("tp_btf/signal_deliver")

@@ -88,8 +88,6 @@ struct state {
 	u64 lost;
 	u64 lost_rows;
 	u64 lost_threads;
-	// Calls that went to the ring.
-	u64 sent;
 	// The process that becomes a target when it executes a program; 0: none.
 	u32 command;
 	// The PID namespace of Pyrograph, and its depth; at depth 0 all numbers are the machine's.

@@ -61,7 +61,6 @@ pub struct State {
     pub lost: u64,
     pub lost_rows: u64,
     pub lost_threads: u64,
-    pub sent: u64,
     pub command: u32,
     pub pid_level: u32,
     pub pid_namespace: u64,

@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use pyrograph_event::traced::{Action, Call, CallCount, CallEnd, Traced};
+use pyrograph_event::traced::{Action, Call, CallCount, CallEnd, LostCalls, Traced};
 use pyrograph_record::ptrace::{self, TracedCall};
-use pyrograph_record::{Child, Target, Waiting};
+use pyrograph_record::{Child, Target, Waiting, exit_code_of};
 use pyrograph_syscall::Copied;
 
-use super::{LostCalls, TracePlan, Tracer};
+use super::{TracePlan, Tracer};
 use crate::error::Error;
 
 /// Returns true if ptrace can do what is planned: there is a process to stop, and nothing that only the kernel can filter.
@@ -25,12 +27,18 @@ pub struct ByPtrace {
     /// Names of threads.
     names: HashMap<i32, Vec<u8>>,
     command: i32,
-    status: Option<i32>,
+    exit_code: Option<u8>,
 }
 
 impl ByPtrace {
     pub fn new(plan: &TracePlan) -> Self {
-        Self { plan: plan.clone(), tracer: None, names: HashMap::new(), command: 0, status: None }
+        Self {
+            plan: plan.clone(),
+            tracer: None,
+            names: HashMap::new(),
+            command: 0,
+            exit_code: None,
+        }
     }
 
     fn is_wanted(&self, call: &TracedCall) -> bool {
@@ -97,7 +105,7 @@ impl ByPtrace {
             ptrace::Traced::Started { .. } => {}
             ptrace::Traced::Ended { time, process, thread, status } => {
                 if thread == self.command {
-                    self.status = Some(status);
+                    self.exit_code = Some(exit_code_of(ExitStatus::from_raw(status)));
                 }
                 let name = self.names.remove(&thread).unwrap_or_default();
                 let action = Action::Exit { status };
@@ -136,7 +144,7 @@ impl Tracer for ByPtrace {
 
     fn is_done(&self) -> bool {
         let is_over = self.tracer.as_ref().is_none_or(ptrace::Tracer::is_done);
-        is_over || self.status.is_some()
+        is_over || self.exit_code.is_some()
     }
 
     fn counts(&self) -> bool {
@@ -165,7 +173,7 @@ impl Tracer for ByPtrace {
         LostCalls::default()
     }
 
-    fn status(&self) -> Option<i32> {
-        self.status
+    fn exit_code(&self) -> Option<u8> {
+        self.exit_code
     }
 }

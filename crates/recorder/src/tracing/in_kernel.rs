@@ -72,12 +72,11 @@ impl Tracer for pyrograph_bpf::CallTracer {
         Ok(self.take_counts(out)?)
     }
 
-    fn lost(&self) -> super::LostCalls {
-        let lost = self.lost();
-        super::LostCalls { calls: lost.calls, counts: lost.counts, memory: lost.memory }
+    fn lost(&self) -> pyrograph_event::traced::LostCalls {
+        self.lost()
     }
 
-    fn status(&self) -> Option<i32> {
+    fn exit_code(&self) -> Option<u8> {
         None
     }
 }
