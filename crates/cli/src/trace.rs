@@ -1,5 +1,6 @@
 //! `pyrograph trace`: system calls, one by one or as a table.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -247,6 +248,12 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             "{reason}: calls are traced by ptrace, which stops the program twice at each, as strace does"
         );
     }
+    if tracing.unreadable_threads() > 0 {
+        say!(
+            "calls that {} are in are shown when they return: to show them now takes CAP_SYS_PTRACE",
+            counted(tracing.unreadable_threads() as u64, "thread")
+        );
+    }
     let offset = pyrograph_terminal::local_offset();
     loop {
         let more = tracing.step(&mut |event: ThreadEvent| -> anyhow::Result<()> {
@@ -257,10 +264,11 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             break;
         }
     }
-    let TraceEnd { elapsed, lost, counts, child, exit_code } = tracing.finish();
+    let TraceEnd { elapsed, lost, counts, in_progress, child, exit_code } = tracing.finish();
     say_lost(lost);
     if args.summary {
         args.write_table(&counts, Some(elapsed))?;
+        say_in_progress(&in_progress);
     }
     let is_target = matches!(plan.target, Target::Command(_));
     if let Some(code) = exit_code {
@@ -325,6 +333,23 @@ fn read(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
         args.write_table(&counts.into_rows(), elapsed.filter(|time| !time.is_zero()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Without this, a program that does nothing but wait would have an empty table.
+fn say_in_progress(calls: &BTreeMap<String, u64>) {
+    if calls.is_empty() {
+        return;
+    }
+    let mut names: Vec<_> = calls.iter().collect();
+    names.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let (shown, others) = names.split_at(names.len().min(4));
+    let mut text: Vec<_> = shown.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    if !others.is_empty() {
+        text.push(format!("others {}", others.iter().map(|(_, count)| **count).sum::<u64>()));
+    }
+    let all = calls.values().sum();
+    let all = counted(all, "call");
+    say!("not in the table: {all} that had not returned in the end ({})", text.join(", "));
 }
 
 fn say_lost(LostCalls { calls, counts, memory }: LostCalls) {

@@ -203,6 +203,14 @@ fn without_privilege_ptrace_serves() {
     // The exit code is the command's; what ptrace cannot do is refused.
     let (code, said) = as_nobody(&["-s", "--", "sh", "-c", "exit 7"]);
     assert_eq!(code, Some(7), "{said}");
+    // It goes on when tracing has ended, and is waited for.
+    let (code, said) = as_nobody(&["-d", "0.3", "--", "sh", "-c", "sleep 1; exit 7"]);
+    assert_eq!(code, Some(7), "{said}");
+    for call in ["wait4(-1, ", "clock_nanosleep("] {
+        let is_it =
+            |line: &&str| call_of(line).starts_with(call) && line.contains(" <unfinished ...> <");
+        assert_eq!(said.lines().filter(is_it).count(), 1, "{call}: {said}");
+    }
     let (code, said) = as_nobody(&["-a", "-d", "1"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("CAP_BPF"), "{said}");
@@ -251,6 +259,33 @@ fn calls_that_have_not_returned_are_shown_at_the_end() {
 }
 
 /// The calls and errors of a file, by name.
+#[test]
+fn what_a_process_waits_for_is_shown_at_once() {
+    if !is_root("what_a_process_waits_for_is_shown_at_once") {
+        return;
+    }
+    let mut sleep = Command::new("sleep");
+    let process = common::in_kernel::Running(sleep.arg("1000").spawn().expect("sleep runs"));
+    let pid = process.0.id().to_string();
+    // Until it sleeps.
+    let wchan = || std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    while !wchan().starts_with(&libc::SYS_clock_nanosleep.to_string()) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let said = |flags: &[&str]| {
+        let mut trace = pyrograph();
+        let output = trace.arg("trace").args(flags).args(["-d", "0.2", "-p", &pid]).output();
+        String::from_utf8(output.expect("pyrograph runs").stderr).expect("text")
+    };
+    let lines = said(&[]);
+    let call = "clock_nanosleep(CLOCK_REALTIME, 0, {tv_sec=1000, tv_nsec=0}, ";
+    assert!(call_of(&lines).starts_with(call) && lines.ends_with(" <unfinished ...>\n"), "{lines}");
+    assert_eq!(lines.lines().count(), 1, "{lines}");
+    assert_eq!(said(&["-e", "read"]), "");
+    let not_returned = "not in the table: 1 call that had not returned in the end";
+    assert_eq!(said(&["-s"]), format!("pyrograph: {not_returned} (clock_nanosleep 1)\n"));
+}
+
 fn table_of_file(path: &Path) -> BTreeMap<String, (u64, u64)> {
     let mut trace = pyrograph();
     let output = trace.args(["trace", "-s", "--by", "none", "--json", "-i"]).arg(path).output();

@@ -70,6 +70,8 @@ pub enum CallEnd {
     },
     /// It never returns: the thread has ended in it.
     Never,
+    /// It had begun before tracing did, and had not returned then.
+    InProgress,
     /// It had not returned when tracing ended, after so many nanoseconds.
     Unfinished {
         /// The nanoseconds.

@@ -59,7 +59,7 @@ pub struct TracedCall {
     pub error: Option<Cow<'static, str>>,
     /// How long it took, or had taken when tracing ended, in nanoseconds; `None` if that is not known.
     pub duration: Option<u64>,
-    /// It had not returned when tracing ended.
+    /// It had not returned when tracing ended, or, where the duration is not known, when tracing began.
     pub unfinished: bool,
 }
 

@@ -189,8 +189,8 @@ impl Waiting {
     }
 
     /// The child has become the program.
-    pub(crate) fn running(mut self) {
-        self.child.pid = 0;
+    pub(crate) fn running(mut self) -> Child {
+        Child { pid: std::mem::take(&mut self.child.pid), status: None, usage: None }
     }
 
     /// The child has ended, and been waited for, before it became the program: the error says why.
@@ -220,9 +220,7 @@ impl Waiting {
                 Err(Error::Command { program: std::mem::take(&mut self.program), source })
             }
             // The pipe is closed by exec: the program runs, and is not ours to reap on drop.
-            Err(_) => {
-                Ok(Child { pid: std::mem::take(&mut self.child.pid), status: None, usage: None })
-            }
+            Err(_) => Ok(self.running()),
         }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Source: ptrace(2), `linux/ptrace.h`. Linux 5.3 is needed, for `PTRACE_GET_SYSCALL_INFO`.
 
+mod in_progress;
 mod memory;
 mod request;
 
@@ -11,9 +12,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use pyrograph_syscall::{Call, Copied, Seen, When, by_number};
 
-use crate::command::Waiting;
+use crate::command::{Child, Waiting};
 use crate::error::Error;
 use crate::procfs;
+pub use in_progress::calls_in_progress;
 use memory::Memory;
 use request::{Info, Timer, Waited, monotonic};
 
@@ -25,6 +27,8 @@ pub struct Tracer {
     threads: HashMap<i32, Thread>,
     /// The command, until it has become the program: what it does before is not its own.
     waiting: Option<Waiting>,
+    /// The command from then on, until it has ended.
+    command: Option<Child>,
     /// The thread that is stopped until the next step, and the signal it gets.
     stopped: Option<(i32, Resume)>,
     ready: VecDeque<Traced>,
@@ -110,6 +114,15 @@ pub struct TracedCall {
     pub copied: Vec<Taken>,
 }
 
+/// What is left when threads were let go.
+#[derive(Debug)]
+pub struct Detached {
+    /// Calls that had not returned, in the order in which they began; durations are those until then.
+    pub calls: Vec<TracedCall>,
+    /// The command, if it runs on.
+    pub command: Option<Child>,
+}
+
 /// Memory that was copied for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
@@ -156,7 +169,8 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Follows processes that run, with all their threads. A call that a thread is in at that moment is not reported.
+    /// Follows processes that run, with all their threads. A call that a thread is in at that moment is reported if it is
+    /// restarted; see [`calls_in_progress`].
     ///
     /// # Errors
     ///
@@ -173,6 +187,7 @@ impl Tracer {
         Ok(Self {
             threads: HashMap::new(),
             waiting: None,
+            command: None,
             stopped: None,
             ready: VecDeque::new(),
             text,
@@ -380,7 +395,7 @@ impl Tracer {
         self.threads.retain(|&number, state| state.process != thread || number == thread);
         self.threads.entry(thread).or_default().call = call;
         if let Some(waiting) = self.waiting.take_if(|waiting| waiting.pid() == thread) {
-            waiting.running();
+            self.command = Some(waiting.running());
         }
     }
 
@@ -390,6 +405,8 @@ impl Tracer {
         if let Some(waiting) = self.waiting.take_if(|waiting| waiting.pid() == thread) {
             return waiting.failed();
         }
+        // There is no status left to wait for.
+        self.command.take_if(|command| command.pid() == thread);
         let Some(state) = state else { return Ok(()) };
         if let Some(mut call) = state.call {
             call.duration = time.saturating_sub(call.time);
@@ -399,14 +416,21 @@ impl Tracer {
         Ok(())
     }
 
-    /// Lets all threads go, which run on untraced; what they do meanwhile is not reported.
+    /// Lets all threads go, which run on untraced. What they do meanwhile is not reported.
     ///
     /// # Errors
     ///
     /// If the kernel does not say when they have stopped.
-    pub fn detach(mut self) -> Result<(), Error> {
+    pub fn detach(mut self) -> Result<Detached, Error> {
         self.kill_on_drop = false;
-        self.let_all_go()
+        let now = monotonic();
+        let calls = self.threads.values_mut().filter_map(|thread| thread.call.take());
+        let mut calls: Vec<TracedCall> = calls
+            .map(|call| TracedCall { duration: now.saturating_sub(call.time), ..call })
+            .collect();
+        calls.sort_by_key(|call| (call.time, call.thread));
+        self.let_all_go()?;
+        Ok(Detached { calls, command: self.command.take() })
     }
 
     fn let_all_go(&mut self) -> Result<(), Error> {
@@ -432,7 +456,11 @@ impl Tracer {
                 }
             };
             self.stopped = match waited {
-                Waited::Ended(_) => None,
+                Waited::Ended(_) => {
+                    // Its status was taken here.
+                    self.command.take_if(|command| command.pid() == thread);
+                    None
+                }
                 Waited::Signal(signal) => Some((thread, Resume::Run(signal))),
                 Waited::GroupStop => Some((thread, Resume::Listen)),
                 Waited::NewThread => {

@@ -4,13 +4,15 @@ mod by_ptrace;
 mod decode;
 mod in_kernel;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use pyrograph_event::traced::{self, LostCalls, Traced};
+use pyrograph_event::traced::{self, CallEnd, LostCalls, Traced};
 use pyrograph_profile::{CallCount, CallCounts, ThreadEvent};
+use pyrograph_record::ptrace::{self, calls_in_progress};
 use pyrograph_record::{Child, Stopper, Target, Waiting, Watch, descendants};
 
 use self::decode::Decoder;
@@ -58,6 +60,8 @@ pub struct TraceEnd {
     pub lost: LostCalls,
     /// Counts of calls, where they were counted.
     pub counts: Vec<CallCount>,
+    /// Calls that had not returned in the end, by name: they are in no count. Of lines, and of the machine, none.
+    pub in_progress: BTreeMap<String, u64>,
     /// The command, if there is one whose end was not seen.
     pub child: Option<Child>,
     /// The exit code of the command, if its end was seen.
@@ -94,6 +98,11 @@ trait Tracer {
     /// What could not be handed out.
     fn lost(&self) -> LostCalls;
 
+    /// The command that it has followed, and that runs on.
+    fn take_command(&mut self) -> Option<Child> {
+        None
+    }
+
     /// The exit code of the command, if its end was seen.
     fn exit_code(&self) -> Option<u8>;
 }
@@ -102,6 +111,16 @@ trait Tracer {
 pub struct Tracing {
     tracer: Box<dyn Tracer>,
     decoder: Decoder,
+    /// Calls that threads were in before they were traced, until they are handed out.
+    in_progress: Vec<ptrace::TracedCall>,
+    /// How many threads may not be asked for the calls that they are in.
+    unreadable: usize,
+    /// The processes that are targets, without those that they start.
+    processes: Vec<i32>,
+    /// The numbers of the calls that are traced; `None` for all.
+    calls: Option<Vec<u32>>,
+    /// Calls that had not returned when counting ended, by name.
+    unreturned: BTreeMap<String, u64>,
     counts: CallCounts,
     is_counted: bool,
     /// Why programs in the kernel do not trace, if they do not.
@@ -137,6 +156,7 @@ impl Tracing {
             Target::Command(_) => Some(Vec::new()),
             Target::System => None,
         };
+        let (in_progress, unreadable) = in_progress(plan, processes.as_deref().unwrap_or_default());
         let (mut tracer, not_in_kernel) = match in_kernel::load(plan, processes) {
             Ok(tracer) => (tracer, None),
             Err(error) if by_ptrace::can_trace(plan) => {
@@ -152,11 +172,21 @@ impl Tracing {
             (Target::Processes(pids), None) => watch.processes(pids),
             _ => {}
         }
+        let own = match (&plan.target, &command) {
+            (Target::Command(_), Some(command)) => vec![command.pid()],
+            (Target::Processes(pids), _) => pids.clone(),
+            _ => Vec::new(),
+        };
         let started = Instant::now();
         let child = tracer.start(command, matches!(plan.target, Target::Command(_)))?;
         Ok(Self {
             tracer,
             decoder: Decoder::new(plan.text),
+            in_progress,
+            unreadable,
+            processes: own,
+            calls: plan.calls.clone(),
+            unreturned: BTreeMap::new(),
             counts: CallCounts::default(),
             is_counted: plan.counts,
             not_in_kernel,
@@ -172,6 +202,11 @@ impl Tracing {
     /// Why ptrace has to serve, which stops a thread twice at each call; `None` if programs in the kernel trace.
     pub fn not_in_kernel(&self) -> Option<&EngineError> {
         self.not_in_kernel.as_ref()
+    }
+
+    /// How many threads may not be asked for the calls that they are in: these are shown when they return.
+    pub fn unreadable_threads(&self) -> usize {
+        self.unreadable
     }
 
     /// Handle that ends tracing from any thread or signal handler.
@@ -201,6 +236,9 @@ impl Tracing {
         if ended.is_some() || is_over || self.tracer.is_done() {
             self.has_ended = true;
             self.elapsed = self.started.elapsed();
+            if self.is_counted {
+                self.unreturned = unreturned(&self.processes, self.calls.as_deref());
+            }
             self.tracer.stop()?;
         }
         self.take(out)?;
@@ -219,6 +257,14 @@ impl Tracing {
             return Ok(());
         }
         let mut result = Ok(());
+        for call in self.in_progress.drain(..) {
+            let name = thread_name(call.thread).unwrap_or_default();
+            by_ptrace::hand_out_call(&call, CallEnd::InProgress, &name, &mut |traced| {
+                if !self.is_counted && result.is_ok() {
+                    result = out(decoder.event(traced));
+                }
+            });
+        }
         // Those that come meanwhile are for the next step, unless this is the last.
         for _ in 0..if self.has_ended { usize::MAX } else { 64 } {
             let more = self.tracer.take(&mut |traced: &Traced<'_>| {
@@ -237,15 +283,48 @@ impl Tracing {
     }
 
     /// Ends tracing.
-    pub fn finish(self) -> TraceEnd {
+    pub fn finish(mut self) -> TraceEnd {
         TraceEnd {
+            in_progress: self.unreturned,
             elapsed: self.elapsed,
             lost: self.tracer.lost(),
             exit_code: self.tracer.exit_code(),
             counts: self.counts.into_rows(),
-            child: self.child,
+            child: self.child.take().or_else(|| self.tracer.take_command()),
         }
     }
+}
+
+/// The calls that threads of processes are in before they are traced, and how many threads may not be asked for theirs.
+fn in_progress(plan: &TracePlan, processes: &[i32]) -> (Vec<ptrace::TracedCall>, usize) {
+    // It is not known how long they have taken, or will, and whether they fail.
+    if plan.counts || plan.failed || !plan.slower.is_zero() || plan.filters.chooses() {
+        return (Vec::new(), 0);
+    }
+    let text = u32::try_from(plan.text).unwrap_or(u32::MAX);
+    let (mut calls, unreadable) = calls_in_progress(processes, text);
+    calls.retain(|call| plan.calls.as_ref().is_none_or(|wanted| wanted.contains(&call.number)));
+    (calls, unreadable)
+}
+
+/// How many threads of processes, and of those that they have started, are in which call.
+fn unreturned(processes: &[i32], wanted: Option<&[u32]>) -> BTreeMap<String, u64> {
+    let mut all = processes.to_vec();
+    all.extend(descendants(processes));
+    let mut counts = BTreeMap::new();
+    for call in calls_in_progress(&all, 0).0 {
+        if wanted.is_none_or(|wanted| wanted.contains(&call.number)) {
+            let name = decode::name_of(call.number, call.number == u32::MAX).into_owned();
+            *counts.entry(name).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// The name of a thread, unless it has ended.
+fn thread_name(thread: i32) -> Option<Vec<u8>> {
+    let text = std::fs::read(format!("/proc/{thread}/comm")).ok()?;
+    text.strip_suffix(b"\n").map(<[u8]>::to_vec)
 }
 
 fn is_there(pid: i32) -> bool {

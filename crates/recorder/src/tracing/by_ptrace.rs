@@ -28,6 +28,8 @@ pub struct ByPtrace {
     names: HashMap<i32, Vec<u8>>,
     command: i32,
     exit_code: Option<u8>,
+    /// What was left when tracing ended.
+    left: Option<ptrace::Detached>,
 }
 
 impl ByPtrace {
@@ -38,6 +40,7 @@ impl ByPtrace {
             names: HashMap::new(),
             command: 0,
             exit_code: None,
+            left: None,
         }
     }
 
@@ -51,44 +54,37 @@ impl ByPtrace {
     /// The name of a thread, which may have changed after each program that it executed.
     fn name(&mut self, thread: i32, look: bool) -> &[u8] {
         let name = self.names.entry(thread).or_default();
-        if look || name.is_empty() {
-            let text = std::fs::read(format!("/proc/{thread}/comm")).unwrap_or_default();
-            if let Some(text) = text.strip_suffix(b"\n") {
-                *name = text.to_vec();
-            }
+        if (look || name.is_empty())
+            && let Some(text) = super::thread_name(thread)
+        {
+            *name = text;
         }
         name
+    }
+
+    /// Hands out the calls that had not returned when tracing ended.
+    fn hand_out_unfinished(&mut self, out: &mut dyn FnMut(&Traced<'_>)) {
+        let calls = self.left.as_mut().map(|left| std::mem::take(&mut left.calls));
+        for call in calls.unwrap_or_default() {
+            // It may fail yet.
+            if !self.plan.failed && self.is_wanted(&call) {
+                let end = CallEnd::Unfinished { after: call.duration };
+                hand_out_call(&call, end, self.name(call.thread, false), out);
+            }
+        }
     }
 
     fn hand_out(&mut self, traced: ptrace::Traced, out: &mut dyn FnMut(&Traced<'_>)) {
         match traced {
             ptrace::Traced::Call(call) if !self.is_wanted(&call) => {}
             ptrace::Traced::Call(call) => {
-                let copied: Vec<Copied<'_>> = call
-                    .copied
-                    .iter()
-                    .map(|taken| Copied {
-                        copy: taken.copy,
-                        bytes: &taken.bytes,
-                        length: taken.length,
-                    })
-                    .collect();
                 let end = match call.result {
                     Some(result) => CallEnd::Returned { result, duration: call.duration },
                     None => CallEnd::Never,
                 };
                 let is_exec = pyrograph_syscall::by_number(call.number)
                     .is_some_and(|call| call.name.starts_with("execve"));
-                let name = self.name(call.thread, is_exec);
-                let action = Action::Call(Call {
-                    number: call.number,
-                    compat: call.number == u32::MAX,
-                    arguments: call.arguments,
-                    copied: &copied,
-                    end,
-                });
-                let (process, thread) = (call.process, call.thread);
-                out(&Traced { time: call.time, process, thread, name, action });
+                hand_out_call(&call, end, self.name(call.thread, is_exec), out);
             }
             ptrace::Traced::Signal { time, process, thread, signal, info } => {
                 // siginfo_t: numbers of 4 bytes, the third of which is the code; a union from byte 16 on.
@@ -115,6 +111,30 @@ impl ByPtrace {
     }
 }
 
+/// Hands out a call of the thread with this name.
+pub fn hand_out_call(
+    call: &TracedCall,
+    end: CallEnd,
+    name: &[u8],
+    out: &mut dyn FnMut(&Traced<'_>),
+) {
+    let copied = call.copied.iter().map(|taken| Copied {
+        copy: taken.copy,
+        bytes: &taken.bytes,
+        length: taken.length,
+    });
+    let copied: Vec<Copied<'_>> = copied.collect();
+    let action = Action::Call(Call {
+        number: call.number,
+        compat: call.number == u32::MAX,
+        arguments: call.arguments,
+        copied: &copied,
+        end,
+    });
+    let (process, thread) = (call.process, call.thread);
+    out(&Traced { time: call.time, process, thread, name, action });
+}
+
 impl Tracer for ByPtrace {
     fn start(&mut self, command: Option<Waiting>, _: bool) -> Result<Option<Child>, Error> {
         let text = u32::try_from(self.plan.text).unwrap_or(u32::MAX);
@@ -132,10 +152,10 @@ impl Tracer for ByPtrace {
 
     fn stop(&mut self) -> Result<(), Error> {
         // What runs goes on.
-        match self.tracer.take().filter(|tracer| !tracer.is_done()) {
-            Some(tracer) => Ok(tracer.detach()?),
-            None => Ok(()),
+        if let Some(tracer) = self.tracer.take().filter(|tracer| !tracer.is_done()) {
+            self.left = Some(tracer.detach()?);
         }
+        Ok(())
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -156,7 +176,10 @@ impl Tracer for ByPtrace {
         const TURN: Duration = Duration::from_millis(50);
         let until = Instant::now() + TURN;
         while Instant::now() < until {
-            let Some(tracer) = &mut self.tracer else { return Ok(false) };
+            let Some(tracer) = &mut self.tracer else {
+                self.hand_out_unfinished(out);
+                return Ok(false);
+            };
             match tracer.step()? {
                 Some(traced) => self.hand_out(traced, out),
                 None => return Ok(false),
@@ -171,6 +194,10 @@ impl Tracer for ByPtrace {
 
     fn lost(&self) -> LostCalls {
         LostCalls::default()
+    }
+
+    fn take_command(&mut self) -> Option<Child> {
+        self.left.as_mut()?.command.take()
     }
 
     fn exit_code(&self) -> Option<u8> {

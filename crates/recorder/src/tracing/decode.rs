@@ -71,15 +71,15 @@ impl Decoder {
             CallEnd::Returned { result, duration } => (Some(result), Some(duration)),
             CallEnd::Late { result } => (Some(result), None),
             CallEnd::Unfinished { after } => (None, Some(after)),
-            CallEnd::Never => (None, None),
+            CallEnd::InProgress | CallEnd::Never => (None, None),
         };
-        let unfinished = matches!(call.end, CallEnd::Unfinished { .. });
+        let unfinished = matches!(call.end, CallEnd::Unfinished { .. } | CallEnd::InProgress);
         let error = value.and_then(error_number).and_then(error_name).map(Cow::Borrowed);
         if call.compat {
             let arguments =
                 call.arguments.iter().map(|value| (Cow::Borrowed(""), format!("{value:#x}")));
             let result = value.map_or("?".to_owned(), |value| value.to_string());
-            let name = format!("i386_{}", call.number).into();
+            let name = name_of(call.number, true);
             let arguments = arguments.collect();
             return TracedCall { name, arguments, result, value, error, duration, unfinished };
         }
@@ -96,7 +96,7 @@ impl Decoder {
             arguments.into_iter().map(|(name, text)| (Cow::Borrowed(name), text)).collect();
         known.borrow_mut().follow(&seen);
         TracedCall {
-            name: name_of(call.number),
+            name: name_of(call.number, false),
             arguments,
             result: pyrograph_syscall::result(&seen, &files),
             value,
@@ -119,10 +119,7 @@ impl Decoder {
             thread: count.thread,
             thread_name,
             group: self.group(count.group),
-            name: match count.compat {
-                true => format!("i386_{}", count.number),
-                false => name_of(count.number).into_owned(),
-            },
+            name: name_of(count.number, count.compat).into_owned(),
             calls: count.calls,
             errors: errors.collect(),
             times: CallTimes::from_ranges(
@@ -159,8 +156,11 @@ impl Decoder {
     }
 }
 
-fn name_of(number: u32) -> Cow<'static, str> {
+/// The name of a call; `compat`: of a 32-bit program, whose numbers are others, or not known (`u32::MAX`).
+pub fn name_of(number: u32, compat: bool) -> Cow<'static, str> {
     match by_number(number) {
+        _ if compat && number == u32::MAX => Cow::Borrowed("i386_call"),
+        _ if compat => Cow::Owned(format!("i386_{number}")),
         Some(call) => Cow::Borrowed(call.name),
         None => Cow::Owned(format!("syscall_{number}")),
     }

@@ -1,0 +1,89 @@
+//! Calls that threads are in, from `/proc`, without a stop.
+//!
+//! Source: proc_pid_syscall(5).
+
+use std::io;
+
+use pyrograph_syscall::{Call, When, by_number};
+
+use super::memory::Memory;
+use super::request::monotonic;
+use super::{Taken, TracedCall};
+use crate::procfs;
+
+/// The calls that the threads of processes are in now, because they wait, and how many threads may not be read. Of each
+/// string `text` bytes are copied. When the calls began is not known; their time is that of this reading.
+pub fn calls_in_progress(processes: &[i32], text: u32) -> (Vec<TracedCall>, usize) {
+    let (mut calls, mut unreadable) = (Vec::new(), 0);
+    for &process in processes {
+        // Numbers of a 32-bit program's calls are others.
+        let is_32_bit = is_32_bit(process);
+        for thread in procfs::threads(process) {
+            let line = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/syscall"));
+            match line {
+                Ok(line) => calls.extend(parse(&line).map(|(number, arguments)| {
+                    let number = if is_32_bit { u32::MAX } else { number };
+                    call(process, thread, number, arguments, text)
+                })),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => unreadable += 1,
+                // It has ended.
+                Err(_) => {}
+            }
+        }
+    }
+    (calls, unreadable)
+}
+
+/// `0 0x3 0x7f…  0x400 0x0 0x0 0x0 0x7ffc… 0x7f…`: the call, its arguments, stack pointer, and program counter;
+/// `running`, or `-1` and the last two if it waits for something else.
+fn parse(line: &str) -> Option<(u32, [u64; 6])> {
+    let mut words = line.split_whitespace();
+    let number = words.next()?.parse().ok()?;
+    let mut arguments = [0; 6];
+    for argument in &mut arguments {
+        *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+    }
+    Some((number, arguments))
+}
+
+fn call(process: i32, thread: i32, number: u32, arguments: [u64; 6], text: u32) -> TracedCall {
+    let memory = Memory { process: thread, text };
+    let copies = by_number(number).map(Call::copies).unwrap_or_default();
+    let copied = copies.into_iter().enumerate().filter(|(_, copy)| copy.when == When::Entry);
+    let copied = copied.filter_map(|(index, copy)| {
+        let (bytes, length) = memory.take(&copy, &arguments, 0)?;
+        Some(Taken { copy: index, bytes, length })
+    });
+    TracedCall {
+        time: monotonic(),
+        process,
+        thread,
+        number,
+        arguments,
+        result: None,
+        duration: 0,
+        copied: copied.collect(),
+    }
+}
+
+/// Returns true for a process whose program is a 32-bit one (`EI_CLASS` of elf(5)).
+fn is_32_bit(process: i32) -> bool {
+    let mut ident = [0; 5];
+    let read = std::fs::File::open(format!("/proc/{process}/exe"))
+        .and_then(|mut file| io::Read::read_exact(&mut file, &mut ident));
+    read.is_ok() && ident == *b"\x7fELF\x01"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_proc() {
+        let line = "0 0x3 0x7f10 0x400 0x0 0x0 0xffffffffffffffff 0x7ffc1 0x7f2\n";
+        assert_eq!(parse(line), Some((0, [3, 0x7f10, 0x400, 0, 0, u64::MAX])));
+        assert_eq!(parse("running\n"), None);
+        assert_eq!(parse("-1 0x7ffc1 0x7f2\n"), None);
+        assert_eq!(parse("0 0x3\n"), None);
+    }
+}
