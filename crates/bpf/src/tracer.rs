@@ -37,6 +37,8 @@ pub struct CallOptions {
     pub group: Option<u64>,
     /// The numbers of the calls that are traced; `None` for all, those of 32-bit programs, too.
     pub calls: Option<Vec<u32>>,
+    /// The numbers of calls that are handed out in any case if they succeed.
+    pub followed: Vec<u32>,
     /// Only calls that fail.
     pub failed: bool,
     /// Only calls that take as long.
@@ -152,6 +154,7 @@ impl CallTracer {
             (true, "on_exec"),
             (!self.counts, "on_signal"),
             (!self.counts, "on_exit"),
+            (!self.counts, "on_child"),
             (self.counts, "on_counted_return"),
             (self.counts, "on_counted_call"),
             (!self.counts, "on_return"),
@@ -305,13 +308,21 @@ fn load(options: &CallOptions) -> Result<Object, Error> {
     })
 }
 
-fn config(options: &CallOptions) -> Config {
-    let mut calls = [if options.calls.is_none() { u64::MAX } else { 0 }; 8];
-    for number in options.calls.iter().flatten().filter(|number| **number < layout::MAX_CALLS) {
-        calls[(number / 64) as usize] |= 1 << (number % 64);
+/// A bit for each number.
+fn bits(numbers: &[u32]) -> [u64; 8] {
+    let mut bits = [0; 8];
+    for number in numbers.iter().filter(|number| **number < layout::MAX_CALLS) {
+        bits[(number / 64) as usize] |= 1 << (number % 64);
     }
+    bits
+}
+
+fn config(options: &CallOptions) -> Config {
+    let followed = bits(&options.followed);
+    let calls = options.calls.as_deref().map_or([u64::MAX; 8], bits);
     Config {
-        calls,
+        calls: std::array::from_fn(|index| calls[index] | followed[index]),
+        followed,
         slower: u64::try_from(options.slower.as_nanos()).unwrap_or(u64::MAX),
         group: options.group.unwrap_or(0),
         filter: options.processes.is_some().into(),
@@ -383,6 +394,7 @@ fn hand_out(record: &Record, mut copies: &[u8], out: &mut dyn FnMut(&Traced<'_>)
             let (number, code) = (record.number.cast_signed(), record.result as i32);
             Action::Signal { number, code, fields: [first, second] }
         }
+        layout::RECORD_FORK => Action::Fork { child: record.result as i32 },
         layout::RECORD_EXIT => Action::Exit { status: record.result as i32 },
         _ => Action::Call(Call {
             number: record.number,

@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -171,25 +172,29 @@ fn tables_are_those_of_strace() {
     }
 }
 
+/// Runs `pyrograph trace` without privilege in this folder; returns its exit code and what it said.
+fn trace_as_nobody(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder, open).expect("own folder");
+    let own = folder.join("pyrograph");
+    if !own.exists() {
+        std::fs::copy(env!("CARGO_BIN_EXE_pyrograph"), &own).expect("a copy that others may run");
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&own);
+    let output = command.arg("trace").args(args).current_dir(folder).output();
+    let output = output.expect("setpriv runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
 #[test]
 fn without_privilege_ptrace_serves() {
-    use std::os::unix::fs::PermissionsExt;
     if !is_root("without_privilege_ptrace_serves") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let open = std::fs::Permissions::from_mode(0o777);
-    std::fs::set_permissions(folder.path(), open).expect("own folder");
-    let own = folder.path().join("pyrograph");
-    std::fs::copy(env!("CARGO_BIN_EXE_pyrograph"), &own).expect("a copy that others may run");
     let program = known(folder.path());
-    let as_nobody = |args: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&own);
-        let output = command.arg("trace").args(args).current_dir(folder.path()).output();
-        let output = output.expect("setpriv runs");
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
-    };
+    let as_nobody = |args: &[&str]| trace_as_nobody(folder.path(), args);
     let (code, said) = as_nobody(&["-o", "trace.txt", "--", &program, "2", "100"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("by ptrace") && said.contains("CAP_BPF"), "{said}");
@@ -284,6 +289,39 @@ fn what_a_process_waits_for_is_shown_at_once() {
     assert_eq!(said(&["-e", "read"]), "");
     let not_returned = "not in the table: 1 call that had not returned in the end";
     assert_eq!(said(&["-s"]), format!("pyrograph: {not_returned} (clock_nanosleep 1)\n"));
+}
+
+#[test]
+fn files_are_named_though_only_writes_are_shown() {
+    if !is_root("files_are_named_though_only_writes_are_shown") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    // One descriptor for several files, in a process that is gone when its lines are made, and in a child.
+    let script = "cd $0; for i in 1 2 3; do exec 7>$i; echo $i >&7; done; (echo child >&7); exec 7>&-; echo x >&7";
+    let own = folder.path().to_str().expect("text");
+    let check = |lines: &[String], said: &str| {
+        let writes: Vec<String> = lines
+            .iter()
+            .filter(|line| call_of(line).starts_with("write("))
+            .filter_map(|line| call_of(line).split(", ").next().map(str::to_owned))
+            .collect();
+        let file = |name: &str| format!("write(1<{own}/{name}>");
+        assert_eq!(writes[..4], [file("1"), file("2"), file("3"), file("3")], "{said} {lines:?}");
+    };
+    for flags in [&["-e", "write"][..], &["-e", "write,dup2"], &["-e", "!read"]] {
+        let (lines, said) = trace(folder.path(), flags, &["sh", "-c", script, own]);
+        check(&lines, &said);
+    }
+    // The same by ptrace.
+    for name in ["1", "2", "3"] {
+        std::fs::remove_file(folder.path().join(name)).expect("written before");
+    }
+    let args = ["-e", "write", "-o", "by_ptrace.txt", "--", "sh", "-c", script, own];
+    let (_, said) = trace_as_nobody(folder.path(), &args);
+    assert!(said.contains("by ptrace"), "{said}");
+    let lines = std::fs::read_to_string(folder.path().join("by_ptrace.txt")).expect("lines");
+    check(&lines.lines().map(str::to_owned).collect::<Vec<_>>(), &said);
 }
 
 fn table_of_file(path: &Path) -> BTreeMap<String, (u64, u64)> {

@@ -31,6 +31,11 @@ pub enum Action<'a> {
         /// What follows in `siginfo_t` from its 16th byte on: the sender's process and user, and a status; or an address.
         fields: [u64; 2],
     },
+    /// It started a process, which has a copy of its descriptors.
+    Fork {
+        /// ID of the process.
+        child: i32,
+    },
     /// It ended; the status is that of wait(2).
     Exit {
         /// The status.
@@ -77,6 +82,16 @@ pub enum CallEnd {
         /// The nanoseconds.
         after: u64,
     },
+}
+
+impl CallEnd {
+    /// The result, if the call has returned.
+    pub fn result(&self) -> Option<i64> {
+        match self {
+            Self::Returned { result, .. } | Self::Late { result } => Some(*result),
+            Self::Never | Self::InProgress | Self::Unfinished { .. } => None,
+        }
+    }
 }
 
 /// Calls of one number that a thread made, counted.

@@ -2,6 +2,7 @@
 
 mod by_ptrace;
 mod decode;
+mod files;
 mod in_kernel;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ use pyrograph_event::traced::{self, CallEnd, LostCalls, Traced};
 use pyrograph_profile::{CallCount, CallCounts, ThreadEvent};
 use pyrograph_record::ptrace::{self, calls_in_progress};
 use pyrograph_record::{Child, Stopper, Target, Waiting, Watch, descendants};
+
+use pyrograph_syscall::Descriptors;
 
 use self::decode::Decoder;
 use crate::error::Error;
@@ -66,6 +69,27 @@ pub struct TraceEnd {
     pub child: Option<Child>,
     /// The exit code of the command, if its end was seen.
     pub exit_code: Option<u8>,
+}
+
+impl TracePlan {
+    /// Only some calls are handed out, and files have to be named in them.
+    fn is_chosen(&self) -> bool {
+        let with_files = pyrograph_syscall::group("desc").unwrap_or_default();
+        let names_files = |calls: &[u32]| calls.iter().any(|call| with_files.contains(call));
+        let is_chosen = self.calls.is_some() || self.failed || !self.slower.is_zero();
+        !self.counts && is_chosen && self.calls.as_deref().is_none_or(names_files)
+    }
+
+    /// The numbers of the calls by which files are followed, though they are not handed out. Those of the whole machine
+    /// are too many.
+    fn followed(&self) -> Vec<u32> {
+        let of_target = !matches!(self.target, Target::System);
+        if self.is_chosen() && of_target { Descriptors::followed() } else { Vec::new() }
+    }
+
+    fn is_followed_in_part(&self) -> bool {
+        self.is_chosen() && matches!(self.target, Target::System)
+    }
 }
 
 /// How often calls are taken, and counts.
@@ -177,11 +201,15 @@ impl Tracing {
             (Target::Processes(pids), _) => pids.clone(),
             _ => Vec::new(),
         };
+        let mut decoder = Decoder::new(plan);
+        if !plan.counts {
+            own.iter().for_each(|process| decoder.note_process(*process));
+        }
         let started = Instant::now();
         let child = tracer.start(command, matches!(plan.target, Target::Command(_)))?;
         Ok(Self {
             tracer,
-            decoder: Decoder::new(plan.text),
+            decoder,
             in_progress,
             unreadable,
             processes: own,
@@ -260,15 +288,15 @@ impl Tracing {
         for call in self.in_progress.drain(..) {
             let name = thread_name(call.thread).unwrap_or_default();
             by_ptrace::hand_out_call(&call, CallEnd::InProgress, &name, &mut |traced| {
-                if !self.is_counted && result.is_ok() {
-                    result = out(decoder.event(traced));
+                if let Some(event) = decoder.event(traced).filter(|_| result.is_ok()) {
+                    result = out(event);
                 }
             });
         }
         // Those that come meanwhile are for the next step, unless this is the last.
         for _ in 0..if self.has_ended { usize::MAX } else { 64 } {
             let more = self.tracer.take(&mut |traced: &Traced<'_>| {
-                let event = decoder.event(traced);
+                let Some(event) = decoder.event(traced) else { return };
                 if self.is_counted {
                     CallCount::of(&event).into_iter().for_each(|count| counts.add(count));
                 } else if result.is_ok() {

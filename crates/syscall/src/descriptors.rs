@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::call::{Returns, When};
+use crate::call::{Call, Returns, When};
 use crate::context::{Context, number, until_nul};
 use crate::words::name_of;
 use crate::words::network::FAMILIES;
-use crate::{Files, Seen, Written, by_number};
+use crate::{Files, Seen, Written, all, by_number};
 
 /// The files behind a process's descriptors, and its working directory, as far as its calls have shown them. What is not known, the user
 /// looks up in `/proc` and [sets](Self::set).
@@ -45,6 +45,11 @@ impl Descriptors {
         self.open.insert(descriptor, Open { name: Some(name.into()), closes_on_exec });
     }
 
+    /// Says which file a descriptor is, and whether it is closed when a program is executed.
+    pub fn add(&mut self, descriptor: i32, name: impl Into<String>, closes_on_exec: bool) {
+        self.open.insert(descriptor, Open { name: Some(name.into()), closes_on_exec });
+    }
+
     /// Says which folder relative paths start at.
     pub fn set_directory(&mut self, path: impl Into<String>) {
         self.directory = Some(path.into());
@@ -58,6 +63,18 @@ impl Descriptors {
     /// Returns true if nothing is known of a descriptor: `/proc/PID/fd` may say what it is.
     pub fn is_unknown(&self, descriptor: i32) -> bool {
         descriptor >= 0 && self.open.get(&descriptor).is_none_or(|open| open.name.is_none())
+    }
+
+    /// The numbers of the calls that [`Self::follow`] learns from.
+    pub fn followed() -> Vec<u32> {
+        let is_followed = |call: &Call| {
+            let opens = call.returns == Returns::Descriptor;
+            opens
+                || matches!(call.name, "close" | "close_range" | "pipe" | "pipe2" | "socketpair")
+                || matches!(call.name, "connect" | "bind" | "execve" | "execveat" | "fcntl")
+                || matches!(call.name, "chdir" | "fchdir")
+        };
+        all().filter(|(_, call)| is_followed(call)).map(|(number, _)| number).collect()
     }
 
     /// Follows a call that has returned. Call it after the arguments have been written, and before the result is.

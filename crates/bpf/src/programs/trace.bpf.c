@@ -394,6 +394,17 @@ int BPF_PROG(on_call, struct pt_regs *regs, long number)
 	return 0;
 }
 
+// Returns true if a call that has returned is handed out.
+static __always_inline int is_chosen(struct call *call, long result)
+{
+	u32 number = call->record.number;
+	int failed = result < 0 && result >= -4095;
+
+	if (!failed && !call->record.compat && config.followed[number >> 6 & 7] >> (number & 63) & 1)
+		return 1;
+	return (!config.failed || failed) && (!config.slower || call->record.duration >= config.slower);
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_return, struct pt_regs *regs, long result)
 {
@@ -432,8 +443,7 @@ int BPF_PROG(on_return, struct pt_regs *regs, long result)
 		call->record.kind = RECORD_NONE;
 		return 0;
 	}
-	if ((!config.failed || (result < 0 && result >= -4095)) &&
-	    (!config.slower || call->record.duration >= config.slower)) {
+	if (is_chosen(call, result)) {
 		copy_arguments(call, 1, result);
 		send(call);
 	}
@@ -505,6 +515,20 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	other_record(task, RECORD_EXIT, 0, &record);
 	record.result = BPF_CORE_READ(task, exit_code);
+	send_other(&record);
+	return 0;
+}
+
+// Before the child runs.
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_child, struct task_struct *parent, struct task_struct *child)
+{
+	struct call_record record = {};
+
+	if (!state.on || child->tgid == parent->tgid || child->files == parent->files || !is_wanted_thread(parent))
+		return 0;
+	other_record(parent, RECORD_FORK, 0, &record);
+	record.result = process_number(child, child->tgid);
 	send_other(&record);
 	return 0;
 }

@@ -61,6 +61,8 @@ struct call_plan {
 struct config {
 	// The system calls that are traced, a bit each.
 	u64 calls[8];
+	// Of these, those that are handed out whenever they succeed: by them user space follows descriptors.
+	u64 followed[8];
 	// Only calls that took as long, in nanoseconds.
 	u64 slower;
 	// As `struct config` of shared.h has them.
@@ -108,6 +110,8 @@ enum record_kind {
 	RECORD_SIGNAL,
 	// A thread ends: `result` is its exit code as wait(2) has it.
 	RECORD_EXIT,
+	// A process is started, with a copy of its parent's descriptors: `result` is its number.
+	RECORD_FORK,
 };
 
 struct call_record {

@@ -41,6 +41,7 @@ pub struct Plan {
 #[repr(C)]
 pub struct Config {
     pub calls: [u64; 8],
+    pub followed: [u64; 8],
     pub slower: u64,
     pub group: u64,
     pub filter: u32,
@@ -72,6 +73,7 @@ pub const RECORD_UNFINISHED: u16 = 3;
 pub const RECORD_RETURN: u16 = 4;
 pub const RECORD_SIGNAL: u16 = 5;
 pub const RECORD_EXIT: u16 = 6;
+pub const RECORD_FORK: u16 = 7;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]

@@ -44,13 +44,6 @@ impl ByPtrace {
         }
     }
 
-    fn is_wanted(&self, call: &TracedCall) -> bool {
-        let failed = call.result.is_some_and(|result| (-4095..0).contains(&result));
-        let is_named = self.plan.calls.as_ref().is_none_or(|calls| calls.contains(&call.number));
-        let is_slow = u128::from(call.duration) >= self.plan.slower.as_nanos();
-        is_named && is_slow && (failed || !self.plan.failed)
-    }
-
     /// The name of a thread, which may have changed after each program that it executed.
     fn name(&mut self, thread: i32, look: bool) -> &[u8] {
         let name = self.names.entry(thread).or_default();
@@ -66,17 +59,13 @@ impl ByPtrace {
     fn hand_out_unfinished(&mut self, out: &mut dyn FnMut(&Traced<'_>)) {
         let calls = self.left.as_mut().map(|left| std::mem::take(&mut left.calls));
         for call in calls.unwrap_or_default() {
-            // It may fail yet.
-            if !self.plan.failed && self.is_wanted(&call) {
-                let end = CallEnd::Unfinished { after: call.duration };
-                hand_out_call(&call, end, self.name(call.thread, false), out);
-            }
+            let end = CallEnd::Unfinished { after: call.duration };
+            hand_out_call(&call, end, self.name(call.thread, false), out);
         }
     }
 
     fn hand_out(&mut self, traced: ptrace::Traced, out: &mut dyn FnMut(&Traced<'_>)) {
         match traced {
-            ptrace::Traced::Call(call) if !self.is_wanted(&call) => {}
             ptrace::Traced::Call(call) => {
                 let end = match call.result {
                     Some(result) => CallEnd::Returned { result, duration: call.duration },

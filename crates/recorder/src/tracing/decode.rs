@@ -1,14 +1,16 @@
 //! What the kernel hands out, as text.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyrograph_event::traced::{self, Action, CallEnd, Traced};
 use pyrograph_profile::{CallCount, CallTimes, ThreadAction, ThreadEvent, TracedCall};
-use pyrograph_syscall::{Descriptors, Files, Seen, Written, by_number, error_name, signal_name};
+use pyrograph_syscall::{Seen, Written, by_number, error_name, signal_name};
 use rustix::time::{ClockId, clock_gettime};
+
+use super::TracePlan;
+use super::files::OpenFiles;
 
 /// Makes text of calls.
 pub struct Decoder {
@@ -17,34 +19,51 @@ pub struct Decoder {
     epoch: u64,
     /// Names of processes.
     processes: HashMap<i32, String>,
-    /// Files that processes have opened.
-    open: HashMap<i32, RefCell<Descriptors>>,
+    files: OpenFiles,
+    wanted: Wanted,
     groups: HashMap<u64, String>,
 }
 
 impl Decoder {
-    pub fn new(text: usize) -> Self {
+    pub fn new(plan: &TracePlan) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let epoch = u64::try_from(now.as_nanos()).unwrap_or(0);
         let monotonic = clock_gettime(ClockId::Monotonic);
         let monotonic = monotonic.tv_sec as u64 * 1_000_000_000 + monotonic.tv_nsec as u64;
         Self {
-            written: Written { text, ..Written::default() },
+            written: Written { text: plan.text, ..Written::default() },
             epoch: epoch.saturating_sub(monotonic),
             processes: HashMap::new(),
-            open: HashMap::new(),
+            files: OpenFiles::new(plan.is_followed_in_part()),
+            wanted: Wanted::of(plan),
             groups: HashMap::new(),
         }
     }
 
-    pub fn event(&mut self, traced: &Traced<'_>) -> ThreadEvent {
+    /// Notes what a process is before it is traced.
+    pub fn note_process(&mut self, process: i32) {
+        self.files.note(process);
+    }
+
+    /// What a thread did, as text; `None` if it is not wanted.
+    pub fn event(&mut self, traced: &Traced<'_>) -> Option<ThreadEvent> {
         if let Action::Exit { .. } = traced.action
             && traced.process == traced.thread
         {
-            self.open.remove(&traced.process);
+            self.files.forget(traced.process);
         }
         let action = match &traced.action {
+            Action::Call(call) if !self.wanted.has(call) => {
+                if !call.compat {
+                    self.files.follow(traced.process, &seen(call));
+                }
+                return None;
+            }
             Action::Call(call) => ThreadAction::Call(self.call(traced.process, call)),
+            Action::Fork { child } => {
+                self.files.fork(traced.process, *child);
+                return None;
+            }
             Action::Signal { number, code, fields } => ThreadAction::Signal {
                 name: signal(*number),
                 details: signal_details(*number, *code, *fields),
@@ -57,21 +76,21 @@ impl Decoder {
                 }
             },
         };
-        ThreadEvent {
+        Some(ThreadEvent {
             time: traced.time.saturating_add(self.epoch),
             process: traced.process,
             thread: traced.thread,
             thread_name: printable(traced.name),
             action,
-        }
+        })
     }
 
     fn call(&mut self, process: i32, call: &traced::Call<'_>) -> TracedCall {
-        let (value, duration) = match call.end {
-            CallEnd::Returned { result, duration } => (Some(result), Some(duration)),
-            CallEnd::Late { result } => (Some(result), None),
-            CallEnd::Unfinished { after } => (None, Some(after)),
-            CallEnd::InProgress | CallEnd::Never => (None, None),
+        let value = call.end.result();
+        let duration = match call.end {
+            CallEnd::Returned { duration, .. } => Some(duration),
+            CallEnd::Unfinished { after } => Some(after),
+            CallEnd::Late { .. } | CallEnd::InProgress | CallEnd::Never => None,
         };
         let unfinished = matches!(call.end, CallEnd::Unfinished { .. } | CallEnd::InProgress);
         let error = value.and_then(error_number).and_then(error_name).map(Cow::Borrowed);
@@ -83,18 +102,13 @@ impl Decoder {
             let arguments = arguments.collect();
             return TracedCall { name, arguments, result, value, error, duration, unfinished };
         }
-        let seen = Seen {
-            number: call.number,
-            arguments: call.arguments,
-            result: value,
-            copied: call.copied,
-        };
-        let known = self.open.entry(process).or_default();
-        let files = Opened { process, known };
+        let seen = seen(call);
+        let files = self.files.of(process);
         let arguments = pyrograph_syscall::arguments(&seen, &files, &self.written);
         let arguments =
             arguments.into_iter().map(|(name, text)| (Cow::Borrowed(name), text)).collect();
-        known.borrow_mut().follow(&seen);
+        self.files.follow(process, &seen);
+        let files = self.files.of(process);
         TracedCall {
             name: name_of(call.number, false),
             arguments,
@@ -156,6 +170,39 @@ impl Decoder {
     }
 }
 
+/// Which calls are handed out.
+struct Wanted {
+    calls: Option<Vec<u32>>,
+    failed: bool,
+    slower: u64,
+}
+
+impl Wanted {
+    fn of(plan: &TracePlan) -> Self {
+        let slower = u64::try_from(plan.slower.as_nanos()).unwrap_or(u64::MAX);
+        Self { calls: plan.calls.clone(), failed: plan.failed, slower }
+    }
+
+    fn has(&self, call: &traced::Call<'_>) -> bool {
+        let is_named =
+            self.calls.as_ref().is_none_or(|calls| !call.compat && calls.contains(&call.number));
+        let failed = call.end.result().and_then(error_number).is_some();
+        let took = match call.end {
+            CallEnd::Returned { duration, .. } => duration,
+            CallEnd::Unfinished { after } => after,
+            // It is not known.
+            CallEnd::Late { .. } | CallEnd::InProgress | CallEnd::Never => 0,
+        };
+        is_named && (failed || !self.failed) && took >= self.slower
+    }
+}
+
+/// A call as the decoder of arguments takes it.
+fn seen<'a>(call: &traced::Call<'a>) -> Seen<'a> {
+    let (number, arguments) = (call.number, call.arguments);
+    Seen { number, arguments, result: call.end.result(), copied: call.copied }
+}
+
 /// The name of a call; `compat`: of a 32-bit program, whose numbers are others, or not known (`u32::MAX`).
 pub fn name_of(number: u32, compat: bool) -> Cow<'static, str> {
     match by_number(number) {
@@ -167,7 +214,7 @@ pub fn name_of(number: u32, compat: bool) -> Cow<'static, str> {
 }
 
 /// A name as text in which control characters are octal (`\33`), as in strings: it may have line ends.
-fn printable(name: &[u8]) -> String {
+pub fn printable(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for c in String::from_utf8_lossy(name).chars() {
         match c.is_control() {
@@ -235,22 +282,4 @@ fn signal_details(signal: i32, code: i32, [first, second]: [u64; 2]) -> String {
         _ => {}
     }
     text
-}
-
-/// The files behind a process's descriptors. What its calls have not shown, `/proc` is asked for, once.
-struct Opened<'a> {
-    process: i32,
-    known: &'a RefCell<Descriptors>,
-}
-
-impl Files for Opened<'_> {
-    fn name(&self, descriptor: i32) -> Option<Cow<'_, str>> {
-        let mut known = self.known.borrow_mut();
-        if known.is_unknown(descriptor) {
-            let link = std::fs::read_link(format!("/proc/{}/fd/{descriptor}", self.process));
-            known.set(descriptor, link.map_or(String::new(), |link| link.to_string_lossy().into()));
-        }
-        let name = printable(known.name(descriptor)?.as_bytes());
-        (!name.is_empty()).then_some(Cow::Owned(name))
-    }
 }

@@ -13,6 +13,7 @@ pub fn load(plan: &TracePlan, processes: Option<Vec<i32>>) -> Result<Box<dyn Tra
         names: plan.filters.names.clone(),
         group: plan.filters.group,
         calls: plan.calls.clone(),
+        followed: plan.followed(),
         failed: plan.failed,
         slower: plan.slower,
         counts: plan.counts,
