@@ -65,7 +65,7 @@ impl OpenFiles {
     }
 }
 
-/// `flags:	02100000`, in octal (proc_pid_fdinfo(5)).
+/// `flags: 02100000`, in octal (proc_pid_fdinfo(5)).
 fn closes_on_exec(path: &str) -> bool {
     let text = fs::read_to_string(path).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
