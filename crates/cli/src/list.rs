@@ -8,6 +8,7 @@ use pyrograph_render::{ListedEvent, events_json, events_text};
 use pyrograph_terminal::standard_output;
 
 use crate::say::say;
+use crate::units::counted;
 
 /// List the events that can be counted, sampled and traced here
 #[derive(clap::Args)]
@@ -43,8 +44,13 @@ pub struct Args {
 ///
 /// If nobody reads it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut missing = Vec::new();
     let (events, denied) = match (args.pid, known_places(&args.pattern)) {
-        (Some(pid), _) => (known_probes_of(pid)?, None),
+        (Some(pid), _) => {
+            let probes;
+            (probes, missing) = known_probes_of(pid)?;
+            (probes, None)
+        }
         (None, Some(places)) => (places.map_err(Error::Place)?, None),
         (None, None) => known_events(&args.pattern),
     };
@@ -56,6 +62,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         false => events_text(&events, args.verbose, &mut out)?,
     }
     out.flush()?;
+    if let Some(path) = missing.first() {
+        let files = counted(missing.len() as u64, "mapped file");
+        say!(
+            "{files} of the process cannot be found, and probes of these are not listed: {}",
+            path.display()
+        );
+    }
     if let Some(denied) = denied {
         say!("tracepoints are not listed: {denied}");
     }

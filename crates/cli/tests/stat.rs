@@ -319,8 +319,8 @@ fn probes_of_a_process_are_those_of_its_own_mount_namespace() {
     let process = Running(process.expect("unshare runs"));
     let pid = process.0.id();
     common::wait_until("the program runs", || {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name == "probes_c\n")
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"));
+        maps.is_ok_and(|maps| maps.contains("/probes_c\n"))
     });
     let output = pyrograph().args(["list", "-p", &pid.to_string()]).output();
     let output = output.expect("pyrograph runs");
@@ -330,6 +330,13 @@ fn probes_of_a_process_are_those_of_its_own_mount_namespace() {
     let path = path.unwrap_or_else(|| panic!("{probes}{}", text(&output.stderr)));
     assert!(path.starts_with(&format!("/proc/{pid}/root/")), "{path}");
     assert!(Path::new(path).exists(), "{path}");
+    // A file that is gone is named.
+    std::fs::remove_file(real.join("probes_c")).expect("the program");
+    let output = pyrograph().args(["list", "-p", &pid.to_string()]).output();
+    let said = text(&output.expect("pyrograph runs").stderr);
+    let missing =
+        "1 mapped file of the process cannot be found, and probes of these are not listed: ";
+    assert!(said.contains(missing) && said.contains("/seen/probes_c (deleted)"), "{said}");
 }
 
 /// The same counts as perf's, of the same program.

@@ -38,12 +38,12 @@ fn each_call_is_a_line() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let program = known(folder.path());
-    let (lines, said) = trace(folder.path(), &[], &[&program, "3", "1000"]);
+    let flags = ["--string-limit", "200"];
+    let (lines, said) = trace(folder.path(), &flags, &[&program, "3", "1000"]);
     assert_eq!(said, "");
     let count = |text: &str| lines.iter().filter(|line| call_of(line).starts_with(text)).count();
-    assert!(
-        call_of(&lines[0]).starts_with(&format!("execve(\"{program}\", [\"{program}\", \"3\", "))
-    );
+    let first = format!("execve(\"{program}\", [\"{program}\", \"3\", ");
+    assert!(call_of(&lines[0]).starts_with(&first), "{}", lines[0]);
     assert_eq!(count("getppid()"), 4000);
     assert_eq!(count("fchdir(-7)"), 4000);
     assert_eq!(count("openat(AT_FDCWD, \"/no/such/file\", O_RDONLY|O_CLOEXEC) = -1 ENOENT"), 400);
@@ -144,6 +144,53 @@ fn counted_by_strace(folder: &Path, command: &[&str]) -> Option<BTreeMap<String,
         Some(((*words.last()?).to_owned(), (words.get(3)?.parse().ok()?, errors)))
     };
     rows.map(row).collect()
+}
+
+/// Name, result and raw addresses in the arguments of a call that has returned.
+fn parts_of(call: &str) -> Option<(String, String, usize)> {
+    let (call, result) = call.rsplit_once(" = ")?;
+    let (name, arguments) = call.split_once('(')?;
+    let result = result.split([' ', '<']).next().unwrap_or_default();
+    // Addresses and numbers of descriptors' files differ from run to run.
+    let result = if result.starts_with("0x") { "address" } else { result };
+    let addresses = arguments.split(|c: char| !c.is_ascii_alphanumeric());
+    let addresses = addresses.filter(|word| word.starts_with("0x") && word.len() > 7).count();
+    Some((name.to_owned(), result.to_owned(), addresses))
+}
+
+#[test]
+fn calls_and_their_arguments_are_those_of_strace() {
+    if !is_root("calls_and_their_arguments_are_those_of_strace") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("strace.txt");
+    for command in [&["ls", "-l", "/usr"][..], &["perl", "-e", "opendir D, '/'; print <D>"]] {
+        let whole = [&["setarch", "-R"], command].concat();
+        if Command::new("strace").arg("-o").arg(&path).args(&whole).output().is_err() {
+            println!("skipped: strace is not installed");
+            return;
+        }
+        let theirs = std::fs::read_to_string(&path).expect("lines");
+        let theirs: Vec<_> = theirs.lines().filter_map(parts_of).collect();
+        let (ours, _) = trace(folder.path(), &[], &whole);
+        let ours: Vec<_> = ours.iter().filter_map(|line| parts_of(call_of(line))).collect();
+        let results = |calls: &[(String, String, usize)]| {
+            let known = calls.iter().filter(|(name, ..)| name != "set_tid_address");
+            known.map(|(name, result, _)| format!("{name} = {result}")).collect::<Vec<_>>()
+        };
+        for (ours, theirs) in results(&ours).iter().zip(results(&theirs)) {
+            assert_eq!(*ours, theirs, "{command:?}");
+        }
+        assert_eq!(ours.len(), theirs.len(), "{command:?}");
+        // Addresses that strace has words for.
+        let raw = ours.iter().zip(&theirs).filter(|(ours, theirs)| ours.2 > theirs.2).count();
+        assert!(
+            ours.len() > 100 && raw * 100 <= ours.len(),
+            "{command:?}: {raw} of {}",
+            ours.len()
+        );
+    }
 }
 
 #[test]

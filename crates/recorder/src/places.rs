@@ -237,21 +237,35 @@ pub fn known_places(text: &str) -> Option<Result<Vec<KnownEvent>, PlaceError>> {
 }
 
 /// The probes that the files of a process have, by its mappings. Files of another mount namespace have the names by
-/// which they can be opened from here.
+/// which they can be opened from here. Also returns the files that are not found under their names.
 ///
 /// # Errors
 ///
 /// If the process does not exist, or belongs to another user.
-pub fn known_probes_of(pid: i32) -> Result<Vec<KnownEvent>, Error> {
+pub fn known_probes_of(pid: i32) -> Result<(Vec<KnownEvent>, Vec<PathBuf>), Error> {
     let files: BTreeSet<PathBuf> = mapped_files(&pid.to_string())?.into_iter().collect();
-    let probes = files.into_iter().filter_map(|path| {
+    let (mut probes, mut missing) = (Vec::new(), Vec::new());
+    for path in files {
         let theirs = format!("/proc/{pid}/root{}", path.display());
         let identity = |path: &Path| path.metadata().ok().map(|of| (of.dev(), of.ino()));
-        let is_ours = identity(&path) == identity(Path::new(&theirs));
+        let Some(identity_there) = identity(Path::new(&theirs)) else {
+            if !is_memory(&path) {
+                missing.push(path);
+            }
+            continue;
+        };
+        let is_ours = identity(&path) == Some(identity_there);
         let path = if is_ours { path.to_string_lossy().into_owned() } else { theirs };
-        places_of("usdt", &path, "").ok()
-    });
-    Ok(probes.flatten().collect())
+        // Other files than programs and libraries have none.
+        probes.extend(places_of("usdt", &path, "").unwrap_or_default());
+    }
+    Ok((probes, missing))
+}
+
+/// Shared memory has a name in mappings, and no file.
+fn is_memory(path: &Path) -> bool {
+    const NAMES: [&str; 5] = ["/memfd:", "/dev/", "/SYSV", "/anon_", "/[aio]"];
+    NAMES.iter().any(|name| path.as_os_str().as_encoded_bytes().starts_with(name.as_bytes()))
 }
 
 fn places_of(prefix: &str, path: &str, pattern: &str) -> Result<Vec<KnownEvent>, PlaceError> {
