@@ -1,40 +1,38 @@
-//! System calls of x86-64 by their names.
-
-use pyrograph_record::nearest;
-use syscalls::x86_64::Sysno;
+//! System calls of questions, by their numbers.
 
 use crate::error::Error;
+use crate::tracing::call_numbers;
 
 /// Those that move data from or to what a file descriptor stands for, or wait until it is on the disk.
-const FILES: [Sysno; 20] = [
-    Sysno::read,
-    Sysno::write,
-    Sysno::pread64,
-    Sysno::pwrite64,
-    Sysno::readv,
-    Sysno::writev,
-    Sysno::preadv,
-    Sysno::pwritev,
-    Sysno::preadv2,
-    Sysno::pwritev2,
-    Sysno::sendfile,
-    Sysno::splice,
-    Sysno::copy_file_range,
-    Sysno::fsync,
-    Sysno::fdatasync,
-    Sysno::sync_file_range,
-    Sysno::ftruncate,
-    Sysno::fallocate,
-    Sysno::readahead,
-    Sysno::fadvise64,
+const FILES: [&str; 20] = [
+    "read",
+    "write",
+    "pread64",
+    "pwrite64",
+    "readv",
+    "writev",
+    "preadv",
+    "pwritev",
+    "preadv2",
+    "pwritev2",
+    "sendfile",
+    "splice",
+    "copy_file_range",
+    "fsync",
+    "fdatasync",
+    "sync_file_range",
+    "ftruncate",
+    "fallocate",
+    "readahead",
+    "fadvise64",
 ];
 
 /// The numbers of the calls that read and write files.
 pub fn of_files() -> Vec<u32> {
-    FILES.iter().map(|call| call.id().cast_unsigned()).collect()
+    FILES.into_iter().filter_map(pyrograph_syscall::number_of).collect()
 }
 
-/// The numbers of calls by their names, with commas between them; of all, if there are none.
+/// The numbers of calls as [`call_numbers`] finds them; of all, if there are no names.
 ///
 /// # Errors
 ///
@@ -42,20 +40,11 @@ pub fn of_files() -> Vec<u32> {
 pub fn numbers(names: &str) -> Result<Vec<u32>, Error> {
     /// More than there are: a newer kernel may have some that have no name here.
     const ALL: u32 = 512;
-    if names.is_empty() {
-        return Ok((0..ALL).collect());
-    }
-    names
-        .split(',')
-        .map(|name| {
-            let plain = name.trim().trim_start_matches("sys_");
-            let Some(call) = Sysno::iter().find(|call| call.name() == plain) else {
-                let near = nearest(plain, Sysno::iter().map(|call| call.name().to_owned()));
-                return Err(Error::UnknownCall { name: name.to_owned(), near });
-            };
-            Ok(call.id().cast_unsigned())
-        })
-        .collect()
+    let named = match names {
+        "" => None,
+        names => call_numbers(&[names.to_owned()])?,
+    };
+    Ok(named.unwrap_or_else(|| (0..ALL).collect()))
 }
 
 #[cfg(test)]
@@ -66,8 +55,10 @@ mod tests {
     fn calls_have_names_and_numbers() {
         assert_eq!(numbers("read, sys_write,futex").ok(), Some(vec![0, 1, 202]));
         assert_eq!(numbers("").map(|all| all.len()).ok(), Some(512));
+        assert!(numbers("%network").is_ok_and(|calls| calls.contains(&41) && !calls.contains(&0)));
         let error = numbers("opneat").expect_err("there is none").to_string();
         assert!(error.contains("openat"), "{error}");
+        assert_eq!(of_files().len(), FILES.len());
         assert!(of_files().contains(&17));
     }
 }

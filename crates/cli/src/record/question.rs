@@ -72,7 +72,7 @@ pub struct QuestionArgs {
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     net: bool,
 
-    /// System calls, all or only the named ones, by their number, or by --time
+    /// System calls, all or only some (names, %groups, and others as with trace -e), by their number, or by --time
     #[arg(long, value_name = "NAMES", group = "asked", conflicts_with = "frequency",
         num_args = 0..=1, require_equals = true, default_missing_value = "")]
     syscalls: Option<String>,

@@ -2,7 +2,6 @@
 
 use pyrograph_event::counted::{Kind, Socket};
 use pyrograph_resolve::Label;
-use syscalls::x86_64::Sysno;
 
 /// The frames at the leaf of a stack that are no code, leaf first. `returned`: the function that
 /// has just returned, if that is what was asked for.
@@ -66,8 +65,8 @@ fn socket_name(socket: Socket) -> String {
 
 /// The name of a call, as the kernel calls its function.
 fn call_name(number: u32) -> String {
-    match Sysno::new(number as usize) {
-        Some(call) => format!("sys_{}", call.name()),
+    match pyrograph_syscall::by_number(number) {
+        Some(call) => format!("sys_{}", call.name),
         None => format!("sys_{number}"),
     }
 }
