@@ -14,6 +14,7 @@ mod builder;
 mod cache;
 mod copies;
 mod counted;
+mod counter;
 mod end;
 mod engine;
 mod error;
@@ -41,6 +42,7 @@ mod user_space;
 
 pub use builder::prefer_this_thread;
 pub use copies::CopiedStack;
+pub use counter::{CountKey, CountedEvent, EventCount, EventCounter, EventOptions};
 pub use counted::{Counted, UserFrames};
 pub use end::End;
 pub use engine::{Engine, Stats};

@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use pyrograph_analyze::{compare_counts, summarize};
+use pyrograph_cache::user_folder;
 use pyrograph_recorder::{
-    CountPlan, Counted, CountedRuns, CounterOptions, Counting, Error, Event, KeyKind, Target,
-    count_by_turns,
+    CountGaps, CountPlan, Counted, CountedRuns, CounterOptions, Counting, Engine, Error, Event,
+    Filters, KeyKind, Target, control_group, count_by_turns,
 };
 use pyrograph_render::{CountStyle, IntervalTable, not_counted, write_count_changes, write_counts};
-use pyrograph_terminal::{Interrupt, standard_output};
+use pyrograph_terminal::{Interrupt, error_width};
 
 use crate::say::{misuse, say};
-use crate::streams::write_output;
+use crate::streams::Destination;
 use crate::targets::TargetArgs;
-use crate::units::{one_of, parse_duration};
+use crate::units::{counted, one_of, parse_duration};
 
 /// Count events of a command, processes or the whole machine: time, faults, cycles, tracepoints
 #[derive(clap::Args)]
@@ -28,13 +28,14 @@ pyrograph stat [OPTIONS] [--] <COMMAND> [ARGUMENT]...
        \
        pyrograph stat [OPTIONS] -r <RUNS> -- <COMMAND>... --vs <COMMAND>...
        \
-       pyrograph stat [OPTIONS] -p <PID,...>|-a|-C <CPUS> [-- <COMMAND>...]",
+       pyrograph stat [OPTIONS] -p <PID,...>|-a|-C <CPUS>|--comm <NAME,...>|--cgroup <PATH> [-- <COMMAND>...]",
     after_help = "\
 Examples:
   pyrograph stat -- ./app                     CPU time, faults, and what the CPU counts
   pyrograph stat -r 20 -- ./old --vs ./new    do they differ beyond noise?
   pyrograph stat -e 'sched:*' -a -d 5         tracepoints of the machine, by a pattern
   pyrograph stat -I 1000 --by cpu -a          a line each second, each CPU for itself
+  pyrograph stat --by cgroup -a -d 5          who uses the machine?
 
 The table goes to standard error, JSON and CSV to standard output. `pyrograph list` lists events."
 )]
@@ -81,6 +82,22 @@ pub struct Args {
     #[command(flatten)]
     target: TargetArgs,
 
+    /// Only processes and threads of these names; of the whole machine if nothing else is named
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    comm: Vec<String>,
+
+    /// Only what is in this control group, or in one inside of it: its folder; of the whole machine if nothing else
+    /// is named
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
+
+    /// What counts tracepoints [default: ebpf where it is permitted, and gives the same counts, else perf]
+    #[arg(long, value_name = "WHICH", value_parser = one_of([
+        (Engine::InKernel, "ebpf", "Programs in the kernel"),
+        (Engine::Perf, "perf", "perf_event_open"),
+    ]))]
+    engine: Option<Engine>,
+
     /// Without the processes that the target starts
     #[arg(long)]
     no_inherit: bool,
@@ -99,16 +116,26 @@ impl Args {
             _ => CountStyle::Text,
         }
     }
+
+    fn destination(&self) -> Destination<'_> {
+        Destination { path: self.output.as_deref(), is_text: self.style() == CountStyle::Text }
+    }
+
+    fn filters(&mut self) -> anyhow::Result<Filters> {
+        let group = self.cgroup.as_deref().map(control_group).transpose()?;
+        Ok(Filters { names: std::mem::take(&mut self.comm), group, by_cpu: false })
+    }
 }
 
 /// Keys that keep counts apart.
-const KINDS: [(KeyKind, &str, &str); 6] = [
+const KINDS: [(KeyKind, &str, &str); 7] = [
     (KeyKind::Cpu, "cpu", "Each CPU"),
     (KeyKind::Core, "core", "Each core, with its hardware threads"),
     (KeyKind::Socket, "socket", "Each socket"),
     (KeyKind::Node, "node", "Each NUMA node"),
-    (KeyKind::Thread, "thread", "Each thread of the processes, with what it has started since"),
-    (KeyKind::Process, "process", "Each process, with what it has started since"),
+    (KeyKind::Thread, "thread", "Each thread; with -p, with what it has started since"),
+    (KeyKind::Process, "process", "Each process; with -p, with what it has started since"),
+    (KeyKind::Group, "cgroup", "Each control group (version 2)"),
 ];
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
@@ -136,11 +163,15 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         misuse!("no events in -e");
     }
     let other = split_command(&mut args.target.command)?;
-    let Some(target) = args.target.take() else {
-        misuse!(
+    let filters = args.filters()?;
+    let target = match args.target.take() {
+        Some(target) => target,
+        None if filters.chooses() => Target::System,
+        None => misuse!(
             "nothing to count: give a command after --, processes with -p, or the machine with -a"
-        )
+        ),
     };
+    filters.check_names(&target, !args.no_inherit)?;
     check(&args, &target, other.is_some())?;
     let counters = CounterOptions {
         target,
@@ -148,11 +179,24 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         inherit: !args.no_inherit,
         cpus: args.target.cpu.take().map(|cpus| cpus.0),
         by_cpu: args.by.is_some_and(KeyKind::is_of_cpus),
-        output_to_stderr: args.style() != CountStyle::Text && args.output.is_none(),
+        output_to_stderr: args.destination().is_standard_output(),
     };
-    let (by, duration, interval) = (args.by, args.duration, args.interval);
-    let plan = CountPlan { counters, by, beside: args.target.beside(), duration, interval };
-    let session = Session { args, interrupt: Interrupt::catch()? };
+    let plan = CountPlan {
+        counters,
+        by: args.by,
+        filters,
+        engine: args.engine,
+        cache: user_folder(),
+        beside: args.target.beside(),
+        duration: args.duration,
+        interval: args.interval,
+    };
+    if plan.is_by_who_runs() && plan.counters.cpus.is_some() {
+        misuse!("-C counts CPUs, whatever runs there: leave it out, or --by, --comm and --cgroup");
+    }
+    args.destination().check()?;
+    let has_names = !plan.filters.names.is_empty();
+    let session = Session { args, has_names, interrupt: Interrupt::catch()? };
     match other {
         Some(other) => session.compare(&plan, other),
         None => session.count(&plan),
@@ -184,25 +228,23 @@ fn check(args: &Args, target: &Target, is_compared: bool) -> anyhow::Result<()> 
     if args.repeat.is_some() && !is_command {
         misuse!("-r repeats a command, without -a, -C and -p");
     }
-    let by_task = args.by.is_some_and(|kind| !kind.is_of_cpus());
-    if by_task && !matches!(target, Target::Processes(_)) {
-        misuse!(
-            "--by thread and --by process need -p: the threads of a command are counted together"
-        );
-    }
     Ok(())
 }
 
 struct Session {
     args: Args,
+    /// There is a --comm.
+    has_names: bool,
     interrupt: Interrupt,
 }
 
 impl Session {
     fn count(&self, plan: &CountPlan) -> anyhow::Result<ExitCode> {
-        let mut table = IntervalTable::new(self.args.style());
+        let destination = self.args.destination();
+        let width = error_width().filter(|_| destination.is_standard_error());
+        let mut table = IntervalTable::new(self.args.style(), width);
         let mut out = match self.args.interval {
-            Some(_) => self.output()?,
+            Some(_) => destination.open()?,
             None => Box::new(io::sink()),
         };
         let [runs] = count_by_turns([plan], self.args.repeat.unwrap_or(1), |plan| {
@@ -211,6 +253,7 @@ impl Session {
         if runs.runs.is_empty() {
             return Ok(ExitCode::FAILURE);
         }
+        say_gaps(&runs.gaps);
         if self.args.interval.is_some() {
             not_counted(&runs.not_counted).for_each(|line| say!("{line}"));
             out.flush()?;
@@ -222,14 +265,15 @@ impl Session {
         }
         let CountedRuns { counters, runs, not_counted, code, .. } = runs;
         let summary = summarize(counters, &runs);
-        self.write(|out| write_counts(self.args.style(), &summary, &title, &not_counted, out))?;
+        destination
+            .write(|out| write_counts(self.args.style(), &summary, &title, &not_counted, out))?;
         Ok(ExitCode::from(code))
     }
 
     fn compare(&self, plan: &CountPlan, other: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let mut second = plan.clone();
         second.counters.target = Target::Command(other);
-        let mut table = IntervalTable::new(CountStyle::Text);
+        let mut table = IntervalTable::new(CountStyle::Text, None);
         let rounds = self.args.repeat.unwrap_or(10);
         let [before, after] = count_by_turns([plan, &second], rounds, |plan| {
             self.once(plan, &mut table, &mut io::sink())
@@ -240,12 +284,15 @@ impl Session {
         let titles = [plan.title(), second.title()];
         say_failed(&titles[0], &before);
         say_failed(&titles[1], &after);
+        say_gaps(&after.gaps);
         let mut changes = compare_counts(&before.counters, &before.runs, &after.runs);
         let last = if after.runs.is_empty() { &before } else { &after };
         let refused = &last.not_counted[..];
         changes.retain(|change| !refused.iter().any(|of| of.names.contains(&change.name)));
         let titles = titles.each_ref().map(|title| &title[..]);
-        self.write(|out| write_count_changes(self.args.style(), &changes, titles, refused, out))?;
+        self.args.destination().write(|out| {
+            write_count_changes(self.args.style(), &changes, titles, refused, out)
+        })?;
         let is_over = |limit| changes.iter().any(|change| change.is_over(limit));
         Ok(match self.args.fail_over.is_some_and(is_over) {
             true => ExitCode::FAILURE,
@@ -263,7 +310,7 @@ impl Session {
         if self.interrupt.asked() {
             return Ok(None);
         }
-        let mut counting = Counting::open(plan)?;
+        let mut counting = Counting::open(plan).map_err(|error| self.explain(error))?;
         let stopper = counting.stopper();
         let _stops = self.interrupt.on_signal(move || stopper.stop())?;
         while let Some(run) = counting.step()? {
@@ -280,26 +327,49 @@ impl Session {
         Ok(Some(counted))
     }
 
-    /// Where intervals go: a file, standard output for what programs read, else standard error, as with perf.
-    fn output(&self) -> anyhow::Result<Box<dyn Write>> {
-        Ok(match &self.args.output {
-            Some(path) if path.as_os_str() != "-" => {
-                let file = std::fs::File::create(path)
-                    .with_context(|| format!("failed to write {}", path.display()))?;
-                Box::new(io::BufWriter::new(file))
-            }
-            Some(_) => Box::new(standard_output()),
-            None if self.args.style() != CountStyle::Text => Box::new(standard_output()),
-            None => Box::new(io::stderr()),
-        })
-    }
-
-    /// Writes the result: text without a place to standard error, as perf does.
-    fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-        match &self.args.output {
-            None if self.args.style() == CountStyle::Text => Ok(write(&mut io::stderr())?),
-            path => Ok(write_output(path.as_deref(), write)?),
+    /// Adds which flags ask for what the kernel does not permit.
+    fn explain(&self, error: Error) -> anyhow::Error {
+        let flags = [
+            (self.args.cgroup.is_some(), "--cgroup"),
+            (self.has_names, "--comm"),
+            (self.args.by.is_some_and(|by| !by.is_of_cpus()), "--by"),
+            (self.args.engine == Some(Engine::InKernel), "--engine ebpf"),
+        ];
+        let flags: Vec<&str> =
+            flags.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name).collect();
+        match &error {
+            Error::Engine(_) if !flags.is_empty() => anyhow::Error::from(error)
+                .context(format!("{} needs programs in the kernel", flags.join(", "))),
+            Error::NeedsInKernel => crate::say::Usage(format!(
+                "{} needs programs in the kernel: leave out --engine perf",
+                flags.join(", ")
+            ))
+            .into(),
+            _ => error.into(),
         }
+    }
+}
+
+/// Names what is not in the counts.
+fn say_gaps(CountGaps { denied, lost, missed }: &CountGaps) {
+    if *denied > 0 {
+        say!(
+            "{} that the target has started {} other users': not counted, but for tracepoints by ebpf; as root (sudo) all are",
+            counted(*denied as u64, "process"),
+            if *denied == 1 { "is" } else { "are" }
+        );
+    }
+    if *lost > 0 {
+        say!(
+            "{} had no room in the kernel's tables and are not counted: too many threads, processes or groups",
+            counted(*lost, "event")
+        );
+    }
+    for (event, missed) in missed {
+        say!(
+            "{event}: {} came in the middle of counting another one and may be missing; --engine perf counts them, too",
+            counted(*missed, "event")
+        );
     }
 }
 

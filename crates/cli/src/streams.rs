@@ -1,16 +1,17 @@
 //! Inputs and outputs of verbs that read files and write one.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use pyrograph_analyze::nameless;
-use pyrograph_format::Input;
+use pyrograph_format::{Input, check_writable};
 pub use pyrograph_output::write_output;
 use pyrograph_output::{Picture, WriteError, Written};
 use pyrograph_profile::Profile;
 use pyrograph_render::{Theme, nameless_advice};
 use pyrograph_symbol::debug_package;
+use pyrograph_terminal::{standard_error, standard_output};
 
 use crate::found;
 use crate::say::say;
@@ -78,6 +79,59 @@ fn label_of(file: &Path) -> Option<(&str, &Path)> {
     let (label, path) = file.to_str()?.split_once('=')?;
     let is_label = !label.is_empty() && !label.contains('/') && !path.is_empty();
     (is_label && !file.exists()).then(|| (label, Path::new(path)))
+}
+
+/// Where verbs that count and trace write: a file, or without one, standard error for a person, beside what the program
+/// itself prints, and standard output for programs.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination<'a> {
+    /// The file; `-` is standard output.
+    pub path: Option<&'a Path>,
+    /// It is for a person.
+    pub is_text: bool,
+}
+
+impl<'a> Destination<'a> {
+    /// The file, unless it is standard output.
+    fn file(self) -> Option<&'a Path> {
+        self.path.filter(|path| path.as_os_str() != "-")
+    }
+
+    /// Returns true if it is standard error.
+    pub fn is_standard_error(self) -> bool {
+        self.path.is_none() && self.is_text
+    }
+
+    /// Returns true if it is standard output: a command's own goes to standard error then.
+    pub fn is_standard_output(self) -> bool {
+        self.file().is_none() && !self.is_standard_error()
+    }
+
+    /// Checks that it can be written, before what is counted or traced runs in vain.
+    pub fn check(self) -> anyhow::Result<()> {
+        Ok(self.file().map_or(Ok(()), check_writable)?)
+    }
+
+    /// Opens it for what is written bit by bit.
+    pub fn open(self) -> anyhow::Result<Box<dyn Write>> {
+        if self.is_standard_error() {
+            return Ok(Box::new(BufWriter::new(standard_error())));
+        }
+        let Some(path) = self.file() else { return Ok(Box::new(standard_output())) };
+        let file = std::fs::File::create(path)
+            .with_context(|| format!("failed to write {}", path.display()))?;
+        Ok(Box::new(BufWriter::with_capacity(1 << 20, file)))
+    }
+
+    /// Writes a result: a file is whole or not there.
+    pub fn write(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+        if self.is_standard_error() {
+            let mut out = BufWriter::new(standard_error());
+            write(&mut out)?;
+            return Ok(out.flush()?);
+        }
+        Ok(write_output(self.path, write)?)
+    }
 }
 
 /// Writes a picture that `write` draws as SVG: as pixels, if the file's name ends in `.png`.

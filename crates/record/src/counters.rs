@@ -3,7 +3,7 @@
 //! Sources: perf_event_open(2), `Documentation/admin-guide/perf-security.rst`.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use pyrograph_event::{Attr, flag, read_format};
@@ -17,6 +17,7 @@ use crate::limits;
 use crate::options::{Options, Rate, StackMode, Target};
 use crate::permission::{Rights, Wanted};
 use crate::plan::Plan;
+use crate::procfs;
 use crate::reader::{Ended, Stopper};
 use crate::sys;
 use crate::watch::Watch;
@@ -64,6 +65,10 @@ pub struct Counters {
     waiting: Option<Waiting>,
     child: Option<Child>,
     watch: Watch,
+    /// Processes that the target has started and this user may not count.
+    denied: usize,
+    /// The counters are those of the CPUs, whatever the target is.
+    is_on_cpus: bool,
 }
 
 #[derive(Debug)]
@@ -91,17 +96,44 @@ impl Counters {
     /// If a process does not exist, the target is another user's, or the kernel lacks resources. An event that is not
     /// counted here is no error: [`Self::into_parts`] has it.
     pub fn open(options: &CounterOptions) -> Result<Self, Error> {
+        Self::open_for(options, options)
+    }
+
+    /// The same, but the counters are those of the CPUs, each for itself, whatever runs there. The target is only started
+    /// and waited for.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::open`].
+    pub fn open_on_cpus(options: &CounterOptions) -> Result<Self, Error> {
+        if let Target::Processes(pids) = &options.target {
+            let missing = pids.iter().find(|pid| procfs::count_threads(**pid) == 0);
+            missing.map_or(Ok(()), |pid| Err(Error::NoSuchProcess { pid: *pid }))?;
+        }
+        let on_cpus =
+            CounterOptions { target: Target::System, by_cpu: true, cpus: None, ..options.clone() };
+        let mut counters = Self::open_for(options, &on_cpus)?;
+        if let Target::Processes(pids) = &options.target {
+            counters.watch.processes(pids);
+        }
+        Ok(counters)
+    }
+
+    /// Opens the counters of `options` for the target of others.
+    fn open_for(target: &CounterOptions, options: &CounterOptions) -> Result<Self, Error> {
         let rights = Rights::read();
-        let waiting = match &options.target {
-            Target::Command(argv) => Some(Waiting::fork(argv, options.output_to_stderr)?),
+        let is_on_cpus = options.target == Target::System;
+        let waiting = match &target.target {
+            Target::Command(argv) => Some(Waiting::fork(argv, target.output_to_stderr)?),
             Target::Processes(_) | Target::System => None,
         };
         sys::raise_limit(sys::Resource::Files);
         let (mut prepared, mut refused, mut user_only) = (Vec::new(), Vec::new(), Vec::new());
+        let mut probes = Vec::new();
         for group in &options.groups {
             let mut joins = false;
             for event in group {
-                let attr = prepare(event, options, &rights);
+                let attr = prepare(event, options, &rights, &mut probes);
                 let index = refused.len();
                 user_only.push(attr.as_ref().is_ok_and(|attr| {
                     attr.has(flag::EXCLUDE_KERNEL) && event.modifiers.counts_kernel()
@@ -114,7 +146,7 @@ impl Counters {
             }
         }
         let (open, watch) = (Vec::new(), Watch::new()?);
-        let mut counters = Self { refused, user_only, open, waiting, child: None, watch };
+        let mut counters = Self { refused, user_only, open, waiting, child: None, watch, denied: 0, is_on_cpus };
         counters.attach(options, &prepared, &rights)?;
         Ok(counters)
     }
@@ -152,7 +184,8 @@ impl Counters {
                 thread(child.pid(), None).map_err(|error| refused(error, Wanted::User))?;
             }
             (Target::Processes(pids), _) => {
-                attach_to_processes(options, pids, &mut |tid| thread(tid, Some(tid)))?;
+                self.denied =
+                    attach_to_processes(options, pids, &mut |tid| thread(tid, Some(tid)))?;
                 self.watch.processes(pids);
             }
             _ => thread(-1, None).map_err(|error| refused(error, Wanted::System))?,
@@ -172,7 +205,8 @@ impl Counters {
     /// If there is no such program, or the kernel refuses to start a counter.
     pub fn start(&mut self) -> Result<Instant, Error> {
         if let Some(waiting) = self.waiting.take() {
-            // Its counters start with its first instruction.
+            // Its counters start with its first instruction; those of CPUs do not.
+            self.enable_on_cpus()?;
             let start = Instant::now();
             let child = waiting.run()?;
             self.watch.child(child.pid());
@@ -183,6 +217,13 @@ impl Counters {
             sys::enable(&open.fd).map_err(Error::system("starting a counter"))?;
         }
         Ok(Instant::now())
+    }
+
+    fn enable_on_cpus(&self) -> Result<(), Error> {
+        let mut on_cpus = self.open.iter().filter(|_| self.is_on_cpus);
+        on_cpus.try_for_each(|open| {
+            sys::enable(&open.fd).map_err(Error::system("starting a counter"))
+        })
     }
 
     /// The counts until now.
@@ -209,6 +250,26 @@ impl Counters {
     pub fn also_until(&mut self, child: Child) {
         self.watch.child(child.pid());
         self.child = Some(child);
+    }
+
+    /// The command, until it runs.
+    pub fn command(&self) -> Option<i32> {
+        self.waiting.as_ref().map(Waiting::pid)
+    }
+
+    /// The number of processes that the target has started and that this user may not count.
+    pub fn denied(&self) -> usize {
+        self.denied
+    }
+
+    /// Returns true if an event is not counted, by its index.
+    pub fn is_refused(&self, event: usize) -> bool {
+        self.refused.get(event).is_some_and(Option::is_some)
+    }
+
+    /// Each counter with its event and CPU, where they are kept apart.
+    pub fn on_cpus(&self) -> impl Iterator<Item = (usize, u32, BorrowedFd<'_>)> {
+        self.open.iter().filter_map(|open| Some((open.event, open.cpu?, open.fd.as_fd())))
     }
 
     /// Refusals, events that are counted in user mode only, and the command, once it runs.
@@ -258,7 +319,7 @@ fn attach_to_processes(
     options: &CounterOptions,
     pids: &[i32],
     open: &mut dyn FnMut(i32) -> io::Result<()>,
-) -> Result<(), Error> {
+) -> Result<usize, Error> {
     let options = Options {
         event: Some(Event::parse("dummy")?),
         rate: Some(Rate::Every(1)),
@@ -272,12 +333,19 @@ fn attach_to_processes(
     let copier = Copier::new(&plan.layout, plan.attr.sample_regs_user);
     let mut attached = Attached::new(&plan, &mut rings, copier, None);
     attached.also = Some(open);
-    attached.processes(pids, options.inherit)?;
-    Ok(())
+    attached.processes(pids, options.inherit)
 }
 
 /// The attributes of an event with which this user can count it here, or why they cannot.
-fn prepare(event: &Event, options: &CounterOptions, rights: &Rights) -> Result<Attr, Refusal> {
+///
+/// What was opened to find that out goes to `probes`: to close the only event of a tracepoint, and to open the first one
+/// again, the kernel waits for all CPUs each time.
+fn prepare(
+    event: &Event,
+    options: &CounterOptions,
+    rights: &Rights,
+    probes: &mut Vec<OwnedFd>,
+) -> Result<Attr, Refusal> {
     let mut attr = Attr {
         read_format: read_format::TOTAL_TIME_ENABLED | read_format::TOTAL_TIME_RUNNING,
         ..Attr::new()
@@ -306,7 +374,15 @@ fn prepare(event: &Event, options: &CounterOptions, rights: &Rights) -> Result<A
             _ => (0, None),
         };
         let probe = attr.without(flag::ENABLE_ON_EXEC);
-        let Err(error) = sys::perf_event_open(&probe, tid, cpu) else { return Ok(attr) };
+        let error = match sys::perf_event_open(&probe, tid, cpu) {
+            Ok(open) => {
+                if event.is_tracepoint() {
+                    probes.push(open);
+                }
+                return Ok(attr);
+            }
+            Err(error) => error,
+        };
         match error.raw_os_error().unwrap_or(0) {
             // Linux 5.13.
             libc::EINVAL if attr.has(flag::INHERIT_THREAD) => {

@@ -34,7 +34,7 @@ pub use event::{
 pub use options::{Cpus, Options, Rate, StackMode, Target};
 pub use pace::possible_rate;
 pub use permission::{Cause, NotPermitted, Wanted};
-pub use procfs::{descendants, process_of};
+pub use procfs::{descendants, process_of, threads};
 pub use reader::{Ended, Pacer, Stopper};
 pub use session::{Next, Recording, Session, Summary};
 pub use watch::Watch;

@@ -11,7 +11,7 @@ use std::io;
 use pyrograph_event::{Comm, FileId, Layout, Mmap2, SampleId, Task};
 
 /// The threads of a process; none if it is not there.
-pub(crate) fn threads(pid: i32) -> Vec<i32> {
+pub fn threads(pid: i32) -> Vec<i32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     entries.flatten().filter_map(|entry| number(&entry.file_name())).collect()
 }

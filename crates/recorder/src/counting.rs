@@ -1,8 +1,16 @@
 //! Counting events of a target, without stacks: values at intervals and at the end.
 
-use std::collections::HashMap;
+mod choice;
+#[cfg(feature = "bpf")]
+mod in_kernel;
+#[cfg(not(feature = "bpf"))]
+#[path = "counting/no_kernel.rs"]
+mod in_kernel;
+pub(crate) mod readings;
+
 use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pyrograph_profile::{CommandUsage, CountRun, CountValue, Counter, NotCounted};
@@ -10,8 +18,13 @@ use pyrograph_record::{
     Child, Count, CounterOptions, Counters, Ended, Event, Refusal, Target, Unit, Waiting,
 };
 
+use self::choice::Choice;
+use self::in_kernel::InKernel;
+use self::readings::{Reading, add_missing, apart_since, settle_times, since};
 use crate::error::Error;
+use crate::filters::Filters;
 use crate::keys::{KeyKind, Keys};
+use crate::plan::Engine;
 
 /// A plan of what to count, and for how long.
 #[derive(Clone, Debug)]
@@ -21,6 +34,13 @@ pub struct CountPlan {
     /// Keys that keep counts apart; `None` to add all up. CPUs and groups of them need
     /// [`by_cpu`](CounterOptions::by_cpu), too.
     pub by: Option<KeyKind>,
+    /// Of the target, what is counted.
+    pub filters: Filters,
+    /// What counts tracepoints; `None` for programs in the kernel where they are permitted and count as perf_event_open
+    /// does, else this. All other events are counted by perf_event_open.
+    pub engine: Option<Engine>,
+    /// Below which folder the kernel's types are kept for the next time; `None`: they are not.
+    pub cache: Option<PathBuf>,
     /// A command that runs beside the target, which is counted until this ends.
     pub beside: Option<Vec<OsString>>,
     /// The longest time to count.
@@ -57,7 +77,7 @@ impl CountPlan {
         self.events().map(|event| counter(event, false)).collect()
     }
 
-    fn events(&self) -> impl Iterator<Item = &Event> {
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
         self.counters.groups.iter().flatten()
     }
 }
@@ -74,7 +94,7 @@ fn counter(event: &Event, user_only: bool) -> Counter {
 ///
 /// ```
 /// use pyrograph_record::{CounterOptions, Event, Target};
-/// use pyrograph_recorder::{CountPlan, Counting};
+/// use pyrograph_recorder::{CountPlan, Counting, Filters};
 ///
 /// let plan = CountPlan {
 ///     counters: CounterOptions {
@@ -86,6 +106,9 @@ fn counter(event: &Event, user_only: bool) -> Counter {
 ///         output_to_stderr: false,
 ///     },
 ///     by: None,
+///     filters: Filters::default(),
+///     engine: None,
+///     cache: None,
 ///     beside: None,
 ///     duration: None,
 ///     interval: None,
@@ -98,20 +121,25 @@ fn counter(event: &Event, user_only: bool) -> Counter {
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Counting {
     counters: Counters,
+    in_kernel: Option<InKernel>,
+    choice: Choice,
+    /// Indexes in the plan of what `counters` counts.
+    indexes: Vec<usize>,
     events: Vec<Event>,
     keys: Keys,
     start: Instant,
     /// Counters of processes count from when they are opened: this is taken off.
-    before: Vec<Count>,
-    /// For each event, true if it is counted by hardware, which may have fewer counters than are asked for.
+    before: Taken,
+    /// For each counter, true if it is counted by hardware, which may have fewer counters than are asked for.
     shares_hardware: Vec<bool>,
     /// The counters are those of CPUs, whatever runs there.
     is_of_machine: bool,
+    /// Programs in the kernel keep the counters apart by who runs.
+    is_by_who_runs: bool,
     /// The counts of the reading before, as the kernel has them.
-    previous: Vec<Count>,
+    previous: Taken,
     until: Option<Instant>,
     interval: Option<Duration>,
     /// Intervals that are over.
@@ -119,6 +147,17 @@ pub struct Counting {
     last: Option<CountRun>,
     has_ended: bool,
 }
+
+/// The counts at a time, as the kernel has them.
+#[derive(Debug, Default)]
+struct Taken {
+    counters: Vec<Count>,
+    in_kernel: Vec<Reading>,
+}
+
+/// How often counters are read that are kept apart by who runs: a thread that runs on is then of another name or group from
+/// the next reading on.
+const SETTLE_EVERY: Duration = Duration::from_millis(100);
 
 /// The result of counting.
 #[derive(Debug)]
@@ -131,6 +170,19 @@ pub struct Counted {
     pub not_counted: Vec<NotCounted>,
     /// The command, whose exit status and usage are known if it has ended.
     pub child: Option<Child>,
+    /// What is not in the counts.
+    pub gaps: CountGaps,
+}
+
+/// What is not in the counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CountGaps {
+    /// Processes that the target had started, and that this user may not count.
+    pub denied: usize,
+    /// Events that had no room in the kernel's tables.
+    pub lost: u64,
+    /// By event, how often it happened, whoever did it, while it was being counted on the same CPU already.
+    pub missed: Vec<(String, u64)>,
 }
 
 /// The counts of several runs.
@@ -146,12 +198,15 @@ pub struct CountedRuns {
     pub failed: usize,
     /// The exit code of the last command.
     pub code: u8,
+    /// What is not in the counts of the last run.
+    pub gaps: CountGaps,
 }
 
 impl CountedRuns {
     /// Adds a run. Its command is waited for.
     fn add(&mut self, counted: Counted, is_of_command: bool) -> io::Result<()> {
-        let Counted { mut run, counters, not_counted, child } = counted;
+        let Counted { mut run, counters, not_counted, child, gaps } = counted;
+        self.gaps = gaps;
         if let Some(mut child) = child {
             self.code = child.exit_code()?;
             self.failed += usize::from(self.code != 0);
@@ -193,43 +248,53 @@ impl Counting {
     ///
     /// # Errors
     ///
-    /// Those of [`Counters::open`] and [`Counters::start`].
+    /// Those of [`Counters::open`] and [`Counters::start`]; and if counts are to be kept apart by who runs, or
+    /// [`Engine::InKernel`] was asked for, and the kernel does not take the programs.
     pub fn open(plan: &CountPlan) -> Result<Self, Error> {
-        let mut counters = Counters::open(&plan.counters)?;
+        let (mut in_kernel, choice) = in_kernel::open(plan)?;
+        let options = choice.counters(plan);
+        let is_by_who_runs = plan.is_by_who_runs();
+        let mut counters = match is_by_who_runs {
+            true => Counters::open_on_cpus(&options)?,
+            false => Counters::open(&options)?,
+        };
         let beside = plan.beside.as_ref();
         let beside = beside
             .map(|command| Waiting::fork(command, plan.counters.output_to_stderr))
             .transpose()?;
-        let start = counters.start()?;
-        let before = match plan.counters.target {
-            Target::Command(_) => Vec::new(),
-            _ => counters.read()?,
-        };
-        if let Some(beside) = beside {
-            counters.also_until(beside.run()?);
+        if let Some(in_kernel) = &mut in_kernel {
+            in_kernel.start(plan, &counters)?;
         }
+        let start = counters.start()?;
+        let counted_by = options.groups.iter().flatten();
         let shares_hardware =
             |event: &Event| !event.is_counted_by_kernel() && event.unit() == Unit::Count;
-        let shares_hardware = plan.events().map(shares_hardware).collect();
-        let previous = before.clone();
-        let until = plan.duration.map(|duration| start + duration);
-        let interval = plan.interval;
-        let (intervals, last, has_ended) = (0, None, false);
-        Ok(Self {
-            counters,
+        let mut counting = Self {
+            indexes: choice.indexes(),
+            in_kernel,
+            choice,
             events: plan.events().cloned().collect(),
             keys: Keys::new(plan.by),
             start,
-            before,
-            shares_hardware,
+            before: Taken::default(),
+            shares_hardware: counted_by.map(shares_hardware).collect(),
             is_of_machine: plan.counters.target == Target::System,
-            previous,
-            until,
-            interval,
-            intervals,
-            last,
-            has_ended,
-        })
+            is_by_who_runs,
+            previous: Taken::default(),
+            until: plan.duration.map(|duration| start + duration),
+            interval: plan.interval,
+            intervals: 0,
+            last: None,
+            has_ended: false,
+            counters,
+        };
+        if !matches!(plan.counters.target, Target::Command(_)) {
+            (counting.before, counting.previous) = (counting.take()?, counting.take()?);
+        }
+        if let Some(beside) = beside {
+            counting.counters.also_until(beside.run()?);
+        }
+        Ok(counting)
     }
 
     /// Handle that ends the counting from any thread or signal handler.
@@ -249,7 +314,7 @@ impl Counting {
         }
         let tick = self.interval.map(|interval| self.start + interval * (self.intervals + 1));
         let until = [tick, self.until].into_iter().flatten().min();
-        let ended: Option<Ended> = self.counters.wait(until);
+        let ended = self.wait(until)?;
         self.intervals += 1;
         let [whole, interval] = self.read()?;
         self.has_ended = ended.is_some() || self.until.is_some_and(|until| until <= Instant::now());
@@ -258,21 +323,67 @@ impl Counting {
         Ok(self.interval.map(|_| interval))
     }
 
+    /// Waits, as [`Counters::wait`] does.
+    fn wait(&mut self, until: Option<Instant>) -> Result<Option<Ended>, Error> {
+        let Some(in_kernel) = self.in_kernel.as_ref().filter(|_| self.is_by_who_runs) else {
+            return Ok(self.counters.wait(until));
+        };
+        loop {
+            let next = Instant::now() + SETTLE_EVERY;
+            if until.is_some_and(|until| until <= next) {
+                return Ok(self.counters.wait(until));
+            }
+            if let Some(ended) = self.counters.wait(Some(next)) {
+                return Ok(Some(ended));
+            }
+            in_kernel.settle(&self.keys)?;
+        }
+    }
+
+    /// The counts as the kernel has them.
+    fn take(&self) -> Result<Taken, Error> {
+        let in_kernel = self.in_kernel.as_ref();
+        let in_kernel = in_kernel.map(|in_kernel| in_kernel.read(&self.keys)).transpose()?;
+        let counters =
+            if self.is_by_who_runs { Vec::new() } else { self.counters.read()? };
+        Ok(Taken { counters, in_kernel: in_kernel.unwrap_or_default() })
+    }
+
+    fn is_counted(&self, event: usize) -> bool {
+        let counter = self.indexes.iter().position(|index| *index == event);
+        counter.is_none_or(|counter| !self.counters.is_refused(counter))
+    }
+
+    /// What has been counted between two times.
+    fn between(&self, before: &Taken, now: &Taken) -> Vec<Reading> {
+        let mut counts = since(&now.counters, &before.counters);
+        settle_times(&mut counts, &self.shares_hardware, self.is_of_machine);
+        let mut readings: Vec<Reading> = counts
+            .iter()
+            .filter_map(|count| Some(Reading::of_counter(count, *self.indexes.get(count.event)?)))
+            .collect();
+        if let Some(in_kernel) = &self.in_kernel {
+            let mut apart = apart_since(&now.in_kernel, &before.in_kernel);
+            add_missing(&mut apart, in_kernel.events().filter(|event| self.is_counted(*event)));
+            readings.extend(apart);
+        }
+        readings
+    }
+
     /// The counts since the start, and those since the reading before.
     fn read(&mut self) -> Result<[CountRun; 2], Error> {
         let elapsed = self.start.elapsed();
-        let now = self.counters.read()?;
+        let now = self.take()?;
         let runs = [&self.before, &self.previous].map(|before| {
-            let mut counts = since(&now, before);
-            settle_times(&mut counts, &self.shares_hardware, self.is_of_machine);
-            let value = |count: &Count| CountValue {
-                key: self.keys.of(count),
-                counter: count.event,
-                value: count.value,
-                enabled: count.enabled,
-                running: count.running,
+            let value = |reading: &Reading| CountValue {
+                key: self.keys.of(reading),
+                counter: reading.event,
+                value: reading.value,
+                enabled: reading.enabled,
+                running: reading.running,
             };
-            CountRun { values: counts.iter().map(value).collect(), elapsed, usage: None }
+            let readings = self.between(before, &now);
+            CountRun { values: readings.iter().map(value).collect(), elapsed, usage: None }
         });
         self.previous = now;
         Ok(runs)
@@ -291,7 +402,15 @@ impl Counting {
                 whole
             }
         };
-        let (refused, user_only, mut child) = self.counters.into_parts();
+        let gaps = self.gaps();
+        let (mut refused, mut user_only) = (vec![None; self.events.len()], vec![false; self.events.len()]);
+        let (of_counters, user_only_counters, mut child) = self.counters.into_parts();
+        for ((index, refusal), user) in self.indexes.iter().zip(of_counters).zip(user_only_counters) {
+            (refused[*index], user_only[*index]) = (refusal, user);
+        }
+        for (index, refusal) in self.choice.refused {
+            refused[index] = Some(refusal);
+        }
         let counters = self.events.iter().zip(user_only).map(|(event, user)| counter(event, user));
         let counters = counters.collect();
         let not_counted = by_reason(&self.events, &refused);
@@ -299,7 +418,17 @@ impl Counting {
             // Its status and usage, if it has ended.
             child.try_wait().ok();
         }
-        Ok(Counted { run, counters, not_counted, child })
+        Ok(Counted { run, counters, not_counted, child, gaps })
+    }
+
+    fn gaps(&self) -> CountGaps {
+        let in_kernel = self.in_kernel.as_ref();
+        let name = |(event, missed): (usize, u64)| (self.events[event].name().to_owned(), missed);
+        CountGaps {
+            denied: self.counters.denied(),
+            lost: in_kernel.map_or(0, InKernel::lost),
+            missed: in_kernel.map_or_else(Vec::new, InKernel::missed).into_iter().map(name).collect(),
+        }
     }
 }
 
@@ -315,84 +444,4 @@ fn by_reason(events: &[Event], refused: &[Option<Refusal>]) -> Vec<NotCounted> {
         }
     }
     reasons
-}
-
-/// The counts since others of the same counters; of none, since 0.
-fn since(now: &[Count], before: &[Count]) -> Vec<Count> {
-    let mut counts = now.to_vec();
-    for (count, before) in counts.iter_mut().zip(before) {
-        count.value = count.value.saturating_sub(before.value);
-        count.enabled = count.enabled.saturating_sub(before.enabled);
-        count.running = count.running.saturating_sub(before.running);
-    }
-    counts
-}
-
-/// Makes of the times the share of the hardware that each count had. The counter of a thread on one CPU is enabled
-/// while the thread runs anywhere, and runs only there: all of the thread's together ran for the time of its share. What
-/// the kernel counts is never left out.
-fn settle_times(counts: &mut [Count], shares_hardware: &[bool], is_of_machine: bool) {
-    let mut all: HashMap<(usize, Option<i32>), (u64, u64)> = HashMap::new();
-    for count in counts.iter() {
-        let (enabled, running) = all.entry((count.event, count.thread)).or_default();
-        *enabled = count.enabled.max(*enabled);
-        *running = running.saturating_add(count.running);
-    }
-    for count in counts {
-        let is_shared = shares_hardware.get(count.event).copied().unwrap_or(true);
-        let together = all.get(&(count.event, count.thread)).filter(|(_, running)| *running > 0);
-        count.enabled = match together {
-            _ if !is_shared => count.running.max(1),
-            // Those of a CPU run for as long as they are enabled, but for the times of others.
-            _ if is_of_machine => count.enabled,
-            Some((enabled, running)) if enabled > running => {
-                (count.running as f64 * (*enabled as f64 / *running as f64)) as u64
-            }
-            Some(_) => count.enabled.min(count.running.max(1)),
-            None => count.enabled,
-        };
-        if !is_shared {
-            count.running = count.enabled;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn count(event: usize, cpu: u32, value: u64, enabled: u64, running: u64) -> Count {
-        Count { event, thread: None, cpu: Some(cpu), value, enabled, running }
-    }
-
-    #[test]
-    fn a_thread_that_moves_has_its_whole_share_of_the_hardware() {
-        // On each of two CPUs for a half of its time, and all of the time on the hardware.
-        let mut counts = vec![count(0, 0, 5, 100, 50), count(0, 1, 7, 100, 50)];
-        settle_times(&mut counts, &[true], false);
-        assert!(counts.iter().all(|count| count.enabled == count.running), "{counts:?}");
-        // On the hardware for a half of that.
-        let mut counts = vec![count(0, 0, 5, 100, 25), count(0, 1, 7, 100, 25)];
-        settle_times(&mut counts, &[true], false);
-        assert!(counts.iter().all(|count| count.enabled == 2 * count.running), "{counts:?}");
-        // Counts of the kernel are exact.
-        let mut counts = vec![count(0, 0, 5, 100, 25), count(0, 1, 7, 100, 0)];
-        settle_times(&mut counts, &[false], false);
-        assert!(counts.iter().all(|count| count.enabled == count.running), "{counts:?}");
-        // Of two CPUs, each on the hardware for a half.
-        let mut counts = vec![count(0, 0, 5, 100, 50), count(0, 1, 7, 100, 50)];
-        settle_times(&mut counts, &[true], true);
-        assert!(counts.iter().all(|count| count.enabled == 2 * count.running), "{counts:?}");
-        // Never on the hardware.
-        let mut counts = vec![count(0, 0, 0, 100, 0)];
-        settle_times(&mut counts, &[true], false);
-        assert_eq!((counts[0].enabled, counts[0].running), (100, 0));
-    }
-
-    #[test]
-    fn intervals_are_differences() {
-        let now = [count(0, 0, 15, 30, 30)];
-        assert_eq!(since(&now, &[count(0, 0, 5, 10, 10)]), [count(0, 0, 10, 20, 20)]);
-        assert_eq!(since(&now, &[]), now);
-    }
 }

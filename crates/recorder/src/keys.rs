@@ -6,7 +6,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
 
-use pyrograph_record::{Count, process_of};
+use pyrograph_record::process_of;
+
+use crate::counting::readings::{Of, Reading};
+use crate::filters::path_of_group;
 
 /// Keys that keep counts apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,23 +22,27 @@ pub enum KeyKind {
     Socket,
     /// NUMA nodes.
     Node,
-    /// Threads that counters were opened for, with what these have started since.
+    /// Threads; of [`Target::Processes`](pyrograph_record::Target::Processes), those that ran already, with what these
+    /// have started since.
     Thread,
-    /// Processes that counters were opened for, with what these have started since.
+    /// Processes; of [`Target::Processes`](pyrograph_record::Target::Processes), those that ran already, with what
+    /// these have started since.
     Process,
+    /// Control groups (version 2).
+    Group,
 }
 
 /// Names of what counts are kept apart by, each found once.
 #[derive(Debug)]
 pub(crate) struct Keys {
     kind: Option<KeyKind>,
-    names: RefCell<HashMap<u32, String>>,
+    names: RefCell<HashMap<u64, String>>,
 }
 
 impl KeyKind {
     /// True if it is a CPU, or a group of CPUs.
     pub fn is_of_cpus(self) -> bool {
-        !matches!(self, Self::Thread | Self::Process)
+        !matches!(self, Self::Thread | Self::Process | Self::Group)
     }
 }
 
@@ -46,19 +53,40 @@ impl Keys {
     }
 
     /// The key by which a count is added up; empty where nothing keeps counts apart.
-    pub fn of(&self, count: &Count) -> String {
+    pub fn of(&self, reading: &Reading) -> String {
         let Some(kind) = self.kind else { return String::new() };
-        let number = match kind.is_of_cpus() {
-            true => count.cpu,
-            false => count.thread.map(i32::cast_unsigned),
+        let number = match (reading.of, reading.cpu) {
+            (_, Some(cpu)) if kind.is_of_cpus() => u64::from(cpu),
+            (Of::Thread(task) | Of::Process(task), _) if !kind.is_of_cpus() => {
+                u64::from(task.cast_unsigned())
+            }
+            (Of::Group(id), _) => id,
+            _ => return String::new(),
         };
-        let Some(number) = number else { return String::new() };
         let mut names = self.names.borrow_mut();
         names.entry(number).or_insert_with(|| name(kind, number)).clone()
     }
+
+    /// Sets the name of a thread or process, as the kernel has it. The idle threads of all CPUs have the number 0.
+    pub fn set_name(&self, task: u64, comm: &str) {
+        let name = if task == 0 { "idle".to_owned() } else { format!("{comm} {task}") };
+        self.names.borrow_mut().insert(task, name);
+    }
+
+    /// Finds the path of a control group, as long as it is there.
+    pub fn find_group(&self, id: u64) {
+        self.names.borrow_mut().entry(id).or_insert_with(|| group(id));
+    }
 }
 
-fn name(kind: KeyKind, number: u32) -> String {
+/// The path of a control group; its ID if it is gone.
+fn group(id: u64) -> String {
+    path_of_group(id).unwrap_or_else(|| format!("removed group {id}"))
+}
+
+fn name(kind: KeyKind, number: u64) -> String {
+    let task = i32::try_from(number).unwrap_or(0);
+    let cpu = u32::try_from(number).unwrap_or(u32::MAX);
     let topology = |file: &str| {
         let path = format!("/sys/devices/system/cpu/cpu{number}/topology/{file}");
         fs::read_to_string(path).map_or_else(|_| "?".to_owned(), |text| text.trim().to_owned())
@@ -73,12 +101,10 @@ fn name(kind: KeyKind, number: u32) -> String {
             format!("socket {} core {}", topology("physical_package_id"), topology("core_id"))
         }
         KeyKind::Socket => format!("socket {}", topology("physical_package_id")),
-        KeyKind::Node => format!("node {}", node_of(number)),
-        KeyKind::Thread => comm(number.cast_signed()),
-        KeyKind::Process => {
-            let thread = number.cast_signed();
-            comm(process_of(thread).unwrap_or(thread))
-        }
+        KeyKind::Node => format!("node {}", node_of(cpu)),
+        KeyKind::Thread => comm(task),
+        KeyKind::Process => comm(process_of(task).unwrap_or(task)),
+        KeyKind::Group => group(number),
     }
 }
 
@@ -99,12 +125,19 @@ mod tests {
 
     #[test]
     fn counts_have_the_names_of_what_they_are_of() {
-        let count = |thread, cpu| Count { event: 0, thread, cpu, value: 1, enabled: 1, running: 1 };
+        let count = |thread, cpu| Reading::exact(0, thread, cpu, 1);
         let own = std::process::id().cast_signed();
-        assert_eq!(Keys::new(None).of(&count(Some(own), Some(0))), "");
-        assert_eq!(Keys::new(Some(KeyKind::Cpu)).of(&count(None, Some(0))), "CPU 0");
-        assert!(Keys::new(Some(KeyKind::Node)).of(&count(None, Some(0))).starts_with("node "));
-        let process = Keys::new(Some(KeyKind::Process)).of(&count(Some(own), None));
+        assert_eq!(Keys::new(None).of(&count(Of::Thread(own), Some(0))), "");
+        assert_eq!(Keys::new(Some(KeyKind::Cpu)).of(&count(Of::All, Some(0))), "CPU 0");
+        assert!(Keys::new(Some(KeyKind::Node)).of(&count(Of::All, Some(0))).starts_with("node "));
+        let process = Keys::new(Some(KeyKind::Process)).of(&count(Of::Thread(own), None));
         assert!(process.ends_with(&format!(" {own}")), "{process}");
+        let threads = Keys::new(Some(KeyKind::Thread));
+        threads.set_name(12, "gone");
+        threads.set_name(0, "swapper/0");
+        assert_eq!(threads.of(&count(Of::Thread(12), None)), "gone 12");
+        assert_eq!(threads.of(&count(Of::Thread(0), None)), "idle");
+        let groups = Keys::new(Some(KeyKind::Group));
+        assert_eq!(groups.of(&count(Of::Group(u64::MAX), None)), format!("removed group {}", u64::MAX));
     }
 }

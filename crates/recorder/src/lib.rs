@@ -20,7 +20,7 @@ mod recorder;
 mod tracing;
 
 pub use capabilities::capabilities;
-pub use counting::{CountPlan, Counted, CountedRuns, Counting, count_by_turns};
+pub use counting::{CountGaps, CountPlan, Counted, CountedRuns, Counting, count_by_turns};
 pub use cpu_time::cpu_time;
 pub use error::Error;
 pub use filters::{Filters, control_group};

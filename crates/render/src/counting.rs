@@ -1,5 +1,6 @@
 //! Counts of events: as text, Markdown, CSV and JSON; at intervals, as a table that grows.
 
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 
 use pyrograph_analyze::{CountChange, CountNote, CountRow, CountSummary, Mean, Verdict};
@@ -415,6 +416,10 @@ fn count_changes_csv(changes: &[CountChange], out: &mut dyn Write) -> io::Result
 #[derive(Debug)]
 pub struct IntervalTable {
     style: CountStyle,
+    /// Columns of the terminal, if it is one.
+    width: Option<usize>,
+    /// The last values of each column.
+    history: HashMap<String, VecDeque<f64>>,
     columns: Vec<(String, &'static str)>,
     lines: usize,
 }
@@ -423,9 +428,10 @@ pub struct IntervalTable {
 const HEAD_EVERY: usize = 25;
 
 impl IntervalTable {
-    /// The columns: the counters, each by its keys.
-    pub fn new(style: CountStyle) -> Self {
-        Self { style, columns: Vec::new(), lines: 0 }
+    /// The columns: the counters, each by its keys. On a terminal, of so many columns, values of text have their course
+    /// behind them as a sparkline, if there is room for that.
+    pub fn new(style: CountStyle, width: Option<usize>) -> Self {
+        Self { style, width, history: HashMap::new(), columns: Vec::new(), lines: 0 }
     }
 
     /// Writes the counts of one interval, that ends `at` so many seconds.
@@ -467,23 +473,107 @@ impl IntervalTable {
                 .map(|(_, _, value)| value.map_or_else(String::new, |value| value.to_string()));
             return write!(out, "{at:.6},{}\r\n", values.collect::<Vec<_>>().join(","));
         }
+        self.text_line(at, &cells, is_new, out)
+    }
+
+    fn text_line(
+        &mut self,
+        at: f64,
+        cells: &[(String, &'static str, Option<f64>)],
+        is_new: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let width = |name: &str| name.chars().count().max(12);
+        let columns = self.columns.iter().map(|(name, _)| width(name) + 2);
+        let needed = 10 + columns.map(|width| width + SPARKLINE + 1).sum::<usize>();
+        let has_course = self.width.is_some_and(|width| needed <= width);
         if is_new || self.lines.is_multiple_of(HEAD_EVERY) {
+            let room = if has_course { SPARKLINE + 1 } else { 0 };
             let heads: Vec<String> = self
                 .columns
                 .iter()
-                .map(|(name, _)| format!("{name:>width$}", width = width(name)))
+                .map(|(name, _)| format!("{name:>width$}{:room$}", "", width = width(name)))
                 .collect();
-            writeln!(out, "{:>10}  {}", "seconds", heads.join("  "))?;
+            writeln!(out, "{:>10}  {}", "seconds", heads.join("  ").trim_end())?;
         }
         self.lines += 1;
-        let values: Vec<String> = cells
-            .iter()
-            .map(|(name, unit, count)| {
-                let text = count.map_or_else(|| "-".to_owned(), |count| value(count, unit));
-                format!("{text:>width$}", width = width(name))
-            })
-            .collect();
-        writeln!(out, "{at:>10.3}  {}", values.join("  "))
+        let mut line = format!("{at:>10.3}");
+        for (name, unit, count) in cells {
+            let text = count.map_or_else(|| "-".to_owned(), |count| value(count, unit));
+            line += &format!("  {text:>width$}", width = width(name));
+            if has_course {
+                let history = self.history.entry(name.clone()).or_default();
+                history.push_back(count.unwrap_or(0.0));
+                if history.len() > SPARKLINE {
+                    history.pop_front();
+                }
+                line += &format!(" {:<SPARKLINE$}", sparkline(history));
+            }
+        }
+        writeln!(out, "{}", line.trim_end())
+    }
+}
+
+/// The values that a sparkline has at most.
+const SPARKLINE: usize = 8;
+
+/// Values as bars of eight heights, of which the highest is that of the largest value; 0 and below are the lowest.
+fn sparkline(values: &VecDeque<f64>) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let largest = values.iter().copied().fold(0.0, f64::max);
+    let bar = |value: &f64| {
+        let share = if largest > 0.0 { value.max(0.0) / largest } else { 0.0 };
+        BARS[((share * 7.0).round() as usize).min(7)]
+    };
+    values.iter().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sparklines_are_as_high_as_their_values() {
+        let of = |values: &[f64]| sparkline(&values.iter().copied().collect());
+        assert_eq!(of(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]), "▁▂▃▄▅▆▇█");
+        assert_eq!(of(&[0.0, 0.0]), "▁▁");
+        assert_eq!(of(&[5.0, -1.0, f64::NAN]), "█▁▁");
+        assert_eq!(of(&[]), "");
+    }
+
+    fn lines(width: Option<usize>, values: &[f64]) -> String {
+        let mut table = IntervalTable::new(CountStyle::Text, width);
+        let mut out = Vec::new();
+        for (at, value) in (1u8..).zip(values) {
+            let mean = Mean { mean: *value, half_width: None, outliers: Vec::new() };
+            let row = CountRow {
+                key: String::new(),
+                counter: 0,
+                value: Some(mean.clone()),
+                running: 1.0,
+                note: None,
+            };
+            let counter =
+                Counter { name: "faults".to_owned(), is_time: false, user_only: false };
+            let (counters, rows) = (vec![counter], vec![row]);
+            let summary = CountSummary { counters, rows, runs: 1, elapsed: mean, usage: None };
+            table.line(at.into(), &summary, &mut out).expect("to memory");
+        }
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn only_terminals_with_room_have_sparklines() {
+        let plain = "   seconds        faults\n     1.000             2\n     2.000             4\n";
+        assert_eq!(lines(None, &[2.0, 4.0]), plain);
+        assert_eq!(lines(Some(20), &[2.0, 4.0]), plain);
+        assert_eq!(
+            lines(Some(80), &[2.0, 4.0]),
+            "   seconds        faults\n     1.000             2 █\n     2.000             4 ▅█\n"
+        );
+        // The last eight.
+        let many: Vec<f64> = (0..12).map(f64::from).collect();
+        let last = lines(Some(80), &many).lines().last().map(str::to_owned);
+        assert_eq!(last.as_deref(), Some("    12.000            11 ▄▄▅▅▆▇▇█"));
     }
 }

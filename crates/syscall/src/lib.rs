@@ -24,7 +24,7 @@ pub use call::{Argument, Call, Copy, Extent, When};
 pub use descriptors::Descriptors;
 pub use error::{error_name, error_text};
 pub use group::{GROUPS, group};
-pub use numbers::{all, by_number, number_of};
+pub use numbers::{all, by_number, number_of, number_of_tracepoint, tracepoint_name};
 pub use pieces::{Piece, pieces, push_piece};
 pub use result::{result, write_result};
 

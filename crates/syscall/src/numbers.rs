@@ -36,6 +36,28 @@ pub fn number_of(name: &str) -> Option<u32> {
     all().find(|(_, call)| call.name == name).map(|(number, _)| number)
 }
 
+/// The names of the kernel's functions, where they are not those of the calls: its tracepoints have these.
+const IN_THE_KERNEL: [(&str, &str); 6] = [
+    ("newfstat", "fstat"),
+    ("newstat", "stat"),
+    ("newlstat", "lstat"),
+    ("newuname", "uname"),
+    ("umount", "umount2"),
+    ("sendfile64", "sendfile"),
+];
+
+/// The number of the call that the kernel's tracepoints `sys_enter_NAME` and `sys_exit_NAME` are of.
+pub fn number_of_tracepoint(name: &str) -> Option<u32> {
+    let other = IN_THE_KERNEL.iter().find(|(kernel, _)| *kernel == name);
+    number_of(other.map_or(name, |(_, call)| call))
+}
+
+/// The name of a call in the kernel's tracepoints `sys_enter_NAME` and `sys_exit_NAME`.
+pub fn tracepoint_name(call: &str) -> &str {
+    let other = IN_THE_KERNEL.iter().find(|(_, name)| *name == call);
+    other.map_or(call, |(kernel, _)| kernel)
+}
+
 /// Returns all calls, in order of their numbers.
 pub fn all() -> impl Iterator<Item = (u32, &'static Call)> {
     (0..NUMBERS as u32).filter_map(|number| Some((number, by_number(number)?)))

@@ -3,27 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use pyrograph_syscall::{Call, all};
-
-/// Names that the kernel's functions have, where they are not those of the calls.
-fn in_the_kernel(name: &str) -> &str {
-    match name {
-        "fstat" => "newfstat",
-        "stat" => "newstat",
-        "lstat" => "newlstat",
-        "uname" => "newuname",
-        "umount2" => "umount",
-        "sendfile" => "sendfile64",
-        name => name,
-    }
-}
+use pyrograph_syscall::{Call, all, number_of_tracepoint, tracepoint_name};
 
 // 	field:int __syscall_nr;	offset:8;	size:4;	signed:1;
 // 	field:const char * filename;	offset:24;	size:8;	signed:0;
 fn arguments_in_kernel(call: &Call) -> Option<Vec<String>> {
     let folder = Path::new("/sys/kernel/tracing/events/syscalls");
     let format =
-        fs::read_to_string(folder.join(format!("sys_enter_{}/format", in_the_kernel(call.name))))
+        fs::read_to_string(folder.join(format!("sys_enter_{}/format", tracepoint_name(call.name))))
             .ok()?;
     let name = |line: &str| {
         let field = line.trim().strip_prefix("field:")?.split(';').next()?;
@@ -60,5 +47,27 @@ fn no_call_needs_more_copies_than_are_promised() {
         for copy in call.copies() {
             assert!(usize::from(copy.argument) < call.arguments.len(), "{}", call.name);
         }
+    }
+}
+
+/// Calls of the kernel's tracepoints are counted by their numbers: one that is not known would be counted in another way.
+#[test]
+fn each_tracepoint_of_a_call_has_its_number() {
+    let folder = "/sys/kernel/tracing/events/syscalls";
+    let names: Vec<String> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter_map(|name| name.strip_prefix("sys_enter_").map(str::to_owned))
+        .collect();
+    if names.is_empty() {
+        eprintln!("skipped: the formats of tracefs cannot be read");
+        return;
+    }
+    let unknown: Vec<&String> =
+        names.iter().filter(|name| number_of_tracepoint(name).is_none()).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    for (number, call) in all() {
+        assert_eq!(number_of_tracepoint(tracepoint_name(call.name)), Some(number), "{}", call.name);
     }
 }

@@ -10,6 +10,6 @@ mod zone;
 
 pub use interrupt::{Interrupt, OnSignal};
 pub use pager::page;
-pub use plain::{plain, standard_error, standard_output, width};
+pub use plain::{error_width, plain, standard_error, standard_output, width};
 pub use spinner::Spinner;
 pub use zone::local_offset;

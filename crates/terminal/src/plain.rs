@@ -36,6 +36,11 @@ pub fn width() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }
 
+/// The columns of standard error, if it is a terminal.
+pub fn error_width() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0))
+}
+
 /// Writes line by line, so that no character is in two pieces.
 struct Plain<W> {
     out: W,

@@ -52,6 +52,8 @@ pub enum Refusal {
     Unsupported,
     /// It is not permitted.
     NotPermitted(NotPermitted),
+    /// It cannot be kept apart by who runs, for this reason.
+    NotApart(&'static str),
     /// Another answer of the kernel, by its number.
     Other(i32),
 }
@@ -76,6 +78,7 @@ impl fmt::Display for Refusal {
                 f.write_str("this machine has no counter for it, as is usual in virtual machines")
             }
             Self::NotPermitted(why) => write!(f, "not permitted: {}", why.cause),
+            Self::NotApart(why) => f.write_str(why),
             Self::Other(errno) => io::Error::from_raw_os_error(*errno).fmt(f),
         }
     }

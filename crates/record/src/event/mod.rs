@@ -211,6 +211,23 @@ impl Event {
         self.code.type_ == type_id::TRACEPOINT
     }
 
+    /// The system and the name of a tracepoint that is counted without modifiers.
+    pub fn plain_tracepoint(&self) -> Option<(&str, &str)> {
+        let is_plain = self.is_tracepoint() && self.modifiers == Modifiers::default();
+        self.name.split_once(':').filter(|_| is_plain)
+    }
+
+    /// Returns true if it is the changes from one thread to another, without modifiers.
+    pub fn is_context_switches(&self) -> bool {
+        (self.code.type_, self.code.config) == (type_id::SOFTWARE, software::CONTEXT_SWITCHES)
+            && self.modifiers == Modifiers::default()
+    }
+
+    /// Returns true if it is changes to a thread of another control group.
+    pub fn is_cgroup_switches(&self) -> bool {
+        (self.code.type_, self.code.config) == (type_id::SOFTWARE, software::CGROUP_SWITCHES)
+    }
+
     /// Returns true if the kernel counts it one by one: page faults, context switches, tracepoints.
     pub fn is_counted_by_kernel(&self) -> bool {
         self.is_tracepoint() || self.code.type_ == type_id::SOFTWARE && !self.is_clock()

@@ -1,0 +1,119 @@
+//! Which events are counted by programs in the kernel, and which by perf_event_open.
+
+use pyrograph_record::{CounterOptions, Event, Refusal, Target};
+
+use super::CountPlan;
+use crate::keys::KeyKind;
+use crate::plan::Engine;
+
+/// An event that programs in the kernel can count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InKernelEvent {
+    /// The begin of the system calls with a number.
+    Call(u32),
+    /// The return of the system calls with a number.
+    Return(u32),
+    /// A tracepoint, by its name without that of its system.
+    Tracepoint(String),
+}
+
+/// The events of a plan, by their indexes in it, by who counts them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Choice {
+    /// Those that programs in the kernel count.
+    pub in_kernel: Vec<(usize, InKernelEvent)>,
+    /// Those that perf_event_open counts, in groups.
+    pub by_perf: Vec<Vec<(usize, Event)>>,
+    /// Those that cannot be counted so, and why.
+    pub refused: Vec<(usize, Refusal)>,
+}
+
+impl CountPlan {
+    /// Returns true if counts are kept apart, or chosen, by who runs, which only programs in the kernel can do.
+    pub fn is_by_who_runs(&self) -> bool {
+        let is_of_machine = !matches!(self.counters.target, Target::Processes(_));
+        self.filters.chooses()
+            || match self.by {
+                Some(KeyKind::Group) => true,
+                Some(KeyKind::Thread | KeyKind::Process) => is_of_machine,
+                _ => false,
+            }
+    }
+}
+
+impl Choice {
+    /// Chooses. `not_in_kernel`: indexes of events that programs turned out not to count.
+    pub fn of(plan: &CountPlan, not_in_kernel: &[usize], most_counters: usize) -> Self {
+        let mut choice = Self::default();
+        let by_who_runs = plan.is_by_who_runs();
+        let mut index = 0;
+        let mut counters = 0;
+        for group in &plan.counters.groups {
+            let mut rest = Vec::new();
+            for event in group {
+                let is_permitted = plan.engine != Some(Engine::Perf)
+                    && !not_in_kernel.contains(&index)
+                    // Others of a group may have to wait for the hardware.
+                    && group.len() == 1;
+                match in_kernel(event, plan).filter(|_| is_permitted) {
+                    Some(event) => choice.in_kernel.push((index, event)),
+                    None if by_who_runs && event.is_cgroup_switches() => {
+                        let why = "it happens between two threads, and is neither's";
+                        choice.refused.push((index, Refusal::NotApart(why)));
+                    }
+                    None if by_who_runs && counters == most_counters => {
+                        let why = "no more than 32 counters at a time are kept apart by who runs";
+                        choice.refused.push((index, Refusal::NotApart(why)));
+                    }
+                    None => {
+                        counters += 1;
+                        rest.push((index, event.clone()));
+                    }
+                }
+                index += 1;
+            }
+            if !rest.is_empty() {
+                choice.by_perf.push(rest);
+            }
+        }
+        choice
+    }
+
+    /// What perf_event_open is to count.
+    pub fn counters(&self, plan: &CountPlan) -> CounterOptions {
+        let events = |group: &Vec<(usize, Event)>| {
+            group.iter().map(|(_, event)| event.clone()).collect::<Vec<_>>()
+        };
+        let groups = self.by_perf.iter().map(events).collect();
+        CounterOptions { groups, ..plan.counters.clone() }
+    }
+
+    /// The indexes in the plan of what perf_event_open counts.
+    pub fn indexes(&self) -> Vec<usize> {
+        self.by_perf.iter().flatten().map(|(index, _)| *index).collect()
+    }
+}
+
+/// The same event for programs in the kernel, if they count it as perf_event_open does.
+fn in_kernel(event: &Event, plan: &CountPlan) -> Option<InKernelEvent> {
+    let by_who_runs = plan.is_by_who_runs();
+    if by_who_runs && event.is_context_switches() {
+        return Some(InKernelEvent::Tracepoint("sched_switch".to_owned()));
+    }
+    let (system, point) = event.plain_tracepoint()?;
+    if system == "syscalls" {
+        let number = |name| pyrograph_syscall::number_of_tracepoint(name);
+        return match (point.strip_prefix("sys_enter_"), point.strip_prefix("sys_exit_")) {
+            (Some(name), _) => number(name).map(InKernelEvent::Call),
+            (_, Some(name)) => number(name).map(InKernelEvent::Return),
+            _ => None,
+        };
+    }
+    // include/trace/events/sched.h: of these perf events add up a value (`__perf_count`), …
+    let is_sum = system == "sched" && point.starts_with("sched_stat_");
+    // … and these are counted for the thread that is woken, too (`__perf_task`).
+    let is_of_two = system == "sched" && point.starts_with("sched_wak");
+    let is_of_machine = plan.counters.target == Target::System;
+    let is_alike = !is_sum && (!is_of_two || is_of_machine || by_who_runs);
+    is_alike.then(|| InKernelEvent::Tracepoint(point.to_owned()))
+}

@@ -1,0 +1,198 @@
+//! Counts of programs in the kernel.
+
+use std::collections::BTreeMap;
+
+use pyrograph_bpf::{CountKey, CountedEvent, EventCount, EventCounter, EventOptions};
+use pyrograph_record::{Counters, Target, Unit, descendants, threads};
+
+use super::CountPlan;
+use super::choice::{Choice, InKernelEvent};
+use super::readings::{Of, Reading};
+use crate::error::Error;
+use crate::in_kernel::EngineError;
+use crate::keys::{KeyKind, Keys};
+use crate::plan::Engine;
+
+/// Programs in the kernel that count a part of the events, or keep apart what perf_event_open counts.
+pub(super) struct InKernel {
+    counter: EventCounter,
+    /// Indexes in the plan of what it counts.
+    events: Vec<usize>,
+    key: CountKey,
+    /// The CPUs that are counted; `None` for all.
+    cpus: Option<Vec<u32>>,
+    by_cpu: bool,
+    /// The threads that counts are kept apart by.
+    roots: Vec<i32>,
+}
+
+fn key_of(plan: &CountPlan) -> CountKey {
+    match plan.by {
+        Some(KeyKind::Group) => CountKey::Group,
+        Some(KeyKind::Thread) if plan.is_by_who_runs() => CountKey::Thread,
+        Some(KeyKind::Process) if plan.is_by_who_runs() => CountKey::Process,
+        Some(KeyKind::Thread | KeyKind::Process) => CountKey::Root,
+        Some(_) => CountKey::Cpu,
+        None => CountKey::None,
+    }
+}
+
+/// Loads programs for what they can count, and chooses who counts what.
+pub(super) fn open(plan: &CountPlan) -> Result<(Option<InKernel>, Choice), Error> {
+    let by_who_runs = plan.is_by_who_runs();
+    let mut choice = Choice::of(plan, &[], EventCounter::MOST_COUNTERS);
+    if by_who_runs && plan.engine == Some(Engine::Perf) {
+        return Err(Error::NeedsInKernel);
+    }
+    if !by_who_runs && choice.in_kernel.is_empty() {
+        return Ok((None, choice));
+    }
+    let by_perf = || Choice::of(plan, &(0..plan.events().count()).collect::<Vec<_>>(), 0);
+    loop {
+        let (counter, refused) = match load(plan, &choice) {
+            Ok(loaded) => loaded,
+            Err(_) if !by_who_runs && plan.engine.is_none() => return Ok((None, by_perf())),
+            Err(error) => return Err(EngineError::from(error).into()),
+        };
+        if refused.is_empty() {
+            let counted = choice.in_kernel.iter().map(|(index, _)| *index);
+            let kept_apart = if by_who_runs { choice.indexes() } else { Vec::new() };
+            let opened = InKernel {
+                counter,
+                events: counted.chain(kept_apart).collect(),
+                key: key_of(plan),
+                cpus: plan.counters.cpus.clone(),
+                by_cpu: plan.counters.by_cpu,
+                roots: Vec::new(),
+            };
+            return Ok((Some(opened), choice));
+        }
+        let refused: Vec<usize> = refused.iter().map(|index| choice.in_kernel[*index].0).collect();
+        choice = Choice::of(plan, &refused, EventCounter::MOST_COUNTERS);
+    }
+}
+
+fn load(
+    plan: &CountPlan,
+    choice: &Choice,
+) -> Result<(EventCounter, Vec<usize>), pyrograph_bpf::Error> {
+    let event = |event: &InKernelEvent| match event {
+        InKernelEvent::Call(number) => CountedEvent::Call(*number),
+        InKernelEvent::Return(number) => CountedEvent::Return(*number),
+        InKernelEvent::Tracepoint(name) => CountedEvent::Tracepoint(name.clone()),
+    };
+    let is_time = |(_, event): &(usize, pyrograph_record::Event)| event.unit() == Unit::Nanoseconds;
+    let counters = choice.by_perf.iter().flatten().map(is_time);
+    let mut counter = EventCounter::load(EventOptions {
+        members: plan.counters.target != Target::System,
+        inherit: plan.counters.inherit,
+        names: plan.filters.names.clone(),
+        group: plan.filters.group,
+        key: key_of(plan),
+        events: choice.in_kernel.iter().map(|(_, of)| event(of)).collect(),
+        counters: if plan.is_by_who_runs() { counters.collect() } else { Vec::new() },
+        cache: plan.cache.clone(),
+    })?;
+    let refused = counter.attach()?;
+    Ok((counter, refused))
+}
+
+impl InKernel {
+    /// Connects the programs with the target, and with counters of CPUs, and begins to count.
+    pub fn start(&mut self, plan: &CountPlan, counters: &Counters) -> Result<(), Error> {
+        if plan.is_by_who_runs() {
+            for (index, cpu, fd) in counters.on_cpus() {
+                self.counter.add_counter(index, cpu, fd)?;
+            }
+        }
+        match (&plan.counters.target, counters.command()) {
+            (Target::Command(_), Some(command)) => self.counter.expect_command(command),
+            (Target::Processes(pids), _) => self.follow(pids, plan.counters.inherit)?,
+            _ => {}
+        }
+        Ok(self.counter.start()?)
+    }
+
+    /// Follows the threads of processes and of their descendants. What these start meanwhile is followed by the programs,
+    /// if who starts it is.
+    fn follow(&mut self, pids: &[i32], inherit: bool) -> Result<(), Error> {
+        let mut known: BTreeMap<i32, u32> = BTreeMap::new();
+        loop {
+            let children = if inherit { descendants(pids) } else { Vec::new() };
+            let all = pids.iter().chain(&children).flat_map(|pid| threads(*pid));
+            let mut new: Vec<(i32, u32)> = Vec::new();
+            for thread in all {
+                let index = u32::try_from(known.len()).unwrap_or(u32::MAX);
+                if known.insert(thread, index).is_none() {
+                    self.roots.push(thread);
+                    new.push((thread, index));
+                }
+            }
+            if new.is_empty() {
+                return Ok(());
+            }
+            self.counter.add_threads(&new)?;
+        }
+    }
+
+    /// Indexes in the plan of what it counts.
+    pub fn events(&self) -> impl Iterator<Item = usize> {
+        self.events.iter().copied()
+    }
+
+    /// What counters of CPUs have counted until now is of whom runs now.
+    pub fn settle(&self, keys: &Keys) -> Result<(), Error> {
+        self.counter.settle()?;
+        if self.key == CountKey::Group {
+            // A group may be gone at the end.
+            self.counter.names()?.keys().for_each(|id| keys.find_group(*id));
+        }
+        Ok(())
+    }
+
+    /// The counts until now.
+    pub fn read(&self, keys: &Keys) -> Result<Vec<Reading>, Error> {
+        let counts = self.counter.read()?;
+        if matches!(self.key, CountKey::Thread | CountKey::Process) {
+            for (key, name) in self.counter.names()? {
+                keys.set_name(key, &String::from_utf8_lossy(&name));
+            }
+        }
+        Ok(counts.iter().filter_map(|count| self.reading(count)).collect())
+    }
+
+    fn reading(&self, count: &EventCount) -> Option<Reading> {
+        let number = || u32::try_from(count.key).unwrap_or(u32::MAX);
+        let cpu = if self.key == CountKey::Cpu { count.cpu.or(Some(number())) } else { count.cpu };
+        if let (Some(cpus), Some(cpu)) = (&self.cpus, cpu)
+            && !cpus.contains(&cpu)
+        {
+            return None;
+        }
+        let of = match self.key {
+            CountKey::None | CountKey::Cpu => Of::All,
+            CountKey::Thread => Of::Thread(number().cast_signed()),
+            CountKey::Process => Of::Process(number().cast_signed()),
+            CountKey::Group => Of::Group(count.key),
+            CountKey::Root => Of::Thread(*self.roots.get(number() as usize)?),
+        };
+        let event = *self.events.get(count.event)?;
+        let cpu = cpu.filter(|_| self.by_cpu);
+        let EventCount { value, enabled, running, .. } = *count;
+        Some(match enabled {
+            0 => Reading::exact(event, of, cpu, value),
+            _ => Reading { event, of, cpu, value, enabled, running },
+        })
+    }
+
+    /// How often there was no room for a count.
+    pub fn lost(&self) -> u64 {
+        self.counter.lost()
+    }
+
+    /// Hits of each event that were not counted, since they came while another was.
+    pub fn missed(&self) -> Vec<(usize, u64)> {
+        let missed = self.counter.missed().into_iter();
+        missed.filter_map(|(event, missed)| Some((*self.events.get(event)?, missed))).collect()
+    }
+}

@@ -1,0 +1,173 @@
+//! Counts as they are read, and what has been counted since an earlier reading.
+
+use std::collections::{BTreeSet, HashMap};
+
+use pyrograph_record::Count;
+
+/// Whose count it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Of {
+    /// That of the whole target.
+    All,
+    /// A thread's.
+    Thread(i32),
+    /// A process's.
+    Process(i32),
+    /// That of a control group, by its ID.
+    Group(u64),
+}
+
+/// A count that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// Index of the event.
+    pub event: usize,
+    /// Whose it is.
+    pub of: Of,
+    /// The CPU, if they are kept apart.
+    pub cpu: Option<u32>,
+    /// The count.
+    pub value: u64,
+    /// Nanoseconds for which it was to count.
+    pub enabled: u64,
+    /// Nanoseconds for which it did.
+    pub running: u64,
+}
+
+impl Reading {
+    /// A count of perf_event_open.
+    pub fn of_counter(count: &Count, event: usize) -> Self {
+        let of = count.thread.map_or(Of::All, Of::Thread);
+        let Count { cpu, value, enabled, running, .. } = *count;
+        Self { event, of, cpu, value, enabled, running }
+    }
+
+    /// A count without time.
+    pub fn exact(event: usize, of: Of, cpu: Option<u32>, value: u64) -> Self {
+        Self { event, of, cpu, value, enabled: 1, running: 1 }
+    }
+}
+
+/// The counts since others of the same counters; of none, since 0.
+pub(crate) fn since(now: &[Count], before: &[Count]) -> Vec<Count> {
+    let mut counts = now.to_vec();
+    for (count, before) in counts.iter_mut().zip(before) {
+        count.value = count.value.saturating_sub(before.value);
+        count.enabled = count.enabled.saturating_sub(before.enabled);
+        count.running = count.running.saturating_sub(before.running);
+    }
+    counts
+}
+
+/// The same of what is kept apart by keys, of which there are more and more. Those that are 0 are left out.
+pub(crate) fn apart_since(now: &[Reading], before: &[Reading]) -> Vec<Reading> {
+    let key = |reading: &Reading| (reading.event, reading.of, reading.cpu);
+    let before: HashMap<_, _> = before.iter().map(|reading| (key(reading), reading)).collect();
+    let difference = |reading: &Reading| {
+        let mut reading = *reading;
+        if let Some(before) = before.get(&key(&reading)) {
+            reading.value -= before.value.min(reading.value);
+            // An event that is counted one by one has no time.
+            if reading.enabled > 1 {
+                reading.enabled -= before.enabled.min(reading.enabled);
+                reading.running -= before.running.min(reading.running);
+            }
+        }
+        reading
+    };
+    now.iter().map(difference).filter(|reading| reading.value > 0).collect()
+}
+
+/// Adds a count of 0 for each event that has none.
+pub(crate) fn add_missing(readings: &mut Vec<Reading>, events: impl Iterator<Item = usize>) {
+    let has: BTreeSet<usize> = readings.iter().map(|reading| reading.event).collect();
+    let missing = events.filter(|event| !has.contains(event));
+    readings.extend(missing.map(|event| Reading::exact(event, Of::All, None, 0)));
+}
+
+/// Makes of the times the share of the hardware that each count had. The counter of a thread on one CPU is enabled
+/// while the thread runs anywhere, and runs only there: all of the thread's together ran for the time of its share. What
+/// the kernel counts is never left out.
+pub(crate) fn settle_times(counts: &mut [Count], shares_hardware: &[bool], is_of_machine: bool) {
+    let mut all: HashMap<(usize, Option<i32>), (u64, u64)> = HashMap::new();
+    for count in counts.iter() {
+        let (enabled, running) = all.entry((count.event, count.thread)).or_default();
+        *enabled = count.enabled.max(*enabled);
+        *running = running.saturating_add(count.running);
+    }
+    for count in counts {
+        let is_shared = shares_hardware.get(count.event).copied().unwrap_or(true);
+        let together = all.get(&(count.event, count.thread)).filter(|(_, running)| *running > 0);
+        count.enabled = match together {
+            _ if !is_shared => count.running.max(1),
+            // Those of a CPU run for as long as they are enabled, but for the times of others.
+            _ if is_of_machine => count.enabled,
+            Some((enabled, running)) if enabled > running => {
+                (count.running as f64 * (*enabled as f64 / *running as f64)) as u64
+            }
+            Some(_) => count.enabled.min(count.running.max(1)),
+            None => count.enabled,
+        };
+        if !is_shared {
+            count.running = count.enabled;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(event: usize, cpu: u32, value: u64, enabled: u64, running: u64) -> Count {
+        Count { event, thread: None, cpu: Some(cpu), value, enabled, running }
+    }
+
+    #[test]
+    fn a_thread_that_moves_has_its_whole_share_of_the_hardware() {
+        // On each of two CPUs for a half of its time, and all of the time on the hardware.
+        let mut counts = vec![count(0, 0, 5, 100, 50), count(0, 1, 7, 100, 50)];
+        settle_times(&mut counts, &[true], false);
+        assert!(counts.iter().all(|count| count.enabled == count.running), "{counts:?}");
+        // On the hardware for a half of that.
+        let mut counts = vec![count(0, 0, 5, 100, 25), count(0, 1, 7, 100, 25)];
+        settle_times(&mut counts, &[true], false);
+        assert!(counts.iter().all(|count| count.enabled == 2 * count.running), "{counts:?}");
+        // Counts of the kernel are exact.
+        let mut counts = vec![count(0, 0, 5, 100, 25), count(0, 1, 7, 100, 0)];
+        settle_times(&mut counts, &[false], false);
+        assert!(counts.iter().all(|count| count.enabled == count.running), "{counts:?}");
+        // Of two CPUs, each on the hardware for a half.
+        let mut counts = vec![count(0, 0, 5, 100, 50), count(0, 1, 7, 100, 50)];
+        settle_times(&mut counts, &[true], true);
+        assert!(counts.iter().all(|count| count.enabled == 2 * count.running), "{counts:?}");
+        // Never on the hardware.
+        let mut counts = vec![count(0, 0, 0, 100, 0)];
+        settle_times(&mut counts, &[true], false);
+        assert_eq!((counts[0].enabled, counts[0].running), (100, 0));
+    }
+
+    #[test]
+    fn intervals_are_differences() {
+        let now = [count(0, 0, 15, 30, 30)];
+        assert_eq!(since(&now, &[count(0, 0, 5, 10, 10)]), [count(0, 0, 10, 20, 20)]);
+        assert_eq!(since(&now, &[]), now);
+    }
+
+    #[test]
+    fn keys_that_come_later_are_counted_from_0() {
+        let reading = |event, key, value| Reading::exact(event, Of::Thread(key), None, value);
+        let before = [reading(0, 1, 5), reading(1, 1, 4)];
+        let now = [reading(0, 2, 3), reading(0, 1, 7), reading(1, 1, 4)];
+        let mut since = apart_since(&now, &before);
+        assert_eq!(since, [reading(0, 2, 3), reading(0, 1, 2)]);
+        add_missing(&mut since, 0..2);
+        assert_eq!(since[2..], [Reading::exact(1, Of::All, None, 0)]);
+        // On the hardware for a half of the time since.
+        let timed = |value, enabled, running| Reading {
+            enabled,
+            running,
+            ..Reading::exact(0, Of::Group(3), None, value)
+        };
+        assert_eq!(apart_since(&[timed(9, 50, 30)], &[timed(4, 10, 10)]), [timed(5, 40, 20)]);
+    }
+}
