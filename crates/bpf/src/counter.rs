@@ -121,8 +121,7 @@ impl EventCounter {
             .map_err(Error::attach("prepare"))?;
         let state = Shared::map(&handle(&object, ".bss")?, "state", 1)?;
         crate::targets::set_names(&handle(&object, "names")?, &options.names)?;
-        let counter =
-            Self { links: Vec::new(), points: Vec::new(), state, options, cpus, object };
+        let counter = Self { links: Vec::new(), points: Vec::new(), state, options, cpus, object };
         counter.set_calls()?;
         Ok(counter)
     }
@@ -276,7 +275,8 @@ impl EventCounter {
         }
         let first = self.options.events.len();
         for (key, owner) in self.owners()? {
-            for (index, value) in owner.values.iter().enumerate().take(self.options.counters.len()) {
+            for (index, value) in owner.values.iter().enumerate().take(self.options.counters.len())
+            {
                 all.push(EventCount {
                     event: first + index,
                     key,

@@ -42,8 +42,8 @@ mod user_space;
 
 pub use builder::prefer_this_thread;
 pub use copies::CopiedStack;
-pub use counter::{CountKey, CountedEvent, EventCount, EventCounter, EventOptions};
 pub use counted::{Counted, UserFrames};
+pub use counter::{CountKey, CountedEvent, EventCount, EventCounter, EventOptions};
 pub use end::End;
 pub use engine::{Engine, Stats};
 pub use error::{Error, Reason};

@@ -290,9 +290,9 @@ impl Session {
         let refused = &last.not_counted[..];
         changes.retain(|change| !refused.iter().any(|of| of.names.contains(&change.name)));
         let titles = titles.each_ref().map(|title| &title[..]);
-        self.args.destination().write(|out| {
-            write_count_changes(self.args.style(), &changes, titles, refused, out)
-        })?;
+        self.args
+            .destination()
+            .write(|out| write_count_changes(self.args.style(), &changes, titles, refused, out))?;
         let is_over = |limit| changes.iter().any(|change| change.is_over(limit));
         Ok(match self.args.fail_over.is_some_and(is_over) {
             true => ExitCode::FAILURE,
@@ -354,7 +354,8 @@ impl Session {
 fn say_gaps(CountGaps { denied, lost, missed }: &CountGaps) {
     if *denied > 0 {
         say!(
-            "{} that the target has started {} other users': not counted, but for tracepoints by ebpf; as root (sudo) all are",
+            "{} that the target has started {} not counted: another user's, or of a program that may not be read; as root \
+             (sudo) all are",
             counted(*denied as u64, "process"),
             if *denied == 1 { "is" } else { "are" }
         );

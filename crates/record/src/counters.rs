@@ -146,7 +146,8 @@ impl Counters {
             }
         }
         let (open, watch) = (Vec::new(), Watch::new()?);
-        let mut counters = Self { refused, user_only, open, waiting, child: None, watch, denied: 0, is_on_cpus };
+        let mut counters =
+            Self { refused, user_only, open, waiting, child: None, watch, denied: 0, is_on_cpus };
         counters.attach(options, &prepared, &rights)?;
         Ok(counters)
     }
@@ -221,9 +222,8 @@ impl Counters {
 
     fn enable_on_cpus(&self) -> Result<(), Error> {
         let mut on_cpus = self.open.iter().filter(|_| self.is_on_cpus);
-        on_cpus.try_for_each(|open| {
-            sys::enable(&open.fd).map_err(Error::system("starting a counter"))
-        })
+        on_cpus
+            .try_for_each(|open| sys::enable(&open.fd).map_err(Error::system("starting a counter")))
     }
 
     /// The counts until now.

@@ -31,6 +31,7 @@ pub use event::{
     Event, EventClass, EventError, KnownEvent, Refusal, Unit, known_events, matches_pattern,
     nearest,
 };
+pub use limits::online_cpus;
 pub use options::{Cpus, Options, Rate, StackMode, Target};
 pub use pace::possible_rate;
 pub use permission::{Cause, NotPermitted, Wanted};

@@ -15,7 +15,7 @@ use crate::sys;
 const MOST_TOTAL: usize = 256 << 20;
 
 /// The CPUs that are online.
-pub(crate) fn online_cpus() -> Result<Vec<u32>, Error> {
+pub fn online_cpus() -> Result<Vec<u32>, Error> {
     let path = "/sys/devices/system/cpu/online";
     let text = fs::read_to_string(path).map_err(Error::system(format!("reading {path}")))?;
     Ok(parse_cpu_list(&text))

@@ -344,8 +344,7 @@ impl Counting {
     fn take(&self) -> Result<Taken, Error> {
         let in_kernel = self.in_kernel.as_ref();
         let in_kernel = in_kernel.map(|in_kernel| in_kernel.read(&self.keys)).transpose()?;
-        let counters =
-            if self.is_by_who_runs { Vec::new() } else { self.counters.read()? };
+        let counters = if self.is_by_who_runs { Vec::new() } else { self.counters.read()? };
         Ok(Taken { counters, in_kernel: in_kernel.unwrap_or_default() })
     }
 
@@ -403,9 +402,11 @@ impl Counting {
             }
         };
         let gaps = self.gaps();
-        let (mut refused, mut user_only) = (vec![None; self.events.len()], vec![false; self.events.len()]);
+        let (mut refused, mut user_only) =
+            (vec![None; self.events.len()], vec![false; self.events.len()]);
         let (of_counters, user_only_counters, mut child) = self.counters.into_parts();
-        for ((index, refusal), user) in self.indexes.iter().zip(of_counters).zip(user_only_counters) {
+        for ((index, refusal), user) in self.indexes.iter().zip(of_counters).zip(user_only_counters)
+        {
             (refused[*index], user_only[*index]) = (refusal, user);
         }
         for (index, refusal) in self.choice.refused {
@@ -427,7 +428,11 @@ impl Counting {
         CountGaps {
             denied: self.counters.denied(),
             lost: in_kernel.map_or(0, InKernel::lost),
-            missed: in_kernel.map_or_else(Vec::new, InKernel::missed).into_iter().map(name).collect(),
+            missed: in_kernel
+                .map_or_else(Vec::new, InKernel::missed)
+                .into_iter()
+                .map(name)
+                .collect(),
         }
     }
 }

@@ -138,6 +138,9 @@ mod tests {
         assert_eq!(threads.of(&count(Of::Thread(12), None)), "gone 12");
         assert_eq!(threads.of(&count(Of::Thread(0), None)), "idle");
         let groups = Keys::new(Some(KeyKind::Group));
-        assert_eq!(groups.of(&count(Of::Group(u64::MAX), None)), format!("removed group {}", u64::MAX));
+        assert_eq!(
+            groups.of(&count(Of::Group(u64::MAX), None)),
+            format!("removed group {}", u64::MAX)
+        );
     }
 }

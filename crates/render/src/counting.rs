@@ -553,8 +553,7 @@ mod tests {
                 running: 1.0,
                 note: None,
             };
-            let counter =
-                Counter { name: "faults".to_owned(), is_time: false, user_only: false };
+            let counter = Counter { name: "faults".to_owned(), is_time: false, user_only: false };
             let (counters, rows) = (vec![counter], vec![row]);
             let summary = CountSummary { counters, rows, runs: 1, elapsed: mean, usage: None };
             table.line(at.into(), &summary, &mut out).expect("to memory");
@@ -564,7 +563,8 @@ mod tests {
 
     #[test]
     fn only_terminals_with_room_have_sparklines() {
-        let plain = "   seconds        faults\n     1.000             2\n     2.000             4\n";
+        let plain =
+            "   seconds        faults\n     1.000             2\n     2.000             4\n";
         assert_eq!(lines(None, &[2.0, 4.0]), plain);
         assert_eq!(lines(Some(20), &[2.0, 4.0]), plain);
         assert_eq!(

@@ -4,8 +4,8 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use libbpf_rs::libbpf_sys::{self, bpf_insn};
 use libbpf_rs::Object;
+use libbpf_rs::libbpf_sys::{self, bpf_insn};
 
 use super::layout;
 use crate::engine::program;
@@ -38,9 +38,8 @@ impl Template {
         let program = self.load(event)?;
         let name = CString::new(name)?;
         // SAFETY: the name ends with zero and outlives the call; the descriptor is a program's.
-        let link = unsafe {
-            libbpf_sys::bpf_raw_tracepoint_open(name.as_ptr(), program.as_raw_fd())
-        };
+        let link =
+            unsafe { libbpf_sys::bpf_raw_tracepoint_open(name.as_ptr(), program.as_raw_fd()) };
         Ok(Point { event, _link: owned(link)?, program })
     }
 

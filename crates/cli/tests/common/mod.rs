@@ -74,6 +74,14 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Waits until `pyrograph stat` has begun to count, and waits for the end itself: in poll(2), which is call 7 of x86-64.
+pub fn wait_until_counting(pid: u32) {
+    wait_until("it counts", || {
+        std::fs::read_to_string(format!("/proc/{pid}/syscall"))
+            .is_ok_and(|call| call.starts_with("7 "))
+    });
+}
+
 /// The CPU time that a process has used. The number of samples depends on this alone, however busy
 /// the machine is.
 pub fn cpu_time(pid: u32) -> Duration {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use pyrograph_bpf::{CountKey, CountedEvent, EventCount, EventCounter, EventOptions};
-use pyrograph_record::{Counters, Target, Unit, descendants, threads};
+use pyrograph_record::{Counters, Target, Unit, descendants, online_cpus, threads};
 
 use super::CountPlan;
 use super::choice::{Choice, InKernelEvent};
-use super::readings::{Of, Reading};
+use super::readings::{Of, Reading, together};
 use crate::error::Error;
 use crate::in_kernel::EngineError;
 use crate::keys::{KeyKind, Keys};
@@ -19,8 +19,8 @@ pub(super) struct InKernel {
     /// Indexes in the plan of what it counts.
     events: Vec<usize>,
     key: CountKey,
-    /// The CPUs that are counted; `None` for all.
-    cpus: Option<Vec<u32>>,
+    /// The CPUs that are counted.
+    cpus: Vec<u32>,
     by_cpu: bool,
     /// The threads that counts are kept apart by.
     roots: Vec<i32>,
@@ -61,7 +61,7 @@ pub(super) fn open(plan: &CountPlan) -> Result<(Option<InKernel>, Choice), Error
                 counter,
                 events: counted.chain(kept_apart).collect(),
                 key: key_of(plan),
-                cpus: plan.counters.cpus.clone(),
+                cpus: plan.counters.cpus.clone().map_or_else(online_cpus, Ok)?,
                 by_cpu: plan.counters.by_cpu,
                 roots: Vec::new(),
             };
@@ -158,15 +158,13 @@ impl InKernel {
                 keys.set_name(key, &String::from_utf8_lossy(&name));
             }
         }
-        Ok(counts.iter().filter_map(|count| self.reading(count)).collect())
+        Ok(together(counts.iter().filter_map(|count| self.reading(count))))
     }
 
     fn reading(&self, count: &EventCount) -> Option<Reading> {
         let number = || u32::try_from(count.key).unwrap_or(u32::MAX);
         let cpu = if self.key == CountKey::Cpu { count.cpu.or(Some(number())) } else { count.cpu };
-        if let (Some(cpus), Some(cpu)) = (&self.cpus, cpu)
-            && !cpus.contains(&cpu)
-        {
+        if cpu.is_some_and(|cpu| !self.cpus.contains(&cpu)) {
             return None;
         }
         let of = match self.key {

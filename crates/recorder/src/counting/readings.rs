@@ -42,10 +42,33 @@ impl Reading {
         Self { event, of, cpu, value, enabled, running }
     }
 
+    /// What it is a count of.
+    fn key(&self) -> (usize, Of, Option<u32>) {
+        (self.event, self.of, self.cpu)
+    }
+
     /// A count without time.
     pub fn exact(event: usize, of: Of, cpu: Option<u32>, value: u64) -> Self {
         Self { event, of, cpu, value, enabled: 1, running: 1 }
     }
+}
+
+/// Adds up the counts of each event and key.
+pub(crate) fn together(readings: impl Iterator<Item = Reading>) -> Vec<Reading> {
+    let mut sums: Vec<Reading> = Vec::new();
+    let mut places = HashMap::new();
+    for reading in readings {
+        let place = *places.entry(reading.key()).or_insert(sums.len());
+        match sums.get_mut(place) {
+            Some(sum) => {
+                sum.value += reading.value;
+                sum.enabled = sum.enabled.max(reading.enabled);
+                sum.running = sum.running.max(reading.running);
+            }
+            None => sums.push(reading),
+        }
+    }
+    sums
 }
 
 /// The counts since others of the same counters; of none, since 0.
@@ -59,13 +82,12 @@ pub(crate) fn since(now: &[Count], before: &[Count]) -> Vec<Count> {
     counts
 }
 
-/// The same of what is kept apart by keys, of which there are more and more. Those that are 0 are left out.
+/// The same of what is kept apart by keys, of which there are more and more. Those of a key that are 0 are left out.
 pub(crate) fn apart_since(now: &[Reading], before: &[Reading]) -> Vec<Reading> {
-    let key = |reading: &Reading| (reading.event, reading.of, reading.cpu);
-    let before: HashMap<_, _> = before.iter().map(|reading| (key(reading), reading)).collect();
+    let before: HashMap<_, _> = before.iter().map(|reading| (reading.key(), reading)).collect();
     let difference = |reading: &Reading| {
         let mut reading = *reading;
-        if let Some(before) = before.get(&key(&reading)) {
+        if let Some(before) = before.get(&reading.key()) {
             reading.value -= before.value.min(reading.value);
             // An event that is counted one by one has no time.
             if reading.enabled > 1 {
@@ -75,7 +97,10 @@ pub(crate) fn apart_since(now: &[Reading], before: &[Reading]) -> Vec<Reading> {
         }
         reading
     };
-    now.iter().map(difference).filter(|reading| reading.value > 0).collect()
+    now.iter()
+        .map(difference)
+        .filter(|reading| reading.value > 0 || reading.of == Of::All)
+        .collect()
 }
 
 /// Adds a count of 0 for each event that has none.
@@ -151,6 +176,17 @@ mod tests {
         let now = [count(0, 0, 15, 30, 30)];
         assert_eq!(since(&now, &[count(0, 0, 5, 10, 10)]), [count(0, 0, 10, 20, 20)]);
         assert_eq!(since(&now, &[]), now);
+    }
+
+    #[test]
+    fn counts_of_all_cpus_are_one() {
+        let reading = |event, cpu, value| Reading::exact(event, Of::All, cpu, value);
+        let apart = [reading(0, Some(0), 2), reading(0, Some(1), 3), reading(1, Some(1), 4)];
+        assert_eq!(together(apart.into_iter()), apart);
+        let alike = apart.map(|of| Reading { cpu: None, ..of });
+        assert_eq!(together(alike.into_iter()), [reading(0, None, 5), reading(1, None, 4)]);
+        // A count of 0 is one.
+        assert_eq!(apart_since(&[reading(0, None, 5)], &[reading(0, None, 5)])[0].value, 0);
     }
 
     #[test]
