@@ -233,6 +233,7 @@ impl EventCounter {
     /// If the counters cannot be read.
     pub fn start(&mut self) -> Result<(), Error> {
         self.settle()?;
+        self.points.iter_mut().for_each(point::Point::forget_missed);
         self.state.write_field(std::mem::offset_of!(State, on), 1u32);
         Ok(())
     }

@@ -68,12 +68,20 @@ impl Keys {
     }
 
     /// Sets the name of a thread or process, as the kernel has it. The idle threads of all CPUs have the number 0.
+    #[cfg_attr(
+        not(feature = "bpf"),
+        expect(dead_code, reason = "programs in the kernel know names")
+    )]
     pub fn set_name(&self, task: u64, comm: &str) {
         let name = if task == 0 { "idle".to_owned() } else { format!("{comm} {task}") };
         self.names.borrow_mut().insert(task, name);
     }
 
     /// Finds the path of a control group, as long as it is there.
+    #[cfg_attr(
+        not(feature = "bpf"),
+        expect(dead_code, reason = "programs in the kernel know groups")
+    )]
     pub fn find_group(&self, id: u64) {
         self.names.borrow_mut().entry(id).or_insert_with(|| group(id));
     }

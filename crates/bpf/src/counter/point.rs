@@ -25,6 +25,8 @@ pub struct Point {
     /// The attachment goes first.
     _link: OwnedFd,
     program: OwnedFd,
+    /// As [`Self::missed`], before it began to count.
+    before: u64,
 }
 
 impl Template {
@@ -40,7 +42,7 @@ impl Template {
         // SAFETY: the name ends with zero and outlives the call; the descriptor is a program's.
         let link =
             unsafe { libbpf_sys::bpf_raw_tracepoint_open(name.as_ptr(), program.as_raw_fd()) };
-        Ok(Point { event, _link: owned(link)?, program })
+        Ok(Point { event, _link: owned(link)?, program, before: 0 })
     }
 
     fn load(&self, event: usize) -> io::Result<OwnedFd> {
@@ -74,6 +76,15 @@ impl Template {
 impl Point {
     /// How often it was hit while the program was at work on the same CPU.
     pub fn missed(&self) -> u64 {
+        self.all_missed() - self.before
+    }
+
+    /// Begins to count what is missed.
+    pub fn forget_missed(&mut self) {
+        self.before = self.all_missed();
+    }
+
+    fn all_missed(&self) -> u64 {
         let mut info = libbpf_sys::bpf_prog_info::default();
         let mut size = u32::try_from(size_of_val(&info)).unwrap_or(0);
         // SAFETY: the kernel writes at most as many bytes as it has.

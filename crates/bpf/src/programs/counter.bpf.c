@@ -190,7 +190,7 @@ int on_tracepoint(void *ctx)
 // Returns true for a call by the numbers of 32-bit programs, as the kernel's own tracepoints of calls see it.
 static __always_inline int is_compat(struct task_struct *task)
 {
-	return BPF_CORE_READ((struct task_struct___status *)task, thread_info.status) & TS_COMPAT;
+	return ((struct task_struct___status *)task)->thread_info.status & TS_COMPAT;
 }
 
 static __always_inline int count_call(u64 number, u32 first)

@@ -41,6 +41,14 @@ impl CountPlan {
     }
 }
 
+impl CountPlan {
+    /// Returns true if all that happens on the machine is counted together.
+    pub(crate) fn is_of_all_together(&self) -> bool {
+        let is_all = self.counters.target == Target::System && self.counters.cpus.is_none();
+        is_all && self.by.is_none() && !self.filters.chooses()
+    }
+}
+
 impl Choice {
     /// Chooses. `not_in_kernel`: indexes of events that programs turned out not to count.
     pub fn of(plan: &CountPlan, not_in_kernel: &[usize], most_counters: usize) -> Self {
@@ -115,5 +123,10 @@ fn in_kernel(event: &Event, plan: &CountPlan) -> Option<InKernelEvent> {
     let is_of_two = system == "sched" && point.starts_with("sched_wak");
     let is_of_machine = plan.counters.target == Target::System;
     let is_alike = !is_sum && (!is_of_two || is_of_machine || by_who_runs);
-    is_alike.then(|| InKernelEvent::Tracepoint(point.to_owned()))
+    // A program that an interrupt finds at work on the same tracepoint does not run for it. The kernel counts how often
+    // that was, but not whose it was. These do not happen in interrupts, or only where none can come.
+    let is_never_missed = matches!(system, "raw_syscalls" | "sched" | "task" | "signal");
+    let is_exact = is_never_missed || plan.is_of_all_together();
+    let is_wanted = is_exact || by_who_runs || plan.engine == Some(Engine::InKernel);
+    (is_alike && is_wanted).then(|| InKernelEvent::Tracepoint(point.to_owned()))
 }

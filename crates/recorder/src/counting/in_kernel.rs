@@ -22,6 +22,8 @@ pub(super) struct InKernel {
     /// The CPUs that are counted.
     cpus: Vec<u32>,
     by_cpu: bool,
+    /// All that happens on the machine is counted together: then what was missed is known.
+    all_together: bool,
     /// The threads that counts are kept apart by.
     roots: Vec<i32>,
 }
@@ -63,6 +65,7 @@ pub(super) fn open(plan: &CountPlan) -> Result<(Option<InKernel>, Choice), Error
                 key: key_of(plan),
                 cpus: plan.counters.cpus.clone().map_or_else(online_cpus, Ok)?,
                 by_cpu: plan.counters.by_cpu,
+                all_together: plan.is_of_all_together(),
                 roots: Vec::new(),
             };
             return Ok((Some(opened), choice));
@@ -158,7 +161,10 @@ impl InKernel {
                 keys.set_name(key, &String::from_utf8_lossy(&name));
             }
         }
-        Ok(together(counts.iter().filter_map(|count| self.reading(count))))
+        let missed = if self.all_together { self.all_missed() } else { Vec::new() };
+        let missed =
+            missed.into_iter().map(|(event, hits)| Reading::exact(event, Of::All, None, hits));
+        Ok(together(counts.iter().filter_map(|count| self.reading(count)).chain(missed)))
     }
 
     fn reading(&self, count: &EventCount) -> Option<Reading> {
@@ -188,8 +194,12 @@ impl InKernel {
         self.counter.lost()
     }
 
-    /// Hits of each event that were not counted, since they came while another was.
+    /// Hits of each event that are not in its count, since they came while another was counted.
     pub fn missed(&self) -> Vec<(usize, u64)> {
+        if self.all_together { Vec::new() } else { self.all_missed() }
+    }
+
+    fn all_missed(&self) -> Vec<(usize, u64)> {
         let missed = self.counter.missed().into_iter();
         missed.filter_map(|(event, missed)| Some((*self.events.get(event)?, missed))).collect()
     }

@@ -6,6 +6,10 @@ use pyrograph_record::Count;
 
 /// Whose count it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    not(feature = "bpf"),
+    expect(dead_code, reason = "only programs in the kernel keep processes and groups apart")
+)]
 pub(crate) enum Of {
     /// That of the whole target.
     All,
@@ -54,6 +58,7 @@ impl Reading {
 }
 
 /// Adds up the counts of each event and key.
+#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "programs in the kernel count by CPU"))]
 pub(crate) fn together(readings: impl Iterator<Item = Reading>) -> Vec<Reading> {
     let mut sums: Vec<Reading> = Vec::new();
     let mut places = HashMap::new();
