@@ -348,7 +348,7 @@ fn control_groups_and_names_are_counted_exactly() {
         assert!(of_group("task-clock", inner.clone()) > 0.0, "{all:?}");
         assert!(of_group("context-switches", inner) > 0.0, "{all:?}");
     }
-    let flags = ["-e", event, "--comm", "known_calls_c", "-a"];
+    let flags = ["-e", event, "--comm", "known_calls_c"];
     assert_eq!(of(&stat(&flags, &command), event), 3630.0);
     let flags = ["-e", event, "--comm", "known_calls_c", "--cgroup", path, "--by", "cpu"];
     let all = stat(&flags, &command);
