@@ -254,9 +254,10 @@ impl EventCounter {
         for cpu in 0..self.cpus {
             let input = ProgramInput { cpu, flags: TEST_RUN_ON_CPU, ..ProgramInput::default() };
             match reading.test_run(input) {
-                // It is offline.
+                Ok(_) => {}
+                // ENXIO: it is offline.
                 Err(error) if cpu > 0 && error.to_string().contains("No such device") => {}
-                result => drop(result.map_err(Error::attach(NAME))?),
+                Err(error) => return Err(Error::attach(NAME)(error)),
             }
         }
         Ok(())
@@ -328,7 +329,7 @@ impl EventCounter {
 
     fn owners(&self) -> Result<Vec<(u64, Owner)>, Error> {
         let rows = table(&handle(&self.object, "owners")?, "owners")?;
-        let owner = |(key, owner): (Vec<u8>, Vec<u8>)| {
+        let owner = |(key, owner): RowBytes| {
             (bytemuck::pod_read_unaligned(&key), bytemuck::pod_read_unaligned(&owner))
         };
         Ok(rows.into_iter().map(owner).collect())
@@ -357,8 +358,11 @@ impl EventCounter {
     }
 }
 
+/// A row of a table: its key and its value.
+type RowBytes = (Vec<u8>, Vec<u8>);
+
 /// All rows of a table.
-fn table(map: &MapHandle, name: &'static str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+fn table(map: &MapHandle, name: &'static str) -> Result<Vec<RowBytes>, Error> {
     let rows = map.lookup_batch(4096, MapFlags::ANY, MapFlags::ANY);
     Ok(rows.map_err(Error::map(name))?.collect())
 }
