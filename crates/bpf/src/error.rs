@@ -72,6 +72,14 @@ pub enum Error {
         /// The answer of the kernel or the loader.
         reason: Reason,
     },
+    /// A tracepoint cannot be traced.
+    #[error("the tracepoint {name} cannot be traced ({reason})")]
+    Tracepoint {
+        /// Its name.
+        name: String,
+        /// The answer of the kernel or the loader.
+        reason: Reason,
+    },
     /// A function of a program cannot be watched.
     #[error("cannot watch '{function}' in {}: {reason}", path.display())]
     Function {
@@ -117,6 +125,7 @@ impl Error {
         match self {
             Self::Load { reason, .. }
             | Self::Attach { reason, .. }
+            | Self::Tracepoint { reason, .. }
             | Self::Function { reason, .. }
             | Self::Map { reason, .. } => reason.is_refusal,
             Self::NotPermitted => true,

@@ -1,6 +1,8 @@
 //! Tracing of system calls: each one, with what its arguments point to, or counts of them.
 
+mod events;
 mod layout;
+mod stacks;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,10 +13,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, libbpf_sys};
-use pyrograph_event::traced::{Action, Call, CallCount, CallEnd, LostCalls, Traced};
+use pyrograph_event::traced::{
+    Action, Call, CallCount, CallEnd, EventSource, LostCalls, Stack, Traced,
+};
 use pyrograph_syscall::{Copied, Extent, When};
 
 use self::layout::{Config, ErrorKey, Plan, Record, Row, RowKey, State};
+use self::stacks::Stacks;
 use crate::engine::{handle, monotonic_now, program, ring};
 use crate::error::{Error, Reason};
 use crate::features;
@@ -45,6 +50,12 @@ pub struct CallOptions {
     pub slower: Duration,
     /// Calls are counted, and none is handed out.
     pub counts: bool,
+    /// Events that are handed out beside calls.
+    pub events: Vec<EventSource>,
+    /// Page faults are handed out: those that read a page, and others.
+    pub faults: (bool, bool),
+    /// The stack of what is handed out is, too.
+    pub stacks: bool,
     /// The longest part of a text that is copied, in bytes.
     pub text: u32,
     /// Bytes of memory for calls that wait to be taken; rounded up to a power of two.
@@ -63,9 +74,45 @@ pub struct CallTracer {
     errors: [MapHandle; 2],
     targets: MapHandle,
     state: Shared<State>,
-    follows: bool,
-    counts: bool,
+    options: CallOptions,
+    stacks: Stacks,
+    /// [`Self::missed`] when tracing ended.
+    missed: u64,
     object: Object,
+}
+
+impl CallOptions {
+    /// The programs that are needed, in the order in which they are attached.
+    fn programs(&self) -> impl Iterator<Item = &'static str> {
+        let follows = self.processes.is_some() && self.inherit;
+        let calls = self.calls.as_ref().is_none_or(|calls| !calls.is_empty());
+        let lines = calls && !self.counts;
+        let all = [
+            (follows, "on_fork"),
+            (true, "on_exec"),
+            (lines, "on_signal"),
+            (lines, "on_exit"),
+            (lines, "on_child"),
+            (self.counts, "on_counted_return"),
+            (self.counts, "on_counted_call"),
+            (lines, "on_return"),
+            (lines, "on_call"),
+        ];
+        all.into_iter().filter(|(is_needed, _)| *is_needed).map(|(_, name)| name)
+    }
+
+    /// Returns true if a program is to be loaded.
+    fn loads(&self, program: &str) -> bool {
+        match program {
+            "prepare" => true,
+            "on_unfinished" => !self.counts,
+            "on_event" => self.events.iter().any(events::is_tracepoint),
+            "on_probe" => !self.events.iter().all(events::is_tracepoint),
+            "on_major_fault" => self.faults.0,
+            "on_minor_fault" => self.faults.1,
+            _ => self.programs().any(|name| name == program),
+        }
+    }
 }
 
 impl CallTracer {
@@ -96,13 +143,15 @@ impl CallTracer {
             errors: [handle(&object, "errors_0")?, handle(&object, "errors_1")?],
             targets: handle(&object, "targets")?,
             state,
-            follows: options.processes.is_some() && options.inherit,
-            counts: options.counts,
+            options: options.clone(),
+            stacks: Stacks::default(),
+            missed: 0,
             object,
         };
         if !options.counts {
             tracer.set_plans()?;
         }
+        events::set_plans(&tracer.object, &options.events)?;
         for pid in options.processes.iter().flatten() {
             tracer.add_target(*pid)?;
         }
@@ -149,21 +198,11 @@ impl CallTracer {
     ///
     /// If a program cannot be attached.
     pub fn start(&mut self) -> Result<(), Error> {
-        let all = [
-            (self.follows, "on_fork"),
-            (true, "on_exec"),
-            (!self.counts, "on_signal"),
-            (!self.counts, "on_exit"),
-            (!self.counts, "on_child"),
-            (self.counts, "on_counted_return"),
-            (self.counts, "on_counted_call"),
-            (!self.counts, "on_return"),
-            (!self.counts, "on_call"),
-        ];
-        for (_, name) in all.into_iter().filter(|(is_needed, _)| *is_needed) {
+        for name in self.options.programs() {
             let link = program(&self.object, name)?.attach().map_err(Error::attach(name))?;
             self.links.push(link);
         }
+        self.links.extend(events::attach(&self.object, &self.options.events)?);
         self.state.write_field(std::mem::offset_of!(State, on), 1u32);
         Ok(())
     }
@@ -176,8 +215,9 @@ impl CallTracer {
     pub fn stop(&mut self) -> Result<(), Error> {
         const NAME: &str = "on_unfinished";
         self.state.write_field(std::mem::offset_of!(State, on), 0u32);
+        self.missed = self.missed();
         self.links.clear();
-        if self.counts {
+        if self.options.counts {
             return Ok(());
         }
         let link = program(&self.object, NAME)?.attach().map_err(Error::attach(NAME))?;
@@ -190,7 +230,7 @@ impl CallTracer {
 
     /// Returns true if calls are counted, and not handed out.
     pub fn counts(&self) -> bool {
-        self.counts
+        self.options.counts
     }
 
     /// Descriptor that is readable when many calls wait to be taken; they should be in any case, now and then.
@@ -206,8 +246,9 @@ impl CallTracer {
     ///
     /// If the kernel cannot be asked.
     pub fn take(&mut self, out: &mut dyn FnMut(&Traced<'_>)) -> Result<bool, Error> {
-        const MOST: usize = 8192;
-        let taken = self.ring.consume_raw_n(MOST);
+        // Records with stacks are large.
+        let most = if self.options.stacks { 256 } else { 8192 };
+        let taken = self.ring.consume_raw_n(most);
         if taken < 0 {
             let error = io::Error::from_raw_os_error(-taken);
             return Err(Error::Map { map: "records", reason: Reason::of(&error) });
@@ -219,7 +260,13 @@ impl CallTracer {
             let used = usize::try_from(record.used).unwrap_or(0).min(behind.len());
             let (copies, next) = behind.split_at(used);
             rest = next;
-            hand_out(&record, copies, out);
+            match record.kind {
+                layout::RECORD_STACK => self.stacks.add(&record, copies),
+                _ => {
+                    let stack = self.stacks.take(&record);
+                    hand_out(&record, copies, stacks::state(&record, stack.as_ref()), out);
+                }
+            }
         }
         batch.clear();
         *self.batch.borrow_mut() = batch;
@@ -271,7 +318,28 @@ impl CallTracer {
     /// What could not be taken or counted until now.
     pub fn lost(&self) -> LostCalls {
         let state = self.state.read(0);
-        LostCalls { calls: state.lost, counts: state.lost_rows, memory: state.lost_threads }
+        let (counts, memory) = (state.lost_rows, state.lost_threads);
+        let nested = if self.links.is_empty() { self.missed } else { self.missed() };
+        LostCalls { calls: state.lost, counts, memory, nested }
+    }
+
+    /// Traces page faults: `events` are one a CPU for each fault of a kind.
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot be attached.
+    pub fn trace_faults<'a>(
+        &mut self,
+        major: bool,
+        events: impl Iterator<Item = BorrowedFd<'a>>,
+    ) -> Result<(), Error> {
+        self.links.extend(events::attach_faults(&self.object, major, events)?);
+        Ok(())
+    }
+
+    /// How many events the kernel did not hand to the programs, since one of them was just running.
+    fn missed(&self) -> u64 {
+        events::missed(&self.object, &self.options)
     }
 
     /// The present time as the programs note it: nanoseconds of `CLOCK_MONOTONIC`.
@@ -283,6 +351,10 @@ impl CallTracer {
 fn load(options: &CallOptions) -> Result<Object, Error> {
     let as_needed = features::has_map_memory();
     with_types(&PROGRAMS.0, "types of calls", options.cache.as_deref(), |mut open, _| {
+        for mut program in open.progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            program.set_autoload(options.loads(&name));
+        }
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             match &*name {
@@ -290,6 +362,16 @@ fn load(options: &CallOptions) -> Result<Object, Error> {
                     let bytes = if options.counts { 4096 } else { options.memory };
                     let bytes = bytes.clamp(4096, 1 << 30).next_power_of_two();
                     map.set_max_entries(bytes).map_err(Error::load)?;
+                }
+                "event_plans" => {
+                    let rows = u32::try_from(options.events.len()).unwrap_or(u32::MAX).max(1);
+                    map.set_max_entries(rows).map_err(Error::load)?;
+                }
+                "stacks" if options.stacks => {
+                    let cpus = libbpf_rs::num_possible_cpus().map_err(Error::load)?;
+                    let rows = u32::try_from(cpus).unwrap_or(u32::MAX);
+                    let rows = rows.saturating_mul(layout::STACKS_A_CPU);
+                    map.set_max_entries(rows).map_err(Error::load)?;
                 }
                 "rows_0" | "rows_1" | "errors_0" | "errors_1" if !options.counts => {
                     map.set_max_entries(1).map_err(Error::load)?;
@@ -332,7 +414,7 @@ fn config(options: &CallOptions) -> Config {
         most: options.text,
         wake: options.memory / 4,
         compat: options.calls.is_none().into(),
-        pad: 0,
+        stacks: options.stacks.into(),
     }
 }
 
@@ -368,7 +450,13 @@ fn name_of(comm: &[u8; 16]) -> &[u8] {
     &comm[..end]
 }
 
-fn hand_out(record: &Record, mut copies: &[u8], out: &mut dyn FnMut(&Traced<'_>)) {
+fn hand_out(
+    record: &Record,
+    mut copies: &[u8],
+    stack: Stack<'_>,
+    out: &mut dyn FnMut(&Traced<'_>),
+) {
+    let data = copies;
     let mut copied = [const { Copied { copy: 0, bytes: &[], length: 0 } }; layout::MAX_COPIES];
     let mut count = 0;
     while let Some((header, behind)) = copies.split_at_checked(size_of::<layout::Copied>())
@@ -388,6 +476,7 @@ fn hand_out(record: &Record, mut copies: &[u8], out: &mut dyn FnMut(&Traced<'_>)
         layout::RECORD_RETURN => CallEnd::Late { result: record.result },
         _ => CallEnd::Returned { result: record.result, duration: record.duration },
     };
+    let number = usize::try_from(record.number).unwrap_or(usize::MAX);
     let action = match record.kind {
         layout::RECORD_SIGNAL => {
             let [first, second, ..] = record.arguments;
@@ -396,6 +485,14 @@ fn hand_out(record: &Record, mut copies: &[u8], out: &mut dyn FnMut(&Traced<'_>)
         }
         layout::RECORD_FORK => Action::Fork { child: record.result as i32 },
         layout::RECORD_EXIT => Action::Exit { status: record.result as i32 },
+        layout::RECORD_EVENT if data.is_empty() => {
+            Action::Event { number, data: bytemuck::bytes_of(&record.result) }
+        }
+        layout::RECORD_EVENT => Action::Event { number, data },
+        layout::RECORD_FAULT => {
+            let [ip, address, ..] = record.arguments;
+            Action::Fault { major: record.number == 1, ip, address }
+        }
         _ => Action::Call(Call {
             number: record.number,
             compat: record.compat != 0,
@@ -410,5 +507,6 @@ fn hand_out(record: &Record, mut copies: &[u8], out: &mut dyn FnMut(&Traced<'_>)
         thread: record.pid,
         name: name_of(&record.comm),
         action,
+        stack,
     });
 }

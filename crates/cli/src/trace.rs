@@ -14,7 +14,7 @@ use pyrograph_format::thread_events;
 use pyrograph_profile::{CallCount, CallCounts, ThreadAction, ThreadEvent};
 use pyrograph_recorder::{
     Filters, LostCalls, Target, TraceEnd, TracePlan, Tracing, call_number, call_numbers,
-    control_group,
+    control_group, matches_pattern, names_event, traced_names,
 };
 use pyrograph_render::{CallStyle, write_call_table, write_thread_event};
 use pyrograph_terminal::{Interrupt, standard_error, standard_output};
@@ -22,7 +22,7 @@ use pyrograph_terminal::{Interrupt, standard_error, standard_output};
 use crate::say::{misuse, say};
 use crate::streams::{open, write_output};
 use crate::targets::TargetArgs;
-use crate::units::{counted, one_of, parse_duration, parse_size};
+use crate::units::{counted, grouped, one_of, parse_duration, parse_size};
 
 /// Trace the system calls of a command, processes or the whole machine: one line each, or a table
 #[derive(clap::Args)]
@@ -39,14 +39,17 @@ Examples:
   pyrograph trace -s -- make                   a table of calls, errors and latencies, counted in the kernel
   pyrograph trace -e %file --failed -- ./app   which files does it not find?
   pyrograph trace -a --slower 10ms -d 5        slow calls of the machine
+  pyrograph trace -e %file -e 'block:*' -- ls  tracepoints beside the calls, in the order of time
   pyrograph trace -s -i strace.txt             the table of what strace or perf has recorded
 
 Lines and text tables go to standard error, or to the file that -o names; JSON and CSV to standard output."
 )]
 pub struct Args {
     /// Only these calls: names, patterns ('*at'), groups (%file %network %process %memory %desc %signal ...), and
-    /// with ! before them all but these. Can be given several times
-    #[arg(short, long, value_name = "CALLS")]
+    /// with ! before them all but these; and these events beside them: tracepoints (sched:sched_switch, 'block:*'),
+    /// uprobe:FILE:FUNCTION, usdt:FILE:PROVIDER:NAME. If only events are named, no calls are shown. Can be given several
+    /// times
+    #[arg(short, long, value_name = "CALLS,EVENTS")]
     expr: Vec<String>,
 
     /// Only calls that fail
@@ -169,11 +172,20 @@ impl Args {
                 "--failed and --slower choose lines; the table of -s has errors and latencies of all"
             );
         }
+        let (calls, events) = traced_names(&self.expr)?;
+        if let Some(event) = events.first().filter(|_| self.summary) {
+            misuse!(
+                "-s counts system calls, and {} is none: pyrograph stat -e {} counts it",
+                event.name(),
+                event.name()
+            );
+        }
         Ok(TracePlan {
             target,
             inherit: !self.no_inherit,
             filters,
-            calls: call_numbers(&self.expr)?,
+            calls,
+            events,
             failed: self.failed,
             slower: self.slower.unwrap_or_default(),
             counts: self.summary,
@@ -265,7 +277,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     let TraceEnd { elapsed, lost, counts, in_progress, child, exit_code } = tracing.finish();
-    say_lost(lost);
+    say_lost(lost, if plan.events.is_empty() { "call" } else { "call or event" });
     if args.summary {
         args.write_table(&counts, Some(elapsed))?;
         say_in_progress(&in_progress);
@@ -284,7 +296,13 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
 
 /// Reads calls from a file.
 fn read(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
-    let numbers = call_numbers(&args.expr)?;
+    let words = args.expr.iter().flat_map(|words| words.split(',')).map(str::trim);
+    let (events, calls): (Vec<_>, Vec<_>) = words.partition(|word| names_event(word));
+    let calls: Vec<String> = calls.into_iter().map(str::to_owned).collect();
+    let numbers = match calls.is_empty() && !events.is_empty() {
+        true => Some(Vec::new()),
+        false => call_numbers(&calls)?,
+    };
     let is_named = |name: &str| match (&numbers, call_number(name)) {
         (None, _) => true,
         (Some(numbers), Some(number)) => numbers.contains(&number),
@@ -296,6 +314,9 @@ fn read(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
             is_named(&call.name)
                 && (!args.failed || call.value.is_some_and(|value| (-4095..0).contains(&value)))
                 && args.slower.is_none_or(|slower| took >= slower)
+        }
+        ThreadAction::Event { name, .. } => {
+            args.expr.is_empty() || events.iter().any(|event| matches_pattern(event, name))
         }
         _ => !args.failed && args.slower.is_none(),
     };
@@ -352,12 +373,20 @@ fn say_in_progress(calls: &BTreeMap<String, u64>) {
     say!("not in the table: {all} that had not returned in the end ({})", text.join(", "));
 }
 
-fn say_lost(LostCalls { calls, counts, memory }: LostCalls) {
+fn say_lost(LostCalls { calls, counts, memory, nested }: LostCalls, one: &str) {
+    let several = |count: u64| match count {
+        1 => format!("1 {one}"),
+        _ => format!(
+            "{} {}",
+            grouped(count),
+            one.replace("call", "calls").replace("event", "events")
+        ),
+    };
     if calls > 0 {
         say!(
             "{} were lost: they came faster than they were written; --buffer gives more memory, -e fewer calls, -s counts \
              without lines",
-            counted(calls, "call")
+            several(calls)
         );
     }
     if counts > 0 {
@@ -368,5 +397,11 @@ fn say_lost(LostCalls { calls, counts, memory }: LostCalls) {
     }
     if memory > 0 {
         say!("{} were not seen: the kernel had no memory for them", counted(memory, "call"));
+    }
+    if nested > 0 {
+        say!(
+            "up to {} were not seen: on the same CPU, another was just being taken",
+            several(nested)
+        );
     }
 }

@@ -2,6 +2,8 @@
 
 use pyrograph_syscall::Copied;
 
+use crate::request::Trigger;
+
 /// Something that a traced thread did.
 #[derive(Clone, Copy, Debug)]
 pub struct Traced<'a> {
@@ -15,6 +17,8 @@ pub struct Traced<'a> {
     pub name: &'a [u8],
     /// What it did.
     pub action: Action<'a>,
+    /// Its stack at that time.
+    pub stack: Stack<'a>,
 }
 
 /// What a traced thread did.
@@ -36,11 +40,78 @@ pub enum Action<'a> {
         /// ID of the process.
         child: i32,
     },
+    /// It came to an event that is traced beside calls.
+    Event {
+        /// The number of the event: its place among those that were asked for.
+        number: usize,
+        /// The data of a tracepoint; of the return of a function, what it returned.
+        data: &'a [u8],
+    },
+    /// It accessed memory that was not mapped yet, or not there.
+    Fault {
+        /// A page had to be read.
+        major: bool,
+        /// The address of the instruction.
+        ip: u64,
+        /// The address that it accessed.
+        address: u64,
+    },
     /// It ended; the status is that of wait(2).
     Exit {
         /// The status.
         status: i32,
     },
+}
+
+/// The stack of a traced thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Stack<'a> {
+    /// It was not asked for, or there is none.
+    #[default]
+    NotTaken,
+    /// There was no room for it.
+    Lost,
+    /// It was copied.
+    Taken(&'a ThreadStack),
+}
+
+/// A thread's stack as it was copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadStack {
+    /// When it was copied: nanoseconds of `CLOCK_MONOTONIC`.
+    pub time: u64,
+    /// The general registers by DWARF number, and the instruction pointer; all are 0 in threads of the kernel.
+    pub registers: [u64; 17],
+    /// The bytes from the stack pointer on.
+    pub bytes: Vec<u8>,
+    /// The thread's first frames, where these are further up than the bytes reach: an address, and what was there.
+    pub root: Option<(u64, Vec<u8>)>,
+    /// How many bytes of the stack there are above the copied ones.
+    pub missing: u64,
+    /// The kernel's part: addresses, the innermost first.
+    pub kernel: Vec<u64>,
+    /// It is of a 32-bit program.
+    pub compat: bool,
+}
+
+/// An event that is traced beside calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSource {
+    /// A tracepoint, a function, or places in a program.
+    pub trigger: Trigger,
+    /// Of a tracepoint: how many bytes all of its events have.
+    pub size: u32,
+    /// Of a tracepoint: the fields that hold the places of others.
+    pub places: Vec<DataPlace>,
+}
+
+/// A field that holds length and place of another (16 bits each).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataPlace {
+    /// Where it is in the data, in bytes.
+    pub offset: u16,
+    /// The place counts from behind this field, and not from the beginning of the data.
+    pub relative: bool,
 }
 
 /// A system call.
@@ -133,4 +204,6 @@ pub struct LostCalls {
     pub counts: u64,
     /// Calls for which the kernel had no memory.
     pub memory: u64,
+    /// Events that came while another was taken on the same CPU, of whichever thread.
+    pub nested: u64,
 }

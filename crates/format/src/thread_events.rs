@@ -71,10 +71,41 @@ fn is_strace(head: &[u8]) -> bool {
         let is_call = split_call(line.rest).is_some_and(|(name, rest)| {
             !name.is_empty() && (rest.contains(" = ") || rest.ends_with("<unfinished ...>"))
         });
-        is_call || line.rest.starts_with("+++ ") || line.rest.starts_with("--- SIG")
+        is_call
+            || own_event(line.rest).is_some()
+            || line.rest.starts_with("+++ ")
+            || line.rest.starts_with("--- SIG")
     };
     let known = lines.iter().filter(is_it).count();
     known > 0 && known * 2 > lines.len()
+}
+
+/// A frame of a stack, of `strace -k` or our own.
+fn is_of_stack(line: &str) -> bool {
+    line.starts_with(' ') && line.trim_start().starts_with("> ")
+}
+
+/// What our own lines have beside those of `strace`: `sched:sched_switch(...)`, `page fault (minor) at main+0x1 of 0x2 in heap`.
+fn own_event(text: &str) -> Option<ThreadAction> {
+    if let Some(text) = text.strip_prefix("page fault (") {
+        let (kind, text) = text.split_once(") at ")?;
+        let (place, text) = text.split_once(" of 0x")?;
+        let (address, target) = text.split_once(" in ").unwrap_or((text, ""));
+        return Some(ThreadAction::Fault {
+            major: kind == "major",
+            place: place.to_owned(),
+            address: u64::from_str_radix(address, 16).ok()?,
+            target: target.to_owned(),
+        });
+    }
+    let (name, text) = text.strip_suffix(')')?.split_once('(')?;
+    let (system, rest) = name.split_once(':')?;
+    let is_system = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_event = !rest.is_empty()
+        && !rest.contains(' ')
+        && !system.is_empty()
+        && system.bytes().all(is_system);
+    is_event.then(|| ThreadAction::Event { name: name.to_owned(), text: text.to_owned() })
 }
 
 /// A line that is none of `strace`'s.
@@ -166,7 +197,7 @@ struct StraceReader {
 
 impl StraceReader {
     fn line(&mut self, line: &str) -> Result<Option<ThreadEvent>, Unreadable> {
-        if line.trim().is_empty() || line.starts_with(" > ") || line.starts_with("strace: ") {
+        if line.trim().is_empty() || is_of_stack(line) || line.starts_with("strace: ") {
             return Ok(None);
         }
         let Prefix { thread, name, time, rest } = Prefix::read(line).ok_or(Unreadable)?;
@@ -176,7 +207,11 @@ impl StraceReader {
             thread,
             thread_name: name.to_owned(),
             action,
+            stack: Vec::new(),
         };
+        if let Some(action) = own_event(rest) {
+            return Ok(Some(event(time, action)));
+        }
         if let Some(text) = rest.strip_prefix("+++ ").and_then(|rest| rest.strip_suffix(" +++")) {
             return Ok(ended(text).map(|action| event(time, action)));
         }
@@ -218,7 +253,8 @@ impl StraceReader {
                 ..TracedCall::default()
             };
             let action = ThreadAction::Call(call);
-            Some(ThreadEvent { time, process: thread, thread, thread_name: name, action })
+            let (process, stack) = (thread, Vec::new());
+            Some(ThreadEvent { time, process, thread, thread_name: name, action, stack })
         })
     }
 }
@@ -360,6 +396,7 @@ impl Pairs {
                 thread,
                 thread_name: event.comm.to_owned(),
                 action: ThreadAction::Call(call),
+                stack: Vec::new(),
             };
             let before = self.begun.insert(thread, begun)?;
             // Its end is missing: it never returns, or that was lost.
@@ -378,6 +415,7 @@ impl Pairs {
                 thread,
                 thread_name: event.comm.to_owned(),
                 action: ThreadAction::Call(begin(event, point.strip_prefix(EXIT))?),
+                stack: Vec::new(),
             },
         };
         let ThreadAction::Call(call) = &mut event_of.action else { return None };

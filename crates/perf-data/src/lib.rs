@@ -8,6 +8,7 @@ mod fields;
 mod files;
 mod header;
 mod info;
+mod live_text;
 mod lost;
 mod print_format;
 mod recording;
@@ -21,6 +22,7 @@ mod tracing;
 mod unpack;
 
 pub use header::detect;
+pub use live_text::LiveText;
 pub use pyrograph_profile::{EventInfo, FieldInfo, ProcessInfo, RecordingInfo, SampleRate};
 pub use pyrograph_resolve::{Rename, Resolved, Stats};
 pub use recording::Recording;

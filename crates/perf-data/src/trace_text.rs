@@ -23,7 +23,9 @@ pub struct TraceText<'a> {
     kernel: Option<Kernel>,
 }
 
-enum Kernel {
+/// The kernel's symbols.
+#[derive(Debug)]
+pub(crate) enum Kernel {
     Running(Box<RunningKernel>),
     Recorded(Kallsyms),
     Hidden,
@@ -71,13 +73,7 @@ impl Kernel {
     fn of(recording: &Recording) -> Self {
         let found = RecordedFiles::new(recording, Default::default()).kallsyms();
         match found {
-            Some(path) if path.as_os_str() == KALLSYMS => {
-                let mut kernel = RunningKernel::new(None);
-                match kernel.is_hidden() {
-                    true => Self::Hidden,
-                    false => Self::Running(Box::new(kernel)),
-                }
-            }
+            Some(path) if path.as_os_str() == KALLSYMS => Self::running(),
             Some(path) => match Kallsyms::open(&path) {
                 Ok(symbols) if !symbols.is_restricted() => Self::Recorded(symbols),
                 _ => Self::Hidden,
@@ -86,7 +82,16 @@ impl Kernel {
         }
     }
 
-    fn write(&mut self, address: u64, with_offset: bool, out: &mut String) {
+    /// Those of the kernel that runs.
+    pub(crate) fn running() -> Self {
+        let mut kernel = RunningKernel::new(None);
+        match kernel.is_hidden() {
+            true => Self::Hidden,
+            false => Self::Running(Box::new(kernel)),
+        }
+    }
+
+    pub(crate) fn write(&mut self, address: u64, with_offset: bool, out: &mut String) {
         let symbol = match self {
             Self::Running(kernel) => kernel.lookup(address),
             Self::Recorded(symbols) => symbols.lookup(address),
@@ -106,16 +111,16 @@ impl Kernel {
 const MOST_DIGITS: usize = 1 << 16;
 
 /// The raw data of a sample, with what it needs to be read.
-struct RawSample<'a> {
-    tracepoint: &'a Tracepoint,
-    raw: &'a [u8],
-    order: ByteOrder,
-    texts: &'a HashMap<u64, String>,
+pub(crate) struct RawSample<'a> {
+    pub tracepoint: &'a Tracepoint,
+    pub raw: &'a [u8],
+    pub order: ByteOrder,
+    pub texts: &'a HashMap<u64, String>,
 }
 
 impl<'a> RawSample<'a> {
     /// Adds the text. `function` adds the name of the kernel's function at an address, with or without the offset in it.
-    fn write(&self, function: &mut dyn FnMut(u64, bool, &mut String), out: &mut String) {
+    pub(crate) fn write(&self, function: &mut dyn FnMut(u64, bool, &mut String), out: &mut String) {
         let Some(format) = &self.tracepoint.print else {
             for (at, (name, value)) in self.tracepoint.values(self.raw, self.order).enumerate() {
                 let blank = if at == 0 { "" } else { " " };

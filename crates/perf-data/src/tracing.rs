@@ -37,7 +37,11 @@ pub fn kernel_texts(bytes: &[u8], order: ByteOrder) -> HashMap<u64, String> {
         let size = from.u32()?;
         from.take(usize::try_from(size).ok()?)
     });
-    let text = String::from_utf8_lossy(section.unwrap_or_default());
+    texts_of(&String::from_utf8_lossy(section.unwrap_or_default()))
+}
+
+/// Texts in the kernel by their addresses, of the text of tracefs's `printk_formats`.
+pub fn texts_of(text: &str) -> HashMap<u64, String> {
     // 0xffffffff82a1b2c0 : "Start scheduler-tick"
     let line = |line: &str| {
         let (address, text) = line.split_once(" : ")?;

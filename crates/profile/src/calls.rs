@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::frame::FrameKind;
 
 /// Something that a traced thread did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +19,26 @@ pub struct ThreadEvent {
     pub thread_name: String,
     /// What it did.
     pub action: ThreadAction,
+    /// Its stack at that time, the innermost frame first; empty if it is not known.
+    pub stack: Vec<Arc<StackLine>>,
+}
+
+/// A frame of a stack as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackLine {
+    /// The function's name; of a marker, its text in brackets.
+    pub function: String,
+    /// How many bytes it is from the function's start, or from the start of the file if the function is not known; `None`
+    /// in an inlined one.
+    pub offset: Option<u64>,
+    /// The file that holds it; empty if there is none.
+    pub module: String,
+    /// The file and line of its source: `main.c:12`; empty if it is not known.
+    pub source: String,
+    /// Its kind.
+    pub kind: FrameKind,
+    /// It was found by a guess.
+    pub guessed: bool,
 }
 
 /// What a traced thread did.
@@ -29,6 +52,24 @@ pub enum ThreadAction {
         name: String,
         /// Why it was sent, by whom: `si_code=CLD_EXITED, si_pid=1234`; empty if that is not known.
         details: String,
+    },
+    /// It came to an event: a tracepoint, or a place in a program.
+    Event {
+        /// The event's name: `sched:sched_switch`.
+        name: String,
+        /// What is known of it; may be empty.
+        text: String,
+    },
+    /// It accessed memory that was not mapped yet, or not there.
+    Fault {
+        /// A page had to be read.
+        major: bool,
+        /// Where in the code: `memset+0x1d`.
+        place: String,
+        /// The address that it accessed.
+        address: u64,
+        /// What is there: a file and an offset in it, `heap`, `stack`, `anon`; empty if it is not known.
+        target: String,
     },
     /// It ended by itself, with an exit code.
     Exited {

@@ -25,7 +25,9 @@ mod tree;
 mod value;
 
 pub use about::About;
-pub use calls::{CallCount, CallCounts, CallTimes, ThreadAction, ThreadEvent, TracedCall};
+pub use calls::{
+    CallCount, CallCounts, CallTimes, StackLine, ThreadAction, ThreadEvent, TracedCall,
+};
 pub use check::InvalidProfile;
 pub use counts::{CommandUsage, CountRun, CountValue, Counter, NotCounted};
 pub use frame::{Frame, FrameKind, Frames};

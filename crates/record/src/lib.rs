@@ -28,8 +28,8 @@ pub use command::{Child, Usage, Waiting, exit_code_of};
 pub use counters::{Count, CounterOptions, Counters};
 pub use error::{Error, Notice};
 pub use event::{
-    Event, EventClass, EventError, KnownEvent, Refusal, Unit, known_events, matches_pattern,
-    nearest,
+    Event, EventClass, EventError, KnownEvent, Refusal, TracepointFormat, Unit, known_events,
+    matches_pattern, nearest, tracepoint_formats,
 };
 pub use limits::online_cpus;
 pub use options::{Cpus, Options, Rate, StackMode, Target};

@@ -38,6 +38,15 @@ pub enum Error {
         /// Names like it, nearest first.
         near: Vec<String>,
     },
+    /// The tracer itself waits for locks.
+    #[error(
+        "{name} cannot be traced: the tracer takes locks of the kernel itself; record --locks has the waits for them, \
+         with stacks"
+    )]
+    OwnLocks {
+        /// The tracepoint.
+        name: String,
+    },
     /// Allocations of several processes, which may have several C libraries.
     #[error("allocations are recorded of one process, or of all that use this machine's C library")]
     SeveralProcesses,
@@ -81,7 +90,7 @@ impl Error {
     /// Returns true if what was asked for makes no sense, whatever the machine is like.
     pub fn is_misuse(&self) -> bool {
         match self {
-            Self::Event(_) | Self::UnknownCall { .. } => true,
+            Self::Event(_) | Self::UnknownCall { .. } | Self::OwnLocks { .. } => true,
             Self::Record(error) => matches!(error, pyrograph_record::Error::Event(_)),
             Self::Place(error) => matches!(
                 error,

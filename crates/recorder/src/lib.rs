@@ -34,9 +34,11 @@ pub use pyrograph_event::request::{Measure, Trigger, Waits};
 pub use pyrograph_event::traced::LostCalls;
 pub use pyrograph_record::{
     Child, CounterOptions, Cpus, Event, EventClass, EventError, KnownEvent, Notice, Rate, Refusal,
-    StackMode, Stopper, Summary, Target, Unit, Usage, known_events,
+    StackMode, Stopper, Summary, Target, Unit, Usage, known_events, matches_pattern,
 };
 pub use pyrograph_resolve::{Resolved, StackMemory};
 pub use question::Question;
 pub use recorder::{Finished, Progress, Recorder};
-pub use tracing::{TraceEnd, TracePlan, Tracing, call_number, call_numbers};
+pub use tracing::{
+    TraceEnd, TracePlan, TracedEvent, Tracing, call_number, call_numbers, names_event, traced_names,
+};

@@ -2,6 +2,7 @@
 
 mod by_ptrace;
 mod decode;
+mod events;
 mod files;
 mod in_kernel;
 
@@ -19,6 +20,8 @@ use pyrograph_record::{Child, Stopper, Target, Waiting, Watch, descendants};
 use pyrograph_syscall::Descriptors;
 
 use self::decode::Decoder;
+use self::events::events_of;
+pub use self::events::{TracedEvent, names_event};
 use crate::error::Error;
 use crate::filters::Filters;
 use crate::in_kernel::EngineError;
@@ -32,13 +35,16 @@ pub struct TracePlan {
     pub inherit: bool,
     /// Of the target, what is traced.
     pub filters: Filters,
-    /// The numbers of the calls ([`call_numbers`]); `None` for all.
+    /// The numbers of the calls ([`traced_names`]); `None` for all. If there are none, neither signals nor ends of threads
+    /// are handed out.
     pub calls: Option<Vec<u32>>,
+    /// Events that are traced beside them.
+    pub events: Vec<TracedEvent>,
     /// Only calls that fail.
     pub failed: bool,
     /// Only calls that take as long.
     pub slower: Duration,
-    /// Calls are counted in the kernel, and no lines are made of them.
+    /// Calls are counted in the kernel, and no lines are made of them, nor of events.
     pub counts: bool,
     /// The longest text in a line, in bytes; paths are written whole.
     pub text: usize,
@@ -357,6 +363,28 @@ fn thread_name(thread: i32) -> Option<Vec<u8>> {
 
 fn is_there(pid: i32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// What is named: calls, as [`call_numbers`] has them, and events: tracepoints (`sched:sched_switch`, `block:*`) and places
+/// in programs ([`Question::event`](crate::Question::event)). If only events are, no calls are.
+///
+/// # Errors
+///
+/// If there is no such call, group or event.
+pub fn traced_names(words: &[String]) -> Result<(Option<Vec<u32>>, Vec<TracedEvent>), Error> {
+    let words = words.iter().flat_map(|words| words.split(',')).map(str::trim);
+    let (events, calls): (Vec<_>, Vec<_>) = words.partition(|word| names_event(word));
+    let mut found: Vec<TracedEvent> = Vec::new();
+    for word in &events {
+        for event in events_of(word)? {
+            if found.iter().all(|known| known.name() != event.name()) {
+                found.push(event);
+            }
+        }
+    }
+    let calls: Vec<String> = calls.into_iter().map(str::to_owned).collect();
+    let numbers = call_numbers(&calls)?;
+    Ok((if calls.is_empty() && !found.is_empty() { Some(Vec::new()) } else { numbers }, found))
 }
 
 /// The numbers of calls by names, groups (`%file`), and these with `!` before them, which are left out; all others then

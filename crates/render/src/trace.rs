@@ -50,6 +50,15 @@ pub fn write_thread_event(event: &ThreadEvent, offset: i32, out: &mut dyn Write)
             let comma = if details.is_empty() { "" } else { ", " };
             writeln!(out, "--- {name} {{si_signo={name}{comma}{details}}} ---")
         }
+        ThreadAction::Event { name, text } => writeln!(out, "{name}({text})"),
+        ThreadAction::Fault { major, place, address, target } => {
+            let kind = if *major { "major" } else { "minor" };
+            write!(out, "page fault ({kind}) at {place} of {address:#x}")?;
+            match target.is_empty() {
+                true => writeln!(out),
+                false => writeln!(out, " in {target}"),
+            }
+        }
         ThreadAction::Exited { code } => writeln!(out, "+++ exited with {code} +++"),
         ThreadAction::Killed { signal, dumped } => {
             let dumped = if *dumped { " (core dumped)" } else { "" };

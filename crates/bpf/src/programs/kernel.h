@@ -262,6 +262,7 @@ enum maple_type { maple_dense, maple_leaf_64, maple_range_64, maple_arange_64 };
 #define CODE_64 0x33
 
 // System calls of x86-64.
+#define NR_RT_SIGRETURN 15
 #define NR_SENDFILE 40
 #define NR_EXECVE 59
 #define NR_EXIT 60

@@ -88,6 +88,12 @@ static __always_inline void increment(u64 *counter)
 	__sync_fetch_and_add(counter, 1);
 }
 
+// User space is woken when enough waits for it.
+static __always_inline u64 wakeup(void)
+{
+	return bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA) > config.wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
 static __always_inline int is_compat(struct pt_regs *regs)
 {
 	// Read as a whole word, for that is how the verifier wants it.
@@ -332,16 +338,28 @@ static __always_inline void copy_arguments(struct call *call, int at_exit, s64 r
 static __always_inline void send(struct call *call)
 {
 	u64 size = sizeof(call->record) + call->record.used;
-	u64 waiting = bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA);
 
 	// The value that is compared is the one that is passed.
 	asm volatile("" : "+r"(size));
 	if (size > sizeof(*call))
 		return;
-	if (bpf_ringbuf_output(&records, call, size,
-			       waiting > config.wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
+	if (bpf_ringbuf_output(&records, call, size, wakeup()))
 		increment(&state.lost);
 }
+
+static __always_inline struct call_record *other_record(struct task_struct *task, u32 kind, u32 number,
+							struct call_record *record)
+{
+	record->time = bpf_ktime_get_ns();
+	record->tgid = process_number(task, task->tgid);
+	record->pid = thread_number(task, task->pid);
+	record->kind = kind;
+	record->number = number;
+	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	return record;
+}
+
+#include "trace_events.h"
 
 static __always_inline struct call *call_of(struct task_struct *task, u64 flags)
 {
@@ -363,7 +381,14 @@ static __always_inline void describe(struct call *call, struct task_struct *task
 	call->record.result = 0;
 	call->record.missed = 0;
 	call->record.used = 0;
+	call->record.stack = 0;
 	bpf_get_current_comm(call->record.comm, sizeof(call->record.comm));
+}
+
+// Stacks are taken when calls return, of those that are shown. These calls replace theirs.
+static __always_inline int has_stack_at_entry(u64 number, int compat)
+{
+	return !compat && (number == NR_EXECVE || number == NR_EXECVEAT || number == NR_RT_SIGRETURN);
 }
 
 SEC("tp_btf/sys_enter")
@@ -385,10 +410,15 @@ int BPF_PROG(on_call, struct pt_regs *regs, long number)
 	call->record.compat = compat;
 	read_arguments(call->record.arguments, regs, compat);
 	copy_arguments(call, 0, 0);
+	// Until it becomes the command, it is a child of Pyrograph.
+	if (has_stack_at_entry(number, compat) && !becomes)
+		send_stack_of_call(task, &call->record);
 	if (!compat && (number == NR_EXIT || number == NR_EXIT_GROUP)) {
 		call->record.kind = RECORD_LAST_CALL;
-		if (!config.failed && !config.slower)
+		if (!config.failed && !config.slower) {
+			send_stack_of_call(task, &call->record);
 			send(call);
+		}
 		call->record.kind = RECORD_NONE;
 	}
 	return 0;
@@ -445,6 +475,8 @@ int BPF_PROG(on_return, struct pt_regs *regs, long result)
 	}
 	if (is_chosen(call, result)) {
 		copy_arguments(call, 1, result);
+		if (!has_stack_at_entry(call->record.number, compat))
+			send_stack_of_call(task, &call->record);
 		send(call);
 	}
 	call->record.kind = RECORD_NONE;
@@ -471,18 +503,6 @@ int on_unfinished(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-static __always_inline struct call_record *other_record(struct task_struct *task, u32 kind, u32 number,
-							struct call_record *record)
-{
-	record->time = bpf_ktime_get_ns();
-	record->tgid = process_number(task, task->tgid);
-	record->pid = thread_number(task, task->pid);
-	record->kind = kind;
-	record->number = number;
-	bpf_get_current_comm(record->comm, sizeof(record->comm));
-	return record;
-}
-
 static __always_inline void send_other(struct call_record *record)
 {
 	if (bpf_ringbuf_output(&records, record, sizeof(*record), BPF_RB_NO_WAKEUP))
@@ -502,6 +522,7 @@ int BPF_PROG(on_signal, int signal, struct kernel_siginfo *info, struct k_sigact
 	record.result = BPF_CORE_READ(info, si_code);
 	// The union behind the first three numbers begins at a multiple of 8.
 	bpf_probe_read_kernel(record.arguments, 16, (void *)info + 16);
+	send_stack_of_call(task, &record);
 	send_other(&record);
 	return 0;
 }

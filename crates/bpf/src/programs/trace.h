@@ -78,7 +78,8 @@ struct config {
 	u32 wake;
 	// Calls of 32-bit programs are traced, too.
 	u32 compat;
-	u32 pad;
+	// A stack is sent before each record.
+	u32 stacks;
 };
 
 struct state {
@@ -112,6 +113,14 @@ enum record_kind {
 	RECORD_EXIT,
 	// A process is started, with a copy of its parent's descriptors: `result` is its number.
 	RECORD_FORK,
+	// An event: `number` is its index; of a tracepoint its data follow, of a function's return `result` is what it
+	// returns.
+	RECORD_EVENT,
+	// A page fault: `number` is 1 if a page had to be read; the first two arguments are the instruction's address and
+	// the one that it accessed.
+	RECORD_FAULT,
+	// The stack of the next record of the thread: a `struct stack`.
+	RECORD_STACK,
 };
 
 struct call_record {
@@ -132,6 +141,48 @@ struct call_record {
 	u32 missed;
 	// Bytes of copies behind this: `struct copied` and the bytes, rounded up to 8.
 	u32 used;
+	// The thread's stack was sent, or could not be.
+	u32 stack;
+	u32 pad;
+};
+
+// A tracepoint's data: at most so many bytes, and so many fields whose places are in others.
+#define MAX_EVENT 4096
+#define MAX_PLACES 12
+
+struct event_place {
+	u16 offset;
+	// The place counts from behind the field, and not from the beginning of the data.
+	u16 relative;
+};
+
+struct event_plan {
+	// Bytes that all events of the kind have.
+	u32 size;
+	u32 count;
+	struct event_place places[MAX_PLACES];
+};
+
+// The most bytes of a stack; of its outermost part, where it has more; and where its end is not known.
+#define MAX_STACK (256 << 10)
+#define ROOT_STACK (16 << 10)
+#define UNKNOWN_STACK (16 << 10)
+#define MAX_KERNEL_FRAMES 64
+
+struct stack {
+	// `time` is when it was copied, `duration` the time of the record that it belongs to.
+	struct call_record record;
+	// By DWARF number, and the instruction pointer; all are 0 if there is no user stack.
+	u64 registers[17];
+	// Where the thread's frames end; 0 if that is not known.
+	u64 end;
+	// Where the outermost part is from that follows `MAX_STACK` bytes; 0 if there is none.
+	u64 root;
+	u32 len;
+	u32 depth;
+	u64 kernel[MAX_KERNEL_FRAMES];
+	u8 bytes[MAX_STACK];
+	u8 root_bytes[ROOT_STACK];
 };
 
 struct copied {

@@ -51,7 +51,7 @@ pub struct Config {
     pub most: u32,
     pub wake: u32,
     pub compat: u32,
-    pub pad: u32,
+    pub stacks: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -74,6 +74,9 @@ pub const RECORD_RETURN: u16 = 4;
 pub const RECORD_SIGNAL: u16 = 5;
 pub const RECORD_EXIT: u16 = 6;
 pub const RECORD_FORK: u16 = 7;
+pub const RECORD_EVENT: u16 = 8;
+pub const RECORD_FAULT: u16 = 9;
+pub const RECORD_STACK: u16 = 10;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
@@ -90,6 +93,44 @@ pub struct Record {
     pub comm: [u8; 16],
     pub missed: u32,
     pub used: u32,
+    pub stack: u32,
+    pub pad: u32,
+}
+
+pub const MAX_PLACES: usize = 12;
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct EventPlace {
+    pub offset: u16,
+    pub relative: u16,
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct EventPlan {
+    pub size: u32,
+    pub count: u32,
+    pub places: [EventPlace; MAX_PLACES],
+}
+
+/// Rows of `stacks` for each CPU.
+pub const STACKS_A_CPU: u32 = 2;
+pub const MAX_STACK: usize = 256 << 10;
+pub const ROOT_STACK: usize = 16 << 10;
+pub const UNKNOWN_STACK: usize = 16 << 10;
+pub const MAX_KERNEL_FRAMES: usize = 64;
+
+/// What follows the record in `struct stack`, up to the bytes of the stack.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Stack {
+    pub registers: [u64; 17],
+    pub end: u64,
+    pub root: u64,
+    pub len: u32,
+    pub depth: u32,
+    pub kernel: [u64; MAX_KERNEL_FRAMES],
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -154,6 +195,8 @@ mod tests {
         check("config", size_of::<Config>());
         check("state", size_of::<State>());
         check("call_record", size_of::<Record>());
+        check("event_plan", size_of::<EventPlan>());
+        check("stack", size_of::<Record>() + size_of::<Stack>() + MAX_STACK + ROOT_STACK);
         check("row_key", size_of::<RowKey>());
         check("row", size_of::<Row>());
         check("error_key", size_of::<ErrorKey>());

@@ -191,6 +191,45 @@ pub(super) fn known_events_of(
     (events, denied)
 }
 
+/// A tracepoint and its description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracepointFormat {
+    /// The system that it belongs to: `sched`.
+    pub system: String,
+    /// Its name: `sched_switch`.
+    pub name: String,
+    /// Its `format` in tracefs.
+    pub format: String,
+}
+
+/// The tracepoints that a name (`sched:sched_switch`) or a pattern (`block:*`) stands for.
+///
+/// # Errors
+///
+/// If there is none, or tracefs cannot be read.
+pub fn tracepoint_formats(pattern: &str) -> Result<Vec<TracepointFormat>, EventError> {
+    let sources = Sources::of_this_machine();
+    let all = sources.tracepoints()?;
+    let is_wanted = |name: &str| match pattern.contains(['*', '?']) {
+        true => matches(pattern, name),
+        false => pattern == name,
+    };
+    let found: Vec<_> =
+        all.iter().filter(|(system, name, _)| is_wanted(&format!("{system}:{name}"))).collect();
+    if found.is_empty() {
+        let names = all.iter().map(|(system, name, _)| format!("{system}:{name}"));
+        let near = names::nearest(pattern, names);
+        return Err(EventError::Unknown { name: pattern.to_owned(), near });
+    }
+    let read = |(system, name, folder): &(String, String, std::path::PathBuf)| {
+        let path = folder.join("format");
+        let format = fs::read_to_string(&path)
+            .map_err(|_| EventError::TracefsDenied { name: format!("{system}:{name}"), path })?;
+        Ok(TracepointFormat { system: system.clone(), name: name.clone(), format })
+    };
+    found.into_iter().map(read).collect()
+}
+
 /// The fields of a tracepoint's format, but for those that all have.
 fn fields(format: &str) -> Vec<String> {
     let field = |line: &str| {

@@ -6,7 +6,10 @@ mod pmu;
 
 use std::path::PathBuf;
 
-pub use list::{EventClass, KnownEvent, Refusal, known_events, matches_pattern};
+pub use list::{
+    EventClass, KnownEvent, Refusal, TracepointFormat, known_events, matches_pattern,
+    tracepoint_formats,
+};
 pub use names::nearest;
 use pyrograph_event::{Attr, software, type_id};
 

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use pyrograph_event::traced::{Action, Call, CallCount, CallEnd, LostCalls, Traced};
+use pyrograph_event::traced::{Action, Call, CallCount, CallEnd, LostCalls, Stack, Traced};
 use pyrograph_record::ptrace::{self, TracedCall};
 use pyrograph_record::{Child, Target, Waiting, exit_code_of};
 use pyrograph_syscall::Copied;
@@ -17,7 +17,7 @@ use crate::error::Error;
 /// Returns true if ptrace can do what is planned: there is a process to stop, and nothing that only the kernel can filter.
 pub fn can_trace(plan: &TracePlan) -> bool {
     let is_of_process = !matches!(plan.target, Target::System);
-    is_of_process && plan.beside.is_none() && !plan.filters.chooses()
+    is_of_process && plan.beside.is_none() && !plan.filters.chooses() && plan.events.is_empty()
 }
 
 /// Threads that are stopped at each call.
@@ -85,7 +85,7 @@ impl ByPtrace {
                 let fields = [word(16), word(24)];
                 let action = Action::Signal { number: signal, code, fields };
                 let name = self.name(thread, false);
-                out(&Traced { time, process, thread, name, action });
+                out(&Traced { time, process, thread, name, action, stack: Stack::NotTaken });
             }
             ptrace::Traced::Started { .. } => {}
             ptrace::Traced::Ended { time, process, thread, status } => {
@@ -94,7 +94,7 @@ impl ByPtrace {
                 }
                 let name = self.names.remove(&thread).unwrap_or_default();
                 let action = Action::Exit { status };
-                out(&Traced { time, process, thread, name: &name, action });
+                out(&Traced { time, process, thread, name: &name, action, stack: Stack::NotTaken });
             }
         }
     }
@@ -121,7 +121,7 @@ pub fn hand_out_call(
         end,
     });
     let (process, thread) = (call.process, call.thread);
-    out(&Traced { time: call.time, process, thread, name, action });
+    out(&Traced { time: call.time, process, thread, name, action, stack: Stack::NotTaken });
 }
 
 impl Tracer for ByPtrace {

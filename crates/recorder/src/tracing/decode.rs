@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyrograph_event::traced::{self, Action, CallEnd, Traced};
+use pyrograph_perf_data::LiveText;
 use pyrograph_profile::{CallCount, CallTimes, ThreadAction, ThreadEvent, TracedCall};
 use pyrograph_syscall::{Seen, Written, by_number, error_name, signal_name};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::TracePlan;
 use super::files::OpenFiles;
+use super::{TracePlan, TracedEvent};
 
 /// Makes text of calls.
 pub struct Decoder {
@@ -22,6 +23,8 @@ pub struct Decoder {
     files: OpenFiles,
     wanted: Wanted,
     groups: HashMap<u64, String>,
+    events: Vec<TracedEvent>,
+    live: LiveText,
 }
 
 impl Decoder {
@@ -37,6 +40,8 @@ impl Decoder {
             files: OpenFiles::new(plan.is_followed_in_part()),
             wanted: Wanted::of(plan),
             groups: HashMap::new(),
+            events: plan.events.clone(),
+            live: LiveText::default(),
         }
     }
 
@@ -68,6 +73,21 @@ impl Decoder {
                 name: signal(*number),
                 details: signal_details(*number, *code, *fields),
             },
+            Action::Event { number, data } => match self.events.get(*number) {
+                Some(event) => ThreadAction::Event {
+                    name: event.name().to_owned(),
+                    text: printable(event.text(data, &mut self.live).as_bytes()),
+                },
+                None => {
+                    ThreadAction::Event { name: format!("event {number}"), text: String::new() }
+                }
+            },
+            Action::Fault { major, ip, address } => ThreadAction::Fault {
+                major: *major,
+                place: format!("{ip:#x}"),
+                address: *address,
+                target: String::new(),
+            },
             // wait(2): the signal in the lower 7 bits, above them if memory was written to a file, and the exit code.
             Action::Exit { status } => match status & 0x7f {
                 0 => ThreadAction::Exited { code: status >> 8 & 0xff },
@@ -82,6 +102,7 @@ impl Decoder {
             thread: traced.thread,
             thread_name: printable(traced.name),
             action,
+            stack: Vec::new(),
         })
     }
 

@@ -1,0 +1,115 @@
+//! Events that are traced beside calls: tracepoints, places in programs, page faults.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};
+
+use libbpf_rs::{Link, MapCore, MapFlags, Object, TracepointOpts, UprobeOpts, libbpf_sys};
+use pyrograph_event::request::Trigger;
+use pyrograph_event::traced::EventSource;
+
+use super::CallOptions;
+use super::layout::{EventPlace, EventPlan, MAX_PLACES};
+use crate::allocators::cheapest_place_of;
+use crate::engine::{handle, program};
+use crate::error::{Error, Reason};
+
+/// Returns true if it is a tracepoint, and not a place in a program.
+pub fn is_tracepoint(event: &EventSource) -> bool {
+    matches!(event.trigger, Trigger::Tracepoint { .. })
+}
+
+/// Says which bytes each tracepoint has.
+pub fn set_plans(object: &Object, events: &[EventSource]) -> Result<(), Error> {
+    let plans = handle(object, "event_plans")?;
+    for (number, event) in (0u32..).zip(events) {
+        let mut plan = EventPlan { size: event.size, ..EventPlan::default() };
+        for (to, place) in plan.places.iter_mut().zip(event.places.iter().take(MAX_PLACES)) {
+            *to = EventPlace { offset: place.offset, relative: place.relative.into() };
+            plan.count += 1;
+        }
+        plans
+            .update(&number.to_ne_bytes(), bytemuck::bytes_of(&plan), MapFlags::ANY)
+            .map_err(Error::map("event_plans"))?;
+    }
+    Ok(())
+}
+
+/// Attaches the programs of events; each gets the number of its event.
+pub fn attach(object: &Object, events: &[EventSource]) -> Result<Vec<Link>, Error> {
+    let mut links = Vec::new();
+    for (cookie, event) in (0u64..).zip(events) {
+        match &event.trigger {
+            Trigger::Tracepoint { category, name } => {
+                let options = TracepointOpts { cookie, ..TracepointOpts::default() };
+                let link = program(object, "on_event")?.attach_tracepoint_with_opts(
+                    libbpf_rs::TracepointCategory::Custom(category.clone()),
+                    name,
+                    options,
+                );
+                links.push(link.map_err(|error| Error::Tracepoint {
+                    name: format!("{category}:{name}"),
+                    reason: Reason::of(&error),
+                })?);
+            }
+            Trigger::Function { path, name, offset, returns } => {
+                let func_name = Some(name.clone());
+                let place = if *offset == 0 { cheapest_place_of(path, name) } else { *offset };
+                let retprobe = *returns;
+                let options = UprobeOpts { func_name, retprobe, cookie, ..UprobeOpts::default() };
+                let link =
+                    program(object, "on_probe")?.attach_uprobe_with_opts(-1, path, place, options);
+                links.push(link.map_err(|error| Error::function(path, name, &error))?);
+            }
+            Trigger::Places { path, places } => {
+                for place in places {
+                    let ref_ctr_offset = usize::try_from(place.semaphore).unwrap_or(0);
+                    let options = UprobeOpts { ref_ctr_offset, cookie, ..UprobeOpts::default() };
+                    let offset = usize::try_from(place.offset).unwrap_or(0);
+                    let link = program(object, "on_probe")?
+                        .attach_uprobe_with_opts(-1, path, offset, options);
+                    let name = format!("{offset:#x}");
+                    links.push(link.map_err(|error| Error::function(path, &name, &error))?);
+                }
+            }
+            _ => return Err(Error::Lacks { what: "a tracepoint of this event" }),
+        }
+    }
+    Ok(links)
+}
+
+/// Attaches a program to perf events that count page faults, one a CPU.
+pub fn attach_faults<'a>(
+    object: &Object,
+    major: bool,
+    events: impl Iterator<Item = BorrowedFd<'a>>,
+) -> Result<Vec<Link>, Error> {
+    let name = if major { "on_major_fault" } else { "on_minor_fault" };
+    let program = program(object, name)?;
+    let attach = |event: BorrowedFd<'_>| {
+        // The link closes its descriptor when it goes: the caller keeps its own.
+        let own = event.try_clone_to_owned().map_err(Error::map("events"))?;
+        let link = program.attach_perf_event(own.as_raw_fd()).map_err(Error::attach(name))?;
+        let _ = own.into_raw_fd();
+        Ok(link)
+    };
+    events.map(attach).collect()
+}
+
+/// How many events the kernel did not hand to the programs, since one of them was just running on the CPU.
+pub fn missed(object: &Object, options: &CallOptions) -> u64 {
+    let loaded = object.progs().filter(|program| options.loads(&program.name().to_string_lossy()));
+    loaded.map(|program| misses_of(program.as_fd())).sum()
+}
+
+fn misses_of(program: BorrowedFd<'_>) -> u64 {
+    let mut info = MaybeUninit::<libbpf_sys::bpf_prog_info>::zeroed();
+    let mut len = size_of::<libbpf_sys::bpf_prog_info>() as u32;
+    // SAFETY: the kernel writes at most `len` bytes, all of whose patterns are valid numbers; the rest is 0.
+    unsafe {
+        let to = info.as_mut_ptr();
+        match libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), to, &mut len) {
+            0 => info.assume_init().recursion_misses,
+            _ => 0,
+        }
+    }
+}

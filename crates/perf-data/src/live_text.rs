@@ -1,0 +1,36 @@
+//! The fields of tracepoints of the running kernel as text.
+
+use hashbrown::HashMap;
+use pyrograph_event::ByteOrder;
+
+use crate::trace_text::{Kernel, RawSample};
+use crate::tracepoint::Tracepoint;
+use crate::tracing::texts_of;
+
+/// Makes text of the data of tracepoints, with names of the running kernel's functions.
+#[derive(Debug, Default)]
+pub struct LiveText {
+    /// Texts in the kernel, by their addresses, once a tracepoint was shown.
+    texts: Option<HashMap<u64, String>>,
+    /// The kernel's symbols, once they were needed.
+    kernel: Option<Kernel>,
+}
+
+impl LiveText {
+    /// Adds the text of a tracepoint's data.
+    pub fn write(&mut self, tracepoint: &Tracepoint, data: &[u8], out: &mut String) {
+        const PLACES: [&str; 2] =
+            ["/sys/kernel/tracing/printk_formats", "/sys/kernel/debug/tracing/printk_formats"];
+        let texts = self.texts.get_or_insert_with(|| {
+            let text = PLACES.iter().find_map(|path| std::fs::read_to_string(path).ok());
+            texts_of(&text.unwrap_or_default())
+        });
+        let kernel = &mut self.kernel;
+        let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+        let sample = RawSample { tracepoint, raw: data, order, texts };
+        let function = &mut |address, with_offset, out: &mut String| {
+            kernel.get_or_insert_with(Kernel::running).write(address, with_offset, out);
+        };
+        sample.write(function, out);
+    }
+}

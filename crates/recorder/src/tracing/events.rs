@@ -1,0 +1,107 @@
+//! Events that are traced beside system calls.
+
+use pyrograph_event::request::Trigger;
+use pyrograph_event::traced::{DataPlace, EventSource};
+use pyrograph_perf_data::{LiveText, Tracepoint, TracepointField};
+use pyrograph_record::{TracepointFormat, tracepoint_formats};
+
+use crate::error::Error;
+use crate::question::Question;
+
+/// An event that is traced beside system calls.
+#[derive(Clone, Debug)]
+pub struct TracedEvent {
+    /// Its name: `sched:sched_switch`.
+    name: String,
+    pub(super) source: EventSource,
+    /// How its data are read, if it is a tracepoint.
+    tracepoint: Option<Tracepoint>,
+}
+
+impl TracedEvent {
+    /// Its name: `sched:sched_switch`, `uprobe:FILE:FUNCTION`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text of its data.
+    pub(super) fn text(&self, data: &[u8], live: &mut LiveText) -> String {
+        let mut text = String::new();
+        match (&self.tracepoint, &self.source.trigger) {
+            (Some(tracepoint), _) => live.write(tracepoint, data, &mut text),
+            (None, Trigger::Function { returns: true, .. }) => {
+                let result = data.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
+                text = format!("result={result:#x}");
+            }
+            _ => {}
+        }
+        text
+    }
+}
+
+/// Returns true if a word names an event, and no system call: `sched:sched_switch`.
+pub fn names_event(word: &str) -> bool {
+    word.contains(':') && !word.starts_with('!')
+}
+
+/// The events of a word: a tracepoint, a pattern of tracepoints (`block:*`), or a place in a program.
+pub(super) fn events_of(word: &str) -> Result<Vec<TracedEvent>, Error> {
+    if ["uprobe:", "uretprobe:", "usdt:"].iter().any(|kind| word.starts_with(kind)) {
+        let trigger = Question::event(word)?.trigger;
+        let source = EventSource { trigger, size: 0, places: Vec::new() };
+        return Ok(vec![TracedEvent { name: word.to_owned(), source, tracepoint: None }]);
+    }
+    let all = tracepoint_formats(word)?;
+    // The programs wait for a lock, too, that of their ring: the event would come out of itself.
+    if let Some(own) = all.iter().find(|it| it.system == "lock") {
+        return Err(Error::OwnLocks { name: format!("{}:{}", own.system, own.name) });
+    }
+    Ok(all.iter().map(traced_tracepoint).collect())
+}
+
+fn traced_tracepoint(of: &TracepointFormat) -> TracedEvent {
+    let tracepoint = Tracepoint::parse(&of.system, &of.format, size_of::<usize>() as u8);
+    let fields = tracepoint.as_ref().map_or(&[][..], |tracepoint| &tracepoint.fields);
+    let end = |field: &TracepointField| field.offset.saturating_add(field.size);
+    let source = EventSource {
+        trigger: Trigger::Tracepoint { category: of.system.clone(), name: of.name.clone() },
+        size: fields.iter().map(end).max().unwrap_or(0),
+        places: fields.iter().filter_map(place).collect(),
+    };
+    TracedEvent { name: format!("{}:{}", of.system, of.name), source, tracepoint }
+}
+
+fn place(field: &TracepointField) -> Option<DataPlace> {
+    let relative = field.kind.starts_with("__rel_loc ");
+    let is_place = relative || field.kind.starts_with("__data_loc ");
+    let offset = u16::try_from(field.offset).ok().filter(|_| is_place)?;
+    Some(DataPlace { offset, relative })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: &str = "name: task_x\nID: 5\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+        \tfield:__data_loc char[] a;\toffset:8;\tsize:4;\tsigned:0;\n\
+        \tfield:int b;\toffset:12;\tsize:4;\tsigned:1;\n\
+        \tfield:__rel_loc u8[] c;\toffset:16;\tsize:4;\tsigned:0;\n\n\
+        print fmt: \"%s %d\", __get_str(a), REC->b\n";
+
+    #[test]
+    fn data_reach_to_the_end_of_the_last_field() {
+        let of = TracepointFormat {
+            system: "task".to_owned(),
+            name: "task_x".to_owned(),
+            format: FORMAT.to_owned(),
+        };
+        let event = traced_tracepoint(&of);
+        let place = |offset, relative| DataPlace { offset, relative };
+        assert_eq!((event.name(), event.source.size), ("task:task_x", 20));
+        assert_eq!(event.source.places, [place(8, false), place(16, true)]);
+        let mut data = vec![0; 8];
+        data.extend([20, 0, 3, 0, 0xfb, 0xff, 0xff, 0xff, 0, 0, 0, 0, b'h', b'i', 0]);
+        assert_eq!(event.text(&data, &mut LiveText::default()), "hi -5");
+    }
+}
