@@ -405,6 +405,7 @@ fn config(options: &CallOptions) -> Config {
     Config {
         calls: std::array::from_fn(|index| calls[index] | followed[index]),
         followed,
+        shown: calls,
         slower: u64::try_from(options.slower.as_nanos()).unwrap_or(u64::MAX),
         group: options.group.unwrap_or(0),
         filter: options.processes.is_some().into(),

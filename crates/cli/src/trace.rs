@@ -13,8 +13,8 @@ use pyrograph_cache::user_folder;
 use pyrograph_format::thread_events;
 use pyrograph_profile::{CallCount, CallCounts, ThreadAction, ThreadEvent};
 use pyrograph_recorder::{
-    Filters, LostCalls, Target, TraceEnd, TracePlan, Tracing, call_number, call_numbers,
-    control_group, matches_pattern, names_event, traced_names,
+    Filters, LostCalls, PageFaults, Target, TraceEnd, TracePlan, TracedEvent, Tracing, call_number,
+    call_numbers, control_group, matches_pattern, names_event, traced_names,
 };
 use pyrograph_render::{CallStyle, write_call_table, write_thread_event};
 use pyrograph_terminal::{Interrupt, standard_error, standard_output};
@@ -40,6 +40,8 @@ Examples:
   pyrograph trace -e %file --failed -- ./app   which files does it not find?
   pyrograph trace -a --slower 10ms -d 5        slow calls of the machine
   pyrograph trace -e %file -e 'block:*' -- ls  tracepoints beside the calls, in the order of time
+  pyrograph trace -e openat --stacks -- ls     from where is it called?
+  pyrograph trace -F maj --no-syscalls -a      where does which program wait for pages of which file?
   pyrograph trace -s -i strace.txt             the table of what strace or perf has recorded
 
 Lines and text tables go to standard error, or to the file that -o names; JSON and CSV to standard output."
@@ -59,6 +61,18 @@ pub struct Args {
     /// Only calls that take at least TIME (500us, 10ms)
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     slower: Option<Duration>,
+
+    /// The stack below each line, of the program and the kernel, with the names of functions, files and lines
+    #[arg(long)]
+    stacks: bool,
+
+    /// Page faults beside the calls: those that read a page (maj), others (min), or all
+    #[arg(short = 'F', long, value_name = "KIND", value_parser = one_of(FAULTS))]
+    page_faults: Option<PageFaults>,
+
+    /// No calls: events of -e and page faults alone
+    #[arg(long)]
+    no_syscalls: bool,
 
     /// The longest text in a line, in bytes; paths are written whole
     #[arg(long, value_name = "BYTES", default_value = "32", value_parser = clap::value_parser!(u32).range(..=1024))]
@@ -94,16 +108,16 @@ pub struct Args {
 
     /// Read calls from a file in place of tracing: text of strace (-f -tt -T), or perf.data and text of perf script with
     /// raw_syscalls or syscalls tracepoints; - is standard input
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["pid", "all_cpus", "cpu", "command", "comm", "cgroup", "duration"])]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["pid", "all_cpus", "cpu", "command", "comm", "cgroup", "duration", "stacks", "page_faults", "no_syscalls"])]
     input: Option<PathBuf>,
 
     /// Where to write
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Memory for calls that wait to be written
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_size)]
-    buffer: usize,
+    /// Memory for calls that wait to be written [default: 64M; 256M with --stacks]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    buffer: Option<usize>,
 
     #[command(flatten)]
     target: TargetArgs,
@@ -125,6 +139,13 @@ pub struct Args {
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
 }
+
+/// Which page faults are traced.
+const FAULTS: [(PageFaults, &str, &str); 3] = [
+    (PageFaults { major: true, minor: true }, "all", "All"),
+    (PageFaults { major: true, minor: false }, "maj", "Those for which a page is read"),
+    (PageFaults { major: false, minor: true }, "min", "Those for which none is read"),
+];
 
 /// What tables are for.
 const KEYS: [(CallKey, &str, &str); 4] = [
@@ -167,35 +188,68 @@ impl Args {
         if self.target.cpu.is_some() {
             misuse!("system calls are traced on all CPUs, for threads move: leave out -C");
         }
-        if self.summary && (self.failed || self.slower.is_some()) {
+        let (mut calls, events) = traced_names(&self.expr)?;
+        self.check_summary(&events)?;
+        if self.no_syscalls {
+            calls = Some(Vec::new());
+        }
+        let faults = self.page_faults.unwrap_or_default();
+        if self.no_syscalls && events.is_empty() && !faults.any() {
             misuse!(
-                "--failed and --slower choose lines; the table of -s has errors and latencies of all"
+                "nothing to trace: with --no-syscalls, -e names events, or --page-faults which faults"
             );
         }
-        let (calls, events) = traced_names(&self.expr)?;
-        if let Some(event) = events.first().filter(|_| self.summary) {
-            misuse!(
-                "-s counts system calls, and {} is none: pyrograph stat -e {} counts it",
-                event.name(),
-                event.name()
-            );
-        }
+        let memory = self.buffer.unwrap_or(if self.stacks { 256 << 20 } else { 64 << 20 });
         Ok(TracePlan {
             target,
             inherit: !self.no_inherit,
             filters,
             calls,
             events,
+            faults,
+            stacks: self.stacks,
             failed: self.failed,
             slower: self.slower.unwrap_or_default(),
             counts: self.summary,
             text: self.string_limit as usize,
-            memory: u32::try_from(self.buffer).unwrap_or(u32::MAX),
+            memory: u32::try_from(memory).unwrap_or(u32::MAX),
             beside: self.target.beside(),
             duration: self.duration,
             output_to_stderr: self.takes_standard_output(),
             cache: user_folder(),
         })
+    }
+
+    /// Checks that a table has room for what is asked for.
+    fn check_summary(&self, events: &[TracedEvent]) -> anyhow::Result<()> {
+        if !self.summary {
+            return Ok(());
+        }
+        if self.failed || self.slower.is_some() {
+            misuse!(
+                "--failed and --slower choose lines; the table of -s has errors and latencies of all"
+            );
+        }
+        if self.stacks {
+            misuse!(
+                "the table of -s has no stacks: pyrograph record --syscalls counts calls by stack"
+            );
+        }
+        if self.page_faults.is_some() {
+            misuse!(
+                "-s counts system calls: pyrograph stat -e minor-faults,major-faults counts page faults"
+            );
+        }
+        if self.no_syscalls {
+            misuse!("-s counts system calls, and --no-syscalls leaves them out");
+        }
+        if let Some(event) = events.first() {
+            let name = event.name();
+            misuse!(
+                "-s counts system calls, and {name} is none: pyrograph stat -e {name} counts it"
+            );
+        }
+        Ok(())
     }
 
     /// The one word of the command, if it is a file that cannot be run.
@@ -266,6 +320,11 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             counted(tracing.unreadable_threads() as u64, "thread")
         );
     }
+    if args.stacks && tracing.not_in_kernel().is_some() {
+        say!(
+            "no stacks are taken by ptrace: run it as root, or with CAP_BPF and CAP_PERFMON; or pyrograph record takes them"
+        );
+    }
     let offset = pyrograph_terminal::local_offset();
     loop {
         let more = tracing.step(&mut |event: ThreadEvent| -> anyhow::Result<()> {
@@ -277,7 +336,8 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     let TraceEnd { elapsed, lost, counts, in_progress, child, exit_code } = tracing.finish();
-    say_lost(lost, if plan.events.is_empty() { "call" } else { "call or event" });
+    let is_call = plan.events.is_empty() && !plan.faults.any();
+    say_lost(lost, if is_call { "call" } else { "call or event" });
     if args.summary {
         args.write_table(&counts, Some(elapsed))?;
         say_in_progress(&in_progress);
@@ -299,7 +359,8 @@ fn read(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
     let words = args.expr.iter().flat_map(|words| words.split(',')).map(str::trim);
     let (events, calls): (Vec<_>, Vec<_>) = words.partition(|word| names_event(word));
     let calls: Vec<String> = calls.into_iter().map(str::to_owned).collect();
-    let numbers = match calls.is_empty() && !events.is_empty() {
+    let only_events = calls.is_empty() && !events.is_empty();
+    let numbers = match only_events {
         true => Some(Vec::new()),
         false => call_numbers(&calls)?,
     };
@@ -318,7 +379,8 @@ fn read(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
         ThreadAction::Event { name, .. } => {
             args.expr.is_empty() || events.iter().any(|event| matches_pattern(event, name))
         }
-        _ => !args.failed && args.slower.is_none(),
+        ThreadAction::Fault { .. } => args.expr.is_empty(),
+        _ => !only_events && !args.failed && args.slower.is_none(),
     };
     let mut out = match args.summary {
         true => Box::new(io::sink()) as Box<dyn Write>,

@@ -37,6 +37,8 @@ pub struct Options {
     /// With [`Target::System`]: which of the processes that run already have records at the start, with their
     /// [descendants](crate::descendants) if these are followed; `None` for all.
     pub initial: Option<Vec<i32>>,
+    /// There are records of all mappings, and not only of those with code.
+    pub data_mappings: bool,
     /// Sample these threads only, of the processes that are the target, and nothing that they start; `None` for
     /// all threads. Only with [`Target::Processes`].
     pub threads: Option<Vec<i32>>,
@@ -65,6 +67,7 @@ impl Options {
             buffer: None,
             patience: Duration::from_millis(10),
             initial: None,
+            data_mappings: false,
             threads: None,
             cpus: None,
             output_to_stderr: false,

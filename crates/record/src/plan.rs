@@ -157,6 +157,9 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
         | flag::SAMPLE_ID_ALL
         | flag::USE_CLOCKID
         | flag::WATERMARK;
+    if options.data_mappings {
+        attr.flags |= flag::MMAP_DATA;
+    }
     attr.flags |= match options.target {
         Target::Command(_) => flag::DISABLED | flag::ENABLE_ON_EXEC,
         // Enabled from the start: see `attach`.

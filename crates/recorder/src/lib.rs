@@ -40,5 +40,6 @@ pub use pyrograph_resolve::{Resolved, StackMemory};
 pub use question::Question;
 pub use recorder::{Finished, Progress, Recorder};
 pub use tracing::{
-    TraceEnd, TracePlan, TracedEvent, Tracing, call_number, call_numbers, names_event, traced_names,
+    PageFaults, TraceEnd, TracePlan, TracedEvent, Tracing, call_number, call_numbers, names_event,
+    traced_names,
 };

@@ -5,6 +5,9 @@ mod decode;
 mod events;
 mod files;
 mod in_kernel;
+mod lines;
+mod mappings;
+mod moments;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,13 +18,15 @@ use std::time::{Duration, Instant};
 use pyrograph_event::traced::{self, CallEnd, LostCalls, Traced};
 use pyrograph_profile::{CallCount, CallCounts, ThreadEvent};
 use pyrograph_record::ptrace::{self, calls_in_progress};
-use pyrograph_record::{Child, Stopper, Target, Waiting, Watch, descendants};
-
+use pyrograph_record::{
+    Child, Event, Rate, Recording, Session, StackMode, Stopper, Target, Waiting, Watch, descendants,
+};
 use pyrograph_syscall::Descriptors;
 
 use self::decode::Decoder;
 use self::events::events_of;
 pub use self::events::{TracedEvent, names_event};
+use self::moments::Moments;
 use crate::error::Error;
 use crate::filters::Filters;
 use crate::in_kernel::EngineError;
@@ -40,6 +45,10 @@ pub struct TracePlan {
     pub calls: Option<Vec<u32>>,
     /// Events that are traced beside them.
     pub events: Vec<TracedEvent>,
+    /// Page faults that are traced beside them.
+    pub faults: PageFaults,
+    /// Take the stack of all that is traced.
+    pub stacks: bool,
     /// Only calls that fail.
     pub failed: bool,
     /// Only calls that take as long.
@@ -58,6 +67,22 @@ pub struct TracePlan {
     pub output_to_stderr: bool,
     /// Below which folder the kernel's types are kept for the next time; `None`: they are not.
     pub cache: Option<PathBuf>,
+}
+
+/// Which page faults are traced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageFaults {
+    /// Those for which a page had to be read.
+    pub major: bool,
+    /// Others.
+    pub minor: bool,
+}
+
+impl PageFaults {
+    /// Returns true if some are.
+    pub fn any(self) -> bool {
+        self.major || self.minor
+    }
 }
 
 /// The end of tracing.
@@ -122,6 +147,11 @@ trait Tracer {
     /// Hands out what has happened since the last call, or a part of it. Returns false if there is nothing more.
     fn take(&mut self, out: &mut dyn FnMut(&Traced<'_>)) -> Result<bool, Error>;
 
+    /// Traces page faults: `events` are one a CPU for each fault of a kind.
+    fn trace_faults(&mut self, _major: bool, _events: &Session) -> Result<(), Error> {
+        Err(Error::NotStarted)
+    }
+
     /// Hands out counts.
     fn take_counts(&mut self, out: &mut dyn FnMut(traced::CallCount)) -> Result<(), Error>;
 
@@ -141,6 +171,10 @@ trait Tracer {
 pub struct Tracing {
     tracer: Box<dyn Tracer>,
     decoder: Decoder,
+    /// Where stacks or places in code are shown.
+    moments: Option<Moments>,
+    /// Events of page faults.
+    _faults: Vec<Recording>,
     /// Calls that threads were in before they were traced, until they are handed out.
     in_progress: Vec<ptrace::TracedCall>,
     /// How many threads may not be asked for the calls that they are in.
@@ -211,11 +245,17 @@ impl Tracing {
         if !plan.counts {
             own.iter().for_each(|process| decoder.note_process(*process));
         }
+        let needs_names = (plan.stacks || plan.faults.any()) && not_in_kernel.is_none();
+        let command_pid = command.as_ref().map(Waiting::pid);
+        let moments = needs_names.then(|| Moments::open(plan, command_pid)).transpose()?;
+        let faults = trace_faults(plan.faults, &mut *tracer)?;
         let started = Instant::now();
         let child = tracer.start(command, matches!(plan.target, Target::Command(_)))?;
         Ok(Self {
             tracer,
             decoder,
+            moments,
+            _faults: faults,
             in_progress,
             unreadable,
             processes: own,
@@ -299,21 +339,31 @@ impl Tracing {
                 }
             });
         }
+        let now = Moments::now();
+        let mut until = None;
         // Those that come meanwhile are for the next step, unless this is the last.
         for _ in 0..if self.has_ended { usize::MAX } else { 64 } {
             let more = self.tracer.take(&mut |traced: &Traced<'_>| {
                 let Some(event) = decoder.event(traced) else { return };
-                if self.is_counted {
+                if let Some(moments) = &mut self.moments {
+                    moments.add(event, traced);
+                } else if self.is_counted {
                     CallCount::of(&event).into_iter().for_each(|count| counts.add(count));
                 } else if result.is_ok() {
                     result = out(event);
                 }
             })?;
             if !more || result.is_err() {
+                until = Some(now);
                 break;
             }
         }
-        result
+        result?;
+        match &mut self.moments {
+            Some(moments) if self.has_ended => moments.hand_out(None, out),
+            Some(moments) => moments.hand_out(Some(until.unwrap_or(0)), out),
+            None => Ok(()),
+        }
     }
 
     /// Ends tracing.
@@ -327,6 +377,24 @@ impl Tracing {
             child: self.child.take().or_else(|| self.tracer.take_command()),
         }
     }
+}
+
+/// Opens the events of page faults, and attaches the programs that hand them out.
+fn trace_faults(faults: PageFaults, tracer: &mut dyn Tracer) -> Result<Vec<Recording>, Error> {
+    let kinds = [(faults.major, true, "major-faults"), (faults.minor, false, "minor-faults")];
+    let mut recordings = Vec::new();
+    for (_, major, name) in kinds.into_iter().filter(|(is_wanted, ..)| *is_wanted) {
+        let session = Session::open(&pyrograph_record::Options {
+            event: Some(Event::parse(name)?),
+            rate: Some(Rate::Every(1)),
+            stack: StackMode::None,
+            initial: Some(Vec::new()),
+            ..pyrograph_record::Options::new(Target::System)
+        })?;
+        tracer.trace_faults(major, &session)?;
+        recordings.push(session.start()?);
+    }
+    Ok(recordings)
 }
 
 /// The calls that threads of processes are in before they are traced, and how many threads may not be asked for theirs.

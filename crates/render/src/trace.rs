@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use pyrograph_analyze::{CallGroup, CallRow, CallTable};
-use pyrograph_profile::{CallTimes, ThreadAction, ThreadEvent, TracedCall};
+use pyrograph_profile::{
+    CallTimes, FrameKind, Marker, StackLine, ThreadAction, ThreadEvent, TracedCall,
+};
 use serde_json::{Value, json};
 
 use crate::csv::field;
@@ -44,7 +46,43 @@ pub fn write_thread_event(event: &ThreadEvent, offset: i32, out: &mut dyn Write)
         let micros = event.time / 1000 % 1_000_000;
         write!(out, "{hours:02}:{minutes:02}:{:02}.{micros:06} ", seconds % 60)?;
     }
-    match &event.action {
+    write_action(&event.action, out)?;
+    event.stack.iter().try_for_each(|line| write_frame(line, out))
+}
+
+/// Writes a frame of a stack: `    > main+0x1d (/usr/bin/ls) ls.c:1702`.
+fn write_frame(line: &StackLine, out: &mut dyn Write) -> io::Result<()> {
+    let StackLine { function, offset, module, source, kind, guessed } = line;
+    write!(out, "    > ")?;
+    let is_kernel = *kind == FrameKind::Kernel;
+    match (function.is_empty(), offset) {
+        (true, Some(offset)) => {
+            let module = if module.is_empty() { "[unknown]" } else { module };
+            write!(out, "{module}+{offset:#x}")?;
+        }
+        (true, None) => write!(out, "[unknown]")?,
+        (false, Some(offset)) => write!(out, "{function}+{offset:#x}")?,
+        (false, None) => write!(out, "{function}")?,
+    }
+    match kind {
+        FrameKind::Inlined => write!(out, " (inlined)")?,
+        FrameKind::Marker(Marker::Truncated) => write!(out, " the copy of the stack ends here")?,
+        FrameKind::Marker(_) => {}
+        _ if is_kernel => write!(out, " (kernel)")?,
+        _ if module.is_empty() || function.is_empty() => {}
+        _ => write!(out, " ({module})")?,
+    }
+    if !source.is_empty() {
+        write!(out, " {source}")?;
+    }
+    if *guessed {
+        write!(out, " (guessed)")?;
+    }
+    writeln!(out)
+}
+
+fn write_action(action: &ThreadAction, out: &mut dyn Write) -> io::Result<()> {
+    match action {
         ThreadAction::Call(call) => write_call(call, out),
         ThreadAction::Signal { name, details } => {
             let comma = if details.is_empty() { "" } else { ", " };

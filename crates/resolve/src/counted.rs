@@ -156,7 +156,7 @@ impl<F: Files> Resolver<F> {
     }
 
     /// Adds the frames of a stack, leaf first.
-    fn push_code<U>(&mut self, pid: i32, kernel: &[u64], user: Option<UserStack<U>>)
+    pub(crate) fn push_code<U>(&mut self, pid: i32, kernel: &[u64], user: Option<UserStack<U>>)
     where
         U: Iterator<Item = UserFrame>,
     {

@@ -21,6 +21,7 @@ mod processes;
 mod resolver;
 mod sample_stacks;
 mod settle;
+mod single_stacks;
 mod stacks;
 mod versions;
 
@@ -37,3 +38,4 @@ pub use pyrograph_unwind::Arch;
 pub use resolver::{NATIVE, Options, Resolved, Resolver, Stats};
 pub use sample_stacks::SampleStacks;
 pub use settle::StackMemory;
+pub use single_stacks::{SingleStacks, UserPart};

@@ -133,9 +133,9 @@ pub struct Resolver<F> {
     pub(crate) modules: Modules,
     pub(crate) processes: Processes,
     /// The code that the kernel has compiled.
-    kernel: AddressSpace,
+    pub(crate) kernel: AddressSpace,
     /// Names, from one snapshot to the next.
-    kept: Arc<KeptNames>,
+    pub(crate) kept: Arc<KeptNames>,
     collector: Collector,
     pub(crate) unnamed: Unnamed,
     pub(crate) settler: Settler,

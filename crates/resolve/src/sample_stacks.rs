@@ -19,7 +19,7 @@ pub struct SampleStacks {
     pub locations: Locations,
     /// Counts of what is not whole.
     pub stats: Stats,
-    chains: Chains,
+    pub(crate) chains: Chains,
 }
 
 impl SampleStacks {
@@ -69,7 +69,7 @@ impl<F: Files> Resolver<F> {
     }
 }
 
-fn as_chains(raw: &mut RawStacks) -> Chains {
+pub(crate) fn as_chains(raw: &mut RawStacks) -> Chains {
     let mut builder = Builder::default();
     let mut frames = Vec::new();
     for row in raw.take_samples() {
@@ -81,7 +81,7 @@ fn as_chains(raw: &mut RawStacks) -> Chains {
     builder.finish(raw.frames())
 }
 
-fn locate(chains: &Chains, named: &Named, modules: &Held, naming: &Naming) -> Locations {
+pub(crate) fn locate(chains: &Chains, named: &Named, modules: &Held, naming: &Naming) -> Locations {
     let (frames, numbers) = (chains.frames(), &named.tables[0]);
     let labels = Strings::default();
     let names = Names { frames, names: numbers, all: &named.names };

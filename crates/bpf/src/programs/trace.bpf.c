@@ -411,7 +411,7 @@ int BPF_PROG(on_call, struct pt_regs *regs, long number)
 	read_arguments(call->record.arguments, regs, compat);
 	copy_arguments(call, 0, 0);
 	// Until it becomes the command, it is a child of Pyrograph.
-	if (has_stack_at_entry(number, compat) && !becomes)
+	if (has_stack_at_entry(number, compat) && is_wanted_thread(task))
 		send_stack_of_call(task, &call->record);
 	if (!compat && (number == NR_EXIT || number == NR_EXIT_GROUP)) {
 		call->record.kind = RECORD_LAST_CALL;
@@ -424,22 +424,31 @@ int BPF_PROG(on_call, struct pt_regs *regs, long number)
 	return 0;
 }
 
-// Returns true if a call that has returned is handed out.
-static __always_inline int is_chosen(struct call *call, long result)
+// Returns true if a call that has returned is shown.
+static __always_inline int is_shown(struct call *call, long result)
 {
 	u32 number = call->record.number;
 	int failed = result < 0 && result >= -4095;
 
-	if (!failed && !call->record.compat && config.followed[number >> 6 & 7] >> (number & 63) & 1)
-		return 1;
+	if (!call->record.compat && !(config.shown[number >> 6 & 7] >> (number & 63) & 1))
+		return 0;
 	return (!config.failed || failed) && (!config.slower || call->record.duration >= config.slower);
+}
+
+// Returns true if a call that has returned is handed out only for user space to follow descriptors.
+static __always_inline int is_followed(struct call *call, long result)
+{
+	u32 number = call->record.number;
+
+	return (result >= 0 || result < -4095) && !call->record.compat &&
+	       config.followed[number >> 6 & 7] >> (number & 63) & 1;
 }
 
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_return, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	int compat = is_compat(regs);
+	int compat = is_compat(regs), shown;
 	// `rt_sigreturn` has replaced it.
 	u64 number = regs->orig_ax;
 	struct call *call;
@@ -473,9 +482,10 @@ int BPF_PROG(on_return, struct pt_regs *regs, long result)
 		call->record.kind = RECORD_NONE;
 		return 0;
 	}
-	if (is_chosen(call, result)) {
+	shown = is_shown(call, result);
+	if (shown || is_followed(call, result)) {
 		copy_arguments(call, 1, result);
-		if (!has_stack_at_entry(call->record.number, compat))
+		if (shown && !has_stack_at_entry(call->record.number, compat))
 			send_stack_of_call(task, &call->record);
 		send(call);
 	}

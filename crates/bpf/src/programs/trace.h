@@ -63,6 +63,8 @@ struct config {
 	u64 calls[8];
 	// Of these, those that are handed out whenever they succeed: by them user space follows descriptors.
 	u64 followed[8];
+	// And those that are shown.
+	u64 shown[8];
 	// Only calls that took as long, in nanoseconds.
 	u64 slower;
 	// As `struct config` of shared.h has them.
@@ -179,7 +181,10 @@ struct stack {
 	// Where the outermost part is from that follows `MAX_STACK` bytes; 0 if there is none.
 	u64 root;
 	u32 len;
+	// How many bytes are to be copied, if they can be read.
+	u32 limit;
 	u32 depth;
+	u32 pad;
 	u64 kernel[MAX_KERNEL_FRAMES];
 	u8 bytes[MAX_STACK];
 	u8 root_bytes[ROOT_STACK];

@@ -36,11 +36,44 @@ static __always_inline u64 frames_end(struct task_struct *task, u64 sp)
 	return end > sp && end - sp <= LARGEST_STACK ? end + ABOVE_ROOT : 0;
 }
 
+// Reads so many bytes more, if there are as many and all can be read. What it needs to know is in memory, of which the
+// verifier does not follow the values: otherwise it would check each sequence of parts.
+static __always_inline void read_part(struct stack *stack, u32 size)
+{
+	u64 done = *(volatile u32 *)&stack->len, limit = *(volatile u32 *)&stack->limit;
+
+	asm volatile("" : "+r"(done));
+	if (done > MAX_STACK - size || done + size > limit)
+		return;
+	if (!bpf_probe_read_user(stack->bytes + done, size, (void *)(stack->registers[7] + done)))
+		*(volatile u32 *)&stack->len = done + size;
+}
+
+// Parts of all powers of two, the largest first: together they end where the stack does, or memory that can be read.
+static __always_inline void read_parts(struct stack *stack)
+{
+	read_part(stack, 128 << 10);
+	read_part(stack, 128 << 10);
+	read_part(stack, 64 << 10);
+	read_part(stack, 32 << 10);
+	read_part(stack, 16 << 10);
+	read_part(stack, 8 << 10);
+	read_part(stack, 4096);
+	read_part(stack, 2048);
+	read_part(stack, 1024);
+	read_part(stack, 512);
+	read_part(stack, 256);
+	read_part(stack, 128);
+	read_part(stack, 64);
+	read_part(stack, 32);
+	read_part(stack, 16);
+	read_part(stack, 8);
+}
+
 static __always_inline void read_user_stack(struct task_struct *task, struct stack *stack)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	u64 *registers = stack->registers, from = regs->sp, left, part;
-	u32 done = 0;
+	u64 *registers = stack->registers, from = regs->sp, left;
 
 	registers[0] = regs->ax;
 	registers[1] = regs->dx;
@@ -61,27 +94,9 @@ static __always_inline void read_user_stack(struct task_struct *task, struct sta
 	registers[16] = regs->ip;
 	stack->end = frames_end(task, from);
 	left = stack->end ? stack->end - from : UNKNOWN_STACK;
-	// Page by page: one that is not in memory ends it.
-	part = 4096 - (from & 4095);
-#pragma clang loop unroll(disable)
-	for (int i = 0; i <= MAX_STACK / 4096; i++) {
-		if (part > left)
-			part = left;
-		if (part > MAX_STACK - done)
-			part = MAX_STACK - done;
-		// The compiler knows the range, and the verifier has to see it.
-		asm volatile("" : "+r"(part), "+r"(done));
-		if (!part || part > 4096 || done > MAX_STACK)
-			break;
-		if (bpf_probe_read_user(stack->bytes + done, part, (void *)from))
-			break;
-		done += part;
-		from += part;
-		left -= part;
-		part = 4096;
-	}
-	stack->len = done;
-	if (done == MAX_STACK && left > ROOT_STACK && stack->end &&
+	stack->limit = left < MAX_STACK ? left : MAX_STACK;
+	read_parts(stack);
+	if (stack->len == MAX_STACK && left > MAX_STACK + ROOT_STACK &&
 	    !bpf_probe_read_user(stack->root_bytes, ROOT_STACK, (void *)(stack->end - ROOT_STACK)))
 		stack->root = stack->end - ROOT_STACK;
 }
@@ -113,7 +128,7 @@ static __always_inline void send_stack(struct task_struct *task, struct stack *s
 	stack->record.time = bpf_ktime_get_ns();
 	if (!(task->flags & PF_KTHREAD) && task->mm)
 		read_user_stack(task, stack);
-	size = __builtin_offsetof(struct stack, bytes) + stack->len + (stack->root ? ROOT_STACK : 0);
+	size = __builtin_offsetof(struct stack, bytes) + *(volatile u32 *)&stack->len + (stack->root ? ROOT_STACK : 0);
 	// The value that is compared is the one that is passed.
 	asm volatile("" : "+r"(size));
 	if (size > sizeof(*stack))

@@ -42,6 +42,7 @@ pub struct Plan {
 pub struct Config {
     pub calls: [u64; 8],
     pub followed: [u64; 8],
+    pub shown: [u64; 8],
     pub slower: u64,
     pub group: u64,
     pub filter: u32,
@@ -116,6 +117,7 @@ pub struct EventPlan {
 
 /// Rows of `stacks` for each CPU.
 pub const STACKS_A_CPU: u32 = 2;
+#[cfg(test)]
 pub const MAX_STACK: usize = 256 << 10;
 pub const ROOT_STACK: usize = 16 << 10;
 pub const UNKNOWN_STACK: usize = 16 << 10;
@@ -129,7 +131,9 @@ pub struct Stack {
     pub end: u64,
     pub root: u64,
     pub len: u32,
+    pub limit: u32,
     pub depth: u32,
+    pub pad: u32,
     pub kernel: [u64; MAX_KERNEL_FRAMES],
 }
 

@@ -17,7 +17,11 @@ use crate::error::Error;
 /// Returns true if ptrace can do what is planned: there is a process to stop, and nothing that only the kernel can filter.
 pub fn can_trace(plan: &TracePlan) -> bool {
     let is_of_process = !matches!(plan.target, Target::System);
-    is_of_process && plan.beside.is_none() && !plan.filters.chooses() && plan.events.is_empty()
+    is_of_process
+        && plan.beside.is_none()
+        && !plan.filters.chooses()
+        && plan.events.is_empty()
+        && !plan.faults.any()
 }
 
 /// Threads that are stopped at each call.

@@ -18,8 +18,8 @@ pub fn load(plan: &TracePlan, processes: Option<Vec<i32>>) -> Result<Box<dyn Tra
         slower: plan.slower,
         counts: plan.counts,
         events: plan.events.iter().map(|event| event.source.clone()).collect(),
-        faults: (false, false),
-        stacks: false,
+        faults: (plan.faults.major, plan.faults.minor),
+        stacks: plan.stacks,
         text: u32::try_from(plan.text).unwrap_or(u32::MAX),
         memory: plan.memory,
         cache: plan.cache.clone(),
@@ -67,6 +67,14 @@ impl Tracer for pyrograph_bpf::CallTracer {
         out: &mut dyn FnMut(&pyrograph_event::traced::Traced<'_>),
     ) -> Result<bool, Error> {
         Ok(self.take(out)?)
+    }
+
+    fn trace_faults(
+        &mut self,
+        major: bool,
+        events: &pyrograph_record::Session,
+    ) -> Result<(), Error> {
+        Ok(self.trace_faults(major, events.events())?)
     }
 
     fn take_counts(

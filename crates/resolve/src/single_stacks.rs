@@ -1,0 +1,117 @@
+//! Stacks of single moments of what runs, which get their names soon after: for those who print one after the other.
+
+use std::sync::Arc;
+
+use pyrograph_event::counted::{Cut, UserFrame, UserStack};
+use pyrograph_profile::{Sample, ThreadId};
+
+use crate::collect::{Place, Spaces};
+use crate::copied::CopiedStack;
+use crate::files::Files;
+use crate::names::{NameStats, name_addresses};
+use crate::resolver::{Resolver, Stats, available_threads};
+use crate::sample_stacks::{SampleStacks, as_chains, locate};
+use crate::stacks::{RawStacks, Weight};
+use crate::versions::split_versions;
+
+/// Addresses from here on are the kernel's.
+const KERNEL_HALF: u64 = 1 << 63;
+
+/// Stacks that have no names yet.
+#[derive(Debug, Default)]
+pub struct SingleStacks {
+    raw: RawStacks,
+    count: usize,
+    users: Vec<UserFrame>,
+}
+
+/// The user part of a stack.
+#[derive(Clone, Copy, Debug)]
+pub enum UserPart<'a> {
+    /// There is none: a thread of the kernel.
+    None,
+    /// Registers and a piece of the stack.
+    Copied(&'a CopiedStack<'a>),
+    /// It is of a program with 32 bits, whose stacks are not unwound.
+    Compat,
+}
+
+impl SingleStacks {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Returns true if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl<F: Files> Resolver<F> {
+    /// Adds the stack of a process's thread, which is unwound with the mappings that the process has now. `kernel`: the
+    /// addresses of its part in the kernel, the innermost first. Returns its number.
+    pub fn add_single(
+        &mut self,
+        (pid, time): (i32, u64),
+        kernel: &[u64],
+        user: UserPart<'_>,
+        stacks: &mut SingleStacks,
+    ) -> usize {
+        stacks.users.clear();
+        let (cut, guessed) = match user {
+            UserPart::None => (None, false),
+            UserPart::Compat => (Some(Cut::Compat), false),
+            UserPart::Copied(copied) => self.unwind_copied(copied, &mut stacks.users),
+        };
+        let frames = stacks.users.iter().copied();
+        self.frames.clear();
+        self.push_code(pid, kernel, Some(UserStack { frames, cut, guessed }));
+        self.add_frames(time, stacks)
+    }
+
+    /// Adds a single place of a process or the kernel, as a stack of one frame. Returns its number.
+    pub fn add_place(
+        &mut self,
+        (pid, time): (i32, u64),
+        address: u64,
+        stacks: &mut SingleStacks,
+    ) -> usize {
+        let spaces = Spaces { process: self.processes.space(pid), kernel: &self.kernel };
+        let place = match address {
+            KERNEL_HALF.. => Place::Kernel(address),
+            _ => Place::Process(address),
+        };
+        let frame = place.frame(spaces);
+        self.frames.clear();
+        self.frames.push(frame);
+        self.add_frames(time, stacks)
+    }
+
+    fn add_frames(&mut self, time: u64, stacks: &mut SingleStacks) -> usize {
+        let stack = stacks.raw.intern(&self.frames);
+        let time = Some(time);
+        let sample = Sample { thread: ThreadId(0), time, ..Sample::new(stack) };
+        stacks.raw.push(sample, Weight::one(1));
+        stacks.count += 1;
+        stacks.count - 1
+    }
+
+    /// Names stacks, and takes them: they keep their numbers. JIT-compiled code has the names that its process has
+    /// written down until now.
+    pub fn name_singles(&mut self, stacks: &mut SingleStacks) -> SampleStacks {
+        let raw = std::mem::take(&mut stacks.raw);
+        stacks.count = 0;
+        self.modules.jit.refresh_all(&mut self.files);
+        let mut naming = self.naming(available_threads());
+        naming.kept = Some(Arc::clone(&self.kept));
+        let modules = self.modules.of(raw.frames());
+        let mut raw = if naming.by_time { split_versions(raw, &modules) } else { raw };
+        let chains = as_chains(&mut raw);
+        let mut names = NameStats::default();
+        let named = name_addresses(&[chains.frames()], &modules, &naming, &mut names);
+        let locations = locate(&chains, &named, &modules, &naming);
+        self.modules.limit_names();
+        SampleStacks { locations, stats: Stats { names, ..Stats::default() }, chains }
+    }
+}
