@@ -322,7 +322,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     if args.stacks && tracing.not_in_kernel().is_some() {
         say!(
-            "no stacks are taken by ptrace: run it as root, or with CAP_BPF and CAP_PERFMON; or pyrograph record takes them"
+            "no stacks are taken by ptrace: that needs programs in the kernel (Linux 5.15, root or CAP_BPF and CAP_PERFMON)"
         );
     }
     let offset = pyrograph_terminal::local_offset();
@@ -335,9 +335,16 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             break;
         }
     }
-    let TraceEnd { elapsed, lost, counts, in_progress, child, exit_code } = tracing.finish();
+    let TraceEnd { elapsed, lost, lost_records, counts, in_progress, child, exit_code } =
+        tracing.finish();
     let is_call = plan.events.is_empty() && !plan.faults.any();
     say_lost(lost, if is_call { "call" } else { "call or event" });
+    if lost_records > 0 {
+        say!(
+            "{} of processes were lost: stacks and places behind them may be wrong",
+            counted(lost_records, "record")
+        );
+    }
     if args.summary {
         args.write_table(&counts, Some(elapsed))?;
         say_in_progress(&in_progress);

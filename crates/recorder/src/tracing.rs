@@ -19,7 +19,8 @@ use pyrograph_event::traced::{self, CallEnd, LostCalls, Traced};
 use pyrograph_profile::{CallCount, CallCounts, ThreadEvent};
 use pyrograph_record::ptrace::{self, calls_in_progress};
 use pyrograph_record::{
-    Child, Event, Rate, Recording, Session, StackMode, Stopper, Target, Waiting, Watch, descendants,
+    Child, Event, Next, Rate, Recording, Session, StackMode, Stopper, Target, Waiting, Watch,
+    descendants,
 };
 use pyrograph_syscall::Descriptors;
 
@@ -92,6 +93,8 @@ pub struct TraceEnd {
     pub elapsed: Duration,
     /// Calls that could not be handed out or counted.
     pub lost: LostCalls,
+    /// Records of processes that were lost, without which stacks may be wrong.
+    pub lost_records: u64,
     /// Counts of calls, where they were counted.
     pub counts: Vec<CallCount>,
     /// Calls that had not returned in the end, by name: they are in no count. Of lines, and of the machine, none.
@@ -174,7 +177,7 @@ pub struct Tracing {
     /// Where stacks or places in code are shown.
     moments: Option<Moments>,
     /// Events of page faults.
-    _faults: Vec<Recording>,
+    faults: Vec<Recording>,
     /// Calls that threads were in before they were traced, until they are handed out.
     in_progress: Vec<ptrace::TracedCall>,
     /// How many threads may not be asked for the calls that they are in.
@@ -255,7 +258,7 @@ impl Tracing {
             tracer,
             decoder,
             moments,
-            _faults: faults,
+            faults,
             in_progress,
             unreadable,
             processes: own,
@@ -339,6 +342,10 @@ impl Tracing {
                 }
             });
         }
+        for faults in &mut self.faults {
+            // Their programs hand out all that there is to know.
+            while let Next::Batch(_) = faults.next(Duration::ZERO) {}
+        }
         let now = Moments::now();
         let mut until = None;
         // Those that come meanwhile are for the next step, unless this is the last.
@@ -372,6 +379,7 @@ impl Tracing {
             in_progress: self.unreturned,
             elapsed: self.elapsed,
             lost: self.tracer.lost(),
+            lost_records: self.moments.as_ref().map_or(0, Moments::lost_records),
             exit_code: self.tracer.exit_code(),
             counts: self.counts.into_rows(),
             child: self.child.take().or_else(|| self.tracer.take_command()),

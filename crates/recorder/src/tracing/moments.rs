@@ -180,6 +180,11 @@ impl Moments {
         self.name(out)
     }
 
+    /// How many records of processes were lost.
+    pub fn lost_records(&self) -> u64 {
+        self.recording.lost()
+    }
+
     fn take_records(&mut self, is_last: bool) {
         if is_last {
             self.recording.stopper().stop();
