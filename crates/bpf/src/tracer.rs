@@ -491,8 +491,8 @@ fn hand_out(
         }
         layout::RECORD_EVENT => Action::Event { number, data },
         layout::RECORD_FAULT => {
-            let [ip, address, ..] = record.arguments;
-            Action::Fault { major: record.number == 1, ip, address }
+            let [ip, address, heap, ..] = record.arguments;
+            Action::Fault { major: record.number == 1, ip, address, heap: heap != 0 }
         }
         _ => Action::Call(Call {
             number: record.number,

@@ -55,6 +55,8 @@ pub enum Action<'a> {
         ip: u64,
         /// The address that it accessed.
         address: u64,
+        /// That is of the heap.
+        heap: bool,
     },
     /// It ended; the status is that of wait(2).
     Exit {

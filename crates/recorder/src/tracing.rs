@@ -1,4 +1,4 @@
-//! Tracing system calls of a target: a line each, or counts of them.
+//! Tracing system calls of a target, a line each or counts of them; and events and page faults beside them.
 
 mod by_ptrace;
 mod decode;
@@ -170,7 +170,7 @@ trait Tracer {
     fn exit_code(&self) -> Option<u8>;
 }
 
-/// System calls that are being traced.
+/// What is being traced: system calls, events, page faults.
 pub struct Tracing {
     tracer: Box<dyn Tracer>,
     decoder: Decoder,
@@ -212,17 +212,7 @@ impl Tracing {
             Target::Processes(_) | Target::System => plan.beside.as_ref(),
         };
         let command = command.map(|argv| Waiting::fork(argv, plan.output_to_stderr)).transpose()?;
-        let processes = match &plan.target {
-            Target::Processes(pids) => {
-                if let Some(pid) = pids.iter().find(|pid| !is_there(**pid)) {
-                    return Err(pyrograph_record::Error::NoSuchProcess { pid: *pid }.into());
-                }
-                let children = if plan.inherit { descendants(pids) } else { Vec::new() };
-                Some(pids.iter().copied().chain(children).collect())
-            }
-            Target::Command(_) => Some(Vec::new()),
-            Target::System => None,
-        };
+        let processes = processes_of(plan)?;
         let (in_progress, unreadable) = in_progress(plan, processes.as_deref().unwrap_or_default());
         let (mut tracer, not_in_kernel) = match in_kernel::load(plan, processes) {
             Ok(tracer) => (tracer, None),
@@ -384,6 +374,21 @@ impl Tracing {
             counts: self.counts.into_rows(),
             child: self.child.take().or_else(|| self.tracer.take_command()),
         }
+    }
+}
+
+/// The processes that are traced, as far as they run; `None` for all.
+fn processes_of(plan: &TracePlan) -> Result<Option<Vec<i32>>, Error> {
+    match &plan.target {
+        Target::Processes(pids) => {
+            if let Some(pid) = pids.iter().find(|pid| !is_there(**pid)) {
+                return Err(pyrograph_record::Error::NoSuchProcess { pid: *pid }.into());
+            }
+            let children = if plan.inherit { descendants(pids) } else { Vec::new() };
+            Ok(Some(pids.iter().copied().chain(children).collect()))
+        }
+        Target::Command(_) => Ok(Some(Vec::new())),
+        Target::System => Ok(None),
     }
 }
 

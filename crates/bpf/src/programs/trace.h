@@ -118,8 +118,8 @@ enum record_kind {
 	// An event: `number` is its index; of a tracepoint its data follow, of a function's return `result` is what it
 	// returns.
 	RECORD_EVENT,
-	// A page fault: `number` is 1 if a page had to be read; the first two arguments are the instruction's address and
-	// the one that it accessed.
+	// A page fault: `number` is 1 if a page had to be read; the first arguments are the instruction's address, the one
+	// that it accessed, and 1 if that is of the heap, which the records of mappings call anonymous.
 	RECORD_FAULT,
 	// The stack of the next record of the thread: a `struct stack`.
 	RECORD_STACK,

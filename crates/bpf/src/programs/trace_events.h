@@ -107,6 +107,19 @@ int on_probe(struct event_context *ctx)
 	return 0;
 }
 
+// The members of `struct mm_struct` that say where the heap is.
+struct mm_struct___heap {
+	unsigned long start_brk;
+	unsigned long brk;
+} __attribute__((preserve_access_index));
+
+static __always_inline int is_heap(struct task_struct *task, u64 address)
+{
+	struct mm_struct___heap *mm = (void *)task->mm;
+
+	return mm && address >= BPF_CORE_READ(mm, start_brk) && address < BPF_CORE_READ(mm, brk);
+}
+
 static __always_inline void page_fault(struct event_context *ctx, u32 major)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -117,6 +130,7 @@ static __always_inline void page_fault(struct event_context *ctx, u32 major)
 	other_record(task, RECORD_FAULT, major, &record);
 	record.arguments[0] = ctx->ip;
 	record.arguments[1] = ctx->addr;
+	record.arguments[2] = is_heap(task, ctx->addr);
 	send_event(ctx, task, &record, sizeof(record));
 }
 

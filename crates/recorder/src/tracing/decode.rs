@@ -82,11 +82,11 @@ impl Decoder {
                     ThreadAction::Event { name: format!("event {number}"), text: String::new() }
                 }
             },
-            Action::Fault { major, ip, address } => ThreadAction::Fault {
+            Action::Fault { major, ip, address, heap } => ThreadAction::Fault {
                 major: *major,
                 place: format!("{ip:#x}"),
                 address: *address,
-                target: String::new(),
+                target: if *heap { "heap".to_owned() } else { String::new() },
             },
             // wait(2): the signal in the lower 7 bits, above them if memory was written to a file, and the exit code.
             Action::Exit { status } => match status & 0x7f {

@@ -254,7 +254,9 @@ impl Moments {
         }
         if let Some((ip, address)) = waiting.place {
             waiting.found.1 = Some(resolver.add_place(moment, ip, singles));
-            if let ThreadAction::Fault { target, .. } = &mut waiting.event.action {
+            if let ThreadAction::Fault { target, .. } = &mut waiting.event.action
+                && target.is_empty()
+            {
                 *target = self.mappings.describe(waiting.event.process, address);
             }
         }
