@@ -5,12 +5,13 @@ use std::sync::Arc;
 use pyrograph_event::counted::{Cut, UserFrame, UserStack};
 use pyrograph_profile::{Sample, ThreadId};
 
-use crate::collect::{Place, Spaces};
+use crate::collect::{Place, Spaces, mapping_tag};
 use crate::copied::CopiedStack;
 use crate::files::Files;
 use crate::names::{NameStats, name_addresses};
 use crate::resolver::{Resolver, Stats, available_threads};
 use crate::sample_stacks::{SampleStacks, as_chains, locate};
+use crate::settle::MOST_OPENED;
 use crate::stacks::{RawStacks, Weight};
 use crate::versions::split_versions;
 
@@ -112,6 +113,11 @@ impl<F: Files> Resolver<F> {
         let named = name_addresses(&[chains.frames()], &modules, &naming, &mut names);
         let locations = locate(&chains, &named, &modules, &naming);
         self.modules.limit_names();
+        if self.modules.opened_lately() >= MOST_OPENED {
+            let mapped = self.processes.tags();
+            self.modules.jit.forget(|id| mapped.contains(&mapping_tag(id, false)));
+            self.modules.forget_files(|id| mapped.contains(&mapping_tag(id, true)));
+        }
         SampleStacks { locations, stats: Stats { names, ..Stats::default() }, chains }
     }
 }

@@ -75,6 +75,7 @@ static __always_inline void read_user_stack(struct task_struct *task, struct sta
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	u64 *registers = stack->registers, from = regs->sp, left;
 
+	stack->record.compat = is_compat(regs);
 	registers[0] = regs->ax;
 	registers[1] = regs->dx;
 	registers[2] = regs->cx;
