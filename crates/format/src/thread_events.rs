@@ -19,7 +19,7 @@ use pyrograph_profile::{FieldValue, ThreadAction, ThreadEvent, TraceEvent, Trace
 use pyrograph_syscall::{Seen, Written, by_number, error_name};
 
 use crate::events::events;
-use crate::input::Input;
+use crate::input::{Head, Input};
 use crate::read::text::{Lines, first_lines};
 use crate::reader::ReadError;
 use crate::warnings::{WarningKind, Warnings};
@@ -36,17 +36,7 @@ pub fn thread_events(
     let name = input.name().to_owned();
     let head = input.begin().map_err(|source| ReadError::Io { name: name.clone(), source })?;
     if is_strace(head.bytes()) {
-        let mut lines = Lines::new(head);
-        let mut reader = StraceReader::default();
-        while let Some(line) = lines.next_line() {
-            match reader.line(line) {
-                Ok(Some(event)) => on_event(event),
-                Ok(None) => {}
-                Err(Unreadable) => lines.warn(WarningKind::UnreadableLine),
-            }
-        }
-        reader.unfinished().for_each(on_event);
-        return Ok(lines.warnings);
+        return Ok(strace_events(head, on_event));
     }
     let mut pairs = Pairs::default();
     let warnings = events(head, &mut |event| {
@@ -63,8 +53,23 @@ pub fn thread_events(
     Ok(warnings)
 }
 
+/// The same of `strace`'s text.
+pub(crate) fn strace_events(head: Head, on_event: &mut dyn FnMut(ThreadEvent)) -> Warnings {
+    let mut lines = Lines::new(head);
+    let mut reader = StraceReader::default();
+    while let Some(line) = lines.next_line() {
+        match reader.line(line) {
+            Ok(Some(event)) => on_event(event),
+            Ok(None) => {}
+            Err(Unreadable) => lines.warn(WarningKind::UnreadableLine),
+        }
+    }
+    reader.unfinished().for_each(on_event);
+    lines.warnings
+}
+
 /// Returns true if text looks as `strace` writes it.
-fn is_strace(head: &[u8]) -> bool {
+pub(crate) fn is_strace(head: &[u8]) -> bool {
     let lines: Vec<&str> = first_lines(head).filter(|line| !line.is_empty()).take(20).collect();
     let is_it = |line: &&&str| {
         let Some(line) = Prefix::read(line) else { return false };
@@ -170,7 +175,8 @@ fn parse_time(word: &str) -> Option<u64> {
     let parts: Vec<u64> = whole.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
     let seconds = match parts[..] {
         [hours, minutes, seconds] => {
-            hours.checked_mul(3600)?.checked_add(minutes * 60 + seconds)?
+            let minutes = minutes.checked_mul(60)?.checked_add(seconds)?;
+            hours.checked_mul(3600)?.checked_add(minutes)?
         }
         [seconds] if !fraction.is_empty() => seconds,
         _ => return None,
@@ -550,6 +556,36 @@ mod tests {
                 assert_eq!(call.duration, *duration, "{line}");
             }
         }
+    }
+
+    #[test]
+    fn times_beyond_all_numbers_are_none() {
+        for word in
+            ["1:18446744073709551615:0", "18446744073709551615:0:0", "0:0:18446744073709551615"]
+        {
+            assert_eq!(parse_time(word), None, "{word}");
+        }
+    }
+
+    /// Lines with a few bytes changed, by a generator that gives the same ones each time.
+    #[test]
+    fn damaged_lines_are_read_as_far_as_they_go() {
+        let text = "7<sh> 12:30:01.000100 openat(AT_FDCWD</a>, \"x\\\"\", O_RDONLY) = -1 ENOENT (No (such) file) <0.000012>\n\
+            [pid  8] 1700000000.5 read(3,  <unfinished ...>\n8 <... read resumed>\"\", 1) = ? ERESTARTSYS <0.1>\n\
+            7 --- SIGHUP {si_signo=SIGHUP, si_code=SI_USER} ---\n7 +++ killed by SIGHUP (core dumped) +++\n";
+        const CHANGES: &[u8] = b"(){}<>[],=:.+-\"\\ 0987\n\xffa";
+        let (mut state, mut read) = (1_u64, 0);
+        for _ in 0..20_000 {
+            let mut bytes = text.as_bytes().to_vec();
+            for _ in 0..3 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let at = (state >> 33) as usize % bytes.len();
+                bytes[at] = CHANGES[(state >> 20) as usize % CHANGES.len()];
+            }
+            let input = Input::bytes("strace.txt", bytes);
+            let _ = thread_events(input, &mut |_| read += 1);
+        }
+        assert!(read > 20_000, "{read}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! System calls with their stacks: `strace -k`.
+//! System calls: with their stacks, as `strace -k` writes them, or without.
 //!
 //! ```text
 //! [pid  7] openat(AT_FDCWD, "/etc/hostname", O_RDONLY) = 3
@@ -9,12 +9,24 @@
 //!
 //! - Each call is one, its name the leaf. Frames are leaf first.
 //! - The stack follows the end of a call: `<... read resumed>` where other threads' calls came between.
+//!
+//! Without stacks, a call is a frame of its thread, and what failed is below it, by its error:
+//!
+//! ```text
+//! 7<sh> openat(AT_FDCWD, "/etc/hostname", O_RDONLY) = -1 ENOENT (No such file or directory) <0.000012>
+//! ```
+//!
+//! - Values are the time that calls took, if `-T` was given, and how many there were.
+//! - A call that had not returned at the end took the time up to the last line, as far as that is known.
 
-use pyrograph_profile::{FrameKind, ThreadId, ValueType};
+use pyrograph_profile::{
+    FrameKind, Profile, Sample, ThreadAction, ThreadEvent, ThreadId, ValueType,
+};
 
 use super::text::{Collector, Lines, first_lines, without_offset};
 use crate::input::Head;
-use crate::reader::{Options, ReadError, Reader, Reading};
+use crate::reader::{Detail, Options, ReadError, Reader, Reading};
+use crate::thread_events::{is_strace, strace_events};
 
 /// See the module.
 pub struct Strace;
@@ -25,15 +37,17 @@ impl Reader for Strace {
     }
 
     fn written_by(&self) -> &'static str {
-        "strace -k, strace -k -f"
+        "strace, strace -f -T, strace -k"
     }
 
     fn detect(&self, head: &[u8]) -> bool {
-        let mut lines = first_lines(head).skip_while(|line| call(line).is_none());
-        lines.next().is_some() && lines.take(200).any(|line| frame(line).is_some())
+        has_stacks(head) || is_strace(head)
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        if !has_stacks(input.bytes()) {
+            return Ok(without_stacks(input, options));
+        }
         let mut lines = Lines::new(input);
         let mut out = Collector::new(ValueType::new("calls", "count")).addresses(options);
         let mut line = String::new();
@@ -54,6 +68,78 @@ impl Reader for Strace {
         }
         finish(&mut out);
         Ok(out.reading(lines.warnings))
+    }
+}
+
+fn has_stacks(head: &[u8]) -> bool {
+    let mut lines = first_lines(head).skip_while(|line| call(line).is_none());
+    lines.next().is_some() && lines.take(200).any(|line| frame(line).is_some())
+}
+
+/// Calls by thread and error.
+fn without_stacks(input: Head, options: &Options) -> Reading {
+    let mut calls = ThreadCalls {
+        out: Collector::new(ValueType::samples()),
+        with_times: options.detail == Detail::Samples,
+        last: 0,
+        took: 0,
+    };
+    let values = vec![ValueType::new("time", "ns"), ValueType::new("calls", "count")];
+    calls.out.profile = Profile::new(values);
+    let warnings = strace_events(input, &mut |event| calls.event(event));
+    let mut profile = calls.out.profile;
+    if calls.took == 0 {
+        profile.shown = 1;
+        profile.keep_shown();
+    }
+    Reading::new(profile, warnings)
+}
+
+struct ThreadCalls {
+    out: Collector,
+    /// Samples keep their times.
+    with_times: bool,
+    /// The last time in the text.
+    last: u64,
+    /// The time that all calls took together.
+    took: u64,
+}
+
+impl ThreadCalls {
+    fn event(&mut self, event: ThreadEvent) {
+        let ThreadAction::Call(call) = event.action else {
+            self.last = self.last.max(event.time);
+            return;
+        };
+        let known = call.duration.unwrap_or(0);
+        self.last = self.last.max(event.time.saturating_add(known));
+        let took = match event.time {
+            // The end of what has not returned is only known in relation to other calls.
+            begun @ 1.. if call.unfinished && self.took > 0 => self.last.saturating_sub(begun),
+            _ => known,
+        };
+        self.took = self.took.saturating_add(took);
+        self.out.frame(&call.name, "", FrameKind::Kernel);
+        if let Some(error) = &call.error {
+            self.out.remark(&format!("[{error}]"));
+        }
+        if call.unfinished {
+            self.out.remark("[unfinished]");
+        }
+        let stack = self.out.profile.stacks.intern_path(self.out.frames.drain(..));
+        let thread = self.thread(event.thread, &event.thread_name);
+        let time = (self.with_times && event.time > 0).then_some(event.time);
+        self.out.profile.push(Sample { thread, time, ..Sample::new(stack) }, &[took, 1]);
+    }
+
+    fn thread(&mut self, number: i32, name: &str) -> ThreadId {
+        match (number, name) {
+            (0, "") => ThreadId::UNKNOWN,
+            (0, name) => self.out.thread(name, None, None),
+            // Without `-Y` there are only numbers.
+            (number, "") => self.out.thread(&number.to_string(), Some(number), Some(number)),
+            (number, name) => self.out.thread(name, Some(number), Some(number)),
+        }
     }
 }
 
@@ -90,4 +176,64 @@ fn frame(line: &str) -> Option<(&str, &str, u64)> {
         None => (place, ""),
     };
     Some((module, without_offset(symbol), address))
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrograph_profile::{LabelOptions, Tree};
+
+    use super::*;
+    use crate::{Input, write_folded};
+
+    /// Folded text of each of the values: `time`, `calls`.
+    fn check(text: &str, expect: &[(&str, &str)]) {
+        let head = Input::bytes("strace.txt", text.as_bytes()).begin().expect("bytes");
+        assert!(Strace.detect(head.bytes()), "{text}");
+        let reading = Strace.read(head, &Options::default()).expect("strace's text");
+        assert_eq!(reading.profile.check(), Ok(()));
+        let names: Vec<&str> = reading.profile.value_types.iter().map(|of| &of.name[..]).collect();
+        assert_eq!(names, expect.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        for (shown, (_, expect)) in expect.iter().enumerate() {
+            let mut profile = reading.profile.clone();
+            profile.shown = shown;
+            let mut folded = Vec::new();
+            write_folded(&Tree::new(&profile, &LabelOptions::default()), &mut folded)
+                .expect("to memory");
+            assert_eq!(String::from_utf8_lossy(&folded), *expect);
+        }
+    }
+
+    #[test]
+    fn calls_without_stacks_are_their_threads() {
+        check(
+            "7<sh> 10.000001 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3</a> <0.000100>\n\
+             7<sh> 10.000200 openat(AT_FDCWD, \"/b\", O_RDONLY) = -1 ENOENT (No such file) <0.000020>\n\
+             8<ls> 10.000300 read(0,  <unfinished ...>\n\
+             7<sh> 10.000310 openat(AT_FDCWD, \"/c\", O_RDONLY) = 4 <0.000003>\n\
+             8<ls> 10.000350 <... read resumed>\"x\", 1) = 1 <0.000051>\n\
+             8<ls> 10.000400 wait4(-1,  <unfinished ...>\n\
+             7<sh> 10.000500 +++ exited with 0 +++\n",
+            &[
+                (
+                    "time",
+                    "ls;read_[k] 51000\nls;wait4_[k];[unfinished] 100000\nsh;openat_[k] 103000\n\
+                     sh;openat_[k];[ENOENT] 20000\n",
+                ),
+                (
+                    "calls",
+                    "ls;read_[k] 1\nls;wait4_[k];[unfinished] 1\nsh;openat_[k] 2\n\
+                     sh;openat_[k];[ENOENT] 1\n",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn without_times_calls_are_counted() {
+        check(
+            "getpid() = 7\ngetpid() = 7\nclose(9) = -1 EBADF (Bad file descriptor)\n+++ exited with 0 +++\n",
+            &[("calls", "close_[k];[EBADF] 1\ngetpid_[k] 2\n")],
+        );
+        check("4711 getpid() = 7\n", &[("calls", "4711;getpid_[k] 1\n")]);
+    }
 }
