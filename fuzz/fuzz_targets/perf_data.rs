@@ -22,7 +22,7 @@ fn folded(bytes: &[u8], options: &Options) -> Option<Vec<u8>> {
 /// Each event has places that are there.
 fn single_events(bytes: &[u8], options: &Options) {
     let Ok(input) = EventInput::open(Input::bytes("x", bytes), options) else { return };
-    let chosen = input.choose(EventFilter::default(), true);
+    let chosen = input.choose(EventFilter::default(), &vec![true; input.kinds().len()]);
     let locations = chosen.locations();
     chosen.each(true, &mut |event| {
         assert!(event.kind < input.kinds().len());

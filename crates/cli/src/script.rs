@@ -46,7 +46,7 @@ pub struct Args {
     output: Option<PathBuf>,
 
     /// The fields to print, of comm, tid, pid, time, cpu, event, trace, ip, sym, symoff, dso, srcline, addr,
-    /// period, weight, data_src, phys_addr. `+FIELD` adds one to the usual fields, `-FIELD` leaves one out,
+    /// period, weight, data_src, phys_addr, iregs, uregs, brstack, data_page_size, code_page_size. `+FIELD` adds one to the usual fields, `-FIELD` leaves one out,
     /// and `trace:…`, `sw:…`, `hw:…` before a list are for these events alone
     #[arg(short = 'F', long, value_name = "FIELD,…", allow_hyphen_values = true)]
     fields: Vec<String>,
@@ -139,9 +139,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let kinds = events.kinds();
     fields.check(kinds).map_err(misuse)?;
     let filter = filter(&args, kinds, events.time_span())?;
-    let (with_stacks, with_trace) =
-        (fields.any(kinds, ScriptField::Ip), fields.any(kinds, ScriptField::Trace));
-    let chosen = events.choose(filter, with_stacks);
+    let with_stacks: Vec<bool> =
+        kinds.iter().map(|kind| fields.of(kind).has(ScriptField::Ip)).collect();
+    let with_trace = fields.any(kinds, ScriptField::Trace);
+    let chosen = events.choose(filter, &with_stacks);
     let options =
         ScriptOptions { nanoseconds: args.ns, full_paths: args.full_source_path, json: args.json };
     let mut warnings = Warnings::default();

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -160,6 +161,169 @@ fn folding_the_text_gives_what_folding_the_recording_gives() {
             assert_eq!(fold(&text), folded, "{options:?}");
         }
     });
+}
+
+#[test]
+fn as_perf_prints_registers() {
+    with_perf("as_perf_prints_registers", |folder| {
+        for call_graph in [&[][..], &["-g"]] {
+            let options = ["-F", "999", "-e", "cpu-clock", "--user-regs=ip,sp,ax,r15"];
+            let options = [&options[..], &["--intr-regs=ip,bx"], call_graph].concat();
+            let data = record(folder, &options);
+            for fields in ["comm,tid,uregs", "comm,time,iregs", "time,ip,iregs,uregs"] {
+                let options = ["-F", fields];
+                let (ours, theirs) = (ours(&data, &options), theirs(&data, &options));
+                assert!(theirs.contains("ABI:2 ") && theirs.contains("    IP:0x"), "{theirs}");
+                assert_eq!(ours, theirs, "{fields} {call_graph:?}");
+            }
+            let text = ours(&data, &["--json", "-F", "uregs,iregs"]);
+            let mut known = 0;
+            for line in text.lines() {
+                let event: Value = serde_json::from_str(line).expect("JSON");
+                known += usize::from(event["uregs"]["R15"].as_str().is_some());
+                assert!(event["iregs"]["BX"].as_str().is_some(), "{line}");
+            }
+            assert!(known > 10, "{text}");
+        }
+    });
+}
+
+#[test]
+fn as_perf_prints_sizes_of_pages() {
+    with_perf("as_perf_prints_sizes_of_pages", |folder| {
+        let options = ["-d", "-c", "1", "-e", "page-faults"];
+        let data =
+            record(folder, &[&options[..], &["--data-page-size", "--code-page-size"]].concat());
+        for fields in ["comm,tid,data_page_size,code_page_size", "time,ip,code_page_size"] {
+            let options = ["-F", fields];
+            let (ours, theirs) = (ours(&data, &options), theirs(&data, &options));
+            assert!(theirs.contains(" 4K") || theirs.contains(" N/A"), "{theirs}");
+            assert_eq!(ours, theirs, "{fields}");
+        }
+    });
+}
+
+/// A recording of one sample with these branches: from, to and flags. Few machines can make one.
+fn with_branches(branches: &[[u64; 3]]) -> Vec<u8> {
+    const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 11;
+    const HARDWARE: u64 = 0;
+    const ATTR_SIZE: u64 = 112;
+    let bytes =
+        |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let record = |kind: u64, misc: u64, body: &[u8]| {
+        [&bytes(&[kind | misc << 32 | (body.len() as u64 + 8) << 48])[..], body].concat()
+    };
+    let thread = 7 | 7 << 32;
+    let name = u64::from_le_bytes(*b"branchy\0");
+    let mut body = vec![0x40_1000, thread, 1000, branches.len() as u64];
+    body.extend(branches.iter().flatten());
+    let comm = record(3, 0, &bytes(&[thread, name, thread, 500]));
+    let records = [comm, record(9, 2, &bytes(&body))].concat();
+    let mut attr = [0; ATTR_SIZE as usize / 8];
+    // Type and size, period, fields, `sample_id_all`, branches of the program.
+    (attr[0], attr[2], attr[3], attr[5]) = (HARDWARE | ATTR_SIZE << 32, 1000, SAMPLE_TYPE, 1 << 18);
+    attr[9] = 1;
+    let (header, attrs) = (104, ATTR_SIZE + 16);
+    let magic = u64::from_le_bytes(*b"PERFILE2");
+    let len = records.len() as u64;
+    let head = [magic, header, attrs, header, attrs, header + attrs, len, 0, 0, 0, 0, 0, 0];
+    [bytes(&head), bytes(&attr), bytes(&[0, 0]), records].concat()
+}
+
+#[test]
+fn as_perf_prints_branches() {
+    with_perf("as_perf_prints_branches", |folder| {
+        let data = folder.join("perf.data");
+        let mut branches = vec![
+            [0x40_1136, 0x40_1106, 1 << 1 | 12 << 4 | 4 << 20],
+            [0x40_1100, 0xffff_ffff_8100_0000, 1 | 1 << 2 | 1 << 3],
+            [1, 2, 0],
+        ];
+        branches.extend((1..15).map(|kind| [3, 4, kind << 20]));
+        std::fs::write(&data, with_branches(&branches)).expect("a temporary file");
+        for fields in ["comm,tid,time,brstack", "comm,ip,brstack"] {
+            let options = ["-F", fields];
+            let (ours, theirs) = (ours(&data, &options), theirs(&data, &options));
+            assert!(theirs.contains(" 0x401136/0x401106/P/-/-/12/CALL "), "{theirs}");
+            assert_eq!(ours, theirs, "{fields}");
+        }
+        let text = ours(&data, &["--json", "-F", "brstack"]);
+        let event: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(event["brstack"].as_array().map(Vec::len), Some(branches.len()));
+        assert_eq!(event["brstack"][0]["type"], "CALL");
+        assert_eq!(event["brstack"][1]["mispredicted"], true);
+    });
+}
+
+/// Time and number of the calls of each thread, by name and error, added up from the lines.
+fn added_up(text: &str) -> BTreeMap<(String, String), (u64, u64)> {
+    let mut totals = BTreeMap::new();
+    let mut begun = BTreeMap::new();
+    for line in text.lines() {
+        let (thread, rest) = line.split_once(' ').expect("a thread");
+        let rest = rest.trim_start();
+        let name = match rest.strip_prefix("<... ") {
+            Some(resumed) => resumed.split(' ').next().expect("a name").to_owned(),
+            None => rest.split('(').next().expect("a name").to_owned(),
+        };
+        if rest.contains("<unfinished ...>") {
+            begun.insert(thread.to_owned(), name);
+            continue;
+        }
+        if rest.starts_with("+++") || rest.starts_with("---") {
+            continue;
+        }
+        begun.remove(thread);
+        let after = rest.rsplit_once(" = ").map_or("", |(_, result)| result);
+        let error = after.split(' ').nth(1).filter(|word| word.starts_with('E')).unwrap_or("");
+        let took = rest.rsplit_once('<').and_then(|(_, time)| time.strip_suffix('>'));
+        let took = took.and_then(|time| time.replace('.', "").parse::<u64>().ok()).unwrap_or(0);
+        let leaf = match error {
+            "" => format!("{name}_[k]"),
+            error => format!("{name}_[k];[{error}]"),
+        };
+        let total = totals.entry((thread.to_owned(), leaf)).or_insert((0, 0));
+        *total = (total.0 + 1000 * took, total.1 + 1);
+    }
+    for (thread, name) in begun {
+        let leaf = format!("{name}_[k];[unfinished]");
+        totals.entry((thread, leaf)).or_insert((0, 0)).1 += 1;
+    }
+    totals
+}
+
+#[test]
+fn folding_the_text_of_strace_gives_what_its_lines_add_up_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("strace.txt");
+    let script = "ls /usr/bin >/dev/null; cat /nonexistent 2>/dev/null; (sleep 0.01 & wait); true";
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-T", "-o"]).arg(&file).args(["sh", "-c", script]);
+    if !strace.status().is_ok_and(|status| status.success()) {
+        eprintln!("skipped: strace is not there, or may not trace");
+        return;
+    }
+    let text = std::fs::read_to_string(&file).expect("strace's text");
+    let expect = added_up(&text);
+    assert!(expect.len() > 20 && expect.keys().any(|(_, leaf)| leaf.ends_with(";[ENOENT]")));
+    for (value, of) in [("time", 0), ("calls", 1)] {
+        let output = run(pyrograph().args(["fold", "--value", value]).arg(&file));
+        let folded = String::from_utf8(output.stdout).expect("text");
+        let found: BTreeMap<String, u64> = folded
+            .lines()
+            .map(|line| line.rsplit_once(' ').expect("a stack and a number"))
+            .map(|(stack, number)| (stack.to_owned(), number.parse().expect("a number")))
+            .collect();
+        let expect = expect.iter().map(|((thread, leaf), total)| {
+            (format!("{thread};{leaf}"), if of == 0 { total.0 } else { total.1 })
+        });
+        let expect: BTreeMap<String, u64> = expect.filter(|(_, total)| *total > 0).collect();
+        let known: BTreeMap<String, u64> = found
+            .into_iter()
+            .filter(|(stack, _)| !stack.ends_with("[unfinished]") || of == 1)
+            .collect();
+        assert_eq!(known, expect, "{value}");
+    }
 }
 
 /// The lines of JSON that a condition holds for.

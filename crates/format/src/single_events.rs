@@ -103,8 +103,8 @@ impl EventInput {
         }
     }
 
-    /// The events that a filter keeps; without stacks they cost less.
-    pub fn choose(&self, filter: EventFilter, with_stacks: bool) -> ChosenEvents<'_> {
+    /// The events that a filter keeps. `with_stacks`: by kind, whether its events are to have stacks, which cost the most.
+    pub fn choose(&self, filter: EventFilter, with_stacks: &[bool]) -> ChosenEvents<'_> {
         #[cfg(feature = "perf-data")]
         let recorded = match &self.source {
             Source::Recording(recording) => {
@@ -113,7 +113,7 @@ impl EventInput {
                     symbols: self.options.symbols.clone(),
                     ..ResolveOptions::default()
                 };
-                Some(recording.single_events(filter.clone(), with_stacks.then_some(&options)))
+                Some(recording.single_events(filter.clone(), with_stacks, &options))
             }
             Source::Profile(_) => None,
         };
@@ -212,13 +212,7 @@ fn each_sample(
             cpu: sample.cpu,
             time: sample.time,
             period,
-            ip: None,
-            addr: None,
-            weight: None,
-            data_src: None,
-            phys_addr: None,
-            stack: &[],
-            trace: "",
+            ..SingleEvent::default()
         };
         if !filter.keeps(&event) {
             continue;

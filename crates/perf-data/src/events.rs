@@ -5,6 +5,7 @@ use pyrograph_event::{Attr, ByteOrder, Header, Layout, branch_sample, flag, kind
 use pyrograph_event::{read_format, type_id};
 
 use crate::features::{EventDescription, default_name};
+use crate::plain::PlainLayout;
 use crate::tracepoint::Tracepoint;
 
 /// The branches of a sample are the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
@@ -25,6 +26,8 @@ pub struct Event {
     tid_at: Option<usize>,
     /// Where in a sample the period is.
     period_at: Option<usize>,
+    /// Where all fields are, if its samples are of the usual kind.
+    pub plain: Option<PlainLayout>,
 }
 
 impl Event {
@@ -48,6 +51,7 @@ impl Event {
             samples: 0,
             tid_at: at(field::TID, before_tid),
             period_at: at(field::PERIOD, before_period),
+            plain: PlainLayout::new(&attr, order),
             attr,
         }
     }

@@ -2,6 +2,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod damage;
+mod details;
 mod events;
 mod features;
 mod fields;
@@ -10,13 +11,19 @@ mod header;
 mod info;
 mod live_text;
 mod lost;
+mod memo;
+mod names;
+mod plain;
 mod print_format;
+mod print_numbers;
+mod print_tokens;
 mod recording;
 mod records;
 mod resolve;
 mod single;
 mod trace_events;
 mod trace_text;
+mod trace_values;
 mod tracepoint;
 mod tracing;
 mod unpack;

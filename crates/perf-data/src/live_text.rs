@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 use pyrograph_event::ByteOrder;
 
+use crate::memo::Memo;
 use crate::trace_text::{Kernel, RawSample};
 use crate::tracepoint::Tracepoint;
 use crate::tracing::texts_of;
@@ -14,6 +15,8 @@ pub struct LiveText {
     texts: Option<HashMap<u64, String>>,
     /// The kernel's symbols, once they were needed.
     kernel: Option<Kernel>,
+    /// Names of numbers, by the tracepoint's ID.
+    names: HashMap<u64, Memo>,
 }
 
 impl LiveText {
@@ -26,11 +29,12 @@ impl LiveText {
             texts_of(&text.unwrap_or_default())
         });
         let kernel = &mut self.kernel;
+        let memo = self.names.entry(tracepoint.id).or_default();
         let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
         let sample = RawSample { tracepoint, raw: data, order, texts };
         let function = &mut |address, with_offset, out: &mut String| {
             kernel.get_or_insert_with(Kernel::running).write(address, with_offset, out);
         };
-        sample.write(function, out);
+        sample.write(function, memo, out);
     }
 }

@@ -6,7 +6,9 @@
 //!
 //! Source: `Documentation/trace/events.rst` and `include/trace/stages/` in the kernel's source.
 
-use std::borrow::Cow;
+use crate::print_numbers::{binary, cut, is_type, size_of_type, unary};
+use crate::print_tokens::{Token, tokens};
+use crate::tracepoint::TracepointField;
 
 /// A format that was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,8 +29,14 @@ pub enum Part {
 /// How a value is printed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversion {
-    /// Of `-+ #0`.
-    pub flags: String,
+    /// `-`: blanks come behind.
+    pub left: bool,
+    /// `+` or a blank: what positive numbers have for a sign.
+    pub sign: Option<char>,
+    /// `#`: a number has the prefix of its base.
+    pub prefixed: bool,
+    /// `0`: zeros in place of blanks.
+    pub zeros: bool,
     /// At least as wide.
     pub width: usize,
     /// At most as many characters, or at least as many digits.
@@ -40,7 +48,14 @@ pub struct Conversion {
     /// The letter, and of `p` what follows it.
     pub kind: char,
     /// As `ISpc` of `%pISpc`.
-    pub pointer: String,
+    pub pointer: &'static str,
+}
+
+impl Conversion {
+    /// Returns true if a text is printed as it is.
+    pub fn is_plain(&self) -> bool {
+        self.width == 0 && self.precision.is_none() && self.measured.is_none()
+    }
 }
 
 /// An expression.
@@ -52,10 +67,10 @@ pub enum Expr {
     Text(String),
     /// A name that only the kernel knows the value of.
     Unknown,
-    /// A field.
-    Field(String),
+    /// A field, by its number; [`NO_FIELD`] if there is none of the name.
+    Field(usize),
     /// An element of a field.
-    Element(String, Box<Expr>),
+    Element(usize, Box<Expr>),
     /// A conversion to a number of so many bytes, signed or not.
     Cast(usize, bool, Box<Expr>),
     /// An operator with one operand.
@@ -69,14 +84,17 @@ pub enum Expr {
     /// `__print_symbolic`: a value and the names.
     Symbol(Box<Expr>, Vec<(Option<i64>, String)>),
     /// `__get_str` and the like: a field whose place is in the field.
-    Dynamic(String),
+    Dynamic(usize),
     /// Its length in bytes.
-    DynamicLen(String),
+    DynamicLen(usize),
     /// `__print_hex`, `__print_hex_str`: bytes, how many, and what is between them.
     Hex(Box<Expr>, Box<Expr>, &'static str),
     /// `__print_array`: bytes, how many elements, and the size of one.
     Array(Box<Expr>, Box<Expr>, Box<Expr>),
 }
+
+/// In place of the number of a field.
+pub const NO_FIELD: usize = usize::MAX;
 
 /// Longer formats than any kernel has.
 const LONGEST: usize = 1 << 18;
@@ -88,10 +106,10 @@ const DEEPEST: usize = 128;
 const LARGEST: usize = 4096;
 
 impl PrintFormat {
-    /// Reads what follows `print fmt:`. `None` if it is of no known form.
-    pub fn parse(text: &str) -> Option<Self> {
+    /// Reads what follows `print fmt:`, of a tracepoint with these fields. `None` if it is of no known form.
+    pub fn parse(text: &str, fields: &[TracepointField]) -> Option<Self> {
         let tokens = tokens(text.get(..text.len().min(LONGEST))?)?;
-        let mut from = Parser { tokens: &tokens, at: 0, depth: 0, operands: 0 };
+        let mut from = Parser { fields, tokens: &tokens, at: 0, depth: 0, operands: 0 };
         let format = from.text()?;
         let mut arguments = Vec::new();
         while from.skip(",") {
@@ -141,8 +159,14 @@ fn conversion<'a>(
     };
     let (flags, rest) = split(text, |c| "-+ #0".contains(c));
     let (digits, mut rest) = split(rest, |c| c.is_ascii_digit());
-    let mut conversion =
-        Conversion { flags: flags.to_owned(), width: number(digits)?, ..Conversion::default() };
+    let mut conversion = Conversion {
+        left: flags.contains('-'),
+        sign: ['+', ' '].into_iter().find(|&sign| flags.contains(sign)),
+        prefixed: flags.contains('#'),
+        zeros: flags.contains('0'),
+        width: number(digits)?,
+        ..Conversion::default()
+    };
     if let Some(after) = rest.strip_prefix('.') {
         match after.strip_prefix('*') {
             Some(after) => {
@@ -175,91 +199,8 @@ fn conversion<'a>(
     ];
     let pointer = POINTERS.into_iter().find(|known| rest.starts_with(known)).unwrap_or("");
     // `%p` may stand before text: `%punlock` is none, but nothing else is known of it.
-    conversion.pointer = pointer.to_owned();
+    conversion.pointer = pointer;
     Some((conversion, &rest[pointer.len()..]))
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Token<'a> {
-    Name(&'a str),
-    Number(i64),
-    Text(String),
-    Sign(&'static str),
-}
-
-/// The longest first.
-const SIGNS: [&str; 28] = [
-    "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "(", ")", "{", "}", "[", "]", ",", "?",
-    ":", "+", "-", "*", "/", "%", "&", "|", "^", "<", ">",
-];
-
-fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
-    let mut tokens: Vec<Token<'_>> = Vec::new();
-    let mut rest = text.trim();
-    while let Some(first) = rest.chars().next() {
-        if first == '"' {
-            let (literal, after) = literal(&rest[1..])?;
-            match tokens.last_mut() {
-                // Texts next to each other are one.
-                Some(Token::Text(before)) => before.push_str(&literal),
-                _ => tokens.push(Token::Text(literal.into_owned())),
-            }
-            rest = after;
-        } else if first == '\'' {
-            let mut chars = rest.chars().skip(1);
-            let (shown, end) = (chars.next()?, chars.next()?);
-            (end == '\'').then_some(())?;
-            tokens.push(Token::Number(i64::from(u32::from(shown))));
-            rest = &rest[2 + shown.len_utf8()..];
-        } else if first.is_ascii_alphanumeric() || first == '_' {
-            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            let (word, after) = rest.split_at(rest.find(|c| !is_part(c)).unwrap_or(rest.len()));
-            tokens.push(match first.is_ascii_digit() {
-                true => Token::Number(number(word)?),
-                false => Token::Name(word),
-            });
-            rest = after;
-        } else {
-            let others = ["!", "~", "."];
-            let sign = SIGNS.into_iter().chain(others).find(|sign| rest.starts_with(sign))?;
-            tokens.push(Token::Sign(sign));
-            rest = &rest[sign.len()..];
-        }
-        rest = rest.trim_start();
-    }
-    Some(tokens)
-}
-
-/// A text up to its quote, and what follows.
-fn literal(text: &str) -> Option<(Cow<'_, str>, &str)> {
-    let mut literal = String::new();
-    let mut chars = text.char_indices();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '"' => return Some((Cow::Owned(literal), &text[at + 1..])),
-            '\\' => match chars.next()?.1 {
-                'n' => literal.push('\n'),
-                't' => literal.push('\t'),
-                other => literal.push(other),
-            },
-            c => literal.push(c),
-        }
-    }
-    None
-}
-
-/// `1`, `0x10UL`, `017`.
-fn number(word: &str) -> Option<i64> {
-    let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
-    let number = match (digits.strip_prefix("0x").or(digits.strip_prefix("0X")), digits) {
-        (Some(hex), _) => u64::from_str_radix(hex, 16),
-        (None, "0") => Ok(0),
-        (None, digits) => match digits.strip_prefix('0') {
-            Some(octal) => u64::from_str_radix(octal, 8),
-            None => digits.parse(),
-        },
-    };
-    number.ok().map(u64::cast_signed)
 }
 
 /// Operators with two operands, those that bind least first.
@@ -277,6 +218,7 @@ const LEVELS: [&[&str]; 10] = [
 ];
 
 struct Parser<'a> {
+    fields: &'a [TracepointField],
     tokens: &'a [Token<'a>],
     at: usize,
     depth: usize,
@@ -309,6 +251,11 @@ impl<'a> Parser<'a> {
         let Some(Token::Name(name)) = self.peek() else { return None };
         self.at += 1;
         Some(name)
+    }
+
+    fn field(&mut self) -> Option<usize> {
+        let name = self.name()?;
+        Some(self.fields.iter().position(|field| field.name == name).unwrap_or(NO_FIELD))
     }
 
     fn expression(&mut self) -> Option<Expr> {
@@ -421,9 +368,11 @@ impl<'a> Parser<'a> {
         let index = self.expression()?;
         self.expect("]")?;
         match of {
-            Expr::Field(name) | Expr::Dynamic(name) => Some(Expr::Element(name, Box::new(index))),
+            Expr::Field(field) | Expr::Dynamic(field) => {
+                Some(Expr::Element(field, Box::new(index)))
+            }
             Expr::Cast(_, _, inner) => match *inner {
-                Expr::Dynamic(name) => Some(Expr::Element(name, Box::new(index))),
+                Expr::Dynamic(field) => Some(Expr::Element(field, Box::new(index))),
                 _ => None,
             },
             _ => None,
@@ -433,8 +382,8 @@ impl<'a> Parser<'a> {
     fn named(&mut self, name: &str) -> Option<Expr> {
         if name == "REC" {
             self.expect("->")?;
-            let field = self.name()?.to_owned();
-            return self.index(Expr::Field(field));
+            let field = Expr::Field(self.field()?);
+            return self.index(field);
         }
         if !self.skip("(") {
             return Some(Expr::Unknown);
@@ -454,9 +403,9 @@ impl<'a> Parser<'a> {
             | "__get_dynamic_array"
             | "__get_rel_dynamic_array"
             | "__get_sockaddr"
-            | "__get_rel_sockaddr" => Expr::Dynamic(self.name()?.to_owned()),
+            | "__get_rel_sockaddr" => Expr::Dynamic(self.field()?),
             "__get_dynamic_array_len" | "__get_rel_dynamic_array_len" => {
-                Expr::DynamicLen(self.name()?.to_owned())
+                Expr::DynamicLen(self.field()?)
             }
             "__print_hex" | "__print_hex_str" => {
                 let (bytes, len) = self.two()?;
@@ -517,90 +466,4 @@ fn constant(expr: &Expr) -> Option<i64> {
         }
         _ => None,
     }
-}
-
-/// A number as one of so many bytes.
-pub fn cut(number: i64, bytes: usize, signed: bool) -> i64 {
-    let unused = 64 - 8 * bytes.clamp(1, 8) as u32;
-    match signed {
-        true => number << unused >> unused,
-        false => (number.cast_unsigned() << unused >> unused).cast_signed(),
-    }
-}
-
-/// The result of an operator with one operand.
-pub fn unary(sign: char, value: i64) -> i64 {
-    match sign {
-        '-' => value.wrapping_neg(),
-        '!' => i64::from(value == 0),
-        _ => !value,
-    }
-}
-
-/// The result of an operator with two operands, in 64 bits; dividing by nothing gives nothing. `unsigned`: one of the
-/// operands has 64 bits without a sign.
-pub fn binary(sign: &str, unsigned: bool, a: i64, b: i64) -> i64 {
-    let shift = u32::try_from(b).ok().filter(|&bits| bits < 64);
-    let (x, y) = (a.cast_unsigned(), b.cast_unsigned());
-    match sign {
-        "<=" if unsigned => i64::from(x <= y),
-        ">=" if unsigned => i64::from(x >= y),
-        "<" if unsigned => i64::from(x < y),
-        ">" if unsigned => i64::from(x > y),
-        "/" if unsigned => x.checked_div(y).unwrap_or(0).cast_signed(),
-        "%" if unsigned => x.checked_rem(y).unwrap_or(0).cast_signed(),
-        ">>" if unsigned => shift.map_or(0, |bits| (x >> bits).cast_signed()),
-        "||" => i64::from(a != 0 || b != 0),
-        "&&" => i64::from(a != 0 && b != 0),
-        "|" => a | b,
-        "^" => a ^ b,
-        "&" => a & b,
-        "==" => i64::from(a == b),
-        "!=" => i64::from(a != b),
-        "<=" => i64::from(a <= b),
-        ">=" => i64::from(a >= b),
-        "<" => i64::from(a < b),
-        ">" => i64::from(a > b),
-        "<<" => shift.map_or(0, |bits| a << bits),
-        ">>" => shift.map_or(0, |bits| a >> bits),
-        "+" => a.wrapping_add(b),
-        "-" => a.wrapping_sub(b),
-        "*" => a.wrapping_mul(b),
-        "/" => a.checked_div(b).unwrap_or(0),
-        _ => a.checked_rem(b).unwrap_or(0),
-    }
-}
-
-/// Returns true if a word can only be of a type.
-fn is_type(word: &str) -> bool {
-    const WORDS: [&str; 13] = [
-        "unsigned", "signed", "long", "int", "short", "char", "const", "u8", "u16", "u32", "u64",
-        "s32", "s64",
-    ];
-    WORDS.contains(&word) || word.ends_with("_t")
-}
-
-/// Size in bytes and sign of a type.
-fn size_of_type(words: &[&str]) -> (usize, bool) {
-    let has = |word: &str| words.contains(&word);
-    let last = words.last().copied().unwrap_or_default();
-    let by_name = match last.trim_start_matches('_') {
-        "u8" | "uint8_t" | "bool" => Some((1, false)),
-        "u16" | "uint16_t" | "le16" | "be16" => Some((2, false)),
-        "u32" | "uint32_t" | "gfp_t" | "dev_t" | "uid_t" | "gid_t" | "le32" | "be32" => {
-            Some((4, false))
-        }
-        "s8" | "int8_t" => Some((1, true)),
-        "s16" | "int16_t" => Some((2, true)),
-        "s32" | "int32_t" | "pid_t" => Some((4, true)),
-        _ => None,
-    };
-    let signed = !has("unsigned");
-    by_name.unwrap_or(match () {
-        () if has("char") => (1, signed),
-        () if has("short") => (2, signed),
-        () if has("long") => (8, signed),
-        () if has("int") || last == "unsigned" || has("enum") => (4, signed),
-        () => (8, signed),
-    })
 }

@@ -431,6 +431,11 @@ impl Recording {
         rest.get(..usize::from(size)).unwrap_or_default()
     }
 
+    /// Returns true if some callchains have their user part in a record of its own.
+    pub fn defers_callchains(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
     /// The user part of a thread's callchains that came later.
     fn deferred(&self, sample: &Sample<'_>) -> Option<Callchain<'_>> {
         if self.deferred.is_empty() {

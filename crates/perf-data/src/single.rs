@@ -14,12 +14,15 @@ use pyrograph_profile::{
 };
 use pyrograph_resolve::{Arch, Extra, Resolver, SampleSource, SampleStacks, Stats};
 
+use crate::details::Details;
 use crate::events::Event;
 use crate::files::RecordedFiles;
 use crate::lost::Losses;
+use crate::names::Names;
+use crate::plain::PlainSample;
 use crate::recording::{Place, Recording};
 use crate::resolve::{ResolveOptions, arch, resolver_options, workers};
-use crate::trace_events::{Names, Unread};
+use crate::trace_events::Unread;
 use crate::trace_text::TraceText;
 
 /// The events of a recording that are wanted, with their stacks.
@@ -27,6 +30,8 @@ pub struct SingleEvents<'a> {
     recording: &'a Recording,
     filter: EventFilter,
     stacks: Option<SampleStacks>,
+    /// By kind, whether its events have stacks here.
+    with_stacks: Vec<bool>,
     none: Locations,
 }
 
@@ -47,15 +52,21 @@ impl Recording {
         Some((first, self.index.iter().rev().find_map(time)?))
     }
 
-    /// The events that a filter keeps. Stacks are left out where `options` is `None`; of `options` those about
+    /// The events that a filter keeps. Stacks are only of the kinds that `with_stacks` has true for; of `options` those about
     /// values, times and threads do not count.
     pub fn single_events(
         &self,
         filter: EventFilter,
-        options: Option<&ResolveOptions>,
+        with_stacks: &[bool],
+        options: &ResolveOptions,
     ) -> SingleEvents<'_> {
-        let stacks = options.map(|options| stacks(self, &filter, options));
-        SingleEvents { recording: self, filter, stacks, none: Locations::default() }
+        let kinds = self.events.list.iter().enumerate();
+        let with_stacks: Vec<bool> = kinds
+            .map(|(kind, event)| event.samples > 0 && with_stacks.get(kind) == Some(&true))
+            .collect();
+        let any = with_stacks.contains(&true);
+        let stacks = any.then(|| stacks(self, &filter, &with_stacks, options));
+        SingleEvents { recording: self, filter, stacks, with_stacks, none: Locations::default() }
     }
 }
 
@@ -82,6 +93,11 @@ fn kind(event: &Event) -> EventKind {
         weight: has(sample_type::WEIGHT | sample_type::WEIGHT_STRUCT),
         data_src: has(sample_type::DATA_SRC),
         phys_addr: has(sample_type::PHYS_ADDR),
+        code_page_size: has(sample_type::CODE_PAGE_SIZE),
+        data_page_size: has(sample_type::DATA_PAGE_SIZE),
+        branches: has(sample_type::BRANCH_STACK) && !event.branches_are_calls(),
+        user_registers: has(sample_type::REGS_USER),
+        registers: has(sample_type::REGS_INTR),
     }
 }
 
@@ -94,7 +110,12 @@ impl SampleSource for Kept<'_> {
     }
 }
 
-fn stacks(recording: &Recording, filter: &EventFilter, options: &ResolveOptions) -> SampleStacks {
+fn stacks(
+    recording: &Recording,
+    filter: &EventFilter,
+    with_stacks: &[bool],
+    options: &ResolveOptions,
+) -> SampleStacks {
     let files = RecordedFiles::new(recording, options.symbols.locator.clone());
     let monotonic = recording.events.list.iter().all(Event::has_monotonic_time);
     let options = ResolveOptions { keep_samples: true, ..options.clone() };
@@ -107,9 +128,13 @@ fn stacks(recording: &Recording, filter: &EventFilter, options: &ResolveOptions)
             let event = &recording.events.list[place.event()];
             let keeps_all = filter.is_empty();
             if event.is_sample(bytes) {
+                if !with_stacks[place.event()] {
+                    continue;
+                }
                 let is_kept = keeps_all
                     || matches!(event.layout.decode(bytes), Ok(Record::Sample(sample))
-                        if filter.keeps(&single(place, event, bytes, &sample, names.of(&sample))));
+                    if filter.keeps(&single(place, event, bytes, &sample,
+                        names.of(sample.id.pid, sample.id.tid))));
                 if is_kept {
                     let (pid, tid) = event.pid_tid(bytes);
                     feed.sample(pid, tid, number, 1);
@@ -147,8 +172,7 @@ fn single<'a>(
         weight: sample.weight,
         data_src: sample.data_src,
         phys_addr: sample.phys_addr,
-        stack: &[],
-        trace: "",
+        ..SingleEvent::default()
     }
 }
 
@@ -171,9 +195,18 @@ impl SingleEvents<'_> {
         on_event: &mut dyn FnMut(&SingleEvent<'_>) -> ControlFlow<()>,
     ) -> Unread {
         let recording = self.recording;
-        let mut texts = with_trace.then(|| TraceText::new(recording));
+        let mut each = Each {
+            events: self,
+            texts: with_trace.then(|| TraceText::new(recording)),
+            has_plain: !recording.defers_callchains(),
+            all: self.filter.is_empty(),
+            details: Details::default(),
+            number: 0,
+            entries: Vec::new(),
+            text: String::new(),
+            on_event,
+        };
         let (mut names, mut losses, mut unreadable) = (Names::default(), Losses::default(), 0);
-        let (mut number, mut entries, mut text) = (0, Vec::new(), String::new());
         for &(_, at) in &recording.index {
             let place = Place::from_number(at);
             let event = &recording.events.list[place.event()];
@@ -186,26 +219,7 @@ impl SingleEvents<'_> {
                 }
                 continue;
             }
-            let done = recording.sample(at, |sample, extra| {
-                let one = single(place, event, bytes, sample, names.of(sample));
-                if !self.filter.keeps(&one) {
-                    return ControlFlow::Continue(());
-                }
-                entries.clear();
-                if let Some(stacks) = &self.stacks {
-                    add_entries(stacks, number, sample, &extra, &mut entries);
-                    if let Some(ip) = copied_ip(recording, sample) {
-                        mark_system_call(&stacks.locations, ip, &mut entries);
-                    }
-                    number += 1;
-                }
-                text.clear();
-                if let Some(texts) = &mut texts {
-                    texts.write(place.event(), sample.raw.unwrap_or_default(), &mut text);
-                }
-                on_event(&SingleEvent { stack: &entries, trace: &text, ..one })
-            });
-            match done {
+            match each.sample(place, event, bytes, &mut names) {
                 None => unreadable += 1,
                 Some(ControlFlow::Break(())) => break,
                 Some(ControlFlow::Continue(())) => {}
@@ -213,6 +227,111 @@ impl SingleEvents<'_> {
         }
         Unread { lost: losses.total(), unreadable }
     }
+}
+
+/// Hands over one sample after the other.
+struct Each<'a, 'b> {
+    events: &'a SingleEvents<'a>,
+    texts: Option<TraceText<'a>>,
+    /// Samples of the usual kind can be read without more ado.
+    has_plain: bool,
+    /// All events are wanted.
+    all: bool,
+    details: Details,
+    /// How many samples with stacks there were.
+    number: usize,
+    entries: Vec<StackEntry>,
+    text: String,
+    on_event: &'b mut dyn FnMut(&SingleEvent<'_>) -> ControlFlow<()>,
+}
+
+impl<'a> Each<'a, '_> {
+    /// `None` if the sample cannot be read.
+    #[inline]
+    fn sample(
+        &mut self,
+        place: Place,
+        event: &Event,
+        bytes: &[u8],
+        names: &mut Names,
+    ) -> Option<ControlFlow<()>> {
+        let layout = event.plain.filter(|_| self.has_plain);
+        if let Some(sample) = layout.and_then(|layout| layout.read(bytes)) {
+            return Some(self.plain(place, event.period(bytes), &sample, names));
+        }
+        let recording = self.events.recording;
+        recording.sample(place.number(), |sample, extra| {
+            let comm = names.of(sample.id.pid, sample.id.tid);
+            let one = single(place, event, bytes, sample, comm);
+            if !self.events.filter.keeps(&one) {
+                return ControlFlow::Continue(());
+            }
+            self.entries.clear();
+            if let Some(stacks) = self.stacks(place) {
+                add_entries(stacks, self.number, sample, &extra, &mut self.entries);
+                if let Some(ip) = copied_ip(recording, sample) {
+                    mark_system_call(&stacks.locations, ip, &mut self.entries);
+                }
+                self.number += 1;
+            }
+            let mut memory = std::mem::take(&mut self.details);
+            let details = memory.of(sample, arch(recording));
+            let next =
+                self.hand_over(&SingleEvent { details: details.as_ref(), ..one }, sample.raw);
+            self.details = memory;
+            next
+        })
+    }
+
+    #[inline]
+    fn plain(
+        &mut self,
+        place: Place,
+        period: u64,
+        sample: &PlainSample<'_>,
+        names: &mut Names,
+    ) -> ControlFlow<()> {
+        let one = SingleEvent {
+            kind: place.event(),
+            comm: names.of(sample.pid, sample.tid),
+            pid: sample.pid,
+            tid: sample.tid,
+            cpu: sample.cpu,
+            time: sample.time,
+            period,
+            ip: sample.ip,
+            addr: sample.addr,
+            ..SingleEvent::default()
+        };
+        if !self.all && !self.events.filter.keeps(&one) {
+            return ControlFlow::Continue(());
+        }
+        self.entries.clear();
+        if let Some(stacks) = self.stacks(place) {
+            self.entries.extend(entries_of(stacks, self.number));
+            mark_returns(sample.mode, sample.callchain, None, true, &mut self.entries);
+            self.number += 1;
+        }
+        self.hand_over(&one, sample.raw)
+    }
+
+    fn stacks(&self, place: Place) -> Option<&'a SampleStacks> {
+        self.events.stacks.as_ref().filter(|_| self.events.with_stacks[place.event()])
+    }
+
+    #[inline]
+    fn hand_over(&mut self, one: &SingleEvent<'_>, raw: Option<&[u8]>) -> ControlFlow<()> {
+        self.text.clear();
+        if let Some(texts) = &mut self.texts {
+            texts.write(one.kind, raw.unwrap_or_default(), &mut self.text);
+        }
+        (self.on_event)(&SingleEvent { stack: &self.entries, trace: &self.text, ..*one })
+    }
+}
+
+/// The places of a sample's stack.
+fn entries_of(stacks: &SampleStacks, number: usize) -> impl Iterator<Item = StackEntry> {
+    stacks.of(number).map(|id| StackEntry { location: id.0, returns: false })
 }
 
 /// Adds the places of a sample's stack.
@@ -223,26 +342,27 @@ fn add_entries(
     extra: &Extra<'_>,
     entries: &mut Vec<StackEntry>,
 ) {
-    let places = stacks.of(number).map(|id| StackEntry { location: id.0, returns: false });
-    entries.extend(places);
+    entries.extend(entries_of(stacks, number));
     let has_copy = sample.user_stack.is_some() && sample.user_regs.is_some();
     let by_branches = extra.branches_are_calls && sample.branches.is_some();
-    mark_returns(sample, extra.deferred, !has_copy && !by_branches, entries);
+    let with_user = !has_copy && !by_branches;
+    mark_returns(sample.mode, sample.callchain, extra.deferred, with_user, entries);
 }
 
 /// Marks the places that the kernel has as addresses to return to: all of a callchain but the first of each part. The
 /// places of copied stacks, which follow, are as they are.
 fn mark_returns(
-    sample: &Sample<'_>,
+    mode: CpuMode,
+    callchain: Callchain<'_>,
     deferred: Option<Callchain<'_>>,
     with_user: bool,
     entries: &mut [StackEntry],
 ) {
     let mut places = entries.iter_mut();
-    let mut is_user = matches!(sample.mode, CpuMode::User);
+    let mut is_user = matches!(mode, CpuMode::User);
     let (mut is_known, mut first) = (true, true);
     let later = deferred.iter().flat_map(|chain| chain.entries());
-    for entry in sample.callchain.entries().chain(later) {
+    for entry in callchain.entries().chain(later) {
         match entry {
             Entry::Context(context) => {
                 is_user = matches!(context, Context::User | Context::UserDeferred);

@@ -1,9 +1,9 @@
 //! The samples of a recording one by one, with the fields of tracepoints.
 
-use hashbrown::HashMap;
 use pyrograph_event::{Record, Sample, type_id};
 
 use crate::lost::Losses;
+use crate::names::Names;
 use crate::recording::{Place, Recording};
 use crate::tracepoint::Tracepoint;
 use crate::tracing;
@@ -45,7 +45,7 @@ fn events(recording: &Recording, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> U
                     let values = tracepoint.values(raw, recording.order());
                     values.map(|(name, value)| TraceField { name, value }).collect::<Vec<_>>()
                 });
-                let comm = names.of(&sample);
+                let comm = names.of(sample.id.pid, sample.id.tid);
                 on_event(&trace_event(&event.name, &sample, comm, &fields.unwrap_or_default()));
             }
             Ok(record) if losses.add(event, &record, recording.misc(bytes)) => {}
@@ -64,38 +64,4 @@ fn trace_event<'a>(
 ) -> TraceEvent<'a> {
     let id = &sample.id;
     TraceEvent { name, time: id.time, cpu: id.cpu, pid: id.pid, tid: id.tid, comm, fields }
-}
-
-/// The names that threads have at the time.
-#[derive(Default)]
-pub struct Names(HashMap<i32, String, foldhash::fast::FixedState>);
-
-impl Names {
-    /// Follows a record that is no sample.
-    pub fn follow(&mut self, record: &Record<'_>) {
-        match record {
-            Record::Comm(comm) => {
-                self.0.insert(comm.tid, String::from_utf8_lossy(comm.name).into_owned());
-            }
-            Record::Fork(task) => {
-                if let Some(name) = self.0.get(&task.parent_tid).cloned() {
-                    self.0.insert(task.tid, name);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// The name of a sample's thread; empty if it is not known.
-    pub fn of(&self, sample: &Sample<'_>) -> &str {
-        match (sample.id.pid, sample.id.tid) {
-            (_, Some(0)) => "swapper",
-            (pid, Some(tid)) => {
-                // Of a thread that is nearly gone the kernel may name the process only.
-                let name = self.0.get(&tid).or_else(|| self.0.get(&pid?));
-                name.map_or("", String::as_str)
-            }
-            _ => "",
-        }
-    }
 }

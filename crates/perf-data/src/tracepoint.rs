@@ -4,6 +4,7 @@
 //! `__rel_loc` `Documentation/trace/fprobetrace.rst` and `include/trace/stages/`.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use pyrograph_event::ByteOrder;
@@ -99,47 +100,14 @@ impl Tracepoint {
         let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
         let states = line("print fmt:").and_then(state_names);
         let fields = text.lines().filter_map(|line| field(line.trim(), states.as_ref(), long_size));
+        let fields: Vec<_> =
+            fields.filter(|field| !field.name.starts_with("common_")).take(MOST_FIELDS).collect();
         Some(Self {
             id: line("ID:")?.parse().ok()?,
             name: format!("{system}:{}", line("name:")?),
-            fields: fields
-                .filter(|field| !field.name.starts_with("common_"))
-                .take(MOST_FIELDS)
-                .collect(),
-            print: line("print fmt:").and_then(PrintFormat::parse),
+            print: line("print fmt:").and_then(|text| PrintFormat::parse(text, &fields)),
+            fields,
         })
-    }
-
-    /// The bytes that a field has the place of; `None` if it has no place of others.
-    pub(crate) fn dynamic<'a>(
-        &self,
-        name: &str,
-        raw: &'a [u8],
-        order: ByteOrder,
-    ) -> Option<&'a [u8]> {
-        let field = self.fields.iter().find(|field| field.name == name)?;
-        let Shape::Elsewhere { relative, .. } = field.shape else { return None };
-        let start = usize::try_from(field.offset).ok()?;
-        let end = start.checked_add(usize::try_from(field.size).ok()?)?;
-        let word = unsigned(raw.get(start..end)?, order)?;
-        elsewhere(word, relative, end, raw)
-    }
-
-    /// Size and sign of an element of an array.
-    pub(crate) fn element_size(&self, name: &str) -> Option<(usize, bool)> {
-        let field = self.fields.iter().find(|field| field.name == name)?;
-        let size = match field.shape {
-            Shape::Array(Element::Number(size))
-            | Shape::Elsewhere { element: Element::Number(size), .. } => size,
-            _ => 1,
-        };
-        Some((size.max(1), field.signed))
-    }
-
-    /// Returns true if a field is an array.
-    pub(crate) fn is_array(&self, name: &str) -> bool {
-        let field = self.fields.iter().find(|field| field.name == name);
-        field.is_some_and(|it| matches!(it.shape, Shape::Array(_) | Shape::Elsewhere { .. }))
     }
 
     /// The fields' names and values in the raw data of a sample ([`Sample::raw`]). A field that
@@ -158,14 +126,47 @@ impl Tracepoint {
 }
 
 impl TracepointField {
-    fn value<'a>(&self, raw: &'a [u8], order: ByteOrder) -> Option<FieldValue<'a>> {
+    /// Where it is in the raw data; of an array without a size, up to the end.
+    fn place(&self, raw: &[u8]) -> Option<Range<usize>> {
         let start = usize::try_from(self.offset).ok()?;
-        // An array without a size goes on to the end.
-        let end = match self.size {
-            0 => raw.len(),
-            size => start.checked_add(usize::try_from(size).ok()?)?,
+        match self.size {
+            0 => Some(start..raw.len()),
+            size => Some(start..start.checked_add(usize::try_from(size).ok()?)?),
+        }
+    }
+
+    /// Its bytes in the raw data.
+    pub(crate) fn bytes<'a>(&self, raw: &'a [u8]) -> Option<&'a [u8]> {
+        raw.get(self.place(raw)?)
+    }
+
+    /// The bytes that it has the place of; `None` if it has no place of others.
+    pub(crate) fn dynamic<'a>(&self, raw: &'a [u8], order: ByteOrder) -> Option<&'a [u8]> {
+        let Shape::Elsewhere { relative, .. } = self.shape else { return None };
+        let place = self.place(raw)?;
+        let end = place.end;
+        elsewhere(unsigned(raw.get(place)?, order)?, relative, end, raw)
+    }
+
+    /// The size of an element in bytes, if it is an array.
+    pub(crate) fn element_size(&self) -> usize {
+        let size = match self.shape {
+            Shape::Array(Element::Number(size))
+            | Shape::Elsewhere { element: Element::Number(size), .. } => size,
+            _ => 1,
         };
-        let bytes = raw.get(start..end)?;
+        size.max(1)
+    }
+
+    /// Returns true if it is an array.
+    pub(crate) fn is_array(&self) -> bool {
+        matches!(self.shape, Shape::Array(_) | Shape::Elsewhere { .. })
+    }
+
+    fn value<'a>(&self, raw: &'a [u8], order: ByteOrder) -> Option<FieldValue<'a>> {
+        let place = self.place(raw)?;
+        let end = place.end;
+        let bytes = raw.get(place)?;
         Some(match &self.shape {
             Shape::Number => return number(bytes, self.signed, order),
             Shape::Address => FieldValue::Address(unsigned(bytes, order)?),

@@ -38,7 +38,8 @@ pub use marker::Marker;
 pub use profile::Profile;
 pub use sample::{Sample, Samples};
 pub use single_event::{
-    EventClass, EventFilter, EventKind, Location, Locations, SingleEvent, StackEntry,
+    EventBranch, EventClass, EventDetails, EventFilter, EventKind, EventRegisters, Location,
+    Locations, SingleEvent, StackEntry,
 };
 pub use spans::{GAP, Span, spans};
 pub use stack::{Stacks, Walk};

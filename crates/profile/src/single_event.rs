@@ -91,10 +91,20 @@ pub struct EventKind {
     pub data_src: bool,
     /// Physical addresses of the data are known.
     pub phys_addr: bool,
+    /// The sizes of the instruction's page are known.
+    pub code_page_size: bool,
+    /// The sizes of the data's page are known.
+    pub data_page_size: bool,
+    /// Branches are known.
+    pub branches: bool,
+    /// The program's registers are known.
+    pub user_registers: bool,
+    /// Registers are known.
+    pub registers: bool,
 }
 
 /// One event.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SingleEvent<'a> {
     /// The number of its kind.
     pub kind: usize,
@@ -124,6 +134,53 @@ pub struct SingleEvent<'a> {
     pub stack: &'a [StackEntry],
     /// The fields of a tracepoint, as text.
     pub trace: &'a str,
+    /// Details that few events have.
+    pub details: Option<&'a EventDetails<'a>>,
+}
+
+/// Details that few events have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EventDetails<'a> {
+    /// The size of the page that the instruction is in, in bytes.
+    pub code_page_size: Option<u64>,
+    /// The size of the page that the data is in, in bytes.
+    pub data_page_size: Option<u64>,
+    /// The last branches that were taken, the newest first.
+    pub branches: &'a [EventBranch],
+    /// The program's registers.
+    pub user_registers: Option<EventRegisters<'a>>,
+    /// The registers at the time of the event.
+    pub registers: Option<EventRegisters<'a>>,
+}
+
+/// A branch that was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventBranch {
+    /// Where it was.
+    pub from: u64,
+    /// Where it went.
+    pub to: u64,
+    /// The prediction was wrong.
+    pub mispredicted: bool,
+    /// The prediction was right.
+    pub predicted: bool,
+    /// It was in a transaction.
+    pub in_transaction: bool,
+    /// It aborted a transaction.
+    pub abort: bool,
+    /// Cycles since the branch before it.
+    pub cycles: u16,
+    /// Its type, as the kernel encodes it; 0 if it is not known.
+    pub branch_type: u8,
+}
+
+/// Registers with their values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventRegisters<'a> {
+    /// 1 of a 32-bit program, 2 of a 64-bit one.
+    pub abi: u64,
+    /// Names and values.
+    pub values: &'a [(&'static str, u64)],
 }
 
 /// Which events to keep. What is empty keeps all.
@@ -187,6 +244,7 @@ mod tests {
         phys_addr: None,
         stack: &[],
         trace: "",
+        details: None,
     };
 
     fn check(filter: EventFilter, expect: bool) {

@@ -42,11 +42,21 @@ pub enum ScriptField {
     DataSrc,
     /// Physical address of the data.
     PhysAddr,
+    /// Registers.
+    Iregs,
+    /// The program's registers.
+    Uregs,
+    /// Branches.
+    Brstack,
+    /// Size of the data's page.
+    DataPageSize,
+    /// Size of the instruction's page.
+    CodePageSize,
 }
 
 impl ScriptField {
     /// All of them with their names.
-    pub const ALL: [(Self, &'static str); 17] = [
+    pub const ALL: [(Self, &'static str); 22] = [
         (Self::Comm, "comm"),
         (Self::Tid, "tid"),
         (Self::Pid, "pid"),
@@ -64,6 +74,11 @@ impl ScriptField {
         (Self::Weight, "weight"),
         (Self::DataSrc, "data_src"),
         (Self::PhysAddr, "phys_addr"),
+        (Self::Iregs, "iregs"),
+        (Self::Uregs, "uregs"),
+        (Self::Brstack, "brstack"),
+        (Self::DataPageSize, "data_page_size"),
+        (Self::CodePageSize, "code_page_size"),
     ];
 
     fn name(self) -> &'static str {
@@ -85,6 +100,11 @@ impl ScriptField {
             Self::Weight => kind.weight,
             Self::DataSrc => kind.data_src,
             Self::PhysAddr => kind.phys_addr,
+            Self::Iregs => kind.registers,
+            Self::Uregs => kind.user_registers,
+            Self::Brstack => kind.branches,
+            Self::DataPageSize => kind.data_page_size,
+            Self::CodePageSize => kind.code_page_size,
         }
     }
 }

@@ -4,10 +4,11 @@
 //! {"comm":"w","tid":4711,"time_ns":83864041674123,"event":"cpu-clock","period":2004008,"stack":[{"ip":"0x1288","sym":"leaf","symoff":72,"dso":"/tmp/w"}]}
 //! ```
 
-use pyrograph_profile::{Frame, FrameKind, Location, Locations, SingleEvent};
+use pyrograph_profile::{EventBranch, Frame, FrameKind, Location, Locations, SingleEvent};
 
 use super::fields::{FieldSet, ScriptField as F};
-use super::{hex, number};
+use super::tail::type_name;
+use super::text::{hex, number};
 
 /// Everything before the stack.
 pub fn head(text: &mut Vec<u8>, name: &str, fields: FieldSet, event: &SingleEvent<'_>) {
@@ -34,6 +35,57 @@ pub fn head(text: &mut Vec<u8>, name: &str, fields: FieldSet, event: &SingleEven
     address(text, "data_src", event.data_src.filter(|_| has(F::DataSrc)));
     count(text, "weight", event.weight.filter(|_| has(F::Weight)));
     address(text, "phys_addr", event.phys_addr.filter(|_| has(F::PhysAddr)));
+}
+
+/// Everything behind the stack.
+pub fn tail(text: &mut Vec<u8>, fields: FieldSet, event: &SingleEvent<'_>) {
+    let Some(details) = event.details else { return };
+    let has = |field| fields.has(field);
+    for (field, name, of) in
+        [(F::Iregs, "iregs", details.registers), (F::Uregs, "uregs", details.user_registers)]
+    {
+        if let Some(of) = of.filter(|_| has(field)) {
+            key(text, name);
+            text.push(b'{');
+            of.values.iter().for_each(|(name, value)| address(text, name, Some(*value)));
+            text.push(b'}');
+        }
+    }
+    if has(F::Brstack) {
+        key(text, "brstack");
+        text.push(b'[');
+        for (at, of) in details.branches.iter().enumerate() {
+            if at > 0 {
+                text.push(b',');
+            }
+            branch(text, of);
+        }
+        text.push(b']');
+    }
+    count(text, "data_page_size", details.data_page_size.filter(|_| has(F::DataPageSize)));
+    count(text, "code_page_size", details.code_page_size.filter(|_| has(F::CodePageSize)));
+}
+
+fn branch(text: &mut Vec<u8>, of: &EventBranch) {
+    text.push(b'{');
+    address(text, "from", Some(of.from));
+    address(text, "to", Some(of.to));
+    if of.predicted || of.mispredicted {
+        key(text, "mispredicted");
+        text.extend_from_slice(if of.predicted { b"false" } else { b"true" });
+    }
+    for (name, is_set) in [("in_transaction", of.in_transaction), ("abort", of.abort)] {
+        if is_set {
+            key(text, name);
+            text.extend_from_slice(b"true");
+        }
+    }
+    count(text, "cycles", Some(of.cycles).filter(|&cycles| cycles > 0));
+    if !type_name(of).is_empty() {
+        key(text, "type");
+        string(text, type_name(of));
+    }
+    text.push(b'}');
 }
 
 /// Begins the stack.
