@@ -192,9 +192,12 @@ fn as_perf_prints_registers() {
 fn as_perf_prints_sizes_of_pages() {
     with_perf("as_perf_prints_sizes_of_pages", |folder| {
         let options = ["-d", "-c", "1", "-e", "page-faults"];
-        let data =
-            record(folder, &[&options[..], &["--data-page-size", "--code-page-size"]].concat());
-        for fields in ["comm,tid,data_page_size,code_page_size", "time,ip,code_page_size"] {
+        let data = record(
+            folder,
+            &[&options[..], &["--phys-data", "--data-page-size", "--code-page-size"]].concat(),
+        );
+        for fields in ["comm,tid,data_page_size,code_page_size", "time,ip,phys_addr,code_page_size"]
+        {
             let options = ["-F", fields];
             let (ours, theirs) = (ours(&data, &options), theirs(&data, &options));
             assert!(theirs.contains(" 4K") || theirs.contains(" N/A"), "{theirs}");
@@ -279,14 +282,14 @@ fn added_up(text: &str) -> BTreeMap<(String, String), (u64, u64)> {
         let took = rest.rsplit_once('<').and_then(|(_, time)| time.strip_suffix('>'));
         let took = took.and_then(|time| time.replace('.', "").parse::<u64>().ok()).unwrap_or(0);
         let leaf = match error {
-            "" => format!("{name}_[k]"),
-            error => format!("{name}_[k];[{error}]"),
+            "" => name,
+            error => format!("{name};[{error}]"),
         };
         let total = totals.entry((thread.to_owned(), leaf)).or_insert((0, 0));
         *total = (total.0 + 1000 * took, total.1 + 1);
     }
     for (thread, name) in begun {
-        let leaf = format!("{name}_[k];[unfinished]");
+        let leaf = format!("{name};[unfinished]");
         totals.entry((thread, leaf)).or_insert((0, 0)).1 += 1;
     }
     totals

@@ -216,13 +216,13 @@ mod tests {
             &[
                 (
                     "time",
-                    "ls;read_[k] 51000\nls;wait4_[k];[unfinished] 100000\nsh;openat_[k] 103000\n\
-                     sh;openat_[k];[ENOENT] 20000\n",
+                    "ls;read 51000\nls;wait4;[unfinished] 100000\nsh;openat 103000\n\
+                     sh;openat;[ENOENT] 20000\n",
                 ),
                 (
                     "calls",
-                    "ls;read_[k] 1\nls;wait4_[k];[unfinished] 1\nsh;openat_[k] 2\n\
-                     sh;openat_[k];[ENOENT] 1\n",
+                    "ls;read 1\nls;wait4;[unfinished] 1\nsh;openat 2\n\
+                     sh;openat;[ENOENT] 1\n",
                 ),
             ],
         );
@@ -232,8 +232,8 @@ mod tests {
     fn without_times_calls_are_counted() {
         check(
             "getpid() = 7\ngetpid() = 7\nclose(9) = -1 EBADF (Bad file descriptor)\n+++ exited with 0 +++\n",
-            &[("calls", "close_[k];[EBADF] 1\ngetpid_[k] 2\n")],
+            &[("calls", "close;[EBADF] 1\ngetpid 2\n")],
         );
-        check("4711 getpid() = 7\n", &[("calls", "4711;getpid_[k] 1\n")]);
+        check("4711 getpid() = 7\n", &[("calls", "4711;getpid 1\n")]);
     }
 }

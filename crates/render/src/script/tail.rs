@@ -37,7 +37,6 @@ pub fn add(text: &mut Vec<u8>, fields: FieldSet, event: &SingleEvent<'_>) {
         details.branches.iter().for_each(|of| branch(text, of));
     }
     if has(F::PhysAddr) {
-        text.push(b' ');
         hex(text, event.phys_addr.unwrap_or(0), 16);
     }
     for (field, size) in
