@@ -171,7 +171,7 @@ fn as_perf_prints_registers() {
             let options = [&options[..], &["--intr-regs=ip,bx"], call_graph].concat();
             let data = record(folder, &options);
             for fields in ["comm,tid,uregs", "comm,time,iregs", "time,ip,iregs,uregs"] {
-                let options = ["-F", fields];
+                let options = ["--no-inline", "-F", fields];
                 let (ours, theirs) = (ours(&data, &options), theirs(&data, &options));
                 assert!(theirs.contains("ABI:2 ") && theirs.contains("    IP:0x"), "{theirs}");
                 assert_eq!(ours, theirs, "{fields} {call_graph:?}");
