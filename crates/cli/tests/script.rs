@@ -278,7 +278,8 @@ fn added_up(text: &str) -> BTreeMap<(String, String), (u64, u64)> {
         }
         begun.remove(thread);
         let after = rest.rsplit_once(" = ").map_or("", |(_, result)| result);
-        let error = after.split(' ').nth(1).filter(|word| word.starts_with('E')).unwrap_or("");
+        // What is interrupted and begins again has not failed: `? ERESTARTSYS (To be restarted)`.
+        let error = after.strip_prefix("-1 ").and_then(|rest| rest.split(' ').next()).unwrap_or("");
         let took = rest.rsplit_once('<').and_then(|(_, time)| time.strip_suffix('>'));
         let took = took.and_then(|time| time.replace('.', "").parse::<u64>().ok()).unwrap_or(0);
         let leaf = match error {
