@@ -69,6 +69,14 @@ impl CallRow {
     }
 }
 
+/// `ls (1234)`, or `process 1234` if its name is not known, as in text of strace.
+fn title(kind: &str, name: &str, number: i32) -> String {
+    match name {
+        "" => format!("{kind} {number}"),
+        name => format!("{name} ({number})"),
+    }
+}
+
 /// Makes a table of counts.
 pub fn call_table(counts: &[CallCount], by: CallKey, elapsed: Option<Duration>) -> CallTable {
     /// A title, and rows by names of calls.
@@ -77,10 +85,10 @@ pub fn call_table(counts: &[CallCount], by: CallKey, elapsed: Option<Duration>) 
     for count in counts {
         let (key, title) = match by {
             CallKey::Thread => {
-                ((count.thread, ""), format!("{} ({})", count.thread_name, count.thread))
+                ((count.thread, ""), title("thread", &count.thread_name, count.thread))
             }
             CallKey::Process => {
-                ((count.process, ""), format!("{} ({})", count.process_name, count.process))
+                ((count.process, ""), title("process", &count.process_name, count.process))
             }
             CallKey::Group => ((0, &count.group[..]), count.group.clone()),
             CallKey::None => ((0, ""), String::new()),

@@ -1,13 +1,12 @@
 //! `pyrograph trace`: system calls, one by one or as a table.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use pyrograph_analyze::{CallKey, call_table};
 use pyrograph_cache::user_folder;
 use pyrograph_format::thread_events;
@@ -17,10 +16,10 @@ use pyrograph_recorder::{
     call_numbers, control_group, matches_pattern, names_event, traced_names,
 };
 use pyrograph_render::{CallStyle, write_call_table, write_thread_event};
-use pyrograph_terminal::{Interrupt, standard_error, standard_output};
+use pyrograph_terminal::Interrupt;
 
 use crate::say::{misuse, say};
-use crate::streams::{open, write_output};
+use crate::streams::{Destination, open};
 use crate::targets::TargetArgs;
 use crate::units::{counted, grouped, one_of, parse_duration, parse_size};
 
@@ -44,7 +43,8 @@ Examples:
   pyrograph trace -F maj --no-syscalls -a      where does which program wait for pages of which file?
   pyrograph trace -s -i strace.txt             the table of what strace or perf has recorded
 
-Lines and text tables go to standard error, or to the file that -o names; JSON and CSV to standard output."
+Lines and text tables go to standard error, or to the file that -o names; JSON and CSV, and what is read from a file,
+to standard output."
 )]
 pub struct Args {
     /// Only these calls: names, patterns ('*at'), groups (%file %network %process %memory %desc %signal ...), and
@@ -67,7 +67,8 @@ pub struct Args {
     stacks: bool,
 
     /// Page faults beside the calls: those that read a page (maj), others (min), or all
-    #[arg(short = 'F', long, value_name = "KIND", value_parser = one_of(FAULTS))]
+    #[arg(short = 'F', long, value_name = "KIND", value_parser = one_of(FAULTS), num_args = 0..=1,
+        default_missing_value = "all")]
     page_faults: Option<PageFaults>,
 
     /// No calls: events of -e and page faults alone
@@ -165,12 +166,6 @@ impl Args {
         }
     }
 
-    /// The output is standard output: a command's own goes to standard error then.
-    fn takes_standard_output(&self) -> bool {
-        let is_dash = self.output.as_ref().is_some_and(|path| path.as_os_str() == "-");
-        is_dash || (self.output.is_none() && !matches!(self.style(), CallStyle::Text { .. }))
-    }
-
     fn plan(&mut self) -> anyhow::Result<TracePlan> {
         let filters = Filters {
             names: std::mem::take(&mut self.comm),
@@ -215,7 +210,7 @@ impl Args {
             memory: u32::try_from(memory).unwrap_or(u32::MAX),
             beside: self.target.beside(),
             duration: self.duration,
-            output_to_stderr: self.takes_standard_output(),
+            output_to_stderr: self.destination().is_standard_output(),
             cache: user_folder(),
         })
     }
@@ -265,29 +260,15 @@ impl Args {
         Some(path)
     }
 
-    fn write_table(&self, counts: &[CallCount], elapsed: Option<Duration>) -> anyhow::Result<()> {
-        let table = call_table(counts, self.by, elapsed);
-        let style = self.style();
-        match &self.output {
-            None if matches!(style, CallStyle::Text { .. }) => {
-                let mut out = standard_error();
-                write_call_table(style, &table, &mut out)?;
-                Ok(out.flush()?)
-            }
-            path => Ok(write_output(path.as_deref(), |out| write_call_table(style, &table, out))?),
-        }
+    /// Where to write: what is read from a file has no program's output beside it.
+    fn destination(&self) -> Destination<'_> {
+        let is_text = matches!(self.style(), CallStyle::Text { .. }) && self.input.is_none();
+        Destination { path: self.output.as_deref(), is_text }
     }
 
-    fn lines(&self) -> anyhow::Result<Box<dyn Write>> {
-        Ok(match &self.output {
-            None => Box::new(BufWriter::new(standard_error())),
-            Some(path) if path.as_os_str() == "-" => Box::new(standard_output()),
-            Some(path) => {
-                let file = std::fs::File::create(path)
-                    .with_context(|| format!("failed to write {}", path.display()))?;
-                Box::new(BufWriter::with_capacity(1 << 20, file))
-            }
-        })
+    fn write_table(&self, counts: &[CallCount], elapsed: Option<Duration>) -> anyhow::Result<()> {
+        let table = call_table(counts, self.by, elapsed);
+        self.destination().write(|out| write_call_table(self.style(), &table, out))
     }
 }
 
@@ -297,14 +278,16 @@ impl Args {
 ///
 /// If nothing can be traced, or the result cannot be written.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
-    if let Some(path) = args.input.take().or_else(|| args.file_of_command()) {
-        return read(&args, &path);
+    args.input = args.input.take().or_else(|| args.file_of_command());
+    if let Some(path) = &args.input {
+        return read(&args, path);
     }
     let plan = args.plan()?;
+    args.destination().check()?;
     let interrupt = Interrupt::catch()?;
     let mut out = match args.summary {
         true => Box::new(io::sink()) as Box<dyn Write>,
-        false => args.lines()?,
+        false => args.destination().open()?,
     };
     let mut tracing = Tracing::open(&plan)?;
     let stopper = tracing.stopper();
@@ -391,7 +374,7 @@ fn read(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
     };
     let mut out = match args.summary {
         true => Box::new(io::sink()) as Box<dyn Write>,
-        false => args.lines()?,
+        false => args.destination().open()?,
     };
     let mut counts = CallCounts::default();
     let mut span: Option<(u64, u64)> = None;

@@ -266,6 +266,8 @@ fn events_are_listed_by_a_part_of_their_names_and_by_patterns() {
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json[0]["name"], "cpu-clock");
     assert_eq!(json[0]["is_counted"], true, "{json:#}");
+    let (raw, ..) = list(&["r01c2"]);
+    assert!(raw.contains("r01c2  code 0x1c2"), "{raw}");
     let (nothing, said, code) = list(&["nosuchevent"]);
     assert_eq!((&nothing[..], code), ("", Some(1)), "{said}");
     if is_root("events_are_listed_by_a_part_of_their_names_and_by_patterns, tracepoints") {

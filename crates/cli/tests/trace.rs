@@ -435,6 +435,19 @@ fn tracepoints_of_a_recording_are_calls() {
             assert_eq!(table["getppid"], (300, 0));
             assert_eq!(table["fchdir"], (300, 300));
         }
+        // Of a call that had begun before, only the end is there; what is read from a file goes to standard output.
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "-e", "raw_syscalls:sys_exit", "-o"]).arg(&data);
+        common::run(perf.args([&program, "1", "10"]));
+        let output = pyrograph().args(["trace", "-e", "fchdir,brk"]).arg(&data).output();
+        let lines = String::from_utf8(output.expect("pyrograph runs").stdout).expect("text");
+        let calls: Vec<&str> = lines.lines().map(call_of).collect();
+        let fails = |call: &&&str| {
+            call.starts_with("fchdir(...)") && call.ends_with("= -1 EBADF (Bad file descriptor)")
+        };
+        assert_eq!(calls.iter().filter(fails).count(), 20, "{lines}");
+        let breaks = |call: &&&str| call.starts_with("brk(...)") && call.contains(" = 0x");
+        assert!(calls.iter().filter(breaks).count() > 0, "{lines}");
     });
 }
 

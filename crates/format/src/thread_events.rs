@@ -420,7 +420,11 @@ impl Pairs {
                 process: event.pid.unwrap_or(thread),
                 thread,
                 thread_name: event.comm.to_owned(),
-                action: ThreadAction::Call(begin(event, point.strip_prefix(EXIT))?),
+                action: ThreadAction::Call(TracedCall {
+                    // They are in the other tracepoint.
+                    arguments: vec![("".into(), "...".to_owned())],
+                    ..begin(event, point.strip_prefix(EXIT))?
+                }),
                 stack: Vec::new(),
             },
         };
@@ -428,8 +432,11 @@ impl Pairs {
         let number = (-4095..0).contains(&result).then(|| -result as i32);
         call.value = Some(result);
         call.error = number.and_then(error_name).map(Cow::Borrowed);
-        call.result = match &call.error {
-            Some(error) => format!("-1 {error}"),
+        call.result = match pyrograph_syscall::number_of(&call.name) {
+            Some(number) => {
+                let seen = Seen { number, arguments: [0; 6], result: Some(result), copied: &[] };
+                pyrograph_syscall::result(&seen, &())
+            }
             None => result.to_string(),
         };
         let end = event.time.filter(|_| event_of.time > 0);

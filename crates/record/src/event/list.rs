@@ -187,8 +187,27 @@ pub(super) fn known_events_of(
         }
         Err(error) => Some(error),
     };
+    events.extend(unnamed(pattern, sources, &rights).filter(|_| events.is_empty()));
     events.sort_by(|a, b| a.class.cmp(&b.class));
     (events, denied)
+}
+
+/// An event that has a code in place of a name: `r01c2`, `cpu/event=0x3c/`.
+fn unnamed(text: &str, sources: &Sources, rights: &Rights) -> Option<KnownEvent> {
+    let event = Event::parse_with(text, sources).ok()?;
+    let pmu = match text.split_once('/') {
+        Some((pmu, _)) => pmu,
+        None if event.code.type_ == type_id::RAW => "cpu",
+        None => return None,
+    };
+    Some(KnownEvent {
+        name: text.to_owned(),
+        aliases: Vec::new(),
+        class: EventClass::Pmu(pmu.to_owned()),
+        about: format!("code {:#x}", event.code.config),
+        fields: Vec::new(),
+        refused: try_to_count(&event.code, rights),
+    })
 }
 
 /// A tracepoint and its description.
