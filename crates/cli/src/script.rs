@@ -1,5 +1,6 @@
 //! `pyrograph script`: the events of an input, one by one.
 
+mod records;
 mod times;
 
 use std::ops::{ControlFlow, RangeInclusive};
@@ -8,10 +9,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use pyrograph_format::{EventInput, Options, Reader, SymbolOptions, Warnings};
-use pyrograph_profile::{EventFilter, EventKind};
+use pyrograph_profile::{EventFilter, EventKind, EventRecord};
 use pyrograph_render::{ScriptField, ScriptFields, ScriptOptions, ScriptWriter};
 use pyrograph_terminal::standard_output;
 
+use self::records::{RecordArgs, missing};
 use self::times::Times;
 use crate::filters::cpus;
 use crate::reading::{format, limit_memory};
@@ -110,6 +112,9 @@ pub struct Args {
     max_memory: Option<usize>,
 
     #[command(flatten)]
+    records: RecordArgs,
+
+    #[command(flatten)]
     symbols: SymbolArgs,
 }
 
@@ -142,18 +147,30 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let with_stacks: Vec<bool> =
         kinds.iter().map(|kind| fields.of(kind).has(ScriptField::Ip)).collect();
     let with_trace = fields.any(kinds, ScriptField::Trace);
+    let wanted = filter.records.clone();
+    if !wanted.is_empty() && !events.has_records() {
+        say!("the input holds samples alone: --show-… prints nothing; perf.data has such records");
+    }
     let chosen = events.choose(filter, &with_stacks);
     let options =
         ScriptOptions { nanoseconds: args.ns, full_paths: args.full_source_path, json: args.json };
     let mut warnings = Warnings::default();
+    let mut printed = Vec::new();
     let print = |out: &mut dyn std::io::Write| {
         let mut writer = ScriptWriter::new(out, kinds, &fields, chosen.locations(), options);
         let mut failed = Ok(());
-        warnings = chosen.each(with_trace, &mut |event| match writer.event(event) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failed = Err(error);
-                ControlFlow::Break(())
+        warnings = chosen.each(with_trace, &mut |event| {
+            if let Some(group) = event.record.map(EventRecord::group)
+                && !printed.contains(&group)
+            {
+                printed.push(group);
+            }
+            match writer.event(event) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    failed = Err(error);
+                    ControlFlow::Break(())
+                }
             }
         });
         failed.and_then(|()| writer.finish())
@@ -166,6 +183,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     say_all(&warnings);
+    if events.has_records() {
+        missing(&wanted, &printed).iter().for_each(|line| say!("{line}"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -189,6 +209,7 @@ fn filter(
         tids: args.tid.clone(),
         comms: args.comm.clone(),
         cpus: args.cpu.clone(),
+        records: args.records.groups(),
         ..EventFilter::default()
     };
     for wanted in &args.event_filter {

@@ -330,6 +330,126 @@ fn folding_the_text_of_strace_gives_what_its_lines_add_up_to() {
     }
 }
 
+/// The lines of records beside samples.
+fn records(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| line.contains("PERF_RECORD_"))
+}
+
+const SHOWN: [(&str, &[&str]); 6] = [
+    ("--show-task-events", &["COMM: ", "COMM exec: ", "FORK(", "EXIT("]),
+    ("--show-mmap-events", &["MMAP -1/0: ", "MMAP2 "]),
+    ("--show-switch-events", &["SWITCH OUT ", "SWITCH IN "]),
+    ("--show-namespace-events", &["NAMESPACES "]),
+    ("--show-cgroup-events", &["CGROUP cgroup: "]),
+    ("--show-lost-events", &[]),
+];
+
+#[test]
+fn as_perf_prints_records_beside_samples() {
+    with_perf_as_root("as_perf_prints_records_beside_samples", |folder| {
+        let beside = ["--switch-events", "--namespaces", "--all-cgroups"];
+        for more in [&["-g"][..], &["--buildid-mmap"], &["-d"]] {
+            let event = ["-F", "999", "-e", "cpu-clock"];
+            let data = record(folder, &[&event[..], &beside, more].concat());
+            for (shown, names) in SHOWN {
+                for fields in ["comm,tid,time", "comm,pid,tid,time,ip,event", "time"] {
+                    let options = [shown, "--no-inline", "-F", fields];
+                    let (ours, theirs) = (ours(&data, &options), theirs(&data, &options));
+                    for name in names {
+                        let name = format!("PERF_RECORD_{name}");
+                        assert!(theirs.contains(&name), "{more:?} {name}: {theirs}");
+                    }
+                    assert_eq!(ours, theirs, "{more:?} {shown} {fields}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn as_perf_prints_switches_of_cpus() {
+    with_perf_as_root("as_perf_prints_switches_of_cpus", |folder| {
+        let data = record(folder, &["-a", "-F", "99", "-e", "cpu-clock", "--switch-events"]);
+        let options = ["--show-switch-events", "-F", "pid,tid,cpu,time"];
+        let (all, theirs) = (ours(&data, &options), theirs(&data, &options));
+        for name in ["OUT          next pid/tid: ", "IN           prev pid/tid: "] {
+            assert!(theirs.contains(name), "{theirs}");
+        }
+        assert_eq!(all, theirs);
+        let of_cpu: Vec<&str> = records(&all).filter(|line| line.contains("[000]")).collect();
+        let found = ours(&data, &[&options[..], &["-C", "0"]].concat());
+        assert!(!of_cpu.is_empty());
+        assert_eq!(records(&found).collect::<Vec<_>>(), of_cpu);
+    });
+}
+
+/// A recording of a single loss.
+fn with_loss() -> Vec<u8> {
+    const LOST: u64 = 2;
+    let mut data = with_branches(&[[1, 2, 0]]);
+    let thread = 7 | 7 << 32;
+    let words = [LOST | 40 << 48, 1, 4711, thread, 2000];
+    data.extend(words.iter().flat_map(|word: &u64| word.to_le_bytes()));
+    let size = u64::from_le_bytes(data[48..56].try_into().expect("eight bytes")) + 40;
+    data[48..56].copy_from_slice(&size.to_le_bytes());
+    data
+}
+
+#[test]
+fn as_perf_prints_losses() {
+    with_perf("as_perf_prints_losses", |folder| {
+        let data = folder.join("perf.data");
+        std::fs::write(&data, with_loss()).expect("a temporary file");
+        let options = ["--show-lost-events", "-F", "comm,tid,time"];
+        let (ours, theirs) = (ours(&data, &options), theirs(&data, &options));
+        assert!(theirs.contains("PERF_RECORD_LOST lost 4711"), "{theirs}");
+        assert_eq!(ours, theirs);
+    });
+}
+
+#[test]
+fn filters_hold_for_records_beside_samples() {
+    with_perf("filters_hold_for_records_beside_samples", |folder| {
+        let data = record(folder, &["-F", "999", "-e", "cpu-clock"]);
+        let json = |options: &[&str]| -> Vec<Value> {
+            let shown = ["--json", "-F", "+pid", "--show-task-events", "--show-mmap-events"];
+            let text = ours(&data, &[&shown[..], options].concat());
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        };
+        let all = json(&[]);
+        let forks = kept(&all, |event| event["record"] == "FORK");
+        assert!(forks.len() > 1 && all.iter().any(|event| event["record"] == "MMAP2"));
+        assert!(all.iter().any(|event| event["record"].is_null()));
+        let tid = &forks[0]["fields"]["tid"];
+        let of_thread = kept(&all, |event| event["tid"] == *tid || event["fields"]["tid"] == *tid);
+        assert!(of_thread.contains(&forks[0]) && of_thread.len() < all.len());
+        assert_eq!(json(&["--tid", &tid.to_string()]), of_thread);
+        let time = forks[0]["time_ns"].as_u64().expect("a time");
+        let from = format!("{}.{:09},", time / 1_000_000_000, time % 1_000_000_000);
+        let later = kept(&all, |event| event["time_ns"].as_u64() >= Some(time));
+        assert!(later.len() < all.len());
+        assert_eq!(json(&["--time", &from]), later);
+    });
+}
+
+#[test]
+fn records_that_are_missing_are_named() {
+    with_perf("records_that_are_missing_are_named", |folder| {
+        let data = record(folder, &["-F", "999", "-e", "cpu-clock"]);
+        let profile = folder.join("profile.json");
+        let mut convert = pyrograph();
+        run(convert.arg("convert").arg(&data).arg("-o").arg(&profile).args(["--to", "firefox"]));
+        for (file, said) in [
+            (&data, "no switches are in what was printed; `perf record --switch-events` records"),
+            (&profile, "the input holds samples alone: --show-… prints nothing"),
+        ] {
+            let output = run(pyrograph().args(["script", "--show-switch-events"]).arg(file));
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(text.contains(said), "{text}");
+        }
+    });
+}
+
 /// The lines of JSON that a condition holds for.
 fn kept(all: &[Value], keep: impl Fn(&Value) -> bool) -> Vec<Value> {
     all.iter().filter(|event| keep(event)).cloned().collect()

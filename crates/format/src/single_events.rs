@@ -86,6 +86,15 @@ impl EventInput {
         &self.kinds
     }
 
+    /// Returns true if it may hold records beside samples.
+    pub fn has_records(&self) -> bool {
+        match &self.source {
+            #[cfg(feature = "perf-data")]
+            Source::Recording(_) => true,
+            Source::Profile(_) => false,
+        }
+    }
+
     /// Warnings about the input itself.
     pub fn warnings(&self) -> &Warnings {
         &self.warnings

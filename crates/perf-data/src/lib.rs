@@ -21,6 +21,7 @@ mod recording;
 mod records;
 mod resolve;
 mod single;
+mod single_records;
 mod trace_events;
 mod trace_text;
 mod trace_values;

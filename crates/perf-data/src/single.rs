@@ -22,6 +22,7 @@ use crate::names::Names;
 use crate::plain::PlainSample;
 use crate::recording::{Place, Recording};
 use crate::resolve::{ResolveOptions, arch, resolver_options, workers};
+use crate::single_records::{event_record, single_record};
 use crate::trace_events::Unread;
 use crate::trace_text::TraceText;
 
@@ -212,10 +213,15 @@ impl SingleEvents<'_> {
             let event = &recording.events.list[place.event()];
             let bytes = recording.record_at(place);
             if !event.is_sample(bytes) {
-                match event.layout.decode(bytes) {
-                    Ok(record) if losses.add(event, &record, recording.misc(bytes)) => {}
-                    Ok(record) => names.follow(&record),
-                    Err(_) => unreadable += 1,
+                let Ok(record) = event.layout.decode(bytes) else {
+                    unreadable += 1;
+                    continue;
+                };
+                if !losses.add(event, &record, recording.misc(bytes)) {
+                    names.follow(&record);
+                }
+                if each.record(place, &record, &mut names).is_break() {
+                    break;
                 }
                 continue;
             }
@@ -281,6 +287,23 @@ impl<'a> Each<'a, '_> {
             self.details = memory;
             next
         })
+    }
+
+    /// A record beside samples, if it is wanted.
+    fn record(&mut self, place: Place, record: &Record<'_>, names: &mut Names) -> ControlFlow<()> {
+        let filter = &self.events.filter;
+        if filter.records.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let Some((record, id)) = event_record(record) else { return ControlFlow::Continue(()) };
+        let one = single_record(place.event(), &record, id);
+        let (pid, tid) = record.thread().unzip();
+        let comm = names.of(pid.or(one.pid), tid.or(one.tid));
+        let one = SingleEvent { comm, ..one };
+        match filter.keeps(&one) {
+            true => (self.on_event)(&one),
+            false => ControlFlow::Continue(()),
+        }
     }
 
     #[inline]

@@ -7,6 +7,7 @@ mod calls;
 mod check;
 mod children;
 mod counts;
+mod event_record;
 mod frame;
 mod ids;
 mod info;
@@ -30,6 +31,9 @@ pub use calls::{
 };
 pub use check::InvalidProfile;
 pub use counts::{CommandUsage, CountRun, CountValue, Counter, NotCounted};
+pub use event_record::{
+    EventRecord, MappedFile, MappingDetails, MappingRecord, RecordGroup, TaskRecord,
+};
 pub use frame::{Frame, FrameKind, Frames};
 pub use ids::{FrameId, NodeId, StackId, StringId, ThreadId};
 pub use info::{EventInfo, FieldInfo, ProcessInfo, RecordingInfo, SampleRate};

@@ -2,6 +2,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use crate::event_record::{EventRecord, RecordGroup};
 use crate::frame::Frames;
 use crate::ids::FrameId;
 use crate::strings::Strings;
@@ -136,6 +137,8 @@ pub struct SingleEvent<'a> {
     pub trace: &'a str,
     /// Details that few events have.
     pub details: Option<&'a EventDetails<'a>>,
+    /// A record in place of a sample.
+    pub record: Option<&'a EventRecord<'a>>,
 }
 
 /// Details that few events have.
@@ -198,16 +201,32 @@ pub struct EventFilter {
     pub cpus: Vec<RangeInclusive<u32>>,
     /// Times in nanoseconds.
     pub times: Vec<RangeInclusive<u64>>,
+    /// Records beside samples: none but those that are named here.
+    pub records: Vec<RecordGroup>,
 }
 
 impl EventFilter {
-    /// Returns true if an event is kept.
+    /// Returns true if an event is kept. A record is if either the thread that it happened in or the one that it is
+    /// about is wanted; it is of no kind of events.
     pub fn keeps(&self, event: &SingleEvent<'_>) -> bool {
+        let Some(record) = event.record else {
+            return self.keeps_kind(event.kind) && self.keeps_rest(event);
+        };
+        let (pid, tid) = record.thread().unzip();
+        let about = SingleEvent { pid: pid.or(event.pid), tid: tid.or(event.tid), ..*event };
+        self.records.contains(&record.group())
+            && (self.keeps_rest(event) || self.keeps_rest(&about))
+    }
+
+    fn keeps_kind(&self, kind: usize) -> bool {
+        self.kinds.is_empty() || self.kinds.contains(&kind)
+    }
+
+    fn keeps_rest(&self, event: &SingleEvent<'_>) -> bool {
         fn one_of<T>(wanted: &[T], is_it: impl FnMut(&T) -> bool) -> bool {
             wanted.is_empty() || wanted.iter().any(is_it)
         }
-        one_of(&self.kinds, |kind| *kind == event.kind)
-            && one_of(&self.pids, |pid| Some(*pid) == event.pid)
+        one_of(&self.pids, |pid| Some(*pid) == event.pid)
             && one_of(&self.tids, |tid| Some(*tid) == event.tid)
             && one_of(&self.comms, |comm| comm == event.comm)
             && one_of(&self.cpus, |cpus| event.cpu.is_some_and(|cpu| cpus.contains(&cpu)))
@@ -219,15 +238,16 @@ impl EventFilter {
         !self.comms.is_empty()
     }
 
-    /// Returns true if all events are kept.
+    /// Returns true if all samples are kept.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        *self == Self { records: self.records.clone(), ..Self::default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event_record::TaskRecord;
 
     const EVENT: SingleEvent<'_> = SingleEvent {
         kind: 1,
@@ -245,6 +265,7 @@ mod tests {
         stack: &[],
         trace: "",
         details: None,
+        record: None,
     };
 
     fn check(filter: EventFilter, expect: bool) {
@@ -277,5 +298,23 @@ mod tests {
             check(EventFilter { times: vec![times], ..all() }, expect);
         }
         check(EventFilter { pids: vec![7], tids: vec![1], ..all() }, false);
+    }
+
+    #[test]
+    fn records_are_kept_by_either_thread_and_only_if_they_are_named() {
+        let task = TaskRecord { pid: 20, tid: 21, parent_pid: 7, parent_tid: 8 };
+        let fork = EventRecord::Fork(task);
+        let event = SingleEvent { record: Some(&fork), ..EVENT };
+        let all = || EventFilter { records: vec![RecordGroup::Task], ..EventFilter::default() };
+        assert!(all().is_empty() && all().keeps(&event));
+        let other = EventFilter { records: vec![RecordGroup::Mmap], ..all() };
+        assert!(!other.keeps(&event) && !EventFilter::default().keeps(&event));
+        for (pids, expect) in [(vec![7], true), (vec![20], true), (vec![21], false)] {
+            assert_eq!(EventFilter { pids, ..all() }.keeps(&event), expect);
+        }
+        // Process and thread are to be of the same one.
+        assert!(!EventFilter { pids: vec![7], tids: vec![21], ..all() }.keeps(&event));
+        assert!(!EventFilter { times: vec![51..=60], ..all() }.keeps(&event));
+        assert!(EventFilter { kinds: vec![9], ..all() }.keeps(&event));
     }
 }

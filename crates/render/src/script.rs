@@ -14,6 +14,7 @@ mod fields;
 mod head;
 mod json;
 mod places;
+mod record;
 mod tail;
 mod text;
 
@@ -90,6 +91,16 @@ impl<'a, W: Write> ScriptWriter<'a, W> {
     /// Those of the output.
     pub fn event(&mut self, event: &SingleEvent<'_>) -> io::Result<()> {
         let Some(columns) = self.kinds.get(event.kind) else { return Ok(()) };
+        if let Some(record) = event.record {
+            match self.options.json {
+                true => record::json(&mut self.text, columns.fields, event, record),
+                false => {
+                    self.heads.add_origin(&mut self.text, columns, event);
+                    record::line(&mut self.text, record);
+                }
+            }
+            return if self.text.len() >= CHUNK { self.write() } else { Ok(()) };
+        }
         let places = &mut self.places[columns.places];
         if self.options.json {
             json::head(&mut self.text, &columns.name, columns.fields, event);

@@ -64,22 +64,7 @@ impl Heads {
     /// Adds everything before the stack.
     pub fn add(&mut self, text: &mut Vec<u8>, columns: &Columns, event: &SingleEvent<'_>) {
         let has = |field| columns.fields.has(field);
-        self.thread(text, columns, event);
-        if has(F::Cpu) {
-            match event.cpu {
-                Some(cpu @ 0..=9) => {
-                    text.extend_from_slice(&[b'[', b'0', b'0', b'0' + cpu as u8, b']', b' ']);
-                }
-                cpu => {
-                    text.push(b'[');
-                    zeros(text, cpu.map_or(-1, i64::from), 3);
-                    text.extend_from_slice(b"] ");
-                }
-            }
-        }
-        if has(F::Time) {
-            self.time(text, event.time.unwrap_or(0));
-        }
+        self.add_origin(text, columns, event);
         if has(F::Period) {
             number(text, event.period, 10);
             text.push(b' ');
@@ -101,6 +86,28 @@ impl Heads {
         if has(F::Weight) {
             text.push(b' ');
             number(text, event.weight.unwrap_or(0), 16);
+        }
+    }
+
+    /// Adds thread, CPU and time.
+    #[inline]
+    pub fn add_origin(&mut self, text: &mut Vec<u8>, columns: &Columns, event: &SingleEvent<'_>) {
+        let has = |field| columns.fields.has(field);
+        self.thread(text, columns, event);
+        if has(F::Cpu) {
+            match event.cpu {
+                Some(cpu @ 0..=9) => {
+                    text.extend_from_slice(&[b'[', b'0', b'0', b'0' + cpu as u8, b']', b' ']);
+                }
+                cpu => {
+                    text.push(b'[');
+                    zeros(text, cpu.map_or(-1, i64::from), 3);
+                    text.extend_from_slice(b"] ");
+                }
+            }
+        }
+        if has(F::Time) {
+            self.time(text, event.time.unwrap_or(0));
         }
     }
 

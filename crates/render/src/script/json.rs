@@ -12,16 +12,8 @@ use super::text::{hex, number};
 
 /// Everything before the stack.
 pub fn head(text: &mut Vec<u8>, name: &str, fields: FieldSet, event: &SingleEvent<'_>) {
-    text.push(b'{');
     let has = |field| fields.has(field);
-    if has(F::Comm) {
-        key(text, "comm");
-        string(text, event.comm);
-    }
-    count(text, "pid", event.pid.filter(|_| has(F::Pid)));
-    count(text, "tid", event.tid.filter(|_| has(F::Tid)));
-    count(text, "cpu", event.cpu.filter(|_| has(F::Cpu)));
-    count(text, "time_ns", event.time.filter(|_| has(F::Time)));
+    origin(text, fields, event);
     if has(F::Event) {
         key(text, "event");
         string(text, name);
@@ -35,6 +27,20 @@ pub fn head(text: &mut Vec<u8>, name: &str, fields: FieldSet, event: &SingleEven
     address(text, "data_src", event.data_src.filter(|_| has(F::DataSrc)));
     count(text, "weight", event.weight.filter(|_| has(F::Weight)));
     address(text, "phys_addr", event.phys_addr.filter(|_| has(F::PhysAddr)));
+}
+
+/// Begins with thread, CPU and time.
+pub fn origin(text: &mut Vec<u8>, fields: FieldSet, event: &SingleEvent<'_>) {
+    text.push(b'{');
+    let has = |field| fields.has(field);
+    if has(F::Comm) {
+        key(text, "comm");
+        string(text, event.comm);
+    }
+    count(text, "pid", event.pid.filter(|_| has(F::Pid)));
+    count(text, "tid", event.tid.filter(|_| has(F::Tid)));
+    count(text, "cpu", event.cpu.filter(|_| has(F::Cpu)));
+    count(text, "time_ns", event.time.filter(|_| has(F::Time)));
 }
 
 /// Everything behind the stack.
@@ -130,7 +136,7 @@ pub fn frame(
     text.push(b'}');
 }
 
-fn key(text: &mut Vec<u8>, name: &str) {
+pub fn key(text: &mut Vec<u8>, name: &str) {
     if !matches!(text.last(), Some(b'{')) {
         text.push(b',');
     }
@@ -139,14 +145,14 @@ fn key(text: &mut Vec<u8>, name: &str) {
     text.extend_from_slice(b"\":");
 }
 
-fn count(text: &mut Vec<u8>, name: &str, value: Option<impl itoa::Integer>) {
+pub fn count(text: &mut Vec<u8>, name: &str, value: Option<impl itoa::Integer>) {
     if let Some(value) = value {
         key(text, name);
         number(text, value, 0);
     }
 }
 
-fn address(text: &mut Vec<u8>, name: &str, value: Option<u64>) {
+pub fn address(text: &mut Vec<u8>, name: &str, value: Option<u64>) {
     if let Some(value) = value {
         key(text, name);
         text.extend_from_slice(b"\"0x");
@@ -155,7 +161,7 @@ fn address(text: &mut Vec<u8>, name: &str, value: Option<u64>) {
     }
 }
 
-fn string(text: &mut Vec<u8>, value: &str) {
+pub fn string(text: &mut Vec<u8>, value: &str) {
     // To memory, and strings have no form that JSON lacks: it cannot fail.
     let _ = serde_json::to_writer(text, value);
 }

@@ -1,0 +1,103 @@
+//! Records beside samples, as data.
+
+use pyrograph_event::{FileId, Record, SampleId, Task};
+use pyrograph_profile::{
+    EventRecord, MappedFile, MappingDetails, MappingRecord, SingleEvent, TaskRecord,
+};
+
+/// A record, and where and when it happened; `None` if it is of a kind that is not printed.
+pub fn event_record<'a>(record: &Record<'a>) -> Option<(EventRecord<'a>, SampleId)> {
+    Some(match record {
+        Record::Comm(comm) => {
+            let name = String::from_utf8_lossy(comm.name);
+            let (pid, tid, exec) = (comm.pid, comm.tid, comm.exec);
+            (EventRecord::Comm { pid, tid, name, exec }, comm.id)
+        }
+        Record::Fork(task) => (EventRecord::Fork(task_record(task)), task_id(task)),
+        Record::Exit(task) => (EventRecord::Exit(task_record(task)), task_id(task)),
+        Record::Mmap(mapping) => (
+            EventRecord::Mmap(MappingRecord {
+                pid: mapping.pid,
+                tid: mapping.tid,
+                start: mapping.start,
+                len: mapping.len,
+                offset: mapping.offset,
+                path: String::from_utf8_lossy(mapping.path),
+                details: MappingDetails::Short { executable: mapping.executable },
+            }),
+            mapping.id,
+        ),
+        Record::Mmap2(mapping) => {
+            const MAP_SHARED: u32 = 1;
+            let file = match mapping.file {
+                FileId::Inode { major, minor, inode, generation } => {
+                    MappedFile::Inode { major, minor, inode, generation }
+                }
+                FileId::BuildId(id) => MappedFile::BuildId(id.as_bytes().to_vec()),
+            };
+            let (protection, shared) = (mapping.protection, mapping.flags & MAP_SHARED != 0);
+            let of = MappingRecord {
+                pid: mapping.pid,
+                tid: mapping.tid,
+                start: mapping.start,
+                len: mapping.len,
+                offset: mapping.offset,
+                path: String::from_utf8_lossy(mapping.path),
+                details: MappingDetails::Long { file, protection, shared },
+            };
+            (EventRecord::Mmap(of), mapping.id)
+        }
+        Record::Switch(switch) => {
+            let (out, preempted) = (switch.out, switch.preempted);
+            (EventRecord::Switch { out, preempted, other: None }, switch.id)
+        }
+        Record::SwitchCpuWide(switch) => {
+            let (out, preempted) = (switch.out, switch.preempted);
+            let other = Some((switch.other_pid, switch.other_tid));
+            (EventRecord::Switch { out, preempted, other }, switch.id)
+        }
+        Record::Namespaces(of) => {
+            let (pid, tid, links) = (of.pid, of.tid, of.links().collect());
+            (EventRecord::Namespaces { pid, tid, links }, of.id)
+        }
+        Record::Lost(lost) => (EventRecord::Lost { count: lost.count }, lost.id),
+        Record::Cgroup(of) => {
+            let path = String::from_utf8_lossy(of.path);
+            (EventRecord::Cgroup { id: of.cgroup, path }, of.id)
+        }
+        _ => return None,
+    })
+}
+
+fn task_record(task: &Task) -> TaskRecord {
+    TaskRecord {
+        pid: task.pid,
+        tid: task.tid,
+        parent_pid: task.parent_pid,
+        parent_tid: task.parent_tid,
+    }
+}
+
+/// Without `sample_id_all` the time is in the record itself.
+fn task_id(task: &Task) -> SampleId {
+    SampleId { time: task.id.time.or(Some(task.time)), ..task.id }
+}
+
+/// The event that a record makes, without its thread's name. What perf wrote at the start happened in no thread: its
+/// numbers are 0.
+pub fn single_record<'a>(
+    kind: usize,
+    record: &'a EventRecord<'a>,
+    id: SampleId,
+) -> SingleEvent<'a> {
+    let (pid, tid) = record.thread().unzip();
+    SingleEvent {
+        kind,
+        pid: id.pid.or(pid),
+        tid: id.tid.or(tid),
+        cpu: id.cpu,
+        time: id.time,
+        record: Some(record),
+        ..SingleEvent::default()
+    }
+}
