@@ -337,7 +337,7 @@ fn records(text: &str) -> impl Iterator<Item = &str> {
 
 const SHOWN: [(&str, &[&str]); 6] = [
     ("--show-task-events", &["COMM: ", "COMM exec: ", "FORK(", "EXIT("]),
-    ("--show-mmap-events", &["MMAP -1/0: ", "MMAP2 "]),
+    ("--show-mmap-events", &["MMAP2 "]),
     ("--show-switch-events", &["SWITCH OUT ", "SWITCH IN "]),
     ("--show-namespace-events", &["NAMESPACES "]),
     ("--show-cgroup-events", &["CGROUP cgroup: "]),
