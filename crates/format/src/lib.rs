@@ -23,6 +23,7 @@ mod protobuf;
 mod read;
 mod reader;
 mod single_events;
+mod strace_text;
 mod thread_events;
 mod warnings;
 mod write;

@@ -26,7 +26,7 @@ use pyrograph_profile::{
 use super::text::{Collector, Lines, first_lines, without_offset};
 use crate::input::Head;
 use crate::reader::{Detail, Options, ReadError, Reader, Reading};
-use crate::thread_events::{is_strace, strace_events};
+use crate::strace_text::{is_strace, strace_events};
 
 /// See the module.
 pub struct Strace;
