@@ -6,13 +6,14 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use pyrograph_event::counted as event;
 use pyrograph_event::counted::{Cut, Kind, Socket, UserFrame, UserStack, Wait, Waker};
+use pyrograph_event::interpreter::Calls;
 
 use crate::copies::CopiedStack;
 use crate::files::Aliases;
 use crate::kernel_text::KernelText;
 use crate::layout::{
     Count, END_GUESSED, FRAME_SHIFT, KEY_TIME_SHIFT, Key, MAX_FRAMES, MODULE_ANONYMOUS,
-    MODULE_ASKED, MODULE_END, MODULE_UNKNOWN, WAKER_WORDS,
+    MODULE_ASKED, MODULE_CALLS, MODULE_END, MODULE_UNKNOWN, WAKER_WORDS,
 };
 
 /// Reasons by their numbers, which are those of `enum end` from 1 on.
@@ -109,27 +110,20 @@ impl DoubleEndedIterator for UserFrames<'_> {
     }
 }
 
-/// The user part of a stack, of whose words the last may encode how it ends; `None` if there is none.
-fn user_stack<'a>(words: &'a [u64], aliases: Numbers<'a>) -> Option<UserStack<UserFrames<'a>>> {
-    let (last, rest) = words.split_last()?;
-    let (words, end) = match module(*last) == MODULE_END {
-        true => (rest, address(*last)),
-        false => (words, 0),
-    };
-    let cut = match end & !END_GUESSED {
-        0 => None,
-        end => Some(cut_of(end).unwrap_or(Cut::BadRule)),
-    };
-    let frames = UserFrames { words: words.iter(), aliases };
-    Some(UserStack { frames, cut, guessed: end & END_GUESSED != 0 })
-}
-
 /// The module in which a stack ends because its table was left out, if it does.
-fn left_out(stack: &UserStack<UserFrames<'_>>) -> Option<u32> {
+fn left_out(stack: &UserStack<'_, UserFrames<'_>>) -> Option<u32> {
     if stack.cut != Some(Cut::TableOmitted) {
         return None;
     }
     stack.frames.clone().next_back()?.module
+}
+
+/// The words of a user stack, and the hash of its calls, if it has any.
+fn split_calls(words: &[u64]) -> (&[u64], Option<u64>) {
+    match words.split_last() {
+        Some((last, rest)) if module(*last) == MODULE_CALLS => (rest, Some(address(*last))),
+        _ => (words, None),
+    }
 }
 
 /// A frame as the programs have it.
@@ -145,6 +139,9 @@ fn module(frame: u64) -> u32 {
 fn address(frame: u64) -> u64 {
     frame & ((1 << FRAME_SHIFT) - 1)
 }
+
+/// The most words of a stack: those of 1,024 calls of interpreters.
+const MOST_SENT: usize = 2 + 2 * 1024;
 
 /// More words of stacks are not kept, but for those that come in within half a second: 1 MiB.
 const MOST_WORDS: usize = 1 << 17;
@@ -228,6 +225,29 @@ impl Inner {
         found.or_else(|| Some(self.copied.stacks.get(&hash)?))
     }
 
+    /// The user part of a stack, `None` if there is none. Of its words the last ones may encode how it ends, and the hash
+    /// of the calls of interpreters in it. The outer option: what was sent is not known.
+    fn user_stack<'a>(
+        &'a self,
+        hash: u64,
+        aliases: Numbers<'a>,
+    ) -> Option<Option<UserStack<'a, UserFrames<'a>>>> {
+        let (words, calls) = split_calls(self.find(hash)?);
+        let Some((last, rest)) = words.split_last() else { return Some(None) };
+        let calls = calls.and_then(|hash| self.find(hash)).unwrap_or(&[]);
+        let (words, end) = match module(*last) == MODULE_END {
+            true => (rest, address(*last)),
+            false => (words, 0),
+        };
+        let cut = match end & !END_GUESSED {
+            0 => None,
+            end => Some(cut_of(end).unwrap_or(Cut::BadRule)),
+        };
+        let frames = UserFrames { words: words.iter(), aliases };
+        let guessed = end & END_GUESSED != 0;
+        Some(Some(UserStack { frames, cut, guessed, calls: Calls::new(calls) }))
+    }
+
     fn waker<'a>(&'a self, hash: u64, aliases: Numbers<'a>) -> Option<Waker<'a, UserFrames<'a>>> {
         let [user, kernel, pid, names @ ..] = self.find(hash)?.first_chunk::<WAKER_WORDS>()?;
         let (thread, process) = bytemuck::bytes_of(names).split_at(16);
@@ -236,7 +256,7 @@ impl Inner {
             process: name(process),
             thread: name(thread),
             kernel: self.text.without_tracing(kernel_part(self.find(*kernel)?)),
-            user: user_stack(self.find(*user)?, aliases),
+            user: self.user_stack(*user, aliases)?,
         })
     }
 
@@ -266,7 +286,7 @@ impl Inner {
                 Kind::Wait(_) => self.text.without_scheduler(kernel),
                 _ => self.text.without_tracing(kernel),
             },
-            user: user_stack(self.find(key.user)?, aliases),
+            user: self.user_stack(key.user, aliases)?,
             waker,
             time: (key.time > 0).then(|| u64::from(key.time) << KEY_TIME_SHIFT),
         })
@@ -288,7 +308,7 @@ impl Stacks {
         });
         let (Some(hash), Some(len)) = (words.next(), words.next()) else { return };
         let inner = &mut *self.inner.borrow_mut();
-        let len = usize::try_from(len).unwrap_or(usize::MAX).min(MAX_FRAMES);
+        let len = usize::try_from(len).unwrap_or(usize::MAX).min(MOST_SENT);
         inner.recent.add(hash, words.take(len));
     }
 
@@ -306,6 +326,11 @@ impl Stacks {
         frames.truncate(room);
         let partial = inner.recent.find(stack.partial);
         let partial = partial.or_else(|| inner.older.find(stack.partial));
+        // Calls of interpreters were found all the same.
+        let (partial, calls) = partial.map_or((None, None), |words| {
+            let (words, calls) = split_calls(words);
+            (Some(words), calls)
+        });
         match partial.filter(|partial| cut.is_some() && partial.len() > frames.len()) {
             Some(partial) => frames = partial.to_vec(),
             None if cut.is_some() || guessed => {
@@ -315,6 +340,7 @@ impl Stacks {
             }
             None => {}
         }
+        frames.extend(calls.map(|hash| u64::from(MODULE_CALLS) << FRAME_SHIFT | hash));
         inner.copied.add(stack.hash, frames);
     }
 

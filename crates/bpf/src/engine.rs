@@ -10,6 +10,7 @@ use hashbrown::HashSet;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 use pyrograph_event::counted::{Cut, UserFrame};
 use pyrograph_event::engine::{Feature, TableBackend, TableStats};
+use pyrograph_event::interpreter::{Function, Interpreter};
 use pyrograph_event::request::{Trigger, Waits};
 use pyrograph_unwind::UnwindInfo;
 
@@ -21,6 +22,7 @@ use crate::end::End;
 use crate::error::Error;
 use crate::features;
 use crate::files::{self, Aliases, Files, Question, What};
+use crate::interpreters::{Interpreters, read_function};
 use crate::kernel_text::KernelText;
 use crate::layout::{Blocked, Count, FileKey, Key, Site, State};
 use crate::load::{self, Loaded};
@@ -57,6 +59,9 @@ pub struct Engine {
     copying: RingBuffer<'static>,
     copied: Rc<RefCell<Vec<CopiedStack>>>,
     copies_stacks: bool,
+    naming: RingBuffer<'static>,
+    functions: Rc<RefCell<Vec<Function>>>,
+    interpreters: Interpreters,
     counts: [MapHandle; 2],
     state: Shared<State>,
     ticks: MapHandle,
@@ -146,6 +151,11 @@ impl Engine {
         let copying = ring(&object, "copies", move |bytes| {
             copies.borrow_mut().extend(CopiedStack::read(bytes));
         })?;
+        let functions = Rc::new(RefCell::new(Vec::new()));
+        let named = Rc::clone(&functions);
+        let naming = ring(&object, "functions", move |bytes| {
+            named.borrow_mut().extend(read_function(bytes));
+        })?;
         let mut engine = Self {
             links: Vec::new(),
             rings,
@@ -155,6 +165,9 @@ impl Engine {
             copying,
             copied,
             copies_stacks: copies_stacks(options),
+            naming,
+            functions,
+            interpreters: Interpreters::new(handle(&object, "interpreters")?),
             counts: [handle(&object, "counts_0")?, handle(&object, "counts_1")?],
             state,
             ticks: handle(&object, "ticks")?,
@@ -352,13 +365,26 @@ impl Engine {
     }
 
     /// Adds a file that is mapped somewhere, or may come to be, and builds its table.
-    pub fn add_file(&mut self, key: FileKey, module: u32, info: Option<&Arc<UnwindInfo>>) {
+    pub fn add_file(
+        &mut self,
+        key: FileKey,
+        module: u32,
+        info: Option<&Arc<UnwindInfo>>,
+        interpreter: Option<&Interpreter>,
+    ) {
         let mapped = info.zip(program(&self.object, LOOK_UP).ok());
         let known = mapped.and_then(|(info, look_up)| files::key_of_mapped(&look_up, info.bytes()));
         let key = known.unwrap_or(key);
-        self.files.add(key, What::Module(module), info.map(AsRef::as_ref));
+        let row = self.row_of(module, interpreter);
+        self.files.add(key, What::Module(module), (info.map(AsRef::as_ref), row));
         self.files_changed();
         self.build(module, info);
+    }
+
+    /// The row of an interpreter, and 1. Without one, the file is like any other.
+    fn row_of(&mut self, module: u32, interpreter: Option<&Interpreter>) -> u16 {
+        let row = interpreter.map(|interpreter| self.interpreters.add(module, interpreter));
+        row.and_then(Result::ok).unwrap_or(0)
     }
 
     /// Makes the programs forget what they found out of files.
@@ -441,15 +467,31 @@ impl Engine {
         Ok(())
     }
 
+    /// Functions of interpreters that are in stacks, each with the memory that names it, since the last call. Call this
+    /// before [`Self::drain`].
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot be asked.
+    pub fn functions(&mut self) -> Result<Vec<Function>, Error> {
+        self.naming.consume().map_err(Error::map("functions"))?;
+        Ok(self.functions.take())
+    }
+
     /// Answers a question about a file; `None` if it could not be found out.
     pub fn answer(
         &mut self,
         question: &Question,
-        answer: Option<(What, Option<&Arc<UnwindInfo>>)>,
+        answer: Option<(What, Option<&Arc<UnwindInfo>>, Option<&Interpreter>)>,
     ) {
-        self.files.answer(question, answer.map(|(what, info)| (what, info.map(AsRef::as_ref))));
+        let row = match answer {
+            Some((What::Module(module), _, interpreter)) => self.row_of(module, interpreter),
+            _ => 0,
+        };
+        let known = answer.map(|(what, info, _)| (what, (info.map(AsRef::as_ref), row)));
+        self.files.answer(question, known);
         self.files_changed();
-        if let Some((What::Module(module), info)) = answer {
+        if let Some((What::Module(module), info, _)) = answer {
             self.build(module, info);
         }
     }

@@ -35,9 +35,9 @@ impl FileKey {
 }
 
 impl MappedFile {
-    /// A module, and where the code of its file is.
-    pub(crate) fn new(module: u32, info: Option<&UnwindInfo>) -> Self {
-        let mut file = Self { module, ..Self::default() };
+    /// A module, where the code of its file is, and the row of the interpreter in it, and 1.
+    pub(crate) fn new(module: u32, info: Option<&UnwindInfo>, interpreter: u16) -> Self {
+        let mut file = Self { module, interpreter, ..Self::default() };
         let start = info.and_then(UnwindInfo::table_start).unwrap_or(0);
         let segments = info.into_iter().flat_map(UnwindInfo::segments);
         for (to, (range, svma)) in file.segments.iter_mut().zip(segments.take(SEGMENTS)) {
@@ -101,13 +101,18 @@ impl Files {
     }
 
     /// The programs find the file from now on.
-    pub fn add(&mut self, key: FileKey, what: What, info: Option<&UnwindInfo>) {
+    pub fn add(
+        &mut self,
+        key: FileKey,
+        what: What,
+        (info, interpreter): (Option<&UnwindInfo>, u16),
+    ) {
         let module = match what {
             What::Module(module) if (module as usize) < MAX_MODULES => module,
             What::Module(_) => MODULE_UNKNOWN,
             What::Anonymous => MODULE_ANONYMOUS,
         };
-        let file = MappedFile::new(module, info);
+        let file = MappedFile::new(module, info, interpreter);
         let written =
             self.map.update(bytemuck::bytes_of(&key), bytemuck::bytes_of(&file), MapFlags::ANY);
         self.omitted += u64::from(written.is_err());
@@ -120,7 +125,11 @@ impl Files {
 
     /// Takes the answer to a question; `None` if there is none: then it is asked for once more when it
     /// is hit in another process.
-    pub fn answer(&mut self, question: &Question, answer: Option<(What, Option<&UnwindInfo>)>) {
+    pub fn answer(
+        &mut self,
+        question: &Question,
+        answer: Option<(What, (Option<&UnwindInfo>, u16))>,
+    ) {
         if let Some(&module) = self.known.get(&question.key) {
             self.aliases.borrow_mut().insert(question.number, module);
             return;

@@ -1,6 +1,7 @@
 //! Data that is shared with the programs: the structures of `programs/shared.h`.
 
 use bytemuck::{Pod, Zeroable};
+use pyrograph_event::interpreter;
 
 /// The most frames of a user stack.
 pub const MAX_FRAMES: usize = 512;
@@ -24,6 +25,8 @@ pub const MODULE_ASKED: u32 = 65536;
 pub const MODULE_ANONYMOUS: u32 = 0x1fffe;
 /// The "module" of the frame that ends a stack whose outer part is missing.
 pub const MODULE_END: u32 = 0x1ffff;
+/// The "module" of the last word of a stack that has calls of interpreters.
+pub const MODULE_CALLS: u32 = 0x1fffd;
 /// How many reasons `enum end` has; added to one of them, a frame of the stack was guessed.
 pub const ENDS: usize = 16;
 pub const END_GUESSED: u64 = 16;
@@ -59,7 +62,8 @@ pub const SEGMENTS: usize = 2;
 #[repr(C)]
 pub struct MappedFile {
     pub module: u32,
-    pub count: u32,
+    pub count: u16,
+    pub interpreter: u16,
     pub segments: [Segment; SEGMENTS],
 }
 
@@ -165,6 +169,8 @@ pub struct Config {
     pub least_quantum: u64,
     pub by_value: u32,
     pub no_idle: u32,
+    pub lines: u32,
+    pub languages: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -189,6 +195,66 @@ pub struct State {
     pub unit: u64,
     pub period: u64,
     pub until: u64,
+    pub lost_names: u64,
+}
+
+/// Interpreters that are known at one time.
+pub const MAX_INTERPRETERS: usize = 64;
+
+/// How a variable of a thread is found: `enum place_of` and what belongs to it.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct PlaceInThread {
+    pub kind: u32,
+    pub row: u32,
+    pub value: u64,
+    pub detail: u64,
+}
+
+/// A piece of memory that is read to name a function.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct ChunkPlan {
+    pub from: u16,
+    pub offset: u16,
+    pub len: u16,
+    pub pad: u16,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Interpreter {
+    pub language: u32,
+    pub module: u32,
+    pub chunks: u32,
+    pub pad: u32,
+    pub to_address: u64,
+    pub symbols: [u64; interpreter::Interpreter::SYMBOLS],
+    pub place: PlaceInThread,
+    pub offsets: [u32; interpreter::Interpreter::OFFSETS],
+    pub plan: [ChunkPlan; interpreter::Interpreter::CHUNKS],
+}
+
+/// A function of an interpreter; pieces of memory that name it follow.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Function {
+    pub function: u64,
+    pub tgid: i32,
+    pub identity: u32,
+    pub module: u32,
+    pub chunks: u32,
+}
+
+pub const CHUNK_BYTES: usize = interpreter::Interpreter::CHUNK_BYTES as usize;
+
+/// A piece of memory.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Chunk {
+    pub address: u64,
+    pub len: u64,
+    pub bytes: [u8; CHUNK_BYTES],
 }
 
 /// The clock of a CPU.
@@ -257,5 +323,6 @@ mod tests {
         check("config", size_of::<Config>());
         check("state", size_of::<State>());
         check("tick", size_of::<Tick>());
+        check("interpreter", size_of::<Interpreter>());
     }
 }

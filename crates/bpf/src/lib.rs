@@ -21,6 +21,7 @@ mod error;
 mod features;
 mod files;
 mod free_list;
+mod interpreters;
 mod kernel_text;
 mod kernel_types;
 mod layout;

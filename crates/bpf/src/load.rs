@@ -43,11 +43,12 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
         "blocked" => waits || options.trigger == Trigger::Locks,
         "pending" => waits || !options.trigger.counts_at_once(),
         "copies" => copies_stacks(options),
+        "functions" | "functions_emitted" | "python_threads" => options.languages,
         _ => true,
     };
     if !is_of_use {
         // The kernel wants a ring to have a page.
-        return Some(if map == "copies" { 4096 } else { 1 });
+        return Some(if map == "copies" || map == "functions" { 4096 } else { 1 });
     }
     let hertz = sampled_hertz(options);
     if map == "copies" {
@@ -225,6 +226,8 @@ fn config(options: &Options, text: &KernelText) -> Config {
         least_quantum: sampling(options).map_or(0, Sampling::least_quantum),
         by_value: u32::from(sampling(options) == Some(Sampling::ByValue)),
         no_idle: options.no_idle.into(),
+        lines: options.lines.into(),
+        languages: options.languages.into(),
     }
 }
 

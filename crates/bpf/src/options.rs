@@ -63,6 +63,10 @@ pub struct Options {
     pub at_switches: bool,
     /// Do not leave frames by their instructions, where there is no table.
     pub no_guess: bool,
+    /// Find the calls of interpreted languages.
+    pub languages: bool,
+    /// Count different lines of an interpreted function as different places.
+    pub lines: bool,
     /// Below which folder (such as `~/.cache`) it is kept for the next recording what tables were made, and
     /// where parts of the kernel are; none: it is not.
     pub cache: Option<PathBuf>,
@@ -89,6 +93,8 @@ impl Default for Options {
             table_backend: None,
             at_switches: false,
             no_guess: false,
+            languages: false,
+            lines: false,
             cache: None,
         }
     }

@@ -69,7 +69,7 @@ impl InUserSpace {
         for (number, info) in (FIRST_MODULE..).zip(infos) {
             let table = info.as_deref().map(UnwindInfo::table).unwrap_or_default();
             tables.publish(number, &table.rules, table.rows.into_iter()).expect("memory");
-            let file = MappedFile::new(number, info.as_deref());
+            let file = MappedFile::new(number, info.as_deref(), 0);
             self.send(&[4, number.into()], bytemuck::bytes_of(&file));
         }
         assert_eq!(tables.count().omitted, 0, "room for all tables");
@@ -373,7 +373,7 @@ fn the_kernels_unwinder_survives_damaged_tables() {
         kernel.send(&[3, random(3), 32], bytemuck::cast_slice(&words));
         let segment =
             Segment { start: 0, end: random(1 << 20), to_table: random(2).wrapping_neg() };
-        let file = MappedFile { module: 2, count: random(4) as u32, segments: [segment; 2] };
+        let file = MappedFile { module: 2, count: random(4) as u16, interpreter: 0, segments: [segment; 2] };
         kernel.send(&[4, 1], bytemuck::bytes_of(&file));
         kernel.send(&[0], &[]);
         kernel.send(&[5, CODE, CODE + (1 << 20), 0, 1], &[]);

@@ -218,6 +218,15 @@ impl Image {
         linked
     }
 
+    /// Size and alignment of the block of variables that each thread has of this file, bytes (`PT_TLS`).
+    pub fn thread_block(&self) -> Option<(u64, u64)> {
+        let object::File::Elf64(elf) = self.elf() else { return None };
+        let endian = elf.endian();
+        let headers = elf.elf_program_headers().iter();
+        let mut blocks = headers.filter(|header| header.p_type(endian) == object::elf::PT_TLS);
+        blocks.next().map(|block| (block.p_memsz(endian), block.p_align(endian)))
+    }
+
     /// Gives back the pages of the file that were read: those that are needed again are read again, most often from
     /// the kernel's page cache.
     pub fn give_pages_back(&self) {

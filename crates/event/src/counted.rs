@@ -3,6 +3,8 @@
 //!
 //! Plain data: how it leaves the kernel is the engine's matter, and what it means for a profile the taker's.
 
+use crate::interpreter::Calls;
+
 /// One stack, and how often it was counted. `F`: the frames of its user part, leaf first, as [`UserFrame`]s.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted<'a, F> {
@@ -25,7 +27,7 @@ pub struct Counted<'a, F> {
     /// The kernel part of the stack, leaf first: the address where it was, then return addresses.
     pub kernel: &'a [u64],
     /// The user part of the stack; `None` for threads of the kernel, and where it was not asked for.
-    pub user: Option<UserStack<F>>,
+    pub user: Option<UserStack<'a, F>>,
     /// The thread that ended the wait.
     pub waker: Option<Waker<'a, F>>,
     /// When it happened, if times are kept: nanoseconds of `CLOCK_MONOTONIC`, to a millisecond. Which function of
@@ -35,13 +37,15 @@ pub struct Counted<'a, F> {
 
 /// The user part of a stack.
 #[derive(Clone, Copy, Debug)]
-pub struct UserStack<F> {
+pub struct UserStack<'a, F> {
     /// Its frames, leaf first.
     pub frames: F,
     /// The reason why its outer part is missing, if it is.
     pub cut: Option<Cut>,
     /// A caller in it was found by what instructions say, for want of an unwind table.
     pub guessed: bool,
+    /// Calls of interpreted languages in it.
+    pub calls: Calls<'a>,
 }
 
 /// One frame of a user stack.
@@ -65,7 +69,7 @@ pub struct Waker<'a, F> {
     /// The kernel part of its stack, as in [`Counted::kernel`].
     pub kernel: &'a [u64],
     /// The user part of its stack.
-    pub user: Option<UserStack<F>>,
+    pub user: Option<UserStack<'a, F>>,
 }
 
 /// Kinds of events.

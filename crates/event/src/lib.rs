@@ -9,6 +9,7 @@ mod cursor;
 mod encode;
 pub mod engine;
 mod header;
+pub mod interpreter;
 mod layout;
 mod order;
 mod record;

@@ -119,6 +119,8 @@ pub fn resolver_options(
         keep_time: options.keep_samples,
         stack_memory: None,
         guessing: true,
+            languages: Vec::new(),
+            stack_view: Default::default(),
         monotonic_time,
         threads: options.threads,
         user_only: false,

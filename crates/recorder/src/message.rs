@@ -2,7 +2,7 @@
 
 use pyrograph_event::engine::{Feature, TableBackend, TableStats};
 use pyrograph_record::Notice;
-use pyrograph_resolve::StackMemory;
+use pyrograph_resolve::{FoundInterpreter, StackMemory};
 use std::time::Duration;
 
 use crate::in_kernel::EngineError;
@@ -34,6 +34,8 @@ pub enum Message {
     },
     /// Detail: how stacks were taken in the kernel, when it is over.
     InKernel(EngineReport),
+    /// An interpreter was found; detail, if its calls can be read.
+    Interpreter(FoundInterpreter),
     /// Unwind tables did not fit in their memory, and stacks end early for it.
     TablesLeftOut {
         /// Bytes of tables that are there.

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use pyrograph_event::engine::TableBackend;
+use pyrograph_event::interpreter::Language;
 use pyrograph_event::request::Trigger;
 use pyrograph_profile::{ThreadDetail, ValueType};
 use pyrograph_record::{Event, Rate, StackMode, Target, Unit};
-use pyrograph_resolve::{NATIVE, SymbolOptions};
+use pyrograph_resolve::{NATIVE, StackView, SymbolOptions};
 
 use crate::filters::Filters;
 use crate::question::Question;
@@ -48,6 +49,12 @@ pub struct Plan {
     pub stack: StackMode,
     /// Find the callers of code without an unwind table by its instructions.
     pub guessing: bool,
+    /// Languages whose calls are found, by [`Engine::InKernel`].
+    pub languages: Vec<Language>,
+    /// Which stacks are made where calls of these are known.
+    pub stack_view: StackView,
+    /// The line of each call of an interpreted function makes it a frame of its own.
+    pub lines: bool,
     /// The most bytes of unwind tables in the kernel: those that are used least are left out.
     pub table_memory: usize,
     /// The memory that holds them; `None` for an arena where the kernel has arenas, else arrays.
@@ -98,6 +105,9 @@ impl Plan {
             engine: None,
             stack: StackMode::Dwarf { bytes: StackMode::DEFAULT_BYTES },
             guessing: true,
+            languages: Language::ALL.to_vec(),
+            stack_view: StackView::Merged,
+            lines: false,
             table_memory: 256 << 20,
             table_backend: None,
             at_switches: false,
@@ -179,6 +189,11 @@ impl Plan {
             // That of the programs in the kernel.
             monotonic_time: true,
             guessing: self.guessing,
+            languages: match self.stack_view {
+                StackView::Native => Vec::new(),
+                _ => self.languages.clone(),
+            },
+            stack_view: self.stack_view,
             user_only: !self.kernel,
             addresses: true,
             arch: NATIVE,

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pyrograph_event::counted::{Counted, Kind, UserFrame, UserStack, Wait, Waker};
+use pyrograph_event::interpreter::Interpreter;
 use pyrograph_profile as profile;
 use pyrograph_profile::ThreadId;
 use pyrograph_unwind::UnwindInfo;
@@ -34,6 +35,8 @@ pub struct OpenedFile {
     pub module: u32,
     /// Its unwind information.
     pub unwind: Option<Arc<UnwindInfo>>,
+    /// The interpreter in it, if its calls are wanted and can be read.
+    pub interpreter: Option<Box<Interpreter>>,
 }
 
 /// Result of [`Resolver::lookup`].
@@ -71,8 +74,10 @@ impl<F: Files> Resolver<F> {
         self.modules.get(ModuleId(module)).map_or("[unknown]", |module| &module.path)
     }
 
-    fn opened_file(&self, key: Option<FileKey>, id: ModuleId) -> OpenedFile {
-        OpenedFile { key, module: id.0, unwind: self.modules.unwind(id).cloned() }
+    fn opened_file(&mut self, key: Option<FileKey>, id: ModuleId) -> OpenedFile {
+        self.find_interpreter(id);
+        let interpreter = self.languages.interpreter(id).cloned().map(Box::new);
+        OpenedFile { key, module: id.0, unwind: self.modules.unwind(id).cloned(), interpreter }
     }
 
     /// Opens the file that a process has mapped at a range, by the path that it sees.
@@ -122,6 +127,7 @@ impl<F: Files> Resolver<F> {
     {
         let thread = self.counted_thread(&counted);
         self.frames.clear();
+        self.languages.samples = counted.events;
         let has_only_waker = counted.kind == Kind::Woken;
         if let Some(waker) = counted.waker {
             self.push_waker(waker, has_only_waker);
@@ -156,8 +162,12 @@ impl<F: Files> Resolver<F> {
     }
 
     /// Adds the frames of a stack, leaf first.
-    pub(crate) fn push_code<U>(&mut self, pid: i32, kernel: &[u64], user: Option<UserStack<U>>)
-    where
+    pub(crate) fn push_code<U>(
+        &mut self,
+        pid: i32,
+        kernel: &[u64],
+        user: Option<UserStack<'_, U>>,
+    ) where
         U: Iterator<Item = UserFrame>,
     {
         if !self.options.user_only {
@@ -169,15 +179,17 @@ impl<F: Files> Resolver<F> {
         let Some(user) = user else { return };
         // The kernel marks a whole stack, not a frame, as guessed: it was where there is no table.
         let mut is_guess = false;
+        let mut frames = self.take_native_room();
         for (depth, UserFrame { module, address }) in user.frames.enumerate() {
             let module = match module.map(ModuleId) {
                 Some(module) if self.modules.is_known_file(module) => module,
                 Some(_) => ModuleId::UNKNOWN,
                 None => self.jit_module(pid, address),
             };
-            self.frames.push(RawFrame::new(module, address).guessed(is_guess));
+            frames.push(RawFrame::new(module, address).guessed(is_guess));
             is_guess = user.guessed && self.has_no_table(module, address, depth > 0);
         }
+        self.push_spliced(frames, &user.calls, user.cut.is_none());
         self.frames.extend(user.cut.map(marker_of_cut).map(RawFrame::marker));
     }
 

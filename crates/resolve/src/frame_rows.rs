@@ -9,6 +9,7 @@ use pyrograph_profile::{Frame, FrameId, FrameKind, Marker, Profile, StringId, St
 use pyrograph_symbol::inlined_names;
 use pyrograph_unwind::UnwindInfo;
 
+use crate::languages::FunctionLabel;
 use crate::modules::{Held, Module, ModuleId, ModuleKind};
 use crate::names::{Name, Naming};
 use crate::stacks::RawFrame;
@@ -213,6 +214,17 @@ impl<'a> FrameRows<'a> {
         }
     }
 
+    fn interpreted(&mut self, label: FunctionLabel<'_>, profile: &mut Profile) -> Rows {
+        let FunctionLabel { function, file, start_line, line } = label;
+        let file = profile.strings.intern(file);
+        let function = self.function(function, profile);
+        // The script is what holds the code.
+        let module = file;
+        let kind = FrameKind::Interpreted;
+        let frame = Frame { function, module, file, line, start_line, kind, ..Frame::default() };
+        self.rows(&[profile.frames.intern(frame)])
+    }
+
     fn nameless(&mut self, raw: RawFrame, profile: &mut Profile) -> Rows {
         if let Some(marker) = raw.as_marker() {
             let function = self.function(marker.label(), profile);
@@ -221,6 +233,9 @@ impl<'a> FrameRows<'a> {
         }
         if let Some((text, kind)) = raw.as_label() {
             let text = self.labels.get(text);
+            if kind == FrameKind::Interpreted {
+                return self.interpreted(FunctionLabel::parse(text), profile);
+            }
             let kind = Marker::of_label(text).map_or(kind, FrameKind::Marker);
             let text = self.function(text, profile);
             return self.rows(&[profile.frames.intern(Frame::named(text, kind))]);

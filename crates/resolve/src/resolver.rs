@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Record, Sample, Task};
+use pyrograph_event::interpreter::Language;
 use pyrograph_profile as profile;
 use pyrograph_profile::{Profile, Thread, ThreadDetail, ThreadId, ValueType};
 use pyrograph_symbol::Options as SymbolOptions;
@@ -15,6 +16,7 @@ use crate::cut::Cuts;
 use crate::files::{Files, Identity, MappedFile};
 use crate::jit_code::{Code, JitCode};
 use crate::jit_tables::Dump;
+use crate::languages::{LanguageStats, Languages, StackView};
 use crate::modules::Modules;
 use crate::names::{KeptNames, NameStats, Naming, Rename, name_chains};
 use crate::processes::{Processes, Start};
@@ -63,6 +65,10 @@ pub struct Options {
     pub guessing: bool,
     /// Architecture of the programs.
     pub arch: Arch,
+    /// Languages whose calls are wanted.
+    pub languages: Vec<Language>,
+    /// Which stacks are made where calls of these are known.
+    pub stack_view: StackView,
     /// How to find symbols.
     pub symbols: SymbolOptions,
 }
@@ -96,6 +102,8 @@ pub struct Stats {
     pub throttled: u64,
     /// Records that could not be read.
     pub unreadable: u64,
+    /// How calls of interpreted languages were found.
+    pub languages: LanguageStats,
     /// The value of samples whose stacks were left out, or end early with `[stack left out]`, since there was
     /// no memory for more: [`Options::stack_memory`].
     pub left_out: u64,
@@ -146,6 +154,7 @@ pub struct Resolver<F> {
     pub(crate) frames: Vec<RawFrame>,
     pub(crate) copied: CopiedStacks,
     pub(crate) jit_code: JitCode,
+    pub(crate) languages: Languages,
 }
 
 impl<F: Files> Resolver<F> {
@@ -172,6 +181,7 @@ impl<F: Files> Resolver<F> {
             frames: Vec::new(),
             copied,
             jit_code: JitCode::default(),
+            languages: Languages::default(),
         }
     }
 

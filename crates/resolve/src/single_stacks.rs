@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pyrograph_event::counted::{Cut, UserFrame, UserStack};
+use pyrograph_event::interpreter::Calls;
 use pyrograph_profile::{Sample, ThreadId};
 
 use crate::collect::{Place, Spaces, mapping_tag};
@@ -67,7 +68,7 @@ impl<F: Files> Resolver<F> {
         };
         let frames = stacks.users.iter().copied();
         self.frames.clear();
-        self.push_code(pid, kernel, Some(UserStack { frames, cut, guessed }));
+        self.push_code(pid, kernel, Some(UserStack { frames, cut, guessed, calls: Calls::default() }));
         self.add_frames(time, stacks)
     }
 

@@ -60,13 +60,22 @@ impl RawFrame {
     /// Stands for no code of its own, and has this text of the table of labels: the name of who acts, or what
     /// was asked of the kernel.
     pub fn label(text: StringId, in_kernel: bool) -> Self {
-        Self::new(LABEL, u64::from(text.0) << 1 | u64::from(in_kernel))
+        Self::new(LABEL, u64::from(text.0) << 2 | u64::from(in_kernel))
+    }
+
+    /// A function of an interpreted language, whose [`FunctionLabel`](crate::languages::FunctionLabel) this text is.
+    pub fn function(text: StringId) -> Self {
+        Self::new(LABEL, u64::from(text.0) << 2 | 2)
     }
 
     /// Its text, if it is a label.
     pub fn as_label(self) -> Option<(StringId, FrameKind)> {
-        let kind = if self.address & 1 == 1 { FrameKind::Kernel } else { FrameKind::User };
-        let text = StringId(u32::try_from(self.address >> 1).ok()?);
+        let kind = match self.address & 3 {
+            0 => FrameKind::User,
+            1 => FrameKind::Kernel,
+            _ => FrameKind::Interpreted,
+        };
+        let text = StringId(u32::try_from(self.address >> 2).ok()?);
         (self.module == LABEL).then_some((text, kind))
     }
 

@@ -6,16 +6,13 @@
 #define PYROGRAPH_COUNT_H
 
 #include "copy.h"
+#include "emit.h"
+#include "languages/walk.h"
 #include "targets.h"
 
 static __always_inline int is_target(struct task_struct *task)
 {
 	return state.on && is_wanted_thread(task);
-}
-
-static __always_inline void lose(u64 *what)
-{
-	increment(what);
 }
 
 // Memory for one stack, of this program alone until it is given back.
@@ -27,8 +24,10 @@ static __always_inline struct scratch *take_scratch(void)
 
 		if (!s)
 			return NULL;
-		if (!__sync_lock_test_and_set(&s->busy, 1))
+		if (!__sync_lock_test_and_set(&s->busy, 1)) {
+			s->number = i;
 			return s;
+		}
 	}
 	lose(&state.lost_busy);
 	return NULL;
@@ -37,31 +36,6 @@ static __always_inline struct scratch *take_scratch(void)
 static __always_inline void give_back(struct scratch *s)
 {
 	__sync_lock_test_and_set(&s->busy, 0);
-}
-
-// Emits a stack, if it was not emitted before. Returns true if user space has it.
-static __always_inline int emit_stack(struct stack *stack)
-{
-	u64 hash = stack->hash, size = 16 + 8 * stack->len;
-	u32 slot = hash & (TOLD_SLOTS - 1);
-	// Hashes of one slot differ in their upper bits only, what was forgotten in the lower.
-	u64 mark = hash ^ state.forgotten;
-	u64 *emitted_mark = bpf_map_lookup_elem(&emitted, &slot);
-
-	if (!emitted_mark)
-		return 0;
-	if (*emitted_mark == mark)
-		return 1;
-	// The value that is compared is the one that is passed: older verifiers see no connection otherwise.
-	asm volatile("" : "+r"(size));
-	if (size > sizeof(*stack))
-		return 0;
-	if (bpf_ringbuf_output(&stacks, stack, size, BPF_RB_NO_WAKEUP)) {
-		lose(&state.lost_stacks);
-		return 0;
-	}
-	*emitted_mark = mark;
-	return 1;
 }
 
 __noinline int hash_frames(struct stack *stack)
@@ -100,14 +74,16 @@ static __always_inline int tell_user_stack(struct scratch *s, struct task_struct
 {
 	s->blocked.key.user = 0;
 	// Before Linux 5.18 a program cannot read the memory of another thread.
-	if (is_other && !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_copy_from_user_task))
+	if (is_other && !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_copy_from_user_task)) {
 		leave_out(s);
-	else if (!unwind_user(s, task, is_other))
-		return 1;
-	else if (may_copy(s) && emit_stack(&s->user) && copy_stack(s, task, is_other))
-		return 1;
-	else
+	} else {
+		if (!unwind_user(s, task, is_other))
+			return 1;
+		add_calls(s, task, is_other);
+		if (may_copy(s) && emit_stack(&s->user) && copy_stack(s, task, is_other))
+			return 1;
 		increment(&state.ends[s->end & 15]);
+	}
 	s->blocked.key.user = s->user.hash;
 	return emit_stack(&s->user);
 }

@@ -140,7 +140,7 @@ static __always_inline void ask(struct question *question)
 	struct mapped_file file = {};
 
 	question->module = MODULE_ASKED + (u32)__sync_fetch_and_add(&state.asked, 1);
-	if (question->module >= MODULE_ANONYMOUS) {
+	if (question->module >= MODULE_CALLS) {
 		question->module = MODULE_UNKNOWN;
 		return;
 	}
@@ -184,6 +184,7 @@ __noinline int read_mapping(struct scratch *s, u64 address)
 	m->to_frame = 0;
 	m->to_table = 0;
 	m->module = MODULE_ANONYMOUS;
+	m->interpreter = 0;
 	file = BPF_CORE_READ(vma, vm_file);
 	offset = BPF_CORE_READ(vma, vm_pgoff) << 12;
 	if (file) {
@@ -207,6 +208,7 @@ __noinline int read_mapping(struct scratch *s, u64 address)
 	if (m->module == MODULE_ANONYMOUS)
 		return 1;
 	m->to_frame = offset - m->start;
+	m->interpreter = known->interpreter;
 	// Where no segment is, there is no table.
 	m->to_table = -1ull << 48;
 	for (u32 i = 0; i < SEGMENTS; i++) {

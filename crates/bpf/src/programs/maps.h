@@ -160,6 +160,16 @@ struct near_of {
 #define SEEN_BITS 10
 #define HASH_FACTOR 0xff51afd7ed558ccdull
 
+#define FOUND_INTERPRETERS 2
+
+// An interpreter with code in a stack.
+struct found_interpreter {
+	u32 row;
+	u32 pad;
+	// To be added to an address in the process for a file offset.
+	u64 to_frame;
+};
+
 // Where a stack is put together.
 struct scratch {
 	u32 busy;
@@ -192,6 +202,16 @@ struct scratch {
 	u32 turn;
 	// The module of the last frame.
 	u32 last_module;
+	// Which of the `scratches` this is.
+	u32 number;
+	// How many interpreters have code in the stack.
+	u32 found;
+	// The hash of their calls; 0: there are none.
+	u64 calls;
+	// These interpreters: rows of `interpreters`, and where they are mapped.
+	struct found_interpreter interpreters[FOUND_INTERPRETERS];
+	// The stack pointer of each frame.
+	u64 sps[MAX_FRAMES];
 	u64 seen[1 << SEEN_BITS];
 	struct question question;
 	struct blocked blocked;

@@ -34,6 +34,9 @@
 #define MODULE_ANONYMOUS 0x1fffe
 // The "module" of the frame that ends a stack whose outer part is missing; below it, why.
 #define MODULE_END 0x1ffff
+// The "module" of the last word of a stack that has calls of interpreters; below it, the lower bits of the hash by
+// which these are emitted.
+#define MODULE_CALLS 0x1fffd
 
 // One executable mapping of a process.
 struct mapping {
@@ -44,7 +47,8 @@ struct mapping {
 	// To be added to an address for its distance from where the module's table begins.
 	u64 to_table;
 	u32 module;
-	u32 pad;
+	// The interpreter whose code this is: its row in `interpreters`, and 1; 0: of none.
+	u32 interpreter;
 };
 
 // The identity of a mapped file, which differs from that of all others, also from what it was before it was changed.
@@ -72,7 +76,9 @@ struct segment {
 struct mapped_file {
 	u32 module;
 	// How many there are.
-	u32 count;
+	u16 count;
+	// As in `struct mapping`.
+	u16 interpreter;
 	struct segment segments[SEGMENTS];
 };
 
@@ -283,7 +289,125 @@ struct site {
 struct stack {
 	u64 hash;
 	u64 len;
-	u64 frames[MAX_FRAMES];
+	// The last one is for `MODULE_CALLS`.
+	u64 frames[MAX_FRAMES + 1];
+};
+
+// Interpreters that are known at one time.
+#define MAX_INTERPRETERS 64
+
+#define INTERPRETER_OFFSETS 32
+#define INTERPRETER_SYMBOLS 4
+#define MAX_CHUNKS 16
+#define CHUNK_BYTES 160
+
+enum language {
+	LANGUAGE_NONE,
+	LANGUAGE_PYTHON,
+	LANGUAGE_PERL,
+	LANGUAGE_PHP,
+	LANGUAGE_RUBY,
+	LANGUAGE_LUA,
+	LANGUAGE_NODE,
+};
+
+// How a program finds the variable of a thread that leads to the thread's calls.
+enum place_of {
+	// A global variable at an address in the file.
+	PLACE_GLOBAL,
+	// So far from what `fs` points to: variables of threads of the program itself.
+	PLACE_THREAD,
+	// The same, and the distance is in the file's memory at an address.
+	PLACE_THREAD_AT,
+	// A variable of threads of a library: at an address in the file's memory is the library's number, by which its
+	// block is found in the thread's table of blocks; the distance in that is `detail`.
+	PLACE_LIBRARY,
+	// A value that belongs to a key of `pthread_key_create`, which is at an address in the file's memory; `detail` is how
+	// far from what `fs` points to the values of the first 32 keys begin.
+	PLACE_KEY,
+};
+
+struct place_in_thread {
+	u32 kind;
+	// Of `PLACE_LIBRARY`: bytes of a row in the table of blocks (glibc: 16, musl: 8).
+	u32 row;
+	u64 value;
+	u64 detail;
+};
+
+// A piece of memory that is read to name a function: so many bytes of where the word at `offset` of another piece
+// points to. Piece 0 is the function itself.
+struct chunk_plan {
+	u16 from;
+	u16 offset;
+	u16 len;
+	u16 pad;
+};
+
+// An interpreter: where the calls of its language are in the memory of a process.
+struct interpreter {
+	u32 language;
+	// The number of its file.
+	u32 module;
+	// How many pieces of memory name a function.
+	u32 chunks;
+	u32 pad;
+	// To be added to a file offset of code for its address in the file.
+	u64 to_address;
+	// Addresses in the file, by `enum …_symbol` of the language.
+	u64 symbols[INTERPRETER_SYMBOLS];
+	struct place_in_thread place;
+	// Offsets in structures, by `enum …_offset` of the language.
+	u32 offsets[INTERPRETER_OFFSETS];
+	struct chunk_plan plan[MAX_CHUNKS];
+};
+
+// Calls of interpreters, two words each: FUNCTION, a pointer, and PLACE. Leaf first.
+#define MAX_CALLS 1024
+// Of these, the innermost ones; if there are more than MAX_CALLS, the others are the outermost.
+#define INNER_CALLS 512
+
+// Values of FUNCTION that are no pointers.
+//
+// No function: PLACE ends a part that has none, or the one before.
+#define FUNCTION_NONE 0
+// The calls of one interpreter begin; PLACE: the number of its file, above 32 bits of its row in `interpreters`.
+#define FUNCTION_INTERPRETER 1
+// The program or script itself; PLACE has the line.
+#define FUNCTION_MAIN 2
+// An evaluated string or block.
+#define FUNCTION_EVAL 3
+// Not a pointer, if below.
+#define FUNCTION_POINTERS 16
+
+// PLACE: the lower 24 bits are a line, or how far into the function's instructions the call is; then come 24 bits that
+// another function at the same place in memory would not have (IDENTITY), 12 bits of the native frame whose part of
+// the stack the interpreter's call has, and 1 (0: not known), and the highest bit: what one run of the interpreter's
+// loop has called ends here.
+#define PLACE_OFFSET_MASK 0xffffffull
+#define PLACE_IDENTITY_SHIFT 24
+#define PLACE_NATIVE_SHIFT 48
+#define PLACE_END (1ull << 63)
+
+// Pieces of memory by which a function is named, as they are emitted.
+struct chunk {
+	u64 address;
+	u64 len;
+	u8 bytes[CHUNK_BYTES];
+};
+
+struct function {
+	u64 function;
+	u32 tgid;
+	u32 identity;
+	// Number of the interpreter's file.
+	u32 module;
+	u32 chunks;
+};
+
+struct named_function {
+	struct function function;
+	struct chunk chunks[MAX_CHUNKS];
 };
 
 // A user stack that ended early here, for user space to unwind: it has all tables, and can read pages that are
@@ -369,6 +493,10 @@ struct config {
 	u32 by_value;
 	// Leave out waits for something to do.
 	u32 no_idle;
+	// Emit where in a function calls are.
+	u32 lines;
+	// Emit calls of interpreters.
+	u32 languages;
 };
 
 enum measure {
@@ -414,6 +542,8 @@ struct state {
 	u64 period;
 	// When a clock's samples end; 0: not by themselves.
 	u64 until;
+	// Functions of interpreters whose names could not be emitted.
+	u64 lost_names;
 };
 
 // The clock of a CPU.

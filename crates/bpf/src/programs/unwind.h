@@ -47,6 +47,7 @@ static __always_inline void push(struct scratch *s, u64 frame)
 	if (at >= MAX_FRAMES)
 		return;
 	s->user.frames[at] = frame;
+	s->sps[at] = s->registers[RSP];
 	s->user.len = at + 1;
 	s->user.hash = mix(s->user.hash, frame);
 }
@@ -304,6 +305,23 @@ static __always_inline int find_code(struct scratch *s)
 	return find_mapping(s, s->ip - 1);
 }
 
+// Notes that an interpreter has code in the stack.
+static __always_inline void note_interpreter(struct scratch *s)
+{
+	u32 row = s->mapping.interpreter - 1, found = s->found;
+
+	for (u32 i = 0; i < FOUND_INTERPRETERS; i++) {
+		if (i >= found) {
+			s->interpreters[i].row = row;
+			s->interpreters[i].to_frame = s->mapping.to_frame;
+			s->found = i + 1;
+			return;
+		}
+		if (s->interpreters[i].row == row)
+			return;
+	}
+}
+
 // One frame: notes it, and goes to its caller. Returns 1 at the end.
 static __always_inline int step(struct scratch *s, struct task_struct *other)
 {
@@ -324,6 +342,8 @@ static __always_inline int step(struct scratch *s, struct task_struct *other)
 	}
 	if (s->mapping.module == MODULE_ANONYMOUS)
 		s->has_made = 1;
+	if (s->mapping.interpreter)
+		note_interpreter(s);
 	rule = find_rule(s, address, &end);
 	// Nothing was called where a signal handler returns to, or where a stack was prepared to return.
 	if (rule && s->called && (rule->kind == RULE_SIGNAL || rule->kind == RULE_ROOT))
@@ -455,6 +475,7 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	s->leaf_called = s->called;
 	s->has_made = 0;
 	s->guessed = 0;
+	s->found = 0;
 	// The code segment of 64-bit programs; read as a whole word, for that is how the verifier wants it.
 	if ((*(volatile unsigned long *)&regs->cs & 0xff) != 0x33) {
 		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (s->ip & ((1ull << FRAME_SHIFT) - 1)));

@@ -8,7 +8,7 @@ use pyrograph_recorder::{
     Engine, EngineReport, Feature, Message, Question, Resolved, StackMemory, Summary, TableBackend,
     TableStats, cpu_time, kernel_features,
 };
-use pyrograph_resolve::{Stats, Warning};
+use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, Stats, Unknown, Warning};
 
 use super::question;
 use crate::say::say;
@@ -52,9 +52,23 @@ pub fn print(message: &Message, verbose: bool) {
         Message::TablesLeftOut { bytes, omitted, files } => {
             say!("{}", tables_left_out(*bytes, *omitted, files, verbose));
         }
+        Message::Interpreter(found) => print_interpreter(found, verbose),
         Message::Memory(resident) if verbose => say!("{}", memory(resident)),
         Message::Stacks(memory) if verbose => say!("{}", stacks_held(memory)),
         _ => {}
+    }
+}
+
+fn print_interpreter(found: &FoundInterpreter, verbose: bool) {
+    let path = &found.path;
+    match &found.interpreter {
+        Ok(InterpreterVersion { language, version, source }) if verbose => {
+            say!("{} {version} ({path}): offsets by {source}", language.name());
+        }
+        Ok(_) => {}
+        Err(Unknown { interpreter, reason }) => {
+            say!("{interpreter} ({path}): {reason}; native frames");
+        }
     }
 }
 

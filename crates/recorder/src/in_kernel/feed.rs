@@ -18,9 +18,11 @@ pub fn answer(question: &Question, engine: &mut Engine, resolver: &mut Resolver<
     };
     match found {
         Lookup::File(file) => {
-            engine.answer(question, Some((What::Module(file.module), file.unwind.as_ref())));
+            let interpreter = file.interpreter.as_deref();
+            let answer = (What::Module(file.module), file.unwind.as_ref(), interpreter);
+            engine.answer(question, Some(answer));
         }
-        Lookup::Anonymous => engine.answer(question, Some((What::Anonymous, None))),
+        Lookup::Anonymous => engine.answer(question, Some((What::Anonymous, None, None))),
         Lookup::Gone => engine.answer(question, None),
     }
 }
@@ -32,6 +34,6 @@ pub fn add_files(engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
             let device = (libc::major(key.device), libc::minor(key.device));
             FileKey::new(device, key.inode, key.size, key.changed)
         });
-        engine.add_file(key, file.module, file.unwind.as_ref());
+        engine.add_file(key, file.module, file.unwind.as_ref(), file.interpreter.as_deref());
     }
 }

@@ -227,6 +227,7 @@ impl Running {
         self.copies.receive(&mut self.engine, resolver)?;
         let last = std::mem::replace(&mut self.counted_until, Engine::now());
         self.copies.unwind_until(last, &mut self.engine, resolver)?;
+        self.name_functions(resolver)?;
         let paused = self.paused;
         let mut add = adder(self.returned.as_deref(), resolver);
         self.engine.drain(&mut |counted| {
@@ -243,6 +244,14 @@ impl Running {
         Ok(())
     }
 
+    /// Names the functions of interpreters that stacks have come to.
+    fn name_functions(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
+        for function in self.engine.functions()? {
+            resolver.add_function(&function);
+        }
+        Ok(())
+    }
+
     /// Takes what is left when the recording is over.
     fn drain_all(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
         self.engine.stop()?;
@@ -251,6 +260,7 @@ impl Running {
         // Each call takes what was counted before the one before.
         self.drain(resolver)?;
         self.drain(resolver)?;
+        self.name_functions(resolver)?;
         let mut add = adder(self.returned.as_deref(), resolver);
         if !self.paused {
             self.engine.unfinished(&mut add)?;
@@ -274,6 +284,9 @@ impl Sampler for Running {
         self.copies.receive(&mut self.engine, resolver)?;
         let goes_on = self.take_records(resolver)?;
         add_files(&mut self.engine, resolver);
+        for interpreter in resolver.found_interpreters() {
+            report(Message::Interpreter(interpreter));
+        }
         // Tables are made of whole files, which are not needed afterwards.
         self.pages.keep_few(|| resolver.give_pages_back());
         if resolver.has_timed_code() {

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// Calls of an interpreter's language, as they are put together: what all walkers have in common.
+
+#ifndef PYROGRAPH_CALLS_OF_LANGUAGES_H
+#define PYROGRAPH_CALLS_OF_LANGUAGES_H
+
+#include "../emit.h"
+#include "../unwind.h"
+
+// Words before the calls: the process, and how many calls there are.
+#define CALLS_HEAD 2
+
+// Bytes of a structure that are read at once.
+#define STRUCTURE 256
+
+// Where calls are put together.
+struct calls {
+	// As in `struct stack`.
+	u64 hash;
+	u64 len;
+	u64 words[CALLS_HEAD + 2 * MAX_CALLS];
+	u64 count;
+	// To be added to an address in the interpreter's file for that in the process.
+	u64 bias;
+	// What `fs` points to.
+	u64 fs;
+	// The kernel's number of the thread.
+	u64 thread;
+	// The interpreter whose functions are named.
+	u32 row;
+	u32 pad;
+	// The walkers' own.
+	u64 at[8];
+	// A structure that was read, and another.
+	u64 structure[STRUCTURE / 8];
+	u64 other[STRUCTURE / 8];
+	struct named_function named;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCHES);
+	__type(key, u32);
+	__type(value, struct calls);
+} calls_of SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_INTERPRETERS);
+	__type(key, u32);
+	__type(value, struct interpreter);
+} interpreters SEC(".maps");
+
+// bpf_loop's context has to be on the stack.
+struct language_walk {
+	struct calls *c;
+	struct scratch *s;
+	struct interpreter *it;
+};
+
+// In place of an offset: there is no such thing.
+#define NO_OFFSET 0xffffffff
+
+static __always_inline u64 offset_of(struct interpreter *it, u32 which)
+{
+	return it->offsets[which & (INTERPRETER_OFFSETS - 1)];
+}
+
+// The address of a symbol in the process.
+static __always_inline u64 symbol_of(struct language_walk *w, u32 which)
+{
+	return w->c->bias + w->it->symbols[which & (INTERPRETER_SYMBOLS - 1)];
+}
+
+static __always_inline u64 word_at(u64 *structure, u64 offset)
+{
+	return *(u64 *)((u8 *)structure + (offset & (STRUCTURE - 16)) + (offset & 8));
+}
+
+static __always_inline u32 half_at(u64 *structure, u64 offset)
+{
+	return *(u32 *)((u8 *)structure + (offset & (STRUCTURE - 4)));
+}
+
+static __always_inline u8 byte_at(u64 *structure, u64 offset)
+{
+	return *((u8 *)structure + (offset & (STRUCTURE - 1)));
+}
+
+// Reads a word of the process; 0 if it cannot be read.
+static __always_inline u64 read_word(struct language_walk *w, u64 address)
+{
+	u64 value = 0;
+
+	if (read_user(NULL, &value, 8, address))
+		return 0;
+	return value;
+}
+
+// Adds a call, a caller of the last one.
+static __always_inline void push_call(struct calls *c, u64 function, u64 place)
+{
+	u64 at = c->count;
+
+	// The outermost ones are kept, in a ring.
+	if (at >= INNER_CALLS)
+		at = INNER_CALLS + (at & (INNER_CALLS - 1));
+	at = CALLS_HEAD + 2 * (at & (MAX_CALLS - 1));
+	c->words[at] = function;
+	c->words[at + 1] = place;
+	c->hash = mix(mix(c->hash, function), place);
+	c->count++;
+}
+
+// 24 bits of what makes a function another one if it is at the same address.
+static __always_inline u64 identity(u64 hash)
+{
+	return (hash & 0xffffff) << PLACE_IDENTITY_SHIFT;
+}
+
+// The native frame whose part of the stack an address is in, as PLACE has it.
+__noinline u32 find_native(struct scratch *s, u64 address)
+{
+	u32 low = 0, high;
+
+	if (!s)
+		return 0;
+	high = s->user.len;
+	if (!high || high > MAX_FRAMES || s->sps[0] > address)
+		return 0;
+	for (int i = 0; i < 10 && high - low > 1; i++) {
+		u32 middle = (low + high) / 2;
+
+		if (s->sps[middle & (MAX_FRAMES - 1)] <= address)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low + 1;
+}
+
+// The address of the thread's variable that leads to its calls; 0 if it has none.
+static __always_inline u64 place_in_thread(struct language_walk *w)
+{
+	struct place_in_thread *place = &w->it->place;
+	u64 at = w->c->bias + place->value, key;
+
+	switch (place->kind) {
+	case PLACE_GLOBAL:
+		return at;
+	case PLACE_THREAD:
+		return w->c->fs + place->value;
+	case PLACE_THREAD_AT:
+		return w->c->fs + read_word(w, at);
+	case PLACE_LIBRARY: {
+		u64 number = read_word(w, at), blocks = read_word(w, w->c->fs + 8), block;
+
+		if (!number || number > 1024 || !blocks)
+			return 0;
+		block = read_word(w, blocks + number * place->row);
+		// Not allocated yet: glibc has -1.
+		return block && block + 1 ? block + place->detail : 0;
+	}
+	case PLACE_KEY:
+		key = read_word(w, at) & 0xffffffff;
+		// Values behind the first 32 keys are in blocks of their own.
+		return key < 32 ? w->c->fs + place->detail + 16 * key + 8 : 0;
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// Calls of Perl subroutines.
+//
+// The interpreter has stacks of contexts, each in a structure that leads to the one before (PERL_SI_…): a sort block, a
+// tied variable, an overloaded operator or a destructor runs on one of its own. A context of a subroutine has the one
+// that is called and the statement that calls (`cop`). One run of the loop ends at a context that returns to nothing
+// (`retop`), or at the end of a stack.
+
+#ifndef PYROGRAPH_PERL_H
+#define PYROGRAPH_PERL_H
+
+#include "calls.h"
+
+enum perl_symbol {
+	// Without threads, variables of their own.
+	PERL_STACKINFO_VARIABLE,
+	PERL_COP_VARIABLE,
+	// The interpreter of the first thread.
+	PERL_FIRST,
+};
+
+enum perl_offset {
+	// In the interpreter; NO_OFFSET without threads.
+	PERL_STACKINFO,
+	PERL_COP,
+	// In the structure of a stack.
+	PERL_SI_CONTEXTS,
+	PERL_SI_PREVIOUS,
+	PERL_SI_INDEX,
+	PERL_SI_TYPE,
+	// In a context.
+	PERL_CX_COP,
+	PERL_CX_FUNCTION,
+	PERL_CX_RETURN,
+	PERL_CX_SIZE,
+	// Types of contexts.
+	PERL_TYPE_MASK,
+	PERL_TYPE_SUB,
+	PERL_TYPE_FORMAT,
+	PERL_TYPE_EVAL,
+	// In a statement.
+	PERL_COP_LINE,
+};
+
+// A stack's type: the program itself.
+#define PERL_MAIN 1
+// Of a context's type: a subroutine that is none, of a block in a regular expression.
+#define PERL_NO_CALL 0x80
+
+// What the walker keeps.
+enum { PERL_AT_COP, PERL_AT_CONTEXTS, PERL_AT_INDEX, PERL_AT_TYPE, PERL_AT_NEXT, PERL_ENDS, PERL_HAS_MAIN };
+
+static __always_inline u64 perl_line(struct language_walk *w, u64 cop)
+{
+	u32 line = 0;
+
+	if (!config.lines || read_user(NULL, &line, 4, cop + offset_of(w->it, PERL_COP_LINE)))
+		return 0;
+	return line & PLACE_OFFSET_MASK;
+}
+
+// Goes to a stack of contexts.
+static __always_inline int enter_perl_stack(struct language_walk *w, u64 stack)
+{
+	struct calls *c = w->c;
+	struct interpreter *it = w->it;
+
+	if (!stack || read_user(NULL, c->structure, 64, stack))
+		return 0;
+	c->at[PERL_AT_CONTEXTS] = word_at(c->structure, offset_of(it, PERL_SI_CONTEXTS));
+	c->at[PERL_AT_NEXT] = word_at(c->structure, offset_of(it, PERL_SI_PREVIOUS));
+	// One more than the index of the innermost; none: 0.
+	c->at[PERL_AT_INDEX] = (u32)(half_at(c->structure, offset_of(it, PERL_SI_INDEX)) + 1);
+	c->at[PERL_AT_TYPE] = half_at(c->structure, offset_of(it, PERL_SI_TYPE));
+	return 1;
+}
+
+static __always_inline void end_perl_run(struct calls *c)
+{
+	if (c->at[PERL_ENDS])
+		push_call(c, FUNCTION_NONE, PLACE_END);
+	c->at[PERL_ENDS] = 0;
+}
+
+static long next_perl_context(u64 number, struct language_walk *w)
+{
+	struct calls *c = w->c;
+	struct interpreter *it = w->it;
+	u64 index = c->at[PERL_AT_INDEX], function, returns, size = offset_of(it, PERL_CX_SIZE);
+	u32 type;
+
+	if (!index || index > 1 << 24) {
+		if (c->at[PERL_AT_TYPE] == PERL_MAIN) {
+			end_perl_run(c);
+			if (c->at[PERL_HAS_MAIN])
+				push_call(c, FUNCTION_MAIN, PLACE_END | perl_line(w, c->at[PERL_AT_COP]));
+			return 1;
+		}
+		push_call(c, FUNCTION_NONE, PLACE_END);
+		c->at[PERL_ENDS] = 0;
+		return !enter_perl_stack(w, c->at[PERL_AT_NEXT]);
+	}
+	c->at[PERL_AT_INDEX] = index - 1;
+	if (read_user(NULL, c->structure, 80, c->at[PERL_AT_CONTEXTS] + size * (index - 1)))
+		return 1;
+	type = byte_at(c->structure, 0);
+	returns = word_at(c->structure, offset_of(it, PERL_CX_RETURN));
+	if ((type & offset_of(it, PERL_TYPE_MASK)) == offset_of(it, PERL_TYPE_EVAL)) {
+		if (returns)
+			end_perl_run(c);
+		push_call(c, FUNCTION_EVAL, perl_line(w, c->at[PERL_AT_COP]));
+	} else if (((type & offset_of(it, PERL_TYPE_MASK)) == offset_of(it, PERL_TYPE_SUB) &&
+		    !(type & PERL_NO_CALL)) ||
+		   (type & offset_of(it, PERL_TYPE_MASK)) == offset_of(it, PERL_TYPE_FORMAT)) {
+		function = word_at(c->structure, offset_of(it, PERL_CX_FUNCTION));
+		// It is not complete yet.
+		if (function < FUNCTION_POINTERS)
+			return 0;
+		end_perl_run(c);
+		if (read_user(NULL, c->other, 24, function))
+			c->other[0] = c->other[1] = 0;
+		push_call(c, function,
+			  identity(mix(c->other[0], c->other[1] >> 32)) | perl_line(w, c->at[PERL_AT_COP]));
+	} else {
+		return 0;
+	}
+	if (!returns)
+		c->at[PERL_ENDS] = 1;
+	c->at[PERL_AT_COP] = word_at(c->structure, offset_of(it, PERL_CX_COP));
+	return 0;
+}
+
+static __always_inline void walk_perl(struct language_walk *w)
+{
+	struct calls *c = w->c;
+	struct interpreter *it = w->it;
+	u64 stack, perl;
+
+	if (offset_of(it, PERL_STACKINFO) == NO_OFFSET) {
+		stack = read_word(w, symbol_of(w, PERL_STACKINFO_VARIABLE));
+		c->at[PERL_AT_COP] = read_word(w, symbol_of(w, PERL_COP_VARIABLE));
+		c->at[PERL_HAS_MAIN] = 1;
+	} else {
+		perl = place_in_thread(w);
+		perl = perl ? read_word(w, perl) : 0;
+		if (!perl)
+			return;
+		stack = read_word(w, perl + offset_of(it, PERL_STACKINFO));
+		c->at[PERL_AT_COP] = read_word(w, perl + offset_of(it, PERL_COP));
+		c->at[PERL_HAS_MAIN] = read_word(w, symbol_of(w, PERL_FIRST)) == perl;
+	}
+	c->at[PERL_ENDS] = 0;
+	if (enter_perl_stack(w, stack))
+		bpf_loop(4 * MAX_CALLS, next_perl_context, w, 0);
+}
+
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// From a native stack that leads through an interpreter to the calls of its language.
+
+#ifndef PYROGRAPH_WALK_LANGUAGES_H
+#define PYROGRAPH_WALK_LANGUAGES_H
+
+#include "names.h"
+#include "perl.h"
+#include "python.h"
+
+static __always_inline void walk_language(struct language_walk *w)
+{
+	switch (w->it->language) {
+	case LANGUAGE_PYTHON:
+		walk_python(w);
+		break;
+	case LANGUAGE_PERL:
+		walk_perl(w);
+		break;
+	}
+}
+
+// Walks the calls of one of the interpreters that were found.
+static __always_inline void walk_found(struct language_walk *w, struct found_interpreter *found)
+{
+	u32 row = found->row;
+	u64 before = w->c->count;
+
+	w->it = bpf_map_lookup_elem(&interpreters, &row);
+	if (!w->it || !w->it->language)
+		return;
+	// In the file, code is at `address + to_frame + to_address`.
+	w->c->bias = -(found->to_frame + w->it->to_address);
+	push_call(w->c, FUNCTION_INTERPRETER, (u64)w->it->module << 32 | row);
+	walk_language(w);
+	// None: as if it had not been looked for.
+	if (w->c->count == before + 1)
+		w->c->count = before;
+}
+
+// Puts together calls and emits them. Returns the hash by which they are emitted; 0: there are none.
+static __always_inline u64 find_calls(struct scratch *s, struct calls *c, struct task_struct *task)
+{
+	struct language_walk w = { .c = c, .s = s };
+	u64 kept;
+
+	c->hash = mix(HASH_START, s->question.tgid);
+	c->count = 0;
+	c->fs = BPF_CORE_READ(task, thread.fsbase);
+	c->thread = task->pid;
+	walk_found(&w, &s->interpreters[0]);
+	if (s->found > 1)
+		walk_found(&w, &s->interpreters[1]);
+	if (!c->count)
+		return 0;
+	c->hash &= (1ull << FRAME_SHIFT) - 1;
+	c->words[0] = s->question.tgid;
+	c->words[1] = c->count;
+	kept = c->count < MAX_CALLS ? c->count : MAX_CALLS;
+	c->len = CALLS_HEAD + 2 * kept;
+	if (is_new(c->hash))
+		bpf_loop(MAX_CALLS, next_name, &w, 0);
+	return emit_words(c, c->hash, c->len, CALLS_HEAD + 2 * MAX_CALLS) ? c->hash : 0;
+}
+
+// A global function: the verifier checks it once, and not for each program.
+__noinline int find_calls_here(struct scratch *s, u32 number)
+{
+	struct calls *c = bpf_map_lookup_elem(&calls_of, &number);
+
+	if (!s || !c)
+		return 0;
+	s->calls = find_calls(s, c, bpf_get_current_task_btf());
+	return 0;
+}
+
+// Adds to a native stack what leads to its calls in interpreted languages.
+static __always_inline void add_calls(struct scratch *s, struct task_struct *task, int is_other)
+{
+	u32 number = s->number;
+
+	// Loops are needed (Linux 5.17).
+	if (is_other || !config.languages || !s->found ||
+	    !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+		return;
+	find_calls_here(s, number);
+	if (s->calls && s->user.len <= MAX_FRAMES) {
+		u64 word = (u64)MODULE_CALLS << FRAME_SHIFT | s->calls;
+
+		s->user.frames[s->user.len] = word;
+		s->user.len++;
+		s->user.hash = mix(s->user.hash, word);
+	}
+}
+
+#endif

@@ -1,0 +1,90 @@
+//! Facts of an interpreter's file.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use memchr::memmem;
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use pyrograph_elf::Image;
+
+/// An ELF file with its symbols by name.
+pub(crate) struct File<'a> {
+    pub image: &'a Image,
+    /// Addresses by name, of the dynamic symbols, then of the others.
+    symbols: HashMap<&'a str, u64>,
+    /// Distances in the block of variables of threads, by name.
+    thread_symbols: HashMap<&'a str, u64>,
+}
+
+/// Returns true if a file exports a name that contains this one. Most files are no interpreters: a look at the bytes of
+/// their names does.
+pub(crate) fn mentions(image: &Image, name: &str) -> bool {
+    let sections = [".dynstr", ".strtab"].into_iter();
+    let names = sections.filter_map(|name| image.elf().section_by_name(name)?.data().ok());
+    names.into_iter().any(|names| memmem::find(names, name.as_bytes()).is_some())
+}
+
+impl<'a> File<'a> {
+    pub fn new(image: &'a Image) -> Self {
+        let (mut symbols, mut thread_symbols) = (HashMap::new(), HashMap::new());
+        for symbol in image.elf().dynamic_symbols().chain(image.elf().symbols()) {
+            if !symbol.is_definition() {
+                continue;
+            }
+            let Ok(name) = symbol.name() else { continue };
+            let of = match symbol.kind() {
+                SymbolKind::Tls => &mut thread_symbols,
+                _ => &mut symbols,
+            };
+            of.entry(name).or_insert(symbol.address());
+        }
+        Self { image, symbols, thread_symbols }
+    }
+
+    /// The address of a symbol.
+    pub fn symbol(&self, name: &str) -> Option<u64> {
+        self.symbols.get(name).copied()
+    }
+
+    /// The distance of a variable of threads from the start of the file's block of these.
+    pub fn thread_symbol(&self, name: &str) -> Option<u64> {
+        self.thread_symbols.get(name).copied()
+    }
+
+    /// Bytes that the file has for an address.
+    pub fn bytes(&self, address: u64, len: usize) -> Option<&'a [u8]> {
+        let offset = usize::try_from(self.image.offset_of(address)?).ok()?;
+        self.image.bytes().get(offset..offset.checked_add(len)?)
+    }
+
+    pub fn u64(&self, address: u64) -> Option<u64> {
+        self.bytes(address, 8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    /// The distance from file offsets of code to addresses, if all code of the file has the same.
+    pub fn to_address(&self) -> Option<u64> {
+        let code = self.image.segments().iter().filter(|segment| segment.executable);
+        let mut distances = code.map(|code| code.address.wrapping_sub(code.file_offset));
+        let first = distances.next()?;
+        distances.all(|other| other == first).then_some(first)
+    }
+
+    /// Bytes of a section that holds constants.
+    pub fn constants(&self) -> &'a [u8] {
+        let section = self.image.elf().section_by_name(".rodata");
+        section.and_then(|section| section.data().ok()).unwrap_or(&[])
+    }
+
+    /// The range of file offsets of each function, in order, with its name.
+    pub fn functions(&self) -> Vec<(Range<u64>, &'a str)> {
+        let function = |symbol: object::Symbol<'a, 'a>| {
+            let start = self.image.offset_of(symbol.address())?;
+            let name = symbol.name().ok()?;
+            (symbol.size() > 0).then_some((start..start.checked_add(symbol.size())?, name))
+        };
+        let mut functions: Vec<_> = self.image.functions().filter_map(function).collect();
+        functions.sort_unstable_by_key(|(range, name)| (range.start, range.end, *name));
+        functions.dedup();
+        functions
+    }
+}

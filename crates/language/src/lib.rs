@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
+
+mod file;
+mod memory;
+mod native;
+mod perl;
+mod python;
+mod runtime;
+mod thread;
+
+pub use memory::{Chunks, Memory};
+pub use native::Native;
+pub use runtime::{Found, Name, Runtime, Unknown, find};

@@ -1,0 +1,130 @@
+//! Memory of a process, from wherever it is had.
+
+/// Memory of a process.
+pub trait Memory {
+    /// Reads bytes from an address on, all of them or none; returns whether it could.
+    fn read(&self, address: u64, into: &mut [u8]) -> bool;
+}
+
+/// Pieces of memory that were copied, and what else can still be read.
+#[derive(Clone, Copy)]
+pub struct Chunks<'a, M> {
+    /// Addresses and bytes.
+    pub chunks: &'a [(u64, Vec<u8>)],
+    /// What is asked for memory that is in none of the pieces.
+    pub rest: M,
+}
+
+impl<M: Memory> Memory for Chunks<'_, M> {
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        for (start, bytes) in self.chunks {
+            let at = address.checked_sub(*start).and_then(|at| usize::try_from(at).ok());
+            let found = at.and_then(|at| bytes.get(at..at.checked_add(into.len())?));
+            if let Some(found) = found {
+                into.copy_from_slice(found);
+                return true;
+            }
+        }
+        self.rest.read(address, into)
+    }
+}
+
+/// No memory.
+impl Memory for () {
+    fn read(&self, _: u64, _: &mut [u8]) -> bool {
+        false
+    }
+}
+
+/// The longest name, bytes.
+const LONGEST: usize = 512;
+
+/// Reads numbers and text.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a>(pub &'a dyn Memory);
+
+impl Reader<'_> {
+    pub fn bytes<const N: usize>(self, address: u64) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        self.0.read(address, &mut bytes).then_some(bytes)
+    }
+
+    pub fn u64(self, address: u64) -> Option<u64> {
+        self.bytes(address).map(u64::from_le_bytes)
+    }
+
+    /// A pointer that is not null.
+    pub fn pointer(self, address: u64) -> Option<u64> {
+        self.u64(address).filter(|&pointer| pointer != 0)
+    }
+
+    pub fn u32(self, address: u64) -> Option<u32> {
+        self.bytes(address).map(u32::from_le_bytes)
+    }
+
+    /// So many bytes, [`LONGEST`] at most. If not all can be read, as many as can, by powers of two.
+    pub fn text(self, address: u64, len: u64) -> Option<Vec<u8>> {
+        let len = usize::try_from(len).unwrap_or(LONGEST).min(LONGEST);
+        let mut bytes = vec![0; len];
+        if self.0.read(address, &mut bytes) {
+            return Some(bytes);
+        }
+        let mut known = 0;
+        let mut step = LONGEST;
+        while step > 0 {
+            let end = known + step;
+            if end <= len && self.0.read(address.wrapping_add(known as u64), &mut bytes[known..end])
+            {
+                known = end;
+            } else {
+                step /= 2;
+            }
+        }
+        bytes.truncate(known);
+        (known > 0).then_some(bytes)
+    }
+
+    /// Bytes up to the first zero, [`LONGEST`] at most.
+    pub fn c_string(self, address: u64) -> Option<Vec<u8>> {
+        let mut bytes = self.text(address, LONGEST as u64)?;
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        bytes.truncate(end);
+        Some(bytes)
+    }
+}
+
+/// Text as it may be shown: not too long, without control characters, not empty.
+pub(crate) fn readable(text: &str) -> Option<String> {
+    let mut end = text.len().min(LONGEST);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = &text[..end];
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    (!text.is_empty()).then(|| text.chars().map(escape).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_is_cut_is_read_as_far_as_it_goes() {
+        for len in [1, 7, 100, 511] {
+            let chunks = [(4096, vec![b'x'; len])];
+            let memory = Chunks { chunks: &chunks, rest: () };
+            assert_eq!(Reader(&memory).text(4096, 512), Some(vec![b'x'; len]));
+            assert_eq!(Reader(&memory).text(4095, 512), None);
+        }
+    }
+
+    #[test]
+    fn names_hold_no_control_characters() {
+        assert_eq!(readable("a\x1b[2Jé").as_deref(), Some("a\\u{1b}[2Jé"));
+        assert_eq!(readable(""), None);
+        assert_eq!(readable(&"é".repeat(400)).map(|text| text.len()), Some(512));
+    }
+}

@@ -1,0 +1,91 @@
+//! Offsets in Perl's structures on x86-64, by version, from each version's headers (`intrpvar.h`, `cop.h`, `cv.h`, `gv.h`,
+//! `hv.h`).
+
+use pyrograph_event::interpreter::Interpreter;
+
+use super::at;
+
+const NO: u32 = Interpreter::NO_OFFSET;
+
+/// Offsets of one version, in the order of the constants of `at`, with those of an interpreter with threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout([u32; at::HV_AUX + 1]);
+
+impl Layout {
+    /// Of a version 5.x.
+    pub fn of_version(minor: u32) -> Option<Self> {
+        // Odd versions are of development.
+        if !(10..=42).contains(&minor) || minor % 2 == 1 {
+            return None;
+        }
+        let (stackinfo, cop) = match minor {
+            10 => (0x250, 0x240),
+            12 => (0x258, 0x248),
+            14..=16 => (0x260, 0x250),
+            18 => (0xc0, 0xb0),
+            20 => (0xe0, 0xd0),
+            22..=24 => (0xe8, 0xd8),
+            26..=32 => (0xf0, 0xe0),
+            _ => (0xe0, 0xd0),
+        };
+        let (cv, retop, size) = match minor {
+            10 => (0x20, 0x58, 0x70),
+            12..=20 => (0x28, 0x20, 0x50),
+            22 => (0x28, 0x20, 0x58),
+            24..=30 => (0x40, 0x30, 0x60),
+            _ => (0x48, 0x30, 0x68),
+        };
+        let (mask, sub, format, eval) = match minor {
+            10 => (0xff, 1, 6, 2),
+            12..=22 => (0xf, 8, 9, 10),
+            _ => (0xf, 9, 10, 11),
+        };
+        let old = minor <= 12;
+        let mut offsets = [0; at::HV_AUX + 1];
+        let fields = [
+            (at::STACKINFO, stackinfo),
+            (at::COP, cop),
+            (at::SI_CONTEXTS, 8),
+            (at::SI_PREVIOUS, 0x10),
+            (at::SI_INDEX, 0x20),
+            (at::SI_TYPE, if minor >= 32 { 0x2c } else { 0x28 }),
+            (at::CX_COP, if minor >= 24 { 0x10 } else { 8 }),
+            (at::CX_FUNCTION, cv),
+            (at::CX_RETURN, retop),
+            (at::CX_SIZE, size),
+            (at::TYPE_MASK, mask),
+            (at::TYPE_SUB, sub),
+            (at::TYPE_FORMAT, format),
+            (at::TYPE_EVAL, eval),
+            (at::COP_LINE, 0x24),
+            (at::CV_FLAGS, if old { 0x6c } else { 0x5c }),
+            (at::CV_GV, if old { 0x48 } else { 0x38 }),
+            (at::CV_STASH, if old { 0x30 } else { 0x20 }),
+            (at::CV_FILE, if old { 0x50 } else { 0x40 }),
+            (at::GV_NAME, if old { 0x18 } else { 0x20 }),
+            (at::GV_STASH, if old { 0 } else { 0x28 }),
+            (at::GP_EGV, 0x38),
+            (at::HV_AUX, if minor >= 36 { 0x20 } else { NO }),
+        ];
+        for (field, offset) in fields {
+            offsets[field] = offset;
+        }
+        Some(Self(offsets))
+    }
+
+    /// One of them.
+    pub fn field(&self, field: usize) -> u32 {
+        self.0[field]
+    }
+
+    /// For the programs in the kernel.
+    pub fn offsets(&self, is_threaded: bool) -> [u32; Interpreter::OFFSETS] {
+        let mut offsets = [NO; Interpreter::OFFSETS];
+        offsets[..self.0.len()].copy_from_slice(&self.0);
+        if !is_threaded {
+            offsets[at::STACKINFO] = NO;
+            offsets[at::COP] = NO;
+        }
+        offsets
+    }
+}

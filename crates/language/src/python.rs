@@ -1,0 +1,196 @@
+//! CPython.
+//!
+//! Up to 3.12, offsets are those of a table by version; 3.13 and later have them in the file (`_Py_DebugOffsets`, at the
+//! start of `_PyRuntime`; `Include/internal/pycore_debug_offsets.h`).
+
+use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace};
+
+use crate::file::File;
+use crate::memory::{Memory, Reader, readable};
+use crate::native::Native;
+use crate::runtime::{Name, Runtime, Unknown};
+
+mod layout;
+
+use layout::Layout;
+
+/// In `Interpreter::offsets`: `enum python_offset` of the programs; what only names are read by comes behind.
+pub(crate) mod at {
+    pub const INTERPRETERS: usize = 0;
+    pub const NEXT_INTERPRETER: usize = 1;
+    pub const THREADS: usize = 2;
+    pub const NEXT_THREAD: usize = 3;
+    pub const THREAD_ID: usize = 4;
+    pub const FRAME: usize = 5;
+    pub const CFRAME: usize = 6;
+    pub const CODE: usize = 7;
+    pub const PREVIOUS: usize = 8;
+    pub const INSTRUCTION: usize = 9;
+    pub const OWNER: usize = 10;
+    pub const IS_ENTRY: usize = 11;
+    pub const TYPE: usize = 12;
+    pub const FIRST_LINE: usize = 13;
+    pub const FILENAME: usize = 14;
+    pub const NAME: usize = 15;
+    pub const BYTECODE: usize = 16;
+    pub const NO_FUNCTION: usize = 17;
+    pub const LINES: usize = 18;
+    pub const STR_LENGTH: usize = 19;
+    pub const STR_STATE: usize = 20;
+    pub const STR_ASCII: usize = 21;
+    pub const STR_OTHER: usize = 22;
+    pub const MINOR: usize = 23;
+}
+
+/// The interpreter in a file that has CPython's loop.
+pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
+    let runtime = file.symbol("_PyRuntime")?;
+    let (major, minor, text) = version(file, runtime)?;
+    let name = format!("CPython {text}");
+    let layout = match (major, minor) {
+        (3, 13..) => Layout::of_file(file, runtime),
+        (3, minor) => Layout::of_version(minor),
+        _ => None,
+    };
+    let Some(layout) = layout else { return Some(Err(Unknown::layout(name))) };
+    let (Some(to_address), Some(code_type)) = (file.to_address(), file.symbol("PyCode_Type"))
+    else {
+        return Some(Err(Unknown { interpreter: name, reason: "a symbol is missing" }));
+    };
+    let read = Interpreter::CHUNK_BYTES;
+    let chunk = |offset| ChunkPlan { from: 0, offset, len: read };
+    let interpreter = Interpreter {
+        language: Language::Python,
+        to_address,
+        symbols: [runtime, code_type, 0, 0],
+        place: ThreadPlace::Global(0),
+        offsets: layout.offsets(minor),
+        plan: vec![chunk(0), chunk(layout.filename), chunk(layout.name)],
+    };
+    let is_loop = |name: &str| {
+        let rest = name.strip_prefix("_PyEval_EvalFrameDefault");
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let native = Native::new(file, is_loop, is_glue);
+    let source = if minor >= 13 { "_Py_DebugOffsets" } else { "table" };
+    Some(Ok(Runtime { language: Language::Python, version: text, source, interpreter, native }))
+}
+
+/// Functions by which Python functions call each other, and start.
+fn is_glue(name: &str) -> bool {
+    const PREFIXES: [&str; 22] = [
+        "_PyEval_",
+        "PyEval_",
+        "_PyFunction_",
+        "PyFunction_",
+        "_PyObject_Call",
+        "PyObject_Call",
+        "_PyObject_FastCall",
+        "PyObject_Vectorcall",
+        "_PyObject_Vectorcall",
+        "_PyObject_MakeTpCall",
+        "PyVectorcall_",
+        "_PyVectorcall_",
+        "method_vectorcall",
+        "slot_tp_call",
+        "_PyRun_",
+        "PyRun_",
+        "Py_RunMain",
+        "Py_BytesMain",
+        "Py_Main",
+        "pymain_",
+        "run_",
+        "_PyFrame_",
+    ];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || ["object_vacall", "_Py_NewReference", "method_call", "function_code_fastcall"]
+            .contains(&name)
+}
+
+/// Major and minor version, and the whole as text.
+fn version(file: &File<'_>, runtime: u64) -> Option<(u32, u32, String)> {
+    let number = match (file.symbol("Py_Version"), file.bytes(runtime, 8)) {
+        // Since 3.11, `PY_VERSION_HEX`.
+        (Some(at), _) => file.u64(at)?,
+        (None, Some(b"xdebugpy")) => file.u64(runtime + 8)?,
+        (None, _) => {
+            let text = version_text(file.constants())?;
+            let mut numbers = text.split('.').map(|part| part.parse().ok());
+            return Some((numbers.next()??, numbers.next()??, text));
+        }
+    };
+    let part = |shift: u32| (number >> shift & 0xff) as u32;
+    let level = match number >> 4 & 15 {
+        0xa => format!("a{}", number & 15),
+        0xb => format!("b{}", number & 15),
+        0xc => format!("rc{}", number & 15),
+        _ => String::new(),
+    };
+    let text = format!("{}.{}.{}{level}", part(24), part(16), part(8));
+    Some((part(24), part(16), text))
+}
+
+/// `PY_VERSION`, a string of its own among the constants: `3.9.2`. `None` if there is another one like it.
+fn version_text(constants: &[u8]) -> Option<String> {
+    let strings = constants.split(|byte| *byte == 0).filter(|text| {
+        let rest = text.strip_prefix(b"3.").unwrap_or_default();
+        let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+        let mut parts = rest.split(|byte| *byte == b'.');
+        let (minor, patch) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let patch = patch.strip_suffix(b"+").unwrap_or(patch);
+        (1..=2).contains(&minor.len()) && digits(minor) && digits(patch) && parts.next().is_none()
+    });
+    let mut found: Vec<&[u8]> = strings.collect();
+    found.sort_unstable();
+    found.dedup();
+    match found[..] {
+        [only] => Some(String::from_utf8_lossy(only).into_owned()),
+        _ => None,
+    }
+}
+
+/// The name of a code object.
+pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, code: u64) -> Option<Name> {
+    let reader = Reader(memory);
+    let at = |field: usize| code.wrapping_add(it.offsets[field].into());
+    let function = string(it, reader, reader.pointer(at(at::NAME))?)?;
+    let file = reader.pointer(at(at::FILENAME)).and_then(|file| string(it, reader, file));
+    let start_line = reader.u32(at(at::FIRST_LINE)).filter(|line| *line < 1 << 30).unwrap_or(0);
+    Some(Name { function, file, start_line })
+}
+
+/// A `str` object (PEP 393): `PyASCIIObject` or `PyCompactUnicodeObject`, and the characters behind.
+fn string(it: &Interpreter, reader: Reader<'_>, object: u64) -> Option<String> {
+    let field = |field: usize| object.wrapping_add(it.offsets[field].into());
+    let length = reader.u64(field(at::STR_LENGTH))?.min(4096);
+    let state = reader.u32(field(at::STR_STATE))?;
+    // `kind` is above two bits of `interned`, `ascii` above `compact`.
+    let (kind, ascii) = (state >> 2 & 7, state >> 6 & 1 == 1);
+    let data = field(if ascii { at::STR_ASCII } else { at::STR_OTHER });
+    let width = match kind {
+        1 | 2 | 4 => u64::from(kind),
+        _ => return None,
+    };
+    let bytes = reader.text(data, length * width)?;
+    let text: String = match kind {
+        1 => bytes.iter().map(|byte| char::from(*byte)).collect(),
+        2 => {
+            let (units, _) = bytes.as_chunks::<2>();
+            let units = units.iter().map(|unit| u16::from_le_bytes(*unit));
+            char::decode_utf16(units)
+                .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
+                .collect()
+        }
+        _ => {
+            let (units, _) = bytes.as_chunks::<4>();
+            let units = units.iter().map(|unit| char::from_u32(u32::from_le_bytes(*unit)));
+            units.map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        }
+    };
+    readable(&text)
+}
+
+/// The line at an instruction of a code object.
+pub(crate) fn line(_: &Interpreter, _: &dyn Memory, _: u64, _: u32) -> Option<u32> {
+    None
+}

@@ -1,0 +1,166 @@
+//! Offsets in CPython's structures on x86-64.
+//!
+//! Up to 3.12 from each version's headers (`pycore_runtime.h`, `pycore_interp.h`, `pystate.h`, `frameobject.h`,
+//! `pycore_frame.h`, `code.h`, `unicodeobject.h`); later ones have `_Py_DebugOffsets` in the file.
+
+use pyrograph_event::interpreter::Interpreter;
+
+use super::at;
+use crate::file::File;
+
+const NO: u32 = Interpreter::NO_OFFSET;
+
+/// Offsets of one version, in the order of the constants of `at`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    offsets: [u32; at::MINOR],
+    /// In code objects, of what is read to name them.
+    pub filename: u16,
+    /// The qualified name, or the name.
+    pub name: u16,
+}
+
+/// What differs between the versions of a table.
+struct Row {
+    /// Runtime: the first interpreter; interpreter: its first thread.
+    runtime: [u32; 2],
+    /// Thread: its identifier; its frame; what that is in.
+    thread: [u32; 3],
+    /// Frame: code, previous, instruction, owner, first of a run of the loop.
+    frame: [u32; 5],
+    /// Code: first line, file name, name, bytecode, line table.
+    code: [u32; 5],
+    /// Owners from this one on are of no function.
+    no_function: u32,
+    /// Strings: the characters of ASCII ones, of others.
+    text: [u32; 2],
+}
+
+impl Layout {
+    /// Of a version 3.x before 3.13.
+    pub fn of_version(minor: u32) -> Option<Self> {
+        let row = match minor {
+            8..=10 => Row {
+                runtime: [32, 8],
+                thread: [176, 24, NO],
+                frame: [32, 24, if minor == 10 { 96 } else { 104 }, NO, NO],
+                code: [40, 104, 112, NO, 120],
+                no_function: NO,
+                text: [48, 72],
+            },
+            11 => Row {
+                runtime: [40, 16],
+                thread: [152, 8, 56],
+                frame: [32, 48, 56, 69, 68],
+                code: [72, 112, 128, 184, 136],
+                no_function: NO,
+                text: [48, 72],
+            },
+            12 => Row {
+                runtime: [40, 72],
+                thread: [136, 0, 56],
+                frame: [0, 8, 56, 70, NO],
+                code: [68, 112, 128, 192, 136],
+                no_function: 3,
+                text: [40, 56],
+            },
+            _ => return None,
+        };
+        Some(Self::of_row(&row))
+    }
+
+    fn of_row(row: &Row) -> Self {
+        let mut offsets = [0; at::MINOR];
+        let fields = [
+            (at::INTERPRETERS, row.runtime[0]),
+            (at::NEXT_INTERPRETER, 0),
+            (at::THREADS, row.runtime[1]),
+            (at::NEXT_THREAD, 8),
+            (at::THREAD_ID, row.thread[0]),
+            (at::FRAME, row.thread[1]),
+            (at::CFRAME, row.thread[2]),
+            (at::CODE, row.frame[0]),
+            (at::PREVIOUS, row.frame[1]),
+            (at::INSTRUCTION, row.frame[2]),
+            (at::OWNER, row.frame[3]),
+            (at::IS_ENTRY, row.frame[4]),
+            (at::TYPE, 8),
+            (at::FIRST_LINE, row.code[0]),
+            (at::FILENAME, row.code[1]),
+            (at::NAME, row.code[2]),
+            (at::BYTECODE, row.code[3]),
+            (at::NO_FUNCTION, row.no_function),
+            (at::LINES, row.code[4]),
+            (at::STR_LENGTH, 16),
+            (at::STR_STATE, 32),
+            (at::STR_ASCII, row.text[0]),
+            (at::STR_OTHER, row.text[1]),
+        ];
+        for (field, offset) in fields {
+            offsets[field] = offset;
+        }
+        Self { offsets, filename: row.code[1] as u16, name: row.code[2] as u16 }
+    }
+
+    /// Of the version whose `_Py_DebugOffsets` are in the file at an address. Which word has which offset depends on the
+    /// version; a pre-release may have other words than the release.
+    pub fn of_file(file: &File<'_>, runtime: u64) -> Option<Self> {
+        let word = |index: u64| file.u64(runtime + 8 * index);
+        if file.bytes(runtime, 8)? != b"xdebugpy" {
+            return None;
+        }
+        let version = word(1)?;
+        // `PY_VERSION_HEX`: minor version, and 0xf for releases.
+        let words: [u64; 18] = match (version >> 16 & 0xff, version >> 4 & 15) {
+            (13, 15) => [5, 8, 9, 21, 24, 23, 30, 29, 31, 33, 45, 39, 35, 37, 43, 38, 69, 68],
+            (14, 15) => [5, 8, 9, 24, 27, 26, 33, 32, 34, 36, 51, 44, 40, 42, 48, 43, 79, 78],
+            _ => return None,
+        };
+        let ascii_size = word(if version >> 16 & 0xff == 13 { 70 } else { 80 })?;
+        let fields = [
+            at::INTERPRETERS,
+            at::NEXT_INTERPRETER,
+            at::THREADS,
+            at::NEXT_THREAD,
+            at::THREAD_ID,
+            at::FRAME,
+            at::CODE,
+            at::PREVIOUS,
+            at::INSTRUCTION,
+            at::OWNER,
+            at::TYPE,
+            at::FIRST_LINE,
+            at::FILENAME,
+            at::NAME,
+            at::BYTECODE,
+            at::LINES,
+            at::STR_LENGTH,
+            at::STR_STATE,
+        ];
+        let mut offsets = [NO; at::MINOR];
+        for (field, index) in fields.into_iter().zip(words) {
+            // What the walker reads at once of a frame and of a code object.
+            let most = match field {
+                at::CODE | at::PREVIOUS | at::INSTRUCTION | at::OWNER => 120,
+                at::TYPE | at::FIRST_LINE | at::FILENAME | at::NAME => 152,
+                _ => 1 << 24,
+            };
+            offsets[field] = u32::try_from(word(index)?).ok().filter(|offset| *offset < most)?;
+        }
+        // `PyCompactUnicodeObject` has two words more than `PyASCIIObject`.
+        let ascii_size = u32::try_from(ascii_size).ok().filter(|size| *size < 256)?;
+        offsets[at::STR_ASCII] = ascii_size;
+        offsets[at::STR_OTHER] = ascii_size + 16;
+        offsets[at::NO_FUNCTION] = 3;
+        let of = |field: usize| offsets[field] as u16;
+        Some(Self { filename: of(at::FILENAME), name: of(at::NAME), offsets })
+    }
+
+    /// For the programs in the kernel.
+    pub fn offsets(&self, minor: u32) -> [u32; Interpreter::OFFSETS] {
+        let mut offsets = [NO; Interpreter::OFFSETS];
+        offsets[..at::MINOR].copy_from_slice(&self.offsets);
+        offsets[at::MINOR] = minor;
+        offsets
+    }
+}

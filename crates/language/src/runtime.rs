@@ -1,0 +1,105 @@
+//! An interpreter in a file.
+
+use std::fmt;
+
+use pyrograph_elf::Image;
+use pyrograph_event::interpreter::{Interpreter, Language};
+
+use crate::file::{File, mentions};
+use crate::memory::Memory;
+use crate::native::Native;
+use crate::{perl, python};
+
+/// An interpreter whose calls can be read.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    /// The language.
+    pub language: Language,
+    /// Its version, such as `3.11.2`.
+    pub version: String,
+    /// How its offsets are known: `table`, or where in the file they are.
+    pub source: &'static str,
+    /// What a walker needs.
+    pub interpreter: Interpreter,
+    /// Its functions.
+    pub native: Native,
+}
+
+/// An interpreter whose calls cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// Its name and version.
+    pub interpreter: String,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.interpreter, self.reason)
+    }
+}
+
+impl Unknown {
+    /// A version of which no table is there.
+    pub(crate) fn layout(interpreter: String) -> Self {
+        Self { interpreter, reason: "its layout is not known" }
+    }
+}
+
+/// Result of [`find`].
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// Its calls can be read.
+    Known(Box<Runtime>),
+    /// They cannot.
+    Unknown(Unknown),
+}
+
+/// Name of a function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Name {
+    /// Qualified as far as the language does that.
+    pub function: String,
+    /// Source file.
+    pub file: Option<String>,
+    /// The line on which it begins, from 1; 0 if that is not known.
+    pub start_line: u32,
+}
+
+/// The interpreter in a file, if it holds one.
+pub fn find(image: &Image) -> Option<Found> {
+    let found = if mentions(image, "_PyEval_EvalFrameDefault") {
+        python::find(&File::new(image))
+    } else if mentions(image, "Perl_runops_standard") {
+        perl::find(&File::new(image))
+    } else {
+        return None;
+    };
+    Some(match found? {
+        Ok(runtime) => Found::Known(Box::new(runtime)),
+        Err(unknown) => Found::Unknown(unknown),
+    })
+}
+
+impl Runtime {
+    /// The name of a function at an address in the process. `None` if its memory cannot be read, or is no function.
+    pub fn name(&self, memory: &dyn Memory, function: u64) -> Option<Name> {
+        match self.language {
+            Language::Python => python::name(&self.interpreter, memory, function),
+            Language::Perl => perl::name(&self.interpreter, memory, function),
+            _ => None,
+        }
+    }
+
+    /// The line at a place in a function, by what the programs write of it.
+    pub fn line(&self, memory: &dyn Memory, function: u64, offset: u32) -> u32 {
+        match self.language {
+            Language::Python => {
+                python::line(&self.interpreter, memory, function, offset).unwrap_or(0)
+            }
+            // The programs write lines.
+            _ => offset,
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Interpreters of the processes that are recorded, and the names of their functions.
+
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use pyrograph_elf::Image;
+use pyrograph_event::interpreter::{Call, Calls, Function, Interpreter, Language};
+use pyrograph_language::{Chunks, Found, Memory, Name, Runtime, Unknown};
+
+use crate::files::Files;
+use crate::modules::{ModuleId, ModuleKind};
+use crate::resolver::Resolver;
+use crate::splice::{self, Spliced};
+use crate::stacks::RawFrame;
+
+/// Which stacks are shown where a language's calls are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StackView {
+    /// Functions of the language in place of the interpreter's own, between the native ones around them.
+    #[default]
+    Merged,
+    /// Functions of the language, and the kernel.
+    Language,
+    /// Native functions, those of the interpreter.
+    Native,
+}
+
+/// An interpreter that was found in a file.
+#[derive(Clone, Debug)]
+pub struct FoundInterpreter {
+    /// Path of the file.
+    pub path: String,
+    /// The language's name and the version, or why its calls cannot be read.
+    pub interpreter: Result<InterpreterVersion, Unknown>,
+}
+
+/// An interpreter whose calls are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterpreterVersion {
+    /// The language.
+    pub language: Language,
+    /// Its version.
+    pub version: String,
+    /// How its offsets are known.
+    pub source: &'static str,
+}
+
+/// How stacks and the calls in them came together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LanguageStats {
+    /// Samples with calls of an interpreted language.
+    pub stacks: u64,
+    /// Of these, those in which native frames and calls do not agree.
+    pub unpaired: u64,
+    /// Calls of functions whose names could not be read, once a sample and frame.
+    pub nameless: u64,
+}
+
+/// Names are kept of so many functions at most, of processes that run.
+const MOST_FUNCTIONS: usize = 1 << 18;
+
+/// Interpreters and functions.
+#[derive(Debug, Default)]
+pub(crate) struct Languages {
+    /// By their files' numbers.
+    runtimes: HashMap<ModuleId, Arc<Runtime>>,
+    looked_at: HashSet<ModuleId>,
+    found: Vec<FoundInterpreter>,
+    functions: HashMap<FunctionKey, Known>,
+    calls: Vec<RawCall>,
+    native: Vec<RawFrame>,
+    /// Samples that the present stack stands for.
+    pub samples: u64,
+}
+
+type FunctionKey = (i32, u64, u32);
+
+/// A function whose name was read.
+#[derive(Debug)]
+struct Known {
+    runtime: Arc<Runtime>,
+    label: Box<str>,
+    lines: HashMap<u32, u32>,
+}
+
+/// A call, as it is put into a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RawCall {
+    /// A new interpreter begins.
+    Interpreter(ModuleId),
+    Frame(RawFrame),
+    /// One run of the interpreter's loop ends, in this native frame.
+    End(Option<u32>),
+}
+
+/// Memory of a process that may run still.
+struct Live<'a, F> {
+    files: &'a F,
+    pid: i32,
+}
+
+impl<F: Files> Memory for Live<'_, F> {
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        self.files.read_memory(self.pid, address, into)
+    }
+}
+
+impl Languages {
+    /// Adds a file, if it holds an interpreter of a wanted language.
+    fn add_file(&mut self, module: ModuleId, path: &str, image: &Image, wanted: &[Language]) {
+        let interpreter = match pyrograph_language::find(image) {
+            None => return,
+            Some(Found::Known(runtime)) if !wanted.contains(&runtime.language) => return,
+            Some(Found::Known(runtime)) => {
+                let Runtime { language, version, source, .. } = &*runtime;
+                let (language, version, source) = (*language, version.clone(), *source);
+                self.runtimes.insert(module, Arc::from(runtime));
+                Ok(InterpreterVersion { language, version, source })
+            }
+            Some(Found::Unknown(unknown)) => Err(unknown),
+        };
+        self.found.push(FoundInterpreter { path: path.to_owned(), interpreter });
+    }
+
+    /// What the programs in the kernel need to know of the interpreter in a file.
+    pub fn interpreter(&self, module: ModuleId) -> Option<&Interpreter> {
+        self.runtimes.get(&module).map(|runtime| &runtime.interpreter)
+    }
+
+    /// Interpreters that were found since the last call.
+    pub fn take_found(&mut self) -> Vec<FoundInterpreter> {
+        std::mem::take(&mut self.found)
+    }
+}
+
+/// The text of a label: name, file and first line of a function, and the line in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FunctionLabel<'a> {
+    pub function: &'a str,
+    pub file: &'a str,
+    pub start_line: u32,
+    pub line: u32,
+}
+
+/// Names hold no control characters.
+const SEPARATOR: char = '\0';
+
+impl<'a> FunctionLabel<'a> {
+    fn text(name: &Name) -> Box<str> {
+        let file = name.file.as_deref().unwrap_or_default();
+        format!("{}{SEPARATOR}{file}{SEPARATOR}{}", name.function, name.start_line).into()
+    }
+
+    /// From the text of a label, behind which the line may stand.
+    pub fn parse(text: &'a str) -> Self {
+        let mut parts = text.split(SEPARATOR);
+        let mut next = || parts.next().unwrap_or_default();
+        let (function, file) = (next(), next());
+        let (start_line, line) = (next(), next());
+        let number = |text: &str| text.parse().unwrap_or(0);
+        Self { function, file, start_line: number(start_line), line: number(line) }
+    }
+}
+
+impl<F: Files> Resolver<F> {
+    /// Interpreters that were found in files since the last call.
+    pub fn found_interpreters(&mut self) -> Vec<FoundInterpreter> {
+        self.languages.take_found()
+    }
+
+    /// Looks for an interpreter in a file that was opened, once.
+    pub(crate) fn find_interpreter(&mut self, id: ModuleId) {
+        if self.options.languages.is_empty() || !self.languages.looked_at.insert(id) {
+            return;
+        }
+        if let Some(module) = self.modules.get(id)
+            && let ModuleKind::Elf { symbols: Some(symbols), .. } = &module.kind
+        {
+            self.languages.add_file(id, &module.path, symbols.image(), &self.options.languages);
+        }
+    }
+
+    /// Names a function that the programs in the kernel have seen, as long as its process may still be there.
+    pub fn add_function(&mut self, function: &Function) {
+        let Some(runtime) = self.languages.runtimes.get(&ModuleId(function.module)) else { return };
+        let rest = Live { files: &self.files, pid: function.pid };
+        let memory = Chunks { chunks: &function.chunks, rest };
+        let Some(name) = runtime.name(&memory, function.function) else { return };
+        let known = Known {
+            runtime: Arc::clone(runtime),
+            label: FunctionLabel::text(&name),
+            lines: HashMap::new(),
+        };
+        if self.languages.functions.len() >= MOST_FUNCTIONS {
+            let processes = &self.processes;
+            self.languages.functions.retain(|(pid, ..), _| processes.runs(*pid));
+            if self.languages.functions.len() >= MOST_FUNCTIONS {
+                self.languages.functions.clear();
+            }
+        }
+        let key = (function.pid, function.function, function.identity);
+        self.languages.functions.insert(key, known);
+    }
+
+    /// The calls of a stack, in `languages.calls`.
+    fn read_calls(&mut self, calls: &Calls<'_>) {
+        let pid = calls.pid();
+        let mut read = std::mem::take(&mut self.languages.calls);
+        read.clear();
+        let mut language = None;
+        for call in calls.iter() {
+            let (text, line) = match call {
+                Call::Interpreter(module) => {
+                    let module = ModuleId(module);
+                    language = self.languages.runtimes.get(&module).map(|known| known.language);
+                    read.push(RawCall::Interpreter(module));
+                    continue;
+                }
+                Call::End(native) => {
+                    read.push(RawCall::End(native));
+                    continue;
+                }
+                Call::Truncated => ("[truncated]".to_owned(), 0),
+                Call::Main(line) => ("main".to_owned(), line),
+                Call::Eval(line) => ("(eval)".to_owned(), line),
+                Call::Function { function, identity, offset } => {
+                    self.function_label((pid, function, identity), offset, language)
+                }
+            };
+            let text = match line {
+                0 => text,
+                line => format!("{text}{SEPARATOR}{line}"),
+            };
+            read.push(RawCall::Frame(RawFrame::function(self.unnamed.labels.intern(&text))));
+        }
+        self.languages.calls = read;
+    }
+
+    fn function_label(
+        &mut self,
+        key: FunctionKey,
+        offset: u32,
+        language: Option<Language>,
+    ) -> (String, u32) {
+        let files = &self.files;
+        if let Some(Known { runtime, label, lines }) = self.languages.functions.get_mut(&key) {
+            let memory = Live { files, pid: key.0 };
+            let line = match offset {
+                0 => 0,
+                _ => *lines.entry(offset).or_insert_with(|| runtime.line(&memory, key.1, offset)),
+            };
+            return (label.to_string(), line);
+        }
+        self.stats.languages.nameless += self.languages.samples;
+        let language = language.map_or("interpreted", Language::name);
+        (format!("[{language} function]"), 0)
+    }
+
+    /// Adds the native frames of a stack, leaf first, with the calls of interpreters among them.
+    pub(crate) fn push_spliced(&mut self, native: Vec<RawFrame>, calls: &Calls<'_>, whole: bool) {
+        if calls.is_empty() {
+            self.frames.extend(&native);
+            self.languages.native = native;
+            return self.languages.native.clear();
+        }
+        self.read_calls(calls);
+        let languages = &mut self.languages;
+        let runtimes = &languages.runtimes;
+        let spliced = splice::splice(&native, &languages.calls, whole, &|module| {
+            runtimes.get(&module).map(|runtime| &runtime.native)
+        });
+        let Spliced { frames, paired } = spliced;
+        let stats = &mut self.stats.languages;
+        stats.stacks += languages.samples;
+        stats.unpaired += if paired { 0 } else { languages.samples };
+        let only_language = self.options.stack_view == StackView::Language;
+        self.frames.extend(frames.into_iter().filter(|frame| !only_language || !frame.is_code()));
+        languages.native = native;
+        languages.native.clear();
+    }
+
+    /// Room for the native frames of a stack.
+    pub(crate) fn take_native_room(&mut self) -> Vec<RawFrame> {
+        std::mem::take(&mut self.languages.native)
+    }
+}

@@ -1,0 +1,155 @@
+//! Calls of interpreters among native frames.
+//!
+//! A function of an interpreted language runs in the interpreter's loop: a native function, of which a stack has one frame
+//! for each time that the loop was entered. What one of these frames has called is one segment of calls. Each is put in the
+//! place of its frame.
+
+use pyrograph_language::Native;
+
+use crate::languages::RawCall;
+use crate::modules::ModuleId;
+use crate::stacks::RawFrame;
+
+/// A stack with calls in it, leaf first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spliced {
+    pub frames: Vec<RawFrame>,
+    /// There are as many segments as frames of loops, but for one that may just begin or end.
+    pub paired: bool,
+}
+
+/// What one run of a loop has called, leaf first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Segment {
+    calls: Vec<RawFrame>,
+    /// The native frame in which it runs, if that is known.
+    native: Option<usize>,
+}
+
+/// The calls of one interpreter.
+struct Part {
+    module: ModuleId,
+    segments: Vec<Segment>,
+}
+
+/// Parts by interpreter, each with its segments from the leaf on.
+fn parts(calls: &[RawCall]) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut open = Segment::default();
+    for call in calls {
+        match (call, parts.last_mut()) {
+            (RawCall::Interpreter(module), last) => {
+                if let Some(last) = last
+                    && !open.calls.is_empty()
+                {
+                    last.segments.push(std::mem::take(&mut open));
+                }
+                parts.push(Part { module: *module, segments: Vec::new() });
+            }
+            (RawCall::Frame(frame), _) => open.calls.push(*frame),
+            (RawCall::End(native), Some(part)) => {
+                open.native = native.map(|native| native as usize);
+                part.segments.push(std::mem::take(&mut open));
+            }
+            (RawCall::End(_), None) => {}
+        }
+    }
+    if let Some(last) = parts.last_mut()
+        && !open.calls.is_empty()
+    {
+        last.segments.push(open);
+    }
+    parts
+}
+
+/// Puts calls, leaf first, in the places of the native frames in which they run. `native_of`: the functions of an
+/// interpreter's file. `whole`: the native stack goes to its root.
+pub(crate) fn splice<'a>(
+    native: &[RawFrame],
+    calls: &[RawCall],
+    whole: bool,
+    native_of: &dyn Fn(ModuleId) -> Option<&'a Native>,
+) -> Spliced {
+    // By native frame: what is shown in its place; `None`: itself.
+    let mut shown: Vec<Option<Vec<RawFrame>>> = vec![None; native.len()];
+    let mut paired = true;
+    for part in parts(calls) {
+        let Some(functions) = native_of(part.module) else { continue };
+        paired &= place(native, part, whole, functions, &mut shown);
+    }
+    let frames = native.iter().zip(shown).flat_map(|(frame, shown)| match shown {
+        None => vec![*frame],
+        Some(shown) => shown,
+    });
+    Spliced { frames: frames.collect(), paired }
+}
+
+/// Puts the segments of one interpreter in their places. Returns whether they agree with the native frames.
+fn place(
+    native: &[RawFrame],
+    mut part: Part,
+    whole: bool,
+    functions: &Native,
+    shown: &mut [Option<Vec<RawFrame>>],
+) -> bool {
+    let is_own = |frame: &RawFrame| frame.module == part.module;
+    let is_loop = |frame: &RawFrame| is_own(frame) && functions.is_loop(frame.address);
+    let loops: Vec<usize> = (0..native.len()).filter(|at| is_loop(&native[*at])).collect();
+    if loops.is_empty() {
+        return part.segments.is_empty();
+    }
+    let segments = &mut part.segments;
+    // One segment more, and one without calls: it just begins, or has just ended.
+    if segments.len() == loops.len() + 1
+        && let Some(empty) = segments.iter().position(|segment| segment.calls.is_empty())
+    {
+        segments.remove(empty);
+    }
+    let pairs = pairs(segments, &loops, whole);
+    // One frame more, at the leaf, is in its first or last instructions.
+    let missing = loops.len().abs_diff(segments.len());
+    let agrees = missing == 0 || missing == 1 && loops.len() > segments.len();
+    let (Some(innermost), Some(outermost)) = (
+        pairs.iter().map(|(at, _)| *at).min(),
+        pairs.iter().map(|(at, _)| *at).max(),
+    ) else {
+        return agrees;
+    };
+    for (at, frame) in native.iter().enumerate() {
+        let hides = match at {
+            _ if is_loop(frame) => true,
+            _ if at < innermost => false,
+            _ if is_own(frame) && at < outermost => !functions.is_shown(frame.address),
+            _ if is_own(frame) => !functions.is_start(frame.address),
+            _ => false,
+        };
+        if hides {
+            shown[at] = Some(Vec::new());
+        }
+    }
+    for (at, segment) in pairs {
+        shown[at] = Some(std::mem::take(&mut segments[segment].calls));
+    }
+    agrees
+}
+
+/// Native frames and the segments that run in them.
+fn pairs(segments: &[Segment], loops: &[usize], whole: bool) -> Vec<(usize, usize)> {
+    let numbers = 0..segments.len();
+    let is_exact = |segment: &Segment| segment.native.is_some_and(|native| loops.contains(&native));
+    // The outermost segment of a main thread may have no place of its own.
+    if segments.iter().any(is_exact) {
+        return numbers.filter_map(|n| Some((segments[n].native.filter(|at| loops.contains(at))?, n))).collect();
+    }
+    let count = segments.len().min(loops.len());
+    match whole {
+        true => {
+            let (frames, first) = (&loops[loops.len() - count..], segments.len() - count);
+            frames.iter().copied().zip(first..).collect()
+        }
+        false => loops.iter().copied().take(count).zip(0..).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
