@@ -88,8 +88,7 @@ mod tests {
 
     #[test]
     fn damaged_functions_are_none_or_have_fewer_pieces() {
-        let head =
-            layout::Function { function: 100, tgid: 7, identity: 3, module: 5, chunks: 2 };
+        let head = layout::Function { function: 100, tgid: 7, identity: 3, module: 5, chunks: 2 };
         let chunk = Chunk { address: 4096, len: 3, bytes: [9; layout::CHUNK_BYTES] };
         let bytes = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&chunk), &[1; 20]].concat();
         let expected = Function {

@@ -373,7 +373,12 @@ fn the_kernels_unwinder_survives_damaged_tables() {
         kernel.send(&[3, random(3), 32], bytemuck::cast_slice(&words));
         let segment =
             Segment { start: 0, end: random(1 << 20), to_table: random(2).wrapping_neg() };
-        let file = MappedFile { module: 2, count: random(4) as u16, interpreter: 0, segments: [segment; 2] };
+        let file = MappedFile {
+            module: 2,
+            count: random(4) as u16,
+            interpreter: 0,
+            segments: [segment; 2],
+        };
         kernel.send(&[4, 1], bytemuck::bytes_of(&file));
         kernel.send(&[0], &[]);
         kernel.send(&[5, CODE, CODE + (1 << 20), 0, 1], &[]);

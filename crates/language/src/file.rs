@@ -14,7 +14,12 @@ pub(crate) struct File<'a> {
     symbols: HashMap<&'a str, u64>,
     /// Distances in the block of variables of threads, by name.
     thread_symbols: HashMap<&'a str, u64>,
+    /// From an address to the addresses of its function, by tables for unwinding.
+    extent: Extent<'a>,
 }
+
+/// From an address in code to those of the function, or of the part of a function, that holds it.
+pub type Extent<'a> = &'a dyn Fn(u64) -> Option<Range<u64>>;
 
 /// Returns true if a file exports a name that contains this one. Most files are no interpreters: a look at the bytes of
 /// their names does.
@@ -25,7 +30,7 @@ pub(crate) fn mentions(image: &Image, name: &str) -> bool {
 }
 
 impl<'a> File<'a> {
-    pub fn new(image: &'a Image) -> Self {
+    pub fn new(image: &'a Image, extent: Extent<'a>) -> Self {
         let (mut symbols, mut thread_symbols) = (HashMap::new(), HashMap::new());
         for symbol in image.elf().dynamic_symbols().chain(image.elf().symbols()) {
             if !symbol.is_definition() {
@@ -38,7 +43,7 @@ impl<'a> File<'a> {
             };
             of.entry(name).or_insert(symbol.address());
         }
-        Self { image, symbols, thread_symbols }
+        Self { image, symbols, thread_symbols, extent }
     }
 
     /// The address of a symbol.
@@ -67,6 +72,16 @@ impl<'a> File<'a> {
         let mut distances = code.map(|code| code.address.wrapping_sub(code.file_offset));
         let first = distances.next()?;
         distances.all(|other| other == first).then_some(first)
+    }
+
+    /// The addresses of the function, or of the part of one, that an address is in.
+    pub fn extent(&self, address: u64) -> Option<Range<u64>> {
+        (self.extent)(address).filter(|range| range.contains(&address))
+    }
+
+    /// Returns true if a function with a name begins at an address.
+    pub fn has_function(&self, address: u64) -> bool {
+        self.image.functions().any(|function| function.address() == address)
     }
 
     /// Bytes of a section that holds constants.

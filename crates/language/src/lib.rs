@@ -10,6 +10,7 @@ mod python;
 mod runtime;
 mod thread;
 
+pub use file::Extent;
 pub use memory::{Chunks, Memory};
 pub use native::Native;
 pub use runtime::{Found, Name, Runtime, Unknown, find};

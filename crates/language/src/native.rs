@@ -84,19 +84,20 @@ fn far_parts(file: &File<'_>, function: &Range<u64>) -> Vec<Range<u64>> {
         }
     }
     targets.sort_unstable();
-    targets.dedup();
-    // Code between two of them belongs to the same part.
-    let functions = file.functions();
     let mut parts: Vec<Range<u64>> = Vec::new();
     for target in targets {
-        let offset = target.wrapping_sub(to_address);
-        if functions.iter().any(|(range, _)| range.contains(&offset)) {
+        if parts.last().is_some_and(|part| part.contains(&target)) {
             continue;
         }
-        match parts.last_mut() {
-            Some(last) if offset - last.end < 1 << 16 => last.end = offset + 1,
-            _ => parts.push(offset..offset + 1),
+        // Where it begins and ends is known from the tables for unwinding alone.
+        let Some(part) = file.extent(target) else { continue };
+        // What has a name is another function, that is called last.
+        if part.end - part.start < 1 << 24 && !file.has_function(part.start) {
+            parts.push(part);
         }
     }
     parts
+        .iter()
+        .map(|part| part.start.wrapping_sub(to_address)..part.end.wrapping_sub(to_address))
+        .collect()
 }

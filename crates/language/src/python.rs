@@ -3,6 +3,7 @@
 //! Up to 3.12, offsets are those of a table by version; 3.13 and later have them in the file (`_Py_DebugOffsets`, at the
 //! start of `_PyRuntime`; `Include/internal/pycore_debug_offsets.h`).
 
+use memchr::memmem;
 use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace};
 
 use crate::file::File;
@@ -45,7 +46,10 @@ pub(crate) mod at {
 /// The interpreter in a file that has CPython's loop.
 pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     let runtime = file.symbol("_PyRuntime")?;
-    let (major, minor, text) = version(file, runtime)?;
+    let Some((major, minor, text)) = version(file, runtime) else {
+        let interpreter = "CPython".to_owned();
+        return Some(Err(Unknown { interpreter, reason: "its version cannot be found" }));
+    };
     let name = format!("CPython {text}");
     let layout = match (major, minor) {
         (3, 13..) => Layout::of_file(file, runtime),
@@ -114,9 +118,8 @@ fn version(file: &File<'_>, runtime: u64) -> Option<(u32, u32, String)> {
         (Some(at), _) => file.u64(at)?,
         (None, Some(b"xdebugpy")) => file.u64(runtime + 8)?,
         (None, _) => {
-            let text = version_text(file.constants())?;
-            let mut numbers = text.split('.').map(|part| part.parse().ok());
-            return Some((numbers.next()??, numbers.next()??, text));
+            let (minor, text) = version_text(file.constants())?;
+            return Some((3, minor, text));
         }
     };
     let part = |shift: u32| (number >> shift & 0xff) as u32;
@@ -130,23 +133,30 @@ fn version(file: &File<'_>, runtime: u64) -> Option<(u32, u32, String)> {
     Some((part(24), part(16), text))
 }
 
-/// `PY_VERSION`, a string of its own among the constants: `3.9.2`. `None` if there is another one like it.
-fn version_text(constants: &[u8]) -> Option<String> {
-    let strings = constants.split(|byte| *byte == 0).filter(|text| {
-        let rest = text.strip_prefix(b"3.").unwrap_or_default();
-        let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-        let mut parts = rest.split(|byte| *byte == b'.');
-        let (minor, patch) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-        let patch = patch.strip_suffix(b"+").unwrap_or(patch);
-        (1..=2).contains(&minor.len()) && digits(minor) && digits(patch) && parts.next().is_none()
+/// Minor version, and the whole as text, by the names of folders among the constants (`lib/python3.9`), and `PY_VERSION`.
+/// `None` if there are several versions.
+fn version_text(constants: &[u8]) -> Option<(u32, String)> {
+    const FOLDER: &[u8] = b"python3.";
+    let number = |bytes: &[u8]| {
+        let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        std::str::from_utf8(&bytes[..digits]).ok()?.parse::<u32>().ok()
+    };
+    let folders = memmem::find_iter(constants, FOLDER);
+    let mut minors: Vec<u32> =
+        folders.filter_map(|at| number(&constants[at + FOLDER.len()..])).collect();
+    minors.sort_unstable();
+    minors.dedup();
+    let [minor] = minors[..] else { return None };
+    let prefix = format!("3.{minor}.");
+    let full = memmem::find_iter(constants, prefix.as_bytes()).filter_map(|at| {
+        let rest = &constants[at..];
+        let text = &rest[..rest.iter().position(|byte| *byte == 0)?];
+        let patch = text[prefix.len()..].strip_suffix(b"+").unwrap_or(&text[prefix.len()..]);
+        let is_patch = !patch.is_empty() && patch.iter().all(u8::is_ascii_digit);
+        is_patch.then(|| String::from_utf8_lossy(text).into_owned())
     });
-    let mut found: Vec<&[u8]> = strings.collect();
-    found.sort_unstable();
-    found.dedup();
-    match found[..] {
-        [only] => Some(String::from_utf8_lossy(only).into_owned()),
-        _ => None,
-    }
+    let full = full.max_by_key(String::len);
+    Some((minor, full.unwrap_or_else(|| format!("3.{minor}"))))
 }
 
 /// The name of a code object.

@@ -5,7 +5,7 @@ use std::fmt;
 use pyrograph_elf::Image;
 use pyrograph_event::interpreter::{Interpreter, Language};
 
-use crate::file::{File, mentions};
+use crate::file::{Extent, File, mentions};
 use crate::memory::Memory;
 use crate::native::Native;
 use crate::{perl, python};
@@ -67,12 +67,13 @@ pub struct Name {
     pub start_line: u32,
 }
 
-/// The interpreter in a file, if it holds one.
-pub fn find(image: &Image) -> Option<Found> {
+/// The interpreter in a file, if it holds one. `extent`: from an address in code to those of the function that holds it, by
+/// tables for unwinding; functions of stripped files have no other bounds.
+pub fn find(image: &Image, extent: Extent<'_>) -> Option<Found> {
     let found = if mentions(image, "_PyEval_EvalFrameDefault") {
-        python::find(&File::new(image))
+        python::find(&File::new(image, extent))
     } else if mentions(image, "Perl_runops_standard") {
-        perl::find(&File::new(image))
+        perl::find(&File::new(image, extent))
     } else {
         return None;
     };

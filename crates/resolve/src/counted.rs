@@ -162,12 +162,8 @@ impl<F: Files> Resolver<F> {
     }
 
     /// Adds the frames of a stack, leaf first.
-    pub(crate) fn push_code<U>(
-        &mut self,
-        pid: i32,
-        kernel: &[u64],
-        user: Option<UserStack<'_, U>>,
-    ) where
+    pub(crate) fn push_code<U>(&mut self, pid: i32, kernel: &[u64], user: Option<UserStack<'_, U>>)
+    where
         U: Iterator<Item = UserFrame>,
     {
         if !self.options.user_only {

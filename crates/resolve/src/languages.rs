@@ -6,6 +6,7 @@ use hashbrown::{HashMap, HashSet};
 use pyrograph_elf::Image;
 use pyrograph_event::interpreter::{Call, Calls, Function, Interpreter, Language};
 use pyrograph_language::{Chunks, Found, Memory, Name, Runtime, Unknown};
+use pyrograph_unwind::UnwindInfo;
 
 use crate::files::Files;
 use crate::modules::{ModuleId, ModuleKind};
@@ -107,8 +108,15 @@ impl<F: Files> Memory for Live<'_, F> {
 
 impl Languages {
     /// Adds a file, if it holds an interpreter of a wanted language.
-    fn add_file(&mut self, module: ModuleId, path: &str, image: &Image, wanted: &[Language]) {
-        let interpreter = match pyrograph_language::find(image) {
+    fn add_file(
+        &mut self,
+        module: ModuleId,
+        path: &str,
+        (image, unwind): (&Image, Option<&UnwindInfo>),
+        wanted: &[Language],
+    ) {
+        let extent = |address| unwind?.function(address);
+        let interpreter = match pyrograph_language::find(image, &extent) {
             None => return,
             Some(Found::Known(runtime)) if !wanted.contains(&runtime.language) => return,
             Some(Found::Known(runtime)) => {
@@ -174,9 +182,10 @@ impl<F: Files> Resolver<F> {
             return;
         }
         if let Some(module) = self.modules.get(id)
-            && let ModuleKind::Elf { symbols: Some(symbols), .. } = &module.kind
+            && let ModuleKind::Elf { symbols: Some(symbols), unwind } = &module.kind
         {
-            self.languages.add_file(id, &module.path, symbols.image(), &self.options.languages);
+            let file = (&**symbols.image(), unwind.as_deref());
+            self.languages.add_file(id, &module.path, file, &self.options.languages);
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Record, Sample, Task};
 use pyrograph_event::interpreter::Language;
+use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Record, Sample, Task};
 use pyrograph_profile as profile;
 use pyrograph_profile::{Profile, Thread, ThreadDetail, ThreadId, ValueType};
 use pyrograph_symbol::Options as SymbolOptions;

@@ -68,7 +68,11 @@ impl<F: Files> Resolver<F> {
         };
         let frames = stacks.users.iter().copied();
         self.frames.clear();
-        self.push_code(pid, kernel, Some(UserStack { frames, cut, guessed, calls: Calls::default() }));
+        self.push_code(
+            pid,
+            kernel,
+            Some(UserStack { frames, cut, guessed, calls: Calls::default() }),
+        );
         self.add_frames(time, stacks)
     }
 

@@ -109,10 +109,9 @@ fn place(
     // One frame more, at the leaf, is in its first or last instructions.
     let missing = loops.len().abs_diff(segments.len());
     let agrees = missing == 0 || missing == 1 && loops.len() > segments.len();
-    let (Some(innermost), Some(outermost)) = (
-        pairs.iter().map(|(at, _)| *at).min(),
-        pairs.iter().map(|(at, _)| *at).max(),
-    ) else {
+    let (Some(innermost), Some(outermost)) =
+        (pairs.iter().map(|(at, _)| *at).min(), pairs.iter().map(|(at, _)| *at).max())
+    else {
         return agrees;
     };
     for (at, frame) in native.iter().enumerate() {
@@ -139,7 +138,9 @@ fn pairs(segments: &[Segment], loops: &[usize], whole: bool) -> Vec<(usize, usiz
     let is_exact = |segment: &Segment| segment.native.is_some_and(|native| loops.contains(&native));
     // The outermost segment of a main thread may have no place of its own.
     if segments.iter().any(is_exact) {
-        return numbers.filter_map(|n| Some((segments[n].native.filter(|at| loops.contains(at))?, n))).collect();
+        return numbers
+            .filter_map(|n| Some((segments[n].native.filter(|at| loops.contains(at))?, n)))
+            .collect();
     }
     let count = segments.len().min(loops.len());
     match whole {

@@ -322,8 +322,8 @@ fn options(plan: &TracePlan) -> pyrograph_resolve::Options {
         user_only: false,
         addresses: true,
         guessing: true,
-            languages: Vec::new(),
-            stack_view: Default::default(),
+        languages: Vec::new(),
+        stack_view: Default::default(),
         arch: pyrograph_resolve::NATIVE,
         symbols: pyrograph_resolve::SymbolOptions {
             cache: plan.cache.clone(),

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-use pyrograph_event::interpreter::Calls;
 use pyrograph_event::counted::{Counted, Cut, Kind, UserFrame, UserStack, Wait, Waker};
+use pyrograph_event::interpreter::Calls;
 use pyrograph_event::{Comm, Record, SampleId, Task};
 use pyrograph_profile::ThreadDetail;
 use pyrograph_symbol::Locator;
@@ -45,8 +45,8 @@ fn resolver(memory: Option<usize>, threads: ThreadDetail) -> Resolver<WithMap> {
         keep_time: false,
         stack_memory: memory,
         guessing: true,
-            languages: Vec::new(),
-            stack_view: Default::default(),
+        languages: Vec::new(),
+        stack_view: Default::default(),
         monotonic_time: false,
         threads,
         user_only: false,
@@ -125,14 +125,24 @@ fn feed_some(
             cpu: Some((number % 4) as u32),
             kind,
             kernel: &kernel[..(number % 2) as usize],
-            user: Some(UserStack { frames: user.into_iter(), cut, guessed: false, calls: Calls::default() }),
+            user: Some(UserStack {
+                frames: user.into_iter(),
+                cut,
+                guessed: false,
+                calls: Calls::default(),
+            }),
             time: None,
             waker: (number % 6 == 0).then(|| Waker {
                 pid: 1,
                 process: b"who",
                 thread: b"who",
                 kernel: &[],
-                user: Some(UserStack { frames: waker.into_iter(), cut: None, guessed: false, calls: Calls::default() }),
+                user: Some(UserStack {
+                    frames: waker.into_iter(),
+                    cut: None,
+                    guessed: false,
+                    calls: Calls::default(),
+                }),
             }),
             events: 1,
             value: 10 + number % 3,
