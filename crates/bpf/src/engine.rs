@@ -21,7 +21,7 @@ use crate::counted::{Counted, Stacks};
 use crate::end::End;
 use crate::error::Error;
 use crate::features;
-use crate::files::{self, Aliases, Files, Question, What};
+use crate::files::{self, Aliases, FileFacts, Files, Question, What};
 use crate::interpreters::{Interpreters, read_function};
 use crate::kernel_text::KernelText;
 use crate::layout::{Blocked, Count, FileKey, Key, Site, State};
@@ -369,8 +369,7 @@ impl Engine {
         &mut self,
         key: FileKey,
         module: u32,
-        info: Option<&Arc<UnwindInfo>>,
-        interpreter: Option<&Interpreter>,
+        FileFacts { unwind: info, interpreter }: FileFacts<'_>,
     ) {
         let mapped = info.zip(program(&self.object, LOOK_UP).ok());
         let known = mapped.and_then(|(info, look_up)| files::key_of_mapped(&look_up, info.bytes()));
@@ -479,20 +478,16 @@ impl Engine {
     }
 
     /// Answers a question about a file; `None` if it could not be found out.
-    pub fn answer(
-        &mut self,
-        question: &Question,
-        answer: Option<(What, Option<&Arc<UnwindInfo>>, Option<&Interpreter>)>,
-    ) {
+    pub fn answer(&mut self, question: &Question, answer: Option<(What, FileFacts<'_>)>) {
         let row = match answer {
-            Some((What::Module(module), _, interpreter)) => self.row_of(module, interpreter),
+            Some((What::Module(module), facts)) => self.row_of(module, facts.interpreter),
             _ => 0,
         };
-        let known = answer.map(|(what, info, _)| (what, (info.map(AsRef::as_ref), row)));
+        let known = answer.map(|(what, facts)| (what, (facts.unwind.map(AsRef::as_ref), row)));
         self.files.answer(question, known);
         self.files_changed();
-        if let Some((What::Module(module), info, _)) = answer {
-            self.build(module, info);
+        if let Some((What::Module(module), facts)) = answer {
+            self.build(module, facts.unwind);
         }
     }
 

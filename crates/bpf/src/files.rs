@@ -6,9 +6,11 @@
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ProgramInput, ProgramMut};
+use pyrograph_event::interpreter::Interpreter;
 use pyrograph_unwind::UnwindInfo;
 
 use crate::error::Error;
@@ -78,6 +80,15 @@ pub enum What {
     Module(u32),
     /// Memory that has a file only to be shared.
     Anonymous,
+}
+
+/// Facts of a file that the programs need.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileFacts<'a> {
+    /// Its unwind information.
+    pub unwind: Option<&'a Arc<UnwindInfo>>,
+    /// The interpreter in it.
+    pub interpreter: Option<&'a Interpreter>,
 }
 
 /// The numbers that the programs gave, and the modules that they turned out to be.

@@ -49,7 +49,7 @@ pub use end::End;
 pub use engine::{Engine, Stats};
 pub use error::{Error, Reason};
 pub use features::features;
-pub use files::{Question, What};
+pub use files::{FileFacts, Question, What};
 pub use layout::FileKey;
 pub use options::Options;
 pub use tracer::{CallOptions, CallTracer};

@@ -17,7 +17,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("terminal", &[]),
     ("unwind", &["elf", "go"]),
     ("symbol", &["cache", "elf", "go"]),
-    ("resolve", &["event", "unwind", "symbol", "profile"]),
+    ("language", &["elf", "event"]),
+    ("resolve", &["elf", "event", "language", "unwind", "symbol", "profile"]),
     ("record", &["event", "syscall"]),
     (
         "recorder",

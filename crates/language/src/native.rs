@@ -18,6 +18,18 @@ pub struct Native {
 }
 
 impl Native {
+    /// From file offsets: of the loop, of functions that are shown, of those that a program starts with.
+    pub fn from_ranges(
+        mut loops: Vec<Range<u64>>,
+        mut shown: Vec<Range<u64>>,
+        mut starts: Vec<Range<u64>>,
+    ) -> Self {
+        for ranges in [&mut loops, &mut shown, &mut starts] {
+            ranges.sort_unstable_by_key(|range| (range.start, range.end));
+        }
+        Self { loops, shown, starts }
+    }
+
     /// `is_loop`, `is_glue`: of functions, by name.
     pub(crate) fn new(
         file: &File<'_>,
@@ -32,11 +44,10 @@ impl Native {
         let mut loops = of(&is_loop);
         let parts: Vec<_> = loops.iter().flat_map(|range| far_parts(file, range)).collect();
         loops.extend(parts);
-        loops.sort_unstable_by_key(|range| (range.start, range.end));
         let starts = of(&|name| name == "main" || name == "_start");
         let mut shown = of(&|name| !is_loop(name) && !is_glue(name));
         shown.retain(|range| !loops.iter().any(|part| part.contains(&range.start)));
-        Self { loops, shown, starts }
+        Self::from_ranges(loops, shown, starts)
     }
 
     /// Returns true if a place is in the interpreter's loop.

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use pyrograph_bpf::{Engine, FileKey, Question, What};
-use pyrograph_resolve::{LiveFiles, Lookup, Resolver};
+use pyrograph_bpf::{Engine, FileFacts, FileKey, Question, What};
+use pyrograph_resolve::{LiveFiles, Lookup, OpenedFile, Resolver};
 
 /// Answers the question of the programs what a file is.
 pub fn answer(question: &Question, engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
@@ -18,13 +18,15 @@ pub fn answer(question: &Question, engine: &mut Engine, resolver: &mut Resolver<
     };
     match found {
         Lookup::File(file) => {
-            let interpreter = file.interpreter.as_deref();
-            let answer = (What::Module(file.module), file.unwind.as_ref(), interpreter);
-            engine.answer(question, Some(answer));
+            engine.answer(question, Some((What::Module(file.module), facts(&file))));
         }
-        Lookup::Anonymous => engine.answer(question, Some((What::Anonymous, None, None))),
+        Lookup::Anonymous => engine.answer(question, Some((What::Anonymous, FileFacts::default()))),
         Lookup::Gone => engine.answer(question, None),
     }
+}
+
+fn facts(file: &OpenedFile) -> FileFacts<'_> {
+    FileFacts { unwind: file.unwind.as_ref(), interpreter: file.interpreter.as_deref() }
 }
 
 /// Adds the files that were opened since the last call.
@@ -34,6 +36,6 @@ pub fn add_files(engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
             let device = (libc::major(key.device), libc::minor(key.device));
             FileKey::new(device, key.inode, key.size, key.changed)
         });
-        engine.add_file(key, file.module, file.unwind.as_ref(), file.interpreter.as_deref());
+        engine.add_file(key, file.module, facts(&file));
     }
 }

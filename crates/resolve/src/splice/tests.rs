@@ -1,1 +1,102 @@
+use super::*;
+use pyrograph_language::Native;
+use pyrograph_profile::StringId;
 
+const INTERPRETER: ModuleId = ModuleId(7);
+
+/// Functions of an interpreter's file: its loop (`L`), one that is shown (`S`), one that is not (`.`), `main` (`m`).
+fn functions() -> Native {
+    let one = |start| std::iter::once(start..start + 100).collect();
+    Native::from_ranges(one(100), one(200), one(300))
+}
+
+/// Native frames by letters, leaf first: those of [`functions`], and others of another file (`x`, `y`, `z`).
+fn native(text: &str) -> Vec<RawFrame> {
+    let own = |address| RawFrame::new(INTERPRETER, address);
+    let frame = |letter| match letter {
+        'L' => own(150),
+        'S' => own(250),
+        'm' => own(350),
+        '.' => own(50),
+        other => RawFrame::new(ModuleId(8), other as u64),
+    };
+    text.chars().map(frame).collect()
+}
+
+/// Calls by letters, leaf first; `|` ends a segment, `3|` in native frame 3.
+fn calls(text: &str) -> Vec<RawCall> {
+    let mut calls = vec![RawCall::Interpreter(INTERPRETER)];
+    let mut native = None;
+    for letter in text.chars() {
+        match letter {
+            '|' => calls.push(RawCall::End(native.take())),
+            digit if digit.is_ascii_digit() => native = digit.to_digit(10),
+            letter => calls.push(RawCall::Frame(RawFrame::function(StringId(letter as u32)))),
+        }
+    }
+    calls
+}
+
+fn check(frames: &str, of: &str, whole: bool, expected: &str, paired: bool) {
+    let functions = functions();
+    let spliced = splice(&native(frames), &calls(of), whole, &|module| {
+        (module == INTERPRETER).then_some(&functions)
+    });
+    let letter = |frame: &RawFrame| match frame.as_label() {
+        Some((text, _)) => char::from_u32(text.0).expect("a letter"),
+        None if frame.module != INTERPRETER => {
+            char::from_u32(frame.address as u32).expect("a letter")
+        }
+        None => match frame.address {
+            150 => 'L',
+            250 => 'S',
+            350 => 'm',
+            _ => '.',
+        },
+    };
+    let found: String = spliced.frames.iter().map(letter).collect();
+    assert_eq!((found.as_str(), spliced.paired), (expected, paired), "{frames} and {of}");
+}
+
+#[test]
+fn segments_take_the_places_of_loops() {
+    check("LmX", "a|", true, "amX", true);
+    check("x.L..m", "ab|", true, "x.abm", true);
+    // Between segments, glue and what has no name is hidden; other files and named functions are not.
+    check("L.SyL.m", "a|bc|", true, "aSybcm", true);
+    // Outside of all segments the interpreter's own frames are, down to `main`.
+    check("L.S.mz", "a|", true, "amz", true);
+}
+
+#[test]
+fn one_more_or_less_at_the_leaf_is_a_call_that_begins_or_ends() {
+    check("LL.m", "a|", true, "am", true);
+    check("L.m", "|a|", true, "am", true);
+    check("L.L.m", "a||b|", true, "abm", true);
+}
+
+#[test]
+fn other_differences_are_counted() {
+    check("LLLm", "a|", true, "am", false);
+    check("Lm", "a|b|c|", true, "cm", false);
+    // What is not whole is paired from the leaf.
+    check("L.L", "a|b|c|", false, "ab", false);
+    check("..", "a|", true, "..", false);
+}
+
+#[test]
+fn a_place_that_is_known_is_taken() {
+    check("L.L.m", "a0|b2|", true, "abm", true);
+    check("LL.L.m", "a1|b3|", true, "abm", true);
+    // It is in no loop: pairs are by order.
+    check("L.Lm", "a1|b9|", true, "abm", true);
+}
+
+#[test]
+fn without_calls_stacks_are_what_they_are() {
+    let plain = native("x.L.m");
+    let functions = functions();
+    assert_eq!(splice(&plain, &[], true, &|_| Some(&functions)).frames, plain);
+    let none = splice(&plain, &calls("a|"), true, &|_| None);
+    assert_eq!(none.frames, plain, "an interpreter that is not known");
+}
