@@ -38,4 +38,5 @@ pub use permission::{Cause, NotPermitted, Wanted};
 pub use procfs::{descendants, process_of, threads};
 pub use reader::{Ended, Pacer, Stopper};
 pub use session::{Next, Recording, Session, Summary};
+pub use sys::monotonic_now;
 pub use watch::Watch;

@@ -15,9 +15,10 @@ use pyrograph_syscall::{Call, Copied, Seen, When, by_number};
 use crate::command::{Child, Waiting};
 use crate::error::Error;
 use crate::procfs;
+use crate::sys::monotonic_now;
 pub use in_progress::calls_in_progress;
 use memory::Memory;
-use request::{Info, Timer, Waited, monotonic};
+use request::{Info, Timer, Waited};
 
 /// Follows the system calls of processes, all their threads and children, by `ptrace`.
 ///
@@ -290,7 +291,7 @@ impl Tracer {
             Waited::Call => self.call(thread),
             Waited::Signal(signal) => {
                 self.stopped = Some((thread, Resume::Run(signal)));
-                let (time, process) = (monotonic(), self.process(thread));
+                let (time, process) = (monotonic_now(), self.process(thread));
                 let info = request::signal_info(thread);
                 self.report(Traced::Signal { time, process, thread, signal, info });
             }
@@ -320,7 +321,7 @@ impl Tracer {
         if let Entry::Vacant(new) = self.threads.entry(thread) {
             let process = procfs::process_of(thread).unwrap_or(thread);
             new.insert(Thread { process, call: None });
-            self.report(Traced::Started { time: monotonic(), process, thread });
+            self.report(Traced::Started { time: monotonic_now(), process, thread });
         }
     }
 
@@ -342,7 +343,7 @@ impl Tracer {
         match info {
             Info::Entry { number, arguments } => {
                 let mut call = TracedCall {
-                    time: monotonic(),
+                    time: monotonic_now(),
                     process,
                     thread,
                     number,
@@ -361,7 +362,7 @@ impl Tracer {
                     return;
                 };
                 call.result = Some(result);
-                call.duration = monotonic().saturating_sub(call.time);
+                call.duration = monotonic_now().saturating_sub(call.time);
                 self.copy(&mut call, When::Exit);
                 self.report(Traced::Call(call));
             }
@@ -400,7 +401,7 @@ impl Tracer {
     }
 
     fn ended(&mut self, thread: i32, status: i32) -> Result<(), Error> {
-        let time = monotonic();
+        let time = monotonic_now();
         let state = self.threads.remove(&thread);
         if let Some(waiting) = self.waiting.take_if(|waiting| waiting.pid() == thread) {
             return waiting.failed();
@@ -423,7 +424,7 @@ impl Tracer {
     /// If the kernel does not say when they have stopped.
     pub fn detach(mut self) -> Result<Detached, Error> {
         self.kill_on_drop = false;
-        let now = monotonic();
+        let now = monotonic_now();
         let calls = self.threads.values_mut().filter_map(|thread| thread.call.take());
         let mut calls: Vec<TracedCall> = calls
             .map(|call| TracedCall { duration: now.saturating_sub(call.time), ..call })

@@ -235,8 +235,8 @@ impl Session {
         // Attaching to many threads, and detaching from them, takes its time.
         let filter = match self.plan.clock() {
             Some(libc::CLOCK_MONOTONIC) => {
-                let until = self.duration.and_then(|duration| from.checked_add(duration));
-                filter.between(nanoseconds(from)..until.map_or(u64::MAX, nanoseconds))
+                let duration = self.duration.and_then(|time| u64::try_from(time.as_nanos()).ok());
+                filter.between(from..from.saturating_add(duration.unwrap_or(u64::MAX)))
             }
             _ => filter,
         };
@@ -283,10 +283,6 @@ fn check_cpus(options: &Options) -> Result<(), Error> {
         }
         None => Ok(()),
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Finds what the events will be, and whether they are those of CPUs: of the whole machine, or where there are so

@@ -119,13 +119,13 @@ pub(crate) fn wake(eventfd: &OwnedFd) {
     unsafe { libc::write(eventfd.as_raw_fd(), std::ptr::from_ref(&one).cast(), size_of::<u64>()) };
 }
 
-/// The time of `CLOCK_MONOTONIC`.
-pub(crate) fn monotonic_now() -> Duration {
+/// The present time of `CLOCK_MONOTONIC`, in ns.
+pub fn monotonic_now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid, and the clock exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+    // Neither is negative.
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
 /// A pipe: its end to read and its end to write.

@@ -20,7 +20,7 @@ use pyrograph_profile::{CallCount, CallCounts, ThreadEvent};
 use pyrograph_record::ptrace::{self, calls_in_progress};
 use pyrograph_record::{
     Child, Event, Next, Rate, Recording, Session, StackMode, Stopper, Target, Waiting, Watch,
-    descendants,
+    descendants, monotonic_now,
 };
 use pyrograph_syscall::Descriptors;
 
@@ -336,7 +336,7 @@ impl Tracing {
             // Their programs hand out all that there is to know.
             while let Next::Batch(_) = faults.next(Duration::ZERO) {}
         }
-        let now = Moments::now();
+        let now = monotonic_now();
         let mut until = None;
         // Those that come meanwhile are for the next step, unless this is the last.
         for _ in 0..if self.has_ended { usize::MAX } else { 64 } {

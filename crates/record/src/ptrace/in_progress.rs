@@ -7,9 +7,9 @@ use std::io;
 use pyrograph_syscall::{Call, When, by_number};
 
 use super::memory::Memory;
-use super::request::monotonic;
 use super::{Taken, TracedCall};
 use crate::procfs;
+use crate::sys::monotonic_now;
 
 /// The calls that the threads of processes are in now, because they wait, and how many threads may not be read. Of each
 /// string `text` bytes are copied. When the calls began is not known; their time is that of this reading.
@@ -55,7 +55,7 @@ fn call(process: i32, thread: i32, number: u32, arguments: [u64; 6], text: u32) 
         Some(Taken { copy: index, bytes, length })
     });
     TracedCall {
-        time: monotonic(),
+        time: monotonic_now(),
         process,
         thread,
         number,

@@ -154,18 +154,6 @@ pub(super) fn wait() -> io::Result<Option<(i32, Waited)>> {
     Ok(Some((thread, waited)))
 }
 
-/// The time of `CLOCK_MONOTONIC`, in ns.
-pub(super) fn monotonic() -> u64 {
-    // SAFETY: it consists of numbers, for which zero is valid; the kernel writes into it.
-    let time = unsafe {
-        let mut time: libc::timespec = zeroed();
-        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time);
-        time
-    };
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
-        + u64::try_from(time.tv_nsec).unwrap_or(0)
-}
-
 /// Interrupts the waiting of this thread every 100 ms, by a signal whose handler does nothing.
 #[derive(Debug)]
 pub(super) struct Timer(libc::timer_t);

@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pyrograph_event::traced::{self, Action, CallEnd, Traced};
 use pyrograph_perf_data::LiveText;
 use pyrograph_profile::{CallCount, CallTimes, ThreadAction, ThreadEvent, TracedCall};
+use pyrograph_record::monotonic_now;
 use pyrograph_syscall::{Seen, Written, by_number, error_name, signal_name};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::files::OpenFiles;
 use super::{TracePlan, TracedEvent};
@@ -31,11 +31,9 @@ impl Decoder {
     pub fn new(plan: &TracePlan) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let epoch = u64::try_from(now.as_nanos()).unwrap_or(0);
-        let monotonic = clock_gettime(ClockId::Monotonic);
-        let monotonic = monotonic.tv_sec as u64 * 1_000_000_000 + monotonic.tv_nsec as u64;
         Self {
             written: Written { text: plan.text, ..Written::default() },
-            epoch: epoch.saturating_sub(monotonic),
+            epoch: epoch.saturating_sub(monotonic_now()),
             processes: HashMap::new(),
             files: OpenFiles::new(plan.is_followed_in_part()),
             wanted: Wanted::of(plan),

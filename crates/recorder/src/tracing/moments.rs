@@ -8,9 +8,10 @@ use std::time::Duration;
 use pyrograph_event::traced::{Action, Stack, ThreadStack, Traced};
 use pyrograph_event::{Layout, Record};
 use pyrograph_profile::{FrameKind, StackLine, ThreadAction, ThreadEvent};
-use pyrograph_record::{Event, Next, Options, Rate, Recording, Session, StackMode, Target};
+use pyrograph_record::{
+    Event, Next, Options, Rate, Recording, Session, StackMode, Target, monotonic_now,
+};
 use pyrograph_resolve::{CopiedStack, LiveFiles, Resolver, SampleStacks, SingleStacks, UserPart};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::TracePlan;
 use super::lines::Lines;
@@ -124,12 +125,6 @@ impl Moments {
         })
     }
 
-    /// The present time of what is traced: nanoseconds of `CLOCK_MONOTONIC`.
-    pub fn now() -> u64 {
-        let now = clock_gettime(ClockId::Monotonic);
-        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-    }
-
     /// Adds something that was traced.
     pub fn add(&mut self, event: ThreadEvent, traced: &Traced<'_>) {
         let mut time = traced.time;
@@ -174,7 +169,7 @@ impl Moments {
             self.record(&bytes);
         }
         let settled = until.map_or(u64::MAX, |until| {
-            until.min(Self::now()).saturating_sub(RECORDS_ARE_LATE_BY_NS)
+            until.min(monotonic_now()).saturating_sub(RECORDS_ARE_LATE_BY_NS)
         });
         self.unwind_until(settled);
         self.name(out)
