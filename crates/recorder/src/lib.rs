@@ -17,6 +17,7 @@ mod places;
 mod plan;
 mod question;
 mod recorder;
+mod targets;
 mod tracing;
 
 pub use capabilities::capabilities;

@@ -1,6 +1,5 @@
 //! Who runs, as far as it has to be known beside what the programs find out.
 
-use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use pyrograph_bpf::Engine;
@@ -11,17 +10,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 
+use crate::targets::Targets;
+
 /// Follows processes: their names, and the code that they make as they run.
 pub struct Follower {
-    /// The processes that are recorded; none for all.
-    targets: Option<HashSet<i32>>,
+    targets: Targets,
     /// Those that were asked for and still run, with descriptors that are readable once they have ended (Linux 5.3).
     asked: Vec<(i32, Option<OwnedFd>)>,
     /// A command was asked for: its parent knows better when it ends.
     command: bool,
     /// Descriptor of the command that limits the recording.
     beside: Option<OwnedFd>,
-    inherit: bool,
     gone: Vec<i32>,
 }
 
@@ -32,14 +31,15 @@ impl Follower {
             Target::System | Target::Command(_) => &[],
         };
         let asked = pids.iter().map(|pid| (*pid, pidfd(*pid))).collect();
-        let targets = (*target != Target::System).then(|| pids.iter().copied().collect());
+        let recorded = (*target != Target::System).then(|| pids.iter().copied().collect());
+        let targets = Targets { pids: recorded, inherit };
         let command = matches!(target, Target::Command(_));
-        Self { targets, asked, command, beside: None, inherit, gone: Vec::new() }
+        Self { targets, asked, command, beside: None, gone: Vec::new() }
     }
 
     /// Adds the command, which runs now.
     pub fn add_command(&mut self, pid: i32) {
-        self.targets.get_or_insert_default().insert(pid);
+        self.targets.pids.get_or_insert_default().insert(pid);
         self.asked.push((pid, pidfd(pid)));
     }
 
@@ -59,36 +59,16 @@ impl Follower {
         asked.chain(&self.beside).map(AsFd::as_fd)
     }
 
-    fn is_target(&self, pid: i32) -> bool {
-        self.targets.as_ref().is_none_or(|targets| targets.contains(&pid))
-    }
-
     /// Takes a record of the kernel.
     pub fn record(&mut self, record: &Record<'_>, resolver: &mut Resolver<LiveFiles>) {
-        let pid = match record {
-            Record::Mmap(mapping) => mapping.pid,
-            Record::Mmap2(mapping) => mapping.pid,
-            Record::Comm(comm) => comm.pid,
-            Record::Exit(task) => task.pid,
-            Record::Fork(task) => {
-                if self.inherit
-                    && let Some(targets) = &mut self.targets
-                    && targets.contains(&task.parent_pid)
-                {
-                    targets.insert(task.pid);
-                }
-                task.pid
-            }
-            // Its samples are none of ours: the programs have them.
-            Record::Sample(_) => return,
-            _ => return resolver.record(record),
-        };
-        if !self.is_target(pid) {
+        if !self.targets.follow(record) {
             return;
         }
         resolver.record(record);
-        if matches!(record, Record::Exit(_)) && !resolver.runs(pid) {
-            self.gone.push(pid);
+        if let Record::Exit(task) = record
+            && !resolver.runs(task.pid)
+        {
+            self.gone.push(task.pid);
         }
     }
 
@@ -96,8 +76,8 @@ impl Follower {
     pub fn forget_gone(&mut self, engine: &mut Engine) {
         for pid in self.gone.drain(..) {
             engine.forget_process(pid);
-            if let Some(targets) = &mut self.targets {
-                targets.remove(&pid);
+            if let Some(pids) = &mut self.targets.pids {
+                pids.remove(&pid);
             }
         }
     }
@@ -108,7 +88,7 @@ impl Follower {
             Some(pidfd) => !has_ended(pidfd),
             None => is_running(*pid),
         });
-        self.targets.is_some() && !self.command && self.asked.is_empty()
+        self.targets.pids.is_some() && !self.command && self.asked.is_empty()
     }
 }
 

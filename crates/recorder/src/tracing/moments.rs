@@ -1,12 +1,12 @@
 //! What was traced, until the places and stacks that belong to it have names: processes are followed as the kernel's records
 //! have them, and each stack is unwound with the mappings of its moment.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pyrograph_event::Layout;
 use pyrograph_event::traced::{Action, Stack, ThreadStack, Traced};
-use pyrograph_event::{Layout, Record};
 use pyrograph_profile::{FrameKind, StackLine, ThreadAction, ThreadEvent};
 use pyrograph_record::{
     Event, Next, Options, Rate, Recording, Session, StackMode, Target, monotonic_now,
@@ -17,6 +17,7 @@ use super::TracePlan;
 use super::lines::Lines;
 use super::mappings::Mappings;
 use crate::error::Error;
+use crate::targets::Targets;
 
 /// Bytes of copies that wait to be unwound; then the oldest are, whatever records may still come.
 const MOST_WAITING: usize = 256 << 20;
@@ -34,9 +35,7 @@ pub struct Moments {
     layout: Layout,
     resolver: Resolver<LiveFiles>,
     mappings: Mappings,
-    /// The processes that are followed; `None` for all.
-    targets: Option<HashSet<i32>>,
-    inherit: bool,
+    targets: Targets,
     /// Records that are newer than what was traced until now.
     records: VecDeque<(u64, Vec<u8>)>,
     waiting: VecDeque<Waiting>,
@@ -96,16 +95,16 @@ impl Moments {
             },
             ..Options::new(Target::System)
         })?;
-        let targets = match &plan.target {
+        let pids = match &plan.target {
             Target::Processes(pids) => Some(pids.clone()),
             Target::Command(_) => Some(command.into_iter().collect()),
             Target::System => None,
         };
-        let targets = targets.map(|mut targets| {
+        let pids = pids.map(|mut pids| {
             if plan.inherit {
-                targets.extend(pyrograph_record::descendants(&targets));
+                pids.extend(pyrograph_record::descendants(&pids));
             }
-            targets.into_iter().collect()
+            pids.into_iter().collect()
         });
         let layout = session.layout();
         let mut resolver = Resolver::new(LiveFiles, options(plan));
@@ -115,8 +114,7 @@ impl Moments {
             layout,
             resolver,
             mappings: Mappings::default(),
-            targets,
-            inherit: plan.inherit,
+            targets: Targets { pids, inherit: plan.inherit },
             records: VecDeque::new(),
             waiting: VecDeque::new(),
             unwound: 0,
@@ -201,24 +199,7 @@ impl Moments {
 
     fn record(&mut self, bytes: &[u8]) {
         let Ok(record) = self.layout.decode(bytes) else { return };
-        let pid = match &record {
-            Record::Mmap(mapping) => mapping.pid,
-            Record::Mmap2(mapping) => mapping.pid,
-            Record::Comm(comm) => comm.pid,
-            Record::Exit(task) => task.pid,
-            Record::Fork(task) => {
-                if self.inherit
-                    && let Some(targets) = &mut self.targets
-                    && targets.contains(&task.parent_pid)
-                {
-                    targets.insert(task.pid);
-                }
-                task.pid
-            }
-            Record::Sample(_) => return,
-            _ => return self.resolver.record(&record),
-        };
-        if self.targets.as_ref().is_none_or(|targets| targets.contains(&pid)) {
+        if self.targets.follow(&record) {
             self.resolver.record(&record);
             self.mappings.record(&record);
         }
