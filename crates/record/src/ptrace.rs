@@ -136,6 +136,32 @@ pub struct Taken {
 }
 
 impl TracedCall {
+    /// A call that a thread of a process is in now. Of each string `text` bytes are copied.
+    fn entered((process, thread): (i32, i32), number: u32, arguments: [u64; 6], text: u32) -> Self {
+        let (time, copied) = (monotonic_now(), Vec::new());
+        let (result, duration) = (None, 0);
+        let mut call = Self { time, process, thread, number, arguments, result, duration, copied };
+        call.copy(When::Entry, text);
+        call
+    }
+
+    /// Copies what is there on entry, or once it has returned without an error.
+    fn copy(&mut self, when: When, text: u32) {
+        let Some(known) = by_number(self.number) else { return };
+        if self.result.is_some_and(|result| (-4095..0).contains(&result)) {
+            return;
+        }
+        let memory = Memory { process: self.thread, text };
+        for (index, copy) in Call::copies(known).into_iter().enumerate() {
+            if copy.when == when
+                && let Some((bytes, length)) =
+                    memory.take(&copy, &self.arguments, self.result.unwrap_or(0))
+            {
+                self.copied.push(Taken { copy: index, bytes, length });
+            }
+        }
+    }
+
     /// Calls `f` with this call as the decoder takes it.
     pub fn seen<T>(&self, f: impl FnOnce(&Seen<'_>) -> T) -> T {
         let copied: Vec<Copied<'_>> = self
@@ -342,17 +368,7 @@ impl Tracer {
         let process = self.process(thread);
         match info {
             Info::Entry { number, arguments } => {
-                let mut call = TracedCall {
-                    time: monotonic_now(),
-                    process,
-                    thread,
-                    number,
-                    arguments,
-                    result: None,
-                    duration: 0,
-                    copied: Vec::new(),
-                };
-                self.copy(&mut call, When::Entry);
+                let call = TracedCall::entered((process, thread), number, arguments, self.text);
                 self.threads.entry(thread).or_default().call = Some(call);
             }
             Info::Exit { result } => {
@@ -363,26 +379,10 @@ impl Tracer {
                 };
                 call.result = Some(result);
                 call.duration = monotonic_now().saturating_sub(call.time);
-                self.copy(&mut call, When::Exit);
+                call.copy(When::Exit, self.text);
                 self.report(Traced::Call(call));
             }
             Info::Other => {}
-        }
-    }
-
-    fn copy(&self, call: &mut TracedCall, when: When) {
-        let Some(known) = by_number(call.number) else { return };
-        let failed = call.result.is_some_and(|result| (-4095..0).contains(&result));
-        let memory = Memory { process: call.thread, text: self.text };
-        for (index, copy) in Call::copies(known).into_iter().enumerate() {
-            if copy.when != when || failed {
-                continue;
-            }
-            if let Some((bytes, length)) =
-                memory.take(&copy, &call.arguments, call.result.unwrap_or(0))
-            {
-                call.copied.push(Taken { copy: index, bytes, length });
-            }
         }
     }
 

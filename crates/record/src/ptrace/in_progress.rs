@@ -4,12 +4,8 @@
 
 use std::io;
 
-use pyrograph_syscall::{Call, When, by_number};
-
-use super::memory::Memory;
-use super::{Taken, TracedCall};
+use super::TracedCall;
 use crate::procfs;
-use crate::sys::monotonic_now;
 
 /// The calls that the threads of processes are in now, because they wait, and how many threads may not be read. Of each
 /// string `text` bytes are copied. When the calls began is not known; their time is that of this reading.
@@ -23,7 +19,7 @@ pub fn calls_in_progress(processes: &[i32], text: u32) -> (Vec<TracedCall>, usiz
             match line {
                 Ok(line) => calls.extend(parse(&line).map(|(number, arguments)| {
                     let number = if is_32_bit { u32::MAX } else { number };
-                    call(process, thread, number, arguments, text)
+                    TracedCall::entered((process, thread), number, arguments, text)
                 })),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => unreadable += 1,
                 // It has ended.
@@ -44,26 +40,6 @@ fn parse(line: &str) -> Option<(u32, [u64; 6])> {
         *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
     }
     Some((number, arguments))
-}
-
-fn call(process: i32, thread: i32, number: u32, arguments: [u64; 6], text: u32) -> TracedCall {
-    let memory = Memory { process: thread, text };
-    let copies = by_number(number).map(Call::copies).unwrap_or_default();
-    let copied = copies.into_iter().enumerate().filter(|(_, copy)| copy.when == When::Entry);
-    let copied = copied.filter_map(|(index, copy)| {
-        let (bytes, length) = memory.take(&copy, &arguments, 0)?;
-        Some(Taken { copy: index, bytes, length })
-    });
-    TracedCall {
-        time: monotonic_now(),
-        process,
-        thread,
-        number,
-        arguments,
-        result: None,
-        duration: 0,
-        copied: copied.collect(),
-    }
 }
 
 /// Returns true for a process whose program is a 32-bit one (`EI_CLASS` of elf(5)).
