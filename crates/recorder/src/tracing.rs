@@ -116,6 +116,7 @@ impl TracePlan {
 
     /// The numbers of the calls by which files are followed, though they are not handed out. Those of the whole machine
     /// are too many.
+    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "ptrace hands out all calls"))]
     fn followed(&self) -> Vec<u32> {
         let of_target = !matches!(self.target, Target::System);
         if self.is_chosen() && of_target { Descriptors::followed() } else { Vec::new() }
