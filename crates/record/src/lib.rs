@@ -35,7 +35,7 @@ pub use limits::online_cpus;
 pub use options::{Cpus, Options, Rate, StackMode, Target};
 pub use pace::possible_rate;
 pub use permission::{Cause, NotPermitted, Wanted};
-pub use procfs::{descendants, process_of, threads};
+pub use procfs::{Mapping, descendants, mappings, process_of, threads};
 pub use reader::{Ended, Pacer, Stopper};
 pub use session::{Next, Recording, Session, Summary};
 pub use sys::monotonic_now;

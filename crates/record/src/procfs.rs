@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs;
 use std::io;
 
@@ -63,16 +64,11 @@ impl Initial {
         {
             self.task(layout, (pid, tid), (pid, pid));
         }
-        match fs::read(format!("/proc/{pid}/maps")) {
-            Ok(maps) => {
-                for line in maps.split(|byte| *byte == b'\n') {
-                    if let Some(mapping) =
-                        Mapping::parse(line).filter(|mapping| mapping.protection & 4 != 0)
-                    {
-                        mapping.encode(pid, layout, &mut self.bytes);
-                    }
-                }
-            }
+        match mappings(pid) {
+            Ok(mappings) => mappings
+                .iter()
+                .filter(|mapping| mapping.is_executable())
+                .for_each(|mapping| mapping.encode(pid, layout, &mut self.bytes)),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.unreadable += 1,
             Err(_) => {}
         }
@@ -141,21 +137,36 @@ fn parent_in(stat: &[u8]) -> Option<i32> {
         .ok()
 }
 
-/// A line of `maps`: `7f01-7f02 r-xp 00001000 fe:01 99   /usr/lib/libc.so.6`.
+/// The mappings of a process, by its number or name in `/proc`, in the order of their addresses.
+///
+/// # Errors
+///
+/// If there is no such process, or it may not be read.
+pub fn mappings(process: impl Display) -> io::Result<Vec<Mapping>> {
+    let maps = fs::read(format!("/proc/{process}/maps"))?;
+    Ok(maps.split(|byte| *byte == b'\n').filter_map(Mapping::parse).collect())
+}
+
+/// A mapping of a process.
 #[derive(Debug, PartialEq, Eq)]
-struct Mapping {
-    start: u64,
-    end: u64,
+pub struct Mapping {
+    /// Its first address.
+    pub start: u64,
+    /// The address behind its last.
+    pub end: u64,
     protection: u32,
     flags: u32,
-    offset: u64,
+    /// Where in the file it begins, in bytes.
+    pub offset: u64,
     device: (u32, u32),
     inode: u64,
-    path: Vec<u8>,
+    /// The file, in the mount namespace of the process; `//anon` for memory without one, `[heap]`, `[stack]`, `[vdso]`.
+    pub path: Vec<u8>,
 }
 
 impl Mapping {
-    fn parse(line: &[u8]) -> Option<Self> {
+    /// Parses a line of `maps`: `7f01-7f02 r-xp 00001000 fe:01 99   /usr/lib/libc.so.6`.
+    pub fn parse(line: &[u8]) -> Option<Self> {
         let mut words = line.splitn(6, |byte| *byte == b' ');
         let (start, end) = text(words.next()?)?.split_once('-')?;
         let permissions = words.next()?;
@@ -174,9 +185,17 @@ impl Mapping {
             offset,
             device: (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?),
             inode,
-            // The kernel's records name memory without a file like this.
-            path: if path.is_empty() { b"//anon".to_vec() } else { unescape(path) },
+            path: if path.is_empty() { ANONYMOUS.to_vec() } else { unescape(path) },
         })
+    }
+
+    /// Returns true if it is of a file, which may be removed by now.
+    pub fn is_of_file(&self) -> bool {
+        self.path.starts_with(b"/") && self.path != ANONYMOUS
+    }
+
+    fn is_executable(&self) -> bool {
+        self.protection & 4 != 0
     }
 
     fn encode(&self, pid: i32, layout: &Layout, out: &mut Vec<u8>) {
@@ -196,6 +215,9 @@ impl Mapping {
         .encode(layout, out);
     }
 }
+
+/// The name that the kernel's records give to memory without a file.
+const ANONYMOUS: &[u8] = b"//anon";
 
 /// `maps` writes a newline in a path as `\012`, and nothing else in another way than it is.
 fn unescape(path: &[u8]) -> Vec<u8> {
@@ -248,6 +270,10 @@ mod tests {
             b"[vdso]"
         );
         assert_eq!(path(br"1000-2000 r-xp 00000000 00:00 0 /a\012b\134"), b"/a\nb\\134");
+        let of_file = |line: &[u8]| Mapping::parse(line).unwrap().is_of_file();
+        assert!(of_file(b"1000-2000 r-xp 00000000 00:00 0 /a (deleted)"));
+        assert!(!of_file(b"1000-2000 r-xp 00000000 00:00 0 "));
+        assert!(!of_file(b"1000-2000 rw-p 00000000 00:00 0 [anon:/a]"));
         assert_eq!(Mapping::parse(b""), None);
         assert_eq!(Mapping::parse(b"1000-2000 r-xp zz 00:00 0"), None);
     }

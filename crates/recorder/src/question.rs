@@ -1,6 +1,8 @@
 //! Questions that a recording answers: the time on the CPU, waits, system calls, memory, any event or place in a program.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -248,12 +250,16 @@ fn c_library(target: &Target) -> Result<PathBuf, Error> {
 
 /// The files that a process (by its name in `/proc`) has mapped, in its own mount namespace: once for each mapping.
 pub(crate) fn mapped_files(process: &str) -> Result<Vec<PathBuf>, Error> {
-    let maps = std::fs::read_to_string(format!("/proc/{process}/maps"));
-    let maps = maps.map_err(|source| match (source.kind(), process.parse()) {
-        (io::ErrorKind::NotFound, Ok(pid)) => pyrograph_record::Error::NoSuchProcess { pid }.into(),
-        _ => Error::Mappings { process: process.to_owned(), source },
+    let mappings = pyrograph_record::mappings(process).map_err(|source| {
+        match (source.kind(), process.parse()) {
+            (io::ErrorKind::NotFound, Ok(pid)) => {
+                pyrograph_record::Error::NoSuchProcess { pid }.into()
+            }
+            _ => Error::Mappings { process: process.to_owned(), source },
+        }
     })?;
-    Ok(maps.lines().filter_map(|line| Some(line[line.find('/')?..].into())).collect())
+    let files = mappings.into_iter().filter(pyrograph_record::Mapping::is_of_file);
+    Ok(files.map(|mapping| OsString::from_vec(mapping.path).into()).collect())
 }
 
 /// The library among these whose `malloc` is called: one that was put before the C library, or that.

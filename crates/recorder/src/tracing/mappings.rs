@@ -18,6 +18,12 @@ struct Mapping {
     name: String,
 }
 
+impl Mapping {
+    fn new(end: u64, offset: u64, path: &[u8]) -> Self {
+        Self { end, offset, name: String::from_utf8_lossy(path).into_owned() }
+    }
+}
+
 impl Mappings {
     /// Follows a record.
     pub fn record(&mut self, record: &Record<'_>) {
@@ -40,9 +46,9 @@ impl Mappings {
     }
 
     fn map(&mut self, pid: i32, start: u64, len: u64, offset: u64, path: &[u8]) {
-        let name = String::from_utf8_lossy(path).into_owned();
         let Some(end) = start.checked_add(len) else { return };
-        add(self.processes.entry(pid).or_default(), start, Mapping { end, offset, name });
+        let mapping = Mapping::new(end, offset, path);
+        add(self.processes.entry(pid).or_default(), start, mapping);
     }
 
     /// What is at an address: a file and the offset in it, `heap`, `stack`, `anon`; empty if that is not known.
@@ -54,9 +60,11 @@ impl Mappings {
             return text;
         }
         // Heap and stack grow without a record, and what runs already had its mappings before.
-        if let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) {
+        if let Ok(mappings) = pyrograph_record::mappings(pid) {
             let known = self.processes.entry(pid).or_default();
-            maps.lines().filter_map(parse).for_each(|(start, mapping)| add(known, start, mapping));
+            for it in mappings {
+                add(known, it.start, Mapping::new(it.end, it.offset, &it.path));
+            }
         }
         self.find(pid, address).unwrap_or_default()
     }
@@ -97,16 +105,6 @@ fn add(all: &mut BTreeMap<u64, Mapping>, start: u64, mapping: Mapping) {
         }
     }
     all.insert(start, mapping);
-}
-
-/// Reads a line of `maps`: `7f01000-7f02000 r-xp 00001000 fe:01 99   /usr/lib/libc.so.6`.
-fn parse(line: &str) -> Option<(u64, Mapping)> {
-    let mut words = line.splitn(6, ' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let hex = |text| u64::from_str_radix(text, 16).ok();
-    let offset = hex(words.nth(1)?)?;
-    let name = words.nth(2).unwrap_or_default().trim_start().to_owned();
-    Some((hex(start)?, Mapping { end: hex(end)?, offset, name }))
 }
 
 #[cfg(test)]
@@ -150,10 +148,10 @@ mod tests {
     #[test]
     fn lines_of_maps() {
         let check = |line: &str, expect: &str| {
-            let (start, mapping) = parse(line).expect("a mapping");
+            let it = pyrograph_record::Mapping::parse(line.as_bytes()).expect("a mapping");
             let mut mappings = Mappings::default();
-            mappings.processes.entry(1).or_default().insert(start, mapping);
-            assert_eq!(mappings.find(1, start + 16).as_deref(), Some(expect));
+            mappings.map(1, it.start, it.end - it.start, it.offset, &it.path);
+            assert_eq!(mappings.find(1, it.start + 16).as_deref(), Some(expect));
         };
         check("7f01000-7f02000 r-xp 00001000 fe:01 99   /usr/lib/a b.so", "/usr/lib/a b.so+0x1010");
         check("55a0000-55b0000 rw-p 00000000 00:00 0    [heap]", "heap");
