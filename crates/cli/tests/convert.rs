@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{pyrograph, run};
+use common::{pyrograph, run, text};
 
 /// A file of the readers' tests.
 fn sample(name: &str) -> PathBuf {
@@ -25,10 +25,6 @@ fn has(program: &str, test: &str) -> bool {
         eprintln!("skipped: {test} needs {program}");
     }
     there
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn convert(arguments: &[&str], input: &Path) -> Output {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use common::in_kernel::Running;
-use common::{compile, is_root, pyrograph, up_to_three_times};
+use common::{Counts, compile, is_root, of, pyrograph, text, up_to_three_times};
 use serde_json::Value;
 
 const C: &[&str] = &["gcc", "-O1", "-pthread"];
@@ -23,26 +23,14 @@ fn stat(flags: &[&str], target: &[&str]) -> Output {
     output.expect("pyrograph runs")
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The counts in the output of `--json`, by key and event.
-fn counts(output: &Output) -> BTreeMap<(String, String), f64> {
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let of = |event: &Value| {
-        let name = event["event"].as_str().expect("a name");
-        let key = event["key"].as_str().expect("a key").to_owned();
-        let call = name.rsplit_once("_").map_or(name, |(_, call)| call);
+/// The counts in the output of `--json`, by call and key.
+fn counts(output: &Output) -> Counts {
+    let of = |((name, key), count): ((String, String), f64)| {
+        let call = name.rsplit_once("_").map_or(&*name, |(_, call)| call);
         let call = if name.contains("exit") { format!("exit {call}") } else { call.to_owned() };
-        ((key, call), event["value"]["mean"].as_f64().expect("a count"))
+        ((call, key), count)
     };
-    value["events"].as_array().expect("events").iter().map(of).collect()
-}
-
-fn of(counts: &BTreeMap<(String, String), f64>, call: &str) -> f64 {
-    counts.iter().filter(|((_, name), _)| name == call).map(|(_, count)| count).sum()
+    common::counts(output).into_iter().map(of).collect()
 }
 
 fn counted(folder: &Path) -> String {
@@ -69,7 +57,7 @@ fn calls_of_a_command_its_threads_and_children_are_counted_exactly() {
     // Each CPU for itself, on whichever they ran.
     let apart = counts(&stat(&["--json", "--by", "cpu", "-e", CALLS], &["--", &program, "500"]));
     assert_eq!((of(&apart, "getppid"), of(&apart, "getgid")), (500.0, 1500.0), "{apart:?}");
-    assert!(apart.keys().all(|(key, _)| key.starts_with("CPU ")), "{apart:?}");
+    assert!(apart.keys().all(|(_, key)| key.starts_with("CPU ")), "{apart:?}");
 }
 
 #[test]
@@ -127,7 +115,7 @@ fn calls_of_running_processes_are_counted_exactly_by_thread_and_in_intervals() {
         assert_eq!(of(&all, "getgid"), 2100.0, "its child: {all:?}");
         if flags.contains(&"thread") {
             let of_thread =
-                all.iter().filter(|((_, call), count)| call == "getuid" && **count > 0.0);
+                all.iter().filter(|((call, _), count)| call == "getuid" && **count > 0.0);
             assert_eq!(of_thread.count(), 1, "{all:?}");
         }
     }

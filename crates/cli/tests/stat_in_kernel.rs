@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{compile, is_root, pyrograph, up_to_three_times};
+use common::{Counts, compile, counts, is_root, of, pyrograph, text, up_to_three_times};
 use serde_json::Value;
 
 const C: &[&str] = &["gcc", "-O1", "-pthread"];
@@ -28,30 +28,9 @@ const CALLS: [&str; 12] = [
     "sched_getparam",
 ];
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The counts in the output of `--json`, by event and key.
-fn counts(output: &Output) -> BTreeMap<(String, String), f64> {
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let of = |event: &Value| {
-        let name = event["event"].as_str().expect("a name").to_owned();
-        let key = event["key"].as_str().expect("a key").to_owned();
-        ((name, key), event["value"]["mean"].as_f64().expect("a count"))
-    };
-    value["events"].as_array().expect("events").iter().map(of).collect()
-}
-
-fn stat(flags: &[&str], target: &[&str]) -> BTreeMap<(String, String), f64> {
+fn stat(flags: &[&str], target: &[&str]) -> Counts {
     let output = pyrograph().args(["stat", "--json"]).args(flags).args(target).output();
     counts(&output.expect("pyrograph runs"))
-}
-
-/// The sum over all keys.
-fn of(counts: &BTreeMap<(String, String), f64>, event: &str) -> f64 {
-    counts.iter().filter(|((name, _), _)| name == event).map(|(_, count)| count).sum()
 }
 
 fn program(folder: &Path, source: &str) -> String {
@@ -166,7 +145,7 @@ impl Waiting {
 }
 
 /// Counts a process that runs already; `flags` may have more.
-fn counted_while_running(program: &str, flags: &[&str]) -> BTreeMap<(String, String), f64> {
+fn counted_while_running(program: &str, flags: &[&str]) -> Counts {
     let waiting = Waiting::start(program, "300");
     let mut command = pyrograph();
     command.args(["stat", "--json"]).args(flags);
@@ -193,7 +172,7 @@ fn running_processes_are_followed() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let program = program(folder.path(), "known_calls.c");
-    let known = |all: &BTreeMap<(String, String), f64>| {
+    let known = |all: &Counts| {
         ["sys_enter_getppid", "sys_exit_getuid", "sys_enter_getgid"]
             .map(|call| of(all, &format!("syscalls:{call}")))
     };

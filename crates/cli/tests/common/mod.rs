@@ -5,7 +5,7 @@
 pub mod in_kernel;
 pub mod perf;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -43,6 +43,31 @@ pub fn pyrograph() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pyrograph"));
     command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
     command
+}
+
+/// Output as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Counts by event and key.
+pub type Counts = BTreeMap<(String, String), f64>;
+
+/// The counts in the output of `pyrograph stat --json`.
+pub fn counts(output: &Output) -> Counts {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let of = |event: &serde_json::Value| {
+        let name = event["event"].as_str().expect("a name").to_owned();
+        let key = event["key"].as_str().expect("a key").to_owned();
+        ((name, key), event["value"]["mean"].as_f64().expect("a count"))
+    };
+    value["events"].as_array().expect("events").iter().map(of).collect()
+}
+
+/// The sum of an event's counts over all keys.
+pub fn of(counts: &Counts, event: &str) -> f64 {
+    counts.iter().filter(|((name, _), _)| name == event).map(|(_, count)| count).sum()
 }
 
 /// Returns true if this runs as root. If not, says that a test is skipped.
