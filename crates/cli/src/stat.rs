@@ -91,7 +91,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
 
-    /// What counts tracepoints [default: ebpf where it is permitted, and gives the same counts, else perf]
+    /// Engine that counts tracepoints [default: ebpf where it is permitted, and gives the same counts, else perf]
     #[arg(long, value_name = "WHICH", value_parser = one_of([
         (Engine::InKernel, "ebpf", "Programs in the kernel"),
         (Engine::Perf, "perf", "perf_event_open"),

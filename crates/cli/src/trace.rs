@@ -148,7 +148,7 @@ const FAULTS: [(PageFaults, &str, &str); 3] = [
     (PageFaults { major: false, minor: true }, "min", "Those for which none is read"),
 ];
 
-/// What tables are for.
+/// Keys of tables.
 const KEYS: [(CallKey, &str, &str); 4] = [
     (CallKey::Thread, "thread", "Each thread"),
     (CallKey::Process, "process", "Each process"),

@@ -395,7 +395,7 @@ fn intervals_add_up_by_process() {
     assert_eq!(by_key.values().copied().collect::<Vec<_>>(), [100.0; 3], "{by_key:?}");
 }
 
-/// What the kernel does not permit is refused with what would permit it, and nothing is left out in silence.
+/// Errors name the privilege that is missing, and nothing is left out in silence.
 #[test]
 fn a_user_without_privilege_is_told_what_is_missing() {
     const NAME: &str = "a_user_without_privilege_is_told_what_is_missing";

@@ -21,7 +21,7 @@ fn trace(folder: &Path, flags: &[&str], command: &[&str]) -> (Vec<String>, Strin
     (lines.lines().map(str::to_owned).collect(), said)
 }
 
-/// What is behind a line's thread and time.
+/// A line without its thread and time.
 fn call_of(line: &str) -> &str {
     line.splitn(3, ' ').nth(2).unwrap_or_default()
 }

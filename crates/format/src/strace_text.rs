@@ -56,7 +56,7 @@ fn is_of_stack(line: &str) -> bool {
     line.starts_with(' ') && line.trim_start().starts_with("> ")
 }
 
-/// What our own lines have beside those of `strace`: `sched:sched_switch(...)`, `page fault (minor) at main+0x1 of 0x2 in heap`.
+/// Parses events and page faults, which only our own lines have: `sched:sched_switch(...)`, `page fault (minor) at main+0x1 of 0x2 in heap`.
 fn own_event(text: &str) -> Option<ThreadAction> {
     if let Some(text) = text.strip_prefix("page fault (") {
         let (kind, text) = text.split_once(") at ")?;
@@ -212,7 +212,7 @@ impl StraceReader {
         Ok(Some(event(time, ThreadAction::Call(call))))
     }
 
-    /// What had not returned when the file ended.
+    /// The calls that had not returned when the file ended.
     fn unfinished(self) -> impl Iterator<Item = ThreadEvent> {
         let mut begun: Vec<_> = self.begun.into_iter().collect();
         begun.sort_by_key(|(thread, (time, ..))| (*time, *thread));

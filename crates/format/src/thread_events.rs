@@ -1,4 +1,4 @@
-//! What traced threads did, from files: system calls of `strace`'s text and of tracepoints.
+//! Events of traced threads, from files: system calls of `strace`'s text and of tracepoints.
 //!
 //! Of tracepoints, `raw_syscalls:sys_enter` and `sys_exit` are read, or those of single calls, `syscalls:sys_enter_openat`.
 

@@ -107,15 +107,15 @@ pub struct TracedCall {
     pub number: u32,
     /// The registers of the arguments.
     pub arguments: [u64; 6],
-    /// What it returned; none if the thread has ended in it.
+    /// The value that it returned; none if the thread has ended in it.
     pub result: Option<i64>,
     /// How long it took, in ns, with the stops.
     pub duration: u64,
-    /// What was copied from memory.
+    /// Memory that was copied.
     pub copied: Vec<Taken>,
 }
 
-/// What is left when threads were let go.
+/// The rest when threads were let go.
 #[derive(Debug)]
 pub struct Detached {
     /// Calls that had not returned, in the order in which they began; durations are those until then.
@@ -129,9 +129,9 @@ pub struct Detached {
 pub struct Taken {
     /// Index into [`Call::copies`].
     pub copy: usize,
-    /// What was copied.
+    /// The bytes.
     pub bytes: Vec<u8>,
-    /// How much there was.
+    /// Length of the whole, in bytes.
     pub length: u64,
 }
 

@@ -36,8 +36,8 @@ pub struct CountPlan {
     pub by: Option<KeyKind>,
     /// Of the target, what is counted.
     pub filters: Filters,
-    /// What counts tracepoints; `None` for programs in the kernel where they are permitted and count as perf_event_open
-    /// does, else this. All other events are counted by perf_event_open.
+    /// The engine that counts tracepoints; `None` for programs in the kernel where they are permitted and count as
+    /// perf_event_open does, else this. All other events are counted by perf_event_open.
     pub engine: Option<Engine>,
     /// Below which folder the kernel's types are kept for the next time; `None`: they are not.
     pub cache: Option<PathBuf>,
@@ -170,11 +170,11 @@ pub struct Counted {
     pub not_counted: Vec<NotCounted>,
     /// The command, whose exit status and usage are known if it has ended.
     pub child: Option<Child>,
-    /// What is not in the counts.
+    /// Gaps in the counts.
     pub gaps: CountGaps,
 }
 
-/// What is not in the counts.
+/// Gaps in the counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountGaps {
     /// Processes that the target had started, and that this user may not count.
@@ -198,7 +198,7 @@ pub struct CountedRuns {
     pub failed: usize,
     /// The exit code of the last command.
     pub code: u8,
-    /// What is not in the counts of the last run.
+    /// Gaps in the counts of the last run.
     pub gaps: CountGaps,
 }
 
@@ -353,7 +353,7 @@ impl Counting {
         counter.is_none_or(|counter| !self.counters.is_refused(counter))
     }
 
-    /// What has been counted between two times.
+    /// The counts between two times.
     fn between(&self, before: &Taken, now: &Taken) -> Vec<Reading> {
         let mut counts = since(&now.counters, &before.counters);
         settle_times(&mut counts, &self.shares_hardware, self.is_of_machine);

@@ -131,7 +131,7 @@ impl TracePlan {
 const LINES_EVERY: Duration = Duration::from_millis(50);
 const COUNTS_EVERY: Duration = Duration::from_millis(500);
 
-/// What hands out calls.
+/// An engine that hands out calls.
 trait Tracer {
     /// Begins. The command, if it is the target, is traced from when it executes a program.
     fn start(&mut self, command: Option<Waiting>, is_target: bool) -> Result<Option<Child>, Error>;
@@ -159,7 +159,7 @@ trait Tracer {
     /// Hands out counts.
     fn take_counts(&mut self, out: &mut dyn FnMut(traced::CallCount)) -> Result<(), Error>;
 
-    /// What could not be handed out.
+    /// Calls and events that could not be handed out.
     fn lost(&self) -> LostCalls;
 
     /// The command that it has followed, and that runs on.
@@ -171,7 +171,7 @@ trait Tracer {
     fn exit_code(&self) -> Option<u8>;
 }
 
-/// What is being traced: system calls, events, page faults.
+/// A running trace of system calls, events and page faults.
 pub struct Tracing {
     tracer: Box<dyn Tracer>,
     decoder: Decoder,
@@ -447,7 +447,7 @@ fn is_there(pid: i32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// What is named: calls, as [`call_numbers`] has them, and events: tracepoints (`sched:sched_switch`, `block:*`) and places
+/// Finds what is named: calls, as [`call_numbers`] has them, and events: tracepoints (`sched:sched_switch`, `block:*`) and places
 /// in programs ([`Question::event`](crate::Question::event)). If only events are, no calls are.
 ///
 /// # Errors

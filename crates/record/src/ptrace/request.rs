@@ -28,7 +28,7 @@ pub(super) enum Waited {
     Ended(i32),
 }
 
-/// What a thread stopped for.
+/// The reason for which a thread stopped.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Info {
     Entry { number: u32, arguments: [u64; 6] },

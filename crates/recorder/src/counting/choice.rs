@@ -87,7 +87,7 @@ impl Choice {
         choice
     }
 
-    /// What perf_event_open is to count.
+    /// The events that perf_event_open is to count.
     pub fn counters(&self, plan: &CountPlan) -> CounterOptions {
         let events = |group: &Vec<(usize, Event)>| {
             group.iter().map(|(_, event)| event.clone()).collect::<Vec<_>>()

@@ -143,7 +143,7 @@ impl InKernel {
         self.events.iter().copied()
     }
 
-    /// What counters of CPUs have counted until now is of whom runs now.
+    /// Adds what counters of CPUs have counted until now to those who run now.
     pub fn settle(&self, keys: &Keys) -> Result<(), Error> {
         self.counter.settle()?;
         if self.key == CountKey::Group {

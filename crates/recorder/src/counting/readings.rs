@@ -46,7 +46,7 @@ impl Reading {
         Self { event, of, cpu, value, enabled, running }
     }
 
-    /// What it is a count of.
+    /// Event, owner and CPU of the count.
     fn key(&self) -> (usize, Of, Option<u32>) {
         (self.event, self.of, self.cpu)
     }

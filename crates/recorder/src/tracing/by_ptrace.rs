@@ -32,7 +32,7 @@ pub struct ByPtrace {
     names: HashMap<i32, Vec<u8>>,
     command: i32,
     exit_code: Option<u8>,
-    /// What was left when tracing ended.
+    /// The rest when tracing ended.
     left: Option<ptrace::Detached>,
 }
 
@@ -165,7 +165,7 @@ impl Tracer for ByPtrace {
     }
 
     fn take(&mut self, out: &mut dyn FnMut(&Traced<'_>)) -> Result<bool, Error> {
-        /// What else there is to do has to wait so long at most.
+        /// The longest time for which all else has to wait.
         const TURN: Duration = Duration::from_millis(50);
         let until = Instant::now() + TURN;
         while Instant::now() < until {

@@ -1,4 +1,4 @@
-//! What the kernel hands out, as text.
+//! Traced events, as text.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use super::{TracePlan, TracedEvent};
 /// Makes text of calls.
 pub struct Decoder {
     written: Written,
-    /// What to add to times of `CLOCK_MONOTONIC` for nanoseconds since 1970.
+    /// Offset to add to times of `CLOCK_MONOTONIC` for nanoseconds since 1970.
     epoch: u64,
     /// Names of processes.
     processes: HashMap<i32, String>,
@@ -48,7 +48,7 @@ impl Decoder {
         self.files.note(process);
     }
 
-    /// What a thread did, as text; `None` if it is not wanted.
+    /// Decodes what a thread did; `None` if it is not wanted.
     pub fn event(&mut self, traced: &Traced<'_>) -> Option<ThreadEvent> {
         if let Action::Exit { .. } = traced.action
             && traced.process == traced.thread

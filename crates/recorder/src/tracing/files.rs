@@ -77,7 +77,7 @@ fn closes_on_exec(path: &str) -> bool {
 pub struct FilesOf<'a> {
     process: i32,
     known: &'a RefCell<Descriptors>,
-    /// What is known may be of before.
+    /// `/proc` is asked for each descriptor again.
     ask: bool,
 }
 

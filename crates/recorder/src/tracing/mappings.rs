@@ -1,4 +1,4 @@
-//! What processes have mapped at which addresses: files, heap, stack.
+//! Mappings of traced processes: files, heap, stack.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -51,7 +51,7 @@ impl Mappings {
         add(self.processes.entry(pid).or_default(), start, mapping);
     }
 
-    /// What is at an address: a file and the offset in it, `heap`, `stack`, `anon`; empty if that is not known.
+    /// Describes what is at an address: a file and the offset in it, `heap`, `stack`, `anon`; empty if that is not known.
     pub fn describe(&mut self, pid: i32, address: u64) -> String {
         if address >= 1 << 63 {
             return "kernel".to_owned();

@@ -1,4 +1,4 @@
-//! What was traced, until the places and stacks that belong to it have names: processes are followed as the kernel's records
+//! Traced events, until the places and stacks that belong to them have names: processes are followed as the kernel's records
 //! have them, and each stack is unwound with the mappings of its moment.
 
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// [`PATIENCE`] at most, and once more until all CPUs' are in order.
 const RECORDS_ARE_LATE_BY_NS: u64 = 300_000_000;
 
-/// What was traced, and waits for names.
+/// Traced events that wait for names.
 pub struct Moments {
     recording: Recording,
     layout: Layout,
