@@ -15,37 +15,23 @@ pub fn event_record<'a>(record: &Record<'a>) -> Option<(EventRecord<'a>, SampleI
         }
         Record::Fork(task) => (EventRecord::Fork(task_record(task)), task_id(task)),
         Record::Exit(task) => (EventRecord::Exit(task_record(task)), task_id(task)),
-        Record::Mmap(mapping) => (
-            EventRecord::Mmap(MappingRecord {
-                pid: mapping.pid,
-                tid: mapping.tid,
-                start: mapping.start,
-                len: mapping.len,
-                offset: mapping.offset,
-                path: String::from_utf8_lossy(mapping.path),
-                details: MappingDetails::Short { executable: mapping.executable },
-            }),
-            mapping.id,
-        ),
-        Record::Mmap2(mapping) => {
+        Record::Mmap(of) => {
+            let details = MappingDetails::Short { executable: of.executable };
+            let place = (of.start, of.len, of.offset);
+            (mapping_record((of.pid, of.tid), place, of.path, details), of.id)
+        }
+        Record::Mmap2(of) => {
             const MAP_SHARED: u32 = 1;
-            let file = match mapping.file {
+            let file = match of.file {
                 FileId::Inode { major, minor, inode, generation } => {
                     MappedFile::Inode { major, minor, inode, generation }
                 }
                 FileId::BuildId(id) => MappedFile::BuildId(id.as_bytes().to_vec()),
             };
-            let (protection, shared) = (mapping.protection, mapping.flags & MAP_SHARED != 0);
-            let of = MappingRecord {
-                pid: mapping.pid,
-                tid: mapping.tid,
-                start: mapping.start,
-                len: mapping.len,
-                offset: mapping.offset,
-                path: String::from_utf8_lossy(mapping.path),
-                details: MappingDetails::Long { file, protection, shared },
-            };
-            (EventRecord::Mmap(of), mapping.id)
+            let (protection, shared) = (of.protection, of.flags & MAP_SHARED != 0);
+            let details = MappingDetails::Long { file, protection, shared };
+            let place = (of.start, of.len, of.offset);
+            (mapping_record((of.pid, of.tid), place, of.path, details), of.id)
         }
         Record::Switch(switch) => {
             let (out, preempted) = (switch.out, switch.preempted);
@@ -67,6 +53,16 @@ pub fn event_record<'a>(record: &Record<'a>) -> Option<(EventRecord<'a>, SampleI
         }
         _ => return None,
     })
+}
+
+fn mapping_record<'a>(
+    (pid, tid): (i32, i32),
+    (start, len, offset): (u64, u64, u64),
+    path: &'a [u8],
+    details: MappingDetails,
+) -> EventRecord<'a> {
+    let path = String::from_utf8_lossy(path);
+    EventRecord::Mmap(MappingRecord { pid, tid, start, len, offset, path, details })
 }
 
 fn task_record(task: &Task) -> TaskRecord {
