@@ -247,6 +247,7 @@ impl Session {
             Some(_) => destination.open()?,
             None => Box::new(io::sink()),
         };
+        let title = plan.title();
         let [runs] = count_by_turns([plan], self.args.repeat.unwrap_or(1), |plan| {
             self.once(plan, &mut table, &mut *out)
         })?;
@@ -259,7 +260,6 @@ impl Session {
             out.flush()?;
             return Ok(ExitCode::from(runs.code));
         }
-        let title = plan.title();
         if runs.runs.len() > 1 {
             say_failed(&title, &runs);
         }
@@ -274,6 +274,7 @@ impl Session {
         let mut second = plan.clone();
         second.counters.target = Target::Command(other);
         let mut table = IntervalTable::new(CountStyle::Text, None);
+        let titles = [plan.title(), second.title()];
         let rounds = self.args.repeat.unwrap_or(10);
         let [before, after] = count_by_turns([plan, &second], rounds, |plan| {
             self.once(plan, &mut table, &mut io::sink())
@@ -281,7 +282,6 @@ impl Session {
         if before.runs.is_empty() {
             return Ok(ExitCode::FAILURE);
         }
-        let titles = [plan.title(), second.title()];
         say_failed(&titles[0], &before);
         say_failed(&titles[1], &after);
         say_gaps(&after.gaps);

@@ -54,8 +54,17 @@ impl CountPlan {
     pub const USUAL_EVENTS: &str = "task-clock,context-switches,cpu-migrations,page-faults,cycles,\
                                     instructions,branches,branch-misses";
 
-    /// The target in words: `'sleep 1'`, `process 12`, `CPU 0, 1`.
+    /// The target in words: `'sleep 1'`, `process 12`, `CPU 0, 1`, `control group /batch`, `process 12, only processes and
+    /// threads named bash`. Find it while the control group is there.
     pub fn title(&self) -> String {
+        match self.filters.words() {
+            Some(words) if self.counters.target == Target::System => words,
+            Some(words) => format!("{}, only {words}", self.target()),
+            None => self.target(),
+        }
+    }
+
+    fn target(&self) -> String {
         let list = |numbers: Vec<String>| numbers.join(", ");
         match (&self.counters.target, &self.counters.cpus) {
             (Target::Command(command), _) => {

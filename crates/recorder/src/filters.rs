@@ -30,6 +30,20 @@ impl Filters {
         !self.names.is_empty() || self.group.is_some()
     }
 
+    /// Describes what is chosen: `processes and threads named bash, sh in control group /batch`; `None` for all that runs.
+    pub(crate) fn words(&self) -> Option<String> {
+        let names = (!self.names.is_empty())
+            .then(|| format!("processes and threads named {}", self.names.join(", ")));
+        let group = self.group.map(|id| match path_of_group(id) {
+            Some(path) => format!("control group {path}"),
+            None => format!("control group {id}"),
+        });
+        match (names, group) {
+            (Some(names), Some(group)) => Some(format!("{names} in {group}")),
+            (names, group) => names.or(group),
+        }
+    }
+
     /// Checks that some of what runs has one of the names.
     ///
     /// # Errors
@@ -129,6 +143,21 @@ pub fn control_group(path: &Path) -> Result<u64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_name_what_is_chosen() {
+        let check = |names: &[&str], group, expect: Option<&str>| {
+            let names = names.iter().map(ToString::to_string).collect();
+            let filters = Filters { names, group, by_cpu: false };
+            assert_eq!(filters.words().as_deref(), expect);
+        };
+        check(&[], None, None);
+        check(&["a", "b"], None, Some("processes and threads named a, b"));
+        // Such a group there is not.
+        let group = "control group 18446744073709551615";
+        check(&[], Some(u64::MAX), Some(group));
+        check(&["a"], Some(u64::MAX), Some(&format!("processes and threads named a in {group}")));
+    }
 
     #[test]
     fn groups_are_folders_of_their_file_system() {
