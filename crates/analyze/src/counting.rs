@@ -5,6 +5,7 @@
 //! 1947). Outliers are values further from the median than four and a half of what the median absolute deviation
 //! makes a standard deviation.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use pyrograph_profile::{CommandUsage, CountRun, Counter};
@@ -66,6 +67,25 @@ pub struct CountSummary {
     pub elapsed: Mean,
     /// Seconds of CPU time in user mode, in kernel mode, and bytes of memory at most, if a command ran.
     pub usage: Option<[Mean; 3]>,
+}
+
+impl CountSummary {
+    /// Orders the keys by the values of the first counter, largest first; those of equal values by the next counter, and
+    /// then by their names.
+    pub fn order_by_value(&mut self) {
+        let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for row in &self.rows {
+            let of_key = values.entry(row.key.clone()).or_default();
+            of_key.resize(self.counters.len().max(row.counter + 1), 0.0);
+            of_key[row.counter] = row.value.as_ref().map_or(0.0, |mean| mean.mean);
+        }
+        // The sort is stable: rows of a key stay in the order of the counters, and keys in that of their names.
+        self.rows.sort_by(|a, b| {
+            let pairs = values[&a.key].iter().zip(&values[&b.key]);
+            let order = pairs.map(|(a, b)| b.total_cmp(a)).find(|order| order.is_ne());
+            order.unwrap_or(Ordering::Equal)
+        });
+    }
 }
 
 /// A counter of two commands.
@@ -335,6 +355,28 @@ mod tests {
         assert_eq!(summary.rows[1].note, Some(CountNote::Gigahertz(2.0)));
         assert_eq!(summary.rows[2].note, Some(CountNote::PerCycle(2.0)));
         assert_eq!(summary.rows[3].note, Some(CountNote::PerSecond(50.0)));
+    }
+
+    #[test]
+    fn keys_are_in_the_order_of_their_values() {
+        let counters = ["task-clock", "page-faults"].map(counter).to_vec();
+        let run = run(&[
+            ("a", 0, 5, 1, 1),
+            ("a", 1, 9, 1, 1),
+            ("b", 0, 7, 1, 1),
+            // Not on a CPU.
+            ("c", 1, 8, 1, 1),
+            ("e 10", 0, 5, 1, 1),
+            ("e 9", 0, 5, 1, 1),
+            ("d", 0, 5, 1, 1),
+            ("d", 1, 10, 1, 1),
+        ]);
+        let mut summary = summarize(counters, &[run]);
+        summary.order_by_value();
+        let rows: Vec<_> = summary.rows.iter().map(|row| (&row.key[..], row.counter)).collect();
+        let expect = [("b", 0), ("d", 0), ("d", 1), ("a", 0), ("a", 1), ("e 9", 0), ("e 10", 0)];
+        assert_eq!(rows[..7], expect);
+        assert_eq!(rows[7..], [("c", 1)]);
     }
 
     #[test]

@@ -264,7 +264,10 @@ impl Session {
             say_failed(&title, &runs);
         }
         let CountedRuns { counters, runs, not_counted, code, .. } = runs;
-        let summary = summarize(counters, &runs);
+        let mut summary = summarize(counters, &runs);
+        if self.args.by.is_some_and(|by| !by.is_of_cpus()) {
+            summary.order_by_value();
+        }
         destination
             .write(|out| write_counts(self.args.style(), &summary, &title, &not_counted, out))?;
         Ok(ExitCode::from(code))

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use common::{Counts, compile, counts, is_root, of, pyrograph, text, up_to_three_times};
 use serde_json::Value;
@@ -335,6 +335,47 @@ fn control_groups_and_names_are_counted_exactly() {
     assert!(all.keys().all(|(_, key)| key.starts_with("CPU ")), "{all:?}");
     let shells = of(&stat(&["-e", event, "--comm", "bash"], &command), event);
     assert!((1.0..30.0).contains(&shells), "{shells}");
+}
+
+/// The title was "the machine", and the rows were in the order of names.
+#[test]
+fn what_is_counted_is_in_the_title_and_who_has_most_comes_first() {
+    const NAME: &str = "what_is_counted_is_in_the_title_and_who_has_most_comes_first";
+    if !is_root(NAME) {
+        return;
+    }
+    let Some(group) = Group::new("title") else {
+        return eprintln!("skipped: {NAME}: no control group of version 2 can be made");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    // By its own name: tests beside this one count all known_calls_c of the machine.
+    let own = folder.path().join("counts_most");
+    std::fs::rename(program(folder.path(), "known_calls.c"), &own).expect("our file");
+    let program = own.to_str().expect("a plain path");
+    let path = group.0.to_str().expect("a plain path");
+    let script =
+        "echo $BASHPID > \"$1/cgroup.procs\"; for n in 10 300 20; do \"$0\" $n; done; true";
+    let command = ["--", "bash", "-c", script, program, path];
+    let run = |flags: &[&str]| {
+        let events = ["stat", "-e", "syscalls:sys_enter_getppid"];
+        let output = pyrograph().args(events).args(flags).args(command).output();
+        let output = output.expect("pyrograph runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    let name = group.0.file_name().and_then(|name| name.to_str()).expect("a name");
+    let by_process = run(&["-a", "--cgroup", path, "--by", "process"]);
+    assert!(by_process.contains(&format!("counts of control group /{name}\n")), "{by_process}");
+    let counts: Vec<&str> = by_process
+        .lines()
+        .filter(|line| line.contains("counts_most"))
+        .filter_map(|line| line.split("sys_enter_getppid").nth(1)?.split_whitespace().next())
+        .collect();
+    assert_eq!(counts, ["300", "20", "10"], "{by_process}");
+    let of_command = run(&["--cgroup", path, "--comm", "bash,counts_most"]);
+    let only =
+        format!(", only processes and threads named bash, counts_most in control group /{name}\n");
+    assert!(of_command.contains(&only), "{of_command}");
 }
 
 /// The numbers of processes and threads are those of the PID namespace that Pyrograph runs in.
