@@ -206,6 +206,7 @@ impl Args {
             failed: self.failed,
             slower: self.slower.unwrap_or_default(),
             counts: self.summary,
+            name_groups: self.by == CallKey::Group,
             text: self.string_limit as usize,
             memory: u32::try_from(memory).unwrap_or(u32::MAX),
             beside: self.target.beside(),

@@ -115,7 +115,7 @@ pub struct CallCount {
     pub thread: i32,
     /// The thread's name.
     pub thread_name: String,
-    /// The control group's path; empty if it is not known.
+    /// The control group's path; empty if it is not known, or not asked for.
     pub group: String,
     /// The call's name.
     pub name: String,

@@ -56,6 +56,8 @@ pub struct TracePlan {
     pub slower: Duration,
     /// Calls are counted in the kernel, and no lines are made of them, nor of events.
     pub counts: bool,
+    /// The control groups of counts are named. To find one, all of them are looked through.
+    pub name_groups: bool,
     /// The longest text in a line, in bytes; paths are written whole.
     pub text: usize,
     /// Bytes of memory for calls that wait to be written.

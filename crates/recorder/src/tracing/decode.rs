@@ -22,7 +22,8 @@ pub struct Decoder {
     processes: HashMap<i32, String>,
     files: OpenFiles,
     wanted: Wanted,
-    groups: HashMap<u64, String>,
+    /// Paths of control groups; `None` if they are not asked for.
+    groups: Option<HashMap<u64, String>>,
     events: Vec<TracedEvent>,
     live: LiveText,
 }
@@ -37,7 +38,7 @@ impl Decoder {
             processes: HashMap::new(),
             files: OpenFiles::new(plan.is_followed_in_part()),
             wanted: Wanted::of(plan),
-            groups: HashMap::new(),
+            groups: plan.name_groups.then(HashMap::new),
             events: plan.events.clone(),
             live: LiveText::default(),
         }
@@ -180,9 +181,10 @@ impl Decoder {
         name.clone()
     }
 
-    /// The path of a control group.
+    /// The path of a control group; empty if it is not asked for.
     fn group(&mut self, id: u64) -> String {
-        let name = self.groups.entry(id).or_insert_with(|| {
+        let Some(groups) = &mut self.groups else { return String::new() };
+        let name = groups.entry(id).or_insert_with(|| {
             crate::filters::path_of_group(id).unwrap_or_else(|| format!("control group {id}"))
         });
         name.clone()
@@ -301,4 +303,58 @@ fn signal_details(signal: i32, code: i32, [first, second]: [u64; 2]) -> String {
         _ => {}
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pyrograph_record::Target;
+
+    use super::*;
+    use crate::filters::Filters;
+    use crate::tracing::PageFaults;
+
+    fn decoder(name_groups: bool) -> Decoder {
+        Decoder::new(&TracePlan {
+            target: Target::System,
+            inherit: true,
+            filters: Filters::default(),
+            calls: None,
+            events: Vec::new(),
+            faults: PageFaults::default(),
+            stacks: false,
+            failed: false,
+            slower: Duration::ZERO,
+            counts: true,
+            name_groups,
+            text: 32,
+            memory: 1 << 20,
+            beside: None,
+            duration: None,
+            output_to_stderr: false,
+            cache: None,
+        })
+    }
+
+    /// The tree of control groups was walked for each, whatever the tables were for.
+    #[test]
+    fn control_groups_are_looked_for_only_if_they_are_shown() {
+        let count = traced::CallCount {
+            process: 1,
+            thread: 1,
+            name: b"a".to_vec(),
+            group: u64::MAX,
+            number: 0,
+            compat: false,
+            calls: 1,
+            errors: Vec::new(),
+            total: 1,
+            least: 1,
+            longest: 1,
+            latencies: vec![1],
+        };
+        assert_eq!(decoder(false).count(&count).group, "");
+        assert_eq!(decoder(true).count(&count).group, "control group 18446744073709551615");
+    }
 }
