@@ -219,6 +219,47 @@ fn tables_are_those_of_strace() {
     }
 }
 
+/// The name that a thread has on the line of each `execve` that succeeds, and the one of its next line.
+fn names_of_executed(lines: &str) -> Vec<(String, Option<String>)> {
+    let name = |line: &str| {
+        let (thread, rest) = line.split_once('<')?;
+        Some((thread.to_owned(), rest.split_once("> ")?.0.to_owned()))
+    };
+    let all: Vec<&str> = lines.lines().collect();
+    let executed = all
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| call_of(line).starts_with("execve(") && line.contains(") = 0 "));
+    executed
+        .filter_map(|(at, line)| {
+            let (thread, own) = name(line)?;
+            let mut after = all[at + 1..].iter().filter_map(|line| name(line));
+            Some((own, after.find(|(other, _)| *other == thread).map(|(_, name)| name)))
+        })
+        .collect()
+}
+
+/// The line had the name of before.
+#[test]
+fn the_line_of_execve_has_the_name_of_the_program() {
+    if !is_root("the_line_of_execve_has_the_name_of_the_program") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let long = folder.path().join("longer_than_fifteen");
+    std::fs::write(&long, "#!/bin/sh\n/no/such/program; exec true\n").expect("a script");
+    std::fs::set_permissions(&long, PermissionsExt::from_mode(0o755)).expect("our file");
+    let long = long.to_str().expect("a plain path");
+    let expect = ["longer_than_fif", "true"].map(|name| (name.to_owned(), Some(name.to_owned())));
+    let (lines, said) = trace(folder.path(), &[], &[long]);
+    assert_eq!(names_of_executed(&lines.join("\n")), expect, "{lines:#?}{said}");
+    let failed = lines.iter().find(|line| line.contains(" execve(\"/no/such/program\""));
+    assert!(failed.expect("it is tried").contains("<longer_than_fif> "), "{failed:?}");
+    let (_, said) = trace_as_nobody(folder.path(), &["-o", "by_ptrace.txt", "--", long]);
+    let lines = std::fs::read_to_string(folder.path().join("by_ptrace.txt")).expect("lines");
+    assert_eq!(names_of_executed(&lines), expect, "{lines}{said}");
+}
+
 /// Runs `pyrograph trace` without privilege in this folder; returns its exit code and what it said.
 fn trace_as_nobody(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let open = std::fs::Permissions::from_mode(0o777);

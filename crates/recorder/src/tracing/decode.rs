@@ -99,7 +99,7 @@ impl Decoder {
             time: traced.time.saturating_add(self.epoch),
             process: traced.process,
             thread: traced.thread,
-            thread_name: printable(traced.name),
+            thread_name: printable(&name_after(traced)),
             action,
             stack: Vec::new(),
         })
@@ -218,6 +218,39 @@ impl Wanted {
     }
 }
 
+/// The name of the thread after a call. That of one that has executed a program is the program's, of which the kernel
+/// keeps 15 bytes (`begin_new_exec` of fs/exec.c); the programs in the kernel have taken its name before.
+fn name_after<'a>(traced: &Traced<'a>) -> Cow<'a, [u8]> {
+    let Action::Call(call) = &traced.action else { return Cow::Borrowed(traced.name) };
+    let path = match by_number(call.number).map(|known| known.name) {
+        _ if call.compat || call.end.result() != Some(0) => None,
+        Some("execve") => Some(0),
+        Some("execveat") => Some(1),
+        _ => None,
+    };
+    let Some(path) = path else { return Cow::Borrowed(traced.name) };
+    // A file that was executed by its descriptor has no path.
+    file_name(call, path).map_or_else(
+        || super::thread_name(traced.thread).map_or(Cow::Borrowed(traced.name), Cow::Owned),
+        Cow::Borrowed,
+    )
+}
+
+/// The last part of a path, up to 15 bytes, which is an argument of a call, if it was copied whole.
+fn file_name<'a>(call: &traced::Call<'a>, argument: u8) -> Option<&'a [u8]> {
+    const LONGEST: usize = 15;
+    let copies = by_number(call.number)?.copies();
+    let is_it = |copy: usize| copies.get(copy).is_some_and(|copy| copy.argument == argument);
+    let copied = call.copied.iter().find(|copied| is_it(copied.copy))?;
+    let length = copied.bytes.iter().position(|byte| *byte == 0);
+    if length.is_none() && copied.length > copied.bytes.len() as u64 {
+        return None;
+    }
+    let path = &copied.bytes[..length.unwrap_or(copied.bytes.len())];
+    let name = path.rsplit(|byte| *byte == b'/').next()?;
+    (!name.is_empty()).then(|| &name[..name.len().min(LONGEST)])
+}
+
 /// A call as the decoder of arguments takes it.
 fn seen<'a>(call: &traced::Call<'a>) -> Seen<'a> {
     let (number, arguments) = (call.number, call.arguments);
@@ -309,7 +342,9 @@ fn signal_details(signal: i32, code: i32, [first, second]: [u64; 2]) -> String {
 mod tests {
     use std::time::Duration;
 
+    use pyrograph_event::traced::{Call, Stack};
     use pyrograph_record::Target;
+    use pyrograph_syscall::{Copied, number_of};
 
     use super::*;
     use crate::filters::Filters;
@@ -356,5 +391,38 @@ mod tests {
         };
         assert_eq!(decoder(false).count(&count).group, "");
         assert_eq!(decoder(true).count(&count).group, "control group 18446744073709551615");
+    }
+
+    /// Its line had the name of before, which the kernel hands out on entry.
+    #[test]
+    fn a_thread_that_has_executed_a_program_has_its_name() {
+        let check = |call: &str, argument: usize, bytes: &[u8], result, expect: &str| {
+            let number = number_of(call).expect("a call");
+            let copies = by_number(number).expect("a call").copies();
+            let copy = copies.iter().position(|copy| usize::from(copy.argument) == argument);
+            let copy = copy.expect("it is copied");
+            let copied = [Copied { copy, bytes, length: 12 }];
+            let end = CallEnd::Returned { result, duration: 0 };
+            let (compat, copied) = (false, &copied[..]);
+            let call = Call { number, compat, arguments: [1; 6], copied, end };
+            let action = Action::Call(call);
+            // No thread has this number.
+            let traced = Traced {
+                time: 0,
+                process: -1,
+                thread: -1,
+                name: b"sh",
+                action,
+                stack: Stack::NotTaken,
+            };
+            assert_eq!(String::from_utf8_lossy(&name_after(&traced)), expect);
+        };
+        check("execve", 0, b"/usr/bin/cat\0", 0, "cat");
+        check("execve", 0, b"cat", -2, "sh");
+        check("execve", 0, b"a/sixteen_bytes_16", 0, "sixteen_bytes_1");
+        check("execve", 0, b"/usr/bin/c", 0, "sh");
+        check("execveat", 1, b"true\0", 0, "true");
+        check("execveat", 1, b"\0", 0, "sh");
+        check("chdir", 0, b"/usr\0", 0, "sh");
     }
 }
