@@ -50,7 +50,7 @@ static long next_chunk(u64 index, struct language_walk *w)
 	struct named_function *named = &w->c->named;
 	struct chunk_plan *plan;
 	struct chunk *from;
-	u64 address;
+	u64 address, offset;
 
 	if (index >= MAX_CHUNKS || index >= w->it->chunks)
 		return 1;
@@ -59,8 +59,11 @@ static long next_chunk(u64 index, struct language_walk *w)
 	if (index) {
 		from = &named->chunks[plan->from & (MAX_CHUNKS - 1)];
 		address = 0;
-		if (plan->from < index && plan->offset + 8 <= from->len)
-			address = *(u64 *)(from->bytes + (plan->offset & 127));
+		offset = plan->offset;
+		// The verifier has to see the range of the very value that is added.
+		asm volatile("" : "+r"(offset));
+		if (plan->from < index && offset <= CHUNK_BYTES - 8 && offset + 8 <= from->len)
+			address = *(u64 *)(from->bytes + offset);
 	}
 	read_chunk(w, &named->chunks[index], address, plan->len);
 	named->function.chunks = index + 1;
