@@ -11,7 +11,7 @@ mod time;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use pyrograph_profile::{FrameId, LabelOptions, Labels, Profile, ThreadDetail};
+use pyrograph_profile::{FrameId, FrameKind, LabelOptions, Labels, Profile, ThreadDetail};
 use regex::Regex;
 
 use self::select::Rows;
@@ -47,6 +47,8 @@ pub struct Filter {
     /// Leave out the callers of the innermost frame that any of these matches. The process stays
     /// at the root, and stacks without such a frame stay whole.
     pub skip_after: Vec<Pattern>,
+    /// Frames of interpreted languages, native ones, or both.
+    pub stacks: StackView,
     /// Leave out frames that any of these matches; their values go to their callers.
     pub hide: Vec<Pattern>,
     /// Make one frame of a function that calls itself directly.
@@ -57,6 +59,18 @@ pub struct Filter {
     pub by: Vec<Level>,
     /// Let percentages be of what is left.
     pub rescale: bool,
+}
+
+/// Which frames are shown where functions of interpreted languages are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StackView {
+    /// All.
+    #[default]
+    Merged,
+    /// Functions of languages that run in a virtual machine, interpreted or compiled at run time, and the kernel's.
+    Language,
+    /// Without functions of interpreted languages.
+    Native,
 }
 
 /// Subject of a level of frames at the root of stacks.
@@ -192,7 +206,10 @@ impl Filter {
     /// True if it changes stacks that have no recursion.
     fn rewrites_any(&self) -> bool {
         let lists = [&self.from_frame, &self.skip_after, &self.hide];
-        self.shorten_packages || !self.by.is_empty() || lists.iter().any(|list| !list.is_empty())
+        self.stacks != StackView::Merged
+            || self.shorten_packages
+            || !self.by.is_empty()
+            || lists.iter().any(|list| !list.is_empty())
     }
 
     /// Returns what is left of `profile`. A profile without samples stays as it is.
@@ -211,6 +228,13 @@ impl Filter {
         if !self.selects() && !self.rewrites_any() && !has_recursion(&profile, &labels) {
             return Ok(profile);
         }
+        if self.stacks == StackView::Language && !has_language(&profile) {
+            return Err(FilterError::Missing {
+                filter: "stacks",
+                what: "which frames are of interpreted languages",
+                hint: ", or has none",
+            });
+        }
         let mut rows = Rows::all(&profile);
         rows.by_sample(self, &profile)?;
         rows.by_frame(self, &profile, &labels)?;
@@ -223,6 +247,12 @@ impl Filter {
         };
         Ok(left)
     }
+}
+
+/// True if there is a function of a language that runs in a virtual machine.
+fn has_language(profile: &Profile) -> bool {
+    let mut kinds = profile.frames.iter().map(|frame| frame.kind);
+    kinds.any(|kind| matches!(kind, FrameKind::Interpreted | FrameKind::Jit))
 }
 
 /// True if a function calls itself directly.

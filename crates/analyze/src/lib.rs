@@ -56,7 +56,7 @@ pub use diff::{
     Measure, Renamed, Run, SampleBasis, Scale, Side, Span, Verdict, diff, to_total_after,
     two_columns,
 };
-pub use filter::{Filter, FilterError, Level, Moment, Pattern, TimeRange};
+pub use filter::{Filter, FilterError, Level, Moment, Pattern, StackView, TimeRange};
 pub use flame::{
     Comparison, FlameError, FlameFrame, FlameGraph, FlameOptions, flame, flame_chart,
     flame_reversed,

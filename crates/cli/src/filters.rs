@@ -7,6 +7,7 @@ use pyrograph_analyze::{Filter, Level, Pattern, TimeRange};
 use pyrograph_format::{Detail, Options, ThreadDetail};
 use pyrograph_profile::Profile;
 
+use crate::languages::View;
 use crate::units::one_of;
 
 /// Which samples are kept, and how stacks are changed.
@@ -33,6 +34,11 @@ pub struct FilterArgs {
     /// Leave out the callers of the innermost frame that matches; other stacks stay whole
     #[arg(long, value_name = "RE")]
     skip_after: Vec<Pattern>,
+
+    /// Frames where functions of interpreted languages are known: merged with native ones, lang for these and the
+    /// kernel's alone, native without them
+    #[arg(long, value_name = "VIEW", default_value = "merged", hide_default_value = true)]
+    stacks: View,
 
     /// One frame for a function that calls itself directly
     #[arg(long)]
@@ -141,6 +147,7 @@ impl FilterArgs {
             from_frame: self.from_frame.clone(),
             skip_after: self.skip_after.clone(),
             hide: self.hide.clone(),
+            stacks: self.stacks.0,
             fold_recursion: self.fold_recursion,
             shorten_packages: self.shorten_packages,
             by: self.levels(profile),

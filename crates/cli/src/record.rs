@@ -37,8 +37,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     })?;
     let (finished, interrupt) = recorded;
     let Finished { mut resolved, summary, event, engine, child, cpu_time, .. } = finished;
-    let levels = Filter { by: plan.levels.clone(), ..Filter::default() };
-    resolved.profile = levels.apply(resolved.profile)?;
+    let filter = Filter { by: plan.levels.clone(), stacks: plan.view, ..Filter::default() };
+    resolved.profile = filter.apply(resolved.profile)?;
     closing_line(&resolved, &summary, question.name(&event), question);
     if let Some(left_out) = left_out(&resolved, plan.recording.stack_memory) {
         say!("{left_out}");

@@ -80,35 +80,45 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     Some(Ok(Runtime { language: Language::Python, version: text, source, interpreter, native }))
 }
 
-/// Functions by which Python functions call each other, and start.
+/// Functions by which Python functions call each other, and start: they say no more than that there was a call.
 fn is_glue(name: &str) -> bool {
-    const PREFIXES: [&str; 22] = [
-        "_PyEval_",
+    const PREFIXES: [&str; 33] = [
         "PyEval_",
-        "_PyFunction_",
         "PyFunction_",
-        "_PyObject_Call",
         "PyObject_Call",
-        "_PyObject_FastCall",
         "PyObject_Vectorcall",
-        "_PyObject_Vectorcall",
-        "_PyObject_MakeTpCall",
-        "PyVectorcall_",
-        "_PyVectorcall_",
-        "method_vectorcall",
-        "slot_tp_call",
-        "_PyRun_",
         "PyRun_",
-        "Py_RunMain",
+        "PyVectorcall_",
         "Py_BytesMain",
         "Py_Main",
-        "pymain_",
-        "run_",
+        "Py_RunMain",
+        "_PyEval_",
         "_PyFrame_",
+        "_PyFunction_",
+        "_PyObject_Call",
+        "_PyObject_FastCall",
+        "_PyObject_MakeTpCall",
+        "_PyObject_Vectorcall",
+        "_PyRun_",
+        "_PyVectorcall_",
+        "_PyEvalFramePush",
+        "call_function",
+        "call_unbound",
+        "cfunction_",
+        "function_code_fastcall",
+        "gen_iternext",
+        "gen_send_ex",
+        "lookup_maybe",
+        "method_vectorcall",
+        "object_vacall",
+        "pymain_",
+        "run_eval_code",
+        "run_mod",
+        "slot_",
+        "vectorcall_",
     ];
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || ["object_vacall", "_Py_NewReference", "method_call", "function_code_fastcall"]
-            .contains(&name)
+        || ["do_call_core", "method_call", "trace_call_function"].contains(&name)
 }
 
 /// Major and minor version, and the whole as text.

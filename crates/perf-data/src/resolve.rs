@@ -120,7 +120,6 @@ pub fn resolver_options(
         stack_memory: None,
         guessing: true,
         languages: Vec::new(),
-        stack_view: Default::default(),
         monotonic_time,
         threads: options.threads,
         user_only: false,

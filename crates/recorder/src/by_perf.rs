@@ -123,9 +123,13 @@ impl Sampler for ByPerf {
 
     fn finish(
         self: Box<Self>,
-        _: &mut Resolver<LiveFiles>,
+        resolver: &mut Resolver<LiveFiles>,
         report: &mut Report,
     ) -> Result<Ended, Error> {
+        let interpreters = resolver.sampled_interpreters();
+        if !interpreters.is_empty() {
+            report(Message::InterpretersNotRead(interpreters));
+        }
         let running = self.running.ok_or(Error::NotStarted)?;
         let Running { mut recording, beside, began, prepared, ended } = running;
         recording.notices().iter().for_each(|notice| report(Message::Notice(notice.clone())));

@@ -2,7 +2,7 @@
 
 use pyrograph_event::engine::{Feature, TableBackend, TableStats};
 use pyrograph_record::Notice;
-use pyrograph_resolve::{FoundInterpreter, StackMemory};
+use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, StackMemory};
 use std::time::Duration;
 
 use crate::in_kernel::EngineError;
@@ -36,6 +36,8 @@ pub enum Message {
     InKernel(EngineReport),
     /// An interpreter was found; detail, if its calls can be read.
     Interpreter(FoundInterpreter),
+    /// Interpreters that samples were taken in, whose calls this engine does not read.
+    InterpretersNotRead(Vec<InterpreterVersion>),
     /// Unwind tables did not fit in their memory, and stacks end early for it.
     TablesLeftOut {
         /// Bytes of tables that are there.

@@ -8,7 +8,7 @@ use pyrograph_event::interpreter::Language;
 use pyrograph_event::request::Trigger;
 use pyrograph_profile::{ThreadDetail, ValueType};
 use pyrograph_record::{Event, Rate, StackMode, Target, Unit};
-use pyrograph_resolve::{NATIVE, StackView, SymbolOptions};
+use pyrograph_resolve::{NATIVE, SymbolOptions};
 
 use crate::filters::Filters;
 use crate::question::Question;
@@ -49,10 +49,8 @@ pub struct Plan {
     pub stack: StackMode,
     /// Find the callers of code without an unwind table by its instructions.
     pub guessing: bool,
-    /// Languages whose calls are found, by [`Engine::InKernel`].
+    /// Languages whose functions are found, by [`Engine::InKernel`]; none for native frames alone.
     pub languages: Vec<Language>,
-    /// Which stacks are made where calls of these are known.
-    pub stack_view: StackView,
     /// The line of each call of an interpreted function makes it a frame of its own.
     pub lines: bool,
     /// The most bytes of unwind tables in the kernel: those that are used least are left out.
@@ -106,7 +104,6 @@ impl Plan {
             stack: StackMode::Dwarf { bytes: StackMode::DEFAULT_BYTES },
             guessing: true,
             languages: Language::ALL.to_vec(),
-            stack_view: StackView::Merged,
             lines: false,
             table_memory: 256 << 20,
             table_backend: None,
@@ -189,11 +186,7 @@ impl Plan {
             // That of the programs in the kernel.
             monotonic_time: true,
             guessing: self.guessing,
-            languages: match self.stack_view {
-                StackView::Native => Vec::new(),
-                _ => self.languages.clone(),
-            },
-            stack_view: self.stack_view,
+            languages: self.languages.clone(),
             user_only: !self.kernel,
             addresses: true,
             arch: NATIVE,

@@ -14,18 +14,6 @@ use crate::resolver::Resolver;
 use crate::splice::{self, Spliced};
 use crate::stacks::RawFrame;
 
-/// Which stacks are shown where a language's calls are known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StackView {
-    /// Functions of the language in place of the interpreter's own, between the native ones around them.
-    #[default]
-    Merged,
-    /// Functions of the language, and the kernel.
-    Language,
-    /// Native functions, those of the interpreter.
-    Native,
-}
-
 /// An interpreter that was found in a file.
 #[derive(Clone, Debug)]
 pub struct FoundInterpreter {
@@ -189,6 +177,21 @@ impl<F: Files> Resolver<F> {
         }
     }
 
+    /// Interpreters of wanted languages that samples were taken in, one of each version.
+    pub fn sampled_interpreters(&mut self) -> Vec<InterpreterVersion> {
+        if self.options.languages.is_empty() {
+            return Vec::new();
+        }
+        let modules: HashSet<ModuleId> =
+            self.unnamed.frames().map(|frame| frame.module).filter(|id| !id.is_jit()).collect();
+        modules.into_iter().for_each(|id| self.find_interpreter(id));
+        let found = self.languages.take_found().into_iter();
+        let mut known: Vec<_> = found.filter_map(|found| found.interpreter.ok()).collect();
+        known.sort_unstable_by(|a, b| (a.language, &a.version).cmp(&(b.language, &b.version)));
+        known.dedup();
+        known
+    }
+
     /// Names a function that the programs in the kernel have seen, as long as its process may still be there.
     pub fn add_function(&mut self, function: &Function) {
         let Some(runtime) = self.languages.runtimes.get(&ModuleId(function.module)) else { return };
@@ -282,8 +285,7 @@ impl<F: Files> Resolver<F> {
         let stats = &mut self.stats.languages;
         stats.stacks += languages.samples;
         stats.unpaired += if paired { 0 } else { languages.samples };
-        let only_language = self.options.stack_view == StackView::Language;
-        self.frames.extend(frames.into_iter().filter(|frame| !only_language || !frame.is_code()));
+        self.frames.extend(frames);
         languages.native = native;
         languages.native.clear();
     }

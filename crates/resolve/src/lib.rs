@@ -33,7 +33,7 @@ pub use counted::{Label, Lookup, OpenedFile};
 pub use cut::Cuts;
 pub use deferred::{Feed, SampleSource};
 pub use files::{Files, Identity, LiveFiles, MapWriter, MappedFile, open_regular, own_vdso};
-pub use languages::{FoundInterpreter, InterpreterVersion, LanguageStats, StackView};
+pub use languages::{FoundInterpreter, InterpreterVersion, LanguageStats};
 pub use modules::FileKey;
 pub use names::{NameStats, Rename};
 pub use pyrograph_language::Unknown;

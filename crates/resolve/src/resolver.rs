@@ -16,7 +16,7 @@ use crate::cut::Cuts;
 use crate::files::{Files, Identity, MappedFile};
 use crate::jit_code::{Code, JitCode};
 use crate::jit_tables::Dump;
-use crate::languages::{LanguageStats, Languages, StackView};
+use crate::languages::{LanguageStats, Languages};
 use crate::modules::Modules;
 use crate::names::{KeptNames, NameStats, Naming, Rename, name_chains};
 use crate::processes::{Processes, Start};
@@ -67,8 +67,6 @@ pub struct Options {
     pub arch: Arch,
     /// Languages whose calls are wanted.
     pub languages: Vec<Language>,
-    /// Which stacks are made where calls of these are known.
-    pub stack_view: StackView,
     /// How to find symbols.
     pub symbols: SymbolOptions,
 }

@@ -9,7 +9,7 @@ use pyrograph_profile::{
 
 use super::select::Matches;
 use super::shorten::shorten;
-use super::{Filter, FilterError, Level};
+use super::{Filter, FilterError, Level, StackView};
 
 /// The samples in `kept`, with their stacks rewritten, and no other stacks.
 pub(super) fn rewrite(
@@ -156,6 +156,7 @@ struct Rules {
     needs_from_frame: bool,
     skip_after: Matches,
     hide: Matches,
+    stacks: StackView,
     fold_recursion: bool,
     /// The frame that each one becomes.
     renamed: Vec<FrameId>,
@@ -183,6 +184,7 @@ impl Rules {
             needs_from_frame: !filter.from_frame.is_empty(),
             skip_after: matches(&filter.skip_after),
             hide: matches(&filter.hide),
+            stacks: filter.stacks,
             fold_recursion: filter.fold_recursion,
             renamed,
         }
@@ -288,7 +290,7 @@ impl Roots {
                 stack = out.stacks.intern(stack, frame);
             }
         }
-        State { stack, last: None, begun }
+        State { stack, begun, ..State::default() }
     }
 }
 
@@ -307,6 +309,10 @@ struct State {
     last: Option<StringId>,
     /// True if the frame that it is to begin at was there.
     begun: bool,
+    /// True if there was a frame, which may be the process's.
+    has_frames: bool,
+    /// True if the last frame is not one of those that are viewed: what is inlined into it is not, either.
+    out_of_view: bool,
 }
 
 /// Rewrites the stacks that have one root, each once.
@@ -341,6 +347,16 @@ impl Walk {
         }
         let mut state = self.states[at.index()].1;
         while let Some((at, frame)) = missing.pop() {
+            let kind = profile.frames.get(frame).kind;
+            state.out_of_view = match (rules.stacks, kind) {
+                (StackView::Merged, _) => false,
+                // The process.
+                _ if profile.rooted && !state.has_frames => false,
+                (_, FrameKind::Inlined) => state.out_of_view,
+                (StackView::Language, kind) => kind == FrameKind::User,
+                (StackView::Native, kind) => kind == FrameKind::Interpreted,
+            };
+            state.has_frames = true;
             state = step(state, root, frame, rules, labels, out);
             self.states[at.index()] = (self.round, state);
         }
@@ -363,10 +379,11 @@ fn step(
         return state;
     }
     if rules.skip_after.frame(frame) {
-        state = State { begun: true, ..root };
+        let State { has_frames, out_of_view, .. } = state;
+        state = State { begun: true, has_frames, out_of_view, ..root };
     }
     let recursion = rules.fold_recursion && state.last == label;
-    if !recursion && !rules.hide.frame(frame) {
+    if !recursion && !state.out_of_view && !rules.hide.frame(frame) {
         state.stack = out.stacks.intern(state.stack, rules.renamed[frame.index()]);
         state.last = label;
     }

@@ -8,7 +8,9 @@ use pyrograph_recorder::{
     Engine, EngineReport, Feature, Message, Question, Resolved, StackMemory, Summary, TableBackend,
     TableStats, cpu_time, kernel_features,
 };
-use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, Stats, Unknown, Warning};
+use pyrograph_resolve::{
+    FoundInterpreter, InterpreterVersion, LanguageStats, Stats, Unknown, Warning,
+};
 
 use super::question;
 use crate::say::say;
@@ -51,6 +53,15 @@ pub fn print(message: &Message, verbose: bool) {
         }
         Message::TablesLeftOut { bytes, omitted, files } => {
             say!("{}", tables_left_out(*bytes, *omitted, files, verbose));
+        }
+        Message::InterpretersNotRead(interpreters) => {
+            let names =
+                interpreters.iter().map(|it| format!("{} {}", it.language.name(), it.version));
+            say!(
+                "functions of {} are not shown, but those of the interpreter: --engine ebpf finds them, which takes root or \
+                 CAP_BPF and CAP_PERFMON, and outputs without the time of each sample",
+                names.collect::<Vec<_>>().join(", ")
+            );
         }
         Message::Interpreter(found) => print_interpreter(found, verbose),
         Message::Memory(resident) if verbose => say!("{}", memory(resident)),
@@ -231,6 +242,17 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, questio
     say(cut, format!("{} not whole: {}", stacks(cut), causes(&cuts)));
     let gone = resolved.stats.unreadable_stacks;
     say(gone, format!("{} gone with an exec or paged out", counted(gone, "user stack")));
+    let LanguageStats { stacks: with_calls, unpaired, nameless } = resolved.stats.languages;
+    // Of a call that begins or ends, the interpreter's frames are one more or less: that is not counted.
+    let many = unpaired * 50 > with_calls;
+    say(
+        if many { unpaired } else { 0 },
+        format!(
+            "{} in which calls of an interpreter and its native frames do not agree",
+            stacks(unpaired)
+        ),
+    );
+    say(nameless, format!("{} without a name", counted(nameless, "interpreted call")));
     let names = &resolved.stats.names;
     say(
         names.unknown,

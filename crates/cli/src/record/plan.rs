@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ArgAction;
-use pyrograph_analyze::Level;
+use pyrograph_analyze::{Level, StackView};
 use pyrograph_format::{Detail, SymbolOptions};
 use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
@@ -13,6 +13,7 @@ use pyrograph_recorder::{Engine, Error, Filters, Question, Rate, StackMode, Targ
 use super::filters::FilterArgs;
 use super::question::{QuestionArgs, needs_in_kernel};
 use crate::found;
+use crate::languages::LanguageArgs;
 use crate::say::{be_quiet, misuse, say};
 use crate::streams::PictureArgs;
 use crate::tables::TableArgs;
@@ -109,6 +110,9 @@ pub struct Args {
     engine: Option<Engine>,
 
     #[command(flatten)]
+    languages: LanguageArgs,
+
+    #[command(flatten)]
     tables: TableArgs,
 
     /// The most memory for stacks and their names: once it is full, new ones end where they leave those that
@@ -173,6 +177,8 @@ pub(super) struct Plan {
     pub open: bool,
     /// Levels of frames at the root.
     pub levels: Vec<Level>,
+    /// Frames that are shown where functions of interpreted languages are known.
+    pub view: StackView,
     pub verbose: bool,
     pub labels: LabelOptions,
     pub title: String,
@@ -219,6 +225,8 @@ impl Plan {
                 stack: args
                     .call_graph
                     .unwrap_or(StackMode::Dwarf { bytes: StackMode::DEFAULT_BYTES }),
+                languages: args.languages.languages()?,
+                lines: args.languages.lines,
                 guessing: !args.tables.no_guess,
                 table_memory: args.tables.budget(),
                 table_backend: args.tables.tables,
@@ -242,6 +250,7 @@ impl Plan {
             },
             outputs,
             levels,
+            view: args.languages.view(),
             verbose: args.verbose,
             labels: LabelOptions {
                 mark_kernel: args.annotate,
@@ -334,6 +343,11 @@ fn refuse_what_has_no_effect(
         misuse!("--call-graph is for --engine perf: in the kernel, stacks are unwound with tables");
     }
     let is_of_perf = args.engine == Some(Engine::Perf) || args.call_graph.is_some();
+    if is_of_perf && let Some(flag) = args.languages.needs_in_kernel() {
+        misuse!(
+            "{flag} is for the in-kernel engine (--engine ebpf): it finds functions of interpreted languages"
+        );
+    }
     if is_of_perf && args.tables.is_of_tables() {
         misuse!("--table-memory and --tables are for the in-kernel engine (--engine ebpf)");
     }

@@ -9,7 +9,7 @@ use pyrograph_record::{
     Error as RecordError, Event, Options, Rate, Session, StackMode, Target, Unit, Waiting,
     descendants,
 };
-use pyrograph_resolve::{LiveFiles, Resolver, StackView};
+use pyrograph_resolve::{LiveFiles, Resolver};
 
 use super::EngineError;
 use super::feed::add_files;
@@ -93,7 +93,7 @@ fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
         table_backend: plan.table_backend,
         at_switches: plan.at_switches,
         no_guess: !plan.guessing,
-        languages: plan.user && !plan.languages.is_empty() && plan.stack_view != StackView::Native,
+        languages: plan.user && !plan.languages.is_empty(),
         lines: plan.lines,
         cache: plan.symbols.cache.clone(),
     })

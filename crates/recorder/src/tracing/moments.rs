@@ -299,7 +299,6 @@ fn options(plan: &TracePlan) -> pyrograph_resolve::Options {
         addresses: true,
         guessing: true,
         languages: Vec::new(),
-        stack_view: Default::default(),
         arch: pyrograph_resolve::NATIVE,
         symbols: pyrograph_resolve::SymbolOptions {
             cache: plan.cache.clone(),

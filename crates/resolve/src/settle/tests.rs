@@ -46,7 +46,6 @@ fn resolver(memory: Option<usize>, threads: ThreadDetail) -> Resolver<WithMap> {
         stack_memory: memory,
         guessing: true,
         languages: Vec::new(),
-        stack_view: Default::default(),
         monotonic_time: false,
         threads,
         user_only: false,
