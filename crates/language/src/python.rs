@@ -41,6 +41,8 @@ pub(crate) mod at {
     pub const STR_ASCII: usize = 21;
     pub const STR_OTHER: usize = 22;
     pub const MINOR: usize = 23;
+    pub const FRAME_BYTES: usize = 24;
+    pub const CODE_BYTES: usize = 25;
 }
 
 /// The interpreter in a file that has CPython's loop.

@@ -78,6 +78,8 @@ pub(crate) enum RawCall {
     /// A new interpreter begins.
     Interpreter(ModuleId),
     Frame(RawFrame),
+    /// Calls are missing: this frame stands for them.
+    Truncated(RawFrame),
     /// One run of the interpreter's loop ends, in this native frame.
     End(Option<u32>),
 }
@@ -232,7 +234,11 @@ impl<F: Files> Resolver<F> {
                     read.push(RawCall::End(native));
                     continue;
                 }
-                Call::Truncated => ("[truncated]".to_owned(), 0),
+                Call::Truncated => {
+                    let text = self.unnamed.labels.intern("[truncated]");
+                    read.push(RawCall::Truncated(RawFrame::label(text, false)));
+                    continue;
+                }
                 Call::Main(line) => ("main".to_owned(), line),
                 Call::Eval(line) => ("(eval)".to_owned(), line),
                 Call::Function { function, identity, offset } => {

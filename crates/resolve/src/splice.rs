@@ -30,6 +30,8 @@ struct Segment {
 struct Part {
     module: ModuleId,
     segments: Vec<Segment>,
+    /// Before the end of this segment, calls are missing.
+    gap: Option<usize>,
 }
 
 /// Parts by interpreter, each with its segments from the leaf on.
@@ -44,9 +46,13 @@ fn parts(calls: &[RawCall]) -> Vec<Part> {
                 {
                     last.segments.push(std::mem::take(&mut open));
                 }
-                parts.push(Part { module: *module, segments: Vec::new() });
+                parts.push(Part { module: *module, segments: Vec::new(), gap: None });
             }
             (RawCall::Frame(frame), _) => open.calls.push(*frame),
+            (RawCall::Truncated(frame), part) => {
+                open.calls.push(*frame);
+                part.into_iter().for_each(|part| part.gap = Some(part.segments.len()));
+            }
             (RawCall::End(native), Some(part)) => {
                 open.native = native.map(|native| native as usize);
                 part.segments.push(std::mem::take(&mut open));
@@ -105,10 +111,12 @@ fn place(
     {
         segments.remove(empty);
     }
-    let pairs = pairs(segments, &loops, whole);
+    let pairs = pairs(segments, &loops, whole, part.gap);
     // One frame more, at the leaf, is in its first or last instructions.
     let missing = loops.len().abs_diff(segments.len());
-    let agrees = missing == 0 || missing == 1 && loops.len() > segments.len();
+    let agrees = missing == 0
+        || missing == 1 && loops.len() > segments.len()
+        || part.gap.is_some() && loops.len() > segments.len();
     let (Some(innermost), Some(outermost)) =
         (pairs.iter().map(|(at, _)| *at).min(), pairs.iter().map(|(at, _)| *at).max())
     else {
@@ -133,7 +141,12 @@ fn place(
 }
 
 /// Native frames and the segments that run in them.
-fn pairs(segments: &[Segment], loops: &[usize], whole: bool) -> Vec<(usize, usize)> {
+fn pairs(
+    segments: &[Segment],
+    loops: &[usize],
+    whole: bool,
+    gap: Option<usize>,
+) -> Vec<(usize, usize)> {
     let numbers = 0..segments.len();
     let is_exact = |segment: &Segment| segment.native.is_some_and(|native| loops.contains(&native));
     // The outermost segment of a main thread may have no place of its own.
@@ -143,6 +156,14 @@ fn pairs(segments: &[Segment], loops: &[usize], whole: bool) -> Vec<(usize, usiz
             .collect();
     }
     let count = segments.len().min(loops.len());
+    if let Some(inner) = gap
+        && whole
+        && count == segments.len()
+    {
+        let outer = loops.len() - (count - inner);
+        let frames = loops[..inner].iter().chain(&loops[outer..]);
+        return frames.copied().zip(0..).collect();
+    }
     match whole {
         true => {
             let (frames, first) = (&loops[loops.len() - count..], segments.len() - count);

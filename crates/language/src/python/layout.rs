@@ -161,6 +161,15 @@ impl Layout {
         let mut offsets = [NO; Interpreter::OFFSETS];
         offsets[..at::MINOR].copy_from_slice(&self.offsets);
         offsets[at::MINOR] = minor;
+        let end_of = |fields: &[usize]| {
+            let known = fields.iter().map(|field| offsets[*field]).filter(|offset| *offset != NO);
+            known.max().map_or(0, |last| last.next_multiple_of(8) + 8)
+        };
+        let frame = [at::CODE, at::PREVIOUS, at::INSTRUCTION, at::OWNER, at::IS_ENTRY];
+        let code = [at::TYPE, at::FIRST_LINE, at::FILENAME, at::NAME];
+        let (frame, code) = (end_of(&frame), end_of(&code));
+        offsets[at::FRAME_BYTES] = frame;
+        offsets[at::CODE_BYTES] = code;
         offsets
     }
 }

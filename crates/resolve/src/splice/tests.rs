@@ -30,6 +30,7 @@ fn calls(text: &str) -> Vec<RawCall> {
     for letter in text.chars() {
         match letter {
             '|' => calls.push(RawCall::End(native.take())),
+            '~' => calls.push(RawCall::Truncated(RawFrame::label(StringId('~' as u32), false))),
             digit if digit.is_ascii_digit() => native = digit.to_digit(10),
             letter => calls.push(RawCall::Frame(RawFrame::function(StringId(letter as u32)))),
         }
@@ -82,6 +83,13 @@ fn other_differences_are_counted() {
     // What is not whole is paired from the leaf.
     check("L.L", "a|b|c|", false, "ab", false);
     check("..", "a|", true, "..", false);
+}
+
+#[test]
+fn where_calls_are_missing_the_others_are_at_both_ends() {
+    check("LLLLLm", "a|b|~c|d|", true, "ab~cdm", true);
+    check("LLLLLm", "ab~cd|", true, "ab~cdm", true);
+    check("xL.L.Lm", "a|~b|", true, "xa~bm", true);
 }
 
 #[test]

@@ -67,6 +67,15 @@ static __always_inline u64 offset_of(struct interpreter *it, u32 which)
 	return it->offsets[which & (INTERPRETER_OFFSETS - 1)];
 }
 
+// How many bytes of a structure are read.
+static __always_inline u32 size_of(struct interpreter *it, u32 which)
+{
+	u32 size = offset_of(it, which);
+
+	asm volatile("" : "+r"(size));
+	return size < STRUCTURE ? size : STRUCTURE;
+}
+
 // The address of a symbol in the process.
 static __always_inline u64 symbol_of(struct language_walk *w, u32 which)
 {

@@ -66,7 +66,7 @@ static __always_inline int enter_perl_stack(struct language_walk *w, u64 stack)
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
 
-	if (!stack || read_user(NULL, c->structure, 64, stack))
+	if (!stack || read_user(NULL, c->structure, 48, stack))
 		return 0;
 	c->at[PERL_AT_CONTEXTS] = word_at(c->structure, offset_of(it, PERL_SI_CONTEXTS));
 	c->at[PERL_AT_NEXT] = word_at(c->structure, offset_of(it, PERL_SI_PREVIOUS));

@@ -37,6 +37,9 @@ enum python_offset {
 	PYTHON_BYTECODE,
 	// An owner from here on: the frame is of no function. NO_OFFSET: all are of functions.
 	PYTHON_NO_FUNCTION,
+	// How much is read of a frame and of a code object: what is behind may not be there.
+	PYTHON_FRAME_BYTES = 24,
+	PYTHON_CODE_BYTES,
 };
 
 // What the walker keeps.
@@ -115,7 +118,7 @@ static long next_python_frame(u64 index, struct language_walk *w)
 	struct interpreter *it = w->it;
 	u64 frame = c->at[PYTHON_AT_FRAME], code, place;
 
-	if (!frame || read_user(NULL, c->structure, 128, frame))
+	if (!frame || read_user(NULL, c->structure, size_of(it, PYTHON_FRAME_BYTES), frame))
 		return 1;
 	c->at[PYTHON_AT_FRAME] = word_at(c->structure, offset_of(it, PYTHON_PREVIOUS));
 	if (offset_of(it, PYTHON_NO_FUNCTION) != NO_OFFSET &&
@@ -126,7 +129,7 @@ static long next_python_frame(u64 index, struct language_walk *w)
 	}
 	// From 3.14 on the lowest bits may be marks.
 	code = word_at(c->structure, offset_of(it, PYTHON_CODE)) & ~3ull;
-	if (!code || read_user(NULL, c->other, 224, code) ||
+	if (!code || read_user(NULL, c->other, size_of(it, PYTHON_CODE_BYTES), code) ||
 	    word_at(c->other, offset_of(it, PYTHON_TYPE)) != symbol_of(w, PYTHON_CODE_TYPE))
 		return 1;
 	place = identity(mix(word_at(c->other, offset_of(it, PYTHON_FILENAME)) ^
