@@ -107,9 +107,12 @@ static long next_perl_context(u64 number, struct language_walk *w)
 	type = byte_at(c->structure, 0);
 	returns = word_at(c->structure, offset_of(it, PERL_CX_RETURN));
 	if ((type & offset_of(it, PERL_TYPE_MASK)) == offset_of(it, PERL_TYPE_EVAL)) {
-		if (returns)
+		// Without a place to return to it is no statement: a function in C has called so that nothing it calls
+		// ends more than itself.
+		if (returns) {
 			end_perl_run(c);
-		push_call(c, FUNCTION_EVAL, perl_line(w, c->at[PERL_AT_COP]));
+			push_call(c, FUNCTION_EVAL, perl_line(w, c->at[PERL_AT_COP]));
+		}
 	} else if (((type & offset_of(it, PERL_TYPE_MASK)) == offset_of(it, PERL_TYPE_SUB) &&
 		    !(type & PERL_NO_CALL)) ||
 		   (type & offset_of(it, PERL_TYPE_MASK)) == offset_of(it, PERL_TYPE_FORMAT)) {
