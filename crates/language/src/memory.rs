@@ -62,6 +62,13 @@ impl Reader<'_> {
         self.bytes(address).map(u32::from_le_bytes)
     }
 
+    /// All of so many bytes, if these are not too many.
+    pub fn all(self, address: u64, len: u64) -> Option<Vec<u8>> {
+        const MOST: u64 = 1 << 20;
+        let mut bytes = vec![0; usize::try_from(len.min(MOST + 1)).ok()?];
+        (len <= MOST && self.0.read(address, &mut bytes)).then_some(bytes)
+    }
+
     /// So many bytes, [`LONGEST`] at most. If not all can be read, as many as can, by powers of two.
     pub fn text(self, address: u64, len: u64) -> Option<Vec<u8>> {
         let len = usize::try_from(len).unwrap_or(LONGEST).min(LONGEST);

@@ -12,6 +12,7 @@ use crate::native::Native;
 use crate::runtime::{Name, Runtime, Unknown};
 
 mod layout;
+mod lines;
 
 use layout::Layout;
 
@@ -43,6 +44,8 @@ pub(crate) mod at {
     pub const MINOR: usize = 23;
     pub const FRAME_BYTES: usize = 24;
     pub const CODE_BYTES: usize = 25;
+    pub const BYTES_SIZE: usize = 26;
+    pub const BYTES_DATA: usize = 27;
 }
 
 /// The interpreter in a file that has CPython's loop.
@@ -213,6 +216,13 @@ fn string(it: &Interpreter, reader: Reader<'_>, object: u64) -> Option<String> {
 }
 
 /// The line at an instruction of a code object.
-pub(crate) fn line(_: &Interpreter, _: &dyn Memory, _: u64, _: u32) -> Option<u32> {
-    None
+pub(crate) fn line(it: &Interpreter, memory: &dyn Memory, code: u64, offset: u32) -> Option<u32> {
+    let reader = Reader(memory);
+    let at = |field: usize| code.wrapping_add(it.offsets[field].into());
+    let first = reader.u32(at(at::FIRST_LINE))?;
+    // A `bytes` object.
+    let table = reader.pointer(at(at::LINES))?;
+    let len = reader.u64(table.wrapping_add(it.offsets[at::BYTES_SIZE].into()))?;
+    let table = reader.all(table.wrapping_add(it.offsets[at::BYTES_DATA].into()), len)?;
+    lines::line(it.offsets[at::MINOR], &table, first, offset)
 }

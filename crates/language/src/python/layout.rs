@@ -170,6 +170,10 @@ impl Layout {
         let (frame, code) = (end_of(&frame), end_of(&code));
         offsets[at::FRAME_BYTES] = frame;
         offsets[at::CODE_BYTES] = code;
+        // `PyVarObject` and the hash; without GIL, objects begin with 16 bytes more.
+        let more = offsets[at::TYPE] - 8;
+        offsets[at::BYTES_SIZE] = 16 + more;
+        offsets[at::BYTES_DATA] = 32 + more;
         offsets
     }
 }

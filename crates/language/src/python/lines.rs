@@ -1,0 +1,147 @@
+//! From an instruction of a code object to its line.
+
+/// The line at an instruction, by the table of a version 3.x; `None` if it has none. `offset`: in bytes from the first
+/// instruction, except for 3.10, which counts instructions. `first`: the line on which the code begins.
+pub(super) fn line(minor: u32, table: &[u8], first: u32, offset: u32) -> Option<u32> {
+    let line = match minor {
+        ..=9 => in_lnotab(table, first, offset),
+        10 => in_linetable(table, first, offset.checked_mul(2)?)?,
+        _ => in_locations(table, first, offset)?,
+    };
+    u32::try_from(line).ok().filter(|line| *line > 0)
+}
+
+/// `co_lnotab` (Objects/lnotab_notes.txt): pairs of how many bytes of instructions further, and how many lines.
+fn in_lnotab(table: &[u8], first: u32, offset: u32) -> i64 {
+    let (mut line, mut at) = (i64::from(first), 0);
+    let (pairs, _) = table.as_chunks::<2>();
+    for [bytes, lines] in pairs {
+        at += u32::from(*bytes);
+        if at > offset {
+            break;
+        }
+        line += i64::from(lines.cast_signed());
+    }
+    line
+}
+
+/// `co_linetable` of 3.10 (PEP 626): ranges of instructions, by their length in bytes, and how many lines further each is;
+/// -128: it has no line.
+fn in_linetable(table: &[u8], first: u32, offset: u32) -> Option<i64> {
+    let (mut line, mut end) = (i64::from(first), 0);
+    let (pairs, _) = table.as_chunks::<2>();
+    for [bytes, lines] in pairs {
+        let lines = lines.cast_signed();
+        end += u32::from(*bytes);
+        let has_line = lines != i8::MIN;
+        line += if has_line { i64::from(lines) } else { 0 };
+        if offset < end {
+            return has_line.then_some(line);
+        }
+    }
+    None
+}
+
+/// `co_linetable` from 3.11 on (Objects/locations.md): entries of a byte with the highest bit set (kind, and how many
+/// instructions less one), and what belongs to that kind.
+fn in_locations(table: &[u8], first: u32, offset: u32) -> Option<i64> {
+    let (mut line, mut end) = (i64::from(first), 0);
+    let mut rest = table.iter().copied();
+    while let Some(head) = rest.next() {
+        end += (u32::from(head & 7) + 1) * 2;
+        let lines = match head >> 3 & 15 {
+            // One line, with columns in one byte or two.
+            0..=9 => rest.next().map(|_| 0),
+            kind @ 10..=12 => rest.nth(1).map(|_| i64::from(kind) - 10),
+            13 => signed(&mut rest),
+            14 => {
+                let lines = signed(&mut rest);
+                // The line that it ends on, and two columns.
+                (0..3).try_fold(lines, |lines, _| unsigned(&mut rest).map(|_| lines)).flatten()
+            }
+            _ => {
+                if offset < end {
+                    return None;
+                }
+                Some(0)
+            }
+        }?;
+        line += lines;
+        if offset < end {
+            return Some(line);
+        }
+    }
+    None
+}
+
+/// A number in groups of six bits, the lowest first; bit 6 is set in all but the last.
+fn unsigned(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
+    let (mut value, mut shift) = (0u64, 0);
+    loop {
+        let byte = bytes.next()?;
+        value |= u64::from(byte & 63).checked_shl(shift)?;
+        if byte & 64 == 0 {
+            return Some(value);
+        }
+        shift += 6;
+    }
+}
+
+/// The same; the lowest bit is the sign.
+fn signed(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
+    let value = unsigned(bytes)?;
+    let magnitude = i64::try_from(value >> 1).ok()?;
+    Some(if value & 1 == 1 { -magnitude } else { magnitude })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tables of code objects of each version, with the lines that Python itself has of them (`co_lines`,
+    /// `dis.findlinestarts`).
+    const TABLES: &str = include_str!("../../tests/data/python-lines.txt");
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("digits");
+        (0..hex.len()).step_by(2).map(digit).collect()
+    }
+
+    #[test]
+    fn lines_are_those_that_python_has() {
+        let mut checked = 0;
+        for text in TABLES.lines() {
+            let mut words = text.split(' ');
+            let mut number = || words.next().expect("a number").parse::<u32>().expect("a number");
+            let (minor, first) = (number(), number());
+            let table = bytes(words.next().expect("a table"));
+            for pair in words {
+                let (offset, expected) = pair.split_once(':').expect("a pair");
+                let offset: u32 = offset.parse().expect("an offset");
+                let offset = if minor == 10 { offset / 2 } else { offset };
+                let expected: u32 = expected.parse().expect("a line");
+                let found = line(minor, &table, first, offset).unwrap_or(0);
+                assert_eq!(found, expected, "3.{minor} at {offset}");
+                checked += 1;
+            }
+        }
+        assert!(checked > 1000, "{checked}");
+    }
+
+    #[test]
+    fn damaged_tables_have_some_line_or_none() {
+        let mut state = 1u64;
+        for _ in 0..20_000 {
+            let table: Vec<u8> = (0..40)
+                .map(|_| {
+                    state =
+                        state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    (state >> 33) as u8
+                })
+                .collect();
+            for minor in [9, 10, 11] {
+                let _ = line(minor, &table, u32::MAX, state as u32 & 0xff);
+            }
+        }
+    }
+}
