@@ -162,5 +162,6 @@ fn label_options(args: &Args) -> LabelOptions {
         mark_inlined: args.jit || args.all,
         mark_guessed: args.mark_guesses,
         source: args.srcline || (args.inline && args.context),
+        ..LabelOptions::default()
     }
 }

@@ -386,6 +386,10 @@ fn views_show_what_they_name() {
         assert!(native.total_share("_PyEval_EvalFrameDefault") > 80.0, "{flags:?}");
         assert_eq!(native.total_share("rounds"), 0.0, "{flags:?}");
     }
+    let (lines, _) = take(&["--lines"]);
+    // `first(); second(); …` is line 9 of the script.
+    assert!(lines.total_share("rounds (shares.py:9)") > 80.0, "{:?}", lines.leaves());
+    assert!(lines.total_share("first (shares.py:6)") > 40.0, "{:?}", lines.leaves());
     let (_, said) = {
         let mut command = pyrograph();
         command

@@ -13,4 +13,4 @@ mod thread;
 pub use file::Extent;
 pub use memory::{Chunks, Memory};
 pub use native::Native;
-pub use runtime::{Found, Name, Runtime, Unknown, find};
+pub use runtime::{Found, Lines, Name, Runtime, Unknown, find};

@@ -74,7 +74,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
         symbols: [runtime, code_type, 0, 0],
         place: ThreadPlace::Global(0),
         offsets: layout.offsets(minor),
-        plan: vec![chunk(0), chunk(layout.filename), chunk(layout.name)],
+        plan: [0, layout.filename, layout.name, layout.lines()].map(chunk).to_vec(),
     };
     let is_loop = |name: &str| {
         let rest = name.strip_prefix("_PyEval_EvalFrameDefault");
@@ -215,14 +215,30 @@ fn string(it: &Interpreter, reader: Reader<'_>, object: u64) -> Option<String> {
     readable(&text)
 }
 
-/// The line at an instruction of a code object.
-pub(crate) fn line(it: &Interpreter, memory: &dyn Memory, code: u64, offset: u32) -> Option<u32> {
+/// The lines of a code object. Of a long table only the beginning may be known: the rest has no lines.
+pub(crate) fn lines(it: &Interpreter, memory: &dyn Memory, code: u64) -> Option<Lines> {
     let reader = Reader(memory);
     let at = |field: usize| code.wrapping_add(it.offsets[field].into());
     let first = reader.u32(at(at::FIRST_LINE))?;
     // A `bytes` object.
     let table = reader.pointer(at(at::LINES))?;
     let len = reader.u64(table.wrapping_add(it.offsets[at::BYTES_SIZE].into()))?;
-    let table = reader.all(table.wrapping_add(it.offsets[at::BYTES_DATA].into()), len)?;
-    lines::line(it.offsets[at::MINOR], &table, first, offset)
+    let data = table.wrapping_add(it.offsets[at::BYTES_DATA].into());
+    let table = reader.all(data, len).or_else(|| reader.text(data, len))?;
+    Some(Lines { minor: it.offsets[at::MINOR], first, table: table.into() })
+}
+
+/// The lines of a code object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lines {
+    minor: u32,
+    first: u32,
+    table: Box<[u8]>,
+}
+
+impl Lines {
+    /// The line at an instruction; 0 if it is not known.
+    pub fn line(&self, offset: u32) -> u32 {
+        lines::line(self.minor, &self.table, self.first, offset).unwrap_or(0)
+    }
 }

@@ -93,14 +93,37 @@ impl Runtime {
         }
     }
 
-    /// The line at a place in a function, by what the programs write of it.
-    pub fn line(&self, memory: &dyn Memory, function: u64, offset: u32) -> u32 {
+    /// The lines of a function at an address in the process.
+    pub fn lines(&self, memory: &dyn Memory, function: u64) -> Lines {
         match self.language {
-            Language::Python => {
-                python::line(&self.interpreter, memory, function, offset).unwrap_or(0)
-            }
+            Language::Python => match python::lines(&self.interpreter, memory, function) {
+                Some(lines) => Lines(Kind::Python(lines)),
+                None => Lines(Kind::Unknown),
+            },
             // The programs write lines.
-            _ => offset,
+            _ => Lines(Kind::Written),
+        }
+    }
+}
+
+/// The lines of a function.
+#[derive(Clone, Debug)]
+pub struct Lines(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Unknown,
+    Written,
+    Python(python::Lines),
+}
+
+impl Lines {
+    /// The line at a place in the function, by what the programs write of it; 0 if it is not known.
+    pub fn line(&self, offset: u32) -> u32 {
+        match &self.0 {
+            Kind::Unknown => 0,
+            Kind::Written => offset,
+            Kind::Python(lines) => lines.line(offset),
         }
     }
 }

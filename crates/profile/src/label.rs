@@ -38,6 +38,8 @@ pub struct LabelOptions {
     pub mark_guessed: bool,
     /// Add `:file:line` where it is known.
     pub source: bool,
+    /// Add the line of frames of interpreted languages: `function (file:line)`, the file without its folder.
+    pub script_lines: bool,
 }
 
 /// The labels of all frames and threads of a profile.
@@ -171,6 +173,14 @@ fn write_frame(label: &mut String, strings: &Strings, frame: Frame, options: &La
             line => write!(label, ":{file}:{line}"),
         };
     }
+    if options.script_lines && frame.kind == FrameKind::Interpreted && frame.line > 0 {
+        let file = strings.get(frame.file);
+        let file = file.rsplit('/').next().unwrap_or(file);
+        let _ = match file {
+            "" => write!(label, " (line {})", frame.line),
+            file => write!(label, " ({file}:{})", frame.line),
+        };
+    }
     if frame.guessed && options.mark_guessed {
         label.push_str("_[g]");
     }
@@ -208,6 +218,28 @@ mod tests {
         let script = [(7, 9, "pool-1-thread-2", ""), (7, 7, "java", ""), (8, 8, "sh", "")];
         check(&script, ProcessLabel::Process, &["java-7", "java-7", "sh-8"]);
         check(&script[..1], ProcessLabel::Process, &["pool-1-thread-2-7"]);
+    }
+
+    #[test]
+    fn lines_of_scripts_are_in_labels_that_ask_for_them() {
+        let mut profile = Profile::default();
+        let mut add = |file: &str, line, kind| {
+            let function = profile.strings.intern("f");
+            let file = profile.strings.intern(file);
+            profile.frames.intern(Frame { file, line, ..Frame::named(function, kind) });
+        };
+        add("/src/a.py", 7, FrameKind::Interpreted);
+        add("/src/a.py", 0, FrameKind::Interpreted);
+        add("", 7, FrameKind::Interpreted);
+        add("/src/a.c", 7, FrameKind::User);
+        for (script_lines, expect) in
+            [(true, ["f (a.py:7)", "f", "f (line 7)", "f"]), (false, ["f"; 4])]
+        {
+            let options = LabelOptions { script_lines, ..LabelOptions::default() };
+            let labels = Labels::new(&profile, &options);
+            let found: Vec<&str> = labels.frames.iter().map(|&id| labels.names.get(id)).collect();
+            assert_eq!(found, expect);
+        }
     }
 
     #[test]

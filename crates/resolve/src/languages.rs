@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use pyrograph_elf::Image;
 use pyrograph_event::interpreter::{Call, Calls, Function, Interpreter, Language};
-use pyrograph_language::{Chunks, Found, Memory, Name, Runtime, Unknown};
+use pyrograph_language::{Chunks, Found, Lines, Memory, Name, Runtime, Unknown};
 use pyrograph_unwind::UnwindInfo;
 
 use crate::files::Files;
@@ -67,9 +67,8 @@ type FunctionKey = (i32, u64, u32);
 /// A function whose name was read.
 #[derive(Debug)]
 struct Known {
-    runtime: Arc<Runtime>,
     label: Box<str>,
-    lines: HashMap<u32, u32>,
+    lines: Lines,
 }
 
 /// A call, as it is put into a stack.
@@ -201,9 +200,8 @@ impl<F: Files> Resolver<F> {
         let memory = Chunks { chunks: &function.chunks, rest };
         let Some(name) = runtime.name(&memory, function.function) else { return };
         let known = Known {
-            runtime: Arc::clone(runtime),
             label: FunctionLabel::text(&name),
-            lines: HashMap::new(),
+            lines: runtime.lines(&memory, function.function),
         };
         if self.languages.functions.len() >= MOST_FUNCTIONS {
             let processes = &self.processes;
@@ -260,13 +258,8 @@ impl<F: Files> Resolver<F> {
         offset: u32,
         language: Option<Language>,
     ) -> (String, u32) {
-        let files = &self.files;
-        if let Some(Known { runtime, label, lines }) = self.languages.functions.get_mut(&key) {
-            let memory = Live { files, pid: key.0 };
-            let line = match offset {
-                0 => 0,
-                _ => *lines.entry(offset).or_insert_with(|| runtime.line(&memory, key.1, offset)),
-            };
+        if let Some(Known { label, lines }) = self.languages.functions.get(&key) {
+            let line = if offset == 0 { 0 } else { lines.line(offset) };
             return (label.to_string(), line);
         }
         self.stats.languages.nameless += self.languages.samples;

@@ -257,6 +257,7 @@ impl Plan {
                 mark_jit: args.annotate,
                 mark_inlined: args.annotate,
                 mark_guessed: args.mark_guesses,
+                script_lines: args.languages.lines,
                 ..LabelOptions::default()
             },
         })

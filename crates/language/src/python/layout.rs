@@ -156,6 +156,11 @@ impl Layout {
         Some(Self { filename: of(at::FILENAME), name: of(at::NAME), offsets })
     }
 
+    /// The table of lines.
+    pub fn lines(&self) -> u16 {
+        self.offsets[at::LINES] as u16
+    }
+
     /// For the programs in the kernel.
     pub fn offsets(&self, minor: u32) -> [u32; Interpreter::OFFSETS] {
         let mut offsets = [NO; Interpreter::OFFSETS];
