@@ -458,7 +458,7 @@ fn several_versions_are_recorded_at_once() {
     for child in &running {
         let suffix = format!("-{}", child.0.id());
         let of = |stack: &[String]| stack.first().is_some_and(|root| root.ends_with(&suffix));
-        let all = folded.share(&of);
+        let all = folded.share(of);
         let own = folded.share(|stack| {
             of(stack) && stack.iter().any(|frame| frame == "snake" || frame == "main::camel")
         });
