@@ -39,7 +39,7 @@ impl Interpreters {
     }
 }
 
-fn encode(module: u32, interpreter: &Interpreter) -> layout::Interpreter {
+pub(crate) fn encode(module: u32, interpreter: &Interpreter) -> layout::Interpreter {
     let Interpreter { language, to_address, symbols, place, offsets, plan } = interpreter;
     let mut encoded = layout::Interpreter {
         language: *language as u32,

@@ -40,6 +40,8 @@ mod trigger;
 mod common;
 #[cfg(test)]
 mod user_space;
+#[cfg(test)]
+mod walkers;
 
 pub use builder::prefer_this_thread;
 pub use copies::CopiedStack;

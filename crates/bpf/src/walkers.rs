@@ -1,0 +1,338 @@
+//! The walkers of interpreted languages, compiled for user space (`programs/user_space/calls.c`), over the memory of
+//! programs that wait at a known place, as it is and damaged. No privilege is needed: the programs are children.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pyrograph_elf::Image;
+use pyrograph_event::interpreter::{Call, Calls};
+use pyrograph_language::{Chunks, Found, Memory, Runtime, find};
+use pyrograph_unwind::UnwindInfo;
+
+use crate::interpreters::encode;
+
+/// The walkers as a process of their own.
+struct Walkers {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: ChildStdout,
+}
+
+impl Walkers {
+    fn start(folder: &Path) -> Self {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs/user_space");
+        let program = folder.join("calls");
+        let compiled = Command::new("cc")
+            .args(["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined"])
+            // The programs read words where they lie.
+            .args(["-fno-strict-aliasing", "-fno-sanitize=alignment", "-fno-sanitize-recover"])
+            .args(["-Wno-unknown-pragmas", "-I"])
+            .arg(&sources)
+            .arg("-o")
+            .arg(&program)
+            .arg(sources.join("calls.c"))
+            .status();
+        assert!(compiled.expect("a compiler").success());
+        let child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.expect("it was compiled");
+        let (to, from) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
+        Self { child, to, from }
+    }
+
+    fn send(&mut self, parts: &[&[u8]]) {
+        let to = self.to.as_mut().expect("it runs");
+        parts.iter().for_each(|part| to.write_all(part).expect("it reads commands"));
+    }
+
+    fn word(&mut self) -> u64 {
+        let mut bytes = [0; 8];
+        self.from.read_exact(&mut bytes).expect("an answer");
+        u64::from_ne_bytes(bytes)
+    }
+
+    fn forget(&mut self) {
+        self.send(&[&0u64.to_ne_bytes()]);
+    }
+
+    fn add_memory(&mut self, address: u64, bytes: &[u8]) {
+        self.send(&[bytemuck::cast_slice(&[1, address, bytes.len() as u64]), bytes]);
+    }
+
+    fn walk(&mut self, program: &Waiting) -> Vec<u64> {
+        let interpreter = encode(0, &program.runtime.interpreter);
+        let sps: Vec<u64> = (0..64).map(|n| program.sp + n * 0x100).collect();
+        self.send(&[
+            &2u64.to_ne_bytes(),
+            bytemuck::bytes_of(&interpreter),
+            bytemuck::cast_slice(&[program.to_frame, program.fs, sps.len() as u64]),
+            bytemuck::cast_slice(&sps),
+        ]);
+        self.to.as_mut().expect("it runs").flush().expect("it reads");
+        let count = self.word();
+        (0..count).map(|_| self.word()).collect()
+    }
+
+    /// The pieces of memory that name a function.
+    fn chunks(&mut self, program: &Waiting, function: u64) -> Vec<(u64, Vec<u8>)> {
+        let interpreter = encode(0, &program.runtime.interpreter);
+        self.send(&[
+            &3u64.to_ne_bytes(),
+            bytemuck::bytes_of(&interpreter),
+            &function.to_ne_bytes(),
+        ]);
+        self.to.as_mut().expect("it runs").flush().expect("it reads");
+        let count = self.word();
+        let chunk = |this: &mut Self| {
+            let (address, len) = (this.word(), this.word());
+            let mut bytes = vec![0; usize::try_from(len).expect("a length")];
+            this.from.read_exact(&mut bytes).expect("the bytes");
+            (address, bytes)
+        };
+        (0..count).map(|_| chunk(self)).collect()
+    }
+}
+
+impl Drop for Walkers {
+    fn drop(&mut self) {
+        self.to = None;
+        let ended = self.child.wait().expect("a child");
+        // The sanitizers have written why.
+        assert!(ended.success() || std::thread::panicking(), "{ended}");
+    }
+}
+
+/// A program that waits, its interpreter and its memory.
+struct Waiting {
+    child: Child,
+    runtime: Box<Runtime>,
+    to_frame: u64,
+    fs: u64,
+    sp: u64,
+    memory: Vec<(u64, Vec<u8>)>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Waiting {
+    /// Starts a script, which waits in a read when it has written a line.
+    fn start(interpreter: &str, script: &str) -> Option<Self> {
+        let child = Command::new(interpreter)
+            .args(["-e", script].map(|argument| match (interpreter, argument) {
+                (python, "-e") if python.contains("python") => "-c",
+                (_, argument) => argument,
+            }))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let Ok(mut child) = child else {
+            eprintln!("skipped: there is no {interpreter}");
+            return None;
+        };
+        let mut line = [0];
+        child.stdout.as_mut().expect("a pipe").read_exact(&mut line).expect("it has come there");
+        let pid = child.id();
+        let waits = Instant::now() + Duration::from_secs(60);
+        while !fs::read_to_string(format!("/proc/{pid}/syscall"))
+            .is_ok_and(|it| it.starts_with("0 "))
+        {
+            assert!(Instant::now() < waits, "it does not wait");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("its mappings");
+        let code = maps.lines().find_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let (range, mode, offset) = (words.next()?, words.next()?, words.next()?);
+            let path = words.nth(2)?;
+            let image = Image::open(Path::new(path)).ok().filter(|_| mode.contains('x'))?;
+            let info = UnwindInfo::from_bytes(fs::read(path).ok()?).ok()?;
+            let Some(Found::Known(runtime)) = find(&image, &|at| info.function(at)) else {
+                return None;
+            };
+            let start = u64::from_str_radix(range.split_once('-')?.0, 16).ok()?;
+            Some((runtime, u64::from_str_radix(offset, 16).ok()?.wrapping_sub(start)))
+        });
+        let (runtime, to_frame) = code.expect("an interpreter that is known");
+        let mem = File::open(format!("/proc/{pid}/mem")).expect("its memory");
+        let memory = maps.lines().filter_map(|line| {
+            let (range, rest) = line.split_once(' ')?;
+            let (start, end) = range.split_once('-')?;
+            let (start, end) =
+                (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+            let mut bytes =
+                vec![0; usize::try_from(end - start).ok().filter(|len| *len < 64 << 20)?];
+            let is_data = rest.starts_with('r') && !rest.contains("[v");
+            (is_data && mem.read_exact_at(&mut bytes, start).is_ok()).then_some((start, bytes))
+        });
+        let registers = registers(pid);
+        Some(Self {
+            memory: memory.collect(),
+            runtime,
+            to_frame,
+            fs: registers.fs_base,
+            sp: registers.rsp,
+            child,
+        })
+    }
+
+    /// The names of the functions among the calls, innermost first.
+    fn names(&self, walkers: &mut Walkers, words: &[u64]) -> Vec<String> {
+        let name = |call| match call {
+            Call::Function { function, .. } => {
+                let chunks = walkers.chunks(self, function);
+                let memory = Chunks { chunks: &chunks, rest: () };
+                let name = self.runtime.name(&memory, function);
+                Some(name.map_or("?".to_owned(), |name| name.function))
+            }
+            Call::Main(_) => Some("main".to_owned()),
+            Call::Eval(_) => Some("(eval)".to_owned()),
+            Call::End(_) => Some("|".to_owned()),
+            _ => None,
+        };
+        Calls::new(words).iter().filter_map(name).collect()
+    }
+}
+
+/// The registers of a thread that waits.
+fn registers(pid: u32) -> libc::user_regs_struct {
+    let pid = i32::try_from(pid).expect("a process number");
+    let request = |request, data: *mut libc::c_void| {
+        // SAFETY: `data` is none, or a structure of the size that the request writes.
+        let done = unsafe { libc::ptrace(request, pid, std::ptr::null_mut::<u8>(), data) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    };
+    // SAFETY: zeros are registers.
+    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+    request(libc::PTRACE_SEIZE, std::ptr::null_mut());
+    request(libc::PTRACE_INTERRUPT, std::ptr::null_mut());
+    // SAFETY: waits for a child.
+    assert_eq!(unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL) }, pid);
+    request(libc::PTRACE_GETREGS, (&raw mut registers).cast());
+    request(libc::PTRACE_DETACH, std::ptr::null_mut());
+    registers
+}
+
+const PYTHON: &str = "
+import sys
+class Key:
+    def __lt__(self, other): return wait()
+def wait(): print('x', flush=True); sys.stdin.read(); return True
+def sorts(): sorted([Key(), Key()])
+def outer(n): return sorts() if n == 0 else outer(n - 1)
+outer(3)
+";
+
+const PERL: &str = "
+$| = 1;
+sub Some::wait { print 'x'; <STDIN>; 0 }
+sub sorts { my @x = sort { Some::wait() } 1, 2 }
+sub outer { my $n = shift; $n ? outer($n - 1) : eval { sorts() } }
+outer(3);
+";
+
+/// Walks a program's calls, as they are and damaged, and returns the names.
+fn check(interpreter: &str, script: &str) -> Option<Vec<String>> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = Waiting::start(interpreter, script)?;
+    let mut walkers = Walkers::start(folder.path());
+    for (address, bytes) in &program.memory {
+        walkers.add_memory(*address, bytes);
+    }
+    let words = walkers.walk(&program);
+    let names = program.names(&mut walkers, &words);
+
+    // A generator of numbers that are as good as random (Knuth's MMIX).
+    let mut state = 1u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 20) % below
+    };
+    // Places that the walker reads, and what is near: others point to them, and loops come of it.
+    let mut places: Vec<u64> = words.iter().copied().filter(|word| *word > 1 << 16).collect();
+    places.extend([program.fs, program.sp]);
+    let pointers: Vec<u64> = places.clone();
+    for place in pointers {
+        let chunks = walkers.chunks(&program, place);
+        places.extend(chunks.iter().map(|(address, _)| *address));
+        for (_, bytes) in &chunks {
+            let (words, _) = bytes.as_chunks::<8>();
+            places.extend(words.iter().map(|word| u64::from_le_bytes(*word)).filter(|at| {
+                program
+                    .memory
+                    .iter()
+                    .any(|(start, bytes)| at.wrapping_sub(*start) < bytes.len() as u64)
+            }));
+        }
+    }
+    for _ in 0..400 {
+        let mut at = || {
+            let place = places[random(places.len() as u64) as usize];
+            place.wrapping_add(8 * random(32)).wrapping_sub(8 * random(8))
+        };
+        let (address, pointer) = (at(), at());
+        let value = match random(4) {
+            0 => random(1 << 40),
+            1 => random(64),
+            2 => u64::MAX - random(64),
+            _ => pointer,
+        };
+        walkers.add_memory(address, &value.to_ne_bytes());
+        let damaged = walkers.walk(&program);
+        assert!(damaged.len() <= 2 + 2 * 1024, "{}", damaged.len());
+        let found = program.names(&mut walkers, &damaged[..damaged.len().min(64)]);
+        assert!(found.iter().all(|name| name.chars().all(|c| !c.is_control())), "{found:?}");
+        // Damage adds up for a while.
+        if random(8) == 0 {
+            walkers.forget();
+            for (address, bytes) in &program.memory {
+                if places.iter().any(|place| place.wrapping_sub(*address) < bytes.len() as u64) {
+                    walkers.add_memory(*address, bytes);
+                }
+            }
+        }
+    }
+    Some(names)
+}
+
+#[test]
+fn the_walker_of_python_finds_the_calls() {
+    let Some(names) = check("/usr/bin/python3", PYTHON) else { return };
+    let own: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != "|").collect();
+    let expected = ["wait", "Key.__lt__", "sorts", "outer", "outer", "outer", "outer", "<module>"];
+    assert_eq!(own, expected, "{names:?}");
+}
+
+#[test]
+fn the_walker_of_perl_finds_the_calls() {
+    let Some(names) = check("/usr/bin/perl", PERL) else { return };
+    let own: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != "|").collect();
+    let outer = ["main::outer"; 4];
+    let expected = [&["Some::wait", "main::sorts", "(eval)"], &outer[..], &["main"]].concat();
+    assert_eq!(own, expected, "{names:?}");
+}
+
+/// No memory at all: no calls, no names.
+#[test]
+fn without_memory_there_are_no_calls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = Waiting::start("/usr/bin/perl", PERL) else { return };
+    let mut walkers = Walkers::start(folder.path());
+    assert_eq!(walkers.walk(&program), []);
+    assert!(program.runtime.name(&NoMemory, 4096).is_none());
+}
+
+struct NoMemory;
+
+impl Memory for NoMemory {
+    fn read(&self, _: u64, _: &mut [u8]) -> bool {
+        false
+    }
+}
