@@ -68,7 +68,7 @@ void fields(void) {
     FIELD("method_definition", "`def` of a method entry.", offsetof(rb_callable_method_entry_t, def));
     FIELD("method_called_id", "`called_id` of a method entry.", offsetof(rb_callable_method_entry_t, called_id));
     FIELD("definition_original_id", "`original_id` of a definition.", offsetof(rb_method_definition_t, original_id));
-    FIELD("memo_type_shift", "Where in `flags` the four bits are that say which object of the VM it is.", IMEMO_FL_USHIFT);
+    FIELD("memo_type_shift", "Where in `flags` the four bits are that say which object of the VM it is.", RUBY_FL_USHIFT);
     FIELD("memo_method", "`imemo_ment` of these: a method entry.", imemo_ment);
 
 #if VERSION >= 303

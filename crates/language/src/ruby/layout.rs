@@ -173,7 +173,7 @@ const V2_7: Layout = Layout {
     method_definition: 16,
     method_called_id: 24,
     definition_original_id: 32,
-    memo_type_shift: 16,
+    memo_type_shift: 12,
     memo_method: 6,
     class_path: None,
     object_flags: 0,
