@@ -3,6 +3,8 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod file;
+#[cfg(test)]
+mod measured;
 mod memory;
 mod native;
 mod perl;

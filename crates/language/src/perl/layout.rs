@@ -89,3 +89,53 @@ impl Layout {
         offsets
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::Measured;
+
+    #[test]
+    fn offsets_are_those_of_the_headers() {
+        let table = include_str!("../../../../benches/languages/offsets/tables/perl.txt");
+        let fields = [
+            (at::STACKINFO, "curstackinfo"),
+            (at::COP, "curcop"),
+            (at::SI_CONTEXTS, "stackinfo_contexts"),
+            (at::SI_PREVIOUS, "stackinfo_previous"),
+            (at::SI_INDEX, "stackinfo_innermost"),
+            (at::SI_TYPE, "stackinfo_type"),
+            (at::CX_COP, "context_oldcop"),
+            (at::CX_FUNCTION, "context_cv"),
+            (at::CX_RETURN, "context_retop"),
+            (at::CX_SIZE, "context_size"),
+            (at::TYPE_MASK, "context_type_mask"),
+            (at::TYPE_SUB, "context_sub"),
+            (at::TYPE_FORMAT, "context_format"),
+            (at::TYPE_EVAL, "context_eval"),
+            (at::COP_LINE, "cop_line"),
+            (at::CV_FLAGS, "cv_flags"),
+            (at::CV_GV, "cv_gv"),
+            (at::CV_STASH, "cv_stash"),
+            (at::CV_FILE, "cv_file"),
+            (at::GV_NAME, "gv_name"),
+            (at::GV_STASH, "gv_stash"),
+            (at::GP_EGV, "gp_egv"),
+            (at::HV_AUX, "hv_aux"),
+        ];
+        let columns = Measured::columns(table);
+        let known =
+            columns.iter().filter_map(|column| Some((column, Layout::of_version(column.minor())?)));
+        let mut compared = 0;
+        for (column, layout) in known {
+            let offsets = layout.offsets(!column.version.ends_with("-unthreaded"));
+            for (field, name) in fields {
+                let measured = column.value(name).unwrap_or(NO);
+                assert_eq!(offsets[field], measured, "{name} of {}", column.version);
+            }
+            compared += 1;
+        }
+        // 5.10 to 5.42, with threads and without.
+        assert_eq!(compared, 34);
+    }
+}

@@ -182,3 +182,49 @@ impl Layout {
         offsets
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::Measured;
+
+    #[test]
+    fn offsets_are_those_of_the_headers() {
+        let table = include_str!("../../../../benches/languages/offsets/tables/python.txt");
+        let fields = [
+            (at::INTERPRETERS, "interpreters"),
+            (at::NEXT_INTERPRETER, "interpreter_next"),
+            (at::THREADS, "interpreter_threads"),
+            (at::NEXT_THREAD, "thread_next"),
+            (at::THREAD_ID, "thread_id"),
+            (at::CFRAME, "thread_cframe"),
+            (at::CODE, "frame_code"),
+            (at::PREVIOUS, "frame_previous"),
+            (at::INSTRUCTION, "frame_instruction"),
+            (at::OWNER, "frame_owner"),
+            (at::IS_ENTRY, "frame_is_entry"),
+            (at::TYPE, "object_type"),
+            (at::FIRST_LINE, "code_first_line"),
+            (at::FILENAME, "code_file"),
+            (at::BYTECODE, "code_instructions"),
+            (at::LINES, "code_lines"),
+            (at::STR_LENGTH, "string_length"),
+            (at::STR_STATE, "string_state"),
+            (at::STR_ASCII, "string_ascii_data"),
+            (at::STR_OTHER, "string_other_data"),
+        ];
+        let columns = Measured::columns(table);
+        assert!(columns.iter().map(Measured::minor).eq([8, 9, 9, 10, 11, 11, 12]));
+        for column in &columns {
+            let offsets = Layout::of_version(column.minor()).unwrap().offsets(column.minor());
+            for (field, name) in fields {
+                let measured = column.value(name).unwrap_or(NO);
+                assert_eq!(offsets[field], measured, "{name} of {}", column.version);
+            }
+            let frame = column.value("thread_frame").or(column.value("cframe_frame"));
+            assert_eq!(Some(offsets[at::FRAME]), frame, "frame of {}", column.version);
+            let name = column.value("code_qualified_name").or(column.value("code_name"));
+            assert_eq!(Some(offsets[at::NAME]), name, "name of {}", column.version);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Offsets as they were measured in headers, by version: `benches/languages/offsets/tables`.
+
+/// A column of a table: field → value, `None` where the version does not have it.
+pub(crate) struct Measured<'a> {
+    pub(crate) version: &'a str,
+    values: Vec<(&'a str, Option<u32>)>,
+}
+
+impl<'a> Measured<'a> {
+    /// All columns of the text of a table.
+    pub(crate) fn columns(table: &'a str) -> Vec<Self> {
+        let mut lines = table.lines().filter(|line| !line.starts_with('#'));
+        let versions = lines.next().unwrap().split_whitespace().skip(1);
+        let mut columns: Vec<_> =
+            versions.map(|version| Self { version, values: Vec::new() }).collect();
+        for line in lines {
+            let mut cells = line.split_whitespace();
+            let field = cells.next().unwrap();
+            for (column, cell) in columns.iter_mut().zip(cells) {
+                let value = (cell != "-").then(|| cell.parse().unwrap());
+                column.values.push((field, value));
+            }
+        }
+        columns
+    }
+
+    /// The value of a field; panics if the table has no such field.
+    pub(crate) fn value(&self, field: &str) -> Option<u32> {
+        self.values.iter().find(|(name, _)| *name == field).unwrap().1
+    }
+
+    /// The second number of the version.
+    pub(crate) fn minor(&self) -> u32 {
+        let release = self.version.split('-').next().unwrap();
+        release.split('.').nth(1).unwrap().parse().unwrap()
+    }
+}
