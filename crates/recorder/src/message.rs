@@ -6,6 +6,7 @@ use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, StackMemory};
 use std::time::Duration;
 
 use crate::in_kernel::EngineError;
+use crate::jvm::JvmReport;
 use crate::memory::Resident;
 use crate::plan::Engine;
 
@@ -32,6 +33,8 @@ pub enum Message {
         /// The memory that holds them.
         backend: TableBackend,
     },
+    /// A Java virtual machine was asked for the names of its code.
+    Jvm(JvmReport),
     /// Detail: how stacks were taken in the kernel, when it is over.
     InKernel(EngineReport),
     /// An interpreter was found; detail, if its calls can be read.

@@ -60,6 +60,9 @@ pub struct Plan {
     /// Take stacks of waits when threads stop to run, as older kernels need it, and not when they go on.
     pub at_switches: bool,
 
+    /// Ask Java virtual machines that are recorded for the names of the code that they compile.
+    pub attach: bool,
+
     /// Values are numbers of samples (or waits, calls, …), and not what these stand for.
     pub count_samples: bool,
     /// Keep each sample with its time and CPU, and not only a total for each stack and thread. What the kernel has
@@ -108,6 +111,7 @@ impl Plan {
             table_memory: 256 << 20,
             table_backend: None,
             at_switches: false,
+            attach: true,
             count_samples: false,
             keep_times: false,
             thread_detail: ThreadDetail::Name,

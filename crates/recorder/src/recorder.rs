@@ -9,6 +9,7 @@ use pyrograph_resolve::{LiveFiles, Resolved, Resolver};
 use crate::by_perf;
 use crate::error::Error;
 use crate::in_kernel;
+use crate::jvm::Jvms;
 use crate::message::Message;
 use crate::plan::{Engine, Plan};
 
@@ -72,6 +73,7 @@ pub struct Recorder {
     event: Event,
     engine: Engine,
     report: Report,
+    jvms: Option<Jvms>,
     goes_on: bool,
 }
 
@@ -113,8 +115,9 @@ impl Recorder {
     pub fn open(plan: &Plan, report: impl FnMut(Message) + 'static) -> Result<Self, Error> {
         let mut report: Report = Box::new(report);
         let (engine, opened) = open(plan, &mut report)?;
-        let Opened { sampler, resolver, event } = opened;
-        Ok(Self { sampler, resolver, event, engine, report, goes_on: true })
+        let Opened { sampler, mut resolver, event } = opened;
+        let jvms = Jvms::new(plan, &mut resolver);
+        Ok(Self { sampler, resolver, event, engine, report, jvms, goes_on: true })
     }
 
     /// The engine that takes the stacks.
@@ -136,6 +139,9 @@ impl Recorder {
     /// If the command cannot be run, or the kernel refuses something.
     pub fn step(&mut self) -> Result<bool, Error> {
         self.goes_on = self.goes_on && self.sampler.step(&mut self.resolver, &mut self.report)?;
+        if let Some(jvms) = &mut self.jvms {
+            jvms.step(&mut self.resolver, &mut self.report);
+        }
         Ok(self.goes_on)
     }
 
@@ -188,8 +194,11 @@ impl Recorder {
     pub fn finish(mut self) -> Result<Finished, Error> {
         self.stop();
         while self.step()? {}
-        let Self { sampler, mut resolver, event, engine, mut report, .. } = self;
+        let Self { sampler, mut resolver, event, engine, mut report, jvms, .. } = self;
         let ended = sampler.finish(&mut resolver, &mut report)?;
+        if let Some(jvms) = jvms {
+            jvms.finish(&mut resolver, &mut report);
+        }
         let (start, duration) = times(ended.span);
         report(Message::Stacks(resolver.stack_memory()));
         let mut resolved = resolver.finish();

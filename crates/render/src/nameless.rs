@@ -60,7 +60,8 @@ fn of_jit(jit: &[(String, u64)], whole: f64) -> Option<String> {
     let (name, value) = jit.iter().find(|(_, value)| share(*value, whole) >= LEAST)?;
     let remedy = match name.as_str() {
         java if java.contains("java") => {
-            "start it with -XX:+PreserveFramePointer, and run jcmd PID Compiler.perfmap (JDK 17) before the recording ends"
+            "pyrograph record asks JDK 17 and newer for them, unless --no-attach is given; with perf, start it with \
+             -XX:+PreserveFramePointer, and run jcmd PID Compiler.perfmap before the recording ends"
         }
         node if node.contains("node") || node.contains("MainThread") => {
             "start it as node --perf-basic-prof"

@@ -20,6 +20,7 @@ use crate::languages::{LanguageStats, Languages};
 use crate::modules::Modules;
 use crate::names::{KeptNames, NameStats, Naming, Rename, name_chains};
 use crate::processes::{Processes, Start};
+use crate::run_time_code::Watch;
 use crate::settle::{MOST_OPENED, Order, Part, Settler, StackMemory, Unnamed};
 use crate::stacks::{Marker, RawFrame, Weight};
 
@@ -144,6 +145,8 @@ pub struct Resolver<F> {
     pub(crate) kept: Arc<KeptNames>,
     collector: Collector,
     pub(crate) unnamed: Unnamed,
+    /// Processes that have mapped what somebody asked for.
+    pub(crate) watch: Watch,
     pub(crate) settler: Settler,
     pub(crate) profile: Profile,
     pub(crate) stats: Stats,
@@ -174,6 +177,7 @@ impl<F: Files> Resolver<F> {
             kernel: AddressSpace::new(),
             kept: Arc::default(),
             unnamed: Unnamed::default(),
+            watch: Watch::default(),
             stats: Stats::default(),
             rename: None,
             frames: Vec::new(),
@@ -445,6 +449,7 @@ impl<F: Files> Resolver<F> {
         // −1 is the kernel, whose symbols have the places of its modules.
         let (Some(end), 0..) = (start.checked_add(len), pid) else { return };
         let path = String::from_utf8_lossy(path);
+        self.watch.mapped(pid, &path);
         let mapped = MappedFile { pid, range: start..end, path: &path, identity };
         let module = self.modules.mapped(&mut self.files, &mapped);
         let unwind = self.modules.unwind(module).cloned();

@@ -5,8 +5,8 @@ use std::time::Duration;
 use pyrograph_event::counted::Cut;
 use pyrograph_recorder::memory::Resident;
 use pyrograph_recorder::{
-    Engine, EngineReport, Feature, Message, Question, Resolved, StackMemory, Summary, TableBackend,
-    TableStats, cpu_time, kernel_features,
+    Engine, EngineReport, Feature, JvmReport, Message, Question, Resolved, StackMemory, Summary,
+    TableBackend, TableStats, cpu_time, kernel_features,
 };
 use pyrograph_resolve::{
     FoundInterpreter, InterpreterVersion, LanguageStats, Stats, Unknown, Warning,
@@ -42,6 +42,7 @@ pub fn print(message: &Message, verbose: bool) {
         Message::Started { tables, backend } if verbose => {
             say!("recording; {}", unwind_tables(tables, *backend));
         }
+        Message::Jvm(report) => java(report, verbose),
         Message::InKernel(report) if verbose => {
             let EngineReport { tables, backend, resident, kernel_bytes, .. } = report;
             say!("{}; {}", unwind_tables(tables, *backend), stacks_taken(report));
@@ -141,6 +142,30 @@ fn unwind_tables(tables: &TableStats, backend: TableBackend) -> String {
         grouped(*cached),
         time.as_millis()
     )
+}
+
+/// Prints how a Java virtual machine was asked for names.
+fn java(report: &JvmReport, verbose: bool) {
+    match report {
+        JvmReport::Named { pid, release, names, took } if verbose => {
+            let release = release.as_deref().unwrap_or("of an unknown version");
+            say!(
+                "java {release} (PID {pid}) names its code: {} in {} ms",
+                counted(*names as u64, "name"),
+                took.as_millis()
+            );
+        }
+        JvmReport::Done { pid, names, times, took } if verbose => say!(
+            "java (PID {pid}) was asked for names {}, {} ms in all; {} at last",
+            counted((*times).into(), "time"),
+            took.as_millis(),
+            counted(*names as u64, "name")
+        ),
+        JvmReport::Failed { pid, error } if verbose || !error.is_expected() => {
+            say!("java (PID {pid}) does not name the code that it compiles: {error}");
+        }
+        _ => {}
+    }
 }
 
 /// How user stacks ended in the kernel.

@@ -120,6 +120,11 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_stack_memory)]
     stack_memory: usize,
 
+    /// Do not ask Java virtual machines for the names of the methods that they compile. Those of JDK 17 and newer are
+    /// asked while they are recorded, as jcmd does it
+    #[arg(long)]
+    no_attach: bool,
+
     /// Leave out the calls that the compiler inlined
     #[arg(long)]
     no_inline: bool,
@@ -231,6 +236,7 @@ impl Plan {
                 table_memory: args.tables.budget(),
                 table_backend: args.tables.tables,
                 at_switches: args.tables.at_switches,
+                attach: !args.no_attach,
                 count_samples: args.count,
                 keep_times: outputs.iter().any(|output| output.detail() == Detail::Samples),
                 thread_detail: outputs

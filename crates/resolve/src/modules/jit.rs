@@ -95,6 +95,15 @@ impl JitModules {
         id
     }
 
+    /// Names a module by this perf map from now on, unless it is forgotten.
+    pub fn set_map(&mut self, id: ModuleId, map: File) {
+        let known = self.modules.get(&id).map(|module| &module.kind);
+        if let Some(ModuleKind::Jit { dump, .. }) = known {
+            let kind = ModuleKind::Jit { map: Some(Arc::new(map)), dump: dump.clone() };
+            self.modules.insert(id, Arc::new(Module { path: String::new(), kind }));
+        }
+    }
+
     /// Returns true if any process writes a jitdump file.
     pub fn has_dumps(&self) -> bool {
         self.has_dumps
