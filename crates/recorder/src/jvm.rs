@@ -41,7 +41,7 @@ const CHECK: Duration = Duration::from_millis(250);
 const LEFT_ALONE: u32 = 50;
 
 /// But this long at most.
-const LONGEST_LEFT_ALONE: Duration = Duration::from_secs(10);
+const LONGEST_LEFT_ALONE: Duration = Duration::from_secs(60);
 
 /// How long a machine is left alone that could not be asked.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
