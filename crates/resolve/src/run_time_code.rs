@@ -57,3 +57,26 @@ impl<F: Files> Resolver<F> {
         frames.filter(move |frame| frame.module == code.0).map(|frame| frame.address)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_watched_by_the_end_of_a_path() {
+        let mut watch = Watch::default();
+        watch.mapped(1, "/a/libjvm.so");
+        assert!(watch.pids.is_empty(), "nobody asked");
+        watch.suffix = Some("/libjvm.so".to_owned());
+        for (pid, path) in [
+            (2, "/a/libjvm.so"),
+            (3, "/a/notlibjvm.so"),
+            (4, "/a/libjvm.so (deleted)"),
+            (5, "/a/libjvm.so.1"),
+            (6, "//anon"),
+        ] {
+            watch.mapped(pid, path);
+        }
+        assert_eq!(watch.pids, [2, 4]);
+    }
+}
