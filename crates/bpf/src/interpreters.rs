@@ -53,7 +53,8 @@ pub(crate) fn encode(module: u32, interpreter: &Interpreter) -> layout::Interpre
         plan: bytemuck::Zeroable::zeroed(),
     };
     for (to, plan) in encoded.plan.iter_mut().zip(plan) {
-        *to = ChunkPlan { from: plan.from, offset: plan.offset, len: plan.len, pad: 0 };
+        let behind = plan.behind.map_or(0, |(chunk, offset)| chunk << 8 | offset & 0xff);
+        *to = ChunkPlan { from: plan.from, offset: plan.offset, len: plan.len, behind };
     }
     encoded
 }

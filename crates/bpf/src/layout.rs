@@ -218,7 +218,7 @@ pub struct ChunkPlan {
     pub from: u16,
     pub offset: u16,
     pub len: u16,
-    pub pad: u16,
+    pub behind: u16,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

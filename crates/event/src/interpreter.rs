@@ -25,7 +25,7 @@ impl Interpreter {
     /// How many offsets.
     pub const OFFSETS: usize = 32;
     /// How many pieces of memory name a function at most.
-    pub const CHUNKS: usize = 16;
+    pub const CHUNKS: usize = 32;
     /// The most bytes of one of these pieces.
     pub const CHUNK_BYTES: u16 = 160;
     /// In place of an offset.
@@ -104,6 +104,8 @@ pub struct ChunkPlan {
     pub offset: u16,
     /// Bytes.
     pub len: u16,
+    /// What is read lies behind an array of words: the number of its last element is in this piece, at this offset.
+    pub behind: Option<(u16, u16)>,
 }
 
 /// A function that was called, with the memory that names it.

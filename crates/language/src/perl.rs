@@ -38,6 +38,10 @@ pub(crate) mod at {
     pub const GP_EGV: usize = 21;
     /// The names of a stash lie behind its body; `NO_OFFSET`: behind its array.
     pub const HV_AUX: usize = 22;
+    pub const HV_MAX: usize = 23;
+    /// How many names a stash has; `NO_OFFSET`: one.
+    pub const HV_NAMES: usize = 24;
+    pub const EVAL_RETURN: usize = 25;
 }
 
 /// Any value (`SV`): its body, flags, and a union.
@@ -125,13 +129,22 @@ const GLIBC_VALUES: u64 = 0x310;
 
 /// What is read to name a subroutine.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {
-    let chunk = |from, offset: u32, len| ChunkPlan { from, offset: offset as u16, len };
+    let chunk =
+        |from, offset: u32, len| ChunkPlan { from, offset: offset as u16, len, behind: None };
     let of = |field: usize| layout.field(field);
-    let aux = match of(at::HV_AUX) {
-        Interpreter::NO_OFFSET => 0,
-        offset => offset,
+    // From a stash, whose number this is, to its name: the body; what is behind its array, unless that is in the body; the
+    // name, or a list of names; the first of these.
+    let stash = |stash: u16| match of(at::HV_AUX) {
+        Interpreter::NO_OFFSET => {
+            let aux = chunk(stash, SV_U as u32, 40);
+            let aux = ChunkPlan { behind: Some((stash + 1, of(at::HV_MAX) as u16)), ..aux };
+            vec![chunk(stash, 0, 80), aux, chunk(stash + 2, 0, 160), chunk(stash + 3, 0, 160)]
+        }
+        offset => {
+            vec![chunk(stash, 0, 80), chunk(stash + 1, offset, 160), chunk(stash + 2, 0, 160)]
+        }
     };
-    vec![
+    let mut plan = vec![
         chunk(0, 0, 24),
         // 1: the body; 2: glob or name; 3: the glob's body; 4: its contents; 5, 6: the glob that it was made as.
         chunk(0, 0, 112),
@@ -140,19 +153,17 @@ fn plan(layout: &Layout) -> Vec<ChunkPlan> {
         chunk(2, 16, 80),
         chunk(4, of(at::GP_EGV), 24),
         chunk(5, 0, 64),
-        // Its name, and its stash's.
+        // Its name, and the file.
         chunk(6, of(at::GV_NAME), 160),
-        chunk(6, of(at::GV_STASH), 24),
-        chunk(8, 0, 80),
-        chunk(9, aux, 160),
-        chunk(10, 0, 160),
-        // The file.
         chunk(1, of(at::CV_FILE), 160),
-        // Of a subroutine without a glob.
-        chunk(1, of(at::CV_STASH), 24),
-        chunk(13, 0, 80),
-        chunk(14, aux, 160),
-    ]
+        chunk(6, of(at::GV_STASH), 24),
+    ];
+    plan.extend(stash(9));
+    // Of a subroutine without a glob.
+    let own = plan.len() as u16;
+    plan.push(chunk(1, of(at::CV_STASH), 24));
+    plan.extend(stash(own));
+    plan
 }
 
 /// The name of a subroutine.
@@ -203,13 +214,16 @@ fn stash_name(it: &Interpreter, reader: Reader<'_>, stash: u64) -> Option<String
     let aux = match it.offsets[at::HV_AUX] {
         // Behind the last element of its array; `xhv_max` is the number of that.
         Interpreter::NO_OFFSET => {
-            let last = reader.u64(body + 0x18)?;
+            let last = reader.u64(body + u64::from(it.offsets[at::HV_MAX]))?;
             reader.pointer(stash + SV_U)?.wrapping_add(last.checked_add(1)?.checked_mul(8)?)
         }
         offset => body + u64::from(offset),
     };
     let names = reader.pointer(aux)?;
-    let count = reader.u32(aux + 0x1c)? as i32;
+    let count = match it.offsets[at::HV_NAMES] {
+        Interpreter::NO_OFFSET => 0,
+        offset => reader.u32(aux + u64::from(offset))?.cast_signed(),
+    };
     // Several names are in a list, the first of which is none if the number is negative.
     let key = match count {
         0 => names,

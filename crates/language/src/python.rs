@@ -46,6 +46,8 @@ pub(crate) mod at {
     pub const CODE_BYTES: usize = 25;
     pub const BYTES_SIZE: usize = 26;
     pub const BYTES_DATA: usize = 27;
+    /// Where the width of characters is in the state of a string, in bits; four bits further is whether it is ASCII.
+    pub const STR_KIND: usize = 28;
 }
 
 /// The interpreter in a file that has CPython's loop.
@@ -67,14 +69,18 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
         return Some(Err(Unknown { interpreter: name, reason: "a symbol is missing" }));
     };
     let read = Interpreter::CHUNK_BYTES;
-    let chunk = |offset| ChunkPlan { from: 0, offset, len: read };
+    let chunk = |offset| ChunkPlan { from: 0, offset, len: read, behind: None };
     let interpreter = Interpreter {
         language: Language::Python,
         to_address,
         symbols: [runtime, code_type, 0, 0],
         place: ThreadPlace::Global(0),
         offsets: layout.offsets(minor),
-        plan: [0, layout.filename, layout.name, layout.lines()].map(chunk).to_vec(),
+        plan: [Some(0), Some(layout.filename), Some(layout.name), layout.lines()]
+            .into_iter()
+            .flatten()
+            .map(chunk)
+            .collect(),
     };
     let is_loop = |name: &str| {
         let rest = name.strip_prefix("_PyEval_EvalFrameDefault");
@@ -189,8 +195,8 @@ fn string(it: &Interpreter, reader: Reader<'_>, object: u64) -> Option<String> {
     let field = |field: usize| object.wrapping_add(it.offsets[field].into());
     let length = reader.u64(field(at::STR_LENGTH))?.min(4096);
     let state = reader.u32(field(at::STR_STATE))?;
-    // `kind` is above two bits of `interned`, `ascii` above `compact`.
-    let (kind, ascii) = (state >> 2 & 7, state >> 6 & 1 == 1);
+    let shift = it.offsets[at::STR_KIND] & 15;
+    let (kind, ascii) = (state >> shift & 7, state >> (shift + 4) & 1 == 1);
     let data = field(if ascii { at::STR_ASCII } else { at::STR_OTHER });
     let width = match kind {
         1 | 2 | 4 => u64::from(kind),
@@ -219,6 +225,9 @@ fn string(it: &Interpreter, reader: Reader<'_>, object: u64) -> Option<String> {
 pub(crate) fn lines(it: &Interpreter, memory: &dyn Memory, code: u64) -> Option<Lines> {
     let reader = Reader(memory);
     let at = |field: usize| code.wrapping_add(it.offsets[field].into());
+    if it.offsets[at::LINES] == Interpreter::NO_OFFSET {
+        return None;
+    }
     let first = reader.u32(at(at::FIRST_LINE))?;
     // A `bytes` object.
     let table = reader.pointer(at(at::LINES))?;

@@ -298,7 +298,7 @@ struct stack {
 
 #define INTERPRETER_OFFSETS 32
 #define INTERPRETER_SYMBOLS 4
-#define MAX_CHUNKS 16
+#define MAX_CHUNKS 32
 #define CHUNK_BYTES 160
 
 enum language {
@@ -341,7 +341,9 @@ struct chunk_plan {
 	u16 from;
 	u16 offset;
 	u16 len;
-	u16 pad;
+	// If not 0, what is read lies behind an array of words, whose last element's number is in the piece with the number
+	// in the upper 8 bits, at the offset in the lower ones.
+	u16 behind;
 };
 
 // An interpreter: where the calls of its language are in the memory of a process.

@@ -9,13 +9,13 @@ const NO: u32 = Interpreter::NO_OFFSET;
 
 /// Offsets of one version, in the order of the constants of `at`, with those of an interpreter with threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout([u32; at::HV_AUX + 1]);
+pub(crate) struct Layout([u32; at::EVAL_RETURN + 1]);
 
 impl Layout {
     /// Of a version 5.x.
     pub fn of_version(minor: u32) -> Option<Self> {
         // Odd versions are of development.
-        if !(10..=42).contains(&minor) || minor % 2 == 1 {
+        if !(10..=44).contains(&minor) || minor % 2 == 1 {
             return None;
         }
         let (stackinfo, cop) = match minor {
@@ -41,7 +41,7 @@ impl Layout {
             _ => (0xf, 9, 10, 11),
         };
         let old = minor <= 12;
-        let mut offsets = [0; at::HV_AUX + 1];
+        let mut offsets = [0; at::EVAL_RETURN + 1];
         let fields = [
             (at::STACKINFO, stackinfo),
             (at::COP, cop),
@@ -66,6 +66,9 @@ impl Layout {
             (at::GV_STASH, if old { 0 } else { 0x28 }),
             (at::GP_EGV, 0x38),
             (at::HV_AUX, if minor >= 36 { 0x20 } else { NO }),
+            (at::HV_MAX, if old { 0x10 } else { 0x18 }),
+            (at::HV_NAMES, if old { NO } else { 0x1c }),
+            (at::EVAL_RETURN, if minor == 10 { 0x48 } else { retop }),
         ];
         for (field, offset) in fields {
             offsets[field] = offset;
@@ -122,6 +125,9 @@ mod tests {
             (at::GV_STASH, "gv_stash"),
             (at::GP_EGV, "gp_egv"),
             (at::HV_AUX, "hv_aux"),
+            (at::HV_MAX, "hv_max"),
+            (at::HV_NAMES, "aux_name_count"),
+            (at::EVAL_RETURN, "eval_retop"),
         ];
         let columns = Measured::columns(table);
         let known =
@@ -135,7 +141,7 @@ mod tests {
             }
             compared += 1;
         }
-        // 5.10 to 5.42, with threads and without.
-        assert_eq!(compared, 34);
+        // 5.10 to 5.44, with threads and without.
+        assert_eq!(compared, 36);
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Layout {
     pub filename: u16,
     /// The qualified name, or the name.
     pub name: u16,
+    /// In the state of strings, the bits before the width of characters.
+    kind_shift: u32,
 }
 
 /// What differs between the versions of a table.
@@ -99,7 +101,7 @@ impl Layout {
         for (field, offset) in fields {
             offsets[field] = offset;
         }
-        Self { offsets, filename: row.code[1] as u16, name: row.code[2] as u16 }
+        Self { offsets, filename: row.code[1] as u16, name: row.code[2] as u16, kind_shift: 2 }
     }
 
     /// Of the version whose `_Py_DebugOffsets` are in the file at an address. Which word has which offset depends on the
@@ -152,13 +154,20 @@ impl Layout {
         offsets[at::STR_ASCII] = ascii_size;
         offsets[at::STR_OTHER] = ascii_size + 16;
         offsets[at::NO_FUNCTION] = 3;
-        let of = |field: usize| offsets[field] as u16;
-        Some(Self { filename: of(at::FILENAME), name: of(at::NAME), offsets })
+        let (filename, name) = (offsets[at::FILENAME] as u16, offsets[at::NAME] as u16);
+        let mut kind_shift = 2;
+        // Without GIL, from 3.14 on, `interned` is a byte of its own, and each thread runs a copy of the instructions:
+        // how far it is in that leads to no line.
+        if word(2)? == 1 && version >> 16 & 0xff >= 14 {
+            kind_shift = 8;
+            offsets[at::LINES] = NO;
+        }
+        Some(Self { filename, name, offsets, kind_shift })
     }
 
     /// The table of lines.
-    pub fn lines(&self) -> u16 {
-        self.offsets[at::LINES] as u16
+    pub fn lines(&self) -> Option<u16> {
+        u16::try_from(self.offsets[at::LINES]).ok()
     }
 
     /// For the programs in the kernel.
@@ -166,6 +175,7 @@ impl Layout {
         let mut offsets = [NO; Interpreter::OFFSETS];
         offsets[..at::MINOR].copy_from_slice(&self.offsets);
         offsets[at::MINOR] = minor;
+        offsets[at::STR_KIND] = self.kind_shift;
         let end_of = |fields: &[usize]| {
             let known = fields.iter().map(|field| offsets[*field]).filter(|offset| *offset != NO);
             known.max().map_or(0, |last| last.next_multiple_of(8) + 8)

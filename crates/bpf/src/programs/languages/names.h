@@ -27,6 +27,16 @@ struct {
 	__type(value, u64);
 } functions_emitted SEC(".maps");
 
+// The word at an offset of a piece; 0 if it is not there.
+static __always_inline u64 word_of(struct chunk *from, u64 offset)
+{
+	// The verifier has to see the range of the very value that is added.
+	asm volatile("" : "+r"(offset));
+	if (offset > CHUNK_BYTES - 8 || offset + 8 > from->len)
+		return 0;
+	return *(u64 *)(from->bytes + offset);
+}
+
 static __always_inline void read_chunk(struct language_walk *w, struct chunk *chunk, u64 address, u32 len)
 {
 	u32 rest = 4096 - (address & 4095);
@@ -50,7 +60,7 @@ static long next_chunk(u64 index, struct language_walk *w)
 	struct named_function *named = &w->c->named;
 	struct chunk_plan *plan;
 	struct chunk *from;
-	u64 address, offset;
+	u64 address;
 
 	if (index >= MAX_CHUNKS || index >= w->it->chunks)
 		return 1;
@@ -58,12 +68,11 @@ static long next_chunk(u64 index, struct language_walk *w)
 	address = named->function.function;
 	if (index) {
 		from = &named->chunks[plan->from & (MAX_CHUNKS - 1)];
-		address = 0;
-		offset = plan->offset;
-		// The verifier has to see the range of the very value that is added.
-		asm volatile("" : "+r"(offset));
-		if (plan->from < index && offset <= CHUNK_BYTES - 8 && offset + 8 <= from->len)
-			address = *(u64 *)(from->bytes + offset);
+		address = plan->from < index ? word_of(from, plan->offset) : 0;
+	}
+	if (address && plan->behind) {
+		from = &named->chunks[plan->behind >> 8 & (MAX_CHUNKS - 1)];
+		address += 8 * (word_of(from, plan->behind & 0xff) + 1);
 	}
 	read_chunk(w, &named->chunks[index], address, plan->len);
 	named->function.chunks = index + 1;

@@ -41,12 +41,17 @@ enum perl_offset {
 	PERL_TYPE_EVAL,
 	// In a statement.
 	PERL_COP_LINE,
+	// In a context of an eval: where it returns to.
+	PERL_EVAL_RETURN = 25,
 };
 
 // A stack's type: the program itself.
 #define PERL_MAIN 1
 // Of a context's type: a subroutine that is none, of a block in a regular expression.
 #define PERL_NO_CALL 0x80
+
+// So much of a context is read: it has no field behind that.
+#define PERL_CONTEXT_BYTES 96
 
 // What the walker keeps.
 enum { PERL_AT_COP, PERL_AT_CONTEXTS, PERL_AT_INDEX, PERL_AT_TYPE, PERL_AT_NEXT, PERL_ENDS, PERL_HAS_MAIN };
@@ -88,7 +93,7 @@ static long next_perl_context(u64 number, struct language_walk *w)
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
 	u64 index = c->at[PERL_AT_INDEX], function, returns, size = offset_of(it, PERL_CX_SIZE);
-	u32 type;
+	u32 type, bytes;
 
 	if (!index || index > 1 << 24) {
 		if (c->at[PERL_AT_TYPE] == PERL_MAIN) {
@@ -102,13 +107,15 @@ static long next_perl_context(u64 number, struct language_walk *w)
 		return !enter_perl_stack(w, c->at[PERL_AT_NEXT]);
 	}
 	c->at[PERL_AT_INDEX] = index - 1;
-	if (read_user(NULL, c->structure, 80, c->at[PERL_AT_CONTEXTS] + size * (index - 1)))
+	bytes = size < PERL_CONTEXT_BYTES ? size : PERL_CONTEXT_BYTES;
+	if (read_user(NULL, c->structure, bytes, c->at[PERL_AT_CONTEXTS] + size * (index - 1)))
 		return 1;
 	type = byte_at(c->structure, 0);
 	returns = word_at(c->structure, offset_of(it, PERL_CX_RETURN));
 	if ((type & offset_of(it, PERL_TYPE_MASK)) == offset_of(it, PERL_TYPE_EVAL)) {
 		// Without a place to return to it is no statement: a function in C has called so that nothing it calls
 		// ends more than itself.
+		returns = word_at(c->structure, offset_of(it, PERL_EVAL_RETURN));
 		if (returns) {
 			end_perl_run(c);
 			push_call(c, FUNCTION_EVAL, perl_line(w, c->at[PERL_AT_COP]));
