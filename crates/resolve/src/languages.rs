@@ -77,6 +77,8 @@ pub(crate) enum RawCall {
     /// A new interpreter begins.
     Interpreter(ModuleId),
     Frame(RawFrame),
+    /// The program itself.
+    Main(RawFrame),
     /// Calls are missing: this frame stands for them.
     Truncated(RawFrame),
     /// One run of the interpreter's loop ends, in this native frame.
@@ -247,7 +249,11 @@ impl<F: Files> Resolver<F> {
                 0 => text,
                 line => format!("{text}{SEPARATOR}{line}"),
             };
-            read.push(RawCall::Frame(RawFrame::function(self.unnamed.labels.intern(&text))));
+            let frame = RawFrame::function(self.unnamed.labels.intern(&text));
+            read.push(match call {
+                Call::Main(_) => RawCall::Main(frame),
+                _ => RawCall::Frame(frame),
+            });
         }
         self.languages.calls = read;
     }

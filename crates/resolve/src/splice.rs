@@ -32,6 +32,8 @@ struct Part {
     segments: Vec<Segment>,
     /// Before the end of this segment, calls are missing.
     gap: Option<usize>,
+    /// The program's own frame.
+    main: Option<RawFrame>,
 }
 
 /// Parts by interpreter, each with its segments from the leaf on.
@@ -46,9 +48,13 @@ fn parts(calls: &[RawCall]) -> Vec<Part> {
                 {
                     last.segments.push(std::mem::take(&mut open));
                 }
-                parts.push(Part { module: *module, segments: Vec::new(), gap: None });
+                parts.push(Part { module: *module, segments: Vec::new(), gap: None, main: None });
             }
             (RawCall::Frame(frame), _) => open.calls.push(*frame),
+            (RawCall::Main(frame), part) => {
+                open.calls.push(*frame);
+                part.into_iter().for_each(|part| part.main = Some(*frame));
+            }
             (RawCall::Truncated(frame), part) => {
                 open.calls.push(*frame);
                 part.into_iter().for_each(|part| part.gap = Some(part.segments.len()));
@@ -110,6 +116,13 @@ fn place(
         && let Some(empty) = segments.iter().position(|segment| segment.calls.is_empty())
     {
         segments.remove(empty);
+    }
+    // The program is compiled, and does not run yet: what it has called are its own `BEGIN` blocks.
+    if segments.len() == loops.len() + 1
+        && let Some(main) = part.main
+        && segments.last().is_some_and(|last| last.calls == [main])
+    {
+        segments.pop();
     }
     let pairs = pairs(segments, &loops, whole, part.gap);
     // One frame more, at the leaf, is in its first or last instructions.

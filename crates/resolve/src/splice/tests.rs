@@ -30,6 +30,7 @@ fn calls(text: &str) -> Vec<RawCall> {
     for letter in text.chars() {
         match letter {
             '|' => calls.push(RawCall::End(native.take())),
+            'M' => calls.push(RawCall::Main(RawFrame::function(StringId('M' as u32)))),
             '~' => calls.push(RawCall::Truncated(RawFrame::label(StringId('~' as u32), false))),
             digit if digit.is_ascii_digit() => native = digit.to_digit(10),
             letter => calls.push(RawCall::Frame(RawFrame::function(StringId(letter as u32)))),
@@ -74,6 +75,15 @@ fn one_more_or_less_at_the_leaf_is_a_call_that_begins_or_ends() {
     check("LL.m", "a|", true, "am", true);
     check("L.m", "|a|", true, "am", true);
     check("L.L.m", "a||b|", true, "abm", true);
+}
+
+#[test]
+fn a_program_that_is_compiled_does_not_run_yet() {
+    check("L.L.m", "a|b|M|", true, "abm", true);
+    check("L.m", "ab|M|", true, "abm", true);
+    check("L.L.m", "a|bM|", true, "abMm", true);
+    // With calls of its own, it runs.
+    check("Lm", "a|bM|", true, "bMm", false);
 }
 
 #[test]
