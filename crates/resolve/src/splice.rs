@@ -107,6 +107,14 @@ fn place(
     let is_own = |frame: &RawFrame| frame.module == part.module;
     let is_loop = |frame: &RawFrame| is_own(frame) && functions.is_loop(frame.address);
     let loops: Vec<usize> = (0..native.len()).filter(|at| is_loop(&native[*at])).collect();
+    // The program is compiled, and does not run yet: what it has called are its own `BEGIN` blocks. Or
+    // it has ended.
+    if part.segments.len() == loops.len() + 1
+        && let Some(main) = part.main
+        && part.segments.last().is_some_and(|last| last.calls == [main])
+    {
+        part.segments.pop();
+    }
     if loops.is_empty() {
         return part.segments.is_empty();
     }
@@ -116,13 +124,6 @@ fn place(
         && let Some(empty) = segments.iter().position(|segment| segment.calls.is_empty())
     {
         segments.remove(empty);
-    }
-    // The program is compiled, and does not run yet: what it has called are its own `BEGIN` blocks.
-    if segments.len() == loops.len() + 1
-        && let Some(main) = part.main
-        && segments.last().is_some_and(|last| last.calls == [main])
-    {
-        segments.pop();
     }
     let pairs = pairs(segments, &loops, whole, part.gap);
     // One frame more, at the leaf, is in its first or last instructions.

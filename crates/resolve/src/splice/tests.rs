@@ -82,6 +82,7 @@ fn a_program_that_is_compiled_does_not_run_yet() {
     check("L.L.m", "a|b|M|", true, "abm", true);
     check("L.m", "ab|M|", true, "abm", true);
     check("L.L.m", "a|bM|", true, "abMm", true);
+    check("..m", "M|", true, "..m", true);
     // With calls of its own, it runs.
     check("Lm", "a|bM|", true, "bMm", false);
 }
