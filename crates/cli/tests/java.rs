@@ -100,8 +100,11 @@ fn split(folded: &Folded) -> ([f64; 3], f64) {
 fn check_split(folded: &Folded, least: f64, said: &str) {
     let (shares, sum) = split(folded);
     assert!(sum >= least, "{sum} %: {:?}\n{said}", folded.leaves());
+    // At 997 Hz: a busy machine gives few samples, of which a share may be off by four standard deviations.
+    let samples = (folded.total() * sum / 100.0 / 1_003_009.0).max(1.0);
+    let points = POINTS.max(4.0 * 50.0 / samples.sqrt());
     for (share, (name, expect)) in shares.iter().zip(METHODS) {
-        assert!((share - expect).abs() <= POINTS, "{name}: {share} %: {:?}", folded.leaves());
+        assert!((share - expect).abs() <= points, "{name}: {share} %: {:?}", folded.leaves());
     }
 }
 

@@ -387,8 +387,8 @@ fn views_show_what_they_name() {
         assert_eq!(native.total_share("rounds"), 0.0, "{flags:?}");
     }
     let (lines, _) = take(&["--lines"]);
-    // `first(); second(); …` is line 9 of the script.
-    assert!(lines.total_share("rounds (shares.py:9)") > 80.0, "{:?}", lines.leaves());
+    // `first(); second(); …` is line 10 of the script.
+    assert!(lines.total_share("rounds (shares.py:10)") > 80.0, "{:?}", lines.leaves());
     assert!(lines.total_share("first (shares.py:6)") > 40.0, "{:?}", lines.leaves());
     let (_, said) = {
         let mut command = pyrograph();
