@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use pyrograph_event::interpreter::{Function, Interpreter, ThreadPlace};
+use pyrograph_event::interpreter::{self, Function, Interpreter, ThreadPlace};
 
 use crate::error::Error;
 use crate::layout::{self, Chunk, ChunkPlan, MAX_INTERPRETERS, PlaceInThread};
@@ -40,12 +40,12 @@ impl Interpreters {
 }
 
 pub(crate) fn encode(module: u32, interpreter: &Interpreter) -> layout::Interpreter {
-    let Interpreter { language, to_address, symbols, place, offsets, plan } = interpreter;
+    let Interpreter { language, to_address, symbols, place, offsets, plan, tag } = interpreter;
     let mut encoded = layout::Interpreter {
         language: *language as u32,
         module,
         chunks: plan.len().min(Interpreter::CHUNKS) as u32,
-        pad: 0,
+        tag: *tag,
         to_address: *to_address,
         symbols: *symbols,
         place: place_of(*place),
@@ -54,7 +54,8 @@ pub(crate) fn encode(module: u32, interpreter: &Interpreter) -> layout::Interpre
     };
     for (to, plan) in encoded.plan.iter_mut().zip(plan) {
         let behind = plan.behind.map_or(0, |(chunk, offset)| chunk << 8 | offset & 0xff);
-        *to = ChunkPlan { from: plan.from, offset: plan.offset, len: plan.len, behind };
+        let interpreter::ChunkPlan { from, offset, len, pairs, .. } = *plan;
+        *to = ChunkPlan { from, offset, len, behind, pairs };
     }
     encoded
 }

@@ -219,6 +219,7 @@ pub struct ChunkPlan {
     pub offset: u16,
     pub len: u16,
     pub behind: u16,
+    pub pairs: u16,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -227,7 +228,7 @@ pub struct Interpreter {
     pub language: u32,
     pub module: u32,
     pub chunks: u32,
-    pub pad: u32,
+    pub tag: u32,
     pub to_address: u64,
     pub symbols: [u64; interpreter::Interpreter::SYMBOLS],
     pub place: PlaceInThread,

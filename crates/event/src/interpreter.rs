@@ -17,6 +17,8 @@ pub struct Interpreter {
     pub offsets: [u32; Self::OFFSETS],
     /// The pieces of memory that name a function; the first is the function itself.
     pub plan: Vec<ChunkPlan>,
+    /// Bits of a pointer in these pieces that are no part of the address.
+    pub tag: u32,
 }
 
 impl Interpreter {
@@ -96,7 +98,7 @@ pub enum ThreadPlace {
 }
 
 /// A piece of memory: so many bytes of where the word at `offset` of another piece points to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkPlan {
     /// The number of the other piece, which must come before.
     pub from: u16,
@@ -106,6 +108,8 @@ pub struct ChunkPlan {
     pub len: u16,
     /// What is read lies behind an array of words: the number of its last element is in this piece, at this offset.
     pub behind: Option<(u16, u16)>,
+    /// Where in it is, in the upper half of a word, how many pairs of words come before the word at `offset`; 0: none do.
+    pub pairs: u16,
 }
 
 /// A function that was called, with the memory that names it.

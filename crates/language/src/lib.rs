@@ -7,6 +7,7 @@ mod file;
 mod measured;
 mod memory;
 mod native;
+mod node;
 mod perl;
 mod python;
 mod runtime;

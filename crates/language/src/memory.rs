@@ -4,6 +4,11 @@
 pub trait Memory {
     /// Reads bytes from an address on, all of them or none; returns whether it could.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
+
+    /// Number of the process, by which what was read of it is kept; none: nothing is kept.
+    fn process(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// Pieces of memory that were copied, and what else can still be read.
@@ -26,6 +31,10 @@ impl<M: Memory> Memory for Chunks<'_, M> {
             }
         }
         self.rest.read(address, into)
+    }
+
+    fn process(&self) -> Option<u32> {
+        self.rest.process()
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Native {
     shown: Vec<Range<u64>>,
     /// Where a program starts: `main`, `_start`.
     starts: Vec<Range<u64>>,
+    /// Calls run in code that is made at run time, too.
+    has_made_code: bool,
 }
 
 impl Native {
@@ -27,7 +29,18 @@ impl Native {
         for ranges in [&mut loops, &mut shown, &mut starts] {
             ranges.sort_unstable_by_key(|range| (range.start, range.end));
         }
-        Self { loops, shown, starts }
+        Self { loops, shown, starts, has_made_code: false }
+    }
+
+    /// Of an interpreter that compiles functions: each call has a native frame of its own.
+    #[must_use]
+    pub fn with_made_code(self) -> Self {
+        Self { has_made_code: true, ..self }
+    }
+
+    /// Returns true if each call has a native frame of its own, in the loop or in code that is made at run time.
+    pub fn has_made_code(&self) -> bool {
+        self.has_made_code
     }
 
     /// `is_loop`, `is_glue`: of functions, by name.

@@ -5,6 +5,7 @@ use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace
 use crate::file::File;
 use crate::memory::{Memory, Reader, readable};
 use crate::native::Native;
+use crate::node::Scripts;
 use crate::runtime::{Name, Runtime, Unknown};
 use crate::thread::thread_place;
 
@@ -97,6 +98,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
         place,
         offsets: layout.offsets(is_threaded),
         plan: plan(&layout),
+        tag: 0,
     };
     let native = Native::new(
         file,
@@ -104,7 +106,14 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
         |name| GLUE.contains(&name),
     );
     let source = "table";
-    Some(Ok(Runtime { language: Language::Perl, version, source, interpreter, native }))
+    Some(Ok(Runtime {
+        language: Language::Perl,
+        version,
+        source,
+        interpreter,
+        native,
+        scripts: Scripts::default(),
+    }))
 }
 
 /// Functions by which subroutines are called, and that start a program.
@@ -129,8 +138,7 @@ const GLIBC_VALUES: u64 = 0x310;
 
 /// What is read to name a subroutine.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {
-    let chunk =
-        |from, offset: u32, len| ChunkPlan { from, offset: offset as u16, len, behind: None };
+    let chunk = |from, offset: u32, len| ChunkPlan { from, offset: offset as u16, len, ..ChunkPlan::default() };
     let of = |field: usize| layout.field(field);
     // From a stash, whose number this is, to its name: the body; what is behind its array, unless that is in the body; the
     // name, or a list of names; the first of these.

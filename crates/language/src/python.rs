@@ -9,6 +9,7 @@ use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace
 use crate::file::File;
 use crate::memory::{Memory, Reader, readable};
 use crate::native::Native;
+use crate::node::Scripts;
 use crate::runtime::{Name, Runtime, Unknown};
 
 mod layout;
@@ -69,7 +70,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
         return Some(Err(Unknown { interpreter: name, reason: "a symbol is missing" }));
     };
     let read = Interpreter::CHUNK_BYTES;
-    let chunk = |offset| ChunkPlan { from: 0, offset, len: read, behind: None };
+    let chunk = |offset| ChunkPlan { offset, len: read, ..ChunkPlan::default() };
     let interpreter = Interpreter {
         language: Language::Python,
         to_address,
@@ -81,6 +82,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
             .flatten()
             .map(chunk)
             .collect(),
+        tag: 0,
     };
     let is_loop = |name: &str| {
         let rest = name.strip_prefix("_PyEval_EvalFrameDefault");
@@ -88,7 +90,14 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     };
     let native = Native::new(file, is_loop, is_glue);
     let source = if minor >= 13 { "_Py_DebugOffsets" } else { "table" };
-    Some(Ok(Runtime { language: Language::Python, version: text, source, interpreter, native }))
+    Some(Ok(Runtime {
+        language: Language::Python,
+        version: text,
+        source,
+        interpreter,
+        native,
+        scripts: Scripts::default(),
+    }))
 }
 
 /// Functions by which Python functions call each other, and start: they say no more than that there was a call.

@@ -8,7 +8,8 @@ use pyrograph_event::interpreter::{Interpreter, Language};
 use crate::file::{Extent, File, mentions};
 use crate::memory::Memory;
 use crate::native::Native;
-use crate::{perl, python};
+use crate::node::Scripts;
+use crate::{node, perl, python};
 
 /// An interpreter whose calls can be read.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Runtime {
     pub interpreter: Interpreter,
     /// Its functions.
     pub native: Native,
+    /// Lines of scripts that were read, where counting them takes long.
+    pub(crate) scripts: Scripts,
 }
 
 /// An interpreter whose calls cannot be read.
@@ -74,6 +77,8 @@ pub fn find(image: &Image, extent: Extent<'_>) -> Option<Found> {
         python::find(&File::new(image, extent))
     } else if mentions(image, "Perl_runops_standard") {
         perl::find(&File::new(image, extent))
+    } else if mentions(image, node::MARK) {
+        node::find(&File::new(image, extent))
     } else {
         return None;
     };
@@ -89,6 +94,7 @@ impl Runtime {
         match self.language {
             Language::Python => python::name(&self.interpreter, memory, function),
             Language::Perl => perl::name(&self.interpreter, memory, function),
+            Language::JavaScript => node::name(self, memory, function),
             _ => None,
         }
     }

@@ -95,6 +95,10 @@ impl<F: Files> Memory for Live<'_, F> {
     fn read(&self, address: u64, into: &mut [u8]) -> bool {
         self.files.read_memory(self.pid, address, into)
     }
+
+    fn process(&self) -> Option<u32> {
+        self.pid.try_into().ok()
+    }
 }
 
 impl Languages {

@@ -87,7 +87,10 @@ pub(crate) fn splice<'a>(
     let mut paired = true;
     for part in parts(calls) {
         let Some(functions) = native_of(part.module) else { continue };
-        paired &= place(native, part, whole, functions, &mut shown);
+        paired &= match functions.has_made_code() {
+            true => place_each(native, part, functions, &mut shown),
+            false => place(native, part, whole, functions, &mut shown),
+        };
     }
     let frames = native.iter().zip(shown).flat_map(|(frame, shown)| match shown {
         None => vec![*frame],
@@ -150,6 +153,49 @@ fn place(
     }
     for (at, segment) in pairs {
         shown[at] = Some(std::mem::take(&mut segments[segment].calls));
+    }
+    agrees
+}
+
+/// Puts calls that have native frames of their own in the places of these. Returns whether there are such frames.
+fn place_each(
+    native: &[RawFrame],
+    part: Part,
+    functions: &Native,
+    shown: &mut [Option<Vec<RawFrame>>],
+) -> bool {
+    let is_own = |frame: &RawFrame| frame.module == part.module;
+    let is_loop = |frame: &RawFrame| is_own(frame) && functions.is_loop(frame.address);
+    let places = part.segments.iter().filter_map(|segment| segment.native);
+    let known = places.filter(|at| *at < native.len());
+    let Some(outermost) = known.max() else { return part.segments.is_empty() };
+    let mut inside = true;
+    for (at, frame) in native.iter().enumerate() {
+        inside &= !part.segments.iter().any(|segment| segment.native == Some(at));
+        let hides = match at {
+            _ if is_loop(frame) => true,
+            _ if inside => false,
+            _ if is_own(frame) && at < outermost => !functions.is_shown(frame.address),
+            _ if is_own(frame) => !functions.is_start(frame.address),
+            _ => false,
+        };
+        if hides {
+            shown[at] = Some(Vec::new());
+        }
+    }
+    let mut agrees = true;
+    for mut segment in part.segments {
+        let place = segment.native.and_then(|at| Some((at, native.get(at)?)));
+        let Some((at, frame)) = place.filter(|(_, frame)| is_own(frame) || frame.module.is_jit())
+        else {
+            agrees = false;
+            continue;
+        };
+        // A builtin without a frame of its own, called by the function that has the frame.
+        if is_own(frame) && functions.is_shown(frame.address) {
+            segment.calls.insert(0, *frame);
+        }
+        shown[at] = Some(segment.calls);
     }
     agrees
 }

@@ -11,6 +11,7 @@ use pyrograph_elf::{Image, Section as Contents, Segment};
 
 use crate::code::{self, Tableless};
 use crate::elf::{Layout, Mapped};
+use crate::embedded;
 use crate::gaps::GuessCache;
 use crate::index::{FdeIndex, HeaderTable};
 use crate::instructions::Guess;
@@ -372,7 +373,8 @@ impl UnwindInfo {
         ranges
     }
 
-    /// The virtual addresses of code, in order: those of the sections, if the file has any.
+    /// The virtual addresses of code that instructions are looked at of, in order: those of the sections, if the file has
+    /// any.
     pub(crate) fn instruction_ranges(&self) -> &[Range<u64>] {
         self.instruction_ranges.get_or_init(|| self.find_instruction_ranges())
     }
@@ -386,7 +388,14 @@ impl UnwindInfo {
             section.start < section.end && segments.iter().any(holds)
         });
         sections.sort_unstable_by_key(|section| section.start);
-        if sections.is_empty() { segments } else { sections }
+        let code = if sections.is_empty() { segments } else { sections };
+        match &self.bytes {
+            Bytes::File(image) => match embedded::builtins(image) {
+                Some(builtins) => embedded::without(&code, &builtins),
+                None => code,
+            },
+            Bytes::Code(_) => code,
+        }
     }
 
     /// Bytes of `.eh_frame`.

@@ -6,6 +6,7 @@ mod breakpoints;
 mod calls;
 mod code;
 mod elf;
+mod embedded;
 mod evaluate;
 mod fallback;
 mod gaps;

@@ -210,8 +210,9 @@ struct scratch {
 	u64 calls;
 	// These interpreters: rows of `interpreters`, and where they are mapped.
 	struct found_interpreter interpreters[FOUND_INTERPRETERS];
-	// The stack pointer of each frame.
+	// The stack pointer of each frame, and its frame pointer, if it keeps one.
 	u64 sps[MAX_FRAMES];
+	u64 fps[MAX_FRAMES];
 	u64 seen[1 << SEEN_BITS];
 	struct question question;
 	struct blocked blocked;

@@ -344,6 +344,8 @@ struct chunk_plan {
 	// If not 0, what is read lies behind an array of words, whose last element's number is in the piece with the number
 	// in the upper 8 bits, at the offset in the lower ones.
 	u16 behind;
+	// Of the other piece: so far in it is how many pairs of words come before that word; 0: none.
+	u16 pairs;
 };
 
 // An interpreter: where the calls of its language are in the memory of a process.
@@ -353,7 +355,8 @@ struct interpreter {
 	u32 module;
 	// How many pieces of memory name a function.
 	u32 chunks;
-	u32 pad;
+	// Bits of a pointer that are no part of the address.
+	u32 tag;
 	// To be added to a file offset of code for its address in the file.
 	u64 to_address;
 	// Addresses in the file, by `enum …_symbol` of the language.

@@ -48,6 +48,7 @@ static __always_inline void push(struct scratch *s, u64 frame)
 		return;
 	s->user.frames[at] = frame;
 	s->sps[at] = s->registers[RSP];
+	s->fps[at] = s->registers[RBP];
 	s->user.len = at + 1;
 	s->user.hash = mix(s->user.hash, frame);
 }

@@ -60,7 +60,7 @@ static long next_chunk(u64 index, struct language_walk *w)
 	struct named_function *named = &w->c->named;
 	struct chunk_plan *plan;
 	struct chunk *from;
-	u64 address;
+	u64 address, at;
 
 	if (index >= MAX_CHUNKS || index >= w->it->chunks)
 		return 1;
@@ -68,7 +68,10 @@ static long next_chunk(u64 index, struct language_walk *w)
 	address = named->function.function;
 	if (index) {
 		from = &named->chunks[plan->from & (MAX_CHUNKS - 1)];
-		address = plan->from < index ? word_of(from, plan->offset) : 0;
+		at = plan->offset;
+		if (plan->pairs)
+			at += 16 * (word_of(from, plan->pairs) >> 32);
+		address = plan->from < index ? word_of(from, at) & ~(u64)w->it->tag : 0;
 	}
 	if (address && plan->behind) {
 		from = &named->chunks[plan->behind >> 8 & (MAX_CHUNKS - 1)];

@@ -6,6 +6,7 @@
 #define PYROGRAPH_WALK_LANGUAGES_H
 
 #include "names.h"
+#include "node.h"
 #include "perl.h"
 #include "python.h"
 
@@ -17,6 +18,9 @@ static __always_inline void walk_language(struct language_walk *w)
 		break;
 	case LANGUAGE_PERL:
 		walk_perl(w);
+		break;
+	case LANGUAGE_NODE:
+		walk_node(w);
 		break;
 	}
 }
