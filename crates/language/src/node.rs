@@ -214,10 +214,9 @@ fn is_builtin(name: &str) -> bool {
     name.starts_with("Builtins_")
 }
 
-/// The functions that interpret: one for each bytecode, and what calls these.
+/// The functions that interpret, of which each call has a frame.
 fn is_interpreter(name: &str) -> bool {
-    let Some(name) = name.strip_prefix("Builtins_") else { return false };
-    name.starts_with("InterpreterEntryTrampoline") || name.ends_with("Handler")
+    name.starts_with("Builtins_InterpreterEntryTrampoline")
 }
 
 /// Functions by which JavaScript functions call each other, and are called by others: they say no more than that there was
@@ -241,6 +240,8 @@ fn is_glue(name: &str) -> bool {
         "_ZN2v88Function4Call",
     ];
     match name.strip_prefix("Builtins_") {
+        // What interprets one bytecode.
+        Some(builtin) if builtin.ends_with("Handler") => true,
         Some(builtin) => BUILTINS.iter().any(|prefix| builtin.starts_with(prefix)),
         None => CPP.iter().any(|prefix| name.starts_with(prefix)),
     }

@@ -157,7 +157,8 @@ fn place(
     agrees
 }
 
-/// Puts calls that have native frames of their own in the places of these. Returns whether there are such frames.
+/// Puts calls that have native frames of their own in the places of these. Returns whether each has one, and each frame of
+/// the loop has a call.
 fn place_each(
     native: &[RawFrame],
     part: Part,
@@ -165,37 +166,40 @@ fn place_each(
     shown: &mut [Option<Vec<RawFrame>>],
 ) -> bool {
     let is_own = |frame: &RawFrame| frame.module == part.module;
-    let is_loop = |frame: &RawFrame| is_own(frame) && functions.is_loop(frame.address);
-    let places = part.segments.iter().filter_map(|segment| segment.native);
-    let known = places.filter(|at| *at < native.len());
-    let Some(outermost) = known.max() else { return part.segments.is_empty() };
-    let mut inside = true;
-    for (at, frame) in native.iter().enumerate() {
-        inside &= !part.segments.iter().any(|segment| segment.native == Some(at));
+    let is_place =
+        |at: &usize| native.get(*at).is_some_and(|frame| is_own(frame) || frame.module.is_jit());
+    let (mut agrees, mut calls) = (true, vec![None; native.len()]);
+    for segment in part.segments {
+        match segment.native.filter(is_place) {
+            Some(at) => calls[at] = Some(segment.calls),
+            None => agrees = false,
+        }
+    }
+    let Some(outermost) = calls.iter().rposition(Option::is_some) else { return agrees };
+    let mut is_inside = true;
+    for (at, (frame, calls)) in native.iter().zip(calls).enumerate() {
+        if let Some(mut calls) = calls {
+            is_inside = false;
+            // A function without a frame of its own, called by the one that has the frame.
+            if is_own(frame) && functions.is_shown(frame.address) {
+                calls.insert(0, *frame);
+            }
+            shown[at] = Some(calls);
+            continue;
+        }
         let hides = match at {
-            _ if is_loop(frame) => true,
-            _ if inside => false,
-            _ if is_own(frame) && at < outermost => !functions.is_shown(frame.address),
-            _ if is_own(frame) => !functions.is_start(frame.address),
-            _ => false,
+            _ if is_inside || !is_own(frame) => false,
+            // At the leaf it may just begin or end.
+            _ if functions.is_loop(frame.address) => {
+                agrees = false;
+                false
+            }
+            _ if at < outermost => !functions.is_shown(frame.address),
+            _ => !functions.is_start(frame.address),
         };
         if hides {
             shown[at] = Some(Vec::new());
         }
-    }
-    let mut agrees = true;
-    for mut segment in part.segments {
-        let place = segment.native.and_then(|at| Some((at, native.get(at)?)));
-        let Some((at, frame)) = place.filter(|(_, frame)| is_own(frame) || frame.module.is_jit())
-        else {
-            agrees = false;
-            continue;
-        };
-        // A builtin without a frame of its own, called by the function that has the frame.
-        if is_own(frame) && functions.is_shown(frame.address) {
-            segment.calls.insert(0, *frame);
-        }
-        shown[at] = Some(segment.calls);
     }
     agrees
 }

@@ -28,7 +28,7 @@ const LONGEST: u64 = 32 << 20;
 
 impl Scripts {
     /// The line of a character, from 1. `None` if the text cannot be read.
-    pub fn line(&self, memory: &dyn Memory, text: Flat, at: u64) -> Option<u32> {
+    pub(super) fn line(&self, memory: &dyn Memory, text: Flat, at: u64) -> Option<u32> {
         if at > LONGEST {
             return None;
         }

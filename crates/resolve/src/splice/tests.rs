@@ -10,7 +10,8 @@ fn functions() -> Native {
     Native::from_ranges(one(100), one(200), one(300))
 }
 
-/// Native frames by letters, leaf first: those of [`functions`], and others of another file (`x`, `y`, `z`).
+/// Native frames by letters, leaf first: those of [`functions`], code that was made at run time (`J`), and others of another
+/// file (`x`, `y`, `z`).
 fn native(text: &str) -> Vec<RawFrame> {
     let own = |address| RawFrame::new(INTERPRETER, address);
     let frame = |letter| match letter {
@@ -18,6 +19,7 @@ fn native(text: &str) -> Vec<RawFrame> {
         'S' => own(250),
         'm' => own(350),
         '.' => own(50),
+        'J' => RawFrame::new(ModuleId(ModuleId::JIT), 'J' as u64),
         other => RawFrame::new(ModuleId(8), other as u64),
     };
     text.chars().map(frame).collect()
@@ -40,9 +42,17 @@ fn calls(text: &str) -> Vec<RawCall> {
 }
 
 fn check(frames: &str, of: &str, whole: bool, expected: &str, paired: bool) {
-    let functions = functions();
+    check_with(&functions(), frames, of, whole, (expected, paired));
+}
+
+/// The same, where each call has a native frame of its own.
+fn check_each(frames: &str, of: &str, expected: &str, paired: bool) {
+    check_with(&functions().with_made_code(), frames, of, true, (expected, paired));
+}
+
+fn check_with(functions: &Native, frames: &str, of: &str, whole: bool, expected: (&str, bool)) {
     let spliced = splice(&native(frames), &calls(of), whole, &|module| {
-        (module == INTERPRETER).then_some(&functions)
+        (module == INTERPRETER).then_some(functions)
     });
     let letter = |frame: &RawFrame| match frame.as_label() {
         Some((text, _)) => char::from_u32(text.0).expect("a letter"),
@@ -57,7 +67,7 @@ fn check(frames: &str, of: &str, whole: bool, expected: &str, paired: bool) {
         },
     };
     let found: String = spliced.frames.iter().map(letter).collect();
-    assert_eq!((found.as_str(), spliced.paired), (expected, paired), "{frames} and {of}");
+    assert_eq!((found.as_str(), spliced.paired), expected, "{frames} and {of}");
 }
 
 #[test]
@@ -109,6 +119,31 @@ fn a_place_that_is_known_is_taken() {
     check("LL.L.m", "a1|b3|", true, "abm", true);
     // It is in no loop: pairs are by order.
     check("L.Lm", "a1|b9|", true, "abm", true);
+}
+
+#[test]
+fn calls_with_frames_of_their_own_take_the_places_of_these() {
+    check_each("JLJ.m", "a0|b1|c2|", "abcm", true);
+    // Builtins between them are shown if they are no glue; outside, all but `main` is hidden.
+    check_each("xJS.L.S.mz", "a1|b4|", "xaSbmz", true);
+    // Inside of the innermost call nothing is hidden.
+    check_each("S.LJm", "a2|b3|", "S.abm", true);
+    // A leaf that runs in its caller's frame stays, if it is more than glue.
+    check_each("SJm", "a0|b1|", "Sabm", true);
+    check_each(".Jm", "a0|b1|", "abm", true);
+    // Compiled code that is no function stays: it is a regular expression, or of WebAssembly.
+    check_each("JJLm", "a1|b2|", "Jabm", true);
+}
+
+#[test]
+fn calls_and_frames_that_do_not_belong_together_are_counted() {
+    // An interpreted function is not known: its frame stays. The innermost one may just begin.
+    check_each("JLLm", "a0|b2|", "aLbm", false);
+    check_each("LJm", "a1|", "Lam", true);
+    // Frames of another file, and none.
+    check_each("Jxm", "a0|b1|", "axm", false);
+    check_each("Jm", "a0|b9|", "am", false);
+    check_each("Jm", "a|", "Jm", false);
 }
 
 #[test]
