@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use pyrograph_format::{Input, Options, read};
+
 use common::in_kernel::value_of;
 use common::{Folded, is_root, pyrograph, run, up_to_three_times};
 
@@ -196,7 +198,7 @@ function spin(ms) {
 }
 
 export function called() { /* \u{65e5} */
-  spin(400);
+  spin(2000);
 }
 ";
     let folder = tempfile::tempdir().expect("a folder");
@@ -204,22 +206,34 @@ export function called() { /* \u{65e5} */
     let text = MODULE.replace("\n\nexport", &format!("\n{}\nexport", "// a line\n".repeat(9_000)));
     let lines = text.lines().position(|line| line.starts_with("export")).expect("it is there");
     let module = write(folder.path(), "module.mjs", &text);
-    let main =
-        write(folder.path(), "main.mjs", "import { called } from './module.mjs';\ncalled();\n");
+    let main = write(
+        folder.path(),
+        "main.mjs",
+        "import { called } from './module.mjs';\ncalled();\nconsole.log(process.pid);\n",
+    );
     let main = main.to_str().expect("a path");
-    let out = folder.path().join("lines.speedscope.json");
+    let out = folder.path().join("lines.pb.gz");
     for node in nodes() {
         for options in [&[][..], &["--perf-basic-prof"]] {
             let mut command = pyrograph();
             command.args(["record", "--engine", "ebpf", "-F", "199", "-o"]).arg(&out).arg("--");
-            run(command.arg(&node).args(options).arg(main).current_dir(folder.path()));
-            let json = fs::read_to_string(&out).expect("a profile");
+            let output = run(command.arg(&node).args(options).arg(main).current_dir(folder.path()));
+            let pid = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            if !options.is_empty() {
+                fs::remove_file(format!("/tmp/perf-{pid}.map")).expect("V8 has written it");
+            }
+            let inputs = vec![Input::open(&out).expect("a profile")];
+            let (profile, _) = read(inputs, &Options::default()).expect("pprof");
             for (name, line) in [("spin", 1), ("called", lines + 1)] {
-                let frame = format!(
-                    "{{\"name\":\"{name}\",\"file\":\"{}\",\"line\":{line}}}",
-                    module.display()
-                );
-                assert!(json.contains(&frame), "{node:?} {options:?}: {frame}\n{json}");
+                let text = |id| profile.strings.get(id).to_owned();
+                let frames = profile.frames.iter();
+                let mut found: Vec<(String, u32)> = frames
+                    .filter(|frame| text(frame.function) == name)
+                    .map(|frame| (text(frame.file), frame.start_line))
+                    .collect();
+                found.dedup();
+                let expected = (module.display().to_string(), line as u32);
+                assert_eq!(found, [expected], "{node:?} {options:?}: {name}");
             }
         }
     }

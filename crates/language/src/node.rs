@@ -261,21 +261,21 @@ fn plan(offsets: &[u32; Interpreter::OFFSETS]) -> Vec<ChunkPlan> {
     };
     vec![
         chunk(0, 0, of(at::SHARED_BYTES)),
-        // 1, 2: its name or scope, and the map of that; 3, 4: its script; 5, 6: the script's name.
+        // 1, 2: its name or scope, and the map of that; 3, 4: its script; 5, 6: the script's name; 7, 8: what that is made of.
         chunk(0, of(at::NAME), Interpreter::CHUNK_BYTES),
         chunk(1, 0, 16),
         chunk(0, of(at::SCRIPT), 64),
         chunk(3, 0, 16),
         chunk(3, of(at::SCRIPT_NAME), Interpreter::CHUNK_BYTES),
         chunk(5, 0, 16),
-        // The name is in one of these, and may be the rest of an empty one.
-        behind(0),
+        chunk(5, of(at::CONS_FIRST), Interpreter::CHUNK_BYTES),
         chunk(7, 0, 16),
-        behind(1),
+        // The name is in one of these.
+        behind(0),
         chunk(9, 0, 16),
-        behind(2),
+        behind(1),
         chunk(11, 0, 16),
-        behind(3),
+        behind(2),
         chunk(13, 0, 16),
     ]
 }

@@ -186,13 +186,27 @@ impl<'a> Heap<'a> {
                 return None;
             }
             if of & REPRESENTATION == CONS {
-                let field = |field| self.object(string.checked_add(self.offset(field))?);
-                rest.extend([field(at::CONS_SECOND)?, field(at::CONS_FIRST)?]);
+                let (first, second) = self.parts(string)?;
+                rest.extend(second.into_iter().chain([first]));
                 continue;
             }
             text.push_str(&self.characters(self.flat(string)?)?);
         }
         Some(text)
+    }
+
+    /// The parts of a string that was added up; the second one is none if it is empty, as when V8 has put them together.
+    fn parts(self, string: u64) -> Option<(u64, Option<u64>)> {
+        let field = |field| self.object(string.checked_add(self.offset(field))?);
+        let first = field(at::CONS_FIRST)?;
+        match self.len(first)? == self.len(string)? {
+            true => Some((first, None)),
+            false => Some((first, Some(field(at::CONS_SECOND)?))),
+        }
+    }
+
+    fn len(self, string: u64) -> Option<u64> {
+        self.reader.u32(string.checked_add(self.offset(at::STRING_LENGTH))?).map(u64::from)
     }
 
     fn characters(self, flat: Flat) -> Option<String> {
@@ -219,7 +233,7 @@ impl<'a> Heap<'a> {
                 return None;
             }
             let field = |field| string.checked_add(self.offset(field));
-            let own = u64::from(self.reader.u32(field(at::STRING_LENGTH)?)?);
+            let own = self.len(string)?;
             let len = *len.get_or_insert(own);
             string = match of & REPRESENTATION {
                 SEQUENTIAL => {
@@ -228,15 +242,10 @@ impl<'a> Heap<'a> {
                     let address = start.checked_add(skipped << u32::from(is_wide))?;
                     return Some(Flat { address, len, is_wide });
                 }
-                // One that was put together has an empty second part.
-                CONS => {
-                    let second = self.object(field(at::CONS_SECOND)?)?;
-                    let second = second.checked_add(self.offset(at::STRING_LENGTH))?;
-                    if self.reader.u32(second)? != 0 {
-                        return None;
-                    }
-                    self.object(field(at::CONS_FIRST)?)?
-                }
+                CONS => match self.parts(string)? {
+                    (first, None) => first,
+                    _ => return None,
+                },
                 SLICED => {
                     skipped += self.number(field(at::SLICE_OFFSET)?)?;
                     self.object(field(at::SLICE_PARENT)?)?
