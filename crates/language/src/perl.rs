@@ -138,7 +138,12 @@ const GLIBC_VALUES: u64 = 0x310;
 
 /// What is read to name a subroutine.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {
-    let chunk = |from, offset: u32, len| ChunkPlan { from, offset: offset as u16, len, ..ChunkPlan::default() };
+    let chunk = |from, offset: u32, len| ChunkPlan {
+        from,
+        offset: offset as u16,
+        len,
+        ..ChunkPlan::default()
+    };
     let of = |field: usize| layout.field(field);
     // From a stash, whose number this is, to its name: the body; what is behind its array, unless that is in the body; the
     // name, or a list of names; the first of these.
