@@ -49,6 +49,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_builtins_of_a_file_hold_those_that_it_names() {
+        let image = Image::open(std::path::Path::new("/usr/bin/node"));
+        let Some(image) = image.ok().filter(|image| image.elf().symbols().count() > 0) else {
+            eprintln!("skipped: there is no /usr/bin/node with symbols");
+            return;
+        };
+        let range = builtins(&image).expect("V8's builtins");
+        let named = |name: &str| name.starts_with("Builtins_");
+        let symbols = image.elf().symbols().filter(|symbol| symbol.name().is_ok_and(named));
+        let addresses: Vec<u64> = symbols.map(|symbol| symbol.address()).collect();
+        assert!(addresses.len() > 1000, "{}", addresses.len());
+        assert!(addresses.iter().all(|address| range.contains(address)), "{range:x?}");
+        assert!(range.end - range.start < 8 << 20, "{range:x?}");
+    }
+
+    #[test]
     fn what_is_in_another_range_is_left_out() {
         let ranges = [10..20, 30..40];
         for other in [0..5, 12..15, 10..12, 15..35, 18..20, 20..30, 0..100, 35..50, 40..50] {
