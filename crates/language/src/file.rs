@@ -33,13 +33,11 @@ impl<'a> File<'a> {
     pub fn new(image: &'a Image, extent: Extent<'a>) -> Self {
         let (mut symbols, mut thread_symbols) = (HashMap::new(), HashMap::new());
         for symbol in image.elf().dynamic_symbols().chain(image.elf().symbols()) {
-            if !symbol.is_definition() {
-                continue;
-            }
             let Ok(name) = symbol.name() else { continue };
             let of = match symbol.kind() {
-                SymbolKind::Tls => &mut thread_symbols,
-                _ => &mut symbols,
+                SymbolKind::Tls if !symbol.is_undefined() => &mut thread_symbols,
+                _ if symbol.is_definition() => &mut symbols,
+                _ => continue,
             };
             of.entry(name).or_insert(symbol.address());
         }
@@ -62,6 +60,11 @@ impl<'a> File<'a> {
         self.image.bytes().get(offset..offset.checked_add(len)?)
     }
 
+    /// So many bytes that the file has from an address on, or as many as it has.
+    pub fn first_bytes(&self, address: u64, most: usize) -> Option<&'a [u8]> {
+        (1..=most).rev().find_map(|len| self.bytes(address, len))
+    }
+
     pub fn u64(&self, address: u64) -> Option<u64> {
         self.bytes(address, 8)?.try_into().ok().map(u64::from_le_bytes)
     }
@@ -82,6 +85,15 @@ impl<'a> File<'a> {
     /// Returns true if a function with a name begins at an address.
     pub fn has_function(&self, address: u64) -> bool {
         self.image.functions().any(|function| function.address() == address)
+    }
+
+    /// Code, by address.
+    pub fn code(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
+        let segments = self.image.segments().iter().filter(|segment| segment.executable);
+        segments.filter_map(|segment| {
+            let len = usize::try_from(segment.file_size).ok()?;
+            Some((segment.address, self.bytes(segment.address, len)?))
+        })
     }
 
     /// Bytes of a section that holds constants.

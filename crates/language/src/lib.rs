@@ -9,7 +9,9 @@ mod memory;
 mod native;
 mod node;
 mod perl;
+mod php;
 mod python;
+mod ruby;
 mod runtime;
 mod thread;
 

@@ -11,6 +11,8 @@ use crate::file::File;
 pub struct Native {
     /// Code of the loop of the interpreter, in order.
     loops: Vec<Range<u64>>,
+    /// Code of functions that only a loop calls, and that are as much of it, in order.
+    inner: Vec<Range<u64>>,
     /// Code of functions with a name that are none of those by which interpreted functions call each other, in order.
     shown: Vec<Range<u64>>,
     /// Where a program starts: `main`, `_start`.
@@ -29,7 +31,7 @@ impl Native {
         for ranges in [&mut loops, &mut shown, &mut starts] {
             ranges.sort_unstable_by_key(|range| (range.start, range.end));
         }
-        Self { loops, shown, starts, has_made_code: false }
+        Self { loops, inner: Vec::new(), shown, starts, has_made_code: false }
     }
 
     /// Of an interpreter that compiles functions: each call has a native frame of its own.
@@ -63,9 +65,46 @@ impl Native {
         Self::from_ranges(loops, shown, starts)
     }
 
+    /// `code`: addresses of a loop that may have no name, and whose callers run it and nothing else. `is_glue`: of
+    /// functions, by name.
+    pub(crate) fn of_loop(
+        file: &File<'_>,
+        code: &Range<u64>,
+        is_glue: impl Fn(&str) -> bool,
+    ) -> Self {
+        let mut native = Self::new(file, |_| false, is_glue);
+        let Some(to_address) = file.to_address() else { return native };
+        let with_parts = |code: &Range<u64>| {
+            let code = code.start.wrapping_sub(to_address)..code.end.wrapping_sub(to_address);
+            let mut all = far_parts(file, &code);
+            all.push(code);
+            all
+        };
+        let callers = callers(file, code);
+        // A compiler may have put it into its caller.
+        if callers.is_empty() {
+            native.loops = with_parts(code);
+        } else {
+            native.inner = with_parts(code);
+            native.loops = callers.iter().flat_map(with_parts).collect();
+        }
+        let Self { loops, inner, shown, .. } = &mut native;
+        for ranges in [&mut *loops, &mut *inner] {
+            ranges.sort_unstable_by_key(|range| (range.start, range.end));
+        }
+        let is_loop = |at: &u64| loops.iter().chain(&*inner).any(|part| part.contains(at));
+        shown.retain(|range| !is_loop(&range.start));
+        native
+    }
+
     /// Returns true if a place is in the interpreter's loop.
     pub fn is_loop(&self, offset: u64) -> bool {
         holds(&self.loops, offset)
+    }
+
+    /// Returns true if a place is in a function that only the loop calls, and that is as much of it.
+    pub fn is_inner(&self, offset: u64) -> bool {
+        holds(&self.inner, offset)
     }
 
     /// Returns true if a place is in a function that has a name and does more than to call.
@@ -83,6 +122,73 @@ fn holds(ranges: &[Range<u64>], offset: u64) -> bool {
     let end = ranges.partition_point(|range| range.start <= offset);
     // Aliases and parts of functions may lie in one another.
     ranges[..end].iter().rev().take(8).any(|range| range.contains(&offset))
+}
+
+/// The function with by far the most jumps to where a register leads: the loop of an interpreter that jumps from one
+/// instruction to the next. `None` if there is no such function.
+pub(crate) fn most_jumps(file: &File<'_>) -> Option<Range<u64>> {
+    /// Loops have more: one for each of the language's instructions that does not share its end with another.
+    const FEWEST: usize = 60;
+    const CANDIDATES: usize = 8;
+    let mut likely: Vec<(usize, Range<u64>)> = Vec::new();
+    for (start, code) in file.code() {
+        for at in memchr::memchr_iter(0xff, code) {
+            // By a register or the word that it points to, which is not that of a table.
+            let is_jump = code.get(at + 1).is_some_and(|byte| {
+                byte & 0x38 == 0x20 && *byte != 0x25 && !(0xa0..0xc0).contains(byte)
+            });
+            let address = start + at as u64;
+            match likely.last_mut() {
+                Some((count, range)) if is_jump && range.contains(&address) => *count += 1,
+                _ if is_jump => likely.extend(file.extent(address).map(|range| (1, range))),
+                _ => {}
+            }
+        }
+    }
+    // Bytes may look like a jump without being one.
+    likely.sort_unstable_by_key(|(count, range)| (std::cmp::Reverse(*count), range.start));
+    let jumps = |range: &Range<u64>| {
+        let len = usize::try_from(range.end - range.start).ok()?;
+        let code = file.bytes(range.start, len)?;
+        let decoder = Decoder::with_ip(64, code, range.start, DecoderOptions::NONE);
+        let jumps = decoder.into_iter().filter(|instruction| {
+            instruction.flow_control() == FlowControl::IndirectBranch
+                && !instruction.is_ip_rel_memory_operand()
+        });
+        Some(jumps.count())
+    };
+    let counted =
+        likely.iter().take(CANDIDATES).filter_map(|(_, range)| Some((jumps(range)?, range)));
+    let mut counted: Vec<_> = counted.collect();
+    counted.sort_unstable_by_key(|(count, range)| (std::cmp::Reverse(*count), range.start));
+    let second = counted.get(1).map_or(0, |(count, _)| *count);
+    let (count, range) = counted.first()?;
+    (*count >= FEWEST && *count > second + second / 2).then(|| (*range).clone())
+}
+
+/// The functions that call a function, by addresses.
+fn callers(file: &File<'_>, function: &Range<u64>) -> Vec<Range<u64>> {
+    /// The first byte of a call to an address, of which the distance from behind it follows.
+    const CALL: u8 = 0xe8;
+    let mut callers: Vec<Range<u64>> = Vec::new();
+    for (start, code) in file.code() {
+        for at in memchr::memchr_iter(CALL, code) {
+            let Some((distance, _)) = code.get(at + 1..).and_then(<[u8]>::split_first_chunk::<4>)
+            else {
+                continue;
+            };
+            let distance = i64::from(i32::from_le_bytes(*distance));
+            let address = start.wrapping_add(at as u64);
+            if address.wrapping_add(5).wrapping_add_signed(distance) == function.start
+                && !function.contains(&address)
+            {
+                callers.extend(file.extent(address));
+            }
+        }
+    }
+    callers.sort_unstable_by_key(|range| (range.start, range.end));
+    callers.dedup();
+    callers
 }
 
 /// The parts of a function that a compiler has moved away, since they are rarely run, and that have no name in a stripped

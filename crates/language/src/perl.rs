@@ -7,7 +7,7 @@ use crate::memory::{Memory, Reader, readable};
 use crate::native::Native;
 use crate::node::Scripts;
 use crate::runtime::{Name, Runtime, Unknown};
-use crate::thread::thread_place;
+use crate::thread::{GLIBC_VALUES, thread_place};
 
 mod layout;
 
@@ -131,10 +131,6 @@ const GLUE: [&str; 12] = [
     "Perl_pp_entersub",
     "Perl_call_list",
 ];
-
-/// How far from what `fs` points to glibc has the values of the first keys (`specific_1stblock` of `struct pthread`, from
-/// 2.10 on).
-const GLIBC_VALUES: u64 = 0x310;
 
 /// What is read to name a subroutine.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {

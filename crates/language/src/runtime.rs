@@ -9,7 +9,7 @@ use crate::file::{Extent, File, mentions};
 use crate::memory::Memory;
 use crate::native::Native;
 use crate::node::Scripts;
-use crate::{node, perl, python};
+use crate::{node, perl, php, python, ruby};
 
 /// An interpreter whose calls can be read.
 #[derive(Clone, Debug)]
@@ -79,6 +79,10 @@ pub fn find(image: &Image, extent: Extent<'_>) -> Option<Found> {
         perl::find(&File::new(image, extent))
     } else if mentions(image, node::MARK) {
         node::find(&File::new(image, extent))
+    } else if mentions(image, "execute_ex") {
+        php::find(&File::new(image, extent))
+    } else if mentions(image, "ruby_version") {
+        ruby::find(&File::new(image, extent))
     } else {
         return None;
     };
@@ -95,6 +99,8 @@ impl Runtime {
             Language::Python => python::name(&self.interpreter, memory, function),
             Language::Perl => perl::name(&self.interpreter, memory, function),
             Language::JavaScript => node::name(self, memory, function),
+            Language::Php => php::name(&self.interpreter, memory, function),
+            Language::Ruby => ruby::name(&self.interpreter, memory, function),
             _ => None,
         }
     }
@@ -104,6 +110,10 @@ impl Runtime {
         match self.language {
             Language::Python => match python::lines(&self.interpreter, memory, function) {
                 Some(lines) => Lines(Kind::Python(lines)),
+                None => Lines(Kind::Unknown),
+            },
+            Language::Ruby => match ruby::lines(&self.interpreter, memory, function) {
+                Some(lines) => Lines(Kind::Ruby(lines)),
                 None => Lines(Kind::Unknown),
             },
             // The programs write lines.
@@ -121,6 +131,7 @@ enum Kind {
     Unknown,
     Written,
     Python(python::Lines),
+    Ruby(ruby::Lines),
 }
 
 impl Lines {
@@ -130,6 +141,7 @@ impl Lines {
             Kind::Unknown => 0,
             Kind::Written => offset,
             Kind::Python(lines) => lines.line(offset),
+            Kind::Ruby(lines) => lines.line(offset),
         }
     }
 }

@@ -141,7 +141,7 @@ fn place(
     };
     for (at, frame) in native.iter().enumerate() {
         let hides = match at {
-            _ if is_loop(frame) => true,
+            _ if is_loop(frame) || is_own(frame) && functions.is_inner(frame.address) => true,
             _ if at < innermost => false,
             _ if is_own(frame) && at < outermost => !functions.is_shown(frame.address),
             _ if is_own(frame) => !functions.is_start(frame.address),

@@ -384,6 +384,8 @@ struct interpreter {
 #define FUNCTION_EVAL 3
 // Not a pointer, if below.
 #define FUNCTION_POINTERS 16
+// Bits of a pointer that are the walker's.
+#define FUNCTION_BITS 7ull
 
 // PLACE: the lower 24 bits are a line, or how far into the function's instructions the call is; then come 24 bits that
 // another function at the same place in memory would not have (IDENTITY), 12 bits of the native frame whose part of

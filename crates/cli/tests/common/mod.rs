@@ -3,6 +3,7 @@
 #![expect(dead_code, reason = "each test uses a part of it")]
 
 pub mod in_kernel;
+pub mod interpreters;
 pub mod perf;
 
 use std::collections::{BTreeMap, HashMap};

@@ -65,7 +65,7 @@ static long next_chunk(u64 index, struct language_walk *w)
 	if (index >= MAX_CHUNKS || index >= w->it->chunks)
 		return 1;
 	plan = &w->it->plan[index];
-	address = named->function.function;
+	address = named->function.function & ~FUNCTION_BITS;
 	if (index) {
 		from = &named->chunks[plan->from & (MAX_CHUNKS - 1)];
 		at = plan->offset;

@@ -8,7 +8,9 @@
 #include "names.h"
 #include "node.h"
 #include "perl.h"
+#include "php.h"
 #include "python.h"
+#include "ruby.h"
 
 static __always_inline void walk_language(struct language_walk *w)
 {
@@ -21,6 +23,12 @@ static __always_inline void walk_language(struct language_walk *w)
 		break;
 	case LANGUAGE_NODE:
 		walk_node(w);
+		break;
+	case LANGUAGE_PHP:
+		walk_php(w);
+		break;
+	case LANGUAGE_RUBY:
+		walk_ruby(w);
 		break;
 	}
 }

@@ -1,0 +1,226 @@
+//! Functions of PHP and Ruby among native frames, in recordings of programs of known truth.
+
+#![cfg(all(feature = "bpf", target_arch = "x86_64"))]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use common::interpreters::interpreters;
+use common::{Folded, is_root, pyrograph, run, up_to_three_times};
+
+/// A copy of a program, beside which it may write.
+fn copy(name: &str, folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/languages").join(name);
+    let copy = folder.join(name);
+    fs::copy(source, &copy).expect("a copy");
+    copy
+}
+
+/// Records a program for so many seconds; returns its stacks, what it printed, and what was said.
+fn record(
+    interpreter: &Path,
+    script: &Path,
+    seconds: &str,
+    flags: &[&str],
+) -> (Folded, String, String) {
+    let out = script.with_extension("folded");
+    let mut command = pyrograph();
+    command.args(["record", "--engine", "ebpf", "-F", "997", "-o"]).arg(&out).args(flags).arg("--");
+    let output = run(command.arg(interpreter).arg(script).arg(seconds).stdin(Stdio::null()));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (Folded::read(&out), text(&output.stdout), text(&output.stderr))
+}
+
+/// The functions' shares are those that the program measured by its own clock.
+fn check_shares(interpreter: &Path, script: &Path, prefix: &str) {
+    let (folded, printed, said) = record(interpreter, script, "4", &[]);
+    let measured: Vec<(&str, f64)> = printed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(name, ns)| Some((name, ns.parse().ok()?)))
+        .collect();
+    assert_eq!(measured.len(), 3, "{interpreter:?}: {printed} {said}");
+    let all: f64 = measured.iter().map(|(_, ns)| ns).sum();
+    let share = |name: &str| folded.total_share(&format!("{prefix}{name}"));
+    let known: f64 = measured.iter().map(|(name, _)| share(name)).sum();
+    assert!(known > 80.0, "{interpreter:?}: {known}, {said}, {:?}", folded.leaves());
+    for (name, ns) in &measured {
+        let (found, expected) = (share(name) * 100.0 / known, ns * 100.0 / all);
+        assert!((found - expected).abs() < 2.0, "{interpreter:?} {name}: {found:.1} {expected:.1}");
+    }
+    assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");
+}
+
+/// Returns true if a stack has these functions in this order, root first. A function that is only known in part ends with
+/// a star, or begins with one.
+fn has(stack: &[String], wanted: &[&str]) -> bool {
+    let mut frames = stack.iter();
+    wanted.iter().all(|wanted| {
+        frames.any(|frame| match (wanted.strip_prefix('*'), wanted.strip_suffix('*')) {
+            (Some(end), _) => frame.ends_with(end),
+            (_, Some(start)) => frame.starts_with(start),
+            _ => frame == wanted,
+        })
+    })
+}
+
+/// Each of these calls is found; `leaf` takes the time, under all of them, and calls nothing of the program.
+fn check_calls(interpreter: &Path, script: &Path, leaf: &str, calls: &[&[&str]]) {
+    let (folded, _, said) = record(interpreter, script, "4", &[]);
+    let stacks = || folded.stacks.iter().map(|(stack, _)| stack);
+    for wanted in calls {
+        let wanted = [wanted, &[leaf][..]].concat();
+        assert!(
+            stacks().any(|stack| has(stack, &wanted)),
+            "{interpreter:?} {wanted:?}\n{said}\n{:?}",
+            stacks().filter(|stack| stack.iter().any(|frame| frame == leaf)).collect::<Vec<_>>()
+        );
+    }
+    let root = leaf.split(['.', '\\']).next().unwrap_or(leaf);
+    for stack in stacks() {
+        let mut below = stack.iter().skip_while(|frame| *frame != leaf).skip(1);
+        assert!(below.all(|frame| !frame.starts_with(root)), "{interpreter:?}: {stack:?}");
+    }
+    assert!(folded.total_share(leaf) > 50.0, "{interpreter:?} {said} {:?}", folded.leaves());
+    assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");
+}
+
+/// By programs whose names in `has` are those of all versions.
+const PHP: &[&[&str]] = &[
+    &["calls.php", "App\\recurse", "App\\recurse", "App\\recurse"],
+    &["calls.php", "App\\consumes", "App\\numbers"],
+    &["calls.php", "App\\throws"],
+    &["calls.php", "App\\sorts", "usort"],
+    &["calls.php", "App\\evaluates", "(eval)"],
+    &["calls.php", "App\\Thing::method"],
+    &["calls.php", "App\\Thing::maps", "array_map"],
+    &["calls.php", "App\\Thing::__call"],
+    &["calls.php", "App\\Thing::__get"],
+    &["calls.php", "App\\Thing::__destruct"],
+];
+const PHP_FIBERS: &[&[&str]] = &[
+    &["calls.php", "App\\fibers", "Fiber::start"],
+    &["calls.php", "App\\fibers", "Fiber::resume", "App\\sorts", "usort"],
+];
+/// Up to 8.3; later closures are named by where they are, and the file of code that was run once cannot be had.
+const PHP_CLOSURES: &[&[&str]] = &[
+    &["calls.php", "included.php"],
+    &["App\\sorts", "usort", "App\\{closure}"],
+    &["App\\Thing::method", "App\\Thing::App\\{closure}"],
+    &["App\\Thing::maps", "array_map", "App\\Thing::App\\{closure}"],
+];
+const PHP_NAMED_CLOSURES: &[&[&str]] = &[
+    &["App\\sorts", "usort", "{closure:App\\sorts()*"],
+    &["App\\Thing::method", "{closure:App\\Thing::method()*"],
+    &["App\\Thing::maps", "array_map", "{closure:App\\Thing::maps()*"],
+];
+
+const RUBY: &[&[&str]] = &[
+    &["<main>", "recurse", "recurse", "recurse"],
+    &["<main>", "sorts", "*sort_by", "block in sorts"],
+    &["<main>", "consumes", "each", "block in consumes"],
+    &["block in fibers"],
+    &["block in fibers", "sorts", "*sort_by", "block in sorts"],
+    &["<main>", "throws", "rescue in throws"],
+    &["<main>", "blocks", "*each", "block in blocks"],
+    &["<main>", "method_missing"],
+    &["<main>", "fixed"],
+    &["<main>", "own"],
+    &["<main>", "*load", "<top (required)>"],
+    &["block in <main>"],
+];
+
+/// Major and minor version.
+fn version(interpreter: &Path, code: &str, flag: &str) -> (u32, u32) {
+    let output = run(std::process::Command::new(interpreter).args([flag, code]));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut numbers = text.trim().split('.').filter_map(|number| number.parse().ok());
+    (numbers.next().expect("a number"), numbers.next().expect("a number"))
+}
+
+#[test]
+fn php_functions_have_their_shares() {
+    if !is_root("php_functions_have_their_shares") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = copy("shares.php", folder.path());
+    for (_, interpreter) in interpreters("php", "/usr/bin/php") {
+        up_to_three_times(|| check_shares(&interpreter, &script, ""));
+    }
+}
+
+#[test]
+fn ruby_methods_have_their_shares() {
+    if !is_root("ruby_methods_have_their_shares") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = copy("shares.rb", folder.path());
+    for (_, interpreter) in interpreters("ruby", "/usr/bin/ruby") {
+        up_to_three_times(|| check_shares(&interpreter, &script, ""));
+    }
+}
+
+#[test]
+fn php_calls_are_in_order() {
+    if !is_root("php_calls_are_in_order") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = copy("calls.php", folder.path());
+    for (_, interpreter) in interpreters("php", "/usr/bin/php") {
+        let version = version(&interpreter, "echo PHP_VERSION;", "-r");
+        let closures = if version < (8, 4) { PHP_CLOSURES } else { PHP_NAMED_CLOSURES };
+        let fibers = if version < (8, 1) { &[] } else { PHP_FIBERS };
+        let calls = [PHP, closures, fibers].concat();
+        up_to_three_times(|| check_calls(&interpreter, &script, "App\\burn", &calls));
+    }
+}
+
+#[test]
+fn ruby_calls_are_in_order() {
+    if !is_root("ruby_calls_are_in_order") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = copy("calls.rb", folder.path());
+    for (_, interpreter) in interpreters("ruby", "/usr/bin/ruby") {
+        up_to_three_times(|| check_calls(&interpreter, &script, "burn", RUBY));
+    }
+}
+
+/// Lines, where they are asked for.
+#[test]
+fn calls_have_lines() {
+    if !is_root("calls_have_lines") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (language, name, function) in
+        [("php", "calls.php", "App\\throws"), ("ruby", "calls.rb", "fixed")]
+    {
+        let script = copy(name, folder.path());
+        let text = fs::read_to_string(&script).expect("a program");
+        let own = function.rsplit(['.', '\\']).next().unwrap_or(function);
+        let is_start =
+            |line: &str| line.contains(&format!(" {own}(")) || line.contains(&format!(".{own};"));
+        let expected = 1 + text.lines().position(is_start).expect("the function's line");
+        for (_, interpreter) in interpreters(language, &format!("/usr/bin/{language}")) {
+            let (folded, _, said) = record(&interpreter, &script, "3", &["--lines"]);
+            let wanted = format!("{name}:{expected}");
+            let found = folded
+                .stacks
+                .iter()
+                .flat_map(|(stack, _)| stack)
+                .find(|frame| frame.contains(function) && frame.contains(&wanted));
+            let of_function = || {
+                folded.stacks.iter().flat_map(|(stack, _)| stack).filter(|f| f.contains(function))
+            };
+            assert!(found.is_some(), "{interpreter:?} {wanted} {said} {:?}", of_function().next());
+        }
+    }
+}
