@@ -275,6 +275,7 @@ mod tests {
             place: ThreadPlace::Global(0),
             offsets: offsets(&layout),
             plan: plan(&layout),
+            tag: 0,
         }
     }
 

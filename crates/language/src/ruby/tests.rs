@@ -40,6 +40,7 @@ fn interpreter(major: u32, minor: u32, layout: &Layout) -> Interpreter {
         place: ThreadPlace::Global(0),
         offsets,
         plan: plan(layout),
+        tag: 0,
     }
 }
 
