@@ -46,7 +46,8 @@ fn record(node: &Path, out: &Path, flags: &[&str], arguments: &[&str]) -> (Folde
 }
 
 /// Three functions, which take 60, 30 and 10 % of the CPU time by its own clock; the last is called by a sort. What V8
-/// compiles beside is of the process's clock, too: all has been compiled after the first rounds.
+/// compiles beside is of the process's clock, too: all has been compiled after the first rounds. It waits until tables for
+/// unwinding are there, however busy the machine is.
 const SHARES: &str = "
 function clock() { const { user, system } = process.cpuUsage(); return user + system; }
 function spin(ms) { const end = clock() + ms * 1000; while (clock() < end) for (let i = 0; i < 300; i++); }
@@ -54,7 +55,7 @@ function first() { spin(60); }
 function second() { spin(30); }
 function third() { spin(10); return 0; }
 function rounds() { first(); second(); [1, 2].sort(third); }
-for (let i = 0; i < 60; i++) rounds();
+setTimeout(() => { for (let i = 0; i < 60; i++) rounds(); }, 1500);
 ";
 
 /// Of frames of JavaScript functions, the share of those with names, percent. The others are of the interpreter, or of
@@ -247,7 +248,7 @@ fn waits_of_workers_are_under_their_functions() {
     }
     const SCRIPT: &str = "
 const { Worker, isMainThread } = require('worker_threads');
-if (isMainThread) new Worker(__filename);
+if (isMainThread) setTimeout(() => new Worker(__filename), 1500);
 else {
   const shared = new Int32Array(new SharedArrayBuffer(4));
   function waits() { for (let i = 0; i < 40; i++) Atomics.wait(shared, 0, 0, 20); }
