@@ -353,7 +353,7 @@ fn views_show_what_they_name() {
     let out = folder.path().join("views.folded");
     let take = |flags: &[&str]| {
         let flags = [&["-F", "199"], flags].concat();
-        record(recorder(&out, &flags).arg("/usr/bin/python3").arg(&script).arg("5"), &out)
+        record(recorder(&out, &flags).arg("/usr/bin/python3").arg(&script).arg("20"), &out)
     };
     let (merged, _) = take(&[]);
     assert!(merged.total_share("rounds") > 80.0 && merged.total_share("_start") > 80.0);

@@ -7,6 +7,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use pyrograph_format::{Input, Options, read};
 
@@ -36,8 +37,26 @@ fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
+/// Has the tables for unwinding Node's file made, which are kept for the next recording: on a busy machine that takes
+/// seconds, in which calls in stacks that are copied out are not found.
+fn keep_tables(node: &Path, out: &Path) {
+    static KEPT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.iter().all(|known| known != node) {
+        let wait = "const end = Date.now() + 3000; while (Date.now() < end);";
+        run(pyrograph()
+            .args(["record", "--engine", "ebpf", "-o"])
+            .arg(out)
+            .arg("--")
+            .arg(node)
+            .args(["-e", wait]));
+        kept.push(node.to_owned());
+    }
+}
+
 /// Records a script from its start to its end; what Node and Pyrograph wrote, too.
 fn record(node: &Path, out: &Path, flags: &[&str], arguments: &[&str]) -> (Folded, String, String) {
+    keep_tables(node, out);
     let mut command = pyrograph();
     command.args(["record", "--engine", "ebpf", "-o"]).arg(out).args(flags).arg("--");
     let output = run(command.arg(node).args(arguments));
