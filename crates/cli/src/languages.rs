@@ -35,16 +35,8 @@ enum Choice {
 
 /// All words.
 static CHOICES: [Choice; 2 + Language::ALL.len()] = {
-    let mut all = [
-        Choice::Auto,
-        Choice::None,
-        Choice::Auto,
-        Choice::Auto,
-        Choice::Auto,
-        Choice::Auto,
-        Choice::Auto,
-        Choice::Auto,
-    ];
+    let mut all = [Choice::None; 2 + Language::ALL.len()];
+    all[0] = Choice::Auto;
     let mut at = 0;
     while at < Language::ALL.len() {
         all[at + 2] = Choice::Language(Language::ALL[at]);

@@ -46,16 +46,13 @@ pub enum Language {
     Php,
     /// Ruby (MRI).
     Ruby,
-    /// LuaJIT.
-    Lua,
     /// JavaScript in V8 (Node).
     JavaScript,
 }
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Python, Self::Perl, Self::Php, Self::Ruby, Self::Lua, Self::JavaScript];
+    pub const ALL: [Self; 5] = [Self::Python, Self::Perl, Self::Php, Self::Ruby, Self::JavaScript];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -64,7 +61,6 @@ impl Language {
             Self::Perl => "perl",
             Self::Php => "php",
             Self::Ruby => "ruby",
-            Self::Lua => "lua",
             Self::JavaScript => "javascript",
         }
     }

@@ -101,7 +101,6 @@ impl Runtime {
             Language::JavaScript => node::name(self, memory, function),
             Language::Php => php::name(&self.interpreter, memory, function),
             Language::Ruby => ruby::name(&self.interpreter, memory, function),
-            _ => None,
         }
     }
 
