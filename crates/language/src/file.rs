@@ -24,9 +24,10 @@ pub type Extent<'a> = &'a dyn Fn(u64) -> Option<Range<u64>>;
 /// Returns true if a file exports a name that contains this one. Most files are no interpreters: a look at the bytes of
 /// their names does.
 pub(crate) fn mentions(image: &Image, name: &str) -> bool {
-    let sections = [".dynstr", ".strtab"].into_iter();
-    let names = sections.filter_map(|name| image.elf().section_by_name(name)?.data().ok());
-    names.into_iter().any(|names| memmem::find(names, name.as_bytes()).is_some())
+    // Only what is linked statically exports nothing.
+    let mut sections = [".dynstr", ".strtab"].into_iter();
+    let names = sections.find_map(|name| image.elf().section_by_name(name)?.data().ok());
+    names.is_some_and(|names| memmem::find(names, name.as_bytes()).is_some())
 }
 
 impl<'a> File<'a> {
