@@ -19,7 +19,7 @@ fn code_made_at_run_time_has_the_names_of_its_map() {
     let script = "function burn(n) { let s = 0; for (let i = 0; i < n; i++) s = (s * 31 + i) % 9973; return s; } \
                   while (process.cpuUsage().user < 1.5e6) burn(1e6);";
     run(pyrograph()
-        .args(["record", "-o"])
+        .args(["record", "--lang", "none", "-o"])
         .arg(&out)
         .args(["--", "node", "--perf-basic-prof", "-e", script])
         .current_dir(folder.path()));
@@ -44,7 +44,8 @@ fn code_made_at_run_time_has_names_and_lines_of_its_jitdump_file() {
                 while (process.cpuUsage().user < 1.5e6) burn(1e6);\n";
     fs::write(&script, text).expect("a script");
     run(pyrograph()
-        .args(["record", "-o"])
+        // Otherwise names are those that Node has in memory.
+        .args(["record", "--lang", "none", "-o"])
         .arg(&out)
         // Else it depends on other threads when the function is optimized.
         .args(["--", "node", "--no-concurrent-recompilation", "--perf-prof", "burn.js"])
