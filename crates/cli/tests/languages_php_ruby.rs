@@ -28,7 +28,12 @@ fn record(
 ) -> (Folded, String, String) {
     let out = script.with_extension("folded");
     let mut command = pyrograph();
-    command.args(["record", "--engine", "ebpf", "-F", "997", "-o"]).arg(&out).args(flags).arg("--");
+    // A call takes about a millisecond, in turns that come again: several samples in each are not in step with them.
+    command
+        .args(["record", "--engine", "ebpf", "-F", "3001", "-o"])
+        .arg(&out)
+        .args(flags)
+        .arg("--");
     let output = run(command.arg(interpreter).arg(script).arg(seconds).stdin(Stdio::null()));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (Folded::read(&out), text(&output.stdout), text(&output.stderr))
