@@ -32,6 +32,15 @@ impl Interpreter {
     pub const CHUNK_BYTES: u16 = 160;
     /// In place of an offset.
     pub const NO_OFFSET: u32 = u32::MAX;
+
+    /// Offsets by their places in the walker's order; the others are none.
+    pub fn offsets<const N: usize>(fields: [(usize, u32); N]) -> [u32; Self::OFFSETS] {
+        let mut offsets = [Self::NO_OFFSET; Self::OFFSETS];
+        for (field, offset) in fields {
+            offsets[field] = offset;
+        }
+        offsets
+    }
 }
 
 /// Languages whose calls the programs find. The numbers are those of `enum language` in the programs.
@@ -102,10 +111,18 @@ pub struct ChunkPlan {
     pub offset: u16,
     /// Bytes.
     pub len: u16,
-    /// What is read lies behind an array of words: the number of its last element is in this piece, at this offset.
+    /// The bytes lie behind an array of words, the number of whose last element is in this piece, at this offset.
     pub behind: Option<(u16, u16)>,
     /// Where in it is, in the upper half of a word, how many pairs of words come before the word at `offset`; 0: none do.
     pub pairs: u16,
+}
+
+impl ChunkPlan {
+    /// `len` bytes of where the word at `offset` of piece `from` points to. Pieces are far shorter than an offset of 16
+    /// bits can say.
+    pub const fn new(from: u16, offset: u32, len: u16) -> Self {
+        Self { from, offset: offset as u16, len, behind: None, pairs: 0 }
+    }
 }
 
 /// A function that was called, with the memory that names it.

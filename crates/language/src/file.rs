@@ -21,13 +21,22 @@ pub(crate) struct File<'a> {
 /// From an address in code to those of the function, or of the part of a function, that holds it.
 pub type Extent<'a> = &'a dyn Fn(u64) -> Option<Range<u64>>;
 
-/// Returns true if a file exports a name that contains this one. Most files are no interpreters: a look at the bytes of
-/// their names does.
-pub(crate) fn mentions(image: &Image, name: &str) -> bool {
-    // Only what is linked statically exports nothing.
-    let mut sections = [".dynstr", ".strtab"].into_iter();
-    let names = sections.find_map(|name| image.elf().section_by_name(name)?.data().ok());
-    names.is_some_and(|names| memmem::find(names, name.as_bytes()).is_some())
+/// The bytes of the names that a file exports. Most files are no interpreters: a look at these says so.
+#[derive(Clone, Copy)]
+pub(crate) struct ExportedNames<'a>(&'a [u8]);
+
+impl<'a> ExportedNames<'a> {
+    pub fn of(image: &'a Image) -> Self {
+        // Only what is linked statically exports nothing.
+        let mut sections = [".dynstr", ".strtab"].into_iter();
+        let names = sections.find_map(|name| image.elf().section_by_name(name)?.data().ok());
+        Self(names.unwrap_or_default())
+    }
+
+    /// Returns true if one of them contains this.
+    pub fn mention(self, name: &str) -> bool {
+        memmem::find(self.0, name.as_bytes()).is_some()
+    }
 }
 
 impl<'a> File<'a> {

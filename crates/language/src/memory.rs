@@ -16,7 +16,7 @@ pub trait Memory {
 pub struct Chunks<'a, M> {
     /// Addresses and bytes.
     pub chunks: &'a [(u64, Vec<u8>)],
-    /// What is asked for memory that is in none of the pieces.
+    /// Memory that is in none of the pieces.
     pub rest: M,
 }
 

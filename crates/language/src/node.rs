@@ -153,9 +153,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
         tag: 3,
     };
     let native = Native::new(file, is_interpreter, is_glue).with_made_code();
-    let source = "v8dbg_*";
-    let (language, scripts) = (Language::JavaScript, Scripts::default());
-    Some(Ok(Runtime { language, version, source, interpreter, native, scripts }))
+    Some(Ok(Runtime::new(version, "v8dbg_*", interpreter, native)))
 }
 
 /// The value of a variable.
@@ -247,20 +245,17 @@ fn is_glue(name: &str) -> bool {
     }
 }
 
-/// What is read to name a function.
+/// The pieces of memory that name a function.
 fn plan(offsets: &[u32; Interpreter::OFFSETS]) -> Vec<ChunkPlan> {
-    let of = |field: usize| offsets[field] as u16;
-    let chunk = |from, offset, len| ChunkPlan { from, offset, len, ..ChunkPlan::default() };
+    let of = |field: usize| offsets[field];
+    let chunk = ChunkPlan::new;
     // Words of a scope behind its variables: these have two each.
-    let behind = |word: u16| ChunkPlan {
-        from: 1,
-        offset: of(at::SCOPE_FIRST) + 8 * word,
-        len: Interpreter::CHUNK_BYTES,
-        pairs: of(at::SCOPE_VARIABLES),
-        behind: None,
+    let behind = |word: u32| ChunkPlan {
+        pairs: of(at::SCOPE_VARIABLES) as u16,
+        ..chunk(1, of(at::SCOPE_FIRST) + 8 * word, Interpreter::CHUNK_BYTES)
     };
     vec![
-        chunk(0, 0, of(at::SHARED_BYTES)),
+        chunk(0, 0, of(at::SHARED_BYTES) as u16),
         // 1, 2: its name or scope, and the map of that; 3, 4: its script; 5, 6: the script's name; 7, 8: what that is made of.
         chunk(0, of(at::NAME), Interpreter::CHUNK_BYTES),
         chunk(1, 0, 16),

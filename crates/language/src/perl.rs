@@ -5,7 +5,6 @@ use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace
 use crate::file::File;
 use crate::memory::{Memory, Reader, readable};
 use crate::native::Native;
-use crate::node::Scripts;
 use crate::runtime::{Name, Runtime, Unknown};
 use crate::thread::{GLIBC_VALUES, thread_place};
 
@@ -105,15 +104,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
         |name| name == "Perl_runops_standard" || name == "Perl_runops_debug",
         |name| GLUE.contains(&name),
     );
-    let source = "table";
-    Some(Ok(Runtime {
-        language: Language::Perl,
-        version,
-        source,
-        interpreter,
-        native,
-        scripts: Scripts::default(),
-    }))
+    Some(Ok(Runtime::new(version, "table", interpreter, native)))
 }
 
 /// Functions by which subroutines are called, and that start a program.
@@ -132,21 +123,16 @@ const GLUE: [&str; 12] = [
     "Perl_call_list",
 ];
 
-/// What is read to name a subroutine.
+/// The pieces of memory that name a subroutine.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {
-    let chunk = |from, offset: u32, len| ChunkPlan {
-        from,
-        offset: offset as u16,
-        len,
-        ..ChunkPlan::default()
-    };
+    let chunk = ChunkPlan::new;
     let of = |field: usize| layout.field(field);
     // From a stash, whose number this is, to its name: the body; what is behind its array, unless that is in the body; the
     // name, or a list of names; the first of these.
     let stash = |stash: u16| match of(at::HV_AUX) {
         Interpreter::NO_OFFSET => {
-            let aux = chunk(stash, SV_U as u32, 40);
-            let aux = ChunkPlan { behind: Some((stash + 1, of(at::HV_MAX) as u16)), ..aux };
+            let behind = Some((stash + 1, of(at::HV_MAX) as u16));
+            let aux = ChunkPlan { behind, ..chunk(stash, SV_U as u32, 40) };
             vec![chunk(stash, 0, 80), aux, chunk(stash + 2, 0, 160), chunk(stash + 3, 0, 160)]
         }
         offset => {

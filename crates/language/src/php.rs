@@ -9,8 +9,7 @@ use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace
 use crate::file::File;
 use crate::memory::{Memory, Reader, readable};
 use crate::native::Native;
-use crate::node::Scripts;
-use crate::runtime::{Name, Runtime, Unknown};
+use crate::runtime::{Name, Runtime, Unknown, version};
 use crate::thread::{place_by_code, place_by_distance};
 
 mod layout;
@@ -49,7 +48,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     if globals.is_none() && globals_offset.is_none() {
         return None;
     }
-    let Some((major, minor, version)) = version(file.constants()) else {
+    let Some((major, minor, version)) = sent_version(file.constants()) else {
         let interpreter = "PHP".to_owned();
         return Some(Err(Unknown { interpreter, reason: "its version cannot be found" }));
     };
@@ -78,15 +77,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     };
     let is_loop = |name: &str| name == "execute_ex" || name.starts_with("execute_ex.");
     let native = Native::new(file, is_loop, |name| GLUE.contains(&name));
-    let source = "table";
-    Some(Ok(Runtime {
-        language: Language::Php,
-        version,
-        source,
-        interpreter,
-        native,
-        scripts: Scripts::default(),
-    }))
+    Some(Ok(Runtime::new(version, "table", interpreter, native)))
 }
 
 /// Functions by which functions are called, and that start a script.
@@ -111,20 +102,14 @@ const GLUE: [&str; 17] = [
 ];
 
 /// Major and minor version, and the whole as text, by a header that PHP sends (`SAPI_PHP_VERSION_HEADER`).
-fn version(constants: &[u8]) -> Option<(u32, u32, String)> {
+fn sent_version(constants: &[u8]) -> Option<(u32, u32, String)> {
     const HEADER: &[u8] = b"X-Powered-By: PHP/";
     let at = memmem::find(constants, HEADER)? + HEADER.len();
-    let rest = constants.get(at..)?;
-    let text = &rest[..rest.iter().take(40).position(|byte| *byte == 0)?];
-    let text = std::str::from_utf8(text).ok()?;
-    let mut numbers = text.split('.');
-    let mut number = || numbers.next()?.parse().ok();
-    Some((number()?, number()?, readable(text)?))
+    version(constants.get(at..)?)
 }
 
 fn offsets(layout: &Layout) -> [u32; Interpreter::OFFSETS] {
-    let mut offsets = [Interpreter::NO_OFFSET; Interpreter::OFFSETS];
-    let fields = [
+    Interpreter::offsets([
         (at::CURRENT, layout.current_frame),
         (at::INSTRUCTION, layout.frame_instruction),
         (at::FUNCTION, layout.frame_function),
@@ -144,21 +129,12 @@ fn offsets(layout: &Layout) -> [u32; Interpreter::OFFSETS] {
         (at::CLASS_NAME, layout.class_name),
         (at::STRING_LENGTH, layout.string_length),
         (at::STRING_DATA, layout.string_data),
-    ];
-    for (field, offset) in fields {
-        offsets[field] = offset;
-    }
-    offsets
+    ])
 }
 
-/// What is read to name a function.
+/// The pieces of memory that name a function.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {
-    let chunk = |from, offset: u32, len| ChunkPlan {
-        from,
-        offset: offset as u16,
-        len,
-        ..ChunkPlan::default()
-    };
+    let chunk = ChunkPlan::new;
     let mut plan = vec![
         chunk(0, 0, Interpreter::CHUNK_BYTES),
         // Its name, its class, the name of that.
@@ -253,7 +229,7 @@ mod tests {
 
     #[test]
     fn versions_are_found() {
-        let version_of = |text: &str| version(format!("\0abc\0{text}\0def").as_bytes());
+        let version_of = |text: &str| sent_version(format!("\0abc\0{text}\0def").as_bytes());
         let found = version_of("X-Powered-By: PHP/8.2.36");
         assert_eq!(found, Some((8, 2, "8.2.36".to_owned())));
         let found = version_of("X-Powered-By: PHP/8.6.0-dev");
@@ -261,7 +237,7 @@ mod tests {
         assert_eq!(version_of("X-Powered-By: PHP/8"), None);
         assert_eq!(version_of("X-Powered-By: PHP/"), None);
         assert_eq!(version_of("PHP/8.2.36"), None);
-        assert_eq!(version(b"X-Powered-By: PHP/8.2.36"), None);
+        assert_eq!(sent_version(b"X-Powered-By: PHP/8.2.36"), None);
     }
 
     const FUNCTION: u64 = 0x1000;

@@ -9,7 +9,6 @@ use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace
 use crate::file::File;
 use crate::memory::{Memory, Reader, readable};
 use crate::native::Native;
-use crate::node::Scripts;
 use crate::runtime::{Name, Runtime, Unknown};
 
 mod layout;
@@ -69,8 +68,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     else {
         return Some(Err(Unknown { interpreter: name, reason: "a symbol is missing" }));
     };
-    let read = Interpreter::CHUNK_BYTES;
-    let chunk = |offset| ChunkPlan { offset, len: read, ..ChunkPlan::default() };
+    let chunk = |offset| ChunkPlan::new(0, offset, Interpreter::CHUNK_BYTES);
     let interpreter = Interpreter {
         language: Language::Python,
         to_address,
@@ -90,14 +88,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     };
     let native = Native::new(file, is_loop, is_glue);
     let source = if minor >= 13 { "_Py_DebugOffsets" } else { "table" };
-    Some(Ok(Runtime {
-        language: Language::Python,
-        version: text,
-        source,
-        interpreter,
-        native,
-        scripts: Scripts::default(),
-    }))
+    Some(Ok(Runtime::new(text, source, interpreter, native)))
 }
 
 /// Functions by which Python functions call each other, and start: they say no more than that there was a call.

@@ -8,8 +8,7 @@ use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace
 use crate::file::File;
 use crate::memory::{Memory, Reader, readable};
 use crate::native::{Native, most_jumps};
-use crate::node::Scripts;
-use crate::runtime::{Name, Runtime, Unknown};
+use crate::runtime::{Name, Runtime, Unknown, version};
 use crate::thread::{place_by_code, thread_place};
 
 mod layout;
@@ -59,7 +58,7 @@ const THREAD_ID_2_7: u32 = 72;
 pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     let at = file.symbol("ruby_version")?;
     file.symbol("rb_thread_current")?;
-    let Some((major, minor, version)) = version(file, at) else {
+    let Some((major, minor, version)) = file.first_bytes(at, 16).and_then(version) else {
         let interpreter = "Ruby".to_owned();
         return Some(Err(Unknown { interpreter, reason: "its version cannot be found" }));
     };
@@ -90,15 +89,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
         tag: 0,
     };
     let native = Native::of_loop(file, &code, is_glue);
-    let source = "table";
-    Some(Ok(Runtime {
-        language: Language::Ruby,
-        version,
-        source,
-        interpreter,
-        native,
-        scripts: Scripts::default(),
-    }))
+    Some(Ok(Runtime::new(version, "table", interpreter, native)))
 }
 
 /// Functions by which methods and blocks are called, and that start a program.
@@ -132,16 +123,6 @@ fn is_glue(name: &str) -> bool {
             "rb_proc_call",
         ]
         .contains(&name)
-}
-
-/// Major and minor version, and the whole as text.
-fn version(file: &File<'_>, at: u64) -> Option<(u32, u32, String)> {
-    let bytes = file.first_bytes(at, 16)?;
-    let text = bytes.split(|byte| *byte == 0).next()?;
-    let text = std::str::from_utf8(text).ok()?;
-    let mut numbers = text.split('.');
-    let mut number = || numbers.next()?.parse().ok();
-    Some((number()?, number()?, readable(text)?))
 }
 
 /// Where the table of symbols is, and the last number of a symbol that is an operator: by the code of `rb_id2str`, and of
@@ -203,8 +184,7 @@ impl SymbolCode {
 }
 
 fn offsets(layout: &Layout) -> [u32; Interpreter::OFFSETS] {
-    let mut offsets = [Interpreter::NO_OFFSET; Interpreter::OFFSETS];
-    let fields = [
+    Interpreter::offsets([
         (at::STACK, layout.context_stack),
         (at::STACK_SIZE, layout.context_stack_size),
         (at::CURRENT, layout.context_frame),
@@ -228,21 +208,12 @@ fn offsets(layout: &Layout) -> [u32; Interpreter::OFFSETS] {
         (at::ARRAY_IS_EMBEDDED, layout.array_embedded_flag),
         (at::ARRAY_EMBEDDED, layout.array_embedded),
         (at::ARRAY_POINTER, layout.array_pointer),
-    ];
-    for (field, offset) in fields {
-        offsets[field] = offset;
-    }
-    offsets
+    ])
 }
 
-/// What is read to name a sequence of instructions: its label and path.
+/// The pieces of memory that name a sequence of instructions: its label and path.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {
-    let chunk = |from, offset: u32, len| ChunkPlan {
-        from,
-        offset: offset as u16,
-        len,
-        ..ChunkPlan::default()
-    };
+    let chunk = ChunkPlan::new;
     let text = |from| chunk(from, layout.string_pointer, 160);
     vec![
         chunk(0, 0, 160),

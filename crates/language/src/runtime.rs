@@ -5,8 +5,8 @@ use std::fmt;
 use pyrograph_elf::Image;
 use pyrograph_event::interpreter::{Interpreter, Language};
 
-use crate::file::{Extent, File, mentions};
-use crate::memory::Memory;
+use crate::file::{ExportedNames, Extent, File};
+use crate::memory::{Memory, readable};
 use crate::native::Native;
 use crate::node::Scripts;
 use crate::{node, perl, php, python, ruby};
@@ -14,8 +14,6 @@ use crate::{node, perl, php, python, ruby};
 /// An interpreter whose calls can be read.
 #[derive(Clone, Debug)]
 pub struct Runtime {
-    /// The language.
-    pub language: Language,
     /// Its version, such as `3.11.2`.
     pub version: String,
     /// How its offsets are known: `table`, or where in the file they are.
@@ -73,29 +71,55 @@ pub struct Name {
 /// The interpreter in a file, if it holds one. `extent`: from an address in code to those of the function that holds it, by
 /// tables for unwinding; functions of stripped files have no other bounds.
 pub fn find(image: &Image, extent: Extent<'_>) -> Option<Found> {
-    let found = if mentions(image, "_PyEval_EvalFrameDefault") {
-        python::find(&File::new(image, extent))
-    } else if mentions(image, "Perl_runops_standard") {
-        perl::find(&File::new(image, extent))
-    } else if mentions(image, node::MARK) {
-        node::find(&File::new(image, extent))
-    } else if mentions(image, "execute_ex") {
-        php::find(&File::new(image, extent))
-    } else if mentions(image, "ruby_version") {
-        ruby::find(&File::new(image, extent))
+    let names = ExportedNames::of(image);
+    let find = if names.mention("_PyEval_EvalFrameDefault") {
+        python::find
+    } else if names.mention("Perl_runops_standard") {
+        perl::find
+    } else if names.mention(node::MARK) {
+        node::find
+    } else if names.mention("execute_ex") {
+        php::find
+    } else if names.mention("ruby_version") {
+        ruby::find
     } else {
         return None;
     };
+    let found = find(&File::new(image, extent));
     Some(match found? {
         Ok(runtime) => Found::Known(Box::new(runtime)),
         Err(unknown) => Found::Unknown(unknown),
     })
 }
 
+/// Major and minor version, and the whole as text that ends with a zero, such as `8.2.36`.
+pub(crate) fn version(text: &[u8]) -> Option<(u32, u32, String)> {
+    const LONGEST: usize = 40;
+    let text = &text[..text.iter().take(LONGEST).position(|byte| *byte == 0)?];
+    let text = std::str::from_utf8(text).ok()?;
+    let mut numbers = text.split('.');
+    let mut number = || numbers.next()?.parse().ok();
+    Some((number()?, number()?, readable(text)?))
+}
+
 impl Runtime {
+    pub(crate) fn new(
+        version: String,
+        source: &'static str,
+        interpreter: Interpreter,
+        native: Native,
+    ) -> Self {
+        Self { version, source, interpreter, native, scripts: Scripts::default() }
+    }
+
+    /// The language.
+    pub fn language(&self) -> Language {
+        self.interpreter.language
+    }
+
     /// The name of a function at an address in the process. `None` if its memory cannot be read, or is no function.
     pub fn name(&self, memory: &dyn Memory, function: u64) -> Option<Name> {
-        match self.language {
+        match self.language() {
             Language::Python => python::name(&self.interpreter, memory, function),
             Language::Perl => perl::name(&self.interpreter, memory, function),
             Language::JavaScript => node::name(self, memory, function),
@@ -106,7 +130,7 @@ impl Runtime {
 
     /// The lines of a function at an address in the process.
     pub fn lines(&self, memory: &dyn Memory, function: u64) -> Lines {
-        match self.language {
+        match self.language() {
             Language::Python => match python::lines(&self.interpreter, memory, function) {
                 Some(lines) => Lines(Kind::Python(lines)),
                 None => Lines(Kind::Unknown),

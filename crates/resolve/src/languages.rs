@@ -113,10 +113,10 @@ impl Languages {
         let extent = |address| unwind?.function(address);
         let interpreter = match pyrograph_language::find(image, &extent) {
             None => return,
-            Some(Found::Known(runtime)) if !wanted.contains(&runtime.language) => return,
+            Some(Found::Known(runtime)) if !wanted.contains(&runtime.language()) => return,
             Some(Found::Known(runtime)) => {
-                let Runtime { language, version, source, .. } = &*runtime;
-                let (language, version, source) = (*language, version.clone(), *source);
+                let (language, source) = (runtime.language(), runtime.source);
+                let version = runtime.version.clone();
                 self.runtimes.insert(module, Arc::from(runtime));
                 Ok(InterpreterVersion { language, version, source })
             }
@@ -230,7 +230,7 @@ impl<F: Files> Resolver<F> {
             let (text, line) = match call {
                 Call::Interpreter(module) => {
                     let module = ModuleId(module);
-                    language = self.languages.runtimes.get(&module).map(|known| known.language);
+                    language = self.languages.runtimes.get(&module).map(|known| known.language());
                     read.push(RawCall::Interpreter(module));
                     continue;
                 }

@@ -9,7 +9,7 @@ const NO: u32 = Interpreter::NO_OFFSET;
 
 /// Offsets of one version, in the order of the constants of `at`, with those of an interpreter with threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout([u32; at::EVAL_RETURN + 1]);
+pub(crate) struct Layout([u32; Interpreter::OFFSETS]);
 
 impl Layout {
     /// Of a version 5.x.
@@ -41,8 +41,7 @@ impl Layout {
             _ => (0xf, 9, 10, 11),
         };
         let old = minor <= 12;
-        let mut offsets = [0; at::EVAL_RETURN + 1];
-        let fields = [
+        Some(Self(Interpreter::offsets([
             (at::STACKINFO, stackinfo),
             (at::COP, cop),
             (at::SI_CONTEXTS, 8),
@@ -69,11 +68,7 @@ impl Layout {
             (at::HV_MAX, if old { 0x10 } else { 0x18 }),
             (at::HV_NAMES, if old { NO } else { 0x1c }),
             (at::EVAL_RETURN, if minor == 10 { 0x48 } else { retop }),
-        ];
-        for (field, offset) in fields {
-            offsets[field] = offset;
-        }
-        Some(Self(offsets))
+        ])))
     }
 
     /// One of them.
@@ -83,8 +78,7 @@ impl Layout {
 
     /// For the programs in the kernel.
     pub fn offsets(&self, is_threaded: bool) -> [u32; Interpreter::OFFSETS] {
-        let mut offsets = [NO; Interpreter::OFFSETS];
-        offsets[..self.0.len()].copy_from_slice(&self.0);
+        let mut offsets = self.0;
         if !is_threaded {
             offsets[at::STACKINFO] = NO;
             offsets[at::COP] = NO;

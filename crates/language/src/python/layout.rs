@@ -13,16 +13,16 @@ const NO: u32 = Interpreter::NO_OFFSET;
 /// Offsets of one version, in the order of the constants of `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    offsets: [u32; at::MINOR],
+    offsets: [u32; Interpreter::OFFSETS],
     /// In code objects, of what is read to name them.
-    pub filename: u16,
+    pub filename: u32,
     /// The qualified name, or the name.
-    pub name: u16,
+    pub name: u32,
     /// In the state of strings, the bits before the width of characters.
     kind_shift: u32,
 }
 
-/// What differs between the versions of a table.
+/// The offsets by which versions of the table differ.
 struct Row {
     /// Runtime: the first interpreter; interpreter: its first thread.
     runtime: [u32; 2],
@@ -72,8 +72,7 @@ impl Layout {
     }
 
     fn of_row(row: &Row) -> Self {
-        let mut offsets = [0; at::MINOR];
-        let fields = [
+        let offsets = Interpreter::offsets([
             (at::INTERPRETERS, row.runtime[0]),
             (at::NEXT_INTERPRETER, 0),
             (at::THREADS, row.runtime[1]),
@@ -97,11 +96,8 @@ impl Layout {
             (at::STR_STATE, 32),
             (at::STR_ASCII, row.text[0]),
             (at::STR_OTHER, row.text[1]),
-        ];
-        for (field, offset) in fields {
-            offsets[field] = offset;
-        }
-        Self { offsets, filename: row.code[1] as u16, name: row.code[2] as u16, kind_shift: 2 }
+        ]);
+        Self { offsets, filename: row.code[1], name: row.code[2], kind_shift: 2 }
     }
 
     /// Of the version whose `_Py_DebugOffsets` are in the file at an address. Which word has which offset depends on the
@@ -139,7 +135,7 @@ impl Layout {
             at::STR_LENGTH,
             at::STR_STATE,
         ];
-        let mut offsets = [NO; at::MINOR];
+        let mut offsets = [NO; Interpreter::OFFSETS];
         for (field, index) in fields.into_iter().zip(words) {
             // What the walker reads at once of a frame and of a code object.
             let most = match field {
@@ -154,7 +150,7 @@ impl Layout {
         offsets[at::STR_ASCII] = ascii_size;
         offsets[at::STR_OTHER] = ascii_size + 16;
         offsets[at::NO_FUNCTION] = 3;
-        let (filename, name) = (offsets[at::FILENAME] as u16, offsets[at::NAME] as u16);
+        let (filename, name) = (offsets[at::FILENAME], offsets[at::NAME]);
         let mut kind_shift = 2;
         // Without GIL, from 3.14 on, `interned` is a byte of its own, and each thread runs a copy of the instructions:
         // how far it is in that leads to no line.
@@ -166,14 +162,13 @@ impl Layout {
     }
 
     /// The table of lines.
-    pub fn lines(&self) -> Option<u16> {
-        u16::try_from(self.offsets[at::LINES]).ok()
+    pub fn lines(&self) -> Option<u32> {
+        Some(self.offsets[at::LINES]).filter(|offset| *offset != NO)
     }
 
     /// For the programs in the kernel.
     pub fn offsets(&self, minor: u32) -> [u32; Interpreter::OFFSETS] {
-        let mut offsets = [NO; Interpreter::OFFSETS];
-        offsets[..at::MINOR].copy_from_slice(&self.offsets);
+        let mut offsets = self.offsets;
         offsets[at::MINOR] = minor;
         offsets[at::STR_KIND] = self.kind_shift;
         let end_of = |fields: &[usize]| {
