@@ -3,11 +3,11 @@
 use std::ops::RangeInclusive;
 
 use anyhow::bail;
-use pyrograph_analyze::{Filter, Level, Pattern, TimeRange};
+use pyrograph_analyze::{Filter, Level, Pattern, StackView, TimeRange};
 use pyrograph_format::{Detail, Options, ThreadDetail};
 use pyrograph_profile::Profile;
 
-use crate::languages::View;
+use crate::languages::views;
 use crate::units::one_of;
 
 /// Which samples are kept, and how stacks are changed.
@@ -37,8 +37,8 @@ pub struct FilterArgs {
 
     /// Frames where functions of interpreted languages are known: merged with native ones, lang for these and the
     /// kernel's alone, native without them
-    #[arg(long, value_name = "VIEW", default_value = "merged", hide_default_value = true)]
-    stacks: View,
+    #[arg(long, value_name = "VIEW", value_parser = views(), default_value = "merged", hide_default_value = true)]
+    stacks: StackView,
 
     /// One frame for a function that calls itself directly
     #[arg(long)]
@@ -147,7 +147,7 @@ impl FilterArgs {
             from_frame: self.from_frame.clone(),
             skip_after: self.skip_after.clone(),
             hide: self.hide.clone(),
-            stacks: self.stacks.0,
+            stacks: self.stacks,
             fold_recursion: self.fold_recursion,
             shorten_packages: self.shorten_packages,
             by: self.levels(profile),

@@ -1,24 +1,24 @@
 //! Interpreted languages: whose functions are recorded, and which frames are shown.
 
-use clap::ValueEnum;
-use clap::builder::PossibleValue;
+use clap::builder::TypedValueParser;
 use pyrograph_analyze::StackView;
 use pyrograph_recorder::Language;
 
 use crate::say::misuse;
+use crate::units::one_of;
 
 /// The flags of `record`.
 #[derive(clap::Args)]
 pub struct LanguageArgs {
     /// Languages whose functions are shown in place of those of their interpreters: auto for all, none, or a list
     /// [default: auto; only with --engine ebpf]
-    #[arg(long, value_name = "LANG,…", value_delimiter = ',')]
+    #[arg(long, value_name = "LANG,…", value_parser = choices(), value_delimiter = ',')]
     lang: Vec<Choice>,
 
     /// Frames where functions of interpreted languages are known: merged with native ones, lang for these and the
     /// kernel alone, native without them
-    #[arg(long, value_name = "VIEW", default_value = "merged", hide_default_value = true)]
-    stacks: View,
+    #[arg(long, value_name = "VIEW", value_parser = views(), default_value = "merged", hide_default_value = true)]
+    stacks: StackView,
 
     /// A frame for each line of an interpreted function that calls or runs
     #[arg(long)]
@@ -33,55 +33,29 @@ enum Choice {
     Language(Language),
 }
 
-/// All words.
-static CHOICES: [Choice; 2 + Language::ALL.len()] = {
-    let mut all = [Choice::None; 2 + Language::ALL.len()];
-    all[0] = Choice::Auto;
-    let mut at = 0;
-    while at < Language::ALL.len() {
-        all[at + 2] = Choice::Language(Language::ALL[at]);
-        at += 1;
+/// Reads a word of `--lang`.
+fn choices() -> impl TypedValueParser<Value = Choice> {
+    let mut words = [(Choice::Auto, "auto", ""); 2 + Language::ALL.len()];
+    words[1] = (Choice::None, "none", "");
+    for (word, language) in words[2..].iter_mut().zip(Language::ALL) {
+        *word = (Choice::Language(language), language.name(), "");
     }
-    all
-};
-
-impl ValueEnum for Choice {
-    fn value_variants<'a>() -> &'a [Self] {
-        &CHOICES
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self {
-            Self::Auto => PossibleValue::new("auto"),
-            Self::None => PossibleValue::new("none"),
-            Self::Language(language) => PossibleValue::new(language.name()),
-        })
-    }
+    one_of(words)
 }
 
-/// A word of `--stacks`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View(pub StackView);
-
-impl ValueEnum for View {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self(StackView::Merged), Self(StackView::Language), Self(StackView::Native)]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let (name, help) = match self.0 {
-            StackView::Merged => ("merged", "Both"),
-            StackView::Language => ("lang", "Functions of interpreted languages and of the kernel"),
-            StackView::Native => ("native", "Native functions and those of the kernel"),
-        };
-        Some(PossibleValue::new(name).help(help))
-    }
+/// Reads a word of `--stacks`.
+pub fn views() -> impl TypedValueParser<Value = StackView> {
+    one_of([
+        (StackView::Merged, "merged", "Both"),
+        (StackView::Language, "lang", "Functions of interpreted languages and of the kernel"),
+        (StackView::Native, "native", "Native functions and those of the kernel"),
+    ])
 }
 
 impl LanguageArgs {
     /// The languages that are wanted.
     pub fn languages(&self) -> anyhow::Result<Vec<Language>> {
-        if self.stacks.0 == StackView::Native {
+        if self.stacks == StackView::Native {
             return Ok(Vec::new());
         }
         let several = self.lang.len() > 1;
@@ -100,7 +74,7 @@ impl LanguageArgs {
 
     /// The frames that are shown.
     pub fn view(&self) -> StackView {
-        self.stacks.0
+        self.stacks
     }
 
     /// The flag that only programs in the kernel can do, if there is one.

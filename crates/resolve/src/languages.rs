@@ -1,5 +1,6 @@
 //! Interpreters of the processes that are recorded, and the names of their functions.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
@@ -243,38 +244,33 @@ impl<F: Files> Resolver<F> {
                     read.push(RawCall::Truncated(RawFrame::label(text, false)));
                     continue;
                 }
-                Call::Main(line) => ("main".to_owned(), line),
-                Call::Eval(line) => ("(eval)".to_owned(), line),
+                Call::Main(line) => (Cow::Borrowed("main"), line),
+                Call::Eval(line) => (Cow::Borrowed("(eval)"), line),
                 Call::Function { function, identity, offset } => {
-                    self.function_label((pid, function, identity), offset, language)
+                    match self.languages.functions.get(&(pid, function, identity)) {
+                        Some(Known { label, lines }) => (
+                            Cow::Borrowed(&**label),
+                            if offset == 0 { 0 } else { lines.line(offset) },
+                        ),
+                        None => {
+                            self.stats.languages.nameless += self.languages.samples;
+                            let language = language.map_or("interpreted", Language::name);
+                            (Cow::Owned(format!("[{language} function]")), 0)
+                        }
+                    }
                 }
             };
-            let text = match line {
-                0 => text,
-                line => format!("{text}{SEPARATOR}{line}"),
+            let label = match line {
+                0 => self.unnamed.labels.intern(&text),
+                line => self.unnamed.labels.intern(&format!("{text}{SEPARATOR}{line}")),
             };
-            let frame = RawFrame::function(self.unnamed.labels.intern(&text));
+            let frame = RawFrame::function(label);
             read.push(match call {
                 Call::Main(_) => RawCall::Main(frame),
                 _ => RawCall::Frame(frame),
             });
         }
         self.languages.calls = read;
-    }
-
-    fn function_label(
-        &mut self,
-        key: FunctionKey,
-        offset: u32,
-        language: Option<Language>,
-    ) -> (String, u32) {
-        if let Some(Known { label, lines }) = self.languages.functions.get(&key) {
-            let line = if offset == 0 { 0 } else { lines.line(offset) };
-            return (label.to_string(), line);
-        }
-        self.stats.languages.nameless += self.languages.samples;
-        let language = language.map_or("interpreted", Language::name);
-        (format!("[{language} function]"), 0)
     }
 
     /// Adds the native frames of a stack, leaf first, with the calls of interpreters among them.

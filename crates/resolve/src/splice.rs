@@ -92,11 +92,14 @@ pub(crate) fn splice<'a>(
             false => place(native, part, whole, functions, &mut shown),
         };
     }
-    let frames = native.iter().zip(shown).flat_map(|(frame, shown)| match shown {
-        None => vec![*frame],
-        Some(shown) => shown,
-    });
-    Spliced { frames: frames.collect(), paired }
+    let mut frames = Vec::with_capacity(native.len() + calls.len());
+    for (frame, shown) in native.iter().zip(shown) {
+        match shown {
+            None => frames.push(*frame),
+            Some(shown) => frames.extend(shown),
+        }
+    }
+    Spliced { frames, paired }
 }
 
 /// Puts the segments of one interpreter in their places. Returns whether they agree with the native frames.
@@ -188,8 +191,8 @@ fn place_each(
             continue;
         }
         let hides = match at {
+            // At the leaf, a run of the loop may just begin or end.
             _ if is_inside || !is_own(frame) => false,
-            // At the leaf it may just begin or end.
             _ if functions.is_loop(frame.address) => {
                 agrees = false;
                 false
