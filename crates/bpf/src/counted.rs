@@ -140,9 +140,6 @@ fn address(frame: u64) -> u64 {
     frame & ((1 << FRAME_SHIFT) - 1)
 }
 
-/// The most words of a stack: those of 1,024 calls of interpreters.
-const MOST_SENT: usize = 2 + 2 * 1024;
-
 /// More words of stacks are not kept, but for those that come in within half a second: 1 MiB.
 const MOST_WORDS: usize = 1 << 17;
 
@@ -308,7 +305,7 @@ impl Stacks {
         });
         let (Some(hash), Some(len)) = (words.next(), words.next()) else { return };
         let inner = &mut *self.inner.borrow_mut();
-        let len = usize::try_from(len).unwrap_or(usize::MAX).min(MOST_SENT);
+        let len = usize::try_from(len).unwrap_or(usize::MAX).min(Calls::MOST_WORDS);
         inner.recent.add(hash, words.take(len));
     }
 

@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, ProgramInput, libbpf_sys};
 
 use self::layout::{Config, Owner, RowKey, State};
-use crate::engine::{handle, program};
 use crate::error::{Error, Reason};
 use crate::load::{Aligned, with_types};
 use crate::loader_log;
+use crate::object::{handle, program};
 use crate::shared::Shared;
 
 static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/counter.bpf.o"));

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{Iter, Link, Object};
 
-use crate::engine::{monotonic_now, program};
 use crate::error::{Error, Reason};
 use crate::layout::State;
+use crate::object::{monotonic_now, program};
 use crate::shared::Shared;
 
 /// Ends counting at once, however busy the thread is that takes the counts.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashSet;
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer};
 use pyrograph_event::counted::{Cut, UserFrame};
 use pyrograph_event::engine::{Feature, TableBackend, TableStats};
 use pyrograph_event::interpreter::{Function, Interpreter};
@@ -27,6 +27,7 @@ use crate::kernel_text::KernelText;
 use crate::layout::{Blocked, Count, FileKey, Key, Site, State};
 use crate::load::{self, Loaded};
 use crate::loader_log;
+use crate::object::{handle, monotonic_now, program, ring};
 use crate::options::{
     Options, copies_stacks, counts_at_once, follows_forks, lists_waiting, sampling, wait_programs,
 };
@@ -561,48 +562,4 @@ impl Engine {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Nanoseconds of the clock that programs read.
-pub(crate) fn monotonic_now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid, and the clock exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
-}
-
-/// A ring buffer whose records are handed to `take`.
-pub(crate) fn ring(
-    object: &Object,
-    name: &'static str,
-    take: impl Fn(&[u8]) + 'static,
-) -> Result<RingBuffer<'static>, Error> {
-    let mut rings = RingBufferBuilder::new();
-    let ring = handle(object, name)?;
-    let take = move |bytes: &[u8]| {
-        take(bytes);
-        0
-    };
-    rings.add(&ring, take).map_err(Error::map(name))?;
-    rings.build().map_err(Error::map(name))
-}
-
-pub(crate) fn handle(object: &Object, name: &'static str) -> Result<MapHandle, Error> {
-    let map = object.maps().find(|map| {
-        let found = map.name().to_string_lossy();
-        // The kernel cuts names to 15 bytes, and libbpf puts the object's before `.bss`.
-        found == name || (name.starts_with('.') && found.ends_with(name))
-    });
-    let map = map.ok_or_else(|| Error::missing("map", name))?;
-    MapHandle::try_from(&map).map_err(Error::map(name))
-}
-
-pub(crate) fn program<'a>(
-    object: &'a Object,
-    name: &'static str,
-) -> Result<libbpf_rs::ProgramMut<'a>, Error> {
-    object
-        .progs_mut()
-        .find(|program| program.name() == name)
-        .ok_or_else(|| Error::missing("program", name))
 }

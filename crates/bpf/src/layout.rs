@@ -195,7 +195,6 @@ pub struct State {
     pub unit: u64,
     pub period: u64,
     pub until: u64,
-    pub lost_names: u64,
 }
 
 /// Interpreters that are known at one time.

@@ -28,6 +28,7 @@ mod layout;
 mod load;
 mod loader_log;
 mod memory;
+mod object;
 mod options;
 mod shared;
 mod tables;
@@ -38,6 +39,8 @@ mod trigger;
 #[cfg(test)]
 #[path = "../../unwind/tests/common/mod.rs"]
 mod common;
+#[cfg(test)]
+mod in_user_space;
 #[cfg(test)]
 mod user_space;
 #[cfg(test)]

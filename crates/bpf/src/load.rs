@@ -9,13 +9,14 @@ use pyrograph_event::engine::TableBackend;
 use pyrograph_event::request::{Trigger, Waits};
 
 use crate::copies;
-use crate::engine::{ON_ABSENT, ON_TASK, handle};
+use crate::engine::{ON_ABSENT, ON_TASK};
 use crate::error::Error;
 use crate::features;
 use crate::kernel_text::KernelText;
 use crate::kernel_types;
 use crate::layout::Config;
 use crate::memory::{self, Arena, Memory};
+use crate::object::handle;
 use crate::options::{Options, Sampling, copies_stacks, sampling};
 use crate::trigger::Programs;
 

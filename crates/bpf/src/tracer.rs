@@ -20,11 +20,11 @@ use pyrograph_syscall::{Copied, Extent, When};
 
 use self::layout::{Config, ErrorKey, Plan, Record, Row, RowKey, State};
 use self::stacks::Stacks;
-use crate::engine::{handle, monotonic_now, program, ring};
 use crate::error::{Error, Reason};
 use crate::features;
 use crate::load::{Aligned, with_types};
 use crate::loader_log;
+use crate::object::{handle, monotonic_now, program, ring};
 use crate::shared::Shared;
 
 static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/trace.bpf.o"));

@@ -7,10 +7,10 @@ use libbpf_rs::{Link, Object, TracepointCategory, UprobeOpts};
 use pyrograph_event::request::{Measure, Trigger};
 
 use crate::allocators::{Allocator, allocators, cheapest_place_of};
-use crate::engine::program;
 use crate::error::Error;
 use crate::features;
 use crate::layout::CALL_WORDS;
+use crate::object::program;
 
 /// System calls that wait for locks: `futex`, `futex_waitv`, `futex_wait` of x86-64.
 const FUTEXES: [u32; 3] = [202, 449, 455];

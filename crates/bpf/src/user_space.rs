@@ -5,9 +5,8 @@
 mod capture;
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use memmap2::{MmapMut, MmapRaw};
 use pyrograph_unwind::{Arch, Frame, StackCopy, StackEnd, UnwindInfo, Unwinder};
 
 use crate::common::Files;
+use crate::in_user_space::InUserSpace;
 use crate::layout::{
     ARENA_WORDS, BLOCK_WORDS, FRAME_SHIFT, MAX_FRAMES, MAX_RULES, MODULE_ANONYMOUS, MODULE_END,
     MODULE_UNKNOWN, MappedFile, Segment,
@@ -32,33 +32,11 @@ const END_TOO_MANY: u64 = 1;
 const END_NO_MAPPING: u64 = 3;
 
 /// The unwinder as a process of its own.
-struct InUserSpace {
-    child: Child,
-    to: Option<ChildStdin>,
-    from: ChildStdout,
-}
+struct UnwinderProcess(InUserSpace);
 
-impl InUserSpace {
+impl UnwinderProcess {
     fn start(folder: &Path) -> Self {
-        let mut child = Command::new(compile(folder))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it was compiled");
-        let (to, from) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
-        Self { child, to, from }
-    }
-
-    fn send(&mut self, words: &[u64], bytes: &[u8]) {
-        let mut message: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        message.extend(bytes);
-        self.to.as_mut().expect("it runs").write_all(&message).expect("it reads commands");
-    }
-
-    fn word(&mut self) -> u64 {
-        let mut bytes = [0; 8];
-        self.from.read_exact(&mut bytes).expect("an answer");
-        u64::from_ne_bytes(bytes)
+        Self(InUserSpace::start(folder, "unwind"))
     }
 
     /// Files, their tables and what these are made of.
@@ -70,69 +48,45 @@ impl InUserSpace {
             let table = info.as_deref().map(UnwindInfo::table).unwrap_or_default();
             tables.publish(number, &table.rules, table.rows.into_iter()).expect("memory");
             let file = MappedFile::new(number, info.as_deref(), 0);
-            self.send(&[4, number.into()], bytemuck::bytes_of(&file));
+            self.0.send(&[4, number.into()], bytemuck::bytes_of(&file));
         }
         assert_eq!(tables.count().omitted, 0, "room for all tables");
         let blocks = tables.bytes() / 4;
         let memory = Memory::over_written(&memory, BLOCKS);
         for number in 0..FIRST_MODULE + infos.len() as u32 {
             let module = memory.modules.read(number as usize);
-            self.send(&[1, number.into()], bytemuck::bytes_of(&module));
+            self.0.send(&[1, number.into()], bytemuck::bytes_of(&module));
         }
         for number in 0..MAX_RULES {
             let rule = memory.rules.read(number);
             if rule != [0, 0] {
-                self.send(&[2, number as u64], bytemuck::bytes_of(&rule));
+                self.0.send(&[2, number as u64], bytemuck::bytes_of(&rule));
             }
         }
         let words: Vec<u32> = (0..blocks).map(|place| memory.word(place as u32)).collect();
-        self.send(&[3, 0, words.len() as u64], bytemuck::cast_slice(&words));
+        self.0.send(&[3, 0, words.len() as u64], bytemuck::cast_slice(&words));
     }
 
     /// Unwinds a stack to its frames, and how it ended.
     fn unwind(&mut self, stack: &Stack<'_>, in_call: bool) -> (Vec<u64>, u64) {
-        self.send(&[0], &[]);
+        self.0.send(&[0], &[]);
         for (mapping, module) in stack.capture.space.mappings().zip(&stack.modules) {
             let file = if *module == MODULE_ANONYMOUS { 0 } else { *module };
             let range = &mapping.range;
-            self.send(&[5, range.start, range.end, mapping.file_offset, file.into()], &[]);
+            self.0.send(&[5, range.start, range.end, mapping.file_offset, file.into()], &[]);
         }
         let bytes = &stack.capture.bytes;
-        self.send(&[6, stack.capture.start, bytes.len() as u64], bytes);
+        self.0.send(&[6, stack.capture.start, bytes.len() as u64], bytes);
         let register = |number| stack.capture.registers.get(number).expect("captured");
         let registers: Vec<u64> = (0..17).map(register).collect();
-        self.send(&[&[7], &registers[..], &[in_call.into()]].concat(), &[]);
-        self.to.as_mut().expect("it runs").flush().expect("it reads");
-        let (end, count) = (self.word(), self.word());
-        let mut frames: Vec<u64> = (0..count).map(|_| self.word()).collect();
+        self.0.send(&[&[7], &registers[..], &[in_call.into()]].concat(), &[]);
+        let (end, count) = (self.0.word(), self.0.word());
+        let mut frames: Vec<u64> = (0..count).map(|_| self.0.word()).collect();
         if frames.last().is_some_and(|frame| frame >> FRAME_SHIFT == u64::from(MODULE_END)) {
             frames.pop();
         }
         (frames, end)
     }
-}
-
-impl Drop for InUserSpace {
-    fn drop(&mut self) {
-        self.to = None;
-        let ended = self.child.wait().expect("a child");
-        // The sanitizers have written why.
-        assert!(ended.success() || std::thread::panicking(), "{ended}");
-    }
-}
-
-fn compile(folder: &Path) -> PathBuf {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs/user_space");
-    let program = folder.join("unwind");
-    run(Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-strict-aliasing"])
-        // The programs read words where they lie.
-        .args(["-fno-sanitize=alignment", "-fno-sanitize-recover", "-Wno-unknown-pragmas", "-I"])
-        .arg(&sources)
-        .arg("-o")
-        .arg(&program)
-        .arg(sources.join("unwind.c")));
-    program
 }
 
 fn run(command: &mut Command) {
@@ -203,7 +157,7 @@ struct Agreement {
 fn compare(folder: &Path, captures: &[Capture]) -> Agreement {
     let (paths, infos) = files(captures);
     let mut unwinder = Unwinder::new(Arch::X86_64);
-    let mut kernel = InUserSpace::start(folder);
+    let mut kernel = UnwinderProcess::start(folder);
     kernel.load(&infos);
     let mut agreement = Agreement::default();
     for capture in captures {
@@ -343,7 +297,7 @@ fn the_kernels_unwinder_finds_what_unwind_finds() {
 #[test]
 fn the_kernels_unwinder_survives_damaged_tables() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut kernel = InUserSpace::start(folder.path());
+    let mut kernel = InUserSpace::start(folder.path(), "unwind");
     // A generator of numbers that are as good as random (Knuth's MMIX).
     let mut state = 1u64;
     let mut random = |below: u64| {
@@ -393,7 +347,6 @@ fn the_kernels_unwinder_survives_damaged_tables() {
         let mut registers: Vec<u64> = (0..16).map(|_| STACK + 8 * random(600)).collect();
         registers.extend([CODE + random(1 << 18), random(2)]);
         kernel.send(&[&[7], &registers[..]].concat(), &[]);
-        kernel.to.as_mut().expect("it runs").flush().expect("it reads");
         let (end, count) = (kernel.word(), kernel.word());
         assert!(end < 16 && count >= 1 && count <= MAX_FRAMES as u64, "{end}, {count}");
         for _ in 0..count {

@@ -2,10 +2,10 @@
 //! programs that wait at a known place, as it is and damaged. No privilege is needed: the programs are children.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pyrograph_elf::Image;
@@ -13,95 +13,48 @@ use pyrograph_event::interpreter::{Call, Calls};
 use pyrograph_language::{Chunks, Found, Memory, Runtime, find};
 use pyrograph_unwind::UnwindInfo;
 
+use crate::in_user_space::InUserSpace;
 use crate::interpreters::encode;
 
 /// The walkers as a process of their own.
-struct Walkers {
-    child: Child,
-    to: Option<ChildStdin>,
-    from: ChildStdout,
-}
+struct Walkers(InUserSpace);
 
 impl Walkers {
     fn start(folder: &Path) -> Self {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs/user_space");
-        let program = folder.join("calls");
-        let compiled = Command::new("cc")
-            .args(["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined"])
-            // The programs read words where they lie.
-            .args(["-fno-strict-aliasing", "-fno-sanitize=alignment", "-fno-sanitize-recover"])
-            .args(["-Wno-unknown-pragmas", "-I"])
-            .arg(&sources)
-            .arg("-o")
-            .arg(&program)
-            .arg(sources.join("calls.c"))
-            .status();
-        assert!(compiled.expect("a compiler").success());
-        let child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = child.expect("it was compiled");
-        let (to, from) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
-        Self { child, to, from }
-    }
-
-    fn send(&mut self, parts: &[&[u8]]) {
-        let to = self.to.as_mut().expect("it runs");
-        parts.iter().for_each(|part| to.write_all(part).expect("it reads commands"));
-    }
-
-    fn word(&mut self) -> u64 {
-        let mut bytes = [0; 8];
-        self.from.read_exact(&mut bytes).expect("an answer");
-        u64::from_ne_bytes(bytes)
+        Self(InUserSpace::start(folder, "calls"))
     }
 
     fn forget(&mut self) {
-        self.send(&[&0u64.to_ne_bytes()]);
+        self.0.send(&[0], &[]);
     }
 
     fn add_memory(&mut self, address: u64, bytes: &[u8]) {
-        self.send(&[bytemuck::cast_slice(&[1, address, bytes.len() as u64]), bytes]);
+        self.0.send(&[1, address, bytes.len() as u64], bytes);
     }
 
     fn walk(&mut self, program: &Waiting) -> Vec<u64> {
         let interpreter = encode(0, &program.runtime.interpreter);
         let sps: Vec<u64> = (0..64).map(|n| program.sp + n * 0x100).collect();
-        self.send(&[
-            &2u64.to_ne_bytes(),
-            bytemuck::bytes_of(&interpreter),
-            bytemuck::cast_slice(&[program.to_frame, program.fs, sps.len() as u64]),
-            bytemuck::cast_slice(&sps),
-        ]);
-        self.to.as_mut().expect("it runs").flush().expect("it reads");
-        let count = self.word();
-        (0..count).map(|_| self.word()).collect()
+        self.0.send(&[2], bytemuck::bytes_of(&interpreter));
+        self.0.send(&[program.to_frame, program.fs, sps.len() as u64], &[]);
+        self.0.send(&sps, &[]);
+        let count = self.0.word();
+        (0..count).map(|_| self.0.word()).collect()
     }
 
     /// The pieces of memory that name a function.
     fn chunks(&mut self, program: &Waiting, function: u64) -> Vec<(u64, Vec<u8>)> {
         let interpreter = encode(0, &program.runtime.interpreter);
-        self.send(&[
-            &3u64.to_ne_bytes(),
-            bytemuck::bytes_of(&interpreter),
-            &function.to_ne_bytes(),
-        ]);
-        self.to.as_mut().expect("it runs").flush().expect("it reads");
-        let count = self.word();
-        let chunk = |this: &mut Self| {
-            let (address, len) = (this.word(), this.word());
+        self.0.send(&[3], bytemuck::bytes_of(&interpreter));
+        self.0.send(&[function], &[]);
+        let count = self.0.word();
+        let mut chunk = || {
+            let (address, len) = (self.0.word(), self.0.word());
             let mut bytes = vec![0; usize::try_from(len).expect("a length")];
-            this.from.read_exact(&mut bytes).expect("the bytes");
+            self.0.bytes(&mut bytes);
             (address, bytes)
         };
-        (0..count).map(|_| chunk(self)).collect()
-    }
-}
-
-impl Drop for Walkers {
-    fn drop(&mut self) {
-        self.to = None;
-        let ended = self.child.wait().expect("a child");
-        // The sanitizers have written why.
-        assert!(ended.success() || std::thread::panicking(), "{ended}");
+        (0..count).map(|_| chunk()).collect()
     }
 }
 

@@ -5,11 +5,11 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use common::in_kernel::{Running, value_of};
-use common::interpreters::interpreters;
+use common::interpreters::{interpreters, write};
 use common::{Folded, is_root, pyrograph, run, up_to_three_times};
 
 /// Three functions, which take 60, 30 and 10 % of the thread's CPU time by its own clock; the last is called by a sort.
@@ -46,12 +46,6 @@ fn recorder(out: &Path, flags: &[&str]) -> Command {
     let mut command = pyrograph();
     command.args(["record", "--engine", "ebpf", "-o"]).arg(out).args(flags).arg("--");
     command
-}
-
-fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
-    let path = folder.join(name);
-    fs::write(&path, text).expect("a file");
-    path
 }
 
 /// 6 s of CPU time at 499 Hz: one standard deviation of the largest share is 0.9 points.

@@ -6,36 +6,13 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use pyrograph_format::{Input, Options, read};
 
 use common::in_kernel::value_of;
+use common::interpreters::{interpreters, write};
 use common::{Folded, is_root, pyrograph, run, up_to_three_times};
-
-/// The system's Node, and those that `.ci/interpreters` has unpacked.
-fn nodes() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    if Command::new("node").arg("-v").stdout(Stdio::null()).status().is_ok() {
-        found.push(PathBuf::from("node"));
-    }
-    let unpacked = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../interpreters");
-    let unpacked = fs::read_dir(unpacked).into_iter().flatten().flatten();
-    let others = unpacked.filter(|entry| entry.file_name().to_string_lossy().starts_with("node-"));
-    found.extend(others.map(|entry| entry.path().join("run")).filter(|run| run.exists()));
-    found.sort();
-    if found.len() < 2 {
-        eprintln!("skipped: node of other versions: .ci/interpreters unpacks them");
-    }
-    found
-}
-
-fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
-    let path = folder.join(name);
-    fs::write(&path, text).expect("a file");
-    path
-}
 
 /// Has the tables for unwinding Node's file made, which are kept for the next recording: on a busy machine that takes
 /// seconds, in which calls in stacks that are copied out are not found.
@@ -134,7 +111,7 @@ fn functions_have_their_shares() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let script = write(folder.path(), "shares.js", SHARES);
-    for node in nodes() {
+    for (_, node) in interpreters("node", "node") {
         up_to_three_times(|| check_shares(&node, &script, folder.path()));
     }
 }
@@ -190,7 +167,7 @@ fn calls_are_in_order() {
         "after",
         "listOnTimeout timer",
     ];
-    for node in nodes() {
+    for (_, node) in interpreters("node", "node") {
         let (folded, _, said) = record(&node, &out, &["-F", "199"], &[script]);
         let mut ways: Vec<String> = Vec::new();
         for (stack, _) in &folded.stacks {
@@ -233,7 +210,7 @@ export function called() { /* \u{65e5} */
     );
     let main = main.to_str().expect("a path");
     let out = folder.path().join("lines.pb.gz");
-    for node in nodes() {
+    for (_, node) in interpreters("node", "node") {
         for options in [&[][..], &["--perf-basic-prof"]] {
             let mut command = pyrograph();
             command.args(["record", "--engine", "ebpf", "-F", "199", "-o"]).arg(&out).arg("--");
@@ -279,7 +256,7 @@ else {
     let script = write(folder.path(), "waits.js", SCRIPT);
     let script = script.to_str().expect("a path");
     let out = folder.path().join("waits.folded");
-    for node in nodes() {
+    for (_, node) in interpreters("node", "node") {
         let (folded, written, _) = record(&node, &out, &["--off-cpu"], &[script]);
         let measured: f64 = written.trim().parse().expect("nanoseconds");
         let found = value_of(&folded, "waits");

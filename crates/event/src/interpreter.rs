@@ -150,7 +150,6 @@ pub struct Calls<'a> {
 /// The calls that the programs keep (`MAX_CALLS` of `shared.h`), and of these the innermost (`INNER_CALLS`).
 const MAX_CALLS: u64 = 1024;
 const INNER_CALLS: u64 = 512;
-const HEAD: usize = 2;
 
 /// One step of [`Calls`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,6 +177,11 @@ pub enum Call {
 }
 
 impl<'a> Calls<'a> {
+    /// Words before the calls.
+    const HEAD: usize = 2;
+    /// The most words of a stack.
+    pub const MOST_WORDS: usize = Self::HEAD + 2 * MAX_CALLS as usize;
+
     /// From the words that the programs emit.
     pub fn new(words: &'a [u64]) -> Self {
         Self { words }
@@ -185,7 +189,7 @@ impl<'a> Calls<'a> {
 
     /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
-        self.words.len() <= HEAD
+        self.words.len() <= Self::HEAD
     }
 
     /// The process.
@@ -196,7 +200,7 @@ impl<'a> Calls<'a> {
     /// The calls, leaf first.
     pub fn iter(&self) -> impl Iterator<Item = Call> + 'a {
         let count = self.words.get(1).copied().unwrap_or(0);
-        let (pairs, _) = self.words.get(HEAD..).unwrap_or(&[]).as_chunks::<2>();
+        let (pairs, _) = self.words.get(Self::HEAD..).unwrap_or(&[]).as_chunks::<2>();
         let inner = pairs.len().min(INNER_CALLS as usize);
         let (inner, outer) = pairs.split_at(inner);
         // The outer ones are in a ring.
@@ -234,12 +238,12 @@ mod tests {
 
     /// Words as a walker writes them that comes to `count` functions at `16 + n`.
     fn words(count: u64) -> Vec<u64> {
-        let mut words = vec![0; HEAD + 2 * count.min(MAX_CALLS) as usize];
+        let mut words = vec![0; Calls::HEAD + 2 * count.min(MAX_CALLS) as usize];
         words[0] = 7;
         words[1] = count;
         for number in 0..count {
             let at = if number < INNER_CALLS { number } else { INNER_CALLS + number % INNER_CALLS };
-            words[HEAD + 2 * at as usize] = 16 + number;
+            words[Calls::HEAD + 2 * at as usize] = 16 + number;
         }
         words
     }

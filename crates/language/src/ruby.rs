@@ -50,7 +50,7 @@ mod at {
 const NAME: u64 = 1;
 const BITS: u64 = 7;
 
-/// What leads to a thread's context up to 2.7: a variable of the whole process, whose thread has this (`thread_id`).
+/// Up to 2.7, the variable that leads to a thread's context: one of the whole process, whose thread has this (`thread_id`).
 const GLOBAL_CONTEXT: &str = "ruby_current_execution_context_ptr";
 const THREAD_ID_2_7: u32 = 72;
 
@@ -140,13 +140,13 @@ fn table_of_symbols(file: &File<'_>) -> Option<(u64, u32)> {
     Some((table?, u32::try_from(code.last_operator?).ok()?))
 }
 
-/// What is found in code that looks up a symbol. It compares a number with that of the last operator, and with that of the
+/// Addresses in code that looks up a symbol. It compares a number with that of the last operator, and with that of the
 /// last symbol, 16 bytes behind which is the table (`rb_symbols_t` of symbol.h).
 #[derive(Debug, Default)]
 struct SymbolCode {
     last_operator: Option<u64>,
     last_symbol: Option<u64>,
-    /// What is called.
+    /// The first function that is called.
     next: Option<u64>,
 }
 
@@ -254,7 +254,7 @@ impl Heap<'_> {
         self.reader.u64(object.wrapping_add(self.layout.object_flags.into()))
     }
 
-    /// What describes a sequence of instructions.
+    /// The description of a sequence of instructions.
     fn body(self, iseq: u64) -> Option<u64> {
         let flags = self.flags(iseq)?;
         let is_iseq = flags & u64::from(self.layout.object_type_mask) == TYPE_OF_VM

@@ -158,8 +158,10 @@ pub struct Mapping {
     flags: u32,
     /// Where in the file it begins, in bytes.
     pub offset: u64,
-    device: (u32, u32),
-    inode: u64,
+    /// The file's device, major and minor number.
+    pub device: (u32, u32),
+    /// The file's inode.
+    pub inode: u64,
     /// The file, in the mount namespace of the process; `//anon` for memory without one, `[heap]`, `[stack]`, `[vdso]`.
     pub path: Vec<u8>,
 }

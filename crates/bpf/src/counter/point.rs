@@ -8,8 +8,8 @@ use libbpf_rs::Object;
 use libbpf_rs::libbpf_sys::{self, bpf_insn};
 
 use super::layout;
-use crate::engine::program;
 use crate::error::Error;
+use crate::object::program;
 
 /// `BPF_ALU64 | BPF_MOV | BPF_K`, include/uapi/linux/bpf.h
 const MOVE_NUMBER: u8 = 0xb7;

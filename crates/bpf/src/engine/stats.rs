@@ -29,8 +29,6 @@ pub struct Stats {
     pub spent: Duration,
     /// See [`Self::ticks`].
     pub skipped: u64,
-    /// Functions of interpreters that have no name for lack of room.
-    pub lost_names: u64,
 }
 
 impl Stats {
@@ -59,7 +57,6 @@ impl Engine {
             spent: Duration::from_nanos(spent),
             skipped: u64::try_from(skipped).unwrap_or(0),
             lost: state.lost_counts + state.lost_stacks + state.lost_busy + self.stacks.unknown(),
-            lost_names: state.lost_names,
             ends: state.ends,
             copied: state.copied,
             copies_refused: state.copies_refused,

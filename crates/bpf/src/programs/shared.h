@@ -548,8 +548,6 @@ struct state {
 	u64 period;
 	// When a clock's samples end; 0: not by themselves.
 	u64 until;
-	// Functions of interpreters whose names could not be emitted.
-	u64 lost_names;
 };
 
 // The clock of a CPU.

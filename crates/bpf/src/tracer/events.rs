@@ -10,8 +10,8 @@ use pyrograph_event::traced::EventSource;
 use super::CallOptions;
 use super::layout::{EventPlace, EventPlan, MAX_PLACES};
 use crate::allocators::cheapest_place_of;
-use crate::engine::{handle, program};
 use crate::error::{Error, Reason};
+use crate::object::{handle, program};
 
 /// Returns true if it is a tracepoint, and not a place in a program.
 pub fn is_tracepoint(event: &EventSource) -> bool {

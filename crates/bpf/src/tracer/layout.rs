@@ -123,7 +123,7 @@ pub const ROOT_STACK: usize = 16 << 10;
 pub const UNKNOWN_STACK: usize = 16 << 10;
 pub const MAX_KERNEL_FRAMES: usize = 64;
 
-/// What follows the record in `struct stack`, up to the bytes of the stack.
+/// The head behind the record in `struct stack`, before the bytes of the stack.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Stack {

@@ -40,7 +40,7 @@ impl Stacks {
     }
 }
 
-/// What is known of a record's stack.
+/// The stack of a record, as far as it is known.
 pub fn state<'a>(record: &Record, stack: Option<&'a ThreadStack>) -> Stack<'a> {
     match stack {
         Some(stack) => Stack::Taken(stack),

@@ -26,3 +26,10 @@ pub fn interpreters(language: &str, system: &str) -> Vec<(String, PathBuf)> {
     }
     found
 }
+
+/// Writes a file, and returns its path.
+pub fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, text).expect("a file");
+    path
+}

@@ -31,7 +31,7 @@ pub(super) struct Flat {
     pub is_wide: bool,
 }
 
-/// What a scope knows of its function.
+/// The name and the place of a function, by its scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Scope {
     name: Option<String>,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::ops::Range;
 
+use pyrograph_record::Mapping;
 use pyrograph_resolve::Identity;
 
 /// The bit of SIGQUIT in a mask of signals: that of signal 1 is the lowest.
@@ -118,21 +119,15 @@ impl Library {
     }
 }
 
+/// The library, by the line of the mapping that begins with its first byte.
 fn first_of_library(line: &str) -> Option<Library> {
-    let mut words = line.splitn(6, ' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let hex = |text| u64::from_str_radix(text, 16).ok();
-    let range = hex(start)?..hex(end)?;
-    let offset = hex(words.nth(1)?)?;
-    let (major, minor) = words.next()?.split_once(':')?;
-    let number = |text| u32::from_str_radix(text, 16).ok();
-    let (major, minor) = (number(major)?, number(minor)?);
-    let inode = words.next()?.parse().ok()?;
-    let path = words.next()?.trim_ascii_start();
-    let name = path.strip_suffix(" (deleted)").unwrap_or(path);
-    let identity = Identity::Inode { major, minor, inode, generation: 0 };
+    let Mapping { start, end, offset, device: (major, minor), inode, path, .. } =
+        Mapping::parse(line.as_bytes())?;
+    let path = String::from_utf8_lossy(&path).into_owned();
+    let name = path.strip_suffix(" (deleted)").unwrap_or(&path);
     let is_first = offset == 0 && name.ends_with(super::LIBRARY);
-    is_first.then(|| Library { range, path: path.to_owned(), identity, has_map_agent: false })
+    let identity = Identity::Inode { major, minor, inode, generation: 0 };
+    is_first.then_some(Library { range: start..end, path, identity, has_map_agent: false })
 }
 
 #[cfg(test)]

@@ -124,9 +124,8 @@ static long next_name(u64 index, struct language_walk *w)
 	asm volatile("" : "+r"(size));
 	if (size > sizeof(c->named))
 		return 0;
-	if (bpf_ringbuf_output(&functions, &c->named, size, BPF_RB_NO_WAKEUP))
-		lose(&state.lost_names);
-	else
+	// Without room for it, it is tried again with the next calls that it is in.
+	if (!bpf_ringbuf_output(&functions, &c->named, size, BPF_RB_NO_WAKEUP))
 		bpf_map_update_elem(&functions_emitted, &key, &generation, BPF_ANY);
 	return 0;
 }

@@ -31,7 +31,7 @@ enum node_offset {
 	NODE_SHARED_BYTES,
 };
 
-// What the walker keeps: the map that was found to be of what closures share.
+// The walker's own word: the map that was found to be of what closures share.
 enum { NODE_MAP };
 
 // Pointers to objects end with 01, and numbers with 0.

@@ -53,7 +53,7 @@ enum perl_offset {
 // So much of a context is read: it has no field behind that.
 #define PERL_CONTEXT_BYTES 96
 
-// What the walker keeps.
+// The walker's own words.
 enum { PERL_AT_COP, PERL_AT_CONTEXTS, PERL_AT_INDEX, PERL_AT_TYPE, PERL_AT_NEXT, PERL_ENDS, PERL_HAS_MAIN };
 
 static __always_inline u64 perl_line(struct language_walk *w, u64 cop)

@@ -45,7 +45,7 @@ enum php_offset {
 // Bytes of a function that all versions and types have.
 #define PHP_FUNCTION_SIZE 112
 
-// What the walker keeps: a frame that is still to be looked at, a call that is still to be added, and whether what comes is
+// The walker's own words: a frame that is still to be looked at, a call that is still to be added, and whether what comes is
 // of another C stack.
 enum { PHP_AT_FRAME, PHP_AT_CALL, PHP_AT_PLACE, PHP_BEHIND_FIBER };
 

@@ -42,7 +42,7 @@ enum python_offset {
 	PYTHON_CODE_BYTES,
 };
 
-// What the walker keeps.
+// The walker's own words.
 enum { PYTHON_STATE, PYTHON_AT_FRAME, PYTHON_AT_INTERPRETER, PYTHON_AT_THREAD };
 
 // The states of threads, by the kernel's numbers of these.

@@ -63,7 +63,7 @@ enum ruby_offset {
 // Of the lower bits of FUNCTION: it is the name of a function in C.
 #define RUBY_NAME 1
 
-// What the walker keeps.
+// The walker's own words.
 enum {
 	RUBY_AT_FRAME,
 	RUBY_AT_END,

@@ -81,7 +81,10 @@ __noinline int find_calls_here(struct scratch *s, u32 number)
 {
 	struct calls *c = bpf_map_lookup_elem(&calls_of, &number);
 
-	if (!s || !c)
+	if (!s)
+		return 0;
+	s->calls = 0;
+	if (!c)
 		return 0;
 	s->calls = find_calls(s, c, bpf_get_current_task_btf());
 	return 0;

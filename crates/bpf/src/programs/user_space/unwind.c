@@ -4,7 +4,7 @@
 // and so that it can be run over damaged ones under the compiler's checks. What is compiled is `unwind.h` as it
 // is; only the kernel's helpers and maps have others in their place.
 //
-// It reads commands, each a word of 64 bits and what belongs to it, in the machine's own order of bytes:
+// Its commands (commands.h):
 //
 //   0                                      forget mappings and memory
 //   1 number, struct module                a module's table
@@ -18,15 +18,12 @@
 // Registers have the order of DWARF, the last is the instruction pointer. `called`: the thread is in a system
 // call. Numbers that are too large are taken for others, and what ends too early is the end: any bytes will do.
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "../unwind.h"
+
+#include "commands.h"
 
 #define MAX_MAPPINGS 65536
 #define MAX_TEST_FILES 4096
-#define MAX_MEMORY 64
-#define MAX_BYTES (1 << 28)
 
 static struct module user_modules[MAX_MODULES];
 static struct rule user_rules[MAX_RULES];
@@ -38,27 +35,13 @@ static struct super_block user_device = { .s_dev = 1 };
 static struct vm_area_struct user_mappings[MAX_MAPPINGS];
 static u32 mapping_count;
 
-// Each part has memory of its own: reading more than there is shows in the address sanitizer.
-static struct {
-	u64 address;
-	u64 size;
-	u8 *bytes;
-} user_memory[MAX_MEMORY];
-static u32 memory_count;
-
 static struct mm_struct user_mm = { .end_code = 1 };
 static struct task_struct user_thread = { .tgid = 1, .pid = 1, .mm = &user_mm };
-static struct pt_regs user_regs;
 static struct scratch user_scratch;
 
 void *user_task(void)
 {
 	return &user_thread;
-}
-
-__u64 user_registers(void)
-{
-	return (__u64)&user_regs;
 }
 
 void *user_lookup(void *map, const void *key)
@@ -80,49 +63,6 @@ void *user_lookup(void *map, const void *key)
 		if (user_blocks[i] == map)
 			return number == 0 ? map : NULL;
 	return NULL;
-}
-
-long user_read(void *to, __u32 size, __u64 address)
-{
-	for (u32 i = 0; i < memory_count; i++) {
-		u64 offset = address - user_memory[i].address;
-
-		if (offset >= user_memory[i].size || size > user_memory[i].size - offset)
-			continue;
-		memcpy(to, user_memory[i].bytes + offset, size);
-		return 0;
-	}
-	// As the kernel does.
-	memset(to, 0, size);
-	return -1;
-}
-
-static FILE *input, *output;
-
-// At the end of the input there are zeros.
-static void take(void *to, size_t size)
-{
-	size_t taken = fread(to, 1, size, input);
-
-	memset((u8 *)to + taken, 0, size - taken);
-}
-
-static int is_at_end(void)
-{
-	return feof(input) || ferror(input);
-}
-
-static u64 take_word(void)
-{
-	u64 value;
-
-	take(&value, sizeof(value));
-	return value;
-}
-
-static void give(u64 value)
-{
-	fwrite(&value, sizeof(value), 1, output);
 }
 
 static void take_words(void)
@@ -171,25 +111,9 @@ static struct rb_node *tree(u32 first, u32 end)
 	return node;
 }
 
-static void take_memory(void)
-{
-	u64 address = take_word(), size = take_word() & (MAX_BYTES - 1);
-	u8 *bytes = malloc(size);
-
-	if (memory_count == MAX_MEMORY)
-		free(user_memory[--memory_count].bytes);
-	if (!bytes)
-		size = 0;
-	take(bytes, size);
-	user_memory[memory_count].address = address;
-	user_memory[memory_count].size = size;
-	user_memory[memory_count++].bytes = bytes;
-}
-
 static void forget(void)
 {
-	while (memory_count)
-		free(user_memory[--memory_count].bytes);
+	forget_memory();
 	mapping_count = 0;
 	// Another process: what was remembered is of no use.
 	user_thread.tgid++;
