@@ -57,6 +57,8 @@ struct language_walk {
 	struct calls *c;
 	struct scratch *s;
 	struct interpreter *it;
+	// The thread, where it is not the current one.
+	struct task_struct *other;
 };
 
 // In place of an offset: there is no such thing.
@@ -102,7 +104,7 @@ static __always_inline u64 read_word(struct language_walk *w, u64 address)
 {
 	u64 value = 0;
 
-	if (read_user(NULL, &value, 8, address))
+	if (read_user(w->other, &value, 8, address))
 		return 0;
 	return value;
 }

@@ -45,12 +45,12 @@ static __always_inline void read_chunk(struct language_walk *w, struct chunk *ch
 	chunk->len = 0;
 	if (address < 4096 || len > CHUNK_BYTES)
 		return;
-	if (!read_user(NULL, chunk->bytes, len, address)) {
+	if (!read_user(w->other, chunk->bytes, len, address)) {
 		chunk->len = len;
 		return;
 	}
 	// The next page may not be there.
-	if (rest < len && rest <= CHUNK_BYTES && !read_user(NULL, chunk->bytes, rest, address))
+	if (rest < len && rest <= CHUNK_BYTES && !read_user(w->other, chunk->bytes, rest, address))
 		chunk->len = rest;
 }
 
@@ -90,7 +90,7 @@ static long next_name(u64 index, struct language_walk *w)
 	struct function_key key = {};
 	u64 at = CALLS_HEAD + 2 * (index & (MAX_CALLS - 1)), pointer, place, size;
 	u64 generation = state.forgotten;
-	struct language_walk inner = { .c = c, .s = w->s };
+	struct language_walk inner = { .c = c, .s = w->s, .other = w->other };
 	u64 *known;
 
 	if (index >= c->count)

@@ -63,13 +63,13 @@ static __always_inline int read_node_function(struct language_walk *w, u64 share
 	u64 map;
 	u16 type;
 
-	if (read_user(NULL, c->structure, size_of(it, NODE_SHARED_BYTES), shared))
+	if (read_user(w->other, c->structure, size_of(it, NODE_SHARED_BYTES), shared))
 		return 0;
 	map = c->structure[0];
 	if (map == c->at[NODE_MAP])
 		return 1;
 	if (!is_node_object(map) ||
-	    read_user(NULL, &type, sizeof(type), map - NODE_TAG + offset_of(it, NODE_TYPE)) ||
+	    read_user(w->other, &type, sizeof(type), map - NODE_TAG + offset_of(it, NODE_TYPE)) ||
 	    type != offset_of(it, NODE_SHARED_TYPE))
 		return 0;
 	c->at[NODE_MAP] = map;
@@ -108,7 +108,7 @@ static long next_node_frame(u64 index, struct language_walk *w)
 	    (index + 1 < MAX_FRAMES && index + 1 < s->user.len && s->fps[index + 1] == fp))
 		return 0;
 	// The function, and the context.
-	if (read_user(NULL, slots, sizeof(slots), fp - 16) || !is_node_object(slots[0]) ||
+	if (read_user(w->other, slots, sizeof(slots), fp - 16) || !is_node_object(slots[0]) ||
 	    !is_node_object(slots[1]))
 		return 0;
 	shared = read_word(w, slots[0] - NODE_TAG + offset_of(it, NODE_SHARED));

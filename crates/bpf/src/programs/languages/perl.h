@@ -60,7 +60,7 @@ static __always_inline u64 perl_line(struct language_walk *w, u64 cop)
 {
 	u32 line = 0;
 
-	if (!config.lines || read_user(NULL, &line, 4, cop + offset_of(w->it, PERL_COP_LINE)))
+	if (!config.lines || read_user(w->other, &line, 4, cop + offset_of(w->it, PERL_COP_LINE)))
 		return 0;
 	return line & PLACE_OFFSET_MASK;
 }
@@ -71,7 +71,7 @@ static __always_inline int enter_perl_stack(struct language_walk *w, u64 stack)
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
 
-	if (!stack || read_user(NULL, c->structure, 48, stack))
+	if (!stack || read_user(w->other, c->structure, 48, stack))
 		return 0;
 	c->at[PERL_AT_CONTEXTS] = word_at(c->structure, offset_of(it, PERL_SI_CONTEXTS));
 	c->at[PERL_AT_NEXT] = word_at(c->structure, offset_of(it, PERL_SI_PREVIOUS));
@@ -108,7 +108,7 @@ static long next_perl_context(u64 number, struct language_walk *w)
 	}
 	c->at[PERL_AT_INDEX] = index - 1;
 	bytes = size < PERL_CONTEXT_BYTES ? size : PERL_CONTEXT_BYTES;
-	if (read_user(NULL, c->structure, bytes, c->at[PERL_AT_CONTEXTS] + size * (index - 1)))
+	if (read_user(w->other, c->structure, bytes, c->at[PERL_AT_CONTEXTS] + size * (index - 1)))
 		return 1;
 	type = byte_at(c->structure, 0);
 	returns = word_at(c->structure, offset_of(it, PERL_CX_RETURN));
@@ -128,7 +128,7 @@ static long next_perl_context(u64 number, struct language_walk *w)
 		if (function < FUNCTION_POINTERS)
 			return 0;
 		end_perl_run(c);
-		if (read_user(NULL, c->other, 24, function))
+		if (read_user(w->other, c->other, 24, function))
 			c->other[0] = c->other[1] = 0;
 		push_call(c, function,
 			  identity(mix(c->other[0], c->other[1] >> 32)) | perl_line(w, c->at[PERL_AT_COP]));

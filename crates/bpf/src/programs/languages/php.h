@@ -53,7 +53,7 @@ static __always_inline u64 php_line(struct language_walk *w, u64 instruction)
 {
 	u32 line = 0;
 
-	if (!config.lines || read_user(NULL, &line, 4, instruction + offset_of(w->it, PHP_LINE)))
+	if (!config.lines || read_user(w->other, &line, 4, instruction + offset_of(w->it, PHP_LINE)))
 		return 0;
 	return line & PLACE_OFFSET_MASK;
 }
@@ -73,13 +73,13 @@ static long next_php_frame(u64 index, struct language_walk *w)
 	u64 frame = c->at[PHP_AT_FRAME], function, name, place;
 	u32 type;
 
-	if (!frame || read_user(NULL, c->structure, 64, frame))
+	if (!frame || read_user(w->other, c->structure, 64, frame))
 		return 1;
 	c->at[PHP_AT_FRAME] = word_at(c->structure, offset_of(it, PHP_PREVIOUS));
 	function = word_at(c->structure, offset_of(it, PHP_FUNCTION));
 	if (function < FUNCTION_POINTERS)
 		return 0;
-	if (read_user(NULL, c->other, PHP_FUNCTION_SIZE, function))
+	if (read_user(w->other, c->other, PHP_FUNCTION_SIZE, function))
 		return 1;
 	type = byte_at(c->other, offset_of(it, PHP_TYPE));
 	name = word_at(c->other, offset_of(it, PHP_NAME));

@@ -118,7 +118,7 @@ static long next_python_frame(u64 index, struct language_walk *w)
 	struct interpreter *it = w->it;
 	u64 frame = c->at[PYTHON_AT_FRAME], code, place;
 
-	if (!frame || read_user(NULL, c->structure, size_of(it, PYTHON_FRAME_BYTES), frame))
+	if (!frame || read_user(w->other, c->structure, size_of(it, PYTHON_FRAME_BYTES), frame))
 		return 1;
 	c->at[PYTHON_AT_FRAME] = word_at(c->structure, offset_of(it, PYTHON_PREVIOUS));
 	if (offset_of(it, PYTHON_NO_FUNCTION) != NO_OFFSET &&
@@ -129,7 +129,7 @@ static long next_python_frame(u64 index, struct language_walk *w)
 	}
 	// From 3.14 on the lowest bits may be marks.
 	code = word_at(c->structure, offset_of(it, PYTHON_CODE)) & ~3ull;
-	if (!code || read_user(NULL, c->other, size_of(it, PYTHON_CODE_BYTES), code) ||
+	if (!code || read_user(w->other, c->other, size_of(it, PYTHON_CODE_BYTES), code) ||
 	    word_at(c->other, offset_of(it, PYTHON_TYPE)) != symbol_of(w, PYTHON_CODE_TYPE))
 		return 1;
 	place = identity(mix(word_at(c->other, offset_of(it, PYTHON_FILENAME)) ^

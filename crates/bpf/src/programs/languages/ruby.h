@@ -78,7 +78,7 @@ static __always_inline u64 ruby_element(struct language_walk *w, u64 array, u64 
 	struct interpreter *it = w->it;
 	u64 *object = w->c->other, elements;
 
-	if (array < FUNCTION_POINTERS || array & 7 || read_user(NULL, object, 40, array) ||
+	if (array < FUNCTION_POINTERS || array & 7 || read_user(w->other, object, 40, array) ||
 	    (object[0] & RUBY_TYPE_MASK) != offset_of(it, RUBY_TYPE_ARRAY))
 		return 0;
 	if (object[0] & offset_of(it, RUBY_ARRAY_IS_EMBEDDED))
@@ -103,7 +103,7 @@ static __always_inline void push_ruby_c_function(struct language_walk *w, u64 me
 	name = read_word(w, symbol_of(w, RUBY_SYMBOLS));
 	name = ruby_element(w, name, id >> RUBY_SYMBOLS_SHIFT);
 	name = ruby_element(w, name, 2 * (id & ((1 << RUBY_SYMBOLS_SHIFT) - 1)));
-	if (name < FUNCTION_POINTERS || name & 7 || read_user(NULL, c->other, 40, name) ||
+	if (name < FUNCTION_POINTERS || name & 7 || read_user(w->other, c->other, 40, name) ||
 	    (c->other[0] & RUBY_TYPE_MASK) != offset_of(it, RUBY_TYPE_STRING))
 		return;
 	push_call(c, name | RUBY_NAME, identity(mix(c->other[2] ^ c->other[4], c->other[3])));
@@ -115,11 +115,11 @@ static long next_ruby_frame(u64 index, struct language_walk *w)
 	struct interpreter *it = w->it;
 	u64 frame = c->at[RUBY_AT_FRAME], instruction, iseq, flags, kind, body, place;
 
-	if (frame >= c->at[RUBY_AT_END] || read_user(NULL, c->structure, 48, frame))
+	if (frame >= c->at[RUBY_AT_END] || read_user(w->other, c->structure, 48, frame))
 		return 1;
 	c->at[RUBY_AT_FRAME] = frame + offset_of(it, RUBY_FRAME_SIZE);
 	// The method, the environment around, the flags.
-	if (read_user(NULL, c->other, 24, word_at(c->structure, offset_of(it, RUBY_ENVIRONMENT)) - 16))
+	if (read_user(w->other, c->other, 24, word_at(c->structure, offset_of(it, RUBY_ENVIRONMENT)) - 16))
 		return 1;
 	flags = c->other[2];
 	kind = flags & offset_of(it, RUBY_KIND_MASK);
@@ -134,7 +134,7 @@ static long next_ruby_frame(u64 index, struct language_walk *w)
 	    kind == offset_of(it, RUBY_DUMMY))
 		return 0;
 	body = read_word(w, iseq + offset_of(it, RUBY_BODY));
-	if (!body || read_user(NULL, c->other, RUBY_BODY_SIZE, body))
+	if (!body || read_user(w->other, c->other, RUBY_BODY_SIZE, body))
 		return 1;
 	place = identity(mix(body ^ word_at(c->other, offset_of(it, RUBY_LABEL)),
 			     half_at(c->other, offset_of(it, RUBY_FIRST_LINE))));
@@ -172,7 +172,7 @@ static __always_inline void walk_ruby(struct language_walk *w)
 	u64 context = place_in_thread(w), thread;
 
 	context = context ? read_word(w, context) : 0;
-	if (!context || read_user(NULL, c->structure, 64, context))
+	if (!context || read_user(w->other, c->structure, 64, context))
 		return;
 	if (offset_of(it, RUBY_THREAD_ID) != NO_OFFSET) {
 		thread = word_at(c->structure, offset_of(it, RUBY_THREAD));

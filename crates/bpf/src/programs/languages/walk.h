@@ -52,9 +52,9 @@ static __always_inline void walk_found(struct language_walk *w, struct found_int
 }
 
 // Puts together calls and emits them. Returns the hash by which they are emitted; 0: there are none.
-static __always_inline u64 find_calls(struct scratch *s, struct calls *c, struct task_struct *task)
+static __always_inline u64 find_calls(struct scratch *s, struct calls *c, struct task_struct *task, int is_other)
 {
-	struct language_walk w = { .c = c, .s = s };
+	struct language_walk w = { .c = c, .s = s, .other = is_other ? task : NULL };
 	u64 kept;
 
 	c->hash = mix(HASH_START, s->question.tgid);
@@ -76,18 +76,23 @@ static __always_inline u64 find_calls(struct scratch *s, struct calls *c, struct
 	return emit_words(c, c->hash, c->len, CALLS_HEAD + 2 * MAX_CALLS) ? c->hash : 0;
 }
 
-// A global function: the verifier checks it once, and not for each program.
-__noinline int find_calls_here(struct scratch *s, u32 number)
+// One function for all programs, which are smaller so. It is not global: one that may sleep somewhere must not be called by
+// programs that may not.
+static __noinline int find_calls_here(struct scratch *s, u32 number)
 {
 	struct calls *c = bpf_map_lookup_elem(&calls_of, &number);
 
 	if (!s)
 		return 0;
-	s->calls = 0;
-	if (!c)
-		return 0;
-	s->calls = find_calls(s, c, bpf_get_current_task_btf());
+	s->calls = c ? find_calls(s, c, bpf_get_current_task_btf(), 0) : 0;
 	return 0;
+}
+
+static __always_inline void find_calls_of_other(struct scratch *s, u32 number, struct task_struct *task)
+{
+	struct calls *c = bpf_map_lookup_elem(&calls_of, &number);
+
+	s->calls = c ? find_calls(s, c, task, 1) : 0;
 }
 
 // Adds to a native stack what leads to its calls in interpreted languages.
@@ -96,10 +101,13 @@ static __always_inline void add_calls(struct scratch *s, struct task_struct *tas
 	u32 number = s->number;
 
 	// Loops are needed (Linux 5.17).
-	if (is_other || !config.languages || !s->found ||
+	if (!config.languages || !s->found ||
 	    !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
 		return;
-	find_calls_here(s, number);
+	if (is_other)
+		find_calls_of_other(s, number, task);
+	else
+		find_calls_here(s, number);
 	if (s->calls && s->user.len <= MAX_FRAMES) {
 		u64 word = (u64)MODULE_CALLS << FRAME_SHIFT | s->calls;
 
