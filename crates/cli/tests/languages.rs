@@ -5,8 +5,10 @@
 mod common;
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use common::in_kernel::{Running, value_of};
 use common::interpreters::{interpreters, write};
@@ -94,6 +96,70 @@ fn perl_functions_have_their_shares() {
     let script = write(folder.path(), "shares.pl", PERL);
     for (_, interpreter) in interpreters("perl", "/usr/bin/perl") {
         up_to_three_times(|| check_shares(&interpreter, &script, "main::", folder.path()));
+    }
+}
+
+/// Threads that wait before the recording begins, and until after it ends: nothing runs in which their stacks could be taken.
+#[test]
+fn threads_that_only_wait_have_their_functions() {
+    if !is_root("threads_that_only_wait_have_their_functions") {
+        return;
+    }
+    const PYTHON: &str = "
+import sys, threading, time
+def naps(): time.sleep(1000)
+def reads(): print(end='x', flush=True); sys.stdin.read()
+def outer(f): f()
+threading.Thread(target=outer, args=[naps], daemon=True).start(); outer(reads)
+";
+    const PERL: &str = "
+$| = 1; sub reads { print 'x'; <STDIN> } sub naps { reads() } sub outer { naps() } outer();
+";
+    const PHP: &str = "<?php
+function reads() { echo 'x'; return fgets(STDIN); } function naps() { reads(); } function outer() { naps(); } outer();
+";
+    const RUBY: &str = "
+def reads() = ($stdout.write('x'); $stdout.flush; $stdin.read)
+def naps() = reads
+def outer() = [1].each { naps }
+outer
+";
+    const NODE: &str = "
+function reads() { require('fs').writeSync(1, 'x'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0) }
+function naps() { reads() } function outer() { naps() } outer();
+";
+    let folder = tempfile::tempdir().expect("a folder");
+    let scripts = [
+        ("python3", PYTHON, "<module>;outer;reads"),
+        ("python3", PYTHON, "Thread.run;outer;naps"),
+        ("perl", PERL, "main;main::outer;main::naps;main::reads"),
+        ("php", PHP, "script;outer;naps;reads"),
+        ("ruby", RUBY, "block in outer;naps;reads"),
+        ("node", NODE, "outer;naps;reads"),
+    ];
+    for (interpreter, text, expected) in scripts {
+        let script = write(folder.path(), "script", text);
+        let child = Command::new(interpreter)
+            .arg(&script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let Ok(child) = child else {
+            eprintln!("skipped: there is no {interpreter}");
+            continue;
+        };
+        let mut child = Running(child);
+        let mut byte = [0];
+        child.0.stdout.as_mut().expect("a pipe").read_exact(&mut byte).expect("it has come there");
+        std::thread::sleep(Duration::from_millis(300));
+        let out = folder.path().join("waits.folded");
+        let pid = child.0.id().to_string();
+        run(pyrograph()
+            .args(["record", "--engine", "ebpf", "--off-cpu", "-d", "0.5", "-p", &pid, "-o"])
+            .arg(&out));
+        let folded = fs::read_to_string(&out).expect("the recording");
+        let found = folded.lines().any(|line| line.contains(&format!(";{expected};")));
+        assert!(found, "{interpreter}: {expected} is not in\n{folded}");
     }
 }
 

@@ -52,7 +52,6 @@ struct {
 	__type(value, struct interpreter);
 } interpreters SEC(".maps");
 
-// bpf_loop's context has to be on the stack.
 struct language_walk {
 	struct calls *c;
 	struct scratch *s;
@@ -60,6 +59,33 @@ struct language_walk {
 	// The thread, where it is not the current one.
 	struct task_struct *other;
 };
+
+// Steps of loops are compiled twice: for the current thread, and for another, whose memory may have to be waited for. A
+// program that must not wait cannot even have a step that could. Each step has the walk in variables of its own, so that the
+// compiler knows which it is; the verifier wants the loop's context on the stack.
+#define STEP(name)                                                                              \
+	static long name##_here(u64 index, struct language_walk *outer)                         \
+	{                                                                                       \
+		struct language_walk w = { .c = outer->c, .s = outer->s, .it = outer->it };     \
+                                                                                                \
+		return name(index, &w);                                                         \
+	}                                                                                       \
+	static long name##_of_other(u64 index, struct language_walk *outer)                     \
+	{                                                                                       \
+		struct language_walk w = *outer;                                                \
+                                                                                                \
+		return name(index, &w);                                                         \
+	}
+
+#define LOOP(count, name, w)                                                                    \
+	do {                                                                                    \
+		struct language_walk context = *(w);                                            \
+                                                                                                \
+		if ((w)->other)                                                                 \
+			bpf_loop(count, name##_of_other, &context, 0);                          \
+		else                                                                            \
+			bpf_loop(count, name##_here, &context, 0);                              \
+	} while (0)
 
 // In place of an offset: there is no such thing.
 #define NO_OFFSET 0xffffffff

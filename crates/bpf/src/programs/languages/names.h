@@ -55,7 +55,7 @@ static __always_inline void read_chunk(struct language_walk *w, struct chunk *ch
 }
 
 // Reads one of the pieces of memory that name a function.
-static long next_chunk(u64 index, struct language_walk *w)
+static __always_inline long next_chunk(u64 index, struct language_walk *w)
 {
 	struct named_function *named = &w->c->named;
 	struct chunk_plan *plan;
@@ -81,9 +81,10 @@ static long next_chunk(u64 index, struct language_walk *w)
 	named->function.chunks = index + 1;
 	return 0;
 }
+STEP(next_chunk)
 
 // Emits what names a function, unless that was done.
-static long next_name(u64 index, struct language_walk *w)
+static __always_inline long next_name(u64 index, struct language_walk *w)
 {
 	struct calls *c = w->c;
 	struct function *function = &c->named.function;
@@ -117,7 +118,7 @@ static long next_name(u64 index, struct language_walk *w)
 	function->tgid = key.tgid;
 	function->identity = key.identity;
 	function->chunks = 0;
-	bpf_loop(MAX_CHUNKS, next_chunk, &inner, 0);
+	LOOP(MAX_CHUNKS, next_chunk, &inner);
 	if (function->chunks > MAX_CHUNKS)
 		return 0;
 	size = sizeof(*function) + function->chunks * sizeof(struct chunk);
@@ -129,5 +130,6 @@ static long next_name(u64 index, struct language_walk *w)
 		bpf_map_update_elem(&functions_emitted, &key, &generation, BPF_ANY);
 	return 0;
 }
+STEP(next_name)
 
 #endif

@@ -90,7 +90,7 @@ static __always_inline u64 node_identity(struct language_walk *w)
 	return identity(mix(hash, numbers));
 }
 
-static long next_node_frame(u64 index, struct language_walk *w)
+static __always_inline long next_node_frame(u64 index, struct language_walk *w)
 {
 	struct scratch *s = w->s;
 	struct calls *c = w->c;
@@ -120,11 +120,12 @@ static long next_node_frame(u64 index, struct language_walk *w)
 	push_call(c, shared - NODE_TAG, PLACE_END | (index + 1) << PLACE_NATIVE_SHIFT | node_identity(w));
 	return 0;
 }
+STEP(next_node_frame)
 
 static __always_inline void walk_node(struct language_walk *w)
 {
 	w->c->at[NODE_MAP] = 0;
-	bpf_loop(MAX_FRAMES, next_node_frame, w, 0);
+	LOOP(MAX_FRAMES, next_node_frame, w);
 }
 
 #endif

@@ -88,7 +88,7 @@ static __always_inline void end_perl_run(struct calls *c)
 	c->at[PERL_ENDS] = 0;
 }
 
-static long next_perl_context(u64 number, struct language_walk *w)
+static __always_inline long next_perl_context(u64 number, struct language_walk *w)
 {
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
@@ -140,6 +140,7 @@ static long next_perl_context(u64 number, struct language_walk *w)
 	c->at[PERL_AT_COP] = word_at(c->structure, offset_of(it, PERL_CX_COP));
 	return 0;
 }
+STEP(next_perl_context)
 
 static __always_inline void walk_perl(struct language_walk *w)
 {
@@ -162,7 +163,7 @@ static __always_inline void walk_perl(struct language_walk *w)
 	}
 	c->at[PERL_ENDS] = 0;
 	if (enter_perl_stack(w, stack))
-		bpf_loop(4 * MAX_CALLS, next_perl_context, w, 0);
+		LOOP(4 * MAX_CALLS, next_perl_context, w);
 }
 
 #endif

@@ -66,7 +66,7 @@ static __always_inline void push_php_call(struct calls *c)
 	c->at[PHP_AT_CALL] = 0;
 }
 
-static long next_php_frame(u64 index, struct language_walk *w)
+static __always_inline long next_php_frame(u64 index, struct language_walk *w)
 {
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
@@ -108,6 +108,7 @@ static long next_php_frame(u64 index, struct language_walk *w)
 	c->at[PHP_AT_PLACE] = place;
 	return 0;
 }
+STEP(next_php_frame)
 
 static __always_inline void walk_php(struct language_walk *w)
 {
@@ -127,7 +128,7 @@ static __always_inline void walk_php(struct language_walk *w)
 	c->at[PHP_AT_CALL] = 0;
 	c->at[PHP_AT_PLACE] = 0;
 	c->at[PHP_BEHIND_FIBER] = 0;
-	bpf_loop(4 * MAX_CALLS, next_php_frame, w, 0);
+	LOOP(4 * MAX_CALLS, next_php_frame, w);
 	push_php_call(c);
 }
 

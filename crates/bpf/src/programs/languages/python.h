@@ -60,7 +60,7 @@ struct {
 } python_threads SEC(".maps");
 
 // One thread of the list of an interpreter: its identifier is what `fs` points to (`pthread_self`).
-static long next_python_thread(u64 index, struct language_walk *w)
+static __always_inline long next_python_thread(u64 index, struct language_walk *w)
 {
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
@@ -83,6 +83,7 @@ static long next_python_thread(u64 index, struct language_walk *w)
 	c->at[PYTHON_AT_THREAD] = read_word(w, state + offset_of(it, PYTHON_NEXT_THREAD));
 	return 0;
 }
+STEP(next_python_thread)
 
 static __always_inline u64 find_python_thread(struct language_walk *w)
 {
@@ -105,14 +106,14 @@ static __always_inline u64 find_python_thread(struct language_walk *w)
 	c->at[PYTHON_STATE] = 0;
 	c->at[PYTHON_AT_THREAD] = 0;
 	c->at[PYTHON_AT_INTERPRETER] = interpreter;
-	bpf_loop(2048, next_python_thread, w, 0);
+	LOOP(2048, next_python_thread, w);
 	found.state = c->at[PYTHON_STATE];
 	found.first = first;
 	bpf_map_update_elem(&python_threads, &thread, &found, BPF_ANY);
 	return found.state;
 }
 
-static long next_python_frame(u64 index, struct language_walk *w)
+static __always_inline long next_python_frame(u64 index, struct language_walk *w)
 {
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
@@ -153,6 +154,7 @@ static long next_python_frame(u64 index, struct language_walk *w)
 	push_call(c, code, place);
 	return 0;
 }
+STEP(next_python_frame)
 
 static __always_inline void walk_python(struct language_walk *w)
 {
@@ -168,7 +170,7 @@ static __always_inline void walk_python(struct language_walk *w)
 			return;
 	}
 	c->at[PYTHON_AT_FRAME] = read_word(w, state + offset_of(it, PYTHON_FRAME));
-	bpf_loop(2 * MAX_CALLS, next_python_frame, w, 0);
+	LOOP(2 * MAX_CALLS, next_python_frame, w);
 }
 
 #endif

@@ -109,7 +109,7 @@ static __always_inline void push_ruby_c_function(struct language_walk *w, u64 me
 	push_call(c, name | RUBY_NAME, identity(mix(c->other[2] ^ c->other[4], c->other[3])));
 }
 
-static long next_ruby_frame(u64 index, struct language_walk *w)
+static __always_inline long next_ruby_frame(u64 index, struct language_walk *w)
 {
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
@@ -151,6 +151,7 @@ static long next_ruby_frame(u64 index, struct language_walk *w)
 		c->at[RUBY_ENDED] = c->count;
 	return 0;
 }
+STEP(next_ruby_frame)
 
 // Calls of functions in C that no run of the loop has made, but the root of a fiber, belong to the outermost run.
 static __always_inline void end_ruby_calls(struct calls *c)
@@ -184,7 +185,7 @@ static __always_inline void walk_ruby(struct language_walk *w)
 			     8 * word_at(c->structure, offset_of(it, RUBY_STACK_SIZE));
 	c->at[RUBY_ENDED] = 0;
 	c->at[RUBY_LAST] = 0;
-	bpf_loop(4 * MAX_CALLS, next_ruby_frame, w, 0);
+	LOOP(4 * MAX_CALLS, next_ruby_frame, w);
 	end_ruby_calls(c);
 }
 

@@ -72,13 +72,12 @@ static __always_inline u64 find_calls(struct scratch *s, struct calls *c, struct
 	kept = c->count < MAX_CALLS ? c->count : MAX_CALLS;
 	c->len = CALLS_HEAD + 2 * kept;
 	if (is_new(c->hash))
-		bpf_loop(MAX_CALLS, next_name, &w, 0);
+		LOOP(MAX_CALLS, next_name, &w);
 	return emit_words(c, c->hash, c->len, CALLS_HEAD + 2 * MAX_CALLS) ? c->hash : 0;
 }
 
-// One function for all programs, which are smaller so. It is not global: one that may sleep somewhere must not be called by
-// programs that may not.
-static __noinline int find_calls_here(struct scratch *s, u32 number)
+// A global function: the verifier checks it once, and not for each way to it.
+__noinline int find_calls_here(struct scratch *s, u32 number)
 {
 	struct calls *c = bpf_map_lookup_elem(&calls_of, &number);
 
