@@ -467,7 +467,36 @@ fn a_version_that_is_not_known_is_said() {
     assert!(folded.total_share("Perl_runops_standard") > 80.0, "{:?}", folded.leaves());
 }
 
-/// Two perls of different versions and two Pythons in one recording of the machine.
+/// Virtual machines that are known, and not read: here a program with a name that one of them exports.
+#[test]
+fn machines_that_are_not_read_are_named() {
+    if !is_root("machines_that_are_not_read_are_named") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.folded");
+    let cases = [
+        ("PyPy", "pypy_main_startup"),
+        ("Erlang's BEAM", "erts_schedule"),
+        (".NET", "coreclr_initialize"),
+    ];
+    for (name, symbol) in cases {
+        let text = format!(
+            "void {symbol}(void) {{ for (volatile int i = 0; i < 100000000; i++); }}\n\
+             int main(void) {{ {symbol}(); return 0; }}\n"
+        );
+        let source = write(folder.path(), "machine.c", &text);
+        let program = folder.path().join(symbol);
+        run(Command::new("cc").arg("-rdynamic").arg(&source).arg("-o").arg(&program));
+        let (folded, said) = record(recorder(&out, &["-F", "499"]).arg(&program), &out);
+        let line =
+            format!("{name} ({}): its functions are not read; native frames", program.display());
+        assert!(said.contains(&line), "{said}");
+        assert!(folded.total_share(symbol) > 80.0, "{:?}", folded.leaves());
+    }
+}
+
+/// Perls of different versions, one in a chroot, and Pythons in one recording of the machine.
 #[test]
 fn several_versions_are_recorded_at_once() {
     if !is_root("several_versions_are_recorded_at_once") {
@@ -475,18 +504,26 @@ fn several_versions_are_recorded_at_once() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("several.folded");
-    let python = write(folder.path(), "several.py", "def snake():\n while True: pass\nsnake()\n");
-    let perl = write(folder.path(), "several.pl", "sub camel { 1 while 1 } camel();");
+    const PYTHON: [&str; 2] = ["-c", "def snake():\n while True: pass\nsnake()"];
+    const PERL: [&str; 2] = ["-e", "sub camel { 1 while 1 } camel();"];
     let mut running = Vec::new();
-    let mut expected = 0;
     for (language, system, script) in
-        [("python", "/usr/bin/python3", &python), ("perl", "/usr/bin/perl", &perl)]
+        [("python", "/usr/bin/python3", PYTHON), ("perl", "/usr/bin/perl", PERL)]
     {
         let all = interpreters(language, system);
-        for (_, interpreter) in all.iter().rev().take(2).chain(all.iter().take(1)) {
-            let child = Command::new(interpreter).arg(script).spawn().expect("it runs");
+        let mut chosen: Vec<_> = all
+            .iter()
+            .rev()
+            .take(2)
+            .chain(all.iter().take(1))
+            .map(|(_, run)| run.clone())
+            .collect();
+        // In the tree of another release.
+        let in_chroot = all.iter().map(|(_, run)| run.with_file_name("chroot"));
+        chosen.extend(in_chroot.filter(|run| run.exists()).take(1));
+        for interpreter in chosen {
+            let child = Command::new(interpreter).args(script).spawn().expect("it runs");
             running.push(Running(child));
-            expected += 1;
         }
     }
     run(pyrograph()
@@ -502,5 +539,5 @@ fn several_versions_are_recorded_at_once() {
         });
         assert!(all > 0.0 && own > 0.95 * all, "{own} of {all}: {:?}", folded.leaves());
     }
-    assert!(expected >= 4, "{expected} interpreters");
+    assert!(running.len() >= 4, "{} interpreters", running.len());
 }

@@ -68,6 +68,13 @@ pub struct Name {
     pub start_line: u32,
 }
 
+/// Virtual machines of languages that are not read, and a name that their files export and no others.
+const NOT_READ: [(&str, &str); 3] = [
+    ("PyPy", "pypy_main_startup"),
+    ("Erlang's BEAM", "erts_schedule"),
+    (".NET", "coreclr_initialize"),
+];
+
 /// The interpreter in a file, if it holds one. `extent`: from an address in code to those of the function that holds it, by
 /// tables for unwinding; functions of stripped files have no other bounds.
 pub fn find(image: &Image, extent: Extent<'_>) -> Option<Found> {
@@ -83,7 +90,10 @@ pub fn find(image: &Image, extent: Extent<'_>) -> Option<Found> {
     } else if names.mention("ruby_version") {
         ruby::find
     } else {
-        return None;
+        let has = |name| names.mention(name) && File::new(image, extent).symbol(name).is_some();
+        let (interpreter, _) = NOT_READ.into_iter().find(|(_, name)| has(name))?;
+        let (interpreter, reason) = (interpreter.to_owned(), "its functions are not read");
+        return Some(Found::Unknown(Unknown { interpreter, reason }));
     };
     let found = find(&File::new(image, extent));
     Some(match found? {
