@@ -50,11 +50,11 @@ fn recorder(out: &Path, flags: &[&str]) -> Command {
     command
 }
 
-/// 6 s of CPU time at 499 Hz: one standard deviation of the largest share is 0.9 points.
+/// 2.4 s of CPU time at 1499 Hz: one standard deviation of the largest share is 0.8 points.
 fn check_shares(interpreter: &Path, script: &Path, prefix: &str, folder: &Path) {
     let out = folder.join("shares.folded");
-    let mut command = recorder(&out, &["-F", "499"]);
-    let (folded, said) = record(command.arg(interpreter).arg(script).arg("60"), &out);
+    let mut command = recorder(&out, &["-F", "1499"]);
+    let (folded, said) = record(command.arg(interpreter).arg(script).arg("24"), &out);
     let share = |name: &str| folded.total_share(&format!("{prefix}{name}"));
     let all = share("rounds");
     assert!(all > 90.0, "{interpreter:?}: {all}, {said}, {:?}", folded.leaves());
@@ -280,7 +280,7 @@ fn calls_are_in_order() {
     const PYTHON: &str = "
 import time, sys, functools
 def spin():
-    end = time.thread_time() + 0.2
+    end = time.thread_time() + 0.08
     while time.thread_time() < end: pass
 def recurse(n): return spin() if n == 0 else recurse(n - 1)
 def generate(): spin(); yield 1
@@ -300,7 +300,7 @@ sys.setrecursionlimit(5000); recurse(1500)
 ";
     const PERL: &str = "
 use Time::HiRes qw(clock_gettime);
-sub spin { my $end = clock_gettime(3) + 0.2; 1 while clock_gettime(3) < $end }
+sub spin { my $end = clock_gettime(3) + 0.08; 1 while clock_gettime(3) < $end }
 sub recurse { my $n = shift; $n ? recurse($n - 1) : spin() }
 sub throws { eval { die 'x' }; spin() if $@ }
 sub evals { eval 'sub inner { spin() } inner(); 1' or die }
@@ -331,7 +331,7 @@ recurse(20); throws(); evals(); ties(); adds(); loads(); blocks();
     };
     for (_, interpreter) in interpreters("python", "/usr/bin/python3") {
         let (folded, said) =
-            record(recorder(&out, &["-F", "199"]).arg(&interpreter).arg(&python), &out);
+            record(recorder(&out, &["-F", "499"]).arg(&interpreter).arg(&python), &out);
         let minor = Command::new(&interpreter)
             .args(["-c", "import sys; print(sys.version_info.minor)"])
             .output()
@@ -382,7 +382,7 @@ recurse(20); throws(); evals(); ties(); adds(); loads(); blocks();
     }
     for (_, interpreter) in interpreters("perl", "/usr/bin/perl") {
         let (folded, said) =
-            record(recorder(&out, &["-F", "199"]).arg(&interpreter).arg(&perl), &out);
+            record(recorder(&out, &["-F", "499"]).arg(&interpreter).arg(&perl), &out);
         let own = |frame: &str| frame.contains("::") || frame == "(eval)";
         let ways = ways(&folded, "main::spin", &own);
         let expected = [
