@@ -146,7 +146,7 @@ impl Waiting {
                 Some(name.map_or("?".to_owned(), |name| name.function))
             }
             Call::Main(_) => Some("main".to_owned()),
-            Call::Eval(_) => Some("(eval)".to_owned()),
+            Call::Eval { .. } => Some("(eval)".to_owned()),
             Call::End(_) => Some("|".to_owned()),
             _ => None,
         };

@@ -163,6 +163,44 @@ function naps() { reads() } function outer() { naps() } outer();
     }
 }
 
+/// Programs that call in 200 ways, and know how.
+#[test]
+fn functions_are_those_that_the_program_itself_has() {
+    if !is_root("functions_are_those_that_the_program_itself_has") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (language, system, script) in
+        [("python", "/usr/bin/python3", "chains.py"), ("perl", "/usr/bin/perl", "chains.pl")]
+    {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(script);
+        for (version, interpreter) in interpreters(language, system) {
+            let out = folder.path().join("chains.folded");
+            let own = folder.path().join(format!("own-{version}-{language}"));
+            let flags = ["-e", "syscalls:sys_enter_kill", "--stacks", "lang"];
+            let mut command = recorder(&out, &flags);
+            let (folded, said) =
+                record(command.arg(&interpreter).arg(&script).arg(&own).arg("0"), &out);
+            let own = fs::read_to_string(own).expect("its own functions");
+            assert_eq!(own.lines().count(), 200);
+            for line in own.lines() {
+                let (number, functions) = line.split_once(' ').expect("a number and functions");
+                // Perl calls destructors in a block of its own in C, which `caller` has, and which is no statement.
+                let functions = functions.replace("(eval);Gone::DESTROY", "Gone::DESTROY");
+                let sample = format!("sample_{number}");
+                let is_sample = |frame: &String| frame.trim_start_matches("main::") == sample;
+                let found = folded.stacks.iter().find(|(stack, _)| stack.iter().any(is_sample));
+                let (stack, _) = found.unwrap_or_else(|| panic!("{version} {sample}: {said}"));
+                let of_kernel =
+                    stack.iter().position(|frame| frame.starts_with("entry_SYSCALL_64"));
+                let found = stack[1..of_kernel.unwrap_or(stack.len())].join(";");
+                assert_eq!(found, functions, "{version} {sample}");
+            }
+            assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");
+        }
+    }
+}
+
 /// Waits are under the function that waits, with the kernel's frames, and sum up to what the program measured.
 #[test]
 fn waits_are_under_the_functions_that_wait() {

@@ -167,8 +167,13 @@ pub enum Call {
     },
     /// The program or script itself, at a line.
     Main(u32),
-    /// An evaluated string or block, at a line.
-    Eval(u32),
+    /// An evaluated string or block.
+    Eval {
+        /// The line in it.
+        line: u32,
+        /// The native frame that it is left to when it fails, counted from the leaf, if that is known.
+        catch: Option<u32>,
+    },
     /// Here ends what one run of the interpreter's loop has called. The native frame whose part of the stack holds it,
     /// counted from the leaf, if that is known.
     End(Option<u32>),
@@ -216,17 +221,17 @@ impl<'a> Calls<'a> {
     fn decode([function, place]: [u64; 2]) -> impl Iterator<Item = Call> {
         const OFFSET: u64 = 0xff_ffff;
         let offset = (place & OFFSET) as u32;
+        let native = (place >> 48 & 0xfff) as u32;
         let call = match function {
             0 => None,
             1 => Some(Call::Interpreter((place >> 32) as u32)),
             2 => Some(Call::Main(offset)),
-            3 => Some(Call::Eval(offset)),
+            3 => Some(Call::Eval { line: offset, catch: native.checked_sub(1) }),
             function => {
                 let identity = (place >> 24 & OFFSET) as u32;
                 Some(Call::Function { function, identity, offset })
             }
         };
-        let native = (place >> 48 & 0xfff) as u32;
         let ends = function != 1 && place >> 63 == 1;
         call.into_iter().chain(ends.then_some(Call::End(native.checked_sub(1))))
     }

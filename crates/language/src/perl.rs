@@ -42,6 +42,7 @@ pub(crate) mod at {
     /// How many names a stash has; `NO_OFFSET`: one.
     pub const HV_NAMES: usize = 24;
     pub const EVAL_RETURN: usize = 25;
+    pub const EVAL_CATCH: usize = 26;
 }
 
 /// Any value (`SV`): its body, flags, and a union.

@@ -78,6 +78,8 @@ pub(crate) enum RawCall {
     /// A new interpreter begins.
     Interpreter(ModuleId),
     Frame(RawFrame),
+    /// An evaluated string or block, and the native frame that it is left to when it fails.
+    Eval(RawFrame, u32),
     /// The program itself.
     Main(RawFrame),
     /// Calls are missing: this frame stands for them.
@@ -245,7 +247,7 @@ impl<F: Files> Resolver<F> {
                     continue;
                 }
                 Call::Main(line) => (Cow::Borrowed("main"), line),
-                Call::Eval(line) => (Cow::Borrowed("(eval)"), line),
+                Call::Eval { line, .. } => (Cow::Borrowed("(eval)"), line),
                 Call::Function { function, identity, offset } => {
                     match self.languages.functions.get(&(pid, function, identity)) {
                         Some(Known { label, lines }) => (
@@ -267,6 +269,7 @@ impl<F: Files> Resolver<F> {
             let frame = RawFrame::function(label);
             read.push(match call {
                 Call::Main(_) => RawCall::Main(frame),
+                Call::Eval { catch: Some(catch), .. } => RawCall::Eval(frame, catch),
                 _ => RawCall::Frame(frame),
             });
         }

@@ -24,6 +24,8 @@ struct Segment {
     calls: Vec<RawFrame>,
     /// The native frame in which it runs, if that is known.
     native: Option<usize>,
+    /// Of the evals among the calls, where they are, and the native frames that they are left to.
+    evals: Vec<(usize, usize)>,
 }
 
 /// The calls of one interpreter.
@@ -51,6 +53,10 @@ fn parts(calls: &[RawCall]) -> Vec<Part> {
                 parts.push(Part { module: *module, segments: Vec::new(), gap: None, main: None });
             }
             (RawCall::Frame(frame), _) => open.calls.push(*frame),
+            (RawCall::Eval(frame, catch), _) => {
+                open.evals.push((open.calls.len(), *catch as usize));
+                open.calls.push(*frame);
+            }
             (RawCall::Main(frame), part) => {
                 open.calls.push(*frame);
                 part.into_iter().for_each(|part| part.main = Some(*frame));
@@ -131,6 +137,9 @@ fn place(
     {
         segments.remove(empty);
     }
+    if whole && part.gap.is_none() && segments.len() < loops.len() {
+        split_at_evals(segments, &loops);
+    }
     let pairs = pairs(segments, &loops, whole, part.gap);
     // One frame more, at the leaf, is in its first or last instructions.
     let missing = loops.len().abs_diff(segments.len());
@@ -158,6 +167,29 @@ fn place(
         shown[at] = Some(std::mem::take(&mut segments[segment].calls));
     }
     agrees
+}
+
+/// Splits segments where an eval has a run of the loop for itself. That is the first one below the native frame that the eval
+/// is left to when it fails; evals that share a run with their callers are left to one further out.
+fn split_at_evals(segments: &mut Vec<Segment>, loops: &[usize]) {
+    let mut split = Vec::with_capacity(loops.len());
+    // From the root on: the run that a segment is of, of those that are left.
+    let mut left = loops.len();
+    for mut segment in std::mem::take(segments).into_iter().rev() {
+        let mut run = left.saturating_sub(1);
+        for (at, catch) in std::mem::take(&mut segment.evals).into_iter().rev() {
+            let own = loops.partition_point(|frame| *frame < catch).checked_sub(1);
+            if let Some(own) = own.filter(|own| *own < run) {
+                let outer = segment.calls.split_off(at + 1);
+                split.push(Segment { calls: outer, ..Segment::default() });
+                run = own;
+            }
+        }
+        left = run;
+        split.push(segment);
+    }
+    split.reverse();
+    *segments = split;
 }
 
 /// Puts calls that have native frames of their own in the places of these. Returns whether each has one, and each frame of

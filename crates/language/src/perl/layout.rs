@@ -40,6 +40,12 @@ impl Layout {
             12..=22 => (0xf, 8, 9, 10),
             _ => (0xf, 9, 10, 11),
         };
+        let catch = match minor {
+            10 => 0x50,
+            12..=22 => 0x48,
+            24..=30 => 0x58,
+            _ => 0x60,
+        };
         let old = minor <= 12;
         Some(Self(Interpreter::offsets([
             (at::STACKINFO, stackinfo),
@@ -68,6 +74,8 @@ impl Layout {
             (at::HV_MAX, if old { 0x10 } else { 0x18 }),
             (at::HV_NAMES, if old { NO } else { 0x1c }),
             (at::EVAL_RETURN, if minor == 10 { 0x48 } else { retop }),
+            // `block_eval.cur_top_env`, its last field.
+            (at::EVAL_CATCH, catch),
         ])))
     }
 

@@ -25,7 +25,7 @@ fn native(text: &str) -> Vec<RawFrame> {
     text.chars().map(frame).collect()
 }
 
-/// Calls by letters, leaf first; `|` ends a segment, `3|` in native frame 3.
+/// Calls by letters, leaf first; `|` ends a segment, `3|` in native frame 3; `3E` is an eval that is left to native frame 3.
 fn calls(text: &str) -> Vec<RawCall> {
     let mut calls = vec![RawCall::Interpreter(INTERPRETER)];
     let mut native = None;
@@ -35,6 +35,10 @@ fn calls(text: &str) -> Vec<RawCall> {
             'M' => calls.push(RawCall::Main(RawFrame::function(StringId('M' as u32)))),
             '~' => calls.push(RawCall::Truncated(RawFrame::label(StringId('~' as u32), false))),
             digit if digit.is_ascii_digit() => native = digit.to_digit(10),
+            'E' => {
+                let catch = native.take().expect("a frame");
+                calls.push(RawCall::Eval(RawFrame::function(StringId('E' as u32)), catch));
+            }
             letter => calls.push(RawCall::Frame(RawFrame::function(StringId(letter as u32)))),
         }
     }
@@ -119,6 +123,19 @@ fn a_place_that_is_known_is_taken() {
     check("LL.L.m", "a1|b3|", true, "abm", true);
     // It is in no loop: pairs are by order.
     check("L.Lm", "a1|b9|", true, "abm", true);
+}
+
+#[test]
+fn an_eval_may_have_a_run_of_the_loop_for_itself() {
+    check("L.SL.m", "a1Eb|", true, "aESbm", true);
+    check("L.SL.m", "a1Eb4Ec|", true, "aESbEcm", true);
+    check("L.SL.SL.m", "a1Eb4Ec|", true, "aESbEScm", true);
+    // It shares that of its caller.
+    check("LL.m", "a2Eb|", true, "aEbm", true);
+    check("L.SL.m", "a|b4Ec|", true, "aSbEcm", true);
+    check("L.m", "a2Eb|", true, "aEbm", true);
+    // No loop is below the frame that it is left to.
+    check(".L.Lm", "a0Eb|", true, "..aEbm", true);
 }
 
 #[test]

@@ -41,8 +41,11 @@ enum perl_offset {
 	PERL_TYPE_EVAL,
 	// In a statement.
 	PERL_COP_LINE,
-	// In a context of an eval: where it returns to.
+	// In the body of a subroutine: its name.
+	PERL_CV_NAME = 16,
+	// In a context of an eval: where it returns to, and where on the C stack it is left to when it fails.
 	PERL_EVAL_RETURN = 25,
+	PERL_EVAL_CATCH,
 };
 
 // A stack's type: the program itself.
@@ -51,7 +54,7 @@ enum perl_offset {
 #define PERL_NO_CALL 0x80
 
 // So much of a context is read: it has no field behind that.
-#define PERL_CONTEXT_BYTES 96
+#define PERL_CONTEXT_BYTES 104
 
 // The walker's own words.
 enum { PERL_AT_COP, PERL_AT_CONTEXTS, PERL_AT_INDEX, PERL_AT_TYPE, PERL_AT_NEXT, PERL_ENDS, PERL_HAS_MAIN };
@@ -81,6 +84,15 @@ static __always_inline int enter_perl_stack(struct language_walk *w, u64 stack)
 	return 1;
 }
 
+// The native frame that an eval is left to when it fails (`PL_top_env`). Below a function in C that has called without an
+// eval of its own, such a frame comes with a run of the loop (`S_docatch`), of which no context tells.
+static __always_inline u64 perl_catch(struct language_walk *w)
+{
+	u64 catches = word_at(w->c->structure, offset_of(w->it, PERL_EVAL_CATCH));
+
+	return (u64)(find_native(w->s, catches) & 0xfff) << PLACE_NATIVE_SHIFT;
+}
+
 static __always_inline void end_perl_run(struct calls *c)
 {
 	if (c->at[PERL_ENDS])
@@ -92,7 +104,7 @@ static __always_inline long next_perl_context(u64 number, struct language_walk *
 {
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
-	u64 index = c->at[PERL_AT_INDEX], function, returns, size = offset_of(it, PERL_CX_SIZE);
+	u64 index = c->at[PERL_AT_INDEX], function, name, returns, size = offset_of(it, PERL_CX_SIZE);
 	u32 type, bytes;
 
 	if (!index || index > 1 << 24) {
@@ -118,7 +130,7 @@ static __always_inline long next_perl_context(u64 number, struct language_walk *
 		returns = word_at(c->structure, offset_of(it, PERL_EVAL_RETURN));
 		if (returns) {
 			end_perl_run(c);
-			push_call(c, FUNCTION_EVAL, perl_line(w, c->at[PERL_AT_COP]));
+			push_call(c, FUNCTION_EVAL, perl_catch(w) | perl_line(w, c->at[PERL_AT_COP]));
 		}
 	} else if (((type & offset_of(it, PERL_TYPE_MASK)) == offset_of(it, PERL_TYPE_SUB) &&
 		    !(type & PERL_NO_CALL)) ||
@@ -130,8 +142,11 @@ static __always_inline long next_perl_context(u64 number, struct language_walk *
 		end_perl_run(c);
 		if (read_user(w->other, c->other, 24, function))
 			c->other[0] = c->other[1] = 0;
+		// Closures come and go: another subroutine may have the head and the body of one that is gone.
+		name = read_word(w, c->other[0] + offset_of(it, PERL_CV_NAME));
 		push_call(c, function,
-			  identity(mix(c->other[0], c->other[1] >> 32)) | perl_line(w, c->at[PERL_AT_COP]));
+			  identity(mix(c->other[0] ^ name, c->other[1] >> 32)) |
+				  perl_line(w, c->at[PERL_AT_COP]));
 	} else {
 		return 0;
 	}
