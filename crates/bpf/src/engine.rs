@@ -10,7 +10,7 @@ use hashbrown::HashSet;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer};
 use pyrograph_event::counted::{Cut, UserFrame};
 use pyrograph_event::engine::{Feature, TableBackend, TableStats};
-use pyrograph_event::interpreter::{Function, Interpreter};
+use pyrograph_event::interpreter::{Function, Interpreter, Language};
 use pyrograph_event::request::{Trigger, Waits};
 use pyrograph_unwind::UnwindInfo;
 
@@ -383,6 +383,9 @@ impl Engine {
 
     /// The row of an interpreter, and 1. Without one, the file is like any other.
     fn row_of(&mut self, module: u32, interpreter: Option<&Interpreter>) -> u16 {
+        if interpreter.is_some_and(|interpreter| interpreter.language == Language::Lua) {
+            self.state.write_field(std::mem::offset_of!(State, luajit), 1u32);
+        }
         let row = interpreter.map(|interpreter| self.interpreters.add(module, interpreter));
         row.and_then(Result::ok).unwrap_or(0)
     }

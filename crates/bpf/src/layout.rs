@@ -195,6 +195,8 @@ pub struct State {
     pub unit: u64,
     pub period: u64,
     pub until: u64,
+    pub luajit: u32,
+    pub pad: u32,
 }
 
 /// Interpreters that are known at one time.

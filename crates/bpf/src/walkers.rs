@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pyrograph_elf::Image;
-use pyrograph_event::interpreter::{Call, Calls};
+use pyrograph_event::interpreter::{Call, Calls, Interpreter, Language};
 use pyrograph_language::{Chunks, Found, Memory, Runtime, find};
 use pyrograph_unwind::UnwindInfo;
 
@@ -34,10 +34,9 @@ impl Walkers {
 
     fn walk(&mut self, program: &Waiting) -> Vec<u64> {
         let interpreter = encode(0, &program.runtime.interpreter);
-        let sps: Vec<u64> = (0..64).map(|n| program.sp + n * 0x100).collect();
         self.0.send(&[2], bytemuck::bytes_of(&interpreter));
-        self.0.send(&[program.to_frame, program.fs, sps.len() as u64], &[]);
-        self.0.send(&sps, &[]);
+        self.0.send(&[program.to_frame, program.fs, program.frames.len() as u64], &[]);
+        self.0.send(program.frames.as_flattened(), &[]);
         let count = self.0.word();
         (0..count).map(|_| self.0.word()).collect()
     }
@@ -65,6 +64,8 @@ struct Waiting {
     to_frame: u64,
     fs: u64,
     sp: u64,
+    /// Stack pointers of native frames, and what these are.
+    frames: Vec<[u64; 2]>,
     memory: Vec<(u64, Vec<u8>)>,
 }
 
@@ -126,8 +127,14 @@ impl Waiting {
             (is_data && mem.read_exact_at(&mut bytes, start).is_ok()).then_some((start, bytes))
         });
         let registers = registers(pid);
+        let memory: Vec<_> = memory.collect();
+        let frames = match runtime.language() {
+            Language::Lua => luajit_frames(&runtime.interpreter, registers.rsp, &memory),
+            _ => (0..64).map(|n| [registers.rsp + n * 0x100, 0]).collect(),
+        };
         Some(Self {
-            memory: memory.collect(),
+            memory,
+            frames,
             runtime,
             to_frame,
             fs: registers.fs_base,
@@ -152,6 +159,25 @@ impl Waiting {
         };
         Calls::new(words).iter().filter_map(name).collect()
     }
+}
+
+/// The frames on the stack by which C has called LuaJIT's interpreter: the coroutine in each has the address of the innermost,
+/// and each that of the one before.
+fn luajit_frames(it: &Interpreter, sp: u64, memory: &[(u64, Vec<u8>)]) -> Vec<[u64; 2]> {
+    let word = |at: u64| {
+        let (start, bytes) =
+            memory.iter().find(|(start, bytes)| at.wrapping_sub(*start) < bytes.len() as u64)?;
+        let bytes = bytes.get((at - start) as usize..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*bytes))
+    };
+    let c_frame = |at: &u64| {
+        // `enum luajit_offset` of the programs: LUAJIT_C_FRAME.
+        word(word(at + 16)? + u64::from(it.offsets[8])).filter(|found| found & !3 == *at)
+    };
+    let first = (sp..sp + (1 << 16)).step_by(8).find(|at| c_frame(at).is_some());
+    let frame = it.symbols[0].wrapping_sub(it.to_address);
+    let all = std::iter::successors(first, |at| word(at + 32).filter(|before| *before != 0));
+    all.map(|at| [at & !3, frame]).collect()
 }
 
 /// The registers of a thread that waits.
@@ -270,6 +296,66 @@ fn the_walker_of_perl_finds_the_calls() {
     let outer = ["main::outer"; 4];
     let expected = [&["Some::wait", "main::sorts", "(eval)"], &outer[..], &["main"]].concat();
     assert_eq!(own, expected, "{names:?}");
+}
+
+const LUA: &str = "
+local function wait() io.write('x') io.flush() local s = io.read('*a') return s end
+local function compare() local s = pcall(wait) return s end
+local function sorts() table.sort({1, 2}, compare) return 1 end
+local function outer(n, ...) local r = n == 0 and sorts() or outer(n - 1, n, ...) return r end
+local r = outer(3)
+";
+
+#[test]
+fn the_walker_of_luajit_finds_the_calls() {
+    let Some(names) = check("/usr/bin/luajit", LUA) else { return };
+    let expected = [2, 3, 4, 5, 5, 5, 5].map(|line| format!("(command line):{line}"));
+    let own: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != "|").collect();
+    let main = "main chunk of (command line)";
+    assert_eq!(own[..own.len() - 1], expected, "{names:?}");
+    assert_eq!(own.last(), Some(&main));
+    // C has called the function that compares, and the chunk.
+    let ends = |name: &str| {
+        let at = names.iter().position(|known| known == name);
+        at.and_then(|at| names.get(at + 1)).is_some_and(|next| next == "|")
+    };
+    assert!(ends("(command line):3") && ends(main) && !ends("(command line):4"), "{names:?}");
+}
+
+/// The machine's own, and those that `.ci/interpreters` has unpacked.
+#[test]
+fn luajit_is_found_in_files() {
+    let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/interpreters");
+    let library = "usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2";
+    // How far the table of instructions is from the state: LUAJIT_DISPATCH_TO_GLOBAL; and where that has the
+    // traces: LUAJIT_TRACES.
+    let cases = [
+        (Path::new("/").join(library), Ok((3968, 1112))),
+        ("/usr/bin/luajit".into(), Ok((3968, 1112))),
+        (unpacked.join("debian-trixie").join(library), Ok((4016, 1128))),
+        (unpacked.join("debian-trixie/usr/bin/luajit"), Ok((4016, 1128))),
+        (
+            unpacked.join("debian-bullseye").join(library),
+            Err("its references have 32 bits (built without GC64)"),
+        ),
+    ];
+    for (path, expected) in cases {
+        let Ok(image) = Image::open(&path) else {
+            eprintln!("skipped: there is no {}", path.display());
+            continue;
+        };
+        let info = UnwindInfo::from_bytes(fs::read(&path).expect("a file")).expect("tables");
+        match (find(&image, &|at| info.function(at)).expect("an interpreter"), expected) {
+            (Found::Known(runtime), Ok(expected)) => {
+                let it = &runtime.interpreter;
+                assert_eq!((it.offsets[3], it.offsets[19]), expected, "{}", path.display());
+                assert!(it.symbols[1] - it.symbols[0] > 10_000);
+                assert!(runtime.version.starts_with("2.1."), "{}", runtime.version);
+            }
+            (Found::Unknown(unknown), Err(reason)) => assert_eq!(unknown.reason, reason),
+            (found, expected) => panic!("{}: {found:?}, {expected:?}", path.display()),
+        }
+    }
 }
 
 /// No memory at all: no calls, no names.

@@ -57,11 +57,14 @@ pub enum Language {
     Ruby,
     /// JavaScript in V8 (Node).
     JavaScript,
+    /// Lua in LuaJIT.
+    Lua,
 }
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Python, Self::Perl, Self::Php, Self::Ruby, Self::JavaScript];
+    pub const ALL: [Self; 6] =
+        [Self::Python, Self::Perl, Self::Php, Self::Ruby, Self::JavaScript, Self::Lua];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -71,6 +74,7 @@ impl Language {
             Self::Php => "php",
             Self::Ruby => "ruby",
             Self::JavaScript => "javascript",
+            Self::Lua => "lua",
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct Native {
     starts: Vec<Range<u64>>,
     /// Calls run in code that is made at run time, too.
     has_made_code: bool,
+    /// Code that is made at run time may stand for the loop.
+    has_traces: bool,
 }
 
 impl Native {
@@ -31,7 +33,7 @@ impl Native {
         for ranges in [&mut loops, &mut shown, &mut starts] {
             ranges.sort_unstable_by_key(|range| (range.start, range.end));
         }
-        Self { loops, inner: Vec::new(), shown, starts, has_made_code: false }
+        Self { loops, shown, starts, ..Self::default() }
     }
 
     /// Of an interpreter that compiles functions: each call has a native frame of its own.
@@ -43,6 +45,32 @@ impl Native {
     /// Returns true if each call has a native frame of its own, in the loop or in code that is made at run time.
     pub fn has_made_code(&self) -> bool {
         self.has_made_code
+    }
+
+    /// Of an interpreter that goes on in code that it has made at run time, in the loop's own frame.
+    #[must_use]
+    pub fn with_traces(self) -> Self {
+        Self { has_traces: true, ..self }
+    }
+
+    /// Returns true if code that is made at run time may stand for the loop.
+    pub fn has_traces(&self) -> bool {
+        self.has_traces
+    }
+
+    /// `code`: addresses of a loop. `is_glue`: of functions, by name.
+    pub(crate) fn of_code(
+        file: &File<'_>,
+        code: &Range<u64>,
+        is_glue: impl Fn(&str) -> bool,
+    ) -> Self {
+        let mut native = Self::new(file, |_| false, is_glue);
+        if let Some(to_address) = file.to_address() {
+            let code = code.start.wrapping_sub(to_address)..code.end.wrapping_sub(to_address);
+            native.shown.retain(|range| !code.contains(&range.start));
+            native.loops = vec![code];
+        }
+        native
     }
 
     /// `is_loop`, `is_glue`: of functions, by name.

@@ -9,7 +9,7 @@ use crate::file::{ExportedNames, Extent, File};
 use crate::memory::{Memory, readable};
 use crate::native::Native;
 use crate::node::Scripts;
-use crate::{node, perl, php, python, ruby};
+use crate::{luajit, node, perl, php, python, ruby};
 
 /// An interpreter whose calls can be read.
 #[derive(Clone, Debug)]
@@ -89,6 +89,8 @@ pub fn find(image: &Image, extent: Extent<'_>) -> Option<Found> {
         php::find
     } else if names.mention("ruby_version") {
         ruby::find
+    } else if names.mention(luajit::MARK) {
+        luajit::find
     } else {
         let has = |name| names.mention(name) && File::new(image, extent).symbol(name).is_some();
         let (interpreter, _) = NOT_READ.into_iter().find(|(_, name)| has(name))?;
@@ -135,6 +137,7 @@ impl Runtime {
             Language::JavaScript => node::name(self, memory, function),
             Language::Php => php::name(&self.interpreter, memory, function),
             Language::Ruby => ruby::name(&self.interpreter, memory, function),
+            Language::Lua => luajit::name(&self.interpreter, memory, function),
         }
     }
 
@@ -147,6 +150,10 @@ impl Runtime {
             },
             Language::Ruby => match ruby::lines(&self.interpreter, memory, function) {
                 Some(lines) => Lines(Kind::Ruby(lines)),
+                None => Lines(Kind::Unknown),
+            },
+            Language::Lua => match luajit::lines(&self.interpreter, memory, function) {
+                Some(lines) => Lines(Kind::Lua(lines)),
                 None => Lines(Kind::Unknown),
             },
             // The programs write lines.
@@ -165,6 +172,7 @@ enum Kind {
     Written,
     Python(python::Lines),
     Ruby(ruby::Lines),
+    Lua(luajit::Lines),
 }
 
 impl Lines {
@@ -175,6 +183,7 @@ impl Lines {
             Kind::Written => offset,
             Kind::Python(lines) => lines.line(offset),
             Kind::Ruby(lines) => lines.line(offset),
+            Kind::Lua(lines) => lines.line(offset),
         }
     }
 }

@@ -117,8 +117,16 @@ fn place(
     shown: &mut [Option<Vec<RawFrame>>],
 ) -> bool {
     let is_own = |frame: &RawFrame| frame.module == part.module;
-    let is_loop = |frame: &RawFrame| is_own(frame) && functions.is_loop(frame.address);
-    let loops: Vec<usize> = (0..native.len()).filter(|at| is_loop(&native[*at])).collect();
+    // Code that was made at run time is the loop's if calls are in it.
+    let in_trace: Vec<usize> = match functions.has_traces() {
+        true => part.segments.iter().filter_map(|segment| segment.native).collect(),
+        false => Vec::new(),
+    };
+    let is_loop = |at: usize, frame: &RawFrame| {
+        is_own(frame) && functions.is_loop(frame.address)
+            || frame.module.is_jit() && in_trace.contains(&at)
+    };
+    let loops: Vec<usize> = (0..native.len()).filter(|at| is_loop(*at, &native[*at])).collect();
     // The program is compiled, and does not run yet: what it has called are its own `BEGIN` blocks. Or
     // it has ended.
     if part.segments.len() == loops.len() + 1
@@ -153,7 +161,7 @@ fn place(
     };
     for (at, frame) in native.iter().enumerate() {
         let hides = match at {
-            _ if is_loop(frame) || is_own(frame) && functions.is_inner(frame.address) => true,
+            _ if is_loop(at, frame) || is_own(frame) && functions.is_inner(frame.address) => true,
             _ if at < innermost => false,
             _ if is_own(frame) && at < outermost => !functions.is_shown(frame.address),
             _ if is_own(frame) => !functions.is_start(frame.address),

@@ -16,12 +16,10 @@ void fields(void) {
           offsetof(global_State, jit_base));
     FIELD("global_vm_state", "`global_State.vmstate`, 32 bits: negated, what runs; 0 and above, the trace.",
           offsetof(global_State, vmstate));
-    FIELD("global_main", "`global_State.mainthref`, the first coroutine.", offsetof(global_State, mainthref));
     FIELD("dispatch_to_global", "How much lower `global_State` is than the dispatch table, which is in r14.", GG_G2DISP);
 
     FIELD("state_global", "`lua_State.glref`.", offsetof(lua_State, glref));
     FIELD("state_base", "`lua_State.base`, of the innermost frame; stale while Lua runs.", offsetof(lua_State, base));
-    FIELD("state_top", "`lua_State.top`.", offsetof(lua_State, top));
     FIELD("state_stack", "`lua_State.stack`, its lowest address.", offsetof(lua_State, stack));
     FIELD("state_stack_size", "`lua_State.stacksize`, 32 bits, in slots of 8 bytes.", offsetof(lua_State, stacksize));
     FIELD("state_c_frame", "`lua_State.cframe`, the innermost call of the interpreter on the C stack.",
@@ -29,7 +27,6 @@ void fields(void) {
 
     FIELD("function_kind", "`ffid`, a byte: 0 in Lua, 1 in C, above that built in.", offsetof(GCfunc, l.ffid));
     FIELD("function_code", "`pc`: the first instruction, which is behind the prototype.", offsetof(GCfunc, l.pc));
-    FIELD("function_c", "`c.f`, the function in C.", offsetof(GCfunc, c.f));
     FIELD("prototype_size", "The size of a `GCproto`: it is that much lower than the first instruction.", sizeof(GCproto));
     FIELD("prototype_instructions", "`sizebc`, 32 bits, in instructions of 4 bytes.", offsetof(GCproto, sizebc));
     FIELD("prototype_chunk", "`chunkname`, a string: `@FILE` or `=NAME`.", offsetof(GCproto, chunkname));
@@ -40,8 +37,6 @@ void fields(void) {
           offsetof(GCproto, lineinfo));
     FIELD("object_type", "`gct`, a byte.", offsetof(GChead, gct));
     FIELD("type_prototype", "The `gct` of a prototype.", (unsigned char)~LJ_TPROTO);
-    FIELD("type_function", "The `gct` of a function.", (unsigned char)~LJ_TFUNC);
-    FIELD("type_string", "The `gct` of a string.", (unsigned char)~LJ_TSTR);
     FIELD("type_coroutine", "The `gct` of a coroutine.", (unsigned char)~LJ_TTHREAD);
     FIELD("string_length", "`GCstr.len`, 32 bits.", offsetof(GCstr, len));
     FIELD("string_data", "The characters of a string.", sizeof(GCstr));

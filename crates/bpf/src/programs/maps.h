@@ -170,6 +170,28 @@ struct found_interpreter {
 	u64 to_frame;
 };
 
+// The innermost frame of LuaJIT in a stack.
+struct luajit_frame {
+	// Its number, and 1; 0: there is none.
+	u32 number;
+	// It is compiled code.
+	u32 is_trace;
+	// Where the interpreter's call is on the C stack.
+	u64 c_frame;
+	// Registers: rdx of the leaf, rbp, rbx, and where it is.
+	u64 base;
+	u64 rbp;
+	u64 instruction;
+	u64 ip;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_INTERPRETERS);
+	__type(key, u32);
+	__type(value, struct interpreter);
+} interpreters SEC(".maps");
+
 // Where a stack is put together.
 struct scratch {
 	u32 busy;
@@ -210,6 +232,7 @@ struct scratch {
 	u64 calls;
 	// These interpreters: rows of `interpreters`, and where they are mapped.
 	struct found_interpreter interpreters[FOUND_INTERPRETERS];
+	struct luajit_frame luajit;
 	// The stack pointer of each frame, and its frame pointer, if it keeps one.
 	u64 sps[MAX_FRAMES];
 	u64 fps[MAX_FRAMES];

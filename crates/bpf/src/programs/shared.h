@@ -308,6 +308,7 @@ enum language {
 	LANGUAGE_PHP,
 	LANGUAGE_RUBY,
 	LANGUAGE_NODE,
+	LANGUAGE_LUAJIT,
 };
 
 // How a program finds the variable of a thread that leads to the thread's calls.
@@ -548,6 +549,9 @@ struct state {
 	u64 period;
 	// When a clock's samples end; 0: not by themselves.
 	u64 until;
+	// An interpreter was found whose compiled code is looked for.
+	u32 luajit;
+	u32 pad;
 };
 
 // The clock of a CPU.

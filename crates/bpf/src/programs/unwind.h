@@ -323,6 +323,8 @@ static __always_inline void note_interpreter(struct scratch *s)
 	}
 }
 
+#include "languages/luajit_frames.h"
+
 // One frame: notes it, and goes to its caller. Returns 1 at the end.
 static __always_inline int step(struct scratch *s, struct task_struct *other)
 {
@@ -351,6 +353,9 @@ static __always_inline int step(struct scratch *s, struct task_struct *other)
 		address += rule->add;
 	push(s, (u64)s->mapping.module << FRAME_SHIFT |
 		    ((address + s->mapping.to_frame) & ((1ull << FRAME_SHIFT) - 1)));
+	if (state.luajit && (s->mapping.interpreter || s->mapping.module == MODULE_ANONYMOUS) &&
+	    (other ? leave_luajit(s, other) : leave_luajit_here(s)))
+		return 0;
 	if (!rule)
 		return stop(s, end);
 	return apply(s, other, rule);
@@ -477,6 +482,7 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	s->has_made = 0;
 	s->guessed = 0;
 	s->found = 0;
+	s->luajit.number = 0;
 	// The code segment of 64-bit programs; read as a whole word, for that is how the verifier wants it.
 	if ((*(volatile unsigned long *)&regs->cs & 0xff) != 0x33) {
 		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (s->ip & ((1ull << FRAME_SHIFT) - 1)));

@@ -12,16 +12,12 @@ pub(crate) struct Layout {
     pub(crate) global_jit_base: u32,
     /// `global_State.vmstate`, 32 bits: negated, what runs; 0 and above, the trace.
     pub(crate) global_vm_state: u32,
-    /// `global_State.mainthref`, the first coroutine.
-    pub(crate) global_main: u32,
     /// How much lower `global_State` is than the dispatch table, which is in r14.
     pub(crate) dispatch_to_global: u32,
     /// `lua_State.glref`.
     pub(crate) state_global: u32,
     /// `lua_State.base`, of the innermost frame; stale while Lua runs.
     pub(crate) state_base: u32,
-    /// `lua_State.top`.
-    pub(crate) state_top: u32,
     /// `lua_State.stack`, its lowest address.
     pub(crate) state_stack: u32,
     /// `lua_State.stacksize`, 32 bits, in slots of 8 bytes.
@@ -32,8 +28,6 @@ pub(crate) struct Layout {
     pub(crate) function_kind: u32,
     /// `pc`: the first instruction, which is behind the prototype.
     pub(crate) function_code: u32,
-    /// `c.f`, the function in C.
-    pub(crate) function_c: u32,
     /// The size of a `GCproto`: it is that much lower than the first instruction.
     pub(crate) prototype_size: u32,
     /// `sizebc`, 32 bits, in instructions of 4 bytes.
@@ -50,10 +44,6 @@ pub(crate) struct Layout {
     pub(crate) object_type: u32,
     /// The `gct` of a prototype.
     pub(crate) type_prototype: u32,
-    /// The `gct` of a function.
-    pub(crate) type_function: u32,
-    /// The `gct` of a string.
-    pub(crate) type_string: u32,
     /// The `gct` of a coroutine.
     pub(crate) type_coroutine: u32,
     /// `GCstr.len`, 32 bits.
@@ -62,21 +52,18 @@ pub(crate) struct Layout {
     pub(crate) string_data: u32,
 }
 
-const V2017_01_17: Layout = Layout {
+const V2016_11_04_OPENRESTY: Layout = Layout {
     global_current: 344,
     global_jit_base: 352,
     global_vm_state: 128,
-    global_main: 200,
-    dispatch_to_global: 3920,
+    dispatch_to_global: 3928,
     state_global: 16,
     state_base: 32,
-    state_top: 40,
     state_stack: 56,
     state_stack_size: 88,
     state_c_frame: 80,
     function_kind: 10,
     function_code: 32,
-    function_c: 40,
     prototype_size: 104,
     prototype_instructions: 12,
     prototype_chunk: 64,
@@ -85,12 +72,12 @@ const V2017_01_17: Layout = Layout {
     prototype_lines: 80,
     object_type: 9,
     type_prototype: 7,
-    type_function: 8,
-    type_string: 4,
     type_coroutine: 6,
     string_length: 16,
     string_data: 24,
 };
+
+const V2017_01_17: Layout = Layout { dispatch_to_global: 3920, ..V2016_11_04_OPENRESTY };
 
 const V2020_05_22: Layout = Layout { dispatch_to_global: 3912, ..V2017_01_17 };
 
@@ -100,7 +87,6 @@ const V2020_06_23: Layout = Layout {
     global_current: 360,
     global_jit_base: 368,
     global_vm_state: 176,
-    global_main: 184,
     dispatch_to_global: 3952,
     string_length: 20,
     ..V2020_06_15
@@ -110,12 +96,19 @@ const V2020_09_30: Layout = Layout {
     global_current: 368,
     global_jit_base: 376,
     global_vm_state: 184,
-    global_main: 192,
     dispatch_to_global: 3960,
     ..V2020_06_23
 };
 
+const V2020_10_01_OPENRESTY: Layout = Layout { dispatch_to_global: 4000, ..V2020_06_23 };
+
+const V2020_10_08_OPENRESTY: Layout = Layout { dispatch_to_global: 3992, ..V2020_06_23 };
+
+const V2020_10_12_OPENRESTY: Layout = Layout { dispatch_to_global: 4000, ..V2020_09_30 };
+
 const V2021_03_23: Layout = Layout { dispatch_to_global: 3968, ..V2020_09_30 };
+
+const V2021_12_10_OPENRESTY: Layout = Layout { dispatch_to_global: 4008, ..V2021_03_23 };
 
 const V2024_04_19: Layout = Layout { dispatch_to_global: 3976, ..V2021_03_23 };
 
@@ -124,18 +117,23 @@ const V2025_01_17_OPENRESTY: Layout = Layout { dispatch_to_global: 4016, ..V2024
 const V2025_11_06: Layout = Layout { dispatch_to_global: 3992, ..V2024_04_19 };
 
 const V2025_11_10: Layout =
-    Layout { global_current: 376, global_jit_base: 384, dispatch_to_global: 4000, ..V2025_11_06 };
+    Layout { global_current: 376, global_jit_base: 384, ..V2020_10_12_OPENRESTY };
 
 const V2026_08_24_OPENRESTY: Layout = Layout { dispatch_to_global: 4040, ..V2025_11_10 };
 
-/// All that are known, each with a `dispatch_to_global` of its own: a version does not say which it has.
-pub(crate) const LAYOUTS: [Layout; 11] = [
+/// All that are known: a version does not say which it has.
+pub(crate) const LAYOUTS: [Layout; 16] = [
+    V2016_11_04_OPENRESTY,
     V2017_01_17,
     V2020_05_22,
     V2020_06_15,
     V2020_06_23,
     V2020_09_30,
+    V2020_10_01_OPENRESTY,
+    V2020_10_08_OPENRESTY,
+    V2020_10_12_OPENRESTY,
     V2021_03_23,
+    V2021_12_10_OPENRESTY,
     V2024_04_19,
     V2025_01_17_OPENRESTY,
     V2025_11_06,

@@ -163,6 +163,21 @@ fn calls_and_frames_that_do_not_belong_together_are_counted() {
     check_each("Jm", "a|", "Jm", false);
 }
 
+/// Compiled code that goes on in the frame of the loop.
+#[test]
+fn traces_take_the_place_of_loops() {
+    let check = |frames, of, expected, paired| {
+        check_with(&functions().with_traces(), frames, of, true, (expected, paired));
+    };
+    check("J.m", "ab0|", "abm", true);
+    check("xJ.L.m", "ab1|c3|", "xabcm", true);
+    // A run that has called nothing of the language.
+    check("J.L.m", "a0|2|", "am", true);
+    // Code that is no trace of this interpreter stays.
+    check("JxL.m", "a2|", "Jxam", true);
+    check("L.JL.m", "a0|b3|", "aJbm", true);
+}
+
 #[test]
 fn without_calls_stacks_are_what_they_are() {
     let plain = native("x.L.m");

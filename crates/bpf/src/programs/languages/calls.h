@@ -31,7 +31,7 @@ struct calls {
 	u32 row;
 	u32 pad;
 	// The walkers' own.
-	u64 at[8];
+	u64 at[12];
 	// A structure that was read, and another.
 	u64 structure[STRUCTURE / 8];
 	u64 other[STRUCTURE / 8];
@@ -44,13 +44,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct calls);
 } calls_of SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_INTERPRETERS);
-	__type(key, u32);
-	__type(value, struct interpreter);
-} interpreters SEC(".maps");
 
 struct language_walk {
 	struct calls *c;

@@ -6,6 +6,7 @@
 #define PYROGRAPH_WALK_LANGUAGES_H
 
 #include "names.h"
+#include "luajit.h"
 #include "node.h"
 #include "perl.h"
 #include "php.h"
@@ -29,6 +30,9 @@ static __always_inline void walk_language(struct language_walk *w)
 		break;
 	case LANGUAGE_RUBY:
 		walk_ruby(w);
+		break;
+	case LANGUAGE_LUAJIT:
+		walk_luajit(w);
 		break;
 	}
 }

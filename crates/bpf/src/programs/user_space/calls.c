@@ -8,8 +8,9 @@
 //
 //   0                                      forgets memory
 //   1 address, size, bytes                 memory of the process
-//   2 struct interpreter, to_frame, fs,    walks the calls: writes how many words there are, and the words
-//     count, count stack pointers
+//   2 struct interpreter, to_frame, fs,    walks the calls: writes how many words there are, and the words; of each native
+//     count, count times two words         frame the stack pointer, and what the frame is. LuaJIT's innermost frame is the
+//                                          first
 //   3 struct interpreter, function         reads what names a function: writes how many pieces, then of each the
 //                                          address, the length and the bytes
 //
@@ -56,11 +57,16 @@ static void walk(void)
 	count = take_word();
 	s->user.len = count < MAX_FRAMES ? count : MAX_FRAMES;
 	for (u64 i = 0; i < count && !is_at_end(); i++) {
-		u64 sp = take_word();
+		u64 sp = take_word(), frame = take_word();
 
-		if (i < MAX_FRAMES)
-			s->sps[i] = sp;
+		if (i >= MAX_FRAMES)
+			continue;
+		s->sps[i] = sp;
+		s->user.frames[i] = frame;
 	}
+	memset(&s->luajit, 0, sizeof(s->luajit));
+	s->luajit.number = 1;
+	s->luajit.c_frame = s->sps[0];
 	c->hash = HASH_START;
 	c->count = 0;
 	walk_found(&w, &found);
