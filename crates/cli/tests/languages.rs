@@ -128,6 +128,11 @@ outer
 function reads() { require('fs').writeSync(1, 'x'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0) }
 function naps() { reads() } function outer() { naps() } outer();
 ";
+    const LUA: &str = "
+local function reads() io.write('x') io.flush() local text = io.read('*a') return text end
+local function naps() local text = reads() return text end
+local text = naps()
+";
     let folder = tempfile::tempdir().expect("a folder");
     let scripts = [
         ("python3", PYTHON, "<module>;outer;reads"),
@@ -136,6 +141,7 @@ function naps() { reads() } function outer() { naps() } outer();
         ("php", PHP, "script;outer;naps;reads"),
         ("ruby", RUBY, "block in outer;naps;reads"),
         ("node", NODE, "outer;naps;reads"),
+        ("luajit", LUA, "main chunk of script;script:3;script:2"),
     ];
     for (interpreter, text, expected) in scripts {
         let script = write(folder.path(), "script", text);
