@@ -59,12 +59,14 @@ pub enum Language {
     JavaScript,
     /// Lua in LuaJIT.
     Lua,
+    /// Java in HotSpot.
+    Java,
 }
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Python, Self::Perl, Self::Php, Self::Ruby, Self::JavaScript, Self::Lua];
+    pub const ALL: [Self; 7] =
+        [Self::Python, Self::Perl, Self::Php, Self::Ruby, Self::JavaScript, Self::Lua, Self::Java];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -75,6 +77,7 @@ impl Language {
             Self::Ruby => "ruby",
             Self::JavaScript => "javascript",
             Self::Lua => "lua",
+            Self::Java => "java",
         }
     }
 }

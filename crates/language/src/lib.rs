@@ -4,6 +4,7 @@
 
 mod file;
 mod luajit;
+mod java;
 #[cfg(test)]
 mod measured;
 mod memory;
@@ -19,4 +20,4 @@ mod thread;
 pub use file::Extent;
 pub use memory::{Chunks, Memory};
 pub use native::Native;
-pub use runtime::{Found, Lines, Name, Runtime, Unknown, find};
+pub use runtime::{Found, InnerCall, Lines, Name, Runtime, Unknown, find};

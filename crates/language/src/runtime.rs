@@ -1,6 +1,7 @@
 //! An interpreter in a file.
 
 use std::fmt;
+use std::sync::Arc;
 
 use pyrograph_elf::Image;
 use pyrograph_event::interpreter::{Interpreter, Language};
@@ -9,7 +10,7 @@ use crate::file::{ExportedNames, Extent, File};
 use crate::memory::{Memory, readable};
 use crate::native::Native;
 use crate::node::Scripts;
-use crate::{luajit, node, perl, php, python, ruby};
+use crate::{java, luajit, node, perl, php, python, ruby};
 
 /// An interpreter whose calls can be read.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub struct Runtime {
     pub native: Native,
     /// Lines of scripts that were read, where counting them takes long.
     pub(crate) scripts: Scripts,
+    /// What Java's methods are named by.
+    pub(crate) java: Option<Arc<java::Layout>>,
 }
 
 /// An interpreter whose calls cannot be read.
@@ -85,6 +88,8 @@ pub fn find(image: &Image, extent: Extent<'_>) -> Option<Found> {
         perl::find
     } else if names.mention(node::MARK) {
         node::find
+    } else if names.mention(java::MARK) {
+        java::find
     } else if names.mention("execute_ex") {
         php::find
     } else if names.mention("ruby_version") {
@@ -121,7 +126,7 @@ impl Runtime {
         interpreter: Interpreter,
         native: Native,
     ) -> Self {
-        Self { version, source, interpreter, native, scripts: Scripts::default() }
+        Self { version, source, interpreter, native, scripts: Scripts::default(), java: None }
     }
 
     /// The language.
@@ -138,7 +143,13 @@ impl Runtime {
             Language::Php => php::name(&self.interpreter, memory, function),
             Language::Ruby => ruby::name(&self.interpreter, memory, function),
             Language::Lua => luajit::name(&self.interpreter, memory, function),
+            Language::Java => java::name(self, memory, function),
         }
+    }
+
+    /// Returns true if a function is what the programs have seen at its address, where that may change.
+    pub fn is_same(&self, memory: &dyn Memory, function: u64, identity: u32) -> bool {
+        self.language() != Language::Java || java::is_same(self, memory, function, identity)
     }
 
     /// The lines of a function at an address in the process.
@@ -154,6 +165,10 @@ impl Runtime {
             },
             Language::Lua => match luajit::lines(&self.interpreter, memory, function) {
                 Some(lines) => Lines(Kind::Lua(lines)),
+                None => Lines(Kind::Unknown),
+            },
+            Language::Java => match java::lines(self, memory, function) {
+                Some(lines) => Lines(Kind::Java(lines)),
                 None => Lines(Kind::Unknown),
             },
             // The programs write lines.
@@ -173,6 +188,7 @@ enum Kind {
     Python(python::Lines),
     Ruby(ruby::Lines),
     Lua(luajit::Lines),
+    Java(java::Lines),
 }
 
 impl Lines {
@@ -184,6 +200,26 @@ impl Lines {
             Kind::Python(lines) => lines.line(offset),
             Kind::Ruby(lines) => lines.line(offset),
             Kind::Lua(lines) => lines.line(offset),
+            // Bytecodes are counted from 1.
+            Kind::Java(java::Lines::Interpreted(lines)) => lines.line(offset.saturating_sub(1)),
+            Kind::Java(_) => 0,
         }
     }
+
+    /// The calls at a place of a function that a compiler has put others into, innermost first; `None`: it is one call.
+    pub fn calls(&self, offset: u32) -> Option<Vec<InnerCall<'_>>> {
+        match &self.0 {
+            Kind::Java(java::Lines::Compiled(compiled)) => compiled.calls(offset),
+            _ => None,
+        }
+    }
+}
+
+/// A call that a compiler has put into a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InnerCall<'a> {
+    /// The function.
+    pub name: &'a Name,
+    /// The line in it; 0 if it is not known, or not wanted.
+    pub line: u32,
 }

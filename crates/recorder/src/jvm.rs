@@ -145,7 +145,13 @@ struct Answer {
 
 impl Jvms {
     /// Those of a recording; none if they are not to be asked.
-    pub fn new(plan: &Plan, resolver: &mut Resolver<LiveFiles>) -> Option<Self> {
+    ///
+    /// `reads_methods`: the engine names methods by itself, so that they are asked about other code alone.
+    pub fn new(
+        plan: &Plan,
+        resolver: &mut Resolver<LiveFiles>,
+        reads_methods: bool,
+    ) -> Option<Self> {
         if !plan.attach || !plan.user {
             return None;
         }
@@ -154,7 +160,7 @@ impl Jvms {
             machines: Vec::new(),
             answers: channel(),
             ending: Arc::default(),
-            at_once: plan.target != Target::System && !plan.filters.chooses(),
+            at_once: plan.target != Target::System && !plan.filters.chooses() && !reads_methods,
             checked: Instant::now(),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use pyrograph_event::interpreter::Language;
 use pyrograph_profile::Profile;
 use pyrograph_record::{Child, Event, Summary};
 use pyrograph_resolve::{LiveFiles, Resolved, Resolver};
@@ -116,7 +117,8 @@ impl Recorder {
         let mut report: Report = Box::new(report);
         let (engine, opened) = open(plan, &mut report)?;
         let Opened { sampler, mut resolver, event } = opened;
-        let jvms = Jvms::new(plan, &mut resolver);
+        let reads_methods = engine == Engine::InKernel && plan.languages.contains(&Language::Java);
+        let jvms = Jvms::new(plan, &mut resolver, reads_methods);
         Ok(Self { sampler, resolver, event, engine, report, jvms, goes_on: true })
     }
 

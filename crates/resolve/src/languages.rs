@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use pyrograph_elf::Image;
 use pyrograph_event::interpreter::{Call, Calls, Function, Interpreter, Language};
-use pyrograph_language::{Chunks, Found, Lines, Memory, Name, Runtime, Unknown};
+use pyrograph_language::{Chunks, Found, InnerCall, Lines, Memory, Name, Runtime, Unknown};
 use pyrograph_unwind::UnwindInfo;
 
 use crate::files::Files;
@@ -157,6 +157,14 @@ impl<'a> FunctionLabel<'a> {
         format!("{}{SEPARATOR}{file}{SEPARATOR}{}", name.function, name.start_line).into()
     }
 
+    /// The text of a label with a line, if that is known.
+    fn with_line(text: &str, line: u32) -> Cow<'_, str> {
+        match line {
+            0 => Cow::Borrowed(text),
+            line => Cow::Owned(format!("{text}{SEPARATOR}{line}")),
+        }
+    }
+
     /// From the text of a label, behind which the line may stand.
     pub fn parse(text: &'a str) -> Self {
         let mut parts = text.split(SEPARATOR);
@@ -207,6 +215,10 @@ impl<F: Files> Resolver<F> {
         let Some(runtime) = self.languages.runtimes.get(&ModuleId(function.module)) else { return };
         let rest = Live { files: &self.files, pid: function.pid };
         let memory = Chunks { chunks: &function.chunks, rest };
+        // Java frees code as it runs.
+        if !runtime.is_same(&memory, function.function, function.identity) {
+            return;
+        }
         let Some(name) = runtime.name(&memory, function.function) else { return };
         let known = Known {
             label: FunctionLabel::text(&name),
@@ -229,6 +241,7 @@ impl<F: Files> Resolver<F> {
         let mut read = std::mem::take(&mut self.languages.calls);
         read.clear();
         let mut language = None;
+        let mut is_native = false;
         for call in calls.iter() {
             let (text, line) = match call {
                 Call::Interpreter(module) => {
@@ -237,6 +250,7 @@ impl<F: Files> Resolver<F> {
                     read.push(RawCall::Interpreter(module));
                     continue;
                 }
+                Call::End(_) if std::mem::take(&mut is_native) => continue,
                 Call::End(native) => {
                     read.push(RawCall::End(native));
                     continue;
@@ -250,10 +264,24 @@ impl<F: Files> Resolver<F> {
                 Call::Eval { line, .. } => (Cow::Borrowed("(eval)"), line),
                 Call::Function { function, identity, offset } => {
                     match self.languages.functions.get(&(pid, function, identity)) {
+                        Some(Known { lines, .. }) if let Some(calls) = lines.calls(offset) => {
+                            for InnerCall { name, line } in calls {
+                                let text = FunctionLabel::text(name);
+                                let text = FunctionLabel::with_line(&text, line);
+                                let label = self.unnamed.labels.intern(&text);
+                                read.push(RawCall::Frame(RawFrame::function(label)));
+                            }
+                            continue;
+                        }
                         Some(Known { label, lines }) => (
                             Cow::Borrowed(&**label),
                             if offset == 0 { 0 } else { lines.line(offset) },
                         ),
+                        // Its native frame stays: the virtual machine may have named its code.
+                        None if language == Some(Language::Java) => {
+                            is_native = true;
+                            continue;
+                        }
                         None => {
                             self.stats.languages.nameless += self.languages.samples;
                             let language = language.map_or("interpreted", Language::name);
@@ -262,10 +290,7 @@ impl<F: Files> Resolver<F> {
                     }
                 }
             };
-            let label = match line {
-                0 => self.unnamed.labels.intern(&text),
-                line => self.unnamed.labels.intern(&format!("{text}{SEPARATOR}{line}")),
-            };
+            let label = self.unnamed.labels.intern(&FunctionLabel::with_line(&text, line));
             let frame = RawFrame::function(label);
             read.push(match call {
                 Call::Main(_) => RawCall::Main(frame),

@@ -184,6 +184,8 @@ struct luajit_frame {
 	u64 instruction;
 	u64 ip;
 };
+// DWARF numbers of registers (System V ABI, AMD64 supplement, figure 3.36).
+enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -191,6 +193,29 @@ struct {
 	__type(key, u32);
 	__type(value, struct interpreter);
 } interpreters SEC(".maps");
+
+#define JAVA_MAX_HEAPS 4
+
+// Memory in which a Java virtual machine keeps its code.
+struct java_heap {
+	u64 low;
+	u64 high;
+	u64 segments;
+	u64 shift;
+};
+
+// The virtual machine of a process.
+struct java_process {
+	// 0: it is not known.
+	u32 state;
+	u32 row;
+	// As in `struct found_interpreter`.
+	u64 to_frame;
+	struct java_heap heaps[JAVA_MAX_HEAPS];
+	// A piece of code that was found.
+	u64 blob;
+	u64 kind;
+};
 
 // Where a stack is put together.
 struct scratch {
@@ -236,6 +261,9 @@ struct scratch {
 	// The stack pointer of each frame, and its frame pointer, if it keeps one.
 	u64 sps[MAX_FRAMES];
 	u64 fps[MAX_FRAMES];
+	// The piece of Java's code that each frame is in, and its kind; 0: none.
+	u64 blobs[MAX_FRAMES];
+	struct java_process java;
 	u64 seen[1 << SEEN_BITS];
 	struct question question;
 	struct blocked blocked;

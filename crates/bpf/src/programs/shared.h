@@ -309,6 +309,7 @@ enum language {
 	LANGUAGE_RUBY,
 	LANGUAGE_NODE,
 	LANGUAGE_LUAJIT,
+	LANGUAGE_JAVA,
 };
 
 // How a program finds the variable of a thread that leads to the thread's calls.

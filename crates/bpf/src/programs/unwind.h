@@ -6,11 +6,9 @@
 #ifndef PYROGRAPH_UNWIND_H
 #define PYROGRAPH_UNWIND_H
 
+#include "languages/java_frames.h"
 #include "mappings.h"
 #include "tables.h"
-
-// DWARF numbers of registers (System V ABI, AMD64 supplement, figure 3.36).
-enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15 };
 
 #define ALL_REGISTERS 0xffff
 #define PRESERVED (1 << RBX | 1 << RBP | 1 << RSP | 1 << R12 | 1 << R13 | 1 << R14 | 1 << R15)
@@ -49,6 +47,7 @@ static __always_inline void push(struct scratch *s, u64 frame)
 	s->user.frames[at] = frame;
 	s->sps[at] = s->registers[RSP];
 	s->fps[at] = s->registers[RBP];
+	s->blobs[at] = 0;
 	s->user.len = at + 1;
 	s->user.hash = mix(s->user.hash, frame);
 }
@@ -309,18 +308,7 @@ static __always_inline int find_code(struct scratch *s)
 // Notes that an interpreter has code in the stack.
 static __always_inline void note_interpreter(struct scratch *s)
 {
-	u32 row = s->mapping.interpreter - 1, found = s->found;
-
-	for (u32 i = 0; i < FOUND_INTERPRETERS; i++) {
-		if (i >= found) {
-			s->interpreters[i].row = row;
-			s->interpreters[i].to_frame = s->mapping.to_frame;
-			s->found = i + 1;
-			return;
-		}
-		if (s->interpreters[i].row == row)
-			return;
-	}
+	note_row(s, s->mapping.interpreter - 1, s->mapping.to_frame);
 }
 
 #include "languages/luajit_frames.h"
@@ -356,6 +344,11 @@ static __always_inline int step(struct scratch *s, struct task_struct *other)
 	if (state.luajit && (s->mapping.interpreter || s->mapping.module == MODULE_ANONYMOUS) &&
 	    (other ? leave_luajit(s, other) : leave_luajit_here(s)))
 		return 0;
+	if (!other && s->mapping.module == MODULE_ANONYMOUS) {
+		found = leave_java(s, s->ip - s->called);
+		if (found != NOT_JAVA)
+			return found;
+	}
 	if (!rule)
 		return stop(s, end);
 	return apply(s, other, rule);
@@ -483,6 +476,8 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	s->guessed = 0;
 	s->found = 0;
 	s->luajit.number = 0;
+	if (s->java.state == JAVA_NONE)
+		s->java.state = JAVA_UNKNOWN;
 	// The code segment of 64-bit programs; read as a whole word, for that is how the verifier wants it.
 	if ((*(volatile unsigned long *)&regs->cs & 0xff) != 0x33) {
 		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (s->ip & ((1ull << FRAME_SHIFT) - 1)));

@@ -5,6 +5,7 @@
 #ifndef PYROGRAPH_WALK_LANGUAGES_H
 #define PYROGRAPH_WALK_LANGUAGES_H
 
+#include "java.h"
 #include "names.h"
 #include "luajit.h"
 #include "node.h"
@@ -21,6 +22,9 @@ static __always_inline void walk_language(struct language_walk *w)
 		break;
 	case LANGUAGE_PERL:
 		walk_perl(w);
+		break;
+	case LANGUAGE_JAVA:
+		walk_java(w);
 		break;
 	case LANGUAGE_NODE:
 		walk_node(w);

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// From frame to frame through code that HotSpot, Java's virtual machine, makes at run time.
+//
+// All of it lies in a few heaps of segments. A byte for each segment leads to the first one of the block that it is in
+// (0: this is it; 255: none), where a header and a `CodeBlob` are: it has the size of the frame. Compiled code keeps no
+// frame pointer, the interpreter does. Offsets are those that `libjvm.so` has for debuggers.
+
+#ifndef PYROGRAPH_JAVA_FRAMES_H
+#define PYROGRAPH_JAVA_FRAMES_H
+
+#include "../mappings.h"
+
+static __always_inline int read_user(struct task_struct *other, void *to, u32 size, u64 address);
+int is_behind_call(struct scratch *s);
+
+enum java_symbol {
+	// The variable that leads to the heaps of code.
+	JAVA_HEAPS,
+	// From an offset in the file to the address, where the tables of virtual functions are.
+	JAVA_DATA,
+};
+
+enum java_offset {
+	// In an array: how many there are, and where.
+	JAVA_LEN,
+	JAVA_ELEMENTS,
+	// In a heap: where its memory begins and ends, the bytes of its segments, the binary logarithm of a segment's size.
+	JAVA_LOW,
+	JAVA_HIGH,
+	JAVA_SEGMENTS,
+	JAVA_SHIFT,
+	// Size of the header of a block.
+	JAVA_HEADER,
+	// In a `CodeBlob`.
+	JAVA_NAME,
+	JAVA_FRAME_SIZE,
+	JAVA_FRAME_COMPLETE,
+	// That has 2 bytes, or 4.
+	JAVA_COMPLETE_BYTES,
+	// Where its code begins: an address, or, if JAVA_CODE_IS_NEAR, a distance of 4 bytes.
+	JAVA_CODE,
+	JAVA_CODE_IS_NEAR,
+	// In a compiled method.
+	JAVA_METHOD,
+	JAVA_COMPILE_ID,
+	// In a method, and in the part of it that never changes, whose size comes before the bytecodes.
+	JAVA_CONST_METHOD,
+	JAVA_CONST_METHOD_SIZE,
+	JAVA_CODE_SIZE,
+	JAVA_CONSTANTS,
+};
+
+// Kinds of blobs, in the lower bits of pointers to them.
+enum java_kind {
+	// A function of a call: a method that is interpreted.
+	JAVA_INTERPRETED,
+	JAVA_COMPILED,
+	JAVA_STUB,
+	JAVA_INTERPRETER,
+	// A stub by which C++ calls Java.
+	JAVA_ENTRY,
+};
+
+// The first 8 letters of names of blobs.
+#define JAVA_NAME_COMPILED 0x00646f6874656d6eull
+#define JAVA_NAME_NATIVE 0x6e2065766974616eull
+#define JAVA_NAME_INTERPRETER 0x6572707265746e49ull
+#define JAVA_NAME_ROUTINES 0x74756f5262757453ull
+
+// Not of Java: other rules apply.
+#define NOT_JAVA 2
+
+enum { JAVA_UNKNOWN, JAVA_KNOWN, JAVA_NONE };
+
+// What is left of an interpreted frame, from 64 bytes below its frame pointer on.
+enum java_slot {
+	JAVA_SLOT_BYTECODE,
+	JAVA_SLOT_METHOD = 5,
+	JAVA_SLOT_SENDER = 7,
+	JAVA_SLOT_FP,
+	JAVA_SLOT_RETURN,
+	JAVA_SLOTS,
+};
+
+// Notes that an interpreter has a part in the stack.
+static __always_inline void note_row(struct scratch *s, u32 row, u64 to_frame)
+{
+	u32 found = s->found;
+
+	for (u32 i = 0; i < FOUND_INTERPRETERS; i++) {
+		if (i >= found) {
+			s->interpreters[i].row = row;
+			s->interpreters[i].to_frame = to_frame;
+			s->found = i + 1;
+			return;
+		}
+		if (s->interpreters[i].row == row)
+			return;
+	}
+}
+
+static __always_inline u64 java_word(u64 address)
+{
+	u64 value = 0;
+
+	if (bpf_probe_read_user(&value, 8, (const void *)address))
+		return 0;
+	return value;
+}
+
+static __always_inline u32 java_half(u64 address)
+{
+	u32 value = 0;
+
+	if (bpf_probe_read_user(&value, 4, (const void *)address))
+		return 0;
+	return value;
+}
+
+static __always_inline struct interpreter *java_of(u32 row)
+{
+	struct interpreter *it = bpf_map_lookup_elem(&interpreters, &row);
+
+	return it && it->language == LANGUAGE_JAVA ? it : NULL;
+}
+
+static __always_inline u64 java_code(struct interpreter *it, u64 blob)
+{
+	if (it->offsets[JAVA_CODE_IS_NEAR])
+		return blob + java_half(blob + it->offsets[JAVA_CODE]);
+	return java_word(blob + it->offsets[JAVA_CODE]);
+}
+
+// Finds the heaps of code.
+static __always_inline int read_java_heaps(struct scratch *s, struct interpreter *it, u32 row, u64 bias)
+{
+	u64 array = java_word(bias + it->symbols[JAVA_HEAPS]);
+	u32 len = java_half(array + it->offsets[JAVA_LEN]);
+	u64 elements = java_word(array + it->offsets[JAVA_ELEMENTS]);
+
+	if (!array || !elements)
+		return 0;
+	for (u32 i = 0; i < JAVA_MAX_HEAPS; i++) {
+		struct java_heap *heap = &s->java.heaps[i];
+		u64 at = i < len ? java_word(elements + 8 * i) : 0;
+
+		heap->low = heap->high = 0;
+		if (!at)
+			continue;
+		heap->low = java_word(at + it->offsets[JAVA_LOW]);
+		heap->high = java_word(at + it->offsets[JAVA_HIGH]);
+		heap->segments = java_word(at + it->offsets[JAVA_SEGMENTS]);
+		heap->shift = java_half(at + it->offsets[JAVA_SHIFT]) & 31;
+	}
+	s->java.row = row;
+	s->java.to_frame = -bias - it->to_address;
+	s->java.state = JAVA_KNOWN;
+	return 1;
+}
+
+// Finds the virtual machine of the process: by a frame in its library, or by the register that has the thread wherever Java
+// runs, of which the first word is a table in the library.
+__noinline int find_java(struct scratch *s)
+{
+	struct mapped_file *file;
+	struct vm_area_struct *vma;
+	struct file_key key = {};
+	struct interpreter *it;
+	struct file *mapped;
+	u64 table;
+
+	if (!s)
+		return 0;
+	s->java.state = JAVA_NONE;
+	for (u32 i = 0; i < FOUND_INTERPRETERS; i++) {
+		u32 row = s->interpreters[i].row;
+
+		if (i >= s->found)
+			break;
+		it = java_of(row);
+		if (it)
+			return read_java_heaps(s, it, row, -(s->interpreters[i].to_frame + it->to_address));
+	}
+	if (!(s->known >> R15 & 1))
+		return 0;
+	table = java_word(s->registers[R15]);
+	if (!table || !find_vma(s, table))
+		return 0;
+	vma = (struct vm_area_struct *)s->vma;
+	mapped = BPF_CORE_READ(vma, vm_file);
+	if (!mapped)
+		return 0;
+	read_key(&key, mapped);
+	file = bpf_map_lookup_elem(&files, &key);
+	if (!file || !file->interpreter)
+		return 0;
+	it = java_of(file->interpreter - 1);
+	if (!it)
+		return 0;
+	return read_java_heaps(s, it, file->interpreter - 1,
+			       BPF_CORE_READ(vma, vm_start) - (BPF_CORE_READ(vma, vm_pgoff) << 12) -
+				       it->symbols[JAVA_DATA]);
+}
+
+// The first segment of a block, in a heap.
+static __always_inline u64 find_segment(u64 segments, u64 segment)
+{
+	for (u32 i = 0; i < 48; i++) {
+		u8 distance = 255;
+
+		if (bpf_probe_read_user(&distance, 1, (const void *)(segments + segment)) || distance == 255)
+			return -1ull;
+		if (!distance)
+			return segment;
+		segment -= distance;
+	}
+	return -1ull;
+}
+
+// Finds the blob that holds an address, `s->java.blob`.
+__noinline int find_blob(struct scratch *s, u64 address)
+{
+	struct interpreter *it;
+
+	if (!s)
+		return 0;
+	it = java_of(s->java.row);
+	if (!it)
+		return 0;
+	for (u32 i = 0; i < JAVA_MAX_HEAPS; i++) {
+		struct java_heap *heap = &s->java.heaps[i];
+		u64 segment, name;
+		u32 shift = heap->shift & 31;
+
+		if (address < heap->low || address >= heap->high)
+			continue;
+		segment = find_segment(heap->segments, (address - heap->low) >> shift);
+		if (segment == -1ull)
+			return 0;
+		s->java.blob = heap->low + (segment << shift) + it->offsets[JAVA_HEADER];
+		name = java_word(java_word(s->java.blob + it->offsets[JAVA_NAME]));
+		s->java.kind = name == JAVA_NAME_COMPILED || name == JAVA_NAME_NATIVE ? JAVA_COMPILED :
+			       name == JAVA_NAME_INTERPRETER			      ? JAVA_INTERPRETER :
+			       name == JAVA_NAME_ROUTINES			      ? JAVA_ENTRY :
+											JAVA_STUB;
+		return name != 0;
+	}
+	return 0;
+}
+
+// Returns true if an address is in one of the heaps, behind a call.
+static __always_inline int is_java_return(struct scratch *s, u64 address)
+{
+	for (u32 i = 0; i < JAVA_MAX_HEAPS; i++) {
+		if (address >= s->java.heaps[i].low && address < s->java.heaps[i].high) {
+			u64 ip = s->ip;
+			int is_behind;
+
+			s->ip = address;
+			is_behind = is_behind_call(s);
+			s->ip = ip;
+			return is_behind;
+		}
+	}
+	return 0;
+}
+
+static __always_inline int enter_java_caller(struct scratch *s, u64 ip, u64 sp, u64 fp)
+{
+	if (!ip) {
+		s->end = END_NO_RULE;
+		return 1;
+	}
+	s->ip = ip;
+	s->registers[RSP] = sp;
+	s->registers[RBP] = fp;
+	s->known &= 1 << RBP | 1 << RSP | 1 << R15;
+	s->called = 1;
+	s->chained = 0;
+	return 0;
+}
+
+// Leaves a frame of which all but the return address is gone, or not there yet: so many bytes lie above it, of which the
+// last word is the frame pointer.
+static __always_inline int leave_java_bare(struct scratch *s, u64 above)
+{
+	u64 sp = s->registers[RSP], fp = s->registers[RBP];
+
+	if (above)
+		fp = java_word(sp + above - 8);
+	return enter_java_caller(s, java_word(sp + above), sp + above + 8, fp);
+}
+
+static __always_inline int leave_java_by_size(struct scratch *s, u32 words, int keeps_fp)
+{
+	u64 sp = s->registers[RSP], saved[2];
+
+	if (words < 2 || words > 1 << 17)
+		return NOT_JAVA;
+	sp += 8 * (u64)words;
+	if (bpf_probe_read_user(saved, sizeof(saved), (const void *)(sp - 16))) {
+		s->end = END_UNREADABLE;
+		return 1;
+	}
+	return enter_java_caller(s, saved[1], sp, keeps_fp ? s->registers[RBP] : saved[0]);
+}
+
+static __always_inline int leave_java_by_fp(struct scratch *s)
+{
+	u64 sp = s->registers[RSP], fp = s->registers[RBP], saved[2];
+
+	if (fp < sp || fp & 7 || fp - sp > 1 << 23 || bpf_probe_read_user(saved, sizeof(saved), (const void *)fp))
+		return NOT_JAVA;
+	return enter_java_caller(s, saved[1], fp + 16, saved[0]);
+}
+
+// Returns true if slots are those of an interpreted method.
+static __always_inline int is_java_method(struct interpreter *it, u64 *slots)
+{
+	u64 constant = java_word(slots[JAVA_SLOT_METHOD] + it->offsets[JAVA_CONST_METHOD]);
+	u64 first = constant + it->offsets[JAVA_CONST_METHOD_SIZE];
+	u32 size;
+
+	if (!constant || slots[JAVA_SLOT_METHOD] & 7)
+		return 0;
+	size = java_half(constant + it->offsets[JAVA_CODE_SIZE]) & 0xffff;
+	// Native methods have no bytecodes.
+	if (!size)
+		return !slots[JAVA_SLOT_BYTECODE] && java_word(constant + it->offsets[JAVA_CONSTANTS]);
+	return slots[JAVA_SLOT_BYTECODE] >= first && slots[JAVA_SLOT_BYTECODE] < first + size;
+}
+
+static __always_inline int leave_java_interpreted(struct scratch *s, struct interpreter *it)
+{
+	u64 sp = s->registers[RSP], fp = s->registers[RBP], slots[JAVA_SLOTS], sender;
+
+	if (fp < sp || fp & 7 || fp - sp > 1 << 23 ||
+	    bpf_probe_read_user(slots, sizeof(slots), (const void *)(fp - 64)) || !is_java_method(it, slots))
+		return NOT_JAVA;
+	sender = slots[JAVA_SLOT_SENDER];
+	// What the method has more than its arguments lies between.
+	if (sender < fp + 16 || sender - fp > 1 << 20 || sender & 7)
+		sender = fp + 16;
+	return enter_java_caller(s, slots[JAVA_SLOT_RETURN], sender, slots[JAVA_SLOT_FP]);
+}
+
+// How an interrupted frame of a compiled method is left, by its instructions: the bytes between the stack pointer and the
+// return address.
+#define JAVA_WHOLE -1
+#define JAVA_WHOLE_BUT_FP -2
+
+static __always_inline int java_frame_state(u64 ip, int is_complete)
+{
+	u8 code[24] = {};
+	u8 *at = code + 8;
+
+	if (bpf_probe_read_user(code, sizeof(code), (const void *)(ip - 8)))
+		return JAVA_WHOLE;
+	if (!is_complete) {
+		// sub rsp, …: behind it, the frame pointer is yet to be written.
+		if ((code[4] == 0x48 && code[5] == 0x83 && code[6] == 0xec) ||
+		    (code[1] == 0x48 && code[2] == 0x81 && code[3] == 0xec))
+			return JAVA_WHOLE_BUT_FP;
+		// push rbp
+		return code[7] == 0x55 ? 8 : 0;
+	}
+	// pop rbp
+	if (at[0] == 0x5d)
+		return 8;
+	// ret
+	if (at[0] == 0xc3 || at[0] == 0xc2)
+		return 0;
+	// Polls for safepoints between these: test eax, [r10]; test eax, [rip + …]; mov r10, [r15 + …] and the first; cmp rsp,
+	// [r15 + …]; and ja.
+	if (at[0] == 0x41 && at[1] == 0x85 && at[2] == 0x02 && at[3] == 0xc3)
+		return 0;
+	if (at[0] == 0x85 && at[1] == 0x05 && at[6] == 0xc3)
+		return 0;
+	if (at[0] == 0x4d && at[1] == 0x8b && at[2] == 0x97 && at[7] == 0x41 && at[8] == 0x85 && at[10] == 0xc3)
+		return 0;
+	if (at[0] == 0x49 && at[1] == 0x3b &&
+	    ((at[2] == 0x67 && at[4] == 0x0f && at[5] == 0x87) || (at[2] == 0xa7 && at[7] == 0x0f && at[8] == 0x87)))
+		return 0;
+	if (at[0] == 0x0f && at[1] == 0x87 && at[6] == 0xc3)
+		return 0;
+	return JAVA_WHOLE;
+}
+
+static __always_inline int leave_java_compiled(struct scratch *s, struct interpreter *it, u64 blob, u32 words)
+{
+	s32 complete;
+	int state;
+
+	if (s->called)
+		return leave_java_by_size(s, words, 0);
+	complete = java_half(blob + it->offsets[JAVA_FRAME_COMPLETE]);
+	if (it->offsets[JAVA_COMPLETE_BYTES] == 2)
+		complete = (s16)complete;
+	state = java_frame_state(s->ip, s->ip >= java_code(it, blob) + (s64)complete);
+	if (state < 0)
+		return leave_java_by_size(s, words, state == JAVA_WHOLE_BUT_FP);
+	return leave_java_bare(s, state);
+}
+
+// A frame of a stub, or of the interpreter before it has made one: it has pushed nothing, or the frame pointer, or it
+// keeps one.
+static __always_inline int leave_java_stub(struct scratch *s, u32 words)
+{
+	u64 sp = s->registers[RSP];
+
+	if (s->called)
+		return words ? leave_java_by_size(s, words, 0) : leave_java_by_fp(s);
+	if (is_java_return(s, java_word(sp)))
+		return leave_java_bare(s, 0);
+	if (is_java_return(s, java_word(sp + 8)))
+		return leave_java_bare(s, 8);
+	if (words && is_java_return(s, java_word(sp + 8 * (u64)(words & 0xfff) - 8)))
+		return leave_java_by_size(s, words, 0);
+	return leave_java_by_fp(s);
+}
+
+// Leaves a frame in code that was made at run time, the last one that was noted, if it is Java's. Returns 0, 1 at the end,
+// or NOT_JAVA. A global function: the verifier checks it once.
+__noinline int leave_java(struct scratch *s, u64 address)
+{
+	struct interpreter *it;
+	u64 at, blob;
+	u32 words, kind;
+	int left;
+
+	if (!s || s->java.state == JAVA_NONE || (s->java.state != JAVA_KNOWN && !find_java(s)) ||
+	    !find_blob(s, address))
+		return NOT_JAVA;
+	it = java_of(s->java.row);
+	at = s->user.len - 1;
+	if (!it || at >= MAX_FRAMES)
+		return NOT_JAVA;
+	blob = s->java.blob;
+	kind = s->java.kind;
+	words = java_half(blob + it->offsets[JAVA_FRAME_SIZE]);
+	if (kind == JAVA_COMPILED) {
+		left = leave_java_compiled(s, it, blob, words);
+	} else if (kind == JAVA_INTERPRETER) {
+		left = leave_java_interpreted(s, it);
+		if (left == NOT_JAVA) {
+			kind = JAVA_STUB;
+			left = leave_java_stub(s, 0);
+		}
+	} else {
+		// What calls Java has a frame pointer, and calls; other routines of this kind do not.
+		if (kind == JAVA_ENTRY && !s->called)
+			kind = JAVA_STUB;
+		left = leave_java_stub(s, words);
+	}
+	s->blobs[at] = blob | kind;
+	note_row(s, s->java.row, s->java.to_frame);
+	return left;
+}
+
+#endif

@@ -1,0 +1,241 @@
+//! Compiled methods: which methods are at a place in their code. The compiler puts methods into others; of each place where
+//! the machine may have to know, the code's debug information has the method and the bytecode, and those of its callers.
+//!
+//! Descriptions of places (`PcDesc`) are in the order of code: the first that is not before a place is that of the place.
+//! Each leads to a scope: numbers in bytes, of which the first are where the caller's scope begins (0: there is none), the
+//! number of the method among the code's metadata, and the bytecode and 1.
+
+use std::collections::HashMap;
+
+use super::Code;
+use super::method::{LineTable, Numbers};
+use super::tables::Tables;
+use crate::runtime::{InnerCall, Name};
+
+/// Where the parts of a compiled method are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    parts: Parts,
+    /// In a description of a place: the distance in code, and the scope's.
+    pc: u64,
+    scope: u64,
+    pc_size: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Parts {
+    /// Behind the code, in this order: metadata, scopes, descriptions of places, dependencies.
+    Behind { metadata: u64, scopes: u64, pcs: u64, pcs_end: u64 },
+    /// In memory of their own (from JDK 25 on): metadata behind relocations, and descriptions of places before scopes.
+    Apart {
+        mutable: u64,
+        mutable_size: u64,
+        relocations: u64,
+        fixed: u64,
+        fixed_size: u64,
+        pcs: u64,
+        scopes: u64,
+    },
+}
+
+impl Layout {
+    /// `None` of versions whose layout is not known.
+    pub fn read(tables: &Tables<'_>, version: u32) -> Option<Self> {
+        let field = |class: &str, name: &str| tables.offset(class, name).map(u64::from);
+        let of = |name: &str| field("nmethod", name);
+        let parts = match version {
+            11..=22 => Parts::Behind {
+                metadata: of("_metadata_offset")?,
+                scopes: field("CompiledMethod", "_scopes_data_begin")?,
+                pcs: of("_scopes_pcs_offset")?,
+                pcs_end: of("_dependencies_offset")?,
+            },
+            25 => Parts::Apart {
+                mutable: field("CodeBlob", "_mutable_data")?,
+                mutable_size: field("CodeBlob", "_mutable_data_size")?,
+                relocations: field("CodeBlob", "_relocation_size")?,
+                fixed: of("_immutable_data")?,
+                fixed_size: of("_immutable_data_size")?,
+                pcs: of("_scopes_pcs_offset")?,
+                scopes: of("_scopes_data_offset")?,
+            },
+            _ => return None,
+        };
+        let (pc, scope) =
+            (field("PcDesc", "_pc_offset")?, field("PcDesc", "_scope_decode_offset")?);
+        Some(Self { parts, pc, scope, pc_size: tables.size("PcDesc")?.into() })
+    }
+}
+
+/// The parts of one compiled method, in a process.
+struct Bytes {
+    metadata: Vec<u8>,
+    scopes: Vec<u8>,
+    pcs: Vec<u8>,
+}
+
+impl Layout {
+    fn bytes(&self, code: &Code<'_>, blob: u64) -> Option<Bytes> {
+        let word = |at: u64| code.reader.u64(blob.checked_add(at)?);
+        let half = |at: u64| code.reader.u32(blob.checked_add(at)?).map(u64::from);
+        let range = |start: u64, end: u64| code.reader.all(start, end.checked_sub(start)?);
+        match self.parts {
+            Parts::Behind { metadata, scopes, pcs, pcs_end } => {
+                let at = |field| blob.checked_add(half(field)?);
+                let (scopes, pcs) = (word(scopes)?, at(pcs)?);
+                Some(Bytes {
+                    metadata: range(at(metadata)?, scopes)?,
+                    scopes: range(scopes, pcs)?,
+                    pcs: range(pcs, at(pcs_end)?)?,
+                })
+            }
+            Parts::Apart { mutable, mutable_size, relocations, fixed, fixed_size, pcs, scopes } => {
+                let (mutable, size) = (word(mutable)?, half(mutable_size)?);
+                let metadata = half(relocations)?.next_multiple_of(8);
+                let (fixed, fixed_size) = (word(fixed)?, half(fixed_size)?);
+                let (pcs, scopes) = (half(pcs)?, half(scopes)?);
+                Some(Bytes {
+                    metadata: range(mutable.checked_add(metadata)?, mutable.checked_add(size)?)?,
+                    scopes: range(fixed.checked_add(scopes)?, fixed.checked_add(fixed_size)?)?,
+                    pcs: range(fixed.checked_add(pcs)?, fixed.checked_add(scopes)?)?,
+                })
+            }
+        }
+    }
+}
+
+/// Which methods are where in a compiled method.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Compiled {
+    /// In the order of code: the end of a place, and its scope in `scopes`.
+    places: Vec<(u32, u32)>,
+    /// A scope's method in `methods`, its bytecode, and its caller's number and 1.
+    scopes: Vec<Scope>,
+    methods: Vec<(Name, LineTable)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Scope {
+    method: u32,
+    bytecode: u32,
+    caller: Option<u32>,
+}
+
+/// In a place: lines are wanted (`JAVA_LINES` of the programs).
+const LINES: u32 = 1 << 23;
+/// More calls in one another are not followed.
+const DEEPEST: usize = 256;
+/// More are not read.
+const MOST_PLACES: usize = 1 << 17;
+const MOST_METHODS: usize = 4096;
+
+/// Reads the scopes of one compiled method, each once.
+struct Reading<'a> {
+    code: &'a Code<'a>,
+    bytes: Bytes,
+    /// By distance: scopes that were read.
+    known: HashMap<u32, u32>,
+    /// By address: methods that were named.
+    methods: HashMap<u64, u32>,
+    compiled: Compiled,
+}
+
+impl Compiled {
+    /// Of a compiled method. `None` if it cannot be read.
+    pub(super) fn read(code: &Code<'_>, layout: &Layout, blob: u64) -> Option<Self> {
+        let bytes = layout.bytes(code, blob)?;
+        let number = |entry: &[u8], at: u64| {
+            let bytes = entry.get(at as usize..)?.first_chunk()?;
+            Some(i32::from_le_bytes(*bytes))
+        };
+        let place = |entry: &[u8]| {
+            let (pc, scope) = (number(entry, layout.pc)?, number(entry, layout.scope)?);
+            // The first and the last are none.
+            Some((u32::try_from(pc).ok()?, u32::try_from(scope).ok().filter(|at| *at > 0)?))
+        };
+        let entries = bytes.pcs.chunks_exact(layout.pc_size as usize).take(MOST_PLACES);
+        let pcs: Vec<(u32, u32)> = entries.filter_map(place).collect();
+        let (known, methods) = (HashMap::new(), HashMap::new());
+        let mut reading = Reading { code, bytes, known, methods, compiled: Self::default() };
+        for (pc, scope) in pcs {
+            if let Some(scope) = reading.scope(scope) {
+                reading.compiled.places.push((pc, scope));
+            }
+        }
+        let mut compiled = reading.compiled;
+        compiled.places.sort_by_key(|(pc, _)| *pc);
+        (!compiled.places.is_empty()).then_some(compiled)
+    }
+
+    /// The calls at a place, innermost first.
+    pub fn calls(&self, offset: u32) -> Option<Vec<InnerCall<'_>>> {
+        let (pc, has_lines) = (offset & (LINES - 1), offset & LINES != 0);
+        let index = self.places.partition_point(|(end, _)| *end < pc);
+        // Behind the last one is code that handles exceptions and the like.
+        let (_, scope) = self.places.get(index).or(self.places.last())?;
+        let mut calls = Vec::new();
+        let mut next = Some(*scope);
+        while let Some(Scope { method, bytecode, caller }) =
+            next.and_then(|at| self.scopes.get(at as usize))
+            && calls.len() < DEEPEST
+        {
+            let (name, lines) = self.methods.get(*method as usize)?;
+            let line = if has_lines { lines.line(*bytecode) } else { 0 };
+            calls.push(InnerCall { name, line });
+            next = *caller;
+        }
+        Some(calls)
+    }
+}
+
+impl Reading<'_> {
+    /// The number of a scope, by its distance.
+    fn scope(&mut self, distance: u32) -> Option<u32> {
+        let mut chain = Vec::new();
+        let mut at = distance;
+        let mut caller = None;
+        // From the innermost one out, up to one that is known.
+        while at != 0 {
+            if let Some(known) = self.known.get(&at) {
+                caller = Some(*known);
+                break;
+            }
+            let (bytes, without_zeros) =
+                (&self.bytes.scopes[..], self.code.layout.method.without_zeros);
+            let mut numbers = Numbers { bytes, at: at as usize, without_zeros };
+            let (sender, method, bytecode) = (numbers.next()?, numbers.next()?, numbers.next()?);
+            chain.push((at, method, bytecode.saturating_sub(1)));
+            // Callers come before.
+            if sender >= at || chain.len() > DEEPEST {
+                return None;
+            }
+            at = sender;
+        }
+        for (distance, method, bytecode) in chain.into_iter().rev() {
+            let method = self.method(method)?;
+            let number = u32::try_from(self.compiled.scopes.len()).ok()?;
+            self.compiled.scopes.push(Scope { method, bytecode, caller });
+            self.known.insert(distance, number);
+            caller = Some(number);
+        }
+        caller
+    }
+
+    /// The number of a method, by that of the metadata, from 1.
+    fn method(&mut self, metadata: u32) -> Option<u32> {
+        let at = 8 * usize::try_from(metadata.checked_sub(1)?).ok()?;
+        let method = u64::from_le_bytes(*self.bytes.metadata.get(at..)?.first_chunk()?);
+        if let Some(known) = self.methods.get(&method) {
+            return Some(*known);
+        }
+        if self.methods.len() >= MOST_METHODS {
+            return None;
+        }
+        let methods = self.code.methods();
+        let named = (methods.name(method)?, methods.lines(method));
+        let number = u32::try_from(self.compiled.methods.len()).ok()?;
+        self.compiled.methods.push(named);
+        self.methods.insert(method, number);
+        Some(number)
+    }
+}

@@ -1,0 +1,176 @@
+//! The tables that HotSpot's library has for debuggers (`src/hotspot/share/runtime/vmStructs.hpp` of the JDK): fields of its
+//! classes with their offsets or addresses, and sizes of these classes.
+//!
+//! ```text
+//! gHotSpotVMStructs → [type name, field name, type, is static, offset, address], …, [0, …]
+//! gHotSpotVMTypes   → [type name, superclass name, three flags, size], …, [0, …]
+//! ```
+//!
+//! Pointers in them are relocated when the library is loaded. Some compilers compute offsets then, too, by code that stores
+//! a constant for each: `mov qword [rip + …], …`. These instructions are read instead.
+
+use std::collections::HashMap;
+
+use memchr::memmem;
+use object::elf::{R_X86_64_64, R_X86_64_RELATIVE};
+use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget};
+
+use crate::file::File;
+
+/// More entries than any version has (900 fields, 600 types).
+const MOST: u64 = 10_000;
+const FIELD_BYTES: u64 = 48;
+const TYPE_BYTES: u64 = 40;
+/// Names are shorter.
+const LONGEST: usize = 256;
+
+/// The tables of a library.
+pub(super) struct Tables<'a> {
+    start: u64,
+    fields: HashMap<(&'a str, &'a str), Field<'a>>,
+    sizes: HashMap<&'a str, u64>,
+}
+
+struct Field<'a> {
+    of_type: &'a str,
+    is_static: bool,
+    /// Its address, if it is static, else its offset.
+    at: u64,
+}
+
+/// Words of a file as they are when it is loaded at 0.
+struct Loaded<'f, 'a> {
+    file: &'f File<'a>,
+    /// Relocated words, and those that code stores.
+    words: HashMap<u64, u64>,
+}
+
+impl<'a> Loaded<'_, 'a> {
+    fn word(&self, address: u64) -> Option<u64> {
+        self.words.get(&address).copied().or_else(|| self.file.u64(address))
+    }
+
+    /// A text that ends with a zero.
+    fn text(&self, address: u64) -> Option<&'a str> {
+        let bytes = self.file.bytes(address, 1)?;
+        let offset = usize::try_from(self.file.image.offset_of(address)?).ok()?;
+        let rest = self.file.image.bytes().get(offset..).unwrap_or(bytes);
+        let end = rest.iter().take(LONGEST).position(|byte| *byte == 0)?;
+        str::from_utf8(&rest[..end]).ok()
+    }
+}
+
+impl<'a> Tables<'a> {
+    pub fn read(file: &File<'a>) -> Option<Self> {
+        let mut loaded = Loaded { file, words: relocations(file) };
+        let table = |name: &str| loaded.word(file.symbol(name)?);
+        let (start, types) = (table("gHotSpotVMStructs")?, table("gHotSpotVMTypes")?);
+        let ends = [start, types].map(|start| start..start.saturating_add(MOST * FIELD_BYTES));
+        for (address, value) in stores(file) {
+            if ends.iter().any(|range| range.contains(&address)) {
+                loaded.words.insert(address, value);
+            }
+        }
+        let mut fields = HashMap::new();
+        for entry in (0..MOST).map(|index| start.wrapping_add(index * FIELD_BYTES)) {
+            let word = |at: u64| loaded.word(entry.wrapping_add(at));
+            let name = word(0)?;
+            if name == 0 {
+                break;
+            }
+            let key = (loaded.text(name)?, loaded.text(word(8)?)?);
+            let is_static = word(24)? as u32 != 0;
+            let at = word(if is_static { 40 } else { 32 })?;
+            let of_type = word(16).and_then(|at| loaded.text(at)).unwrap_or_default();
+            fields.insert(key, Field { of_type, is_static, at });
+        }
+        let mut sizes = HashMap::new();
+        for entry in (0..MOST).map(|index| types.wrapping_add(index * TYPE_BYTES)) {
+            let name = loaded.word(entry)?;
+            if name == 0 {
+                break;
+            }
+            sizes.insert(loaded.text(name)?, loaded.word(entry.wrapping_add(32))?);
+        }
+        Some(Self { start, fields, sizes })
+    }
+
+    /// Tables with these fields of classes, and sizes.
+    #[cfg(test)]
+    pub fn of(fields: &[(&'a str, &'a str, &'a str, u64)], sizes: &[(&'a str, u64)]) -> Self {
+        let field = |(class, name, of_type, at): &(&'a str, &'a str, &'a str, u64)| {
+            ((*class, *name), Field { of_type, is_static: false, at: *at })
+        };
+        let fields = fields.iter().map(field).collect();
+        Self { start: 0, fields, sizes: sizes.iter().copied().collect() }
+    }
+
+    /// Where the first table begins.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// The address of a static field.
+    pub fn variable(&self, class: &str, name: &str) -> Option<u64> {
+        self.fields.get(&(class, name)).filter(|field| field.is_static).map(|field| field.at)
+    }
+
+    /// The offset of a field that is not static.
+    pub fn offset(&self, class: &str, name: &str) -> Option<u32> {
+        /// No class of these is larger.
+        const LARGEST: u32 = 1 << 14;
+        let field = self.fields.get(&(class, name)).filter(|field| !field.is_static)?;
+        u32::try_from(field.at).ok().filter(|at| *at < LARGEST)
+    }
+
+    /// The type of a field.
+    pub fn type_of(&self, class: &str, name: &str) -> Option<&'a str> {
+        self.fields.get(&(class, name)).map(|field| field.of_type)
+    }
+
+    /// The size of a class.
+    pub fn size(&self, class: &str) -> Option<u32> {
+        u32::try_from(*self.sizes.get(class)?).ok().filter(|size| (1..1 << 14).contains(size))
+    }
+}
+
+/// The words that are relocated when a library is loaded.
+fn relocations(file: &File<'_>) -> HashMap<u64, u64> {
+    let elf = file.image.elf();
+    let symbols = elf.dynamic_symbol_table();
+    let relocations = elf.dynamic_relocations().into_iter().flatten();
+    let word = relocations.filter_map(|(address, relocation)| {
+        let RelocationFlags::Elf { r_type } = relocation.flags() else { return None };
+        let addend = relocation.addend() as u64;
+        let value = match (r_type, relocation.target()) {
+            (R_X86_64_RELATIVE, _) => addend,
+            (R_X86_64_64, RelocationTarget::Symbol(index)) => {
+                let symbol = symbols.as_ref()?.symbol_by_index(index).ok()?;
+                symbol.address().wrapping_add(addend)
+            }
+            _ => return None,
+        };
+        Some((address, value))
+    });
+    word.collect()
+}
+
+/// Constants that code stores at fixed places: addresses and values.
+fn stores(file: &File<'_>) -> Vec<(u64, u64)> {
+    // REX.W, the operation, and an operand behind the instruction; then its distance, and the constant.
+    const STORE: [u8; 3] = [0x48, 0xc7, 0x05];
+    const LEN: usize = 11;
+    let mut found = Vec::new();
+    for (start, code) in file.code() {
+        for at in memmem::find_iter(code, &STORE) {
+            let Some(instruction) = code.get(at..at + LEN) else { continue };
+            let number = |from: usize| {
+                let bytes = instruction[from..].first_chunk().copied().unwrap_or_default();
+                i64::from(i32::from_le_bytes(bytes))
+            };
+            let behind = start.wrapping_add((at + LEN) as u64);
+            found.push((behind.wrapping_add_signed(number(3)), number(7) as u64));
+        }
+    }
+    found
+}
