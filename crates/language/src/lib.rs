@@ -3,8 +3,8 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod file;
-mod luajit;
 mod java;
+mod luajit;
 #[cfg(test)]
 mod measured;
 mod memory;
