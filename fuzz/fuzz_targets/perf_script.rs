@@ -29,7 +29,7 @@ fuzz_target!(|text: &[u8]| {
     let folded_totals = folded(&totals.profile);
     // Stacks are sorted by their names, in which the writer makes blanks of these.
     let blanks = text.iter().any(|byte| matches!(byte, 0 | b'\r'));
-    let mut lines = folded_totals.split(|&byte| byte == b'\n');
+    let lines = folded_totals.split(|&byte| byte == b'\n');
     assert!(blanks || lines.is_sorted_by(|a, b| a <= b || b.is_empty()));
     let mut samples = read(text, &Options { detail: Detail::Samples, ..Options::default() });
     // Their number stands beside the value.
