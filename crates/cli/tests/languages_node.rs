@@ -201,7 +201,7 @@ function spin(ms) {
 }
 
 export function called() { /* \u{65e5} */
-  spin(800);
+  spin(1500);
 }
 ";
     let folder = tempfile::tempdir().expect("a folder");
