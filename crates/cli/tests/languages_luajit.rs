@@ -6,40 +6,18 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use common::interpreters::interpreters;
+use common::interpreters::{check_measured, copy, interpreters, record, write};
 use common::{Folded, is_root, pyrograph, run, up_to_three_times};
 
 /// With the compiler and without.
 const MODES: [&str; 2] = ["-jon", "-joff"];
 
-/// A copy of a program, beside which it may write.
-fn copy(name: &str, folder: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/languages").join(name);
-    let copy = folder.join(name);
-    fs::copy(source, &copy).expect("a copy");
-    copy
-}
-
 /// The system's LuaJIT and those of other versions whose layout is known: that of 2017 has references of 32 bits.
 fn luajits() -> Vec<PathBuf> {
     let found = interpreters("luajit", "/usr/bin/luajit").into_iter();
     found.filter(|(name, _)| name != "luajit-2017").map(|(_, path)| path).collect()
-}
-
-/// Records a program; returns its stacks, what it printed, and what was said.
-fn record(
-    flags: &[&str],
-    program: &Path,
-    arguments: &[&str],
-    out: &Path,
-) -> (Folded, String, String) {
-    let mut command = pyrograph();
-    command.args(["record", "--engine", "ebpf", "-o"]).arg(out).args(flags).arg("--");
-    let output = run(command.arg(program).args(arguments).stdin(Stdio::null()));
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (Folded::read(out), text(&output.stdout), text(&output.stderr))
 }
 
 /// Returns true if a stack has these functions in this order, root first.
@@ -53,22 +31,7 @@ fn check_shares(luajit: &Path, mode: &str, script: &Path) {
     let out = script.with_extension("folded");
     let path = script.to_str().expect("a path");
     let (folded, printed, said) = record(&["-F", "3001"], luajit, &[mode, path, "4"], &out);
-    let measured: Vec<(&str, f64)> = printed
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .filter_map(|(name, ns)| Some((name, ns.parse().ok()?)))
-        .collect();
-    assert_eq!(measured.len(), 3, "{luajit:?}: {printed} {said}");
-    let all: f64 = measured.iter().map(|(_, ns)| ns).sum();
-    let known: f64 = measured.iter().map(|(name, _)| folded.total_share(name)).sum();
-    assert!(known > 80.0, "{luajit:?} {mode}: {known}, {said}, {:?}", folded.leaves());
-    for (name, ns) in &measured {
-        let (found, expected) = (folded.total_share(name) * 100.0 / known, ns * 100.0 / all);
-        assert!(
-            (found - expected).abs() < 2.0,
-            "{luajit:?} {mode} {name}: {found:.1} {expected:.1}"
-        );
-    }
+    let known = check_measured(&folded, &printed, "", &format!("{luajit:?} {mode}: {said}"));
     let ordered = ["main chunk of shares.lua", "shares.lua:26", "shares.lua:20", "shares.lua:15"];
     let wrong = folded
         .share(|stack| stack.iter().any(|frame| frame == ordered[3]) && !has(stack, &ordered));
@@ -182,8 +145,7 @@ end
 local x = loop(1e8)
 ";
     let folder = tempfile::tempdir().expect("a folder");
-    let script = folder.path().join("within.lua");
-    fs::write(&script, SCRIPT).expect("a script");
+    let script = write(folder.path(), "within.lua", SCRIPT);
     let out = folder.path().join("within.folded");
     let path = script.to_str().expect("a path");
     for luajit in luajits() {
@@ -227,8 +189,7 @@ local slept = clock() local b = reads(pipe)
 print(string.format('%.0f %.0f', slept - start, clock() - slept))
 ";
     let folder = tempfile::tempdir().expect("a folder");
-    let script = folder.path().join("waits.lua");
-    fs::write(&script, SCRIPT).expect("a script");
+    let script = write(folder.path(), "waits.lua", SCRIPT);
     let out = folder.path().join("waits.folded");
     let path = script.to_str().expect("a path");
     for luajit in luajits() {
@@ -310,7 +271,7 @@ runs()
 ";
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out.folded");
-    fs::write(folder.path().join("spin.lua"), LUA).expect("a script");
+    write(folder.path(), "spin.lua", LUA);
     let take = |program: &str, arguments: &[&str]| {
         let mut command = pyrograph();
         command

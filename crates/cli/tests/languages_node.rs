@@ -40,11 +40,7 @@ fn keep_tables(node: &Path, out: &Path) {
 /// Records a script from its start to its end; what Node and Pyrograph wrote, too.
 fn record(node: &Path, out: &Path, flags: &[&str], arguments: &[&str]) -> (Folded, String, String) {
     keep_tables(node, out);
-    let mut command = pyrograph();
-    command.args(["record", "--engine", "ebpf", "-o"]).arg(out).args(flags).arg("--");
-    let output = run(command.arg(node).args(arguments));
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (Folded::read(out), text(&output.stdout), text(&output.stderr))
+    common::interpreters::record(flags, node, arguments, out)
 }
 
 /// Three functions, which take 60, 30 and 10 % of the CPU time by its own clock; the last is called by a sort. What V8

@@ -5,19 +5,10 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::Path;
 
-use common::interpreters::interpreters;
-use common::{Folded, is_root, pyrograph, run, up_to_three_times};
-
-/// A copy of a program, beside which it may write.
-fn copy(name: &str, folder: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/languages").join(name);
-    let copy = folder.join(name);
-    fs::copy(source, &copy).expect("a copy");
-    copy
-}
+use common::interpreters::{check_measured, copy, interpreters};
+use common::{Folded, is_root, run, up_to_three_times};
 
 /// Records a program for so many seconds; returns its stacks, what it printed, and what was said.
 fn record(
@@ -27,35 +18,16 @@ fn record(
     flags: &[&str],
 ) -> (Folded, String, String) {
     let out = script.with_extension("folded");
-    let mut command = pyrograph();
     // A call takes about a millisecond, in turns that come again: several samples in each are not in step with them.
-    command
-        .args(["record", "--engine", "ebpf", "-F", "3001", "-o"])
-        .arg(&out)
-        .args(flags)
-        .arg("--");
-    let output = run(command.arg(interpreter).arg(script).arg(seconds).stdin(Stdio::null()));
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (Folded::read(&out), text(&output.stdout), text(&output.stderr))
+    let flags = [&["-F", "3001"], flags].concat();
+    let arguments = [script.to_str().expect("a path"), seconds];
+    common::interpreters::record(&flags, interpreter, &arguments, &out)
 }
 
 /// The functions' shares are those that the program measured by its own clock.
 fn check_shares(interpreter: &Path, script: &Path, prefix: &str) {
     let (folded, printed, said) = record(interpreter, script, "4", &[]);
-    let measured: Vec<(&str, f64)> = printed
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .filter_map(|(name, ns)| Some((name, ns.parse().ok()?)))
-        .collect();
-    assert_eq!(measured.len(), 3, "{interpreter:?}: {printed} {said}");
-    let all: f64 = measured.iter().map(|(_, ns)| ns).sum();
-    let share = |name: &str| folded.total_share(&format!("{prefix}{name}"));
-    let known: f64 = measured.iter().map(|(name, _)| share(name)).sum();
-    assert!(known > 80.0, "{interpreter:?}: {known}, {said}, {:?}", folded.leaves());
-    for (name, ns) in &measured {
-        let (found, expected) = (share(name) * 100.0 / known, ns * 100.0 / all);
-        assert!((found - expected).abs() < 2.0, "{interpreter:?} {name}: {found:.1} {expected:.1}");
-    }
+    check_measured(&folded, &printed, prefix, &format!("{interpreter:?}: {said}"));
     assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");
 }
 

@@ -79,6 +79,12 @@ impl<'a> File<'a> {
         self.bytes(address, 8)?.try_into().ok().map(u64::from_le_bytes)
     }
 
+    /// A constant of 32 bits; those that are zero may not be in the file.
+    pub fn constant(&self, address: u64) -> u32 {
+        let bytes = self.bytes(address, 4).and_then(|bytes| bytes.first_chunk());
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
     /// The distance from file offsets of code to addresses, if all code of the file has the same.
     pub fn to_address(&self) -> Option<u64> {
         let code = self.image.segments().iter().filter(|segment| segment.executable);

@@ -55,7 +55,7 @@ const KIND: u64 = 7;
 const INTERPRETED: u64 = 0;
 const COMPILED: u64 = 1;
 
-/// What methods are named by, beside what the programs know.
+/// Offsets by which methods are named, beside those that the programs know.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     method: method::Layout,
@@ -69,14 +69,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     let Some(tables) = Tables::read(file) else {
         return unknown("HotSpot".to_owned(), "its tables for debuggers cannot be read");
     };
-    let number = |name: &str| -> Option<u32> {
-        let address = tables.variable("Abstract_VM_Version", name)?;
-        // Zeros are not in the file.
-        Some(
-            file.bytes(address, 4)
-                .map_or(0, |b| u32::from_le_bytes(b.try_into().unwrap_or([0; 4]))),
-        )
-    };
+    let number = |name: &str| Some(file.constant(tables.variable("Abstract_VM_Version", name)?));
     let numbers = ["_vm_major_version", "_vm_minor_version", "_vm_security_version"].map(number);
     let [Some(major), Some(minor), Some(security)] = numbers else {
         return unknown("HotSpot".to_owned(), "its version is not known");

@@ -12,7 +12,7 @@ use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace
 use crate::file::File;
 use crate::memory::{Memory, Reader, readable};
 use crate::native::Native;
-use crate::runtime::{Name, Runtime, Unknown};
+use crate::runtime::{Name, Runtime, Unknown, base_name};
 
 mod layout;
 
@@ -202,7 +202,7 @@ fn offsets(layout: &Layout) -> [u32; Interpreter::OFFSETS] {
     ])
 }
 
-/// What is read to name a function: the prototype, the name of its chunk, its lines.
+/// The pieces of memory that name a function: the prototype, the name of its chunk, its lines.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {
     let chunk = |offset, len| ChunkPlan::new(0, offset, len);
     vec![
@@ -280,10 +280,6 @@ pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, prototype: u64) -> Opt
         file: file.and_then(readable),
         start_line: if start_line < 1 << 30 { start_line } else { 0 },
     })
-}
-
-fn base_name(path: &str) -> &str {
-    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
 /// The lines of a function's instructions.

@@ -159,9 +159,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
 /// The value of a variable.
 fn constant(file: &File<'_>, name: &str) -> Option<i64> {
     let address = file.symbol(&format!("v8dbg_{name}"))?;
-    // Zeros are not in the file.
-    let bytes = file.bytes(address, 4).map_or([0; 4], |bytes| bytes.try_into().unwrap_or_default());
-    Some(i32::from_le_bytes(bytes).into())
+    Some(file.constant(address).cast_signed().into())
 }
 
 /// The version, by the address that a release is to be had at.

@@ -9,7 +9,7 @@ use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace
 use crate::file::File;
 use crate::memory::{Memory, Reader, readable};
 use crate::native::Native;
-use crate::runtime::{Name, Runtime, Unknown, version};
+use crate::runtime::{Name, Runtime, Unknown, base_name, version};
 use crate::thread::{place_by_code, place_by_distance};
 
 mod layout;
@@ -179,10 +179,6 @@ pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, function: u64) -> Opti
     };
     let start_line = line.filter(|line| *line < 1 << 30).unwrap_or(0);
     Some(Name { function: readable(&function)?, file, start_line })
-}
-
-fn base_name(path: &str) -> &str {
-    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
 /// A `zend_string`: length and text. Names of anonymous classes have a zero in them, and then where they are.

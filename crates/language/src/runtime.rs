@@ -25,7 +25,7 @@ pub struct Runtime {
     pub native: Native,
     /// Lines of scripts that were read, where counting them takes long.
     pub(crate) scripts: Scripts,
-    /// What Java's methods are named by.
+    /// Offsets by which Java's methods are named.
     pub(crate) java: Option<Arc<java::Layout>>,
 }
 
@@ -119,6 +119,11 @@ pub(crate) fn version(text: &[u8]) -> Option<(u32, u32, String)> {
     Some((number()?, number()?, readable(text)?))
 }
 
+/// The last part of a path.
+pub(crate) fn base_name(path: &str) -> &str {
+    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
+}
+
 impl Runtime {
     pub(crate) fn new(
         version: String,
@@ -154,26 +159,15 @@ impl Runtime {
 
     /// The lines of a function at an address in the process.
     pub fn lines(&self, memory: &dyn Memory, function: u64) -> Lines {
-        match self.language() {
-            Language::Python => match python::lines(&self.interpreter, memory, function) {
-                Some(lines) => Lines(Kind::Python(lines)),
-                None => Lines(Kind::Unknown),
-            },
-            Language::Ruby => match ruby::lines(&self.interpreter, memory, function) {
-                Some(lines) => Lines(Kind::Ruby(lines)),
-                None => Lines(Kind::Unknown),
-            },
-            Language::Lua => match luajit::lines(&self.interpreter, memory, function) {
-                Some(lines) => Lines(Kind::Lua(lines)),
-                None => Lines(Kind::Unknown),
-            },
-            Language::Java => match java::lines(self, memory, function) {
-                Some(lines) => Lines(Kind::Java(lines)),
-                None => Lines(Kind::Unknown),
-            },
-            // The programs write lines.
-            _ => Lines(Kind::Written),
-        }
+        let it = &self.interpreter;
+        let lines = match self.language() {
+            Language::Python => python::lines(it, memory, function).map(Kind::Python),
+            Language::Ruby => ruby::lines(it, memory, function).map(Kind::Ruby),
+            Language::Lua => luajit::lines(it, memory, function).map(Kind::Lua),
+            Language::Java => java::lines(self, memory, function).map(Kind::Java),
+            Language::Perl | Language::Php | Language::JavaScript => Some(Kind::Written),
+        };
+        Lines(lines.unwrap_or(Kind::Unknown))
     }
 }
 
@@ -184,6 +178,7 @@ pub struct Lines(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Unknown,
+    /// The programs write lines.
     Written,
     Python(python::Lines),
     Ruby(ruby::Lines),

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::{Folded, pyrograph, run};
+
 /// Interpreters of a language: that of the system, and those that `.ci/interpreters` has unpacked.
 pub fn interpreters(language: &str, system: &str) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
@@ -32,4 +34,46 @@ pub fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, text).expect("a file");
     path
+}
+
+/// A copy of a program of `tests/languages`, beside which a test may write.
+pub fn copy(name: &str, folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/languages").join(name);
+    let copy = folder.join(name);
+    fs::copy(source, &copy).expect("a copy");
+    copy
+}
+
+/// Records a program; returns its stacks, what it printed, and what was said.
+pub fn record(
+    flags: &[&str],
+    program: &Path,
+    arguments: &[&str],
+    out: &Path,
+) -> (Folded, String, String) {
+    let mut command = pyrograph();
+    command.args(["record", "--engine", "ebpf", "-o"]).arg(out).args(flags).arg("--");
+    let output = run(command.arg(program).args(arguments).stdin(Stdio::null()));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (Folded::read(out), text(&output.stdout), text(&output.stderr))
+}
+
+/// Checks that three functions have the shares that the program has measured by its own clock, and printed with the names, and
+/// returns how much of all that is, percent.
+pub fn check_measured(folded: &Folded, printed: &str, prefix: &str, context: &str) -> f64 {
+    let measured: Vec<(&str, f64)> = printed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(name, ns)| Some((name, ns.parse().ok()?)))
+        .collect();
+    assert_eq!(measured.len(), 3, "{context}: {printed}");
+    let all: f64 = measured.iter().map(|(_, ns)| ns).sum();
+    let share = |name: &str| folded.total_share(&format!("{prefix}{name}"));
+    let known: f64 = measured.iter().map(|(name, _)| share(name)).sum();
+    assert!(known > 80.0, "{context}: {known}, {:?}", folded.leaves());
+    for (name, ns) in &measured {
+        let (found, expected) = (share(name) * 100.0 / known, ns * 100.0 / all);
+        assert!((found - expected).abs() < 2.0, "{name}: {found:.1} {expected:.1}, {context}");
+    }
+    known
 }

@@ -52,11 +52,9 @@ impl<'a> Loaded<'_, 'a> {
 
     /// A text that ends with a zero.
     fn text(&self, address: u64) -> Option<&'a str> {
-        let bytes = self.file.bytes(address, 1)?;
-        let offset = usize::try_from(self.file.image.offset_of(address)?).ok()?;
-        let rest = self.file.image.bytes().get(offset..).unwrap_or(bytes);
-        let end = rest.iter().take(LONGEST).position(|byte| *byte == 0)?;
-        str::from_utf8(&rest[..end]).ok()
+        let bytes = self.file.first_bytes(address, LONGEST)?;
+        let end = bytes.iter().position(|byte| *byte == 0)?;
+        str::from_utf8(&bytes[..end]).ok()
     }
 }
 
