@@ -53,8 +53,12 @@ pub(crate) fn thread_place(file: &File<'_>, name: &str) -> Option<ThreadPlace> {
 /// Bytes of a row in a thread's table of blocks, by the C library that a file needs.
 fn row(file: &File<'_>) -> u32 {
     let linked = file.image.linked();
-    let is_musl = linked.needed.iter().any(|library| library.starts_with(b"libc.musl"));
-    if is_musl { MUSL_ROW } else { GLIBC_ROW }
+    if linked.needed.iter().any(|library| is_musl(library)) { MUSL_ROW } else { GLIBC_ROW }
+}
+
+/// musl is `libc.so`, which Alpine calls `libc.musl-x86_64.so.1`; glibc is `libc.so.6`.
+fn is_musl(library: &[u8]) -> bool {
+    library == b"libc.so" || library.starts_with(b"libc.musl")
 }
 
 /// A program that runs where it was linked for.
@@ -183,6 +187,12 @@ mod tests {
                 assert!(found.is_none() || found == place(code, GLIBC_ROW));
             }
         }
+    }
+
+    #[test]
+    fn musl_has_two_names() {
+        assert!(is_musl(b"libc.so") && is_musl(b"libc.musl-x86_64.so.1"));
+        assert!(!is_musl(b"libc.so.6") && !is_musl(b"libcrypt.so.1"));
     }
 
     #[test]
