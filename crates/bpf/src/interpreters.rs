@@ -75,13 +75,14 @@ fn place_of(place: ThreadPlace) -> PlaceInThread {
 pub fn read_function(bytes: &[u8]) -> Option<Function> {
     let (head, rest) = bytes.split_at_checked(size_of::<layout::Function>())?;
     let head: layout::Function = bytemuck::try_pod_read_unaligned(head).ok()?;
-    let layout::Function { function, tgid, identity, module, chunks } = head;
+    let layout::Function { function, tgid, identity, module, chunks, owner } = head;
     let pieces = rest.chunks_exact(size_of::<Chunk>()).take(chunks as usize).map(|bytes| {
         let chunk: Chunk = bytemuck::pod_read_unaligned(bytes);
         let len = usize::try_from(chunk.len).unwrap_or(0).min(chunk.bytes.len());
         (chunk.address, chunk.bytes[..len].to_vec())
     });
-    Some(Function { pid: tgid, module, function, identity, chunks: pieces.collect() })
+    let chunks = pieces.collect();
+    Some(Function { pid: tgid, module, function, identity, owner, chunks })
 }
 
 #[cfg(test)]
@@ -90,7 +91,14 @@ mod tests {
 
     #[test]
     fn damaged_functions_are_none_or_have_fewer_pieces() {
-        let head = layout::Function { function: 100, tgid: 7, identity: 3, module: 5, chunks: 2 };
+        let head = layout::Function {
+            function: 100,
+            tgid: 7,
+            identity: 3,
+            module: 5,
+            chunks: 2,
+            owner: 200,
+        };
         let chunk = Chunk { address: 4096, len: 3, bytes: [9; layout::CHUNK_BYTES] };
         let bytes = [bytemuck::bytes_of(&head), bytemuck::bytes_of(&chunk), &[1; 20]].concat();
         let expected = Function {
@@ -98,6 +106,7 @@ mod tests {
             module: 5,
             function: 100,
             identity: 3,
+            owner: 200,
             chunks: vec![(4096, vec![9; 3])],
         };
         assert_eq!(read_function(&bytes), Some(expected));

@@ -246,6 +246,7 @@ pub struct Function {
     pub identity: u32,
     pub module: u32,
     pub chunks: u32,
+    pub owner: u64,
 }
 
 pub const CHUNK_BYTES: usize = interpreter::Interpreter::CHUNK_BYTES as usize;

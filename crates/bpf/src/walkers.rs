@@ -149,7 +149,7 @@ impl Waiting {
             Call::Function { function, .. } => {
                 let chunks = walkers.chunks(self, function);
                 let memory = Chunks { chunks: &chunks, rest: () };
-                let name = self.runtime.name(&memory, function);
+                let name = self.runtime.name(&memory, function, 0);
                 Some(name.map_or("?".to_owned(), |name| name.function))
             }
             Call::Main(_) => Some("main".to_owned()),
@@ -365,7 +365,7 @@ fn without_memory_there_are_no_calls() {
     let Some(program) = Waiting::start("/usr/bin/perl", PERL) else { return };
     let mut walkers = Walkers::start(folder.path());
     assert_eq!(walkers.walk(&program), []);
-    assert!(program.runtime.name(&NoMemory, 4096).is_none());
+    assert!(program.runtime.name(&NoMemory, 4096, 0).is_none());
 }
 
 struct NoMemory;

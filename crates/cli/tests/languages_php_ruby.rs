@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
@@ -96,17 +97,17 @@ const PHP_NAMED_CLOSURES: &[&[&str]] = &[
 ];
 
 const RUBY: &[&[&str]] = &[
-    &["<main>", "recurse", "recurse", "recurse"],
-    &["<main>", "sorts", "*sort_by", "block in sorts"],
-    &["<main>", "consumes", "each", "block in consumes"],
-    &["block in fibers"],
-    &["block in fibers", "sorts", "*sort_by", "block in sorts"],
-    &["<main>", "throws", "rescue in throws"],
-    &["<main>", "blocks", "*each", "block in blocks"],
-    &["<main>", "method_missing"],
-    &["<main>", "fixed"],
-    &["<main>", "own"],
-    &["<main>", "*load", "<top (required)>"],
+    &["<main>", "Object#recurse", "Object#recurse", "Object#recurse"],
+    &["<main>", "Object#sorts", "*#sort_by", "block in Object#sorts"],
+    &["<main>", "Object#consumes", "App::Thing#each", "block in Object#consumes"],
+    &["block in Object#fibers"],
+    &["block in Object#fibers", "Object#sorts", "*#sort_by", "block in Object#sorts"],
+    &["<main>", "Object#throws", "rescue in Object#throws"],
+    &["<main>", "App::Thing#blocks", "Array#each", "block in App::Thing#blocks"],
+    &["<main>", "App::Thing#method_missing"],
+    &["<main>", "App::Thing.fixed"],
+    &["<main>", "App::Thing.own"],
+    &["<main>", "Kernel#load", "<top (required)>"],
     &["block in <main>"],
 ];
 
@@ -138,7 +139,7 @@ fn ruby_methods_have_their_shares() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = copy("shares.rb", folder.path());
     for (_, interpreter) in interpreters("ruby", "/usr/bin/ruby") {
-        up_to_three_times(|| check_shares(&interpreter, &script, ""));
+        up_to_three_times(|| check_shares(&interpreter, &script, "Shares#"));
     }
 }
 
@@ -166,7 +167,92 @@ fn ruby_calls_are_in_order() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = copy("calls.rb", folder.path());
     for (_, interpreter) in interpreters("ruby", "/usr/bin/ruby") {
-        up_to_three_times(|| check_calls(&interpreter, &script, "burn", RUBY));
+        up_to_three_times(|| check_calls(&interpreter, &script, "App.burn", RUBY));
+    }
+}
+
+/// Records `classes.rb`: methods have their classes by `Method#owner`, and each stack of labels that Ruby has is there.
+fn check_classes(interpreter: &Path, script: &Path) {
+    let flags = ["--stacks", "lang"];
+    let (folded, printed, said) = record(interpreter, script, "3", &flags);
+    let burning = folded.stacks.iter().filter_map(|(stack, _)| {
+        let at = stack.iter().position(|frame| frame == "Burner.burn")?;
+        let main = stack.iter().position(|frame| frame == "<main>")?;
+        Some(stack.get(main..at)?.join(";"))
+    });
+    let burning: HashSet<String> = burning.collect();
+    let mut labelled = 0;
+    for line in printed.lines() {
+        if let Some(stack) = line.strip_prefix("stack;") {
+            labelled += 1;
+            assert!(burning.contains(stack), "{interpreter:?} {stack} {said} {burning:#?}");
+            continue;
+        }
+        let is_there = |stack: &String| stack.split(';').any(|frame| frame == line);
+        assert!(burning.iter().any(is_there), "{interpreter:?} {line} {said} {burning:#?}");
+    }
+    let is_labelled = version(interpreter, "puts RUBY_VERSION", "-e") >= (3, 4);
+    assert_eq!(labelled, if is_labelled { 11 } else { 0 }, "{printed}");
+}
+
+#[test]
+fn ruby_methods_have_their_classes() {
+    if !is_root("ruby_methods_have_their_classes") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = copy("classes.rb", folder.path());
+    for (_, interpreter) in interpreters("ruby", "/usr/bin/ruby") {
+        up_to_three_times(|| check_classes(&interpreter, &script));
+    }
+}
+
+const SHORT_PHP: &str = "<?php
+class AWorkerWithALongName {
+    static function work($until) { while (hrtime(true) < $until); }
+}
+AWorkerWithALongName::work(hrtime(true) + 20000000);
+";
+const SHORT_RUBY: &str = "
+class AWorkerWithALongName
+  def self.work(till) while Process.clock_gettime(Process::CLOCK_MONOTONIC) < till; end; end
+end
+AWorkerWithALongName.work(Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.02)
+";
+
+/// Scripts that are gone when their functions are named have classes, files and lines.
+#[test]
+fn short_scripts_have_classes_files_and_lines() {
+    if !is_root("short_scripts_have_classes_files_and_lines") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (language, text, function) in [
+        ("php", SHORT_PHP, "AWorkerWithALongName::work"),
+        ("ruby", SHORT_RUBY, "AWorkerWithALongName.work"),
+    ] {
+        let name = format!("short.{language}");
+        let script = common::interpreters::write(folder.path(), &name, text);
+        let out = folder.path().join("short.folded");
+        for (_, interpreter) in interpreters(language, &format!("/usr/bin/{language}")) {
+            let rounds = format!(
+                "for i in 1 2 3 4 5 6 7 8 9 10; do {} {}; done",
+                interpreter.display(),
+                script.display()
+            );
+            let flags = ["-F", "999", "--lines"];
+            let (folded, _, said) =
+                common::interpreters::record(&flags, Path::new("/bin/sh"), &["-c", &rounds], &out);
+            let frames = || folded.stacks.iter().flat_map(|(stack, _)| stack);
+            let found: Vec<_> = frames().filter(|frame| frame.starts_with("AWorker")).collect();
+            let wanted = format!("{function} ({name}:3)");
+            assert!(found.len() > 1, "{interpreter:?} {said} {found:?}");
+            assert!(
+                found.iter().all(|frame| **frame == wanted),
+                "{interpreter:?} {said} {found:?}"
+            );
+            assert!(!said.contains("without a name"), "{interpreter:?} {said}");
+        }
     }
 }
 
@@ -178,7 +264,7 @@ fn calls_have_lines() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     for (language, name, function) in
-        [("php", "calls.php", "App\\throws"), ("ruby", "calls.rb", "fixed")]
+        [("php", "calls.php", "App\\throws"), ("ruby", "calls.rb", "Thing.fixed")]
     {
         let script = copy(name, folder.path());
         let text = fs::read_to_string(&script).expect("a program");

@@ -125,6 +125,11 @@ pub struct ChunkPlan {
 }
 
 impl ChunkPlan {
+    /// In place of another piece: what the function belongs to ([`Function::owner`]).
+    pub const OWNER: u16 = u16::MAX;
+    /// In place of another piece: bytes of the function itself, as far behind its start as `offset` says.
+    pub const FUNCTION: u16 = u16::MAX - 1;
+
     /// `len` bytes of where the word at `offset` of piece `from` points to. Pieces are far shorter than an offset of 16
     /// bits can say.
     pub const fn new(from: u16, offset: u32, len: u16) -> Self {
@@ -143,6 +148,8 @@ pub struct Function {
     pub function: u64,
     /// Bits that another function at the same address would not have.
     pub identity: u32,
+    /// What it belongs to, where it does not say that itself: the class of a method in Ruby; 0: nothing.
+    pub owner: u64,
     /// The pieces: addresses, and as many bytes as could be read.
     pub chunks: Vec<(u64, Vec<u8>)>,
 }

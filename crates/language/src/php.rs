@@ -142,9 +142,14 @@ fn plan(layout: &Layout) -> Vec<ChunkPlan> {
         chunk(0, layout.function_class, 32),
         chunk(2, layout.class_name, 160),
     ];
-    // From 8.4 on it is further behind than a piece is long, and only read while the process runs.
-    if layout.function_file + 8 <= Interpreter::CHUNK_BYTES.into() {
+    let len = u32::from(Interpreter::CHUNK_BYTES);
+    if layout.function_first_line + 4 <= len {
         plan.push(chunk(0, layout.function_file, 160));
+    } else {
+        // From 8.2 on file or first line is further behind than a piece is long.
+        let rest = len - 16;
+        plan.push(chunk(ChunkPlan::FUNCTION, rest, 48));
+        plan.push(chunk(plan.len() as u16 - 1, layout.function_file - rest, 160));
     }
     plan
 }
@@ -218,6 +223,8 @@ mod tests {
             assert_eq!(column.value("function_instructions"), Some(layout.function_instructions));
             // A walker reads as many bytes of a function.
             assert!(layout.function_instructions + 8 <= 112);
+            // So far a piece reaches that follows the function's first.
+            assert!(layout.function_file + 8 <= 192 && layout.function_first_line + 4 <= 192);
         }
         assert_eq!(layout(7, 3), None);
         assert_eq!(layout(8, 6), None);
@@ -322,7 +329,7 @@ mod tests {
 
     #[test]
     fn the_pieces_that_are_planned_name_a_function() {
-        for (major, minor) in [(7, 4), (8, 2), (8, 5)] {
+        for (major, minor) in [(7, 4), (8, 2), (8, 4), (8, 5)] {
             let it = interpreter(major, minor);
             let whole = memory(&it, 2, ["f", "A", "/a/b.php"]);
             let read = |address: u64, len: usize| {
@@ -338,12 +345,15 @@ mod tests {
                     let word = bytes.get(plan.offset.into()..usize::from(plan.offset) + 8);
                     word.map_or(0, |word| u64::from_le_bytes(word.try_into().unwrap()))
                 });
-                let address = from.unwrap_or(FUNCTION);
+                let address = match plan.from {
+                    ChunkPlan::FUNCTION => FUNCTION + u64::from(plan.offset),
+                    _ => from.unwrap_or(FUNCTION),
+                };
                 pieces.push((address, read(address, plan.len.into()).unwrap_or_default()));
             }
             let [found, whole] = [named(&it, &pieces), named(&it, &whole)].map(Option::unwrap);
-            assert_eq!(found.function, whole.function, "{major}.{minor}");
-            assert_eq!(found.file.is_some(), minor < 4 || major == 7);
+            assert_eq!(found, whole, "{major}.{minor}");
+            assert_eq!((found.file.as_deref(), found.start_line), (Some("/a/b.php"), 12));
         }
     }
 

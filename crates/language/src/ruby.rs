@@ -11,6 +11,7 @@ use crate::native::{Native, most_jumps};
 use crate::runtime::{Name, Runtime, Unknown, version};
 use crate::thread::{place_by_code, thread_place};
 
+mod class;
 mod layout;
 
 use layout::{Layout, layout};
@@ -36,14 +37,16 @@ mod at {
     pub const LABEL: usize = 16;
     pub const FIRST_LINE: usize = 17;
     pub const CALLED_ID: usize = 18;
-    pub const LAST_OPERATOR: usize = 19;
-    pub const TYPE_STRING: usize = 20;
-    pub const TYPE_ARRAY: usize = 21;
-    pub const ARRAY_IS_EMBEDDED: usize = 22;
-    pub const ARRAY_EMBEDDED: usize = 23;
-    pub const ARRAY_POINTER: usize = 24;
-    pub const MAJOR: usize = 25;
-    pub const MINOR: usize = 26;
+    pub const OWNER: usize = 19;
+    pub const LOCAL: usize = 20;
+    pub const LAST_OPERATOR: usize = 21;
+    pub const TYPE_STRING: usize = 22;
+    pub const TYPE_ARRAY: usize = 23;
+    pub const ARRAY_IS_EMBEDDED: usize = 24;
+    pub const ARRAY_EMBEDDED: usize = 25;
+    pub const ARRAY_POINTER: usize = 26;
+    pub const MAJOR: usize = 27;
+    pub const MINOR: usize = 28;
 }
 
 /// Of the lower bits of a function's address: it is no function, but the name of one in C.
@@ -203,6 +206,8 @@ fn offsets(layout: &Layout) -> [u32; Interpreter::OFFSETS] {
         (at::LABEL, layout.body_label),
         (at::FIRST_LINE, layout.body_first_line),
         (at::CALLED_ID, layout.method_called_id),
+        (at::OWNER, layout.method_owner),
+        (at::LOCAL, layout.environment_local),
         (at::TYPE_STRING, layout.type_string),
         (at::TYPE_ARRAY, layout.type_array),
         (at::ARRAY_IS_EMBEDDED, layout.array_embedded_flag),
@@ -211,11 +216,11 @@ fn offsets(layout: &Layout) -> [u32; Interpreter::OFFSETS] {
     ])
 }
 
-/// The pieces of memory that name a sequence of instructions: its label and path.
+/// The pieces of memory that name a sequence of instructions: its label and path, and the class.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {
     let chunk = ChunkPlan::new;
     let text = |from| chunk(from, layout.string_pointer, 160);
-    vec![
+    let mut plan = vec![
         chunk(0, 0, 160),
         chunk(0, layout.iseq_body, 160),
         chunk(1, layout.body_label, 160),
@@ -227,7 +232,9 @@ fn plan(layout: &Layout) -> Vec<ChunkPlan> {
         text(6),
         // Of a function in C.
         text(0),
-    ]
+    ];
+    plan.extend(class::plan(layout, plan.len() as u16));
+    plan
 }
 
 /// Memory with Ruby's objects in it.
@@ -305,17 +312,25 @@ impl Heap<'_> {
     }
 }
 
-/// The name of a sequence of instructions, or of a function in C.
-pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, function: u64) -> Option<Name> {
+/// The name of a sequence of instructions, or of a function in C. `owner`: its class.
+pub(crate) fn name(
+    it: &Interpreter,
+    memory: &dyn Memory,
+    function: u64,
+    owner: u64,
+) -> Option<Name> {
     let layout = &layout(it.offsets[at::MAJOR], it.offsets[at::MINOR])?;
     let heap = Heap { reader: Reader(memory), layout };
+    let with_class = |label: String| match heap.class(owner) {
+        Some(class) => class.label(&label),
+        None => label,
+    };
     if function & NAME != 0 {
-        let function = heap.string(function & !BITS)?;
+        let function = with_class(heap.string(function & !BITS)?);
         return Some(Name { function, file: None, start_line: 0 });
     }
     let body = heap.body(function & !BITS)?;
-    // Methods do not know the class that they are in.
-    let function = heap.label(body)?;
+    let function = with_class(heap.label(body)?);
     let first = body.wrapping_add(layout.body_first_line.into());
     let line = match has_number_objects(it) {
         // A number, as an object.

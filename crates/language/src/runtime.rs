@@ -139,14 +139,15 @@ impl Runtime {
         self.interpreter.language
     }
 
-    /// The name of a function at an address in the process. `None` if its memory cannot be read, or is no function.
-    pub fn name(&self, memory: &dyn Memory, function: u64) -> Option<Name> {
+    /// The name of a function at an address in the process. `owner`: what it belongs to, where it does not say that itself
+    /// (the class of a method in Ruby), else 0. `None` if its memory cannot be read, or is no function.
+    pub fn name(&self, memory: &dyn Memory, function: u64, owner: u64) -> Option<Name> {
         match self.language() {
             Language::Python => python::name(&self.interpreter, memory, function),
             Language::Perl => perl::name(&self.interpreter, memory, function),
             Language::JavaScript => node::name(self, memory, function),
             Language::Php => php::name(&self.interpreter, memory, function),
-            Language::Ruby => ruby::name(&self.interpreter, memory, function),
+            Language::Ruby => ruby::name(&self.interpreter, memory, function, owner),
             Language::Lua => luajit::name(&self.interpreter, memory, function),
             Language::Java => java::name(self, memory, function),
         }

@@ -219,7 +219,7 @@ impl<F: Files> Resolver<F> {
         if !runtime.is_same(&memory, function.function, function.identity) {
             return;
         }
-        let Some(name) = runtime.name(&memory, function.function) else { return };
+        let Some(name) = runtime.name(&memory, function.function, function.owner) else { return };
         let known = Known {
             label: FunctionLabel::text(&name),
             lines: runtime.lines(&memory, function.function),

@@ -72,11 +72,26 @@ void fields(void) {
     FIELD("memo_method", "`imemo_ment` of these: a method entry.", imemo_ment);
 
 #if VERSION >= 303
-    FIELD("class_path", "`classpath` of a class, a string or `nil`; before 3.2 it is among its variables.",
+    FIELD("class_path", "`classpath` of a class, a string or `nil`; to 3.1 it is among its variables.",
           offsetof(struct RClass_and_rb_classext_t, classext.classpath));
+    FIELD("class_attached", "`as.singleton_class.attached_object`; to 3.1 it is among the variables.",
+          offsetof(struct RClass_and_rb_classext_t, classext.as.singleton_class.attached_object));
 #else
-    ABSENT("class_path", "`classpath` of a class, a string or `nil`; before 3.2 it is among its variables.");
+    ABSENT("class_path", "");
+    ABSENT("class_attached", "");
 #endif
+#if VERSION < 302
+    FIELD("class_extension", "`ptr` of a class.", offsetof(struct RClass, ptr));
+    FIELD("class_variables", "`iv_tbl` of what that points to, a `st_table`.", offsetof(struct rb_classext_struct, iv_tbl));
+    FIELD("table_entries", "`entries` of a `st_table`: hash, key and value each.", offsetof(struct st_table, entries));
+#else
+    ABSENT("class_extension", "");
+    ABSENT("class_variables", "");
+    ABSENT("table_entries", "");
+#endif
+    FIELD("class_singleton", "`FL_SINGLETON` of the flags: the class of one object.", FL_SINGLETON);
+    FIELD("type_class_object", "`T_CLASS`.", T_CLASS);
+    FIELD("type_module_object", "`T_MODULE`.", T_MODULE);
 
     FIELD("object_flags", "`RBasic.flags`.", offsetof(struct RBasic, flags));
     FIELD("object_class", "`RBasic.klass`.", offsetof(struct RBasic, klass));

@@ -300,6 +300,9 @@ struct stack {
 #define INTERPRETER_SYMBOLS 4
 #define MAX_CHUNKS 32
 #define CHUNK_BYTES 160
+// In place of another piece: what the function belongs to; and bytes of the function itself, so far behind its start.
+#define CHUNK_OWNER 0xffff
+#define CHUNK_FUNCTION 0xfffe
 
 enum language {
 	LANGUAGE_NONE,
@@ -411,6 +414,8 @@ struct function {
 	// Number of the interpreter's file.
 	u32 module;
 	u32 chunks;
+	// What it belongs to, where it does not say that itself; 0: nothing.
+	u64 owner;
 };
 
 struct named_function {

@@ -180,7 +180,7 @@ fn interpreted_methods_have_names_and_lines() {
     let runtime = runtime();
     image.with_memory(|memory| {
         for ((method, expect), line) in methods.iter().zip(NAMES).zip([10, 20, 30]) {
-            let name = runtime.name(memory, *method).expect("a name");
+            let name = runtime.name(memory, *method, 0).expect("a name");
             let file = Some("Main.java".to_owned());
             assert_eq!(name, Name { function: expect.to_owned(), file, start_line: line });
             let lines = runtime.lines(memory, *method);
@@ -197,7 +197,7 @@ fn code_is_of_the_methods_that_are_in_it() {
     image.with_memory(|memory| {
         let function = blob | COMPILED;
         assert_eq!(
-            runtime.name(memory, function).map(|name| name.function).as_deref(),
+            runtime.name(memory, function, 0).map(|name| name.function).as_deref(),
             Some(NAMES[0])
         );
         let lines = runtime.lines(memory, function);
@@ -216,7 +216,7 @@ fn code_is_of_the_methods_that_are_in_it() {
         let identity = code.identity(function).expect("an identity");
         assert!(runtime.is_same(memory, function, identity));
         assert!(!runtime.is_same(memory, function, identity ^ 1));
-        assert_eq!(runtime.name(&(), function), None);
+        assert_eq!(runtime.name(&(), function, 0), None);
     });
 }
 
@@ -232,7 +232,7 @@ fn damaged_memory_gives_no_panic() {
             damaged.0[at..end].copy_from_slice(&value.to_le_bytes()[..end - at]);
             damaged.with_memory(|memory| {
                 for function in methods.iter().copied().chain([blob | COMPILED, blob | 2]) {
-                    if let Some(name) = runtime.name(memory, function) {
+                    if let Some(name) = runtime.name(memory, function, 0) {
                         assert!(!name.function.chars().any(char::is_control), "{name:?}");
                     }
                     let lines = runtime.lines(memory, function);

@@ -98,8 +98,22 @@ pub(crate) struct Layout {
     pub(crate) memo_type_shift: u32,
     /// `imemo_ment` of these: a method entry.
     pub(crate) memo_method: u32,
-    /// `classpath` of a class, a string or `nil`; before 3.2 it is among its variables.
+    /// `classpath` of a class, a string or `nil`; to 3.1 it is among its variables.
     pub(crate) class_path: Option<u32>,
+    /// `as.singleton_class.attached_object`; to 3.1 it is among the variables.
+    pub(crate) class_attached: Option<u32>,
+    /// `ptr` of a class.
+    pub(crate) class_extension: Option<u32>,
+    /// `iv_tbl` of what that points to, a `st_table`.
+    pub(crate) class_variables: Option<u32>,
+    /// `entries` of a `st_table`: hash, key and value each.
+    pub(crate) table_entries: Option<u32>,
+    /// `FL_SINGLETON` of the flags: the class of one object.
+    pub(crate) class_singleton: u32,
+    /// `T_CLASS`.
+    pub(crate) type_class_object: u32,
+    /// `T_MODULE`.
+    pub(crate) type_module_object: u32,
     /// `RBasic.flags`.
     pub(crate) object_flags: u32,
     /// `RBasic.klass`.
@@ -176,6 +190,13 @@ const V2_7: Layout = Layout {
     memo_type_shift: 12,
     memo_method: 6,
     class_path: None,
+    class_attached: None,
+    class_extension: Some(24),
+    class_variables: Some(8),
+    table_entries: Some(48),
+    class_singleton: 4096,
+    type_class_object: 2,
+    type_module_object: 3,
     object_flags: 0,
     object_class: 8,
     object_type_mask: 31,
@@ -199,14 +220,20 @@ const V3_2: Layout = Layout {
     body_lines_positions: 136,
     body_parent: 160,
     body_local: 168,
+    class_extension: None,
+    class_variables: None,
+    table_entries: None,
     string_embedded_shift: None,
     string_embedded: 24,
     ..V3_1
 };
 
-const V3_3: Layout = Layout { frame_size: 56, class_path: Some(152), ..V3_2 };
+const V3_3: Layout =
+    Layout { frame_size: 56, class_path: Some(152), class_attached: Some(128), ..V3_2 };
 
-const V4_0: Layout = Layout { body_parent: 168, body_local: 176, ..V3_3 };
+const V3_4: Layout = Layout { class_singleton: 0x2000, ..V3_3 };
+
+const V4_0: Layout = Layout { body_parent: 168, body_local: 176, class_attached: None, ..V3_4 };
 
 /// The layout of Ruby `major`.`minor`; `None` if it is not known.
 pub(crate) fn layout(major: u32, minor: u32) -> Option<Layout> {
@@ -214,7 +241,8 @@ pub(crate) fn layout(major: u32, minor: u32) -> Option<Layout> {
         (2, 7) | (3, 0) => V2_7,
         (3, 1) => V3_1,
         (3, 2) => V3_2,
-        (3, 3) | (3, 4) => V3_3,
+        (3, 3) => V3_3,
+        (3, 4) => V3_4,
         (4, 0) => V4_0,
         _ => return None,
     };

@@ -16,12 +16,18 @@ fn layouts_are_as_measured() {
         assert_eq!(column.value("body_lines"), Some(layout.body_lines));
         assert_eq!(column.value("body_local"), Some(layout.body_local));
         assert_eq!(column.value("string_embedded_shift"), layout.string_embedded_shift);
+        assert_eq!(column.value("class_path"), layout.class_path);
+        assert_eq!(column.value("class_attached"), layout.class_attached);
+        assert_eq!(column.value("class_variables"), layout.class_variables);
         // What a walker reads of a description.
         assert!(layout.body_first_line + 4 <= 96);
     }
     assert_eq!(layout(2, 6), None);
     assert_eq!(layout(4, 1), None);
 }
+
+/// A name of a variable that is Ruby's own, as `__classpath__`.
+const OWN_NAME: u64 = 0x2000;
 
 /// Objects that are put together, each at an address of its own.
 struct Objects {
@@ -96,8 +102,47 @@ impl Objects {
         self.put(&[(0, 0x701a), (layout.iseq_body, body)], (0, ""))
     }
 
+    /// A class of a version that has its name in it, or among its variables.
+    fn class(&mut self, name: &str) -> u64 {
+        let kind = u64::from(self.layout.type_class_object);
+        let name = self.string(name);
+        let own = self.string("a value");
+        // A variable that the program has named, and one of Ruby's own.
+        self.class_with(kind, self.layout.class_path, [(0x1002, own), (OWN_NAME, name)])
+    }
+
+    /// The class of one object.
+    fn class_of(&mut self, object: u64) -> u64 {
+        let flags = u64::from(self.layout.type_class_object | self.layout.class_singleton);
+        let own = self.string("a value");
+        self.class_with(flags, self.layout.class_attached, [(OWN_NAME, object), (0x1002, own)])
+    }
+
+    /// A class with what a field has, or with variables.
+    fn class_with(&mut self, flags: u64, field: Option<u32>, variables: [(u64, u64); 2]) -> u64 {
+        let layout = self.layout;
+        if let Some(field) = field {
+            let value = variables.iter().find(|(name, _)| *name == OWN_NAME).unwrap().1;
+            return self.put(&[(0, flags), (field, value)], (0, ""));
+        }
+        let Some(extension) = layout.class_extension else {
+            return self.put(&[(0, flags)], (0, ""));
+        };
+        let [first, second] = variables;
+        let words = [(8, first.0), (16, first.1), (32, second.0), (40, second.1)];
+        let entries = self.put(&words, (0, ""));
+        let table = self.put(&[(layout.table_entries.unwrap(), entries)], (0, ""));
+        let variables = self.put(&[(layout.class_variables.unwrap(), table)], (0, ""));
+        self.put(&[(0, flags), (extension, variables)], (0, ""))
+    }
+
+    fn name_of(&self, function: u64, owner: u64) -> Option<String> {
+        let memory = Chunks { chunks: &self.chunks, rest: () };
+        name(&self.it, &memory, function, owner).map(|name| name.function)
+    }
+
     fn name(&self, function: u64) -> Option<Name> {
-        name(&self.it, &Chunks { chunks: &self.chunks, rest: () }, function)
+        name(&self.it, &Chunks { chunks: &self.chunks, rest: () }, function, 0)
     }
 }
 
@@ -121,11 +166,57 @@ fn methods_and_blocks_are_named() {
     }
 }
 
+/// Versions whose classes can be read.
+fn has_classes(version: (u32, u32)) -> bool {
+    version != (3, 2) && version != (4, 0)
+}
+
+#[test]
+fn methods_have_their_classes() {
+    for version in VERSIONS {
+        let mut objects = Objects::new(version);
+        let class = objects.class("App::Thing");
+        let long = objects.class("AClassWhoseNameIsLongerThanOthers");
+        let anonymous = objects.class("#<Class:0x00007f0011223344>::Inner");
+        let (single, of_object) = (objects.class_of(class), objects.string("an object"));
+        let of_object = objects.class_of(of_object);
+        for (label, owner, expected) in [
+            ("call", class, "App::Thing#call"),
+            ("block in call", class, "block in App::Thing#call"),
+            (
+                "block (2 levels) in call",
+                long,
+                "block (2 levels) in AClassWhoseNameIsLongerThanOthers#call",
+            ),
+            ("rescue in block in call", single, "rescue in block in App::Thing.call"),
+            ("<=>", class, "App::Thing#<=>"),
+            ("call", anonymous, "call"),
+            ("call", of_object, "call"),
+            // What is no method, and what is no class.
+            ("<main>", class, "<main>"),
+            ("block in <class:Thing>", class, "block in <class:Thing>"),
+            ("<top (required)>", class, "<top (required)>"),
+            ("singleton class", class, "singleton class"),
+            ("call", 0, "call"),
+            ("call", class + 8, "call"),
+        ] {
+            let iseq = objects.iseq(label);
+            let expected = if has_classes(version) { expected } else { label };
+            assert_eq!(objects.name_of(iseq, owner).as_deref(), Some(expected), "{version:?}");
+        }
+        let each = objects.string("each");
+        let expected = if has_classes(version) { "App::Thing#each" } else { "each" };
+        assert_eq!(objects.name_of(each | NAME, class).as_deref(), Some(expected));
+    }
+}
+
 #[test]
 fn the_pieces_that_are_planned_name_a_method() {
     for version in VERSIONS {
         let mut objects = Objects::new(version);
         let block = objects.iseq("block (2 levels) in a_method");
+        let class = objects.class("AClassWhoseNameIsLongerThanOthers");
+        let owner = objects.class_of(class);
         let read = |address: u64, len: usize| {
             let found = objects
                 .chunks
@@ -141,11 +232,19 @@ fn the_pieces_that_are_planned_name_a_method() {
                     let word = bytes.get(plan.offset.into()..usize::from(plan.offset) + 8);
                     word.map_or(0, |word| u64::from_le_bytes(word.try_into().unwrap()))
                 });
-            let address = from.unwrap_or(block);
+            let address = match plan.from {
+                ChunkPlan::OWNER => owner,
+                _ => from.unwrap_or(block),
+            };
             pieces.push((address, read(address, plan.len.into())));
         }
-        let found = name(&objects.it, &Chunks { chunks: &pieces, rest: () }, block).unwrap();
-        assert_eq!(found.function, "block (2 levels) in a_method", "{version:?}");
+        let found = name(&objects.it, &Chunks { chunks: &pieces, rest: () }, block, owner);
+        let found = found.unwrap();
+        let expected = match has_classes(version) {
+            true => "block (2 levels) in AClassWhoseNameIsLongerThanOthers.a_method",
+            false => "block (2 levels) in a_method",
+        };
+        assert_eq!(found.function, expected, "{version:?}");
         assert_eq!((found.file.as_deref(), found.start_line), (Some("/a/b.rb"), 12));
     }
 }
@@ -154,10 +253,12 @@ fn the_pieces_that_are_planned_name_a_method() {
 fn damaged_memory_gives_no_panic() {
     let mut objects = Objects::new((3, 1));
     let block = objects.iseq("block (2 levels) in a_method");
+    let class = objects.class("A");
+    let owner = objects.class_of(class);
     let whole = objects.chunks.clone();
     let check = |chunks: &[(u64, Vec<u8>)]| {
         let memory = Chunks { chunks, rest: () };
-        let name = name(&objects.it, &memory, block);
+        let name = name(&objects.it, &memory, block, owner);
         // Control characters are written as up to six others.
         assert!(name.is_none_or(|name| name.function.len() <= 6 * 512));
         lines(&objects.it, &memory, block);

@@ -30,6 +30,8 @@ struct calls {
 	// The interpreter whose functions are named.
 	u32 row;
 	u32 pad;
+	// Of calls of Ruby: the classes of the methods.
+	u64 owners[MAX_CALLS];
 	// The walkers' own.
 	u64 at[12];
 	// A structure that was read, and another.
@@ -128,15 +130,19 @@ static __always_inline u64 read_word(struct language_walk *w, u64 address)
 	return value;
 }
 
+// Where a call is kept: the outermost ones are, in a ring.
+static __always_inline u64 place_of_call(u64 number)
+{
+	if (number >= INNER_CALLS)
+		number = INNER_CALLS + (number & (INNER_CALLS - 1));
+	return number & (MAX_CALLS - 1);
+}
+
 // Adds a call, a caller of the last one.
 static __always_inline void push_call(struct calls *c, u64 function, u64 place)
 {
-	u64 at = c->count;
+	u64 at = CALLS_HEAD + 2 * place_of_call(c->count);
 
-	// The outermost ones are kept, in a ring.
-	if (at >= INNER_CALLS)
-		at = INNER_CALLS + (at & (INNER_CALLS - 1));
-	at = CALLS_HEAD + 2 * (at & (MAX_CALLS - 1));
 	c->words[at] = function;
 	c->words[at + 1] = place;
 	c->hash = mix(mix(c->hash, function), place);

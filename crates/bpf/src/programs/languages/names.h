@@ -72,6 +72,10 @@ static __always_inline long next_chunk(u64 index, struct language_walk *w)
 		if (plan->pairs)
 			at += 16 * (word_of(from, plan->pairs) >> 32);
 		address = plan->from < index ? word_of(from, at) & ~(u64)w->it->tag : 0;
+		if (plan->from == CHUNK_OWNER)
+			address = named->function.owner;
+		else if (plan->from == CHUNK_FUNCTION)
+			address = (named->function.function & ~FUNCTION_BITS) + plan->offset;
 	}
 	if (address && plan->behind) {
 		from = &named->chunks[plan->behind >> 8 & (MAX_CHUNKS - 1)];
@@ -118,6 +122,7 @@ static __always_inline long next_name(u64 index, struct language_walk *w)
 	function->tgid = key.tgid;
 	function->identity = key.identity;
 	function->chunks = 0;
+	function->owner = inner.it->language == LANGUAGE_RUBY ? c->owners[index & (MAX_CALLS - 1)] : 0;
 	LOOP(MAX_CHUNKS, next_chunk, &inner);
 	if (function->chunks > MAX_CHUNKS)
 		return 0;

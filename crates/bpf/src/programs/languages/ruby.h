@@ -6,6 +6,7 @@
 // innermost one is the lowest, the outermost ends where the stack ends. The word that a frame's environment points to has
 // its kind and flags. One run of the loop ends at a frame that C has called (`VM_FRAME_FLAG_FINISH`). Functions that are
 // written in C have frames, too; they are emitted as the string that is their name, which takes the table of symbols.
+// The method that a frame runs, which knows its class, is in the frame's environment, or in one around that.
 
 #ifndef PYROGRAPH_RUBY_H
 #define PYROGRAPH_RUBY_H
@@ -43,6 +44,9 @@ enum ruby_offset {
 	RUBY_FIRST_LINE,
 	// In a method.
 	RUBY_CALLED_ID,
+	RUBY_OWNER,
+	// Of an environment's flags: it is a method's own. None is around it.
+	RUBY_LOCAL,
 	// The last number of a symbol that is an operator.
 	RUBY_LAST_OPERATOR,
 	// Of an object's flags, and where the elements of an array are.
@@ -62,6 +66,17 @@ enum ruby_offset {
 
 // Of the lower bits of FUNCTION: it is the name of a function in C.
 #define RUBY_NAME 1
+
+// Objects of the machine itself have this type, and above their flags' first 12 bits which they are.
+#define RUBY_TYPE_VM 0x1a
+#define RUBY_VM_SHIFT 12
+#define RUBY_VM_MASK 15
+#define RUBY_VM_METHOD 6
+// Local variables of the machine itself (`$~`), which stand before a method.
+#define RUBY_VM_VARIABLES 2
+
+// More environments are not around a block.
+#define RUBY_MOST_LEVELS 8
 
 // The walker's own words.
 enum {
@@ -88,15 +103,64 @@ static __always_inline u64 ruby_element(struct language_walk *w, u64 array, u64 
 	return elements ? read_word(w, elements + 8 * index) : 0;
 }
 
+// The call of a function of a class.
+static __always_inline void push_ruby_call(struct calls *c, u64 function, u64 hash, u64 owner, u64 place)
+{
+	u64 at = place_of_call(c->count);
+
+	asm volatile("" : "+r"(at));
+	if (at < MAX_CALLS)
+		c->owners[at] = owner;
+	push_call(c, function, identity(mix(hash, owner)) | place);
+}
+
+// The class of a method; 0: it is none.
+static __always_inline u64 ruby_owner(struct language_walk *w, u64 method)
+{
+	u64 flags;
+
+	for (int i = 0; i < 2; i++) {
+		if (method < FUNCTION_POINTERS || method & 7)
+			return 0;
+		flags = read_word(w, method);
+		if ((flags & RUBY_TYPE_MASK) != RUBY_TYPE_VM)
+			return 0;
+		flags = flags >> RUBY_VM_SHIFT & RUBY_VM_MASK;
+		if (flags == RUBY_VM_METHOD)
+			return read_word(w, method + offset_of(w->it, RUBY_OWNER));
+		if (flags != RUBY_VM_VARIABLES)
+			return 0;
+		method = read_word(w, method + 8);
+	}
+	return 0;
+}
+
+// The class of the method that an environment belongs to; its last three words are in `other`.
+static __always_inline u64 find_ruby_owner(struct language_walk *w)
+{
+	u64 *words = w->c->other;
+
+	for (int i = 0; i < RUBY_MOST_LEVELS; i++) {
+		u64 owner = ruby_owner(w, words[0]);
+
+		if (owner || words[2] & offset_of(w->it, RUBY_LOCAL))
+			return owner;
+		if (read_user(w->other, words, 24, (words[1] & ~3ull) - 16))
+			return 0;
+	}
+	return 0;
+}
+
 // The call of a function in C.
 static __always_inline void push_ruby_c_function(struct language_walk *w, u64 method)
 {
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
-	u64 id, name;
+	u64 id, name, owner;
 
 	if (!it->symbols[RUBY_SYMBOLS] || method < FUNCTION_POINTERS)
 		return;
+	owner = ruby_owner(w, method);
 	id = read_word(w, method + offset_of(it, RUBY_CALLED_ID));
 	if (id > offset_of(it, RUBY_LAST_OPERATOR))
 		id = (u32)(id >> RUBY_SYMBOL_SHIFT);
@@ -106,14 +170,14 @@ static __always_inline void push_ruby_c_function(struct language_walk *w, u64 me
 	if (name < FUNCTION_POINTERS || name & 7 || read_user(w->other, c->other, 40, name) ||
 	    (c->other[0] & RUBY_TYPE_MASK) != offset_of(it, RUBY_TYPE_STRING))
 		return;
-	push_call(c, name | RUBY_NAME, identity(mix(c->other[2] ^ c->other[4], c->other[3])));
+	push_ruby_call(c, name | RUBY_NAME, mix(c->other[2] ^ c->other[4], c->other[3]), owner, 0);
 }
 
 static __always_inline long next_ruby_frame(u64 index, struct language_walk *w)
 {
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
-	u64 frame = c->at[RUBY_AT_FRAME], instruction, iseq, flags, kind, body, place;
+	u64 frame = c->at[RUBY_AT_FRAME], instruction, iseq, flags, kind, body, owner, hash, place = 0;
 
 	if (frame >= c->at[RUBY_AT_END] || read_user(w->other, c->structure, 48, frame))
 		return 1;
@@ -133,11 +197,12 @@ static __always_inline long next_ruby_frame(u64 index, struct language_walk *w)
 	if (!instruction || iseq < FUNCTION_POINTERS || iseq & 7 || kind == offset_of(it, RUBY_C_BLOCK) ||
 	    kind == offset_of(it, RUBY_DUMMY))
 		return 0;
+	owner = find_ruby_owner(w);
 	body = read_word(w, iseq + offset_of(it, RUBY_BODY));
 	if (!body || read_user(w->other, c->other, RUBY_BODY_SIZE, body))
 		return 1;
-	place = identity(mix(body ^ word_at(c->other, offset_of(it, RUBY_LABEL)),
-			     half_at(c->other, offset_of(it, RUBY_FIRST_LINE))));
+	hash = mix(body ^ word_at(c->other, offset_of(it, RUBY_LABEL)),
+		   half_at(c->other, offset_of(it, RUBY_FIRST_LINE)));
 	if (config.lines) {
 		// In words; it is behind the instruction that calls.
 		instruction -= word_at(c->other, offset_of(it, RUBY_INSTRUCTIONS));
@@ -145,7 +210,7 @@ static __always_inline long next_ruby_frame(u64 index, struct language_walk *w)
 	}
 	if (flags & offset_of(it, RUBY_FINISH))
 		place |= PLACE_END;
-	push_call(c, iseq, place);
+	push_ruby_call(c, iseq, hash, owner, place);
 	c->at[RUBY_LAST] = c->count;
 	if (place & PLACE_END)
 		c->at[RUBY_ENDED] = c->count;
@@ -160,10 +225,7 @@ static __always_inline void end_ruby_calls(struct calls *c)
 
 	if (!at || at != c->at[RUBY_LAST] || at == c->count)
 		return;
-	at--;
-	if (at >= INNER_CALLS)
-		at = INNER_CALLS + (at & (INNER_CALLS - 1));
-	c->words[(CALLS_HEAD + 2 * (at & (MAX_CALLS - 1))) + 1] &= ~PLACE_END;
+	c->words[CALLS_HEAD + 2 * place_of_call(at - 1) + 1] &= ~PLACE_END;
 }
 
 static __always_inline void walk_ruby(struct language_walk *w)

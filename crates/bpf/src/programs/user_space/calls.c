@@ -87,6 +87,7 @@ static void read_name(void)
 	take(&user_interpreter, sizeof(user_interpreter));
 	named->function.function = take_word();
 	named->function.chunks = 0;
+	named->function.owner = 0;
 	LOOP(MAX_CHUNKS, next_chunk, &w);
 	give(named->function.chunks);
 	for (u32 i = 0; i < named->function.chunks; i++) {

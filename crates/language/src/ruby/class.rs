@@ -1,0 +1,135 @@
+//! Classes of methods, as Ruby 3.4 and later write them into labels: `Class#method`, `Class.method`.
+
+use pyrograph_event::interpreter::ChunkPlan;
+
+use super::Heap;
+use super::layout::Layout;
+
+/// To 3.1, a class has its name and the object that it is the class of among its variables: a `st_table` with hash, key and
+/// value for each. Entries that were made first are looked at; these two are, before those of the program.
+const ENTRIES: u64 = 6;
+const ENTRY: u32 = 24;
+const KEY: u32 = 8;
+const VALUE: u32 = 16;
+/// The kind of a name in its number: variables of a program are of other kinds (`ID_SCOPE_MASK` of symbol.h).
+const KIND: u64 = 0xe;
+
+/// What a method's class is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// A class or module of this name.
+    Named(String),
+    /// The class of such a one: its methods are called on that itself.
+    Of(String),
+}
+
+impl Class {
+    /// A label with the class before its method. Labels of what is no method stay as they are.
+    pub fn label(&self, label: &str) -> String {
+        let (before, method) = match label.rfind(" in ") {
+            Some(at) => label.split_at(at + " in ".len()),
+            None => ("", label),
+        };
+        // `<class:A>`, `<main>`, `<top (required)>`, `singleton class`; but not the operator `<=>`.
+        if method.contains(' ') || method.starts_with('<') && method.len() > 3 {
+            return label.to_owned();
+        }
+        match self {
+            Self::Named(class) => format!("{before}{class}#{method}"),
+            Self::Of(class) => format!("{before}{class}.{method}"),
+        }
+    }
+}
+
+/// Pieces of memory that name a method's class, which follow `first` others.
+pub(super) fn plan(layout: &Layout, first: u16) -> Vec<ChunkPlan> {
+    let chunk = ChunkPlan::new;
+    let text = |from| chunk(from, layout.string_pointer, 160);
+    let class = chunk(ChunkPlan::OWNER, 0, 160);
+    if let (Some(path), Some(attached)) = (layout.class_path, layout.class_attached) {
+        return vec![
+            class,
+            chunk(first, path, 160),
+            text(first + 1),
+            chunk(first, attached, 160),
+            chunk(first + 3, path, 160),
+            text(first + 4),
+        ];
+    }
+    let (Some(extension), Some(variables), Some(entries)) =
+        (layout.class_extension, layout.class_variables, layout.table_entries)
+    else {
+        return Vec::new();
+    };
+    let of_class = |class: u16, next: u16| {
+        vec![
+            chunk(class, extension, 160),
+            chunk(next, variables, 160),
+            chunk(next + 1, entries, (ENTRIES as u32 * ENTRY) as u16),
+            // The first variable: a name, or an object.
+            chunk(next + 2, VALUE, 160),
+            text(next + 3),
+            // The second.
+            chunk(next + 2, ENTRY + VALUE, 160),
+            text(next + 5),
+        ]
+    };
+    let name = of_class(first, first + 1);
+    // What it is the class of is the first of its variables.
+    let of_attached = of_class(first + 4, first + 1 + name.len() as u16);
+    [vec![class], name, of_attached].concat()
+}
+
+impl Heap<'_> {
+    fn kind(self, object: u64) -> Option<u32> {
+        Some((self.flags(object)? & u64::from(self.layout.object_type_mask)) as u32)
+    }
+
+    fn is_class(self, object: u64) -> bool {
+        let layout = self.layout;
+        let kind = self.kind(object);
+        kind == Some(layout.type_class_object) || kind == Some(layout.type_module_object)
+    }
+
+    /// The class of a method; `None` if it has no name, or cannot be read.
+    pub(super) fn class(self, class: u64) -> Option<Class> {
+        if class & 7 != 0 || !self.is_class(class) {
+            return None;
+        }
+        if self.flags(class)? & u64::from(self.layout.class_singleton) == 0 {
+            return Some(Class::Named(self.class_name(class)?));
+        }
+        let is_class = |object: &u64| self.is_class(*object);
+        let object = match self.layout.class_attached {
+            Some(at) => self.object(class.wrapping_add(at.into())).filter(is_class),
+            None => self.variables(class)?.find(is_class),
+        };
+        Some(Class::Of(self.class_name(object?)?))
+    }
+
+    fn class_name(self, class: u64) -> Option<String> {
+        let name = match (self.layout.class_path, self.layout.class_attached) {
+            (Some(at), Some(_)) => self.string(self.object(class.wrapping_add(at.into()))?),
+            _ => self.variables(class)?.find_map(|value| self.string(value)),
+        };
+        // A class without a name, or one within such a one: `#<Class:0x00007f…>::Inner`.
+        name.filter(|name| !name.contains("#<"))
+    }
+
+    /// The objects in the first variables of a class, but those that the program has named.
+    fn variables(self, class: u64) -> Option<impl Iterator<Item = u64>> {
+        let layout = self.layout;
+        let extension = self.object(class.wrapping_add(layout.class_extension?.into()))?;
+        let table = self.object(extension.wrapping_add(layout.class_variables?.into()))?;
+        let entries = self.object(table.wrapping_add(layout.table_entries?.into()))?;
+        Some((0..ENTRIES).map_while(move |number| {
+            let field = |offset: u32| {
+                entries.wrapping_add(number * u64::from(ENTRY)).wrapping_add(offset.into())
+            };
+            let key = self.reader.u64(field(KEY))?;
+            let value = self.object(field(VALUE));
+            Some(value.filter(|_| key & KIND == 0))
+        }))
+        .map(Iterator::flatten)
+    }
+}
