@@ -220,10 +220,10 @@ end
 AWorkerWithALongName.work(Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.02)
 ";
 
-/// Scripts that are gone when their functions are named have classes, files and lines.
+/// Scripts that are gone when their functions are named have classes, and PHP's have files and lines.
 #[test]
-fn short_scripts_have_classes_files_and_lines() {
-    if !is_root("short_scripts_have_classes_files_and_lines") {
+fn short_scripts_have_classes_and_files() {
+    if !is_root("short_scripts_have_classes_and_files") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -246,9 +246,11 @@ fn short_scripts_have_classes_files_and_lines() {
             let frames = || folded.stacks.iter().flat_map(|(stack, _)| stack);
             let found: Vec<_> = frames().filter(|frame| frame.starts_with("AWorker")).collect();
             let wanted = format!("{function} ({name}:3)");
+            // Ruby's table of lines is only read while the process runs.
+            let has_no_lines = language == "ruby";
             assert!(found.len() > 1, "{interpreter:?} {said} {found:?}");
             assert!(
-                found.iter().all(|frame| **frame == wanted),
+                found.iter().all(|frame| **frame == wanted || has_no_lines && *frame == function),
                 "{interpreter:?} {said} {found:?}"
             );
             assert!(!said.contains("without a name"), "{interpreter:?} {said}");
