@@ -122,14 +122,14 @@ impl Heap<'_> {
         let extension = self.object(class.wrapping_add(layout.class_extension?.into()))?;
         let table = self.object(extension.wrapping_add(layout.class_variables?.into()))?;
         let entries = self.object(table.wrapping_add(layout.table_entries?.into()))?;
-        Some((0..ENTRIES).map_while(move |number| {
+        let variables = (0..ENTRIES).map_while(move |number| {
             let field = |offset: u32| {
                 entries.wrapping_add(number * u64::from(ENTRY)).wrapping_add(offset.into())
             };
             let key = self.reader.u64(field(KEY))?;
             let value = self.object(field(VALUE));
             Some(value.filter(|_| key & KIND == 0))
-        }))
-        .map(Iterator::flatten)
+        });
+        Some(variables.flatten())
     }
 }
