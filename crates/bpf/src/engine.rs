@@ -24,7 +24,7 @@ use crate::features;
 use crate::files::{self, Aliases, FileFacts, Files, Question, What};
 use crate::interpreters::{Interpreters, read_function};
 use crate::kernel_text::KernelText;
-use crate::layout::{Blocked, Count, FileKey, Key, Site, State};
+use crate::layout::{Blocked, Count, FileKey, Key, MAX_INTERPRETERS, Site, State};
 use crate::load::{self, Loaded};
 use crate::loader_log;
 use crate::object::{handle, monotonic_now, program, ring};
@@ -468,6 +468,14 @@ impl Engine {
         self.rings.consume().map_err(Error::map("stacks"))?;
         self.stacks.add_copied(stack, frames, end);
         Ok(())
+    }
+
+    /// Files of interpreters whose calls are read, at most.
+    pub const INTERPRETERS: usize = MAX_INTERPRETERS;
+
+    /// Files of interpreters whose calls are not read, because there are [`Self::INTERPRETERS`] others.
+    pub fn interpreters_left_out(&self) -> usize {
+        self.interpreters.left_out()
     }
 
     /// Functions of interpreters that are in stacks, each with the memory that names it, since the last call. Call this

@@ -1,6 +1,6 @@
 //! Interpreters, as the programs are given them, and the functions that the programs emit.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use pyrograph_event::interpreter::{self, Function, Interpreter, ThreadPlace};
 
@@ -13,11 +13,13 @@ pub struct Interpreters {
     map: MapHandle,
     /// Rows by the numbers of files.
     rows: HashMap<u32, u16>,
+    /// Files for which there was no row.
+    left_out: HashSet<u32>,
 }
 
 impl Interpreters {
     pub fn new(map: MapHandle) -> Self {
-        Self { map, rows: HashMap::new() }
+        Self { map, rows: HashMap::new(), left_out: HashSet::new() }
     }
 
     /// The row of an interpreter, and 1, as mapped files refer to it; 0 if there is no room for it.
@@ -27,6 +29,7 @@ impl Interpreters {
         }
         let row = self.rows.len() as u16;
         if usize::from(row) >= MAX_INTERPRETERS {
+            self.left_out.insert(module);
             return Ok(0);
         }
         let bytes = encode(module, interpreter);
@@ -36,6 +39,11 @@ impl Interpreters {
             .map_err(Error::map("interpreters"))?;
         self.rows.insert(module, row);
         Ok(row + 1)
+    }
+
+    /// How many files have no row.
+    pub fn left_out(&self) -> usize {
+        self.left_out.len()
     }
 }
 
@@ -87,7 +95,45 @@ pub fn read_function(bytes: &[u8]) -> Option<Function> {
 
 #[cfg(test)]
 mod tests {
+    use libbpf_rs::MapType;
+    use libbpf_rs::libbpf_sys::bpf_map_create_opts;
+    use pyrograph_event::interpreter::Language;
+
     use super::*;
+
+    #[test]
+    fn files_beyond_the_last_row_are_counted() {
+        let options = bpf_map_create_opts {
+            sz: size_of::<bpf_map_create_opts>() as u64,
+            ..Default::default()
+        };
+        let size = size_of::<layout::Interpreter>() as u32;
+        let rows = MAX_INTERPRETERS as u32;
+        let map = MapHandle::create(MapType::Array, Some("interpreters"), 4, size, rows, &options);
+        let Ok(map) = map else {
+            eprintln!("skipped: maps cannot be made (this takes root or CAP_BPF)");
+            return;
+        };
+        let interpreter = Interpreter {
+            language: Language::Perl,
+            to_address: 0,
+            symbols: [0; Interpreter::SYMBOLS],
+            place: ThreadPlace::Global(0),
+            offsets: Interpreter::offsets([]),
+            plan: Vec::new(),
+            tag: 0,
+        };
+        let mut interpreters = Interpreters::new(map);
+        for module in 0..rows {
+            assert_eq!(interpreters.add(module, &interpreter).unwrap(), module as u16 + 1);
+        }
+        assert_eq!(interpreters.left_out(), 0);
+        for module in [rows, rows + 1, rows, 3] {
+            let row = interpreters.add(module, &interpreter).unwrap();
+            assert_eq!(row, if module == 3 { 4 } else { 0 });
+        }
+        assert_eq!(interpreters.left_out(), 2);
+    }
 
     #[test]
     fn damaged_functions_are_none_or_have_fewer_pieces() {

@@ -200,7 +200,7 @@ pub struct State {
 }
 
 /// Interpreters that are known at one time.
-pub const MAX_INTERPRETERS: usize = 64;
+pub const MAX_INTERPRETERS: usize = 512;
 
 /// How a variable of a thread is found: `enum place_of` and what belongs to it.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

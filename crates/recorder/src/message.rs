@@ -41,6 +41,13 @@ pub enum Message {
     Interpreter(FoundInterpreter),
     /// Interpreters that samples were taken in, whose calls this engine does not read.
     InterpretersNotRead(Vec<InterpreterVersion>),
+    /// Files of interpreters that were too many: the calls in these were not read.
+    InterpretersLeftOut {
+        /// How many of these files.
+        files: usize,
+        /// How many are read.
+        limit: usize,
+    },
     /// Unwind tables did not fit in their memory, and stacks end early for it.
     TablesLeftOut {
         /// Bytes of tables that are there.

@@ -294,7 +294,7 @@ struct stack {
 };
 
 // Interpreters that are known at one time.
-#define MAX_INTERPRETERS 64
+#define MAX_INTERPRETERS 512
 
 #define INTERPRETER_OFFSETS 32
 #define INTERPRETER_SYMBOLS 4

@@ -55,6 +55,13 @@ pub fn print(message: &Message, verbose: bool) {
         Message::TablesLeftOut { bytes, omitted, files } => {
             say!("{}", tables_left_out(*bytes, *omitted, files, verbose));
         }
+        Message::InterpretersLeftOut { files, limit } => {
+            say!(
+                "{} of interpreters beyond the first {limit} have native frames; record fewer processes, or name languages \
+                 with --lang",
+                counted(*files as u64, "file")
+            );
+        }
         Message::InterpretersNotRead(interpreters) => {
             let names =
                 interpreters.iter().map(|it| format!("{} {}", it.language.name(), it.version));

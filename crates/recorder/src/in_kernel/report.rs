@@ -38,3 +38,9 @@ pub fn left_out(engine: &Engine, resolver: &Resolver<LiveFiles>) -> Option<Messa
         files: modules.into_iter().map(|(module, stacks)| (path(module), stacks)).collect(),
     })
 }
+
+/// The files of interpreters whose calls were not read.
+pub fn interpreters_left_out(engine: &Engine) -> Option<Message> {
+    let files = engine.interpreters_left_out();
+    (files > 0).then_some(Message::InterpretersLeftOut { files, limit: Engine::INTERPRETERS })
+}

@@ -19,7 +19,7 @@ use super::feed::{add_files, answer};
 use super::follower::Follower;
 use super::labels::labels;
 use super::pace::Pace;
-use super::report::{engine_report, left_out};
+use super::report::{engine_report, interpreters_left_out, left_out};
 use crate::cpu_time::cpu_time;
 use crate::error::Error;
 use crate::memory::{self, Pages};
@@ -349,9 +349,8 @@ impl Sampler for Running {
         let ended = self.engine.end().at().unwrap_or_else(Instant::now);
         let Self { engine, recording, child, prepared, begun, .. } = *self;
         report(Message::InKernel(engine_report(&engine)));
-        if let Some(left_out) = left_out(&engine, resolver) {
-            report(left_out);
-        }
+        let left_out = [left_out(&engine, resolver), interpreters_left_out(&engine)];
+        left_out.into_iter().flatten().for_each(&mut *report);
         let cpu_time = (prepared, cpu_time());
         let summary = summary(recording, &engine, report);
         Ok(Ended { summary, child, cpu_time, span: (begun.unwrap_or(ended), ended) })
