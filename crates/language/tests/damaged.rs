@@ -1,0 +1,90 @@
+//! Names and lines of functions in memory that is damaged, and interpreters in damaged files: fewer, and no panic.
+
+mod made;
+
+use made::{Damaged, Made};
+use pyrograph_event::interpreter::Language;
+use pyrograph_language::Chunks;
+
+#[path = "made/checks.rs"]
+mod checks;
+
+/// A generator of numbers that are as good as random (Knuth's MMIX).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 >> 16
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| (self.next() >> 8) as u8).collect()
+    }
+}
+
+#[test]
+fn made_interpreters_are_found_and_name_their_functions() {
+    for language in Language::ALL {
+        let made = Made::new(language);
+        let runtime = made.runtime();
+        assert_eq!(runtime.language(), language);
+        let memory = Damaged::new(&made.memory, &[]);
+        for function in &made.functions {
+            let name = runtime.name(&memory, function.address, function.owner);
+            let name = name.map(|name| name.function);
+            assert_eq!(name.as_deref(), Some(function.name), "{language:?}");
+        }
+        let lines = runtime.lines(&memory, made.functions[0].address);
+        for (offset, line) in &made.lines {
+            assert_eq!(lines.line(*offset), *line, "{language:?} at {offset}");
+        }
+        // Pieces of memory, as the programs copy them.
+        let chunks = [(made::START, made.memory.clone())];
+        let chunks = Chunks { chunks: &chunks, rest: () };
+        let function = made.functions[0];
+        let name = runtime.name(&chunks, function.address, function.owner);
+        assert_eq!(name.map(|name| name.function).as_deref(), Some(function.name));
+    }
+}
+
+#[test]
+fn damaged_memory_gives_fewer_names_and_no_panic() {
+    let mut random = Random(1);
+    for language in Language::ALL {
+        let made = Made::new(language);
+        let runtime = made.runtime();
+        let mut named = 0;
+        for number in 0..20_000 {
+            let patches = random.next() % 4 + 1;
+            let mut by = random.bytes(1 + 11 * patches as usize);
+            // Endless memory takes long.
+            by[0] = if number % 100 == 0 { 7 } else { 0 };
+            named += checks::check_names(&made, &runtime, &by);
+        }
+        assert!(named > 20_000, "{language:?}: {named} names");
+    }
+}
+
+#[test]
+fn damaged_files_give_no_panic() {
+    let mut random = Random(1);
+    for language in Language::ALL {
+        let made = Made::new(language);
+        let mut found = 0;
+        for _ in 0..2_000 {
+            let mut file = made.file.clone();
+            for _ in 0..random.next() % 4 {
+                let at = random.next() as usize % file.len();
+                let value = random.bytes(8);
+                let len = (file.len() - at).min([1, 2, 4, 8][random.next() as usize % 4]);
+                file[at..at + len].copy_from_slice(&value[..len]);
+            }
+            if random.next() % 16 == 0 {
+                file.truncate(random.next() as usize % file.len());
+            }
+            found += usize::from(checks::check_file(file));
+        }
+        assert!(found > 500, "{language:?}: {found} found");
+    }
+}
