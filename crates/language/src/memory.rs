@@ -111,16 +111,19 @@ impl Reader<'_> {
 
 /// Text as it may be shown: not too long, without control characters, not empty.
 pub(crate) fn readable(text: &str) -> Option<String> {
-    let mut end = text.len().min(LONGEST);
-    while !text.is_char_boundary(end) {
-        end -= 1;
+    let mut shown = String::with_capacity(text.len().min(LONGEST));
+    for c in text.chars() {
+        // What stands in place of a control character is longer, and is not cut.
+        let len = if c.is_control() { c.escape_default().len() } else { c.len_utf8() };
+        if shown.len() + len > LONGEST {
+            break;
+        }
+        match c.is_control() {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
     }
-    let text = &text[..end];
-    let escape = |c: char| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
-    };
-    (!text.is_empty()).then(|| text.chars().map(escape).collect())
+    (!shown.is_empty()).then_some(shown)
 }
 
 #[cfg(test)]
@@ -142,5 +145,8 @@ mod tests {
         assert_eq!(readable("a\x1b[2Jé").as_deref(), Some("a\\u{1b}[2Jé"));
         assert_eq!(readable(""), None);
         assert_eq!(readable(&"é".repeat(400)).map(|text| text.len()), Some(512));
+        // As many as fit whole: each is written as six characters.
+        let escaped = readable(&"\x1b".repeat(400));
+        assert_eq!(escaped, Some("\\u{1b}".repeat(512 / 6)));
     }
 }

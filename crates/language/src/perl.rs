@@ -166,18 +166,22 @@ fn plan(layout: &Layout) -> Vec<ChunkPlan> {
 pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, function: u64) -> Option<Name> {
     let reader = Reader(memory);
     let of = |field: usize| u64::from(it.offsets[field]);
-    if reader.u32(function + SV_FLAGS)? & TYPE != SUBROUTINE {
+    if reader.u32(function.wrapping_add(SV_FLAGS))? & TYPE != SUBROUTINE {
         return None;
     }
-    let body = reader.pointer(function + SV_ANY)?;
-    let holder = reader.pointer(body + of(at::CV_GV));
-    let (stash, key) = match (reader.u32(body + of(at::CV_FLAGS))? & NAMED, holder) {
-        (NAMED, Some(key)) => (reader.pointer(body + of(at::CV_STASH)), key),
+    let body = reader.pointer(function.wrapping_add(SV_ANY))?;
+    let holder = reader.pointer(body.wrapping_add(of(at::CV_GV)));
+    let (stash, key) = match (reader.u32(body.wrapping_add(of(at::CV_FLAGS)))? & NAMED, holder) {
+        (NAMED, Some(key)) => (reader.pointer(body.wrapping_add(of(at::CV_STASH))), key),
         (_, Some(glob)) => {
-            let contents = reader.pointer(glob + SV_U);
-            let origin = contents.and_then(|contents| reader.pointer(contents + of(at::GP_EGV)));
-            let glob = reader.pointer(origin.unwrap_or(glob) + SV_ANY)?;
-            (reader.pointer(glob + of(at::GV_STASH)), reader.pointer(glob + of(at::GV_NAME))?)
+            let contents = reader.pointer(glob.wrapping_add(SV_U));
+            let origin =
+                contents.and_then(|contents| reader.pointer(contents.wrapping_add(of(at::GP_EGV))));
+            let glob = reader.pointer(origin.unwrap_or(glob).wrapping_add(SV_ANY))?;
+            (
+                reader.pointer(glob.wrapping_add(of(at::GV_STASH))),
+                reader.pointer(glob.wrapping_add(of(at::GV_NAME)))?,
+            )
         }
         (_, None) => return None,
     };
@@ -187,44 +191,47 @@ pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, function: u64) -> Opti
         Some(package) => format!("{package}::{own}"),
         None => own,
     };
-    let file = reader.pointer(body + of(at::CV_FILE)).and_then(|file| reader.c_string(file));
+    let file =
+        reader.pointer(body.wrapping_add(of(at::CV_FILE))).and_then(|file| reader.c_string(file));
     let file = file.and_then(|file| readable(&String::from_utf8_lossy(&file)));
     Some(Name { function: readable(&function)?, file, start_line: 0 })
 }
 
 /// A key of a hash (`HEK`): hash, length, text.
 fn key_text(reader: Reader<'_>, key: u64) -> Option<String> {
-    let len = reader.u32(key + 4)?;
+    let len = reader.u32(key.wrapping_add(4))?;
     if len > 4096 {
         return None;
     }
-    let text = reader.text(key + 8, len.into())?;
+    let text = reader.text(key.wrapping_add(8), len.into())?;
     readable(&String::from_utf8_lossy(&text))
 }
 
 fn stash_name(it: &Interpreter, reader: Reader<'_>, stash: u64) -> Option<String> {
-    if reader.u32(stash + SV_FLAGS)? & HAS_NAMES == 0 {
+    if reader.u32(stash.wrapping_add(SV_FLAGS))? & HAS_NAMES == 0 {
         return None;
     }
-    let body = reader.pointer(stash + SV_ANY)?;
+    let body = reader.pointer(stash.wrapping_add(SV_ANY))?;
     let aux = match it.offsets[at::HV_AUX] {
         // Behind the last element of its array; `xhv_max` is the number of that.
         Interpreter::NO_OFFSET => {
-            let last = reader.u64(body + u64::from(it.offsets[at::HV_MAX]))?;
-            reader.pointer(stash + SV_U)?.wrapping_add(last.checked_add(1)?.checked_mul(8)?)
+            let last = reader.u64(body.wrapping_add(it.offsets[at::HV_MAX].into()))?;
+            reader
+                .pointer(stash.wrapping_add(SV_U))?
+                .wrapping_add(last.checked_add(1)?.checked_mul(8)?)
         }
-        offset => body + u64::from(offset),
+        offset => body.wrapping_add(offset.into()),
     };
     let names = reader.pointer(aux)?;
     let count = match it.offsets[at::HV_NAMES] {
         Interpreter::NO_OFFSET => 0,
-        offset => reader.u32(aux + u64::from(offset))?.cast_signed(),
+        offset => reader.u32(aux.wrapping_add(offset.into()))?.cast_signed(),
     };
     // Several names are in a list, the first of which is none if the number is negative.
     let key = match count {
         0 => names,
         1.. => reader.pointer(names)?,
-        _ => reader.pointer(names + 8)?,
+        _ => reader.pointer(names.wrapping_add(8))?,
     };
     key_text(reader, key)
 }

@@ -322,15 +322,15 @@ pub(crate) fn name(
     let layout = &layout(it.offsets[at::MAJOR], it.offsets[at::MINOR])?;
     let heap = Heap { reader: Reader(memory), layout };
     let with_class = |label: String| match heap.class(owner) {
-        Some(class) => class.label(&label),
-        None => label,
+        Some(class) => readable(&class.label(&label)),
+        None => Some(label),
     };
     if function & NAME != 0 {
-        let function = with_class(heap.string(function & !BITS)?);
+        let function = with_class(heap.string(function & !BITS)?)?;
         return Some(Name { function, file: None, start_line: 0 });
     }
     let body = heap.body(function & !BITS)?;
-    let function = with_class(heap.label(body)?);
+    let function = with_class(heap.label(body)?)?;
     let first = body.wrapping_add(layout.body_first_line.into());
     let line = match has_number_objects(it) {
         // A number, as an object.

@@ -143,7 +143,10 @@ impl Layout {
                 at::TYPE | at::FIRST_LINE | at::FILENAME | at::NAME => 152,
                 _ => 1 << 24,
             };
-            offsets[field] = u32::try_from(word(index)?).ok().filter(|offset| *offset < most)?;
+            // Each object has at least the number of its references before its type.
+            let least = if field == at::TYPE { 8 } else { 0 };
+            let offset = u32::try_from(word(index)?).ok();
+            offsets[field] = offset.filter(|offset| (least..most).contains(offset))?;
         }
         // `PyCompactUnicodeObject` has two words more than `PyASCIIObject`.
         let ascii_size = u32::try_from(ascii_size).ok().filter(|size| *size < 256)?;
