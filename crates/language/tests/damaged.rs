@@ -1,6 +1,10 @@
 //! Names and lines of functions in memory that is damaged, and interpreters in damaged files: fewer, and no panic.
 
+#[expect(dead_code, reason = "native frames are for walkers")]
 mod made;
+
+use std::fs;
+use std::path::Path;
 
 use made::{Damaged, Made};
 use pyrograph_event::interpreter::Language;
@@ -29,6 +33,11 @@ fn made_interpreters_are_found_and_name_their_functions() {
         let made = Made::new(language);
         let runtime = made.runtime();
         assert_eq!(runtime.language(), language);
+        // For `fuzz/run`.
+        if let Some(folder) = std::env::var_os("PYROGRAPH_SEEDS") {
+            let path = Path::new(&folder).join(language.name());
+            fs::write(path, &made.file).expect("a file");
+        }
         let memory = Damaged::new(&made.memory, &[]);
         for function in &made.functions {
             let name = runtime.name(&memory, function.address, function.owner);

@@ -6,7 +6,12 @@
 #include "kernel.h"
 #include "shared.h"
 
-const volatile struct config config = {};
+// Programs for user space have another.
+#ifndef CONFIG
+#define CONFIG {}
+#endif
+
+const volatile struct config config = CONFIG;
 struct state state = {};
 
 static __always_inline void increment(u64 *counter)

@@ -9,17 +9,21 @@
 //   0                                      forgets memory
 //   1 address, size, bytes                 memory of the process
 //   2 struct interpreter, to_frame, fs,    walks the calls: writes how many words there are, and the words; of each native
-//     count, count times two words         frame the stack pointer, and what the frame is. LuaJIT's innermost frame is the
-//                                          first
-//   3 struct interpreter, function         reads what names a function: writes how many pieces, then of each the
+//     count, count times four words        frame the stack pointer, what the frame is, the frame pointer, and the piece of
+//                                          Java's code. LuaJIT's innermost frame is the first
+//   3 struct interpreter, function, owner  reads what names a function: writes how many pieces, then of each the
 //                                          address, the length and the bytes
 //
 // What ends too early is the end: any bytes will do.
 
 // As the walkers need it: lookups of rows that are there.
+#define CONFIG { .lines = 1 }
 #include "../languages/walk.h"
 
 #include "commands.h"
+
+// Reads of memory for the calls of a stack, at most.
+#define MAX_READS 100000
 
 static struct interpreter user_interpreter;
 static struct calls user_calls;
@@ -43,6 +47,13 @@ void *user_lookup(void *map, const void *key)
 	return NULL;
 }
 
+// The kernel ends no program that reads more: it just takes long.
+static void check_reads(void)
+{
+	if (user_reads > MAX_READS)
+		abort();
+}
+
 static void walk(void)
 {
 	struct scratch *s = &user_scratch;
@@ -57,19 +68,25 @@ static void walk(void)
 	count = take_word();
 	s->user.len = count < MAX_FRAMES ? count : MAX_FRAMES;
 	for (u64 i = 0; i < count && !is_at_end(); i++) {
-		u64 sp = take_word(), frame = take_word();
+		u64 words[4];
 
+		take(words, sizeof(words));
 		if (i >= MAX_FRAMES)
 			continue;
-		s->sps[i] = sp;
-		s->user.frames[i] = frame;
+		s->sps[i] = words[0];
+		s->user.frames[i] = words[1];
+		s->fps[i] = words[2];
+		s->blobs[i] = words[3];
 	}
+	s->java.state = JAVA_KNOWN;
 	memset(&s->luajit, 0, sizeof(s->luajit));
 	s->luajit.number = 1;
 	s->luajit.c_frame = s->sps[0];
 	c->hash = HASH_START;
 	c->count = 0;
+	user_reads = 0;
 	walk_found(&w, &found);
+	check_reads();
 	kept = c->count < MAX_CALLS ? c->count : MAX_CALLS;
 	c->words[0] = 1;
 	c->words[1] = c->count;
@@ -87,8 +104,10 @@ static void read_name(void)
 	take(&user_interpreter, sizeof(user_interpreter));
 	named->function.function = take_word();
 	named->function.chunks = 0;
-	named->function.owner = 0;
+	named->function.owner = take_word();
+	user_reads = 0;
 	LOOP(MAX_CHUNKS, next_chunk, &w);
+	check_reads();
 	give(named->function.chunks);
 	for (u32 i = 0; i < named->function.chunks; i++) {
 		give(named->chunks[i].address);
@@ -98,12 +117,10 @@ static void read_name(void)
 	fflush(output);
 }
 
-int main(void)
+static void run(void)
 {
 	u64 command;
 
-	input = stdin;
-	output = stdout;
 	while (fread(&command, sizeof(command), 1, input) == 1) {
 		switch (command & 3) {
 		case 0:
@@ -120,5 +137,30 @@ int main(void)
 			break;
 		}
 	}
+}
+
+#ifdef PYROGRAPH_FUZZ
+// Runs commands from nothing; what they write goes nowhere.
+int pyrograph_run(const u8 *bytes, size_t size)
+{
+	input = fmemopen((void *)bytes, size, "r");
+	output = output ? output : fopen("/dev/null", "w");
+	if (!input || !output)
+		return 1;
+	memset(&user_interpreter, 0, sizeof(user_interpreter));
+	memset(&user_calls, 0, sizeof(user_calls));
+	memset(&user_scratch, 0, sizeof(user_scratch));
+	run();
+	fclose(input);
+	forget_memory();
 	return 0;
 }
+#else
+int main(void)
+{
+	input = stdin;
+	output = stdout;
+	run();
+	return 0;
+}
+#endif

@@ -27,8 +27,12 @@ __u64 user_registers(void)
 	return (__u64)&user_regs;
 }
 
+// How often it was read.
+static u64 user_reads;
+
 long user_read(void *to, __u32 size, __u64 address)
 {
+	user_reads++;
 	// What came last lies over what came before.
 	for (u32 i = memory_count; i-- > 0;) {
 		u64 offset = address - user_memory[i].address;
