@@ -10,6 +10,8 @@ pub struct InUserSpace {
     child: Child,
     to: Option<ChildStdin>,
     from: ChildStdout,
+    /// What it was sent.
+    sent: Vec<u8>,
 }
 
 impl InUserSpace {
@@ -31,13 +33,19 @@ impl InUserSpace {
         let child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.expect("it was compiled");
         let (to, from) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
-        Self { child, to, from }
+        Self { child, to, from, sent: Vec::new() }
     }
 
     /// Writes a command's words, and the bytes that belong to it.
     pub fn send(&mut self, words: &[u64], bytes: &[u8]) {
         let message = [bytemuck::cast_slice(words), bytes].concat();
+        self.sent.extend(&message);
         self.to.as_mut().expect("it runs").write_all(&message).expect("it reads commands");
+    }
+
+    /// What it was sent since this was asked last.
+    pub fn take_sent(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.sent)
     }
 
     /// A word of an answer.

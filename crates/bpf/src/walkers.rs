@@ -16,8 +16,20 @@ use pyrograph_unwind::UnwindInfo;
 use crate::in_user_space::InUserSpace;
 use crate::interpreters::encode;
 
+mod made;
+
 /// The walkers as a process of their own.
 struct Walkers(InUserSpace);
+
+/// What a walker starts from.
+struct Thread<'a> {
+    interpreter: &'a Interpreter,
+    /// From an address in the process to the offset in the interpreter's file.
+    to_frame: u64,
+    fs: u64,
+    /// Native frames: the stack pointer, what the frame is, the frame pointer, and the piece of Java's code.
+    frames: &'a [[u64; 4]],
+}
 
 impl Walkers {
     fn start(folder: &Path) -> Self {
@@ -32,20 +44,19 @@ impl Walkers {
         self.0.send(&[1, address, bytes.len() as u64], bytes);
     }
 
-    fn walk(&mut self, program: &Waiting) -> Vec<u64> {
-        let interpreter = encode(0, &program.runtime.interpreter);
+    fn walk(&mut self, thread: &Thread<'_>) -> Vec<u64> {
+        let interpreter = encode(0, thread.interpreter);
         self.0.send(&[2], bytemuck::bytes_of(&interpreter));
-        self.0.send(&[program.to_frame, program.fs, program.frames.len() as u64], &[]);
-        self.0.send(program.frames.as_flattened(), &[]);
+        self.0.send(&[thread.to_frame, thread.fs, thread.frames.len() as u64], &[]);
+        self.0.send(thread.frames.as_flattened(), &[]);
         let count = self.0.word();
         (0..count).map(|_| self.0.word()).collect()
     }
 
     /// The pieces of memory that name a function.
-    fn chunks(&mut self, program: &Waiting, function: u64) -> Vec<(u64, Vec<u8>)> {
-        let interpreter = encode(0, &program.runtime.interpreter);
-        self.0.send(&[3], bytemuck::bytes_of(&interpreter));
-        self.0.send(&[function], &[]);
+    fn chunks(&mut self, it: &Interpreter, function: u64, owner: u64) -> Vec<(u64, Vec<u8>)> {
+        self.0.send(&[3], bytemuck::bytes_of(&encode(0, it)));
+        self.0.send(&[function, owner], &[]);
         let count = self.0.word();
         let mut chunk = || {
             let (address, len) = (self.0.word(), self.0.word());
@@ -64,8 +75,7 @@ struct Waiting {
     to_frame: u64,
     fs: u64,
     sp: u64,
-    /// Stack pointers of native frames, and what these are.
-    frames: Vec<[u64; 2]>,
+    frames: Vec<[u64; 4]>,
     memory: Vec<(u64, Vec<u8>)>,
 }
 
@@ -130,7 +140,7 @@ impl Waiting {
         let memory: Vec<_> = memory.collect();
         let frames = match runtime.language() {
             Language::Lua => luajit_frames(&runtime.interpreter, registers.rsp, &memory),
-            _ => (0..64).map(|n| [registers.rsp + n * 0x100, 0]).collect(),
+            _ => (0..64).map(|n| [registers.rsp + n * 0x100, 0, 0, 0]).collect(),
         };
         Some(Self {
             memory,
@@ -143,11 +153,16 @@ impl Waiting {
         })
     }
 
+    fn thread(&self) -> Thread<'_> {
+        let Self { to_frame, fs, ref runtime, ref frames, .. } = *self;
+        Thread { interpreter: &runtime.interpreter, to_frame, fs, frames }
+    }
+
     /// The names of the functions among the calls, innermost first.
     fn names(&self, walkers: &mut Walkers, words: &[u64]) -> Vec<String> {
         let name = |call| match call {
             Call::Function { function, .. } => {
-                let chunks = walkers.chunks(self, function);
+                let chunks = walkers.chunks(&self.runtime.interpreter, function, 0);
                 let memory = Chunks { chunks: &chunks, rest: () };
                 let name = self.runtime.name(&memory, function, 0);
                 Some(name.map_or("?".to_owned(), |name| name.function))
@@ -163,7 +178,7 @@ impl Waiting {
 
 /// The frames on the stack by which C has called LuaJIT's interpreter: the coroutine in each has the address of the innermost,
 /// and each that of the one before.
-fn luajit_frames(it: &Interpreter, sp: u64, memory: &[(u64, Vec<u8>)]) -> Vec<[u64; 2]> {
+fn luajit_frames(it: &Interpreter, sp: u64, memory: &[(u64, Vec<u8>)]) -> Vec<[u64; 4]> {
     let word = |at: u64| {
         let (start, bytes) =
             memory.iter().find(|(start, bytes)| at.wrapping_sub(*start) < bytes.len() as u64)?;
@@ -177,7 +192,7 @@ fn luajit_frames(it: &Interpreter, sp: u64, memory: &[(u64, Vec<u8>)]) -> Vec<[u
     let first = (sp..sp + (1 << 16)).step_by(8).find(|at| c_frame(at).is_some());
     let frame = it.symbols[0].wrapping_sub(it.to_address);
     let all = std::iter::successors(first, |at| word(at + 32).filter(|before| *before != 0));
-    all.map(|at| [at & !3, frame]).collect()
+    all.map(|at| [at & !3, frame, 0, 0]).collect()
 }
 
 /// The registers of a thread that waits.
@@ -225,7 +240,7 @@ fn check(interpreter: &str, script: &str) -> Option<Vec<String>> {
     for (address, bytes) in &program.memory {
         walkers.add_memory(*address, bytes);
     }
-    let words = walkers.walk(&program);
+    let words = walkers.walk(&program.thread());
     let names = program.names(&mut walkers, &words);
 
     // A generator of numbers that are as good as random (Knuth's MMIX).
@@ -239,7 +254,7 @@ fn check(interpreter: &str, script: &str) -> Option<Vec<String>> {
     places.extend([program.fs, program.sp]);
     let pointers: Vec<u64> = places.clone();
     for place in pointers {
-        let chunks = walkers.chunks(&program, place);
+        let chunks = walkers.chunks(&program.runtime.interpreter, place, 0);
         places.extend(chunks.iter().map(|(address, _)| *address));
         for (_, bytes) in &chunks {
             let (words, _) = bytes.as_chunks::<8>();
@@ -264,7 +279,7 @@ fn check(interpreter: &str, script: &str) -> Option<Vec<String>> {
             _ => pointer,
         };
         walkers.add_memory(address, &value.to_ne_bytes());
-        let damaged = walkers.walk(&program);
+        let damaged = walkers.walk(&program.thread());
         assert!(damaged.len() <= 2 + 2 * 1024, "{}", damaged.len());
         let found = program.names(&mut walkers, &damaged[..damaged.len().min(64)]);
         assert!(found.iter().all(|name| name.chars().all(|c| !c.is_control())), "{found:?}");
@@ -364,7 +379,7 @@ fn without_memory_there_are_no_calls() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = Waiting::start("/usr/bin/perl", PERL) else { return };
     let mut walkers = Walkers::start(folder.path());
-    assert_eq!(walkers.walk(&program), []);
+    assert_eq!(walkers.walk(&program.thread()), []);
     assert!(program.runtime.name(&NoMemory, 4096, 0).is_none());
 }
 

@@ -66,7 +66,7 @@ fn in_locations(table: &[u8], first: u32, offset: u32) -> Option<i64> {
                 Some(0)
             }
         }?;
-        line += lines;
+        line = line.checked_add(lines)?;
         if offset < end {
             return Some(line);
         }
@@ -143,5 +143,12 @@ mod tests {
                 let _ = line(minor, &table, u32::MAX, state as u32 & 0xff);
             }
         }
+    }
+
+    #[test]
+    fn distances_of_lines_that_are_too_far_have_no_line() {
+        // Twice the same entry: any place, and a distance of 63 bits.
+        let entry = [0xe8, 0x7e, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x3f];
+        assert_eq!(line(11, &entry.repeat(2), 1, 3), None);
     }
 }

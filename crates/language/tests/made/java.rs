@@ -146,7 +146,8 @@ pub fn made() -> Made {
     let stub_name = text(&mut space, "StubRoutines (1)");
     let stub = space.words(128, &[(96, stub_name)]);
     // An interpreted frame: bytecode and method below the frame pointer.
-    let frame = space.words(80, &[(64 - 24, methods[1])]);
+    let constant = space.word(methods[1] + 8);
+    let frame = space.words(80, &[(0, constant + 48 + 5), (40, methods[1])]);
     let frames =
         [(1 | blob, 0, blob + 330), (3, frame + 64, 0x7000_0000), (2 | stub, 0, stub + 120)];
     let frames = frames.map(|(blob, fp, at)| Frame { sp: frame, fp, at, is_made: true, blob });

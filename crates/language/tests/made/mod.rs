@@ -117,6 +117,11 @@ impl Space {
         at
     }
 
+    fn word(&self, address: u64) -> u64 {
+        let at = (address - START) as usize;
+        self.0[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
     fn put(&mut self, address: u64, word: u64) {
         self.put_bytes(address, &word.to_le_bytes());
     }

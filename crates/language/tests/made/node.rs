@@ -98,16 +98,15 @@ pub fn made() -> Made {
     let native = elf.function("main", &[0x90; 64]) + 8;
     let file = elf.bytes(&space);
 
-    let path = text(&mut space, "file:///srv/app.mjs");
+    let (folder, path) = (text(&mut space, "file:///srv/"), text(&mut space, "app.mjs"));
+    let path = object(&mut space, CONS, &[19 << 32, folder, path]);
     let source = text(&mut space, "first;\nsecond;\r\nthird;\rfourth;");
     let script = object(&mut space, SCRIPT, &[source, path]);
-    let (first, second) = (text(&mut space, "le"), text(&mut space, "af"));
     let names = ["leaf", "call", "main"];
-    let cons = object(&mut space, CONS, &[4 << 32, first, second]);
-    let mut shared = [cons; 3];
-    for (at, (name, place)) in names.iter().zip([[8, 20], [17, 20], [1, 3]]).enumerate() {
-        let name = if at == 0 { cons } else { text(&mut space, name) };
-        shared[at] = function(&mut space, name, place, script);
+    let mut shared = [0; 3];
+    for ((shared, name), place) in shared.iter_mut().zip(names).zip([[8, 20], [17, 20], [1, 3]]) {
+        let name = text(&mut space, name);
+        *shared = function(&mut space, name, place, script);
     }
     let context = object(&mut space, 150, &[]);
     // Each frame has, below its frame pointer, the function and the context.

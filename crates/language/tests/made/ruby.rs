@@ -53,7 +53,7 @@ fn sequence(space: &mut Space, label: &str) -> u64 {
     }
     let body =
         space.words(200, &[(64, path), (80, label), (88, 2 * 8 + 1), (120, lines), (144, table)]);
-    space.put(body + 8, body);
+    space.put(body + 8, START);
     space.put_half(body + 4, 12);
     space.put_half(body + 136, 2);
     space.words(40, &[(0, 0x701a), (16, body)])
