@@ -127,16 +127,16 @@ const LINES: u32 = 1 << 23;
 const DEEPEST: usize = 256;
 /// More are not read.
 const MOST_PLACES: usize = 1 << 17;
-const MOST_METHODS: usize = 4096;
+const MOST_METHODS: usize = 2048;
 
 /// Reads the scopes of one compiled method, each once.
 struct Reading<'a> {
     code: &'a Code<'a>,
     bytes: Bytes,
-    /// By distance: scopes that were read.
-    known: HashMap<u32, u32>,
-    /// By address: methods that were named.
-    methods: HashMap<u64, u32>,
+    /// By distance: scopes that were read, and those that cannot be.
+    known: HashMap<u32, Option<u32>>,
+    /// By address: methods that were named, and those that cannot be.
+    methods: HashMap<u64, Option<u32>>,
     compiled: Compiled,
 }
 
@@ -192,12 +192,23 @@ impl Reading<'_> {
     /// The number of a scope, by its distance.
     fn scope(&mut self, distance: u32) -> Option<u32> {
         let mut chain = Vec::new();
+        let number = self.read_scope(distance, &mut chain);
+        if number.is_none() {
+            for (at, ..) in chain {
+                self.known.entry(at).or_insert(None);
+            }
+        }
+        number
+    }
+
+    /// The same; `chain`: scopes that were read, with their methods and bytecodes, from the innermost one out.
+    fn read_scope(&mut self, distance: u32, chain: &mut Vec<(u32, u32, u32)>) -> Option<u32> {
         let mut at = distance;
         let mut caller = None;
-        // From the innermost one out, up to one that is known.
+        // Up to one that is known.
         while at != 0 {
             if let Some(known) = self.known.get(&at) {
-                caller = Some(*known);
+                caller = Some((*known)?);
                 break;
             }
             let (bytes, without_zeros) =
@@ -211,11 +222,11 @@ impl Reading<'_> {
             }
             at = sender;
         }
-        for (distance, method, bytecode) in chain.into_iter().rev() {
-            let method = self.method(method)?;
+        for (distance, method, bytecode) in chain.iter().rev() {
+            let method = self.method(*method)?;
             let number = u32::try_from(self.compiled.scopes.len()).ok()?;
-            self.compiled.scopes.push(Scope { method, bytecode, caller });
-            self.known.insert(distance, number);
+            self.compiled.scopes.push(Scope { method, bytecode: *bytecode, caller });
+            self.known.insert(*distance, Some(number));
             caller = Some(number);
         }
         caller
@@ -226,16 +237,15 @@ impl Reading<'_> {
         let at = 8 * usize::try_from(metadata.checked_sub(1)?).ok()?;
         let method = u64::from_le_bytes(*self.bytes.metadata.get(at..)?.first_chunk()?);
         if let Some(known) = self.methods.get(&method) {
-            return Some(*known);
+            return *known;
         }
         if self.methods.len() >= MOST_METHODS {
             return None;
         }
-        let methods = self.code.methods();
-        let named = (methods.name(method)?, methods.lines(method));
         let number = u32::try_from(self.compiled.methods.len()).ok()?;
-        self.compiled.methods.push(named);
-        self.methods.insert(method, number);
+        let named = self.code.methods().with_lines(method);
+        self.methods.insert(method, named.is_some().then_some(number));
+        self.compiled.methods.push(named?);
         Some(number)
     }
 }

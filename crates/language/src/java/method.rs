@@ -103,6 +103,11 @@ impl Methods<'_> {
 
     /// Its name, as Java's own map of compiled code has it: `int Counter.add(int, java.lang.String[])`.
     pub fn name(&self, method: u64) -> Option<Name> {
+        self.with_lines(method).map(|(name, _)| name)
+    }
+
+    /// Its name and its lines.
+    pub fn with_lines(&self, method: u64) -> Option<(Name, LineTable)> {
         let layout = self.layout;
         let (constant, constants) = self.parts(method)?;
         let text = |field: u64| self.constant(constants, self.short(constant.checked_add(field)?)?);
@@ -123,8 +128,8 @@ impl Methods<'_> {
         };
         let file = source.filter(|index| *index > 0);
         let file = file.and_then(|index| readable(&self.constant(constants, index)?));
-        let start_line = self.lines(method).first();
-        Some(Name { function: readable(&function)?, file, start_line })
+        let (function, lines) = (readable(&function)?, self.lines(method));
+        Some((Name { function, file, start_line: lines.first() }, lines))
     }
 
     /// Its lines; none if it has none, or they cannot be read.
@@ -143,7 +148,8 @@ impl Methods<'_> {
         if short(layout.flags)? & HAS_LINES == 0 {
             return None;
         }
-        let start = constant + layout.const_method_size + short(layout.code_size)?;
+        let size = layout.const_method_size + short(layout.code_size)?;
+        let start = constant.checked_add(size)?;
         // Its end is in itself; what follows may not be there.
         let to_page = PAGE - start % PAGE;
         let lens = [256, PAGE, 16 * PAGE, LONGEST];
