@@ -10,7 +10,11 @@
 #include <stdlib.h>
 
 #define MAX_MEMORY 4096
+#ifdef PYROGRAPH_FUZZ
+#define MAX_BYTES (1 << 16)
+#else
 #define MAX_BYTES (1 << 28)
+#endif
 
 // Each part has memory of its own: reading more than there is shows in the address sanitizer.
 static struct {

@@ -14,6 +14,7 @@
 //   5 start, end, offset, file or 0        a mapping of code; in order, without overlaps
 //   6 address, size, bytes                 memory of the process
 //   7 17 registers, called                 unwinds: writes how it ended, the number of frames, the frames
+//   8 number, struct interpreter           an interpreter
 //
 // Registers have the order of DWARF, the last is the instruction pointer. `called`: the thread is in a system
 // call. Numbers that are too large are taken for others, and what ends too early is the end: any bytes will do.
@@ -34,6 +35,7 @@ static struct file user_file_structs[MAX_TEST_FILES];
 static struct super_block user_device = { .s_dev = 1 };
 static struct vm_area_struct user_mappings[MAX_MAPPINGS];
 static u32 mapping_count;
+static struct interpreter user_interpreters[MAX_INTERPRETERS];
 
 static struct mm_struct user_mm = { .end_code = 1 };
 static struct task_struct user_thread = { .tgid = 1, .pid = 1, .mm = &user_mm };
@@ -52,6 +54,8 @@ void *user_lookup(void *map, const void *key)
 		return number < MAX_MODULES ? &user_modules[number] : NULL;
 	if (map == &rules)
 		return number < MAX_RULES ? &user_rules[number] : NULL;
+	if (map == &interpreters)
+		return number < MAX_INTERPRETERS ? &user_interpreters[number] : NULL;
 	if (map == &blocks)
 		return number < MAX_BLOCKS ? user_blocks[number] : NULL;
 	if (map == &files) {
@@ -147,7 +151,7 @@ static void run(void)
 	u64 command;
 
 	while (fread(&command, sizeof(command), 1, input) == 1) {
-		switch (command & 7) {
+		switch (command & 15) {
 		case 0:
 			forget();
 			break;
@@ -172,6 +176,10 @@ static void run(void)
 		case 7:
 			unwind();
 			break;
+		case 8:
+			take(&user_interpreters[take_word() % MAX_INTERPRETERS],
+			     sizeof(struct interpreter));
+			break;
 		}
 	}
 }
@@ -190,6 +198,7 @@ int pyrograph_run(const u8 *bytes, size_t size)
 	memset(user_modules, 0, sizeof(user_modules));
 	memset(user_rules, 0, sizeof(user_rules));
 	memset(user_files, 0, sizeof(user_files));
+	memset(user_interpreters, 0, sizeof(user_interpreters));
 	memset(&user_scratch, 0, sizeof(user_scratch));
 	for (u32 i = 0; i < MAX_BLOCKS; i++) {
 		free(user_blocks[i]);
