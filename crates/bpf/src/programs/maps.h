@@ -6,12 +6,7 @@
 #include "kernel.h"
 #include "shared.h"
 
-// Programs for user space have another.
-#ifndef CONFIG
-#define CONFIG {}
-#endif
-
-const volatile struct config config = CONFIG;
+const volatile struct config config = {};
 struct state state = {};
 
 static __always_inline void increment(u64 *counter)

@@ -16,8 +16,12 @@
 //
 // What ends too early is the end: any bytes will do.
 
-// As the walkers need it: lookups of rows that are there.
-#define CONFIG { .lines = 1 }
+#include "../maps.h"
+
+// With lines.
+static const struct config user_config = { .lines = 1 };
+#define config user_config
+
 #include "../languages/walk.h"
 
 #include "commands.h"
