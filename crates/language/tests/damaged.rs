@@ -89,7 +89,7 @@ fn damaged_files_give_no_panic() {
                 let len = (file.len() - at).min([1, 2, 4, 8][random.next() as usize % 4]);
                 file[at..at + len].copy_from_slice(&value[..len]);
             }
-            if random.next() % 16 == 0 {
+            if random.next().is_multiple_of(16) {
                 file.truncate(random.next() as usize % file.len());
             }
             found += usize::from(checks::check_file(file));

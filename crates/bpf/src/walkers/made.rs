@@ -69,51 +69,45 @@ fn texts(
     Calls::new(words).iter().filter_map(&mut text).collect()
 }
 
+/// The calls of each process.
+const CALLS: [(Language, &[&str]); 7] = [
+    (Language::Python, &["leaf:8", "Thing.call:8", "|", "<module>:8", "|"]),
+    (
+        Language::Perl,
+        &["My::App::leaf:3", "|", "My::App::sorted:5", "eval:8", "main::outer:13", "main:13", "|"],
+    ),
+    (Language::Php, &["leaf:14", "App\\Thing::call:14", "|", "usort:0", "index.php:14", "|"]),
+    (
+        Language::Ruby,
+        &[
+            "App::AThingWithALongName#call:8",
+            "App::AThingWithALongName#each:0",
+            "block in App::AThingWithALongName.make:8",
+            "|",
+            "<main>:8",
+            "|",
+        ],
+    ),
+    (Language::JavaScript, &["leaf:0", "|", "call:0", "|", "main:0", "|"]),
+    (Language::Lua, &["app.lua:10:0", "app.lua:20:20", "main chunk of app.lua:0", "|"]),
+    (
+        Language::Java,
+        &[
+            "void app.Main.run():0",
+            "|",
+            "boolean app.Main.call(int, long[]):21",
+            "|",
+            "StubRoutines (1):0",
+            "|",
+        ],
+    ),
+];
+
 #[test]
 fn made_processes_have_the_calls_that_were_made() {
     let folder = tempfile::tempdir().expect("a folder");
-    let cases: [(Language, &[&str]); 7] = [
-        (Language::Python, &["leaf:8", "Thing.call:8", "|", "<module>:8", "|"]),
-        (
-            Language::Perl,
-            &[
-                "My::App::leaf:3",
-                "|",
-                "My::App::sorted:5",
-                "eval:8",
-                "main::outer:13",
-                "main:13",
-                "|",
-            ],
-        ),
-        (Language::Php, &["leaf:14", "App\\Thing::call:14", "|", "usort:0", "index.php:14", "|"]),
-        (
-            Language::Ruby,
-            &[
-                "App::AThingWithALongName#call:8",
-                "App::AThingWithALongName#each:0",
-                "block in App::AThingWithALongName.make:8",
-                "|",
-                "<main>:8",
-                "|",
-            ],
-        ),
-        (Language::JavaScript, &["leaf:0", "|", "call:0", "|", "main:0", "|"]),
-        (Language::Lua, &["app.lua:10:0", "app.lua:20:20", "main chunk of app.lua:0", "|"]),
-        (
-            Language::Java,
-            &[
-                "void app.Main.run():0",
-                "|",
-                "boolean app.Main.call(int, long[]):21",
-                "|",
-                "StubRoutines (1):0",
-                "|",
-            ],
-        ),
-    ];
     let mut walkers = Walkers::start(folder.path());
-    for (language, expected) in cases {
+    for (language, expected) in CALLS {
         let process = Process::new(language);
         walkers.0.take_sent();
         walkers.forget();

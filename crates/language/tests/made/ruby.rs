@@ -74,6 +74,15 @@ fn symbol_code(at: u64, table: u64) -> Vec<u8> {
     .concat()
 }
 
+/// The table of symbols, with the name of [`SYMBOL`]: an array of arrays with two elements for each.
+fn table_of_symbols(space: &mut Space, name: u64) -> u64 {
+    let array = |space: &mut Space, elements| space.words(40, &[(0, ARRAY), (32, elements)]);
+    let inner = space.words(16 * 21, &[(8 * 2 * SYMBOL, name)]);
+    let inner = array(space, inner);
+    let outer = space.words(16, &[(0, inner)]);
+    array(space, outer)
+}
+
 pub fn made() -> Made {
     let mut space = Space::default();
     let mut elf = Elf::new("");
@@ -91,11 +100,7 @@ pub fn made() -> Made {
     let file = elf.bytes(&space);
 
     let name = text(&mut space, "each");
-    let inner = space.words(16 * 21, &[(8 * 2 * SYMBOL, name)]);
-    let array = |space: &mut Space, elements| space.words(40, &[(0, ARRAY), (32, elements)]);
-    let inner = array(&mut space, inner);
-    let outer = space.words(16, &[(0, inner)]);
-    let table = array(&mut space, outer);
+    let table = table_of_symbols(&mut space, name);
     space.put(symbols, table);
 
     let thing_name = text(&mut space, "App::AThingWithALongName");
