@@ -75,6 +75,19 @@ fn damaged_memory_gives_fewer_names_and_no_panic() {
     }
 }
 
+/// A method of Java near the end of the address space, which fuzzing found to overflow.
+#[test]
+fn lines_behind_the_end_of_memory_are_none() {
+    let made = Made::new(Language::Java);
+    let runtime = made.runtime();
+    let place = (made.functions[1].address + 8 - made::START) / 4;
+    for distance in 0..4096u64 {
+        let patch = [&[5][..], &(place as u16).to_le_bytes(), &(!distance).to_le_bytes()];
+        // All memory can be read.
+        checks::check_names(&made, &runtime, &[&[7], &patch.concat()[..]].concat());
+    }
+}
+
 #[test]
 fn damaged_files_give_no_panic() {
     let mut random = Random(1);
