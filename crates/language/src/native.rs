@@ -165,7 +165,7 @@ pub(crate) fn most_jumps(file: &File<'_>) -> Option<Range<u64>> {
             let is_jump = code.get(at + 1).is_some_and(|byte| {
                 byte & 0x38 == 0x20 && *byte != 0x25 && !(0xa0..0xc0).contains(byte)
             });
-            let address = start + at as u64;
+            let address = start.wrapping_add(at as u64);
             match likely.last_mut() {
                 Some((count, range)) if is_jump && range.contains(&address) => *count += 1,
                 _ if is_jump => likely.extend(file.extent(address).map(|range| (1, range))),

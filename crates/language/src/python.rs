@@ -137,7 +137,7 @@ fn version(file: &File<'_>, runtime: u64) -> Option<(u32, u32, String)> {
     let number = match (file.symbol("Py_Version"), file.bytes(runtime, 8)) {
         // Since 3.11, `PY_VERSION_HEX`.
         (Some(at), _) => file.u64(at)?,
-        (None, Some(b"xdebugpy")) => file.u64(runtime + 8)?,
+        (None, Some(b"xdebugpy")) => file.u64(runtime.wrapping_add(8))?,
         (None, _) => {
             let (minor, text) = version_text(file.constants())?;
             return Some((3, minor, text));

@@ -167,7 +167,8 @@ impl SymbolCode {
                     self.last_operator = self.last_operator.or(number);
                 }
                 Mnemonic::Mov
-                    if of_file && self.last_symbol.is_some_and(|last| at == last + 16) =>
+                    if of_file
+                        && self.last_symbol.is_some_and(|last| at == last.wrapping_add(16)) =>
                 {
                     return Some(at);
                 }

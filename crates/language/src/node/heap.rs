@@ -141,9 +141,10 @@ impl<'a> Heap<'a> {
             }
         }
         // Where it starts and ends; from Node 24 on before the variables.
-        let between = (first - variables_end(self.offset(at::SCOPE_VARIABLES), scope)) / 8;
+        let end = variables_end(self.offset(at::SCOPE_VARIABLES), scope);
+        let between = first.wrapping_sub(end) / 8;
         found.start = match between {
-            2 => self.number(first - 16),
+            2 => self.number(first.wrapping_sub(16)),
             _ => match numbers[..] {
                 [.., start, end] if start <= end => u64::try_from(start).ok(),
                 _ => None,
@@ -270,5 +271,5 @@ impl<'a> Heap<'a> {
 
 /// Where the words behind the number of a scope's variables begin.
 fn variables_end(offset: u64, scope: u64) -> u64 {
-    scope + offset + 8
+    scope.wrapping_add(offset + 8)
 }

@@ -103,7 +103,7 @@ impl Layout {
     /// Of the version whose `_Py_DebugOffsets` are in the file at an address. Which word has which offset depends on the
     /// version; a pre-release may have other words than the release.
     pub fn of_file(file: &File<'_>, runtime: u64) -> Option<Self> {
-        let word = |index: u64| file.u64(runtime + 8 * index);
+        let word = |index: u64| file.u64(runtime.wrapping_add(8 * index));
         if file.bytes(runtime, 8)? != b"xdebugpy" {
             return None;
         }

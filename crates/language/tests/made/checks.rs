@@ -66,12 +66,10 @@ pub fn check_file(bytes: Vec<u8>) -> bool {
             // What is known of it is not more than the programs take.
             let it = &runtime.interpreter;
             assert!(it.plan.len() <= 32 && it.plan.iter().all(|plan| plan.len <= 160), "{it:?}");
-            let memory = Damaged::new(&[0x11; 4096], &[7]);
-            if let Some(name) = runtime.name(&memory, crate::made::START, 0) {
-                check_name(&name);
-            }
-            runtime.lines(&memory, crate::made::START).line(3);
-            check_reads(&memory);
+            // A process of it, as it should be, and one in which all memory can be read.
+            let made = Made::new(runtime.language());
+            check_names(&made, runtime, &[]);
+            check_names(&made, runtime, &[7]);
         }
         Some(Found::Unknown(unknown)) => check_text(&unknown.to_string()),
         None => {}
