@@ -2,7 +2,6 @@
 #![no_main]
 
 #[path = "../../crates/language/tests/made/checks.rs"]
-#[expect(dead_code, reason = "names are for another target")]
 mod checks;
 #[path = "../../crates/language/tests/made/mod.rs"]
 #[expect(dead_code, reason = "processes are for other targets")]
