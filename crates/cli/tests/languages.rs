@@ -139,7 +139,7 @@ local text = naps()
         ("python3", PYTHON, "Thread.run;outer;naps"),
         ("perl", PERL, "main;main::outer;main::naps;main::reads"),
         ("php", PHP, "script;outer;naps;reads"),
-        ("ruby", RUBY, "block in outer;naps;reads"),
+        ("ruby", RUBY, "block in Object#outer;Object#naps;Object#reads"),
         ("node", NODE, "outer;naps;reads"),
         ("luajit", LUA, "main chunk of script;script:3;script:2"),
     ];
