@@ -16,6 +16,7 @@ mod marker;
 mod merge;
 mod profile;
 mod sample;
+mod sched;
 mod single_event;
 mod spans;
 mod stack;
@@ -41,6 +42,7 @@ pub use label::{LabelOptions, Labels, ProcessLabel};
 pub use marker::Marker;
 pub use profile::Profile;
 pub use sample::{Sample, Samples};
+pub use sched::{SchedAction, SchedEvent, SchedTask, SchedTasks, TaskId, TaskState, WaitReason};
 pub use single_event::{
     EventBranch, EventClass, EventDetails, EventFilter, EventKind, EventRegisters, Location,
     Locations, SingleEvent, StackEntry,
