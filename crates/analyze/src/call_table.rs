@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pyrograph_profile::{CallCount, CallTimes};
+use pyrograph_profile::{CallCount, Durations};
 
 /// By what calls are kept apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct CallRow {
     /// How many of these failed, by the error's name.
     pub errors: BTreeMap<String, u64>,
     /// The time that they took, as far as it is known.
-    pub times: CallTimes,
+    pub times: Durations,
     /// This time as a share of the time that passed, which several threads together may exceed.
     pub share: Option<f64>,
 }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn count(process: i32, thread: i32, name: &str, times: &[u64], failed: u64) -> CallCount {
-        let mut sum = CallTimes::default();
+        let mut sum = Durations::default();
         times.iter().for_each(|time| sum.add(*time));
         CallCount {
             process,

@@ -7,6 +7,7 @@ mod calls;
 mod check;
 mod children;
 mod counts;
+mod durations;
 mod event_record;
 mod frame;
 mod ids;
@@ -17,6 +18,7 @@ mod merge;
 mod profile;
 mod sample;
 mod sched;
+mod sched_counts;
 mod single_event;
 mod spans;
 mod stack;
@@ -27,11 +29,10 @@ mod tree;
 mod value;
 
 pub use about::About;
-pub use calls::{
-    CallCount, CallCounts, CallTimes, StackLine, ThreadAction, ThreadEvent, TracedCall,
-};
+pub use calls::{CallCount, CallCounts, StackLine, ThreadAction, ThreadEvent, TracedCall};
 pub use check::InvalidProfile;
 pub use counts::{CommandUsage, CountRun, CountValue, Counter, NotCounted};
+pub use durations::Durations;
 pub use event_record::{
     EventRecord, MappedFile, MappingDetails, MappingRecord, RecordGroup, TaskRecord,
 };
@@ -43,6 +44,7 @@ pub use marker::Marker;
 pub use profile::Profile;
 pub use sample::{Sample, Samples};
 pub use sched::{SchedAction, SchedEvent, SchedTask, SchedTasks, TaskId, TaskState, WaitReason};
+pub use sched_counts::SchedCount;
 pub use single_event::{
     EventBranch, EventClass, EventDetails, EventFilter, EventKind, EventRegisters, Location,
     Locations, SingleEvent, StackEntry,

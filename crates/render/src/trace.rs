@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use pyrograph_analyze::{CallGroup, CallRow, CallTable};
 use pyrograph_profile::{
-    CallTimes, FrameKind, Marker, StackLine, ThreadAction, ThreadEvent, TracedCall,
+    Durations, FrameKind, Marker, StackLine, ThreadAction, ThreadEvent, TracedCall,
 };
 use serde_json::{Value, json};
 
@@ -263,7 +263,7 @@ fn group_text(
 }
 
 /// Lines of powers of two, each with a bar.
-fn histogram_text(times: &CallTimes, out: &mut dyn Write) -> io::Result<()> {
+fn histogram_text(times: &Durations, out: &mut dyn Write) -> io::Result<()> {
     const WIDTH: u64 = 40;
     let mut powers: Vec<(u64, u64)> = Vec::new();
     for (begin, _, count) in times.ranges() {
@@ -275,7 +275,7 @@ fn histogram_text(times: &CallTimes, out: &mut dyn Write) -> io::Result<()> {
     }
     let most = powers.iter().map(|(_, count)| *count).max().unwrap_or(1);
     for (begin, count) in powers {
-        let end = if begin == 0 { CallTimes::LEAST } else { begin * 2 };
+        let end = if begin == 0 { Durations::LEAST } else { begin * 2 };
         let bar = (count * WIDTH).div_ceil(most.max(1)) as usize;
         let range = format!("{} to {}", short(begin), short(end));
         writeln!(out, "    {range:>20}  {:>11}  {}", grouped(count), "#".repeat(bar))?;

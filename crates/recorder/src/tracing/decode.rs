@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyrograph_event::traced::{self, Action, CallEnd, Traced};
 use pyrograph_perf_data::LiveText;
-use pyrograph_profile::{CallCount, CallTimes, ThreadAction, ThreadEvent, TracedCall};
+use pyrograph_profile::{CallCount, Durations, ThreadAction, ThreadEvent, TracedCall};
 use pyrograph_record::monotonic_now;
 use pyrograph_syscall::{Seen, Written, by_number, error_name, signal_name};
 
@@ -156,7 +156,7 @@ impl Decoder {
             name: name_of(count.number, count.compat).into_owned(),
             calls: count.calls,
             errors: errors.collect(),
-            times: CallTimes::from_ranges(
+            times: Durations::from_ranges(
                 count.total,
                 count.least,
                 count.longest,
