@@ -16,6 +16,7 @@ mod record;
 pub mod regs;
 pub mod request;
 mod sample;
+pub mod sched;
 pub mod traced;
 
 pub use attr::{Attr, branch_sample, flag, hardware, read_format, sample_type, software, type_id};

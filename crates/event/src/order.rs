@@ -64,7 +64,8 @@ impl<T> RoundQueue<T> {
         self.flush_until(u64::MAX)
     }
 
-    fn flush_until(&mut self, last: u64) -> Flush<'_, T> {
+    /// Hands out all records that are not newer than a time, whatever rounds there were.
+    pub fn flush_until(&mut self, last: u64) -> Flush<'_, T> {
         self.waiting.sort_by_key(|(time, _)| *time);
         let end = self.waiting.partition_point(|(time, _)| *time <= last);
         self.waiting.drain(..end)

@@ -18,6 +18,7 @@ mod places;
 mod plan;
 mod question;
 mod recorder;
+mod sched;
 mod targets;
 mod tracing;
 
@@ -43,6 +44,7 @@ pub use pyrograph_record::{
 pub use pyrograph_resolve::{Resolved, StackMemory};
 pub use question::Question;
 pub use recorder::{Finished, Progress, Recorder};
+pub use sched::{SchedEnd, SchedKey, SchedPlan, SchedRecording};
 pub use tracing::{
     PageFaults, TraceEnd, TracePlan, TracedEvent, Tracing, call_number, call_numbers, names_event,
     traced_names,

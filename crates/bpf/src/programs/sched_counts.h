@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// For how long tasks run, and for how long they wait for a CPU, counted. A delay begins when a task is woken, is started
+// or has to leave its CPU, and ends when it runs.
+
+#ifndef PYROGRAPH_SCHED_COUNTS_H
+#define PYROGRAPH_SCHED_COUNTS_H
+
+// The row of a task that is counted.
+static __always_inline struct row *counted_row(struct task_struct *task)
+{
+	struct row *row = known_row(task);
+
+	if (!is_kept(task, row)) {
+		// It may be counted again later, by another name.
+		if (row) {
+			row->running = 0;
+			row->runnable = 0;
+			row->woken = 0;
+		}
+		return NULL;
+	}
+	return row_of(task);
+}
+
+static __always_inline struct counts *counts_of(struct row *row)
+{
+	u32 zero = 0;
+
+	if (config.key == KEY_TASK && row->tid != INVISIBLE)
+		return &row->counts;
+	return bpf_map_lookup_elem(&cpus, &zero);
+}
+
+// The part of a power of two that a delay is in.
+static __always_inline u32 bucket_of(u64 time)
+{
+	u32 bits = 0;
+	u64 rest = time;
+
+	if (time < 1ull << LEAST_BITS)
+		return 0;
+	if (time >= 1ull << MOST_BITS)
+		return BUCKETS - 1;
+	if (rest >> 32)
+		bits += 32, rest >>= 32;
+	if (rest >> 16)
+		bits += 16, rest >>= 16;
+	if (rest >> 8)
+		bits += 8, rest >>= 8;
+	if (rest >> 4)
+		bits += 4, rest >>= 4;
+	if (rest >> 2)
+		bits += 2, rest >>= 2;
+	if (rest >> 1)
+		bits += 1;
+	return 1 + 4 * (bits - LEAST_BITS) + (time >> (bits - 2) & 3);
+}
+
+static __always_inline void count_delay(struct counts *counts, u64 since, u64 now)
+{
+	// The clocks of two CPUs may differ a little.
+	u64 time = now > since ? now - since : 0;
+	u32 interval = state.interval, bucket = bucket_of(time);
+	struct extremes *extremes = &counts->extremes[interval & 1];
+
+	counts->delay += time;
+	if (bucket < BUCKETS)
+		counts->buckets[bucket]++;
+	if (extremes->interval != interval) {
+		extremes->interval = interval;
+		extremes->longest = 0;
+		extremes->least = ~0ull;
+		extremes->longest_since = since;
+	}
+	if (time < extremes->least)
+		extremes->least = time;
+	if (time > extremes->longest) {
+		extremes->longest = time;
+		extremes->longest_since = since;
+	}
+}
+
+// Counts that a task has run until now.
+static __always_inline void count_run(struct row *row, u64 now)
+{
+	struct counts *counts = counts_of(row);
+
+	if (counts && row->running && now > row->running)
+		counts->run_time += now - row->running;
+	row->running = 0;
+}
+
+// Hands out the counts of a task that has ended.
+static __always_inline void send_row(struct row *row)
+{
+	row->record.kind = RECORD_ROW;
+	row->is_known = 1;
+	if (bpf_ringbuf_output(&records, row, sizeof(*row), wakeup()))
+		increment(&state.lost);
+}
+
+static __always_inline void stop_running(struct task_struct *task, u32 task_state, u64 now)
+{
+	struct row *row = counted_row(task);
+
+	if (row) {
+		count_run(row, now);
+		row->left = now;
+		row->runnable = task_state == TASK_RUNNING ? now : 0;
+	}
+	if (!(task_state & TASK_DEAD) || config.key != KEY_TASK)
+		return;
+	// It may have been counted before it had another name.
+	row = known_row(task);
+	if (row && row->record.task)
+		send_row(row);
+}
+
+static __always_inline void start_running(struct task_struct *task, u64 now)
+{
+	struct row *row = counted_row(task);
+	struct counts *counts;
+
+	if (!row)
+		return;
+	row->running = now;
+	counts = counts_of(row);
+	if (!counts)
+		return;
+	counts->switches++;
+	if (row->runnable)
+		count_delay(counts, row->runnable, now);
+	row->runnable = 0;
+}
+
+// The idle tasks have the number 0.
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_counted_switch, bool preempt, struct task_struct *previous, struct task_struct *next)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	if (!state.on)
+		return 0;
+	if (previous->pid)
+		stop_running(previous, state_at_switch(ctx, previous), now);
+	if (next->pid)
+		start_running(next, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_counted_waking, struct task_struct *task)
+{
+	struct row *row;
+
+	if (!state.on)
+		return 0;
+	row = counted_row(task);
+	if (row)
+		row->woken = bpf_ktime_get_ns();
+	return 0;
+}
+
+// It is on a queue. A task may be woken while it stops to run: then it could run from when it had.
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_counted_wakeup, struct task_struct *task)
+{
+	struct row *row;
+
+	if (!state.on)
+		return 0;
+	row = counted_row(task);
+	if (!row || !row->woken)
+		return 0;
+	if (!row->running)
+		row->runnable = row->woken > row->left ? row->woken : row->left;
+	row->woken = 0;
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_counted_new, struct task_struct *task)
+{
+	struct row *row;
+
+	if (!state.on)
+		return 0;
+	row = counted_row(task);
+	if (row)
+		row->runnable = bpf_ktime_get_ns();
+	return 0;
+}
+
+// Run on each CPU for the task that runs there: at the beginning it is noted, then it is counted until now.
+SEC("raw_tp")
+int on_reading(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 now = bpf_ktime_get_ns();
+	struct row *row;
+
+	if (!state.on || !task->pid)
+		return 0;
+	row = counted_row(task);
+	if (!row)
+		return 0;
+	count_run(row, now);
+	row->running = now;
+	return 0;
+}
+
+#endif

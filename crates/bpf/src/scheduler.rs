@@ -1,0 +1,447 @@
+//! What the scheduler does: each event, or for how long tasks run and wait for a CPU, counted.
+
+mod layout;
+
+use std::cell::RefCell;
+use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use libbpf_rs::{
+    Iter, Link, MapCore, MapFlags, MapHandle, Object, ProgramInput, RingBuffer, libbpf_sys,
+};
+use pyrograph_event::sched::{Extremes, SchedChange, SchedCounts, SchedRecord, TaskNames, Wait};
+
+use self::layout::{Config, Counts, Record, Row, State, TaskRecord};
+use crate::error::{Error, Reason};
+use crate::load::{Aligned, with_types};
+use crate::loader_log;
+use crate::object::{handle, program, ring};
+use crate::shared::Shared;
+
+static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/sched.bpf.o"));
+
+/// Keys that keep counts apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchedKey {
+    /// Tasks. Those that this PID namespace cannot see are counted by CPU.
+    Task,
+    /// CPUs.
+    Cpu,
+}
+
+/// Options of a [`SchedTracer`].
+#[derive(Clone, Debug, Default)]
+pub struct SchedOptions {
+    /// Only threads that [`SchedTracer::add_threads`] names, with threads that they start.
+    pub members: bool,
+    /// And processes that these start.
+    pub inherit: bool,
+    /// Only threads of these names, or of processes of these names; none for all.
+    pub names: Vec<String>,
+    /// Only threads in the control group with this ID, or in one inside of it.
+    pub group: Option<u64>,
+    /// Keys of counts; `None`: events are handed out.
+    pub counts: Option<SchedKey>,
+    /// Bytes of memory for records that wait to be taken; rounded up to a power of two.
+    pub memory: u32,
+    /// Below which folder (such as `~/.cache`) the kernel's types are kept for the next time; `None`: they are not.
+    pub cache: Option<PathBuf>,
+}
+
+/// Programs in the kernel that follow the scheduler. When this is dropped, or the process ends in any way, they are gone.
+pub struct SchedTracer {
+    // In this order they go: first nothing runs any more.
+    links: Vec<Link>,
+    ring: RingBuffer<'static>,
+    batch: Rc<RefCell<Vec<u8>>>,
+    state: Shared<State>,
+    options: SchedOptions,
+    cpus: u32,
+    object: Object,
+}
+
+impl SchedOptions {
+    fn chooses(&self) -> bool {
+        self.members || !self.names.is_empty() || self.group.is_some()
+    }
+
+    /// The programs that are attached, in this order; those that not every kernel has are marked.
+    fn programs(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        let counts = self.counts.is_some();
+        let events = !counts;
+        // Where tasks are chosen, what their CPUs do else is not handed out.
+        let of_cpus = events && !self.chooses();
+        let all = [
+            (counts && self.members, "on_counted_start", false),
+            (events, "on_start", false),
+            (true, "on_rename", false),
+            (true, "on_exec", false),
+            (events, "on_exit", false),
+            (events, "on_migrate", false),
+            (of_cpus, "on_idle", true),
+            (of_cpus, "on_frequency", true),
+            (counts, "on_counted_new", false),
+            (counts, "on_counted_wakeup", false),
+            (counts, "on_counted_waking", false),
+            (counts, "on_counted_switch", false),
+            (events, "on_new", false),
+            (events, "on_wakeup", false),
+            (events, "on_waking", false),
+            (events, "on_switch", false),
+        ];
+        all.into_iter()
+            .filter(|(is_needed, ..)| *is_needed)
+            .map(|(_, name, may_lack)| (name, may_lack))
+    }
+
+    /// Returns true if a program is to be loaded.
+    fn loads(&self, program: &str) -> bool {
+        match program {
+            "prepare" => true,
+            "on_named" => self.members,
+            "on_reading" => self.counts.is_some(),
+            "on_row" => self.counts == Some(SchedKey::Task),
+            _ => self.programs().any(|(name, _)| name == program),
+        }
+    }
+}
+
+impl SchedTracer {
+    /// Loads the programs.
+    ///
+    /// # Errors
+    ///
+    /// If the user may not, or the kernel lacks something.
+    pub fn load(options: &SchedOptions) -> Result<Self, Error> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(Error::UnsupportedArch);
+        }
+        loader_log::start();
+        let cpus = libbpf_rs::num_possible_cpus().map_err(Error::load)?;
+        let object = load(options)?;
+        program(&object, "prepare")?
+            .test_run(ProgramInput::default())
+            .map_err(Error::attach("prepare"))?;
+        let batch = Rc::new(RefCell::new(Vec::new()));
+        let records = Rc::clone(&batch);
+        let ring = ring(&object, "records", move |bytes| {
+            records.borrow_mut().extend_from_slice(bytes);
+        })?;
+        let mut state = Shared::map(&handle(&object, ".bss")?, "state", 1)?;
+        state.write_field(std::mem::offset_of!(State, interval), 1u32);
+        crate::targets::set_names(&handle(&object, "names")?, &options.names)?;
+        Ok(Self {
+            links: Vec::new(),
+            ring,
+            batch,
+            state,
+            options: options.clone(),
+            cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+            object,
+        })
+    }
+
+    /// Attaches the programs, which follow what named threads start, and do nothing else yet.
+    ///
+    /// # Errors
+    ///
+    /// If a program cannot be attached.
+    pub fn attach(&mut self) -> Result<(), Error> {
+        for (name, may_lack) in self.options.programs() {
+            match program(&self.object, name)?.attach() {
+                Ok(link) => self.links.push(link),
+                Err(_) if may_lack => {}
+                Err(error) => return Err(Error::attach(name)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows these threads, too, which run already.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for them, or the kernel cannot list its threads.
+    pub fn add_threads(&self, threads: &[i32]) -> Result<(), Error> {
+        let targets = handle(&self.object, "targets")?;
+        for thread in threads {
+            targets
+                .update(&thread.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
+                .map_err(Error::map("targets"))?;
+        }
+        // It writes nothing: reading it makes it run.
+        self.run_for_tasks("on_named", &mut io::sink())
+    }
+
+    /// Runs a program for each task, and writes what it hands out.
+    fn run_for_tasks(&self, name: &'static str, to: &mut dyn io::Write) -> Result<(), Error> {
+        let link = program(&self.object, name)?.attach().map_err(Error::attach(name))?;
+        let mut tasks = Iter::new(&link).map_err(Error::attach(name))?;
+        let read = io::copy(&mut tasks.by_ref(), to);
+        read.map_err(|error| Error::Attach { program: name, reason: Reason::of(&error) })?;
+        Ok(())
+    }
+
+    /// Begins.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn start(&mut self) -> Result<(), Error> {
+        self.state.write_field(std::mem::offset_of!(State, on), 1u32);
+        // What runs now is counted from now on.
+        self.settle()
+    }
+
+    /// Ends.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        let settled = self.settle();
+        self.state.write_field(std::mem::offset_of!(State, on), 0u32);
+        self.links.clear();
+        settled
+    }
+
+    /// Has counted what runs until now, on each CPU.
+    fn settle(&self) -> Result<(), Error> {
+        /// include/uapi/linux/bpf.h
+        const TEST_RUN_ON_CPU: u32 = 1;
+        const NAME: &str = "on_reading";
+        if self.options.counts.is_none() {
+            return Ok(());
+        }
+        let reading = program(&self.object, NAME)?;
+        for cpu in 0..self.cpus {
+            let input = ProgramInput { cpu, flags: TEST_RUN_ON_CPU, ..ProgramInput::default() };
+            match reading.test_run(input) {
+                Ok(_) => {}
+                // ENXIO: it is offline.
+                Err(error) if cpu > 0 && error.to_string().contains("No such device") => {}
+                Err(error) => return Err(Error::attach(NAME)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Descriptor that is readable when many records wait to be taken; they should be in any case, now and then.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the buffer owns it, and lives as long as what is returned.
+        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
+    }
+
+    /// Takes records, at most some thousand. Returns false if there were none.
+    fn take_batch(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        self.state.write_field(std::mem::offset_of!(State, is_woken), 0u32);
+        let taken = self.ring.consume_raw_n(8192);
+        if taken < 0 {
+            let error = io::Error::from_raw_os_error(-taken);
+            return Err(Error::Map { map: "records", reason: Reason::of(&error) });
+        }
+        Ok((taken > 0).then(|| self.batch.take()))
+    }
+
+    fn give_back(&self, mut batch: Vec<u8>) {
+        batch.clear();
+        *self.batch.borrow_mut() = batch;
+    }
+
+    /// Hands out what happened since the last call, at most some thousand records, nearly in the order of time: those of
+    /// several CPUs may be interchanged, and wakeups come when the task is on a queue. Returns false if there was nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot be asked.
+    pub fn take(&mut self, out: &mut dyn FnMut(SchedRecord)) -> Result<bool, Error> {
+        let Some(batch) = self.take_batch()? else { return Ok(false) };
+        let mut rest = &batch[..];
+        while let Some((bytes, behind)) = rest.split_at_checked(size_of::<Record>()) {
+            let record: Record = bytemuck::pod_read_unaligned(bytes);
+            rest = behind;
+            let mut names = TaskNames::default();
+            if matches!(record.kind, layout::RECORD_TASK | layout::RECORD_RENAME) {
+                const NAMES: usize = size_of::<TaskRecord>() - size_of::<Record>();
+                let Some((_, behind)) = rest.split_at_checked(NAMES) else { break };
+                let whole = &batch[batch.len() - rest.len() - bytes.len()..];
+                let task: TaskRecord =
+                    bytemuck::pod_read_unaligned(&whole[..size_of::<TaskRecord>()]);
+                names = task_names(task.tgid, task.tid, task.comm);
+                rest = behind;
+            }
+            let change = change(&record, names);
+            out(SchedRecord { time: record.time, cpu: record.cpu.into(), change });
+        }
+        self.give_back(batch);
+        Ok(true)
+    }
+
+    /// Takes the counts of tasks that have ended since the last call, at most some thousand. Returns false if there were
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot be asked.
+    pub fn take_ended(&mut self, out: &mut dyn FnMut(SchedCounts)) -> Result<bool, Error> {
+        let Some(batch) = self.take_batch()? else { return Ok(false) };
+        rows(&batch, true, out);
+        self.give_back(batch);
+        Ok(true)
+    }
+
+    /// Ends an interval, of which the first has the number 1: takes the counts until now.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel's tables cannot be read.
+    pub fn take_counts(&mut self, out: &mut dyn FnMut(SchedCounts)) -> Result<(), Error> {
+        if self.state.read(0).on != 0 {
+            self.settle()?;
+        }
+        let interval = self.state.read(0).interval;
+        self.state.write_field(std::mem::offset_of!(State, interval), interval.wrapping_add(1));
+        while self.take_ended(out)? {}
+        if self.options.counts == Some(SchedKey::Task) {
+            let mut bytes = Vec::new();
+            self.run_for_tasks("on_row", &mut bytes)?;
+            rows(&bytes, false, out);
+        }
+        self.read_cpus(out)
+    }
+
+    fn read_cpus(&self, out: &mut dyn FnMut(SchedCounts)) -> Result<(), Error> {
+        let map: MapHandle = handle(&self.object, "cpus")?;
+        let values = map.lookup_percpu(&[0; 4], MapFlags::ANY).map_err(Error::map("cpus"))?;
+        for (cpu, value) in (0u32..).zip(values.into_iter().flatten()) {
+            let Some(bytes) = value.get(..size_of::<Counts>()) else { continue };
+            let counts: Counts = bytemuck::pod_read_unaligned(bytes);
+            if counts.run_time > 0 || counts.switches > 0 {
+                out(SchedCounts { cpu: Some(cpu), ..counted(&counts) });
+            }
+        }
+        Ok(())
+    }
+
+    /// How many events, or counts of tasks that have ended, found no room, and how often a task found none.
+    pub fn lost(&self) -> (u64, u64) {
+        let state = self.state.read(0);
+        (state.lost, state.lost_threads)
+    }
+}
+
+fn load(options: &SchedOptions) -> Result<Object, Error> {
+    with_types(
+        &PROGRAMS.0,
+        "types of the scheduler",
+        options.cache.as_deref(),
+        |mut open, as_needed| {
+            for mut program in open.progs_mut() {
+                let name = program.name().to_string_lossy().into_owned();
+                program.set_autoload(options.loads(&name));
+            }
+            for mut map in open.maps_mut() {
+                let name = map.name().to_string_lossy().into_owned();
+                match &*name {
+                    "records" => {
+                        map.set_max_entries(ring_size(options)).map_err(Error::load)?;
+                    }
+                    "targets" if !options.members => map.set_max_entries(1).map_err(Error::load)?,
+                    "targets" if as_needed => {
+                        map.set_map_flags(libbpf_sys::BPF_F_NO_PREALLOC).map_err(Error::load)?;
+                    }
+                    name if name.ends_with(".rodata") => {
+                        let config = config(options);
+                        map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
+                    }
+                    _ => {}
+                }
+            }
+            open.load().map_err(Error::load)
+        },
+    )
+}
+
+fn ring_size(options: &SchedOptions) -> u32 {
+    options.memory.clamp(4096, 1 << 30).next_power_of_two()
+}
+
+fn config(options: &SchedOptions) -> Config {
+    Config {
+        group: options.group.unwrap_or(0),
+        // Members take the place of this.
+        filter: 0,
+        inherit: options.inherit.into(),
+        names: (!options.names.is_empty()).into(),
+        members: options.members.into(),
+        key: match options.counts {
+            Some(SchedKey::Cpu) => layout::KEY_CPU,
+            _ => layout::KEY_TASK,
+        },
+        wake: ring_size(options) / 4,
+        events: options.counts.is_none().into(),
+        pad: 0,
+    }
+}
+
+fn task_names(tgid: u32, tid: u32, name: [u8; 16]) -> TaskNames {
+    TaskNames { pid: tgid.cast_signed(), tid: tid.cast_signed(), name }
+}
+
+fn change(record: &Record, names: TaskNames) -> SchedChange {
+    let Record { task, other, detail, more, .. } = *record;
+    match record.kind {
+        layout::RECORD_TASK => SchedChange::Task { task, names, parent: other },
+        layout::RECORD_SWITCH => {
+            let wait = Wait {
+                call: (record.call != layout::NO_CALL).then_some(record.call.into()),
+                file: record.flags & layout::FILE_TYPE,
+                for_io: record.flags & layout::WAITS_FOR_IO != 0,
+                for_time: record.flags & layout::WAITS_FOR_TIME != 0,
+            };
+            SchedChange::Switch { previous: task, state: detail, wait, next: other }
+        }
+        layout::RECORD_WAKEUP | layout::RECORD_NEW => SchedChange::Wakeup {
+            task,
+            waker: other,
+            target: detail,
+            is_new: record.kind == layout::RECORD_NEW,
+        },
+        layout::RECORD_MIGRATE => SchedChange::Migrate { task, from: detail, to: more },
+        layout::RECORD_FORK => SchedChange::Fork { parent: other, child: task },
+        layout::RECORD_RENAME => SchedChange::Rename { task, names },
+        layout::RECORD_IDLE => SchedChange::Idle { state: (detail != u32::MAX).then_some(detail) },
+        layout::RECORD_FREQUENCY => SchedChange::Frequency { frequency: detail },
+        _ => SchedChange::Exit { task },
+    }
+}
+
+/// Hands out rows of tasks, which lie one behind another.
+fn rows(bytes: &[u8], has_ended: bool, out: &mut dyn FnMut(SchedCounts)) {
+    for bytes in bytes.chunks_exact(size_of::<Row>()) {
+        let row: Row = bytemuck::pod_read_unaligned(bytes);
+        let names = task_names(row.tgid, row.tid, row.comm);
+        // The others are counted by CPU.
+        if names.tid >= 0 {
+            out(SchedCounts { task: row.record.task, names, has_ended, ..counted(&row.counts) });
+        }
+    }
+}
+
+fn counted(counts: &Counts) -> SchedCounts {
+    SchedCounts {
+        run_time: counts.run_time,
+        switches: counts.switches,
+        delay: counts.delay,
+        extremes: counts.extremes.map(|extremes| Extremes {
+            interval: extremes.interval,
+            least: extremes.least,
+            longest: extremes.longest,
+            longest_since: extremes.longest_since,
+        }),
+        ranges: counts.buckets.to_vec(),
+        ..SchedCounts::default()
+    }
+}

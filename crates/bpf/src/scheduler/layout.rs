@@ -1,0 +1,143 @@
+//! Data that is shared with the programs that follow the scheduler: the structures of `programs/sched.h`.
+
+use bytemuck::{Pod, Zeroable};
+
+pub const KEY_TASK: u32 = 0;
+pub const KEY_CPU: u32 = 1;
+
+pub const RECORD_TASK: u16 = 1;
+pub const RECORD_SWITCH: u16 = 2;
+pub const RECORD_WAKEUP: u16 = 3;
+pub const RECORD_NEW: u16 = 4;
+pub const RECORD_MIGRATE: u16 = 5;
+pub const RECORD_FORK: u16 = 6;
+pub const RECORD_RENAME: u16 = 7;
+pub const RECORD_IDLE: u16 = 9;
+pub const RECORD_FREQUENCY: u16 = 10;
+
+pub const WAITS_FOR_IO: u16 = 1;
+pub const WAITS_FOR_TIME: u16 = 2;
+/// `S_IFMT`
+pub const FILE_TYPE: u16 = 0o170_000;
+pub const NO_CALL: u16 = 0xffff;
+
+const LEAST_BITS: usize = 4;
+const MOST_BITS: usize = 40;
+pub const BUCKETS: usize = 4 * (MOST_BITS - LEAST_BITS) + 2;
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Config {
+    pub group: u64,
+    pub filter: u32,
+    pub inherit: u32,
+    pub names: u32,
+    pub members: u32,
+    pub key: u32,
+    pub wake: u32,
+    pub events: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct State {
+    pub on: u32,
+    pub tasks: u32,
+    pub pid_level: u32,
+    pub interval: u32,
+    pub pid_namespace: u64,
+    pub is_woken: u32,
+    pub pad: u32,
+    pub lost: u64,
+    pub lost_threads: u64,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Record {
+    pub time: u64,
+    pub kind: u16,
+    pub cpu: u16,
+    pub task: u32,
+    pub other: u32,
+    pub detail: u32,
+    pub more: u32,
+    pub call: u16,
+    pub flags: u16,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct TaskRecord {
+    pub record: Record,
+    pub tgid: u32,
+    pub tid: u32,
+    pub comm: [u8; 16],
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Extremes {
+    pub interval: u32,
+    pub pad: u32,
+    pub least: u64,
+    pub longest: u64,
+    pub longest_since: u64,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Counts {
+    pub run_time: u64,
+    pub switches: u64,
+    pub delay: u64,
+    pub extremes: [Extremes; 2],
+    pub buckets: [u32; BUCKETS],
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Row {
+    pub record: Record,
+    pub tgid: u32,
+    pub tid: u32,
+    pub comm: [u8; 16],
+    pub member: u32,
+    pub is_known: u32,
+    pub running: u64,
+    pub runnable: u64,
+    pub left: u64,
+    pub woken: u64,
+    pub waker: u32,
+    pub waker_cpu: u32,
+    pub counts: Counts,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use libbpf_rs::btf::types::Struct;
+    use libbpf_rs::btf::{Btf, HasSize};
+
+    use super::*;
+
+    /// Shared structures have the same size on both sides: a field that one of them lacks would move all that follow.
+    #[test]
+    fn structures_are_as_large_as_in_the_programs() {
+        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");
+        let types = Btf::from_path(programs.join("sched.bpf.o")).expect("its types");
+        let check = |name: &str, size: usize| {
+            let found: Option<Struct<'_>> = types.type_by_name(name);
+            assert_eq!(found.map(|found| found.size()), Some(size), "struct {name}");
+        };
+        check("config", size_of::<Config>());
+        check("state", size_of::<State>());
+        check("record", size_of::<Record>());
+        check("task_record", size_of::<TaskRecord>());
+        check("extremes", size_of::<Extremes>());
+        check("counts", size_of::<Counts>());
+        check("row", size_of::<Row>());
+    }
+}

@@ -1,0 +1,24 @@
+//! Programs in the kernel that follow the scheduler.
+
+pub use pyrograph_bpf::SchedTracer;
+use pyrograph_bpf::{SchedKey as Key, SchedOptions};
+use pyrograph_record::Target;
+
+use super::{SchedKey, SchedPlan};
+use crate::in_kernel::EngineError;
+
+pub fn load(plan: &SchedPlan) -> Result<SchedTracer, EngineError> {
+    let key = |key| match key {
+        SchedKey::Task => Key::Task,
+        SchedKey::Cpu | SchedKey::Total => Key::Cpu,
+    };
+    Ok(SchedTracer::load(&SchedOptions {
+        members: plan.target != Target::System,
+        inherit: plan.inherit,
+        names: plan.filters.names.clone(),
+        group: plan.filters.group,
+        counts: plan.counts.map(key),
+        memory: plan.memory,
+        cache: plan.cache.clone(),
+    })?)
+}

@@ -1,0 +1,54 @@
+//! Without programs in the kernel, the scheduler is not followed.
+
+use std::os::fd::BorrowedFd;
+
+use pyrograph_event::sched::{SchedCounts, SchedRecord};
+
+use super::SchedPlan;
+use crate::error::Error;
+use crate::in_kernel::EngineError;
+
+/// There are none.
+pub enum SchedTracer {}
+
+pub fn load(_: &SchedPlan) -> Result<SchedTracer, EngineError> {
+    Err(EngineError::NotBuilt)
+}
+
+impl SchedTracer {
+    pub fn add_threads(&self, _: &[i32]) -> Result<(), Error> {
+        match *self {}
+    }
+
+    pub fn attach(&mut self) -> Result<(), Error> {
+        match *self {}
+    }
+
+    pub fn start(&mut self) -> Result<(), Error> {
+        match *self {}
+    }
+
+    pub fn stop(&mut self) -> Result<(), Error> {
+        match *self {}
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        match *self {}
+    }
+
+    pub fn take(&mut self, _: &mut dyn FnMut(SchedRecord)) -> Result<bool, Error> {
+        match *self {}
+    }
+
+    pub fn take_ended(&mut self, _: &mut dyn FnMut(SchedCounts)) -> Result<bool, Error> {
+        match *self {}
+    }
+
+    pub fn take_counts(&mut self, _: &mut dyn FnMut(SchedCounts)) -> Result<(), Error> {
+        match *self {}
+    }
+
+    pub fn lost(&self) -> (u64, u64) {
+        match *self {}
+    }
+}

@@ -1,0 +1,111 @@
+//! Tasks by the numbers that programs in the kernel give them, and events with these.
+
+use std::sync::Arc;
+
+use pyrograph_event::sched::{SchedChange, SchedRecord, TaskNames, TaskNumber, UNKNOWN};
+use pyrograph_profile::{SchedAction, SchedEvent, SchedTask, SchedTasks, StackLine, TaskId};
+
+use super::reason::{Reasons, state_of};
+
+/// Tasks, and what turns records into events.
+pub struct Tasks {
+    rows: SchedTasks,
+    /// By number; idle ones are the first.
+    ids: Vec<Option<TaskId>>,
+    /// The one for which there was no memory.
+    unknown: Option<TaskId>,
+    reasons: Reasons,
+    no_stack: Arc<[Arc<StackLine>]>,
+}
+
+impl Tasks {
+    pub fn new() -> Self {
+        Self {
+            rows: SchedTasks::default(),
+            ids: vec![Some(TaskId::IDLE)],
+            unknown: None,
+            reasons: Reasons::new(),
+            no_stack: Arc::default(),
+        }
+    }
+
+    pub fn rows(&self) -> &SchedTasks {
+        &self.rows
+    }
+
+    pub fn into_rows(self) -> SchedTasks {
+        self.rows
+    }
+
+    /// The task with a number. One whose description was lost is known by its number alone.
+    fn id(&mut self, number: TaskNumber) -> TaskId {
+        let rows = &mut self.rows;
+        let nameless =
+            || rows.add(SchedTask { pid: -1, tid: -1, name: "[unknown]".to_owned(), parent: None });
+        if number == UNKNOWN {
+            return *self.unknown.get_or_insert_with(nameless);
+        }
+        let index = number as usize;
+        if self.ids.len() <= index {
+            self.ids.resize(index + 1, None);
+        }
+        *self.ids[index].get_or_insert_with(nameless)
+    }
+
+    /// Notes what a task is called.
+    pub fn describe(&mut self, task: TaskNumber, names: &TaskNames, parent: TaskNumber) {
+        let parent = (parent != 0).then(|| self.id(parent));
+        let id = self.id(task);
+        let row = self.rows.get_mut(id);
+        *row = SchedTask { parent: parent.or(row.parent), ..named(names) };
+    }
+
+    /// The event of a record, the next in the order of time; `None` of descriptions of tasks.
+    pub fn event(&mut self, record: &SchedRecord) -> Option<SchedEvent> {
+        let action = match record.change {
+            SchedChange::Task { .. } => return None,
+            SchedChange::Switch { previous, state, wait, next } => {
+                let state = state_of(state);
+                let reason = self.reasons.of(&wait, state);
+                let (previous, next) = (self.id(previous), self.id(next));
+                SchedAction::Switch { previous, state, reason, next }
+            }
+            SchedChange::Wakeup { task, waker, target, is_new } => SchedAction::Wakeup {
+                task: self.id(task),
+                waker: self.id(waker),
+                target,
+                is_new,
+                is_waking: !is_new,
+            },
+            SchedChange::Migrate { task, from, to } => {
+                SchedAction::Migrate { task: self.id(task), from, to }
+            }
+            SchedChange::Fork { parent, child } => {
+                SchedAction::Fork { parent: self.id(parent), child: self.id(child) }
+            }
+            SchedChange::Rename { task, names } => {
+                let task = self.id(task);
+                let parent = self.rows.get(task).parent;
+                let row = SchedTask { parent, ..named(&names) };
+                let name = row.name.clone();
+                *self.rows.get_mut(task) = row;
+                SchedAction::Rename { task, name }
+            }
+            SchedChange::Exit { task } => SchedAction::Exit { task: self.id(task) },
+            SchedChange::Idle { state } => SchedAction::Idle { state },
+            SchedChange::Frequency { frequency } => SchedAction::Frequency { frequency },
+        };
+        let (time, cpu) = (record.time, record.cpu);
+        Some(SchedEvent { time, cpu, action, stack: Arc::clone(&self.no_stack) })
+    }
+}
+
+/// The name of a thread, which ends with the first zero.
+pub fn name_of(names: &TaskNames) -> String {
+    let end = names.name.iter().position(|byte| *byte == 0).unwrap_or(names.name.len());
+    String::from_utf8_lossy(&names.name[..end]).into_owned()
+}
+
+fn named(names: &TaskNames) -> SchedTask {
+    SchedTask { pid: names.pid, tid: names.tid, name: name_of(names), parent: None }
+}
