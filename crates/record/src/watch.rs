@@ -21,8 +21,14 @@ impl Watched {
         Self { pid, is_child, pidfd: sys::pidfd_open(pid).ok() }
     }
 
+    /// One that has ended and is not waited for by its parent does not run.
     pub(crate) fn is_running(&self) -> bool {
-        sys::is_running(self.pid, self.is_child)
+        if self.pidfd.is_none() || self.is_child {
+            return sys::is_running(self.pid, self.is_child);
+        }
+        let mut ended = [self.readable()];
+        sys::poll(&mut ended, Duration::ZERO);
+        ended[0].revents == 0
     }
 
     /// Descriptor for [`sys::poll`], which is never ready where there is no handle.
@@ -100,5 +106,23 @@ impl Watch {
                 return None;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Its parent may wait for it later, or never.
+    #[test]
+    fn a_process_that_nobody_waits_for_has_ended() {
+        let mut child = Command::new("true").spawn().expect("a child");
+        let mut watch = Watch::new().expect("a watch");
+        watch.processes(&[child.id().cast_signed()]);
+        let until = Instant::now() + Duration::from_secs(60);
+        assert!(matches!(watch.wait(Some(until), None), Some(Ended::TargetEnded)));
+        assert!(child.wait().expect("it ends").success());
     }
 }

@@ -100,7 +100,8 @@ const MOST_BATCHES: usize = 32;
 ///
 /// A delay begins when a task is woken (`sched_waking`), is started, or has to leave its CPU while it could run on, and ends
 /// when it is given a CPU, which is a switch. Delays that have not ended, and those that had begun before, are not counted.
-/// A task that runs already is counted from the beginning, and one that runs still, until the end.
+/// A task that runs already is counted from the beginning, and one that runs still, until the end. Counted run times are
+/// those that the kernel accounts (as `getrusage` has them), a few microseconds a switch more than from switch to switch.
 ///
 /// ```
 /// use pyrograph_record::Target;

@@ -174,6 +174,10 @@ struct row {
 	u32 is_known;
 	// Since when it runs, as far as it was counted; 0: it does not.
 	u64 running;
+	// The CPU time that the kernel counted for it until it began to run; ~0 if that is not known.
+	u64 ran;
+	// What was counted of the time since then, while it runs still.
+	u64 early;
 	// Since when it could run; 0: it waits, or runs.
 	u64 runnable;
 	// When it stopped to run.

@@ -81,14 +81,17 @@ static __always_inline void count_delay(struct counts *counts, u64 since, u64 no
 	}
 }
 
-// Counts that a task has run until now.
-static __always_inline void count_run(struct row *row, u64 now)
+// A task stops to run: its CPU time is what the kernel counts for it, which begins a little before it runs, with the switch.
+// A part of it may have been counted by the clock.
+static __always_inline void count_run(struct row *row, struct task_struct *task, u64 now)
 {
 	struct counts *counts = counts_of(row);
+	u64 ran = row->ran == ~0ull ? now - row->running + row->early : task->se.sum_exec_runtime - row->ran;
 
-	if (counts && row->running && now > row->running)
-		counts->run_time += now - row->running;
+	if (counts && row->running)
+		counts->run_time += ran - row->early;
 	row->running = 0;
+	row->early = 0;
 }
 
 // Hands out the counts of a task that has ended.
@@ -105,7 +108,7 @@ static __always_inline void stop_running(struct task_struct *task, u32 task_stat
 	struct row *row = counted_row(task);
 
 	if (row) {
-		count_run(row, now);
+		count_run(row, task, now);
 		row->left = now;
 		row->runnable = task_state == TASK_RUNNING ? now : 0;
 	}
@@ -125,6 +128,8 @@ static __always_inline void start_running(struct task_struct *task, u64 now)
 	if (!row)
 		return;
 	row->running = now;
+	row->ran = task->se.sum_exec_runtime;
+	row->early = 0;
 	counts = counts_of(row);
 	if (!counts)
 		return;
@@ -192,12 +197,14 @@ int BPF_PROG(on_counted_new, struct task_struct *task)
 	return 0;
 }
 
-// Run on each CPU for the task that runs there: at the beginning it is noted, then it is counted until now.
+// Run on each CPU for the task that runs there: at the beginning it is noted, then it is counted until now. The kernel
+// counts its CPU time only now and then.
 SEC("raw_tp")
 int on_reading(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 now = bpf_ktime_get_ns();
+	struct counts *counts;
 	struct row *row;
 
 	if (!state.on || !task->pid)
@@ -205,7 +212,13 @@ int on_reading(void *ctx)
 	row = counted_row(task);
 	if (!row)
 		return 0;
-	count_run(row, now);
+	counts = counts_of(row);
+	if (!row->running) {
+		row->ran = ~0ull;
+	} else if (counts && now > row->running) {
+		counts->run_time += now - row->running;
+		row->early += now - row->running;
+	}
 	row->running = now;
 	return 0;
 }

@@ -106,6 +106,8 @@ pub struct Row {
     pub member: u32,
     pub is_known: u32,
     pub running: u64,
+    pub ran: u64,
+    pub early: u64,
     pub runnable: u64,
     pub left: u64,
     pub woken: u64,

@@ -56,7 +56,9 @@ impl Row {
             add(to, &part);
         }
         self.interval = interval;
-        self.last = counts;
+        // The time of a task that ran still was that of the clock, which may be more than what the kernel counts then.
+        let run_time = counts.run_time.max(self.last.run_time);
+        self.last = SchedCounts { run_time, ..counts };
     }
 
     /// Delays since the last counts, and when the longest of them began.

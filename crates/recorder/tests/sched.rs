@@ -1,0 +1,453 @@
+//! Following the scheduler in the kernel: programs whose sleeps, switches, migrations and contention are known, and events
+//! against counts of the same run.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use pyrograph_profile::{
+    Durations, SchedAction, SchedCount, SchedEvent, SchedTasks, TaskId, TaskState, WaitReason,
+};
+use pyrograph_recorder::{Error, Filters, SchedEnd, SchedKey, SchedPlan, SchedRecording, Target};
+
+const MS: u64 = 1_000_000;
+
+/// `programs/schedule.c`, which waits, and the file that it writes.
+struct Program {
+    child: Child,
+    file: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+/// What a thread says of itself.
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    tid: i32,
+    voluntary: u64,
+    involuntary: u64,
+    cpu: u64,
+    life: u64,
+}
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/schedule.c")
+}
+
+/// The command of the program, and its file.
+fn command(folder: &Path, arguments: &[&str]) -> (Vec<String>, PathBuf) {
+    let (program, file) = (folder.join("schedule"), folder.join("threads"));
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-O1", "-pthread", "-o"]).args([&program, &source()]);
+    assert!(compiler.status().expect("gcc").success());
+    let words = [program.to_str().expect("plain"), file.to_str().expect("plain")];
+    (words.iter().chain(arguments).map(ToString::to_string).collect(), file)
+}
+
+impl Program {
+    fn start(arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (command, file) = command(folder.path(), arguments);
+        let child = Command::new(&command[0]).args(&command[1..]).stdin(Stdio::piped()).spawn();
+        Self { child: child.expect("it runs"), file, _folder: folder }
+    }
+
+    fn target(&self) -> Target {
+        Target::Processes(vec![i32::try_from(self.child.id()).expect("a small number")])
+    }
+
+    fn go_on(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    /// Its threads, when it has ended: of those that it started, and then the first one.
+    fn threads(&mut self) -> Vec<Thread> {
+        assert!(self.child.wait().expect("it ends").success());
+        let text = std::fs::read_to_string(&self.file).expect("its file");
+        let thread = |line: &str| {
+            let numbers: Vec<u64> =
+                line.split(' ').map(|word| word.parse().expect("a number")).collect();
+            let [tid, voluntary, involuntary, cpu, life] = numbers[..] else { panic!("{line}") };
+            Thread { tid: tid as i32, voluntary, involuntary, cpu, life }
+        };
+        text.lines().map(thread).collect()
+    }
+}
+
+fn plan(target: Target) -> SchedPlan {
+    SchedPlan {
+        target,
+        inherit: true,
+        filters: Filters::default(),
+        counts: None,
+        beside: None,
+        duration: None,
+        interval: None,
+        memory: 16 << 20,
+        cache: None,
+        output_to_stderr: false,
+    }
+}
+
+fn counts(target: Target) -> SchedPlan {
+    SchedPlan { counts: Some(SchedKey::Task), ..plan(target) }
+}
+
+/// Opens a recording; `None`, and a word about it, where that is not permitted.
+fn open(plan: &SchedPlan) -> Option<SchedRecording> {
+    match SchedRecording::open(plan) {
+        Err(error) if error.is_refusal() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        recording => Some(recording.expect("a recording")),
+    }
+}
+
+/// Takes all that is left.
+fn all(mut recording: SchedRecording) -> (Vec<SchedEvent>, SchedEnd) {
+    let mut events = Vec::new();
+    let mut keep = |_: &SchedTasks, event| {
+        events.push(event);
+        Ok::<(), Error>(())
+    };
+    while recording.step(&mut keep).expect("it goes on") {}
+    let end = recording.finish();
+    assert_eq!((end.lost, end.lost_tasks), (0, 0));
+    assert!(events.is_sorted_by_key(|event| event.time));
+    (events, end)
+}
+
+/// What the program said, and the events and counts of the same run.
+fn both(arguments: &[&str]) -> Option<(Vec<Thread>, Vec<SchedEvent>, SchedEnd, Vec<SchedCount>)> {
+    let mut program = Program::start(arguments);
+    let target = program.target();
+    let counted = open(&counts(target.clone()))?;
+    let events = open(&plan(target))?;
+    program.go_on();
+    let (events, end) = all(events);
+    let (_, counted) = all(counted);
+    Some((program.threads(), events, end, counted.counts))
+}
+
+fn up_to_three_times(test: impl Fn()) {
+    let fails = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(&test)).is_err();
+    if fails() && fails() {
+        test();
+    }
+}
+
+/// The times of tasks, added up from events by brute force.
+fn added_up(events: &[SchedEvent], end: &SchedEnd) -> HashMap<TaskId, SchedCount> {
+    let mut rows: HashMap<TaskId, SchedCount> = HashMap::new();
+    let (mut running, mut runnable) = (HashMap::new(), HashMap::new());
+    let mut seen = std::collections::HashSet::new();
+    for event in events {
+        match event.action {
+            SchedAction::Switch { previous, state, next, .. } => {
+                // Of tasks that are not followed, only some switches are known.
+                let since = running.remove(&previous);
+                let since = since.or((seen.insert(previous)).then_some(end.started));
+                rows.entry(previous).or_default().run_time +=
+                    event.time - since.unwrap_or(event.time);
+                if state == TaskState::Runnable {
+                    runnable.insert(previous, event.time);
+                }
+                seen.insert(next);
+                running.insert(next, event.time);
+                let row = rows.entry(next).or_default();
+                row.switches += 1;
+                if let Some(since) = runnable.remove(&next) {
+                    row.delays.add(event.time - since);
+                }
+            }
+            SchedAction::Wakeup { task, .. } if !running.contains_key(&task) => {
+                runnable.insert(task, event.time);
+            }
+            _ => {}
+        }
+    }
+    rows.remove(&TaskId::IDLE);
+    rows
+}
+
+fn near(found: u64, expected: u64, share: f64, least: u64) -> bool {
+    found.abs_diff(expected) <= ((expected as f64 * share) as u64).max(least)
+}
+
+/// The row of a thread.
+fn row(rows: &[SchedCount], tid: i32) -> &SchedCount {
+    let mut found = rows.iter().filter(|row| row.tid == tid);
+    let row = found.next().unwrap_or_else(|| panic!("no thread {tid}: {rows:?}"));
+    assert!(found.next().is_none(), "one row of thread {tid}");
+    row
+}
+
+/// Events and counts say the same of a program that does much.
+#[test]
+fn counts_are_the_sums_of_events() {
+    for arguments in [&["turns", "3000"][..], &["sleeps", "100", "1000000"], &["forks", "200"]] {
+        let Some((threads, events, end, counts)) = both(arguments) else { return };
+        let sums = added_up(&events, &end);
+        let of_process = |pid: i32| pid == threads.last().expect("a thread").tid;
+        let mut compared = 0;
+        for (task, sum) in &sums {
+            let names = end.tasks.get(*task);
+            if !of_process(names.pid) {
+                continue;
+            }
+            let count = row(&counts, names.tid);
+            assert_eq!(count.switches, sum.switches, "{names:?}: {count:?}, {sum:?}");
+            assert_eq!(count.delays.count, sum.delays.count, "{names:?}: {count:?}, {sum:?}");
+            // A switch is a few microseconds of CPU time before it is an event.
+            let switches = sum.run_time..sum.run_time + 50_000 * sum.switches;
+            let least = count.run_time + sum.run_time / 10 + MS / 10;
+            assert!(switches.contains(&least) || least - sum.run_time < MS, "{count:?}, {sum:?}");
+            let (a, b) = (count.delays.total, sum.delays.total);
+            assert!(near(a, b, 0.05, MS / 10), "{names:?}: {count:?}, {sum:?}");
+            let (a, b) = (count.delays.longest, sum.delays.longest);
+            assert!(near(a, b, 0.05, MS / 100), "{names:?}: {count:?}, {sum:?}");
+            compared += 1;
+        }
+        assert_eq!(compared, threads.len());
+        // All processes that it started, each with its ID.
+        let pid = threads.last().expect("a thread").tid;
+        let others = counts.iter().filter(|row| row.pid != pid);
+        assert_eq!(others.count(), if arguments[0] == "forks" { 200 } else { 0 }, "{arguments:?}");
+    }
+}
+
+/// The kernel's own counts of switches, and clocks, agree.
+#[test]
+fn switches_and_run_time_are_those_of_the_kernel() {
+    up_to_three_times(|| {
+        for arguments in [&["turns", "2000"][..], &["sleeps", "200", "1000000"]] {
+            let Some((threads, _, _, counts)) = both(arguments) else { return };
+            for thread in &threads {
+                let count = row(&counts, thread.tid);
+                // Each was given a CPU before it first left it.
+                let expected = thread.voluntary + thread.involuntary + 1;
+                assert_eq!(count.switches, expected, "{thread:?}: {count:?}");
+                // After it has looked at its clock, it ends.
+                assert!(near(count.run_time, thread.cpu, 0.02, MS), "{thread:?}: {count:?}");
+            }
+        }
+    });
+}
+
+/// Sleeps are waits for a timer, as many and as long as they should be.
+#[test]
+fn sleeps_are_as_many_and_as_long_as_they_are() {
+    up_to_three_times(|| {
+        let Some((threads, events, end, _)) = both(&["sleeps", "50", "5000000"]) else { return };
+        let (mut begun, mut sleeps) = (0, Vec::new());
+        for event in &events {
+            match event.action {
+                SchedAction::Switch { previous, reason: WaitReason::Sleep, state, .. } => {
+                    assert_eq!(end.tasks.get(previous).tid, threads[0].tid);
+                    assert_eq!(state, TaskState::Sleeping);
+                    begun = event.time;
+                }
+                SchedAction::Wakeup { task, waker, .. } if begun > 0 => {
+                    assert_eq!(end.tasks.get(task).tid, threads[0].tid);
+                    // A timer's interrupt, of whatever task.
+                    assert_ne!(waker, task);
+                    sleeps.push(event.time - begun);
+                    begun = 0;
+                }
+                _ => {}
+            }
+        }
+        // A thread that has to leave its CPU before it sleeps may have nothing left to wait for.
+        assert_eq!(sleeps.len(), 50);
+        sleeps.sort_unstable();
+        // From the call to the switch some time has passed already.
+        assert!(near(sleeps[25], 5 * MS, 0.1, 0), "{sleeps:?}");
+    });
+}
+
+/// Two threads that spin on one CPU have half of it each, and wait for it while the other has it.
+#[test]
+fn contention_is_run_time_of_one_and_delay_of_the_other() {
+    up_to_three_times(|| {
+        let Some((threads, _, _, counts)) = both(&["spins", "600"]) else { return };
+        let [first, second] = [0, 1].map(|index| row(&counts, threads[index].tid));
+        for (thread, count) in threads.iter().zip([first, second]) {
+            // It never sleeps.
+            let sum = count.run_time + count.delays.total;
+            assert!(near(sum, thread.life, 0.05, 2 * MS), "{thread:?}: {count:?}");
+        }
+        let ratio = first.run_time as f64 / second.run_time as f64;
+        assert!((0.8..1.25).contains(&ratio), "{first:?} {second:?}");
+        assert!(first.delays.longest > MS, "{first:?}");
+    });
+}
+
+/// A thread that moves to and fro is seen to move as often.
+#[test]
+fn migrations_are_as_many_as_they_are() {
+    let cpus = std::thread::available_parallelism().expect("a number").get();
+    if cpus < 2 {
+        return;
+    }
+    let Some((threads, events, end, _)) = both(&["migrates", "100"]) else { return };
+    let pinned = |event: &SchedEvent| match event.action {
+        SchedAction::Migrate { task, from, to } if end.tasks.get(task).tid == threads[0].tid => {
+            assert_ne!(from, to);
+            Some((from, to))
+        }
+        _ => None,
+    };
+    let moves: Vec<(u32, u32)> = events.iter().filter_map(pinned).collect();
+    // Before it is pinned, it may be moved; then it goes to the other CPU each time.
+    let before = moves.len() - 100;
+    assert!(before <= 2, "{moves:?}");
+    let to = |index: usize| u32::from(index % 2 == 0);
+    for (index, (_, cpu)) in moves[before..].iter().enumerate() {
+        assert_eq!(*cpu, to(index), "{moves:?}");
+    }
+}
+
+/// What a thread waits for is known from the system call that it is in, and from its file.
+#[test]
+fn reasons_of_waits_are_known() {
+    let Some((threads, events, end, _)) = both(&["waits"]) else { return };
+    let reason = |event: &SchedEvent| match event.action {
+        SchedAction::Switch { previous, state: TaskState::Sleeping, reason, .. }
+            if end.tasks.get(previous).tid == threads[0].tid =>
+        {
+            Some(reason)
+        }
+        _ => None,
+    };
+    let mut reasons: Vec<WaitReason> = events.iter().filter_map(reason).collect();
+    reasons.dedup();
+    use WaitReason::{Child, Lock, Network, Pipe, Sleep};
+    // It first waits at the barrier, and in the end for the other thread, which may have ended, and for its child.
+    let expected = [Lock, Pipe, Network, Pipe, Sleep];
+    assert_eq!(reasons[..5], expected, "{reasons:?}");
+    assert_eq!(reasons.last(), Some(&Child), "{reasons:?}");
+}
+
+/// Processes that are started and end are tasks of their own.
+#[test]
+fn processes_that_start_and_end_are_events() {
+    let Some((threads, events, end, _)) = both(&["forks", "300"]) else { return };
+    let mut children = BTreeMap::new();
+    for event in &events {
+        match &event.action {
+            SchedAction::Fork { parent, child } => {
+                assert_eq!(end.tasks.get(*parent).tid, threads[0].tid);
+                assert_eq!(end.tasks.get(*child).parent, Some(*parent));
+                children.insert(*child, false);
+            }
+            SchedAction::Exit { task } => {
+                if let Some(has_ended) = children.get_mut(task) {
+                    *has_ended = true;
+                }
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(children.len(), 300);
+    assert!(children.values().all(|has_ended| *has_ended));
+}
+
+/// A command is followed from its start on, by the name that it gets.
+#[test]
+fn a_command_is_followed_from_its_start_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (program, _) = command(folder.path(), &["sleeps", "20", "1000000"]);
+    let mut line = vec![
+        "sh".to_owned(),
+        "-c".to_owned(),
+        "exec \"$@\" </dev/null".to_owned(),
+        "sh".to_owned(),
+    ];
+    line.extend(program);
+    let target = Target::Command(line.into_iter().map(Into::into).collect());
+    let Some(recording) = open(&counts(target.clone())) else { return };
+    let (_, end) = all(recording);
+    let mut child = end.child.expect("the command");
+    assert_eq!(child.exit_code().expect("it has ended"), 0);
+    let [row] = &end.counts[..] else { panic!("one task: {:?}", end.counts) };
+    assert_eq!((&*row.name, row.pid, row.tid), ("schedule", child.pid(), child.pid()));
+    assert!(row.switches >= 20 && row.run_time > MS / 2, "{row:?}");
+    let (events, end) = all(open(&plan(target)).expect("as before"));
+    let pid = end.child.as_ref().expect("the command").pid();
+    let names: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match &event.action {
+            SchedAction::Rename { task, name } if end.tasks.get(*task).pid == pid => Some(&**name),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(names, ["sh", "schedule"]);
+    let command = end.tasks.iter().find(|(_, task)| task.name == "schedule").expect("its task");
+    assert!(added_up(&events, &end)[&command.0].switches >= 20);
+}
+
+/// The sums of an interval are those of the time in it.
+#[test]
+fn intervals_add_up() {
+    let mut program = Program::start(&["spins", "500"]);
+    let interval = Some(Duration::from_millis(100));
+    let Some(mut recording) = open(&SchedPlan { interval, ..counts(program.target()) }) else {
+        return;
+    };
+    program.go_on();
+    let mut parts: BTreeMap<i32, (u64, u64, Durations)> = BTreeMap::new();
+    let mut intervals = 0;
+    while recording.step(&mut |_, _| Ok::<(), Error>(())).expect("it goes on") {
+        let rows = recording.counts().expect("counts");
+        // Threads run whole intervals without a switch, if nothing else wants their CPU.
+        let run: u64 = rows.iter().map(|row| row.run_time).sum();
+        assert!(run <= 230 * MS, "{rows:?}");
+        intervals += 1;
+        for row in rows {
+            let sum = parts.entry(row.tid).or_default();
+            sum.0 += row.run_time;
+            sum.1 += row.switches;
+            sum.2.merge(&row.delays);
+        }
+    }
+    let end = recording.finish();
+    program.threads();
+    assert!(intervals >= 5);
+    for row in &end.counts {
+        let whole = (row.run_time, row.switches, row.delays.clone());
+        assert_eq!(parts[&row.tid], whole);
+    }
+}
+
+/// CPUs and the machine have all that tasks have.
+#[test]
+fn cpus_and_the_machine_have_what_tasks_have() {
+    let mut program = Program::start(&["turns", "2000"]);
+    let target = program.target();
+    let keyed = |key| SchedPlan { counts: Some(key), ..plan(target.clone()) };
+    let keys = [SchedKey::Task, SchedKey::Cpu, SchedKey::Total];
+    let recordings = keys.map(|key| open(&keyed(key)));
+    if recordings.iter().any(Option::is_none) {
+        return;
+    }
+    program.go_on();
+    let ends = recordings.map(|recording| all(recording.expect("it is open")).1.counts);
+    program.threads();
+    let sum = |rows: &[SchedCount]| {
+        let delays = |row: &SchedCount| row.delays.count;
+        (
+            rows.iter().map(|row| row.switches).sum::<u64>(),
+            rows.iter().map(delays).sum::<u64>(),
+            rows.iter().map(|row| row.run_time).sum::<u64>(),
+        )
+    };
+    let [tasks, cpus, total] = ends.each_ref().map(|rows| sum(rows));
+    assert_eq!((tasks.0, tasks.1), (cpus.0, cpus.1));
+    assert_eq!((tasks.0, tasks.1), (total.0, total.1));
+    assert!(
+        near(tasks.2, cpus.2, 0.05, MS) && near(tasks.2, total.2, 0.05, MS),
+        "{tasks:?} {cpus:?}"
+    );
+    assert!(ends[1].iter().all(|row| row.cpu.is_some()) && ends[2].len() == 1);
+}
