@@ -44,6 +44,7 @@ mod offsets;
 mod origin;
 mod pairing;
 mod report;
+mod sched;
 mod top;
 
 pub use call_table::{CallGroup, CallKey, CallRow, CallTable, call_table};
@@ -72,4 +73,8 @@ pub use origin::{Origin, origin};
 pub use pairing::{EventName, KeyField, PairedEvents, Pairing};
 pub use pyrograph_profile::GAP;
 pub use report::{Report, ReportOptions, report};
+pub use sched::{
+    Absence, Arrival, LatencyBy, LatencyRow, LatencySort, LatencyTable, Ready, SchedFilter,
+    SchedLatency, SchedTrack, Stint, Switched, sched_latency_table,
+};
 pub use top::{TopLine, TopRow, top};

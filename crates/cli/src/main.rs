@@ -21,6 +21,7 @@ mod reading;
 mod record;
 mod report;
 mod say;
+mod sched;
 mod script;
 mod spelling;
 mod stat;
@@ -65,6 +66,7 @@ enum Verb {
     Trace(Box<trace::Args>),
     List(list::Args),
     Script(Box<script::Args>),
+    Sched(Box<sched::Args>),
     Formats(reading::FormatsArgs),
     Completions(manual::CompletionArgs),
     Manual(manual::ManualArgs),
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         Verb::Trace(args) => trace::run(*args),
         Verb::List(args) => list::run(args),
         Verb::Script(args) => script::run(*args),
+        Verb::Sched(args) => sched::run(*args),
         Verb::Formats(args) => reading::formats(args),
         Verb::Completions(args) => manual::completions(args),
         Verb::Manual(args) => manual::manual(args),

@@ -1,7 +1,7 @@
 //! `pyrograph script`: the events of an input, one by one.
 
 mod records;
-mod times;
+pub mod times;
 
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};

@@ -38,6 +38,16 @@ impl TargetArgs {
         self.beside().map(Target::Command)
     }
 
+    /// The processes that are named.
+    pub fn processes(&self) -> &[i32] {
+        &self.pid
+    }
+
+    /// The CPUs that are named.
+    pub fn cpus(&self) -> &[u32] {
+        self.cpu.as_ref().map(|cpus| &cpus.0[..]).unwrap_or_default()
+    }
+
     /// The command that is left.
     pub fn beside(&mut self) -> Option<Vec<OsString>> {
         Some(std::mem::take(&mut self.command)).filter(|command| !command.is_empty())

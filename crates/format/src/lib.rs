@@ -22,6 +22,7 @@ mod pprof_extras;
 mod protobuf;
 mod read;
 mod reader;
+mod sched_events;
 mod single_events;
 mod strace_text;
 mod thread_events;
@@ -47,6 +48,7 @@ pub use read::{READERS, read, reader_named};
 pub use reader::{
     Advice, Count, Detail, FoldedOptions, Options, ReadError, Reader, Reading, ThreadDetail,
 };
+pub use sched_events::{OnSchedEvent, SchedInput};
 pub use single_events::{ChosenEvents, EventInput};
 pub use thread_events::thread_events;
 pub use warnings::{Place, Warning, WarningKind, Warnings};

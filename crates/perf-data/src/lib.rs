@@ -20,6 +20,7 @@ mod print_tokens;
 mod recording;
 mod records;
 mod resolve;
+mod sched;
 mod single;
 mod single_records;
 mod trace_events;
@@ -35,6 +36,7 @@ pub use pyrograph_profile::{EventInfo, FieldInfo, ProcessInfo, RecordingInfo, Sa
 pub use pyrograph_resolve::{Rename, Resolved, Stats};
 pub use recording::Recording;
 pub use resolve::{Resolution, ResolveOptions};
+pub use sched::{SchedEnd, SchedEvents};
 pub use single::SingleEvents;
 pub use trace_events::Unread;
 pub use tracepoint::{Tracepoint, TracepointField};

@@ -345,10 +345,11 @@ impl<'a> Each<'a, '_> {
     #[inline]
     fn hand_over(&mut self, one: &SingleEvent<'_>, raw: Option<&[u8]>) -> ControlFlow<()> {
         self.text.clear();
+        let raw = raw.unwrap_or_default();
         if let Some(texts) = &mut self.texts {
-            texts.write(one.kind, raw.unwrap_or_default(), &mut self.text);
+            texts.write(one.kind, raw, &mut self.text);
         }
-        (self.on_event)(&SingleEvent { stack: &self.entries, trace: &self.text, ..*one })
+        (self.on_event)(&SingleEvent { stack: &self.entries, trace: &self.text, raw, ..*one })
     }
 }
 

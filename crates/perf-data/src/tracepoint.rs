@@ -148,6 +148,21 @@ impl TracepointField {
         elsewhere(unsigned(raw.get(place)?, order)?, relative, end, raw)
     }
 
+    /// Its text up to the first zero, and up to what is no UTF-8: the kernel cuts names of threads after 15 bytes.
+    pub(crate) fn text<'a>(&self, raw: &'a [u8], order: ByteOrder) -> Option<&'a str> {
+        let bytes = self.dynamic(raw, order).or_else(|| self.bytes(raw))?;
+        let bytes = &bytes[..memchr::memchr(0, bytes).unwrap_or(bytes.len())];
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Some(text),
+            Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok(),
+        }
+    }
+
+    /// Its bytes as a number, whatever it stands for.
+    pub(crate) fn number(&self, raw: &[u8], order: ByteOrder) -> Option<u64> {
+        unsigned(self.bytes(raw)?, order)
+    }
+
     /// The size of an element in bytes, if it is an array.
     pub(crate) fn element_size(&self) -> usize {
         let size = match self.shape {
@@ -163,7 +178,8 @@ impl TracepointField {
         matches!(self.shape, Shape::Array(_) | Shape::Elsewhere { .. })
     }
 
-    fn value<'a>(&self, raw: &'a [u8], order: ByteOrder) -> Option<FieldValue<'a>> {
+    /// Its value in the raw data of a sample.
+    pub(crate) fn value<'a>(&self, raw: &'a [u8], order: ByteOrder) -> Option<FieldValue<'a>> {
         let place = self.place(raw)?;
         let end = place.end;
         let bytes = raw.get(place)?;

@@ -19,6 +19,8 @@ mod profile;
 mod sample;
 mod sched;
 mod sched_counts;
+mod sched_fact;
+mod sched_threads;
 mod single_event;
 mod spans;
 mod stack;
@@ -45,6 +47,8 @@ pub use profile::Profile;
 pub use sample::{Sample, Samples};
 pub use sched::{SchedAction, SchedEvent, SchedTask, SchedTasks, TaskId, TaskState, WaitReason};
 pub use sched_counts::SchedCount;
+pub use sched_fact::{NamedThread, SchedFact};
+pub use sched_threads::SchedThreads;
 pub use single_event::{
     EventBranch, EventClass, EventDetails, EventFilter, EventKind, EventRegisters, Location,
     Locations, SingleEvent, StackEntry,

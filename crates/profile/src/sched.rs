@@ -101,6 +101,28 @@ pub enum TaskState {
 }
 
 impl TaskState {
+    /// The state of its letters as the kernel prints them: `S`, `R+`, `D|K`, `t`. One that is not known is one in which a
+    /// task waits.
+    pub fn from_text(text: &str) -> Self {
+        match text.chars().next() {
+            Some('R') => Self::Runnable,
+            Some('S') => Self::Sleeping,
+            Some('I') => Self::IdleKernel,
+            Some('T') => Self::Stopped,
+            Some('t') => Self::Traced,
+            Some('X' | 'x' | 'Z') => Self::Dead,
+            Some('P') => Self::Parked,
+            _ => Self::Uninterruptible,
+        }
+    }
+
+    /// The state of its bits in the event `sched_switch`, as kernels since 4.14 have them.
+    pub fn from_bits(bits: u64) -> Self {
+        const LETTERS: [&str; 8] = ["S", "D", "T", "t", "X", "Z", "P", "I"];
+        let letter = LETTERS.get(bits.trailing_zeros() as usize);
+        letter.map_or(Self::Runnable, |letter| Self::from_text(letter))
+    }
+
     /// Its letter, as `ps` and perf have it.
     pub fn letter(self) -> char {
         match self {
@@ -203,6 +225,13 @@ pub enum SchedAction {
     Exit {
         /// The task.
         task: TaskId,
+    },
+    /// A task has run for some time: what the kernel itself counts, a part of which may lie before the last event.
+    Runtime {
+        /// The task.
+        task: TaskId,
+        /// How long, in nanoseconds.
+        time: u64,
     },
     /// The CPU went into an idle state, or left it (`None`).
     Idle {

@@ -2,8 +2,9 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use crate::calls::StackLine;
 use crate::event_record::{EventRecord, RecordGroup};
-use crate::frame::Frames;
+use crate::frame::{FrameKind, Frames};
 use crate::ids::FrameId;
 use crate::strings::Strings;
 
@@ -35,6 +36,32 @@ impl Locations {
     /// The frames of a place, the outermost first.
     pub fn frames_of(&self, location: &Location) -> &[FrameId] {
         self.rows.get(location.rows.start as usize..location.rows.end as usize).unwrap_or_default()
+    }
+
+    /// The frames of a place as text, the innermost first: several where calls were inlined.
+    pub fn lines_of(&self, location: &Location) -> impl Iterator<Item = StackLine> {
+        let text = |id| self.strings.get(id);
+        let line = move |(depth, id): (usize, &FrameId)| {
+            let frame = self.frames.get(*id);
+            let is_code = !matches!(frame.kind, FrameKind::Marker(_));
+            let function = text(frame.function).to_owned();
+            // Where there is no symbol, the place in the file is all that is known.
+            let offset = if function.is_empty() { Some(location.address) } else { location.offset };
+            let source = match (text(frame.file), frame.line) {
+                ("", _) => String::new(),
+                (file, 0) => file.to_owned(),
+                (file, line) => format!("{file}:{line}"),
+            };
+            StackLine {
+                function,
+                offset: offset.filter(|_| is_code && depth == 0),
+                module: text(frame.module).to_owned(),
+                source,
+                kind: frame.kind,
+                guessed: frame.guessed,
+            }
+        };
+        self.frames_of(location).iter().enumerate().map(line).rev()
     }
 }
 
@@ -135,6 +162,8 @@ pub struct SingleEvent<'a> {
     pub stack: &'a [StackEntry],
     /// The fields of a tracepoint, as text.
     pub trace: &'a str,
+    /// The raw data of a tracepoint, as the kernel wrote it.
+    pub raw: &'a [u8],
     /// Details that few events have.
     pub details: Option<&'a EventDetails<'a>>,
     /// A record in place of a sample.

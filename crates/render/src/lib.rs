@@ -32,6 +32,7 @@ mod png;
 mod report;
 mod role;
 mod scale;
+mod sched;
 mod script;
 mod subtitle;
 mod svg;
@@ -58,6 +59,7 @@ pub use palette_map::PaletteMap;
 #[cfg(feature = "png")]
 pub use png::{Png, PngError, png};
 pub use report::{ReportStyle, report_json, report_markdown, report_text};
+pub use sched::{LatencyStyle, write_latency};
 pub use script::{FieldError, FieldSet, ScriptField, ScriptFields, ScriptOptions, ScriptWriter};
 pub use subtitle::subtitle;
 pub use svg::{DiffStyle, View, diff_svg, svg, svg_message};

@@ -263,7 +263,7 @@ fn group_text(
 }
 
 /// Lines of powers of two, each with a bar.
-fn histogram_text(times: &Durations, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn histogram_text(times: &Durations, out: &mut dyn Write) -> io::Result<()> {
     const WIDTH: u64 = 40;
     let mut powers: Vec<(u64, u64)> = Vec::new();
     for (begin, _, count) in times.ranges() {

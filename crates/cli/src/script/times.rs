@@ -91,6 +91,11 @@ fn billionths(text: &str) -> Option<u64> {
 }
 
 impl Times {
+    /// Returns true if some are parts of the whole.
+    pub fn has_shares(&self) -> bool {
+        self.0.iter().any(|span| matches!(span, Span::Share(..)))
+    }
+
     /// The times in nanoseconds, of events that have these as the first and the last.
     pub fn ranges(&self, (first, last): (u64, u64)) -> Vec<RangeInclusive<u64>> {
         let at = |share: u64| {

@@ -97,8 +97,13 @@ pub fn open_recording(input: Head) -> Result<(Recording, Warnings), ReadError> {
 
 /// Warnings about events that were handed over one by one.
 pub fn warnings_of_events(events: &SingleEvents<'_>, unread: Unread) -> Warnings {
+    warnings_of(events.stats(), unread)
+}
+
+/// Warnings about events that were handed over one by one, and their stacks, if they had some.
+pub fn warnings_of(stats: Option<&Stats>, unread: Unread) -> Warnings {
     let mut warnings = Warnings::default();
-    let stats = events.stats().cloned().unwrap_or_default();
+    let stats = stats.cloned().unwrap_or_default();
     warn_of(&Stats { unreadable: unread.unreadable, ..stats }, unread.lost, &mut warnings);
     warnings
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pyrograph_profile::{FrameId, FrameKind, Location, Locations, StackLine};
+use pyrograph_profile::{FrameId, Location, Locations, StackLine};
 
 /// Makes lines of places in code, each once.
 pub struct Lines<'a> {
@@ -38,26 +38,10 @@ impl<'a> Lines<'a> {
 }
 
 fn lines(locations: &Locations, location: &Location) -> Vec<Arc<StackLine>> {
-    let text = |id| locations.strings.get(id);
-    let line = |(depth, id): (usize, &FrameId)| {
-        let frame = locations.frames.get(*id);
-        let is_code = !matches!(frame.kind, FrameKind::Marker(_));
-        let function = text(frame.function).to_owned();
-        // Where there is no symbol, the place in the file is all that is known.
-        let offset = if function.is_empty() { Some(location.address) } else { location.offset };
-        let source = match (text(frame.file), frame.line) {
-            ("", _) => String::new(),
-            (file, 0) => file.to_owned(),
-            (file, line) => format!("{file}:{line}"),
-        };
-        Arc::new(StackLine {
-            function: crate::tracing::decode::printable(function.as_bytes()),
-            offset: offset.filter(|_| is_code && depth == 0),
-            module: crate::tracing::decode::printable(text(frame.module).as_bytes()),
-            source: crate::tracing::decode::printable(source.as_bytes()),
-            kind: frame.kind,
-            guessed: frame.guessed,
-        })
+    let printable = |text: &str| crate::tracing::decode::printable(text.as_bytes());
+    let line = |line: StackLine| {
+        let (function, module) = (printable(&line.function), printable(&line.module));
+        Arc::new(StackLine { function, module, source: printable(&line.source), ..line })
     };
-    locations.frames_of(location).iter().enumerate().map(line).rev().collect()
+    locations.lines_of(location).map(line).collect()
 }

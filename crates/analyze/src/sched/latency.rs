@@ -1,0 +1,120 @@
+//! How long tasks ran, and how long they waited for a CPU.
+
+use std::collections::BTreeMap;
+
+use pyrograph_profile::{Durations, SchedAction, SchedCount, SchedEvent, SchedTasks, TaskId};
+
+use super::filter::SchedFilter;
+use super::track::{Arrival, SchedTrack};
+
+/// Counts run times and delays, an event at a time. In memory are the counts alone.
+#[derive(Clone, Debug)]
+pub struct SchedLatency {
+    track: SchedTrack,
+    by_cpu: bool,
+    rows: BTreeMap<(TaskId, Option<u32>), Row>,
+    last: u64,
+    /// The kernel's own counts of run times are in the trace.
+    is_counted: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Row {
+    run_time: u64,
+    switches: u64,
+    delays: Durations,
+    longest_since: u64,
+}
+
+impl SchedLatency {
+    /// Counts of each task; if `by_cpu`, of each on each CPU.
+    pub fn new(by_cpu: bool) -> Self {
+        let track = SchedTrack::default();
+        Self { track, by_cpu, rows: BTreeMap::new(), last: 0, is_counted: false }
+    }
+
+    /// Counts an event, if `filter` keeps it.
+    pub fn push(&mut self, tasks: &SchedTasks, filter: &SchedFilter, event: &SchedEvent) {
+        self.last = self.last.max(event.time);
+        let keeps = |task| {
+            filter.keeps_time(event.time)
+                && filter.keeps_cpu(event.cpu)
+                && task != TaskId::IDLE
+                && filter.keeps_task(tasks, task)
+        };
+        if let SchedAction::Runtime { task, time } = event.action {
+            self.is_counted = true;
+            if keeps(task) {
+                self.row(task, event.cpu).run_time += time;
+            }
+        }
+        let missing = self.track.missing();
+        let Some(switched) = self.track.event(event) else { return };
+        let (left, came) = (&switched.left, &switched.came);
+        if keeps(left.task) {
+            // The kernel's counts were added as they came.
+            let is_missed = left.arrival.is_none() && self.track.missing() > missing;
+            let row = self.row(left.task, event.cpu);
+            row.switches += u64::from(is_missed);
+            row.run_time += left.on_cpu().filter(|_| left.counted.is_none()).unwrap_or(0);
+        }
+        if keeps(came.task) {
+            self.row(came.task, event.cpu).came(came);
+        }
+    }
+
+    fn row(&mut self, task: TaskId, cpu: u32) -> &mut Row {
+        self.rows.entry((task, self.by_cpu.then_some(cpu))).or_default()
+    }
+
+    /// Ends: adds the time of tasks that have their CPUs still, where the trace has no counts of the kernel.
+    pub fn finish(&mut self, tasks: &SchedTasks, filter: &SchedFilter) {
+        if self.is_counted {
+            return;
+        }
+        let last = self.last;
+        let running: Vec<_> = self.track.cpus().map(|(cpu, arrival)| (cpu, *arrival)).collect();
+        for (cpu, arrival) in running {
+            let Arrival { task, time, .. } = arrival;
+            let keeps = task != TaskId::IDLE && filter.keeps_task(tasks, task);
+            if keeps && filter.keeps_cpu(cpu) && filter.keeps_time(last) {
+                self.row(task, cpu).run_time += last.saturating_sub(time);
+            }
+        }
+    }
+
+    /// The counts, by task and CPU.
+    pub fn counts(&self, tasks: &SchedTasks) -> Vec<SchedCount> {
+        let count = |(&(task, cpu), row): (&(TaskId, Option<u32>), &Row)| {
+            let task = tasks.get(task);
+            SchedCount {
+                pid: task.pid,
+                tid: task.tid,
+                name: task.name.clone(),
+                cpu,
+                run_time: row.run_time,
+                switches: row.switches,
+                delays: row.delays.clone(),
+                longest_since: row.longest_since,
+            }
+        };
+        self.rows.iter().map(count).collect()
+    }
+
+    /// How many switches are missing in the trace.
+    pub fn missing(&self) -> u64 {
+        self.track.missing()
+    }
+}
+
+impl Row {
+    fn came(&mut self, came: &Arrival) {
+        self.switches += 1;
+        if let (Some(delay), Some(ready)) = (came.delay(), came.ready) {
+            if self.delays.count == 0 || delay > self.delays.longest {
+                self.longest_since = ready.since;
+            }
+            self.delays.add(delay);
+        }
+    }
+}

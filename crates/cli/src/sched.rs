@@ -1,0 +1,45 @@
+//! `pyrograph sched`: why does a thread not run?
+
+mod latency;
+mod source;
+
+use std::process::ExitCode;
+
+/// Show what the scheduler did: who ran, who waited for a CPU, and for how long
+///
+/// Without a view, the latencies of tasks. Reads the perf.data of `perf sched record`.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  pyrograph sched perf.data                    how long each task ran, and waited for a CPU
+  pyrograph sched latency -s max --histogram   sorted by the longest delay; how many delays were how long
+  pyrograph sched timehist -MVwn               a line for each switch
+  pyrograph sched map                          the CPUs over time as letters
+  pyrograph sched script                       the events"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    view: Option<View>,
+
+    #[command(flatten)]
+    latency: latency::Args,
+}
+
+#[derive(clap::Subcommand)]
+enum View {
+    Latency(Box<latency::Args>),
+}
+
+/// Runs `pyrograph sched`.
+///
+/// # Errors
+///
+/// If the input cannot be read, or the result cannot be written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.view {
+        None => latency::run(args.latency),
+        Some(View::Latency(args)) => latency::run(*args),
+    }
+}

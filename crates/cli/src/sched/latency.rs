@@ -1,0 +1,87 @@
+//! `pyrograph sched latency`: how long tasks ran, and how long they waited for a CPU.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use pyrograph_analyze::{LatencyBy, LatencySort, SchedLatency, sched_latency_table};
+use pyrograph_render::{LatencyStyle, write_latency};
+
+use super::source::SourceArgs;
+use crate::streams::Destination;
+use crate::units::one_of;
+
+/// Show how long each task ran, and how long it waited for a CPU when it could have run
+#[derive(clap::Args)]
+pub struct Args {
+    /// What to sort by, the highest first: several, of which the first counts most
+    #[arg(short, long, value_name = "KEY,…", value_delimiter = ',', value_parser = one_of(SORT),
+        default_value = "avg,max,switch,runtime", hide_default_value = true)]
+    sort: Vec<LatencySort>,
+
+    /// What a row is of: all threads of a name, a thread, or a CPU; total is for --histogram
+    #[arg(long, value_name = "WHAT", value_parser = one_of(BY), default_value = "name")]
+    by: LatencyBy,
+
+    /// A row for each thread, as perf has it: the same as --by thread
+    #[arg(long, conflicts_with = "by")]
+    pids: bool,
+
+    /// How many delays were how long, in powers of two, as bcc's runqlat has it; of all tasks together, or with --by of each
+    #[arg(long)]
+    histogram: bool,
+
+    /// The table as JSON
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+
+    /// The table as CSV
+    #[arg(long)]
+    csv: bool,
+
+    /// Where to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+const SORT: [(LatencySort, &str, &str); 4] = [
+    (LatencySort::Runtime, "runtime", "How long it ran"),
+    (LatencySort::Switches, "switch", "How often it was given a CPU"),
+    (LatencySort::Average, "avg", "The mean delay"),
+    (LatencySort::Longest, "max", "The longest delay"),
+];
+
+const BY: [(LatencyBy, &str, &str); 4] = [
+    (LatencyBy::Name, "name", "All threads of a name"),
+    (LatencyBy::Thread, "thread", "Each thread"),
+    (LatencyBy::Cpu, "cpu", "Each CPU"),
+    (LatencyBy::Total, "total", "All together"),
+];
+
+/// Writes the table.
+///
+/// # Errors
+///
+/// If the input cannot be read, or the table cannot be written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let by = if args.pids { LatencyBy::Thread } else { args.by };
+    let style = match (args.json, args.csv, args.histogram) {
+        (true, ..) => LatencyStyle::Json,
+        (_, true, _) => LatencyStyle::Csv,
+        (.., true) => LatencyStyle::Histogram,
+        _ => LatencyStyle::Text,
+    };
+    let mut latency = SchedLatency::new(by == LatencyBy::Cpu);
+    let end = args.source.open()?.each(false, &mut |tasks, filter, event| {
+        latency.push(tasks, filter, &event);
+        Ok(())
+    })?;
+    latency.finish(&end.tasks, &end.filter);
+    end.say_missing(latency.missing());
+    let table = sched_latency_table(&latency.counts(&end.tasks), by, &args.sort);
+    let destination = Destination { path: args.output.as_deref(), is_text: false };
+    destination.write(|out| write_latency(style, &table, out))?;
+    Ok(end.exit_code)
+}

@@ -1,0 +1,197 @@
+//! How long tasks ran and waited for a CPU, as `perf sched latency` and bcc's `runqlat` show it.
+
+use std::io::{self, Write};
+
+use pyrograph_analyze::{LatencyBy, LatencyRow, LatencyTable};
+use serde_json::{Value, json};
+
+use crate::csv::field;
+use crate::trace::histogram_text;
+
+/// How the table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatencyStyle {
+    /// A line for each row.
+    Text,
+    /// For each row, how many delays were how long, in powers of two.
+    Histogram,
+    /// Comma-separated values.
+    Csv,
+    /// JSON.
+    Json,
+}
+
+/// Writes the table.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_latency(
+    style: LatencyStyle,
+    table: &LatencyTable,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match style {
+        LatencyStyle::Text => text(table, out),
+        LatencyStyle::Histogram => histograms(table, out),
+        LatencyStyle::Csv => csv(table, out),
+        LatencyStyle::Json => writeln!(out, "{:#}", table_json(table)),
+    }
+}
+
+/// `name:tid`, `name:(3)` for three threads, `CPU 3`.
+fn label(row: &LatencyRow) -> String {
+    match (row.cpu, row.tid) {
+        (Some(cpu), _) => format!("CPU {cpu}"),
+        (None, Some(tid)) => format!("{}:{tid}", row.name),
+        (None, None) => format!("{}:({})", row.name, row.threads),
+    }
+}
+
+const MILLISECOND: f64 = 1e6;
+
+fn text(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
+    let labels: Vec<String> = table.rows.iter().map(label).collect();
+    let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    let width = longest.max(21);
+    let rule = "-".repeat(width + 118);
+    writeln!(out, " {rule}")?;
+    let head = match table.by {
+        LatencyBy::Cpu => "CPU",
+        LatencyBy::Name | LatencyBy::Thread | LatencyBy::Total => "Task",
+    };
+    writeln!(
+        out,
+        "  {head:width$} |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    | Max delay start           | Max delay end          |"
+    )?;
+    writeln!(out, " {rule}")?;
+    for (label, row) in labels.iter().zip(&table.rows) {
+        write!(out, "  {label:width$} |")?;
+        line(row, out)?;
+    }
+    writeln!(out, " {rule}")?;
+    write!(out, "  {:width$} |", "TOTAL:")?;
+    line(&table.total, out)
+}
+
+/// The numbers of a row. Where no delay is known there are dashes: a 0 would be one.
+fn line(row: &LatencyRow, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{:11.3} ms |{:9} |", row.run_time as f64 / MILLISECOND, row.switches)?;
+    let delays = &row.delays;
+    if delays.count == 0 {
+        let none = "-";
+        return writeln!(
+            out,
+            " avg:{none:>8} ms | max:{none:>8} ms | max start: {none:>12} s | max end: {none:>12} s"
+        );
+    }
+    let (mean, longest) = (delays.mean() / MILLISECOND, delays.longest as f64 / MILLISECOND);
+    let start = row.longest_since;
+    let end = start.saturating_add(delays.longest);
+    writeln!(
+        out,
+        " avg:{mean:8.3} ms | max:{longest:8.3} ms | max start: {:>12} s | max end: {:>12} s",
+        seconds(start),
+        seconds(end)
+    )
+}
+
+/// Seconds with six places, exactly.
+pub(super) fn seconds(time: u64) -> String {
+    let rounded = time.saturating_add(500) / 1000;
+    format!("{}.{:06}", rounded / 1_000_000, rounded % 1_000_000)
+}
+
+fn histograms(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
+    let rows = table.rows.iter().filter(|row| row.delays.count > 0);
+    for (index, row) in rows.enumerate() {
+        let blank = if index == 0 { "" } else { "\n" };
+        writeln!(out, "{blank}{}: {}", label(row), summary(row))?;
+        histogram_text(&row.delays, out)?;
+    }
+    if table.by == LatencyBy::Total {
+        writeln!(out, "All: {}", summary(&table.total))?;
+        histogram_text(&table.total.delays, out)?;
+    }
+    Ok(())
+}
+
+fn summary(row: &LatencyRow) -> String {
+    let delays = &row.delays;
+    let of = |time: u64| time as f64 / MILLISECOND;
+    format!(
+        "{} delays, mean {:.3} ms, median {:.3} ms, 99 % below {:.3} ms, longest {:.3} ms",
+        crate::grouped(delays.count),
+        delays.mean() / MILLISECOND,
+        of(delays.percentile(0.5)),
+        of(delays.percentile(0.99)),
+        of(delays.longest)
+    )
+}
+
+fn csv(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
+    write!(
+        out,
+        "name,tid,pid,threads,cpu,runtime_ns,switches,delays,avg_delay_ns,p50_delay_ns,p99_delay_ns,max_delay_ns,max_delay_start_ns\r\n"
+    )?;
+    let rows: &[LatencyRow] = match table.by {
+        LatencyBy::Total => std::slice::from_ref(&table.total),
+        _ => &table.rows,
+    };
+    for row in rows {
+        let number = |number: Option<String>| number.unwrap_or_default();
+        let delays = &row.delays;
+        let known = |text: String| if delays.count > 0 { text } else { String::new() };
+        write!(
+            out,
+            "{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
+            field(&row.name),
+            number(row.tid.map(|tid| tid.to_string())),
+            number(row.tid.filter(|_| row.pid >= 0).map(|_| row.pid.to_string())),
+            row.threads,
+            number(row.cpu.map(|cpu| cpu.to_string())),
+            row.run_time,
+            row.switches,
+            delays.count,
+            known(format!("{:.0}", delays.mean())),
+            known(delays.percentile(0.5).to_string()),
+            known(delays.percentile(0.99).to_string()),
+            known(delays.longest.to_string()),
+            known(row.longest_since.to_string()),
+        )?;
+    }
+    Ok(())
+}
+
+fn table_json(table: &LatencyTable) -> Value {
+    let row = |row: &LatencyRow| {
+        let delays = &row.delays;
+        let known = |value: u64| (delays.count > 0).then_some(value);
+        let range = |(from, to, count)| json!({"from_ns": from, "to_ns": to, "count": count});
+        let ranges: Vec<Value> = delays.ranges().map(range).collect();
+        json!({
+            "name": row.name,
+            "tid": row.tid,
+            "pid": row.tid.filter(|_| row.pid >= 0).map(|_| row.pid),
+            "threads": row.threads,
+            "cpu": row.cpu,
+            "runtime_ns": row.run_time,
+            "switches": row.switches,
+            "delays": delays.count,
+            "avg_delay_ns": known(delays.mean().round() as u64),
+            "p50_delay_ns": known(delays.percentile(0.5)),
+            "p99_delay_ns": known(delays.percentile(0.99)),
+            "max_delay_ns": known(delays.longest),
+            "max_delay_start_ns": known(row.longest_since),
+            "histogram": ranges,
+        })
+    };
+    let by = match table.by {
+        LatencyBy::Name => "name",
+        LatencyBy::Thread => "thread",
+        LatencyBy::Cpu => "cpu",
+        LatencyBy::Total => "total",
+    };
+    let rows: Vec<Value> = table.rows.iter().map(row).collect();
+    json!({"by": by, "rows": rows, "total": row(&table.total)})
+}
