@@ -74,7 +74,8 @@ pub use pairing::{EventName, KeyField, PairedEvents, Pairing};
 pub use pyrograph_profile::GAP;
 pub use report::{Report, ReportOptions, report};
 pub use sched::{
-    Absence, Arrival, LatencyBy, LatencyRow, LatencySort, LatencyTable, Ready, SchedFilter,
-    SchedLatency, SchedTrack, Stint, Switched, sched_latency_table,
+    Absence, Arrival, LatencyBy, LatencyRow, LatencySort, LatencyTable, MapLine, Ready,
+    SchedFilter, SchedLatency, SchedMap, SchedSummary, SchedTrack, Spread, Stint, Switched,
+    TaskLetters, TaskSummary, Timehist, TimehistEvent, TimehistRow, sched_latency_table,
 };
 pub use top::{TopLine, TopRow, top};

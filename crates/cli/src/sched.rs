@@ -1,7 +1,10 @@
 //! `pyrograph sched`: why does a thread not run?
 
 mod latency;
+mod map;
+mod script;
 mod source;
+mod timehist;
 
 use std::process::ExitCode;
 
@@ -24,12 +27,15 @@ pub struct Args {
     view: Option<View>,
 
     #[command(flatten)]
-    latency: latency::Args,
+    latency: latency::LatencyArgs,
 }
 
 #[derive(clap::Subcommand)]
 enum View {
-    Latency(Box<latency::Args>),
+    Latency(Box<latency::LatencyArgs>),
+    Timehist(Box<timehist::TimehistArgs>),
+    Map(Box<map::MapArgs>),
+    Script(Box<script::ScriptArgs>),
 }
 
 /// Runs `pyrograph sched`.
@@ -41,5 +47,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.view {
         None => latency::run(args.latency),
         Some(View::Latency(args)) => latency::run(*args),
+        Some(View::Timehist(args)) => timehist::run(*args),
+        Some(View::Map(args)) => map::run(*args),
+        Some(View::Script(args)) => script::run(*args),
     }
 }

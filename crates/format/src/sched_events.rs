@@ -60,6 +60,15 @@ impl SchedInput {
         }
     }
 
+    /// How many CPUs the machine has, where that is known.
+    pub fn cpus(&self) -> Option<u32> {
+        match &self.source {
+            #[cfg(feature = "perf-data")]
+            Source::Recording(recording) => recording.info().cpus,
+            Source::Text(_) => None,
+        }
+    }
+
     /// Hands over each event, in the order of the input, until `on_event` has enough. With stacks, where it is a
     /// `perf.data` file that has them. Of `options` only where to find symbols counts. Returns all tasks.
     ///

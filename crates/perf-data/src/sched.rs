@@ -7,6 +7,7 @@ mod stacks;
 
 use std::ops::ControlFlow;
 
+use pyrograph_event::ByteOrder;
 use pyrograph_profile::{
     EventFilter, EventRecord, NamedThread, RecordGroup, SchedEvent, SchedFact, SchedTasks,
     SchedThreads, SingleEvent, TaskRecord,
@@ -85,9 +86,9 @@ impl SchedEvents<'_> {
                 _ => None,
             };
             let Some(fact) = fact else { return ControlFlow::Continue(()) };
-            let current = NamedThread { tid: one.tid.unwrap_or(-1), name: one.comm };
+            let current = current_thread(one, order);
             let action = threads.action(current, &fact);
-            follow_process(&mut threads, one);
+            follow_process(&mut threads, one, current.tid);
             // perf writes the threads that there are at the start with the time 0: these are no events.
             let (Some(action), Some(time @ 1..)) = (action, one.time) else {
                 return ControlFlow::Continue(());
@@ -101,9 +102,26 @@ impl SchedEvents<'_> {
     }
 }
 
+/// The thread that an event happened in. The sample's own number is −1 once the thread has let go of it, on its way to its
+/// end, and in a PID namespace is another than events have of threads.
+fn current_thread<'a>(one: &SingleEvent<'a>, order: ByteOrder) -> NamedThread<'a> {
+    const COMMON_PID: usize = 4;
+    let in_data =
+        one.raw.get(COMMON_PID..).and_then(|rest| rest.first_chunk()).map(|bytes| match order {
+            ByteOrder::Little => i32::from_le_bytes(*bytes),
+            ByteOrder::Big => i32::from_be_bytes(*bytes),
+        });
+    let tid = in_data.or(one.tid).unwrap_or(-1);
+    // Names go by the sample's number.
+    let name = if Some(tid) == one.tid { one.comm } else { "" };
+    NamedThread { tid, name }
+}
+
 /// Samples have the process of the thread that runs.
-fn follow_process(threads: &mut SchedThreads, one: &SingleEvent<'_>) {
-    if let (None, Some(pid), Some(tid @ 1..)) = (one.record, one.pid, one.tid) {
+fn follow_process(threads: &mut SchedThreads, one: &SingleEvent<'_>, current: i32) {
+    if let (None, Some(pid @ 0..), Some(tid @ 1..)) = (one.record, one.pid, one.tid)
+        && tid == current
+    {
         let task = threads.task(tid, "");
         threads.set_process(task, pid);
     }

@@ -54,7 +54,12 @@ impl SchedThreads {
             Some(known) => {
                 known.is_new = false;
                 let task = known.task;
-                self.rename(task, name);
+                // At the start, /proc had what a worker of the kernel works on behind its name: kworker/0:1-events.
+                let has_more =
+                    name.starts_with("kworker/") && self.tasks.get(task).name.starts_with(name);
+                if !has_more {
+                    self.rename(task, name);
+                }
                 task
             }
             None => self.add(None, tid, name, false),
@@ -129,6 +134,17 @@ mod tests {
         assert_eq!(threads.task(8, ""), child);
         assert_ne!(threads.start(Some(parent), 8, "sh"), child);
         assert_eq!(threads.tasks().len(), 4);
+    }
+
+    #[test]
+    fn workers_keep_what_they_work_on() {
+        let mut threads = SchedThreads::default();
+        let worker = threads.task(9, "");
+        threads.rename(worker, "kworker/0:1-events");
+        threads.task(9, "kworker/0:1");
+        assert_eq!(threads.tasks().get(worker).name, "kworker/0:1-events");
+        threads.task(9, "kworker/0:2");
+        assert_eq!(threads.tasks().get(worker).name, "kworker/0:2");
     }
 
     #[test]

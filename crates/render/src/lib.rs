@@ -59,7 +59,10 @@ pub use palette_map::PaletteMap;
 #[cfg(feature = "png")]
 pub use png::{Png, PngError, png};
 pub use report::{ReportStyle, report_json, report_markdown, report_text};
-pub use sched::{LatencyStyle, write_latency};
+pub use sched::{
+    LatencyStyle, MapLook, SchedScriptStyle, TimehistLook, TimehistStyle, TimehistWriter,
+    write_latency, write_map_line, write_sched_event, write_sched_summary, write_sched_waits,
+};
 pub use script::{FieldError, FieldSet, ScriptField, ScriptFields, ScriptOptions, ScriptWriter};
 pub use subtitle::subtitle;
 pub use svg::{DiffStyle, View, diff_svg, svg, svg_message};

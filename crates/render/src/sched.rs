@@ -1,17 +1,62 @@
 //! Views of the scheduler as text, JSON and CSV.
 
 mod latency;
+mod map;
+mod script;
+mod summary;
+mod timehist;
 
-use pyrograph_profile::SchedTask;
+use pyrograph_profile::{SchedTask, StackLine};
 
 pub use latency::{LatencyStyle, write_latency};
+pub use map::{MapLook, write_map_line};
+pub use script::{SchedScriptStyle, write_sched_event};
+pub use summary::{write_sched_summary, write_sched_waits};
+pub use timehist::{TimehistLook, TimehistStyle, TimehistWriter};
 
 /// A task as perf has it: `name[tid/pid]`, and `name[tid]` where both are the same or the process is not known.
 fn task_name(task: &SchedTask) -> String {
-    let (name, tid) = (&task.name, task.tid);
+    let (name, tid) = (one_line(&task.name), task.tid);
     match (task.tid, task.pid) {
         (0, _) => "<idle>".to_owned(),
         (_, pid) if pid == tid || pid < 0 => format!("{name}[{tid}]"),
         (_, pid) => format!("{name}[{tid}/{pid}]"),
     }
+}
+
+/// A task without its process: `name[tid]`; of the idle task that of a CPU.
+fn short_name(task: &SchedTask, cpu: u32) -> String {
+    match task.tid {
+        0 => format!("swapper/{cpu}[0]"),
+        tid => format!("{}[{tid}]", one_line(&task.name)),
+    }
+}
+
+/// A name without what would end a line or what a terminal would obey: programs choose their names.
+fn one_line(name: &str) -> String {
+    let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    name.chars().map(clean).collect()
+}
+
+/// The name of a frame.
+fn frame_name(line: &StackLine) -> String {
+    match (line.function.is_empty(), line.offset) {
+        (false, _) => one_line(&line.function),
+        (true, Some(offset)) if !line.module.is_empty() => {
+            format!("{}+{offset:#x}", one_line(&line.module))
+        }
+        (true, _) => "[unknown]".to_owned(),
+    }
+}
+
+/// Milliseconds with three places, cut off as perf does.
+fn milliseconds(time: u64) -> String {
+    let micros = time / 1000;
+    format!("{}.{:03}", micros / 1000, micros % 1000)
+}
+
+/// Seconds with six places, cut off as perf does.
+fn seconds(time: u64) -> String {
+    let micros = time / 1000;
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }

@@ -105,6 +105,8 @@ struct TaskNow {
     cpu: Option<u32>,
     /// A waking was seen while it still had its CPU.
     woken_early: bool,
+    /// `sched_waking` was seen, behind which `sched_wakeup` says the same once more.
+    is_waking: bool,
     /// What the kernel counted since it has the CPU.
     counted: Option<u64>,
 }
@@ -112,6 +114,8 @@ struct TaskNow {
 #[derive(Clone, Copy, Debug, Default)]
 struct CpuNow {
     arrival: Option<Arrival>,
+    /// When it was idle last, and is not now.
+    idle: Option<Absence>,
 }
 
 impl SchedTrack {
@@ -150,7 +154,7 @@ impl SchedTrack {
                 let came = self.come(event.cpu, next, event.time);
                 return Some(Switched { left, came });
             }
-            SchedAction::Wakeup { task, .. } => self.wake(task, event.time),
+            SchedAction::Wakeup { task, is_waking, .. } => self.wake(task, event.time, is_waking),
             SchedAction::Runtime { task, time } => {
                 let now = self.task(task);
                 now.counted = Some(now.counted.unwrap_or(0).saturating_add(time));
@@ -196,6 +200,7 @@ impl SchedTrack {
         let end = absence.since;
         let (state, reason) = (absence.state, absence.reason);
         if task == TaskId::IDLE {
+            self.cpu(cpu).idle = Some(absence);
             return Stint { task, arrival, end, counted: None, state, reason };
         }
         let now = self.task(task);
@@ -208,7 +213,10 @@ impl SchedTrack {
 
     fn come(&mut self, cpu: u32, task: TaskId, time: u64) -> Arrival {
         let arrival = match task {
-            TaskId::IDLE => Arrival { task, time, absence: None, ready: None },
+            TaskId::IDLE => {
+                let absence = self.cpu(cpu).idle.take();
+                Arrival { task, time, absence, ready: None }
+            }
             _ => {
                 let now = std::mem::replace(
                     self.task(task),
@@ -230,15 +238,21 @@ impl SchedTrack {
         arrival
     }
 
-    fn wake(&mut self, task: TaskId, time: u64) {
+    fn wake(&mut self, task: TaskId, time: u64, is_waking: bool) {
         if task == TaskId::IDLE {
             return;
         }
         let now = self.task(task);
-        if now.cpu.is_some() {
-            now.woken_early = true;
-        } else if now.ready.is_none() {
-            now.ready = Some(Ready { since: time, preempted: false });
+        let is_same = std::mem::replace(&mut now.is_waking, is_waking) && !is_waking;
+        let ready = Ready { since: time, preempted: false };
+        match now.ready {
+            _ if now.cpu.is_some() => now.woken_early = true,
+            None => now.ready = Some(ready),
+            // It was about to sleep when it had to leave its CPU.
+            Some(Ready { preempted: true, .. }) => {}
+            Some(_) if is_same => {}
+            // Only a task that sleeps is woken: it ran since, which was not seen.
+            Some(_) => now.ready = Some(ready),
         }
     }
 }

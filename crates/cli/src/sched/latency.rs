@@ -12,7 +12,7 @@ use crate::units::one_of;
 
 /// Show how long each task ran, and how long it waited for a CPU when it could have run
 #[derive(clap::Args)]
-pub struct Args {
+pub struct LatencyArgs {
     /// What to sort by, the highest first: several, of which the first counts most
     #[arg(short, long, value_name = "KEY,…", value_delimiter = ',', value_parser = one_of(SORT),
         default_value = "avg,max,switch,runtime", hide_default_value = true)]
@@ -65,7 +65,7 @@ const BY: [(LatencyBy, &str, &str); 4] = [
 /// # Errors
 ///
 /// If the input cannot be read, or the table cannot be written.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: LatencyArgs) -> anyhow::Result<ExitCode> {
     let by = if args.pids { LatencyBy::Thread } else { args.by };
     let style = match (args.json, args.csv, args.histogram) {
         (true, ..) => LatencyStyle::Json,

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use pyrograph_analyze::SchedFilter;
 use pyrograph_format::{Options, SchedInput, SymbolOptions};
 use pyrograph_profile::{SchedEvent, SchedTasks};
+use pyrograph_recorder::Cpus;
 
 use crate::reading::limit_memory;
 use crate::say::{misuse, say};
@@ -86,7 +87,10 @@ impl SourceArgs {
     /// Opens the file or begins to record.
     pub fn open(mut self) -> anyhow::Result<Source> {
         limit_memory(self.max_memory);
-        let file = self.input.take().or_else(|| self.file_of_command());
+        let file = match self.input.take() {
+            Some(file) => Some(file),
+            None => self.file_of_command()?,
+        };
         let filter = SchedFilter {
             pids: self.target.processes().to_vec(),
             tids: self.tid,
@@ -105,21 +109,37 @@ impl SourceArgs {
         Ok(Source { input, options, times: self.time, filter })
     }
 
-    /// The one word of the command, if it is a file that cannot be run.
-    fn file_of_command(&mut self) -> Option<PathBuf> {
-        let [word] = &self.target.command[..] else { return None };
+    /// Chooses CPUs, as -C does.
+    pub fn choose_cpus(&mut self, cpus: Cpus) {
+        self.target.cpu = Some(cpus);
+    }
+
+    /// The first word of the command, if it is a file that cannot be run.
+    fn file_of_command(&mut self) -> anyhow::Result<Option<PathBuf>> {
+        let Some(word) = self.target.command.first() else { return Ok(None) };
         let path = PathBuf::from(word);
         let is_program =
             |of: std::fs::Metadata| !of.is_file() || of.permissions().mode() & 0o111 != 0;
         if path.metadata().is_ok_and(is_program) || !path.exists() {
-            return None;
+            return Ok(None);
+        }
+        if self.target.command.len() > 1 {
+            misuse!(
+                "{} is a file that is read: flags go before it, or -i names it",
+                path.display()
+            );
         }
         self.target.command.clear();
-        Some(path)
+        Ok(Some(path))
     }
 }
 
 impl Source {
+    /// How many CPUs the machine has; 0 if that is not known.
+    pub fn cpus(&self) -> u32 {
+        self.input.cpus().unwrap_or(0)
+    }
+
     /// Hands over each event in the order of time, with the tasks that were seen so far, and what is to be shown: all
     /// events are to be followed. Says what could not be read. `with_stacks`: with the stacks that were recorded.
     pub fn each(

@@ -1,0 +1,158 @@
+//! The history of switches, summed up by task and CPU.
+
+use std::collections::BTreeMap;
+
+use pyrograph_profile::{SchedAction, SchedEvent, TaskId, TaskState};
+
+use super::timehist::{TimehistEvent, TimehistRow};
+
+/// Sums of all rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SchedSummary {
+    /// By task, but for idle ones.
+    pub tasks: BTreeMap<TaskId, TaskSummary>,
+    /// By CPU, how long it was idle, in nanoseconds, as far as it is known; `None` if it never was.
+    pub idle: BTreeMap<u32, Option<u64>>,
+    /// How many switches there were.
+    pub switches: u64,
+    /// The times of the first and the last event.
+    pub span: Option<(u64, u64)>,
+}
+
+/// The sums of a task. Times are nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskSummary {
+    /// How often it left a CPU.
+    pub switches: u64,
+    /// The times that it ran, as far as they are known.
+    pub run: Spread,
+    /// How long it waited in a state in which signals wake it, or others that are not named here.
+    pub sleep: u64,
+    /// How long it waited in a state in which signals do not wake it.
+    pub uninterruptible: u64,
+    /// How long it waited for a CPU after it had to leave one.
+    pub preempted: u64,
+    /// How long it waited for a CPU after it was woken.
+    pub delay: u64,
+    /// How often it was moved to another CPU.
+    pub migrations: u64,
+    /// Its end was seen.
+    pub has_ended: bool,
+}
+
+/// Numbers, summed up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spread {
+    /// How many there are.
+    pub count: u64,
+    /// Their sum.
+    pub total: u64,
+    /// The lowest; 0 if there is none.
+    pub least: u64,
+    /// The highest.
+    pub most: u64,
+    /// The sum of their squares.
+    squares: u128,
+}
+
+impl Spread {
+    /// Adds a number.
+    pub fn add(&mut self, value: u64) {
+        self.least = if self.count == 0 { value } else { self.least.min(value) };
+        self.most = self.most.max(value);
+        self.count += 1;
+        self.total = self.total.saturating_add(value);
+        self.squares = self.squares.saturating_add(u128::from(value) * u128::from(value));
+    }
+
+    /// The mean; 0 if there is none.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.total as f64 / self.count as f64 }
+    }
+
+    /// The standard deviation of the mean, as a share of it; 0 of fewer than two numbers.
+    pub fn relative_deviation(&self) -> f64 {
+        let (count, mean) = (self.count as f64, self.mean());
+        if self.count < 2 || mean == 0.0 {
+            return 0.0;
+        }
+        // Exact: with numbers as large as these, the difference of two floats would be noise.
+        let of_squares = self.squares.saturating_mul(self.count.into());
+        let of_total = u128::from(self.total) * u128::from(self.total);
+        let variance = of_squares.saturating_sub(of_total) as f64 / count / (count - 1.0);
+        (variance / count).sqrt() / mean
+    }
+}
+
+impl SchedSummary {
+    /// Counts an event's time, and ends of tasks.
+    pub(super) fn saw(&mut self, event: &SchedEvent) {
+        let (first, last) = self.span.unwrap_or((event.time, event.time));
+        self.span = Some((first.min(event.time), last.max(event.time)));
+        if let SchedAction::Exit { task } = event.action
+            && let Some(row) = self.tasks.get_mut(&task)
+        {
+            row.has_ended = true;
+        }
+    }
+
+    pub(super) fn add(&mut self, row: &TimehistRow<'_>) {
+        match &row.what {
+            TimehistEvent::Switch { stint, next, .. } => {
+                self.switches += 1;
+                let idle = self.idle.entry(row.cpu).or_default();
+                if *next == TaskId::IDLE {
+                    idle.get_or_insert(0);
+                }
+                if row.task == TaskId::IDLE {
+                    *idle.get_or_insert(0) += stint.on_cpu().unwrap_or(0);
+                    return;
+                }
+                let sums = self.tasks.entry(row.task).or_default();
+                sums.switches += 1;
+                sums.has_ended |= stint.state == TaskState::Dead;
+                if let Some(time) = stint.on_cpu().or(stint.counted) {
+                    sums.run.add(time);
+                }
+                let Some(arrival) = &stint.arrival else { return };
+                if let (Some(ready), Some(delay)) = (arrival.ready, arrival.delay())
+                    && !ready.preempted
+                {
+                    sums.delay += delay;
+                }
+                let (Some(absence), Some(time)) = (arrival.absence, arrival.absent()) else {
+                    return;
+                };
+                let sum = match absence.state {
+                    TaskState::Runnable => &mut sums.preempted,
+                    TaskState::Uninterruptible => &mut sums.uninterruptible,
+                    _ => &mut sums.sleep,
+                };
+                *sum += time;
+            }
+            TimehistEvent::Wakeup(_) => {}
+            TimehistEvent::Migration { task, .. } => {
+                self.tasks.entry(*task).or_default().migrations += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_that_of_its_numbers() {
+        let numbers = [3_000_000_000_u64, 3_000_000_001, 3_000_000_002, 3_000_000_009];
+        let mut spread = Spread::default();
+        numbers.iter().for_each(|number| spread.add(*number));
+        let mean = 3_000_000_003.0;
+        assert_eq!((spread.count, spread.least, spread.most), (4, numbers[0], numbers[3]));
+        assert_eq!(spread.mean(), mean);
+        // By hand: squares of −3, −2, −1, 6 are 50; 50 / 3 / 4 is 4.1667, its root 2.0412.
+        let expect = (50.0_f64 / 3.0 / 4.0).sqrt() / mean;
+        assert!((spread.relative_deviation() / expect - 1.0).abs() < 1e-9);
+        assert_eq!(Spread::default().relative_deviation(), 0.0);
+    }
+}

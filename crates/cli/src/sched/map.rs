@@ -1,0 +1,78 @@
+//! `pyrograph sched map`: the CPUs over time as letters.
+
+use std::io::{IsTerminal, Write, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use pyrograph_analyze::SchedMap;
+use pyrograph_recorder::Cpus;
+use pyrograph_render::{MapLook, write_map_line};
+
+use super::source::SourceArgs;
+use crate::streams::Destination;
+
+/// Show which task each CPU had over time, as letters: a line for each switch
+///
+/// A star marks the CPU that has another task, a dot stands for an idle one.
+#[derive(clap::Args)]
+pub struct MapArgs {
+    /// Only CPUs on which something happened have a column
+    #[arg(long)]
+    compact: bool,
+
+    /// Only these CPUs: 0-3,8
+    #[arg(long, value_name = "CPUS", conflicts_with = "cpu")]
+    cpus: Option<Cpus>,
+
+    /// Let these CPUs stand out
+    #[arg(long, value_name = "CPUS")]
+    color_cpus: Option<Cpus>,
+
+    /// Let these threads stand out
+    #[arg(long, value_name = "TID,…", value_delimiter = ',')]
+    color_pids: Vec<i32>,
+
+    /// Where to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// Writes the map.
+///
+/// # Errors
+///
+/// If the input cannot be read, or the map cannot be written.
+pub fn run(mut args: MapArgs) -> anyhow::Result<ExitCode> {
+    if let Some(cpus) = args.cpus {
+        args.source.choose_cpus(cpus);
+    }
+    let source = args.source.open()?;
+    let to_terminal = args.output.is_none() && stdout().is_terminal();
+    let look = MapLook {
+        colors: to_terminal,
+        compact: args.compact,
+        cpus: source.cpus() as usize,
+        color_cpus: args.color_cpus.map(|cpus| cpus.0).unwrap_or_default(),
+        color_tids: args.color_pids,
+    };
+    let destination = Destination { path: args.output.as_deref(), is_text: false };
+    destination.check()?;
+    // Names are made safe for a terminal where lines are made, and colours are to reach it.
+    let mut out: Box<dyn Write> = match to_terminal {
+        true => Box::new(std::io::BufWriter::new(stdout())),
+        false => destination.open()?,
+    };
+    let mut map = SchedMap::default();
+    let mut line_of = |tasks: &_, filter: &_, event: &_, out: &mut dyn Write| {
+        let Some(line) = map.push(tasks, filter, event) else { return Ok(()) };
+        write_map_line(&look, &line, tasks, out)
+    };
+    let end = source
+        .each(false, &mut |tasks, filter, event| Ok(line_of(tasks, filter, &event, &mut out)?))?;
+    out.flush()?;
+    end.say_missing(map.missing());
+    Ok(end.exit_code)
+}
