@@ -74,8 +74,10 @@ pub use pairing::{EventName, KeyField, PairedEvents, Pairing};
 pub use pyrograph_profile::GAP;
 pub use report::{Report, ReportOptions, report};
 pub use sched::{
-    Absence, Arrival, LatencyBy, LatencyRow, LatencySort, LatencyTable, MapLine, Ready,
-    SchedFilter, SchedLatency, SchedMap, SchedSummary, SchedTrack, Spread, Stint, Switched,
-    TaskLetters, TaskSummary, Timehist, TimehistEvent, TimehistRow, sched_latency_table,
+    Absence, Activity, ActivityTimes, Arrival, CpuTimeline, IdleSpan, LatencyBy, LatencyRow,
+    LatencySort, LatencyTable, MapLine, Ready, ReadyCause, SchedChart, SchedChartBuilder,
+    SchedFilter, SchedLatency, SchedMap, SchedProcess, SchedSummary, SchedTrack, Spread, Stint,
+    Switched, TaskLetters, TaskSummary, TaskTimeline, Timehist, TimehistEvent, TimehistRow,
+    sched_latency_table,
 };
 pub use top::{TopLine, TopRow, top};

@@ -1,5 +1,6 @@
 //! Views of the scheduler's events, which are fed to them one at a time.
 
+mod chart;
 mod filter;
 mod latency;
 mod latency_table;
@@ -8,6 +9,10 @@ mod summary;
 mod timehist;
 mod track;
 
+pub use chart::{
+    Activity, ActivityTimes, CpuTimeline, IdleSpan, ReadyCause, SchedChart, SchedChartBuilder,
+    SchedProcess, TaskTimeline,
+};
 pub use filter::SchedFilter;
 pub use latency::SchedLatency;
 pub use latency_table::{LatencyBy, LatencyRow, LatencySort, LatencyTable, sched_latency_table};

@@ -1,29 +1,35 @@
 //! `pyrograph convert`: any input to any format.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use pyrograph_format::{Options, SymbolOptions, ThreadDetail};
+use pyrograph_format::{
+    Options, PERFETTO_ENDINGS, SchedInput, SymbolOptions, ThreadDetail, is_perfetto,
+};
 use pyrograph_output::Output;
 use pyrograph_profile::LabelOptions;
 
 use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
+use crate::sched::perfetto;
 use crate::streams::{PictureArgs, inputs, say_written};
 
 /// Turn any input into a file for another tool
 ///
 /// The format is that of the output's ending: .folded, .pb.gz (pprof), .speedscope.json, … or a
 /// picture: .svg. `pyrograph formats` lists them. All values, threads and, where the format has room,
-/// times are kept; what it has no place for is said.
+/// times are kept; what it has no place for is said. Of a recording of the scheduler (`perf sched record`), .perfetto-trace holds
+/// all events.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   pyrograph convert perf.data -o app.pb.gz && go tool pprof app.pb.gz
   pyrograph convert perf.data -o app.speedscope.json
   pyrograph convert heap.pb.gz --value alloc_space -o heap.svg
-  pyrograph convert app.pb.gz --to folded | grep malloc")]
+  pyrograph convert app.pb.gz --to folded | grep malloc
+  pyrograph convert sched.data -o sched.perfetto-trace")]
 pub struct Args {
     /// Inputs, `-` for standard input [default: standard input; on a terminal the last
     /// recording in the current folder: flamegraph.pb.gz or perf.data]
@@ -51,6 +57,9 @@ pub struct Args {
 
 /// Converts.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if is_trace_of_scheduler(&args) {
+        return write_scheduler(&args);
+    }
     let output = output(&args).context("failed to convert")?;
     let options = Options {
         detail: output.detail(),
@@ -78,6 +87,38 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         say!("{which}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// True if the scheduler's events are asked for, which are in no profile.
+fn is_trace_of_scheduler(args: &Args) -> bool {
+    let name =
+        args.output.as_deref().and_then(|path| path.file_name()).and_then(|name| name.to_str());
+    match &args.to {
+        Some(format) => PERFETTO_ENDINGS.contains(&format.as_str()),
+        None => name.is_some_and(is_perfetto),
+    }
+}
+
+fn write_scheduler(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut inputs = inputs(&args.files)?;
+    let (Some(input), None) = (inputs.pop(), inputs.pop()) else {
+        misuse!("a trace of the scheduler is made of one input");
+    };
+    let options = Options { symbols: SymbolOptions::default(), ..Options::default() };
+    perfetto::write(args.output.as_deref(), |push| {
+        let mut pushed = Ok(());
+        let (tasks, warnings) = SchedInput::open(input)?
+            .each(false, &options, &mut |tasks, event| {
+                pushed = push(tasks, &event);
+                if pushed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })
+            .context("failed to convert; of samples, .trace.json is what Perfetto opens")?;
+        pushed?;
+        for (_, line) in warnings.lines() {
+            say!("{line}");
+        }
+        Ok((tasks, ExitCode::SUCCESS))
+    })
 }
 
 fn output(args: &Args) -> anyhow::Result<Output> {

@@ -1,7 +1,9 @@
 //! `pyrograph sched`: why does a thread not run?
 
+mod chart;
 mod latency;
 mod map;
+pub mod perfetto;
 mod script;
 mod source;
 mod timehist;
@@ -20,7 +22,8 @@ Examples:
   pyrograph sched latency -s max --histogram   sorted by the longest delay; how many delays were how long
   pyrograph sched timehist -MVwn               a line for each switch
   pyrograph sched map                          the CPUs over time as letters
-  pyrograph sched script                       the events"
+  pyrograph sched script                       the events
+  pyrograph sched chart -o chart.html          CPUs and threads over time as a page"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -36,6 +39,7 @@ enum View {
     Timehist(Box<timehist::TimehistArgs>),
     Map(Box<map::MapArgs>),
     Script(Box<script::ScriptArgs>),
+    Chart(Box<chart::ChartArgs>),
 }
 
 /// Runs `pyrograph sched`.
@@ -50,5 +54,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(View::Timehist(args)) => timehist::run(*args),
         Some(View::Map(args)) => map::run(*args),
         Some(View::Script(args)) => script::run(*args),
+        Some(View::Chart(args)) => chart::run(*args),
     }
 }

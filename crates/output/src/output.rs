@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use pyrograph_analyze::{FlameError, FlameOptions, flame, origin, top};
 use pyrograph_format::{
-    Detail, NotWritable, WRITERS, Warnings, WriteOptions, Writer, check_writable, counts_of_folded,
-    not_held, similar_endings, writer_for, writer_named,
+    Detail, NotWritable, PERFETTO_ENDINGS, WRITERS, Warnings, WriteOptions, Writer, check_writable,
+    counts_of_folded, not_held, similar_endings, writer_for, writer_named,
 };
 use pyrograph_profile::{LabelOptions, Profile, ThreadDetail, Tree, ValueType};
 use pyrograph_render::{Palette, SvgOptions, Theme, subtitle, svg, svg_message, top_csv};
@@ -297,6 +297,8 @@ pub fn formats() -> Vec<(&'static str, String)> {
     let mut formats: Vec<_> = WRITERS.iter().map(profile).collect();
     formats.extend(["svg", "png"].map(|name| (name, format!(".{name}: a flame graph"))));
     formats.push(("csv", ".csv: the table of functions".to_owned()));
+    let endings = PERFETTO_ENDINGS.map(|ending| format!(".{ending}")).join(" ");
+    formats.push(("Perfetto", format!("{endings}: events of the scheduler, for ui.perfetto.dev")));
     formats
 }
 

@@ -23,6 +23,7 @@ mod info;
 mod nameless;
 mod offsets;
 mod options;
+mod packed;
 mod palette;
 mod palette_change;
 mod palette_even;
@@ -33,6 +34,7 @@ mod report;
 mod role;
 mod scale;
 mod sched;
+mod sched_chart;
 mod script;
 mod subtitle;
 mod svg;
@@ -63,6 +65,7 @@ pub use sched::{
     LatencyStyle, MapLook, SchedScriptStyle, TimehistLook, TimehistStyle, TimehistWriter,
     write_latency, write_map_line, write_sched_event, write_sched_summary, write_sched_waits,
 };
+pub use sched_chart::{SchedChartLook, sched_chart_html, sched_chart_svg};
 pub use script::{FieldError, FieldSet, ScriptField, ScriptFields, ScriptOptions, ScriptWriter};
 pub use subtitle::subtitle;
 pub use svg::{DiffStyle, View, diff_svg, svg, svg_message};

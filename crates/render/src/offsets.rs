@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use pyrograph_analyze::{HeatMap, TimedGraph};
+use pyrograph_analyze::{FlameGraph, HeatMap, TimedGraph};
+use pyrograph_profile::StringId;
 
 use crate::heatmap::{Form, HeatMapLook, draw, natural_width};
+use crate::packed::{Packed, write_base64};
 use crate::palette::{Paint, Painter};
 use crate::role::{Role, without_mark};
 use crate::svg::{BACKGROUND, FONT, MUTED, TEXT};
@@ -23,8 +23,8 @@ const SCRIPT: &str = concat!(
     include_str!("offsets/1-samples.js"),
     include_str!("script/scale.js"),
     include_str!("script/names.js"),
-    include_str!("offsets/2-flame.js"),
-    include_str!("offsets/3-start.js"),
+    include_str!("script/flame.js"),
+    include_str!("offsets/2-start.js"),
 );
 
 /// Times are kept in microseconds: finer than any sampling, and a byte or two each.
@@ -42,7 +42,7 @@ pub fn offsets_html(
     start: u64,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let Paints { light, dark, paint_of, legend } = paints(timed);
+    let Paints { light, dark, paint_of, legend } = paints(&timed.graph, Palette::default());
     let packed = pack(timed, &paint_of, start)?;
     let mut title = String::new();
     escape(&mut title, &look.title);
@@ -87,27 +87,26 @@ pub fn offsets_html(
          data-unit=\"{unit}\" data-noun=\"{noun}\" data-decimals=\"{}\">",
         timed.graph.value_type.decimals
     )?;
-    out.write_all(STANDARD.encode(packed).as_bytes())?;
+    write_base64(&packed, out)?;
     writeln!(out, "\n</script>\n<script>")?;
     out.write_all(SCRIPT.as_bytes())?;
     writeln!(out, "</script>\n</main>\n</body>\n</html>")
 }
 
 /// The colours of frames.
-struct Paints {
+pub(crate) struct Paints {
     /// On light and on dark pages, with blanks between them.
-    light: String,
-    dark: String,
+    pub(crate) light: String,
+    pub(crate) dark: String,
     /// Which of them each frame has.
-    paint_of: Vec<u64>,
+    pub(crate) paint_of: Vec<u64>,
     /// The meanings, where there is more than one.
-    legend: Vec<(Paint, &'static str)>,
+    pub(crate) legend: Vec<(Paint, &'static str)>,
 }
 
-fn paints(timed: &TimedGraph) -> Paints {
-    let graph = &timed.graph;
-    let painter =
-        Painter { palette: Palette::default(), tone: Tone::default(), negate: false, graph };
+/// Chooses the colours of a graph's frames.
+pub(crate) fn paints(graph: &FlameGraph, palette: Palette) -> Paints {
+    let painter = Painter { palette, tone: Tone::default(), negate: false, graph };
     let roles = Role::of_frames(graph);
     let chosen: Vec<Paint> = painter.paints(&roles);
     let mut index: BTreeMap<Paint, u64> = chosen.iter().map(|&paint| (paint, 0)).collect();
@@ -135,31 +134,12 @@ fn paints(timed: &TimedGraph) -> Paints {
 /// value, where they are not all the same.
 fn pack(timed: &TimedGraph, paint_of: &[u64], start: u64) -> io::Result<Vec<u8>> {
     let graph = &timed.graph;
-    let zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    let mut list = Packed(zip);
+    let mut list = Packed::new(flate2::Compression::best());
     list.number(graph.names.iter().count() as u64)?;
     for name in graph.names.iter() {
-        let name = without_mark(name);
-        list.number(name.len() as u64)?;
-        list.0.write_all(name.as_bytes())?;
+        list.text(without_mark(name))?;
     }
-    let frames = &graph.frames[1..];
-    list.number(frames.len() as u64)?;
-    let mut before = 0;
-    for frame in frames {
-        // Row by row, callers never go back.
-        list.number(u64::from(frame.parent - before))?;
-        before = frame.parent;
-    }
-    for frame in frames {
-        list.number(frame.name.0.into())?;
-    }
-    for frame in frames {
-        list.number(frame.module.0.into())?;
-    }
-    for paint in paint_of {
-        list.number(*paint)?;
-    }
+    pack_frames(&mut list, graph, paint_of, |name| name.0.into())?;
     list.number(timed.samples.len() as u64)?;
     let mut before = 0;
     for sample in &timed.samples {
@@ -179,20 +159,35 @@ fn pack(timed: &TimedGraph, paint_of: &[u64], start: u64) -> io::Result<Vec<u8>>
             list.number(sample.value)?;
         }
     }
-    list.0.finish()
+    list.finish()
 }
 
-struct Packed(flate2::write::GzEncoder<Vec<u8>>);
-
-impl Packed {
-    /// Seven bits a byte, the lowest first; the eighth says that more follow.
-    fn number(&mut self, mut number: u64) -> io::Result<()> {
-        while number >= 0x80 {
-            self.0.write_all(&[number as u8 | 0x80])?;
-            number >>= 7;
-        }
-        self.0.write_all(&[number as u8])
+/// The frames of a graph, of which `name_of` gives the numbers of names: how far each one's caller is from the caller of the
+/// one before it; names, modules, colours.
+pub(crate) fn pack_frames(
+    list: &mut Packed,
+    graph: &FlameGraph,
+    paint_of: &[u64],
+    name_of: impl Fn(StringId) -> u64,
+) -> io::Result<()> {
+    let frames = &graph.frames[1..];
+    list.number(frames.len() as u64)?;
+    let mut before = 0;
+    for frame in frames {
+        // Row by row, callers never go back.
+        list.number(u64::from(frame.parent - before))?;
+        before = frame.parent;
     }
+    for frame in frames {
+        list.number(name_of(frame.name))?;
+    }
+    for frame in frames {
+        list.number(name_of(frame.module))?;
+    }
+    for paint in paint_of {
+        list.number(*paint)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

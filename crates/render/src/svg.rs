@@ -34,7 +34,7 @@ use crate::text::escape;
 pub use diff::{DiffStyle, View, diff_svg};
 use frames::Frames;
 use page::Page;
-pub(crate) use page::{BACKGROUND, FONT, MUTED, TEXT};
+pub(crate) use page::{BACKGROUND, FONT, MUTED, TEXT, wrap};
 
 /// The interactive part: one function in several files. Lines that are only a comment, and indentation, do not go into files.
 const SCRIPT: &str = concat!(

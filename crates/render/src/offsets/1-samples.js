@@ -68,21 +68,11 @@
     }
     return low;
   }
-  // The values of a span of time, by frame, and where each frame stands.
-  var totals, starts, samplesIn;
-  function lay(first, end) {
+  // The values of a span of time, by the frame that samples end in.
+  var samplesIn;
+  function valuesIn(first, end) {
     var own = new Float64Array(parents.length);
     for (var s = first; s < end; s++) { own[frameOf[s]] += values[s]; }
     samplesIn = end - first;
-    totals = own.slice();
-    for (var i = totals.length - 1; i > 0; i--) { totals[parents[i]] += totals[i]; }
-    starts = new Float64Array(parents.length);
-    // Where the next callee of each frame begins: behind the samples that end in it.
-    var next = own;
-    for (i = 1; i < totals.length; i++) {
-      starts[i] = next[parents[i]];
-      next[parents[i]] += totals[i];
-      next[i] += starts[i];
-    }
+    return own;
   }
-

@@ -26,7 +26,7 @@ fn unpack(packed: &[u8]) -> Vec<u8> {
 #[test]
 fn samples_are_packed_as_the_script_reads_them() {
     let (timed, _) = timed();
-    let Paints { paint_of, .. } = paints(&timed);
+    let Paints { paint_of, .. } = paints(&timed.graph, Palette::default());
     let bytes = unpack(&pack(&timed, &paint_of, 5_000_000_000).expect("memory"));
     let name = |name: &str| {
         let id = (0..).map(StringId).find(|id| timed.graph.names.get(*id) == name);

@@ -387,7 +387,7 @@ impl<'a> Page<'a> {
 }
 
 /// Lines that fit, each with the blank that it was broken at. `2-view.js` has the same rule.
-fn wrap(metrics: Metrics, text: &str, room: f64) -> Vec<&str> {
+pub(crate) fn wrap(metrics: Metrics, text: &str, room: f64) -> Vec<&str> {
     let mut lines = Vec::new();
     let (mut start, mut end) = (0, 0);
     for word in text.split_inclusive(' ') {

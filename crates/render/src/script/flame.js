@@ -1,3 +1,21 @@
+  // A flame graph on a canvas, of values by frame. What is around it gives `holder`, with the settings, and of each frame, callers
+  // before what they call: `parents`, `nameOf`, `moduleOf` (in `names`), `paintOf`, `depths`.
+
+  // Values by frame with what they call, and where each frame stands.
+  var totals, starts;
+  function lay(own) {
+    totals = own.slice();
+    for (var i = totals.length - 1; i > 0; i--) { totals[parents[i]] += totals[i]; }
+    starts = new Float64Array(parents.length);
+    // Where the next callee of each frame begins: behind what ends in it.
+    var next = own;
+    for (i = 1; i < totals.length; i++) {
+      starts[i] = next[parents[i]];
+      next[parents[i]] += totals[i];
+      next[i] += starts[i];
+    }
+  }
+
   // A finger needs higher rows than a mouse.
   var ROW = matchMedia("(pointer: coarse)").matches ? 28 : 18;
   var PADDING = 3;
@@ -230,4 +248,64 @@
       if (within[i] && !within[parents[i]]) { sum += totals[i]; }
     }
     found.textContent = percent(sum, totals[0]) + " of the chosen span in what was found";
+  }
+  // Shows other values.
+  function showValues(own) {
+    lay(own);
+    if (totals[zoomed] === 0) { zoomed = 0; }
+    if (totals[current] === 0) { current = zoomed; }
+    findRows();
+    zoomTo(zoomed);
+  }
+  function listen() {
+    document.getElementById("out").addEventListener("click", function () { zoomTo(0); });
+    document.getElementById("search").addEventListener("input", function (event) {
+      search(event.target.value);
+    });
+    canvas.addEventListener("pointermove", function (event) { showDetails(frameUnder(event), event); });
+    canvas.addEventListener("pointerleave", function (event) {
+      // A finger leaves with every tap: the details of what it tapped stay.
+      if (event.pointerType !== "touch") { details.hidden = true; }
+    });
+    var touched = false;
+    document.addEventListener("pointerdown", function (event) {
+      touched = event.pointerType === "touch";
+      if (event.target !== canvas) { details.hidden = true; }
+    });
+    canvas.addEventListener("click", function (event) {
+      var i = frameUnder(event);
+      ring = false;
+      if (i >= 0) { current = i; zoomTo(i); }
+      if (touched) { showDetails(i, event); }
+    });
+    canvas.addEventListener("blur", function () {
+      ring = false;
+      details.hidden = true;
+      draw();
+    });
+    canvas.addEventListener("keydown", function (event) {
+      if (event.ctrlKey || event.metaKey || event.altKey) { return; }
+      if (event.key.startsWith("Arrow")) {
+        move(event.key);
+      } else if (event.key === "Enter" || event.key === " ") {
+        zoomTo(current);
+        pointAt(current);
+      } else if (event.key === "Escape" || event.key === "Home") {
+        zoomTo(0);
+      } else {
+        return;
+      }
+      event.preventDefault();
+    });
+    document.addEventListener("keydown", function (event) {
+      var input = document.getElementById("search");
+      if (event.key !== "/" || event.target === input) { return; }
+      input.focus();
+      event.preventDefault();
+    });
+    dark.addEventListener("change", draw);
+    var width = 0;
+    new ResizeObserver(function () {
+      if (canvas.clientWidth !== width) { width = canvas.clientWidth; draw(); }
+    }).observe(canvas);
   }

@@ -1,0 +1,173 @@
+//! A chart of what CPUs and tasks did: as a still SVG, and as a page that holds all of it.
+//!
+//! A row a CPU, in the colours of the processes that it ran, then a row a process and thread, in the colours of what they did.
+//! Where a pixel holds several spans, it is parted by their shares, from the bottom up: what ran, what waited for a CPU,
+//! what was blocked. So a row of a million spans is a curve of load, and one of ten is ten blocks.
+
+mod colours;
+mod pack;
+mod page;
+mod svg;
+
+use pyrograph_analyze::{Activity, SchedChart, SchedProcess};
+use pyrograph_profile::{SchedTasks, TaskState, WaitReason};
+
+pub use page::sched_chart_html;
+pub use svg::sched_chart_svg;
+
+/// Options of a chart.
+#[derive(Clone, Debug)]
+pub struct SchedChartLook {
+    /// The heading.
+    pub title: String,
+    /// The line below it: what was lost and the like. How much is shown is said in any case.
+    pub subtitle: String,
+    /// Width of the SVG in pixels. The page is laid out for its window.
+    pub width: f64,
+    /// Most rows of processes and threads in the SVG. The page has all.
+    pub rows: usize,
+}
+
+impl Default for SchedChartLook {
+    fn default() -> Self {
+        Self {
+            title: "What CPUs and threads did".to_owned(),
+            subtitle: String::new(),
+            width: 1200.0,
+            rows: 60,
+        }
+    }
+}
+
+/// What is drawn: the chart, its tasks, and its processes in the order of their rows.
+pub(crate) struct Shown<'a> {
+    chart: &'a SchedChart,
+    tasks: &'a SchedTasks,
+    processes: Vec<SchedProcess>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(chart: &'a SchedChart, tasks: &'a SchedTasks) -> Self {
+        Self { chart, tasks, processes: chart.processes(tasks) }
+    }
+
+    /// The numbers of the CPUs that had an event.
+    fn cpus(&self) -> impl Iterator<Item = usize> {
+        let has_event = |cpu: &usize| {
+            let timeline = &self.chart.cpus[*cpu];
+            !timeline.starts.is_empty()
+                || !timeline.idle.is_empty()
+                || !timeline.frequencies.is_empty()
+        };
+        (0..self.chart.cpus.len()).filter(has_event)
+    }
+
+    /// `1,234 switches of 12 threads on 2 CPUs in 1.23 s`, and what is missing.
+    fn summary(&self) -> String {
+        use crate::units::counted;
+        let chart = self.chart;
+        let threads: usize = self.processes.iter().map(|process| process.tasks.len()).sum();
+        let length = (chart.end - chart.start) as f64;
+        let mut text = format!(
+            "{} of {} on {} in {}",
+            counted(chart.switches, "switch").replace("switchs", "switches"),
+            counted(threads as u64, "thread"),
+            counted(self.cpus().count() as u64, "CPU"),
+            crate::scale::Scale::time().text(length, length, length / 100.0),
+        );
+        if chart.switches > 0 && chart.wakeups == 0 {
+            text.push_str(
+                "; no wake-ups were recorded, so that waiting for a CPU is part of being blocked",
+            );
+        }
+        if chart.gaps > 0 {
+            text.push_str(&format!("; events are missing at {}", counted(chart.gaps, "place")));
+        }
+        if chart.impossible > 0 {
+            let left_out = counted(chart.impossible, "event");
+            text.push_str(&format!(
+                "; {left_out} left out, of CPUs beyond the number that Linux can have"
+            ));
+        }
+        text
+    }
+}
+
+/// What a span's colour means, in the order in which the shares of a pixel are piled up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Running,
+    Ready,
+    Disk,
+    Lock,
+    Network,
+    Pipe,
+    Child,
+    /// It waits, signals do not wake it, and more is not known.
+    Uninterruptible,
+    Timer,
+    /// It waits, and more is not known.
+    Blocked,
+    /// It was stopped, by a signal or its tracer.
+    Stopped,
+    Unknown,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Running,
+        Self::Ready,
+        Self::Disk,
+        Self::Lock,
+        Self::Network,
+        Self::Pipe,
+        Self::Child,
+        Self::Uninterruptible,
+        Self::Timer,
+        Self::Blocked,
+        Self::Stopped,
+        Self::Unknown,
+    ];
+
+    pub(crate) fn of(activity: Activity) -> Self {
+        let Activity::Blocked { state, reason } = activity else {
+            return match activity {
+                Activity::Running { .. } => Self::Running,
+                Activity::Ready(_) => Self::Ready,
+                Activity::Unknown | Activity::Blocked { .. } => Self::Unknown,
+            };
+        };
+        match (reason, state) {
+            (_, Some(TaskState::Stopped | TaskState::Traced)) => Self::Stopped,
+            (WaitReason::Disk, _) => Self::Disk,
+            (WaitReason::Lock, _) => Self::Lock,
+            (WaitReason::Network, _) => Self::Network,
+            (WaitReason::Pipe, _) => Self::Pipe,
+            (WaitReason::Child, _) => Self::Child,
+            (WaitReason::Sleep, _) => Self::Timer,
+            (WaitReason::Unknown, Some(TaskState::Uninterruptible)) => Self::Uninterruptible,
+            (WaitReason::Unknown, _) => Self::Blocked,
+        }
+    }
+
+    /// Its name in legends, tables and details.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Ready => "waiting for a CPU",
+            Self::Disk => "disk",
+            Self::Lock => "lock",
+            Self::Network => "network",
+            Self::Pipe => "pipe or poll",
+            Self::Child => "child process",
+            Self::Uninterruptible => "uninterruptible",
+            Self::Timer => "sleep",
+            Self::Blocked => "blocked",
+            Self::Stopped => "stopped",
+            Self::Unknown => "not known",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
