@@ -12,6 +12,7 @@ use libbpf_rs::{
     Iter, Link, MapCore, MapFlags, MapHandle, Object, ProgramInput, RingBuffer, libbpf_sys,
 };
 use pyrograph_event::sched::{Extremes, SchedChange, SchedCounts, SchedRecord, TaskNames, Wait};
+use pyrograph_event::traced::Stack;
 
 use self::layout::{Config, Counts, Record, Row, State, TaskRecord};
 use crate::error::{Error, Reason};
@@ -19,6 +20,7 @@ use crate::load::{Aligned, with_types};
 use crate::loader_log;
 use crate::object::{handle, program, ring};
 use crate::shared::Shared;
+use crate::tracer::{STACKS_A_CPU, Stacks};
 
 static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/sched.bpf.o"));
 
@@ -44,6 +46,8 @@ pub struct SchedOptions {
     pub group: Option<u64>,
     /// Keys of counts; `None`: events are handed out.
     pub counts: Option<SchedKey>,
+    /// The stack of a task that stops to run is handed out with that event.
+    pub stacks: bool,
     /// Bytes of memory for records that wait to be taken; rounded up to a power of two.
     pub memory: u32,
     /// Below which folder (such as `~/.cache`) the kernel's types are kept for the next time; `None`: they are not.
@@ -54,12 +58,47 @@ pub struct SchedOptions {
 pub struct SchedTracer {
     // In this order they go: first nothing runs any more.
     links: Vec<Link>,
-    ring: RingBuffer<'static>,
-    batch: Rc<RefCell<Vec<u8>>>,
+    events: Records,
+    /// Stacks of events that were not taken yet.
+    stacks: Records,
+    waiting: Stacks,
     state: Shared<State>,
     options: SchedOptions,
     cpus: u32,
     object: Object,
+}
+
+/// A ring buffer, and what was read from it.
+struct Records {
+    name: &'static str,
+    ring: RingBuffer<'static>,
+    batch: Rc<RefCell<Vec<u8>>>,
+}
+
+impl Records {
+    fn open(object: &Object, name: &'static str) -> Result<Self, Error> {
+        let batch = Rc::new(RefCell::new(Vec::new()));
+        let records = Rc::clone(&batch);
+        let ring = ring(object, name, move |bytes| {
+            records.borrow_mut().extend_from_slice(bytes);
+        })?;
+        Ok(Self { name, ring, batch })
+    }
+
+    /// Takes so many records at most; `None` if there are none.
+    fn take(&self, most: usize) -> Result<Option<Vec<u8>>, Error> {
+        let taken = self.ring.consume_raw_n(most);
+        if taken < 0 {
+            let error = io::Error::from_raw_os_error(-taken);
+            return Err(Error::Map { map: self.name, reason: Reason::of(&error) });
+        }
+        Ok((taken > 0).then(|| self.batch.take()))
+    }
+
+    fn give_back(&self, mut batch: Vec<u8>) {
+        batch.clear();
+        *self.batch.borrow_mut() = batch;
+    }
 }
 
 impl SchedOptions {
@@ -124,18 +163,14 @@ impl SchedTracer {
         program(&object, "prepare")?
             .test_run(ProgramInput::default())
             .map_err(Error::attach("prepare"))?;
-        let batch = Rc::new(RefCell::new(Vec::new()));
-        let records = Rc::clone(&batch);
-        let ring = ring(&object, "records", move |bytes| {
-            records.borrow_mut().extend_from_slice(bytes);
-        })?;
         let mut state = Shared::map(&handle(&object, ".bss")?, "state", 1)?;
         state.write_field(std::mem::offset_of!(State, interval), 1u32);
         crate::targets::set_names(&handle(&object, "names")?, &options.names)?;
         Ok(Self {
             links: Vec::new(),
-            ring,
-            batch,
+            events: Records::open(&object, "events")?,
+            stacks: Records::open(&object, "records")?,
+            waiting: Stacks::default(),
             state,
             options: options.clone(),
             cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
@@ -231,23 +266,21 @@ impl SchedTracer {
     /// Descriptor that is readable when many records wait to be taken; they should be in any case, now and then.
     pub fn fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the buffer owns it, and lives as long as what is returned.
-        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
+        unsafe { BorrowedFd::borrow_raw(self.events.ring.epoll_fd()) }
     }
 
-    /// Takes records, at most some thousand. Returns false if there were none.
+    /// Takes records, at most some thousand; `None` if there are none.
     fn take_batch(&mut self) -> Result<Option<Vec<u8>>, Error> {
         self.state.write_field(std::mem::offset_of!(State, is_woken), 0u32);
-        let taken = self.ring.consume_raw_n(8192);
-        if taken < 0 {
-            let error = io::Error::from_raw_os_error(-taken);
-            return Err(Error::Map { map: "records", reason: Reason::of(&error) });
+        // Records with stacks are large.
+        let most = if self.options.stacks { 256 } else { 8192 };
+        let batch = self.events.take(most)?;
+        // They came before the events.
+        while let Some(stacks) = self.stacks.take(256)? {
+            self.waiting.add_all(&stacks);
+            self.stacks.give_back(stacks);
         }
-        Ok((taken > 0).then(|| self.batch.take()))
-    }
-
-    fn give_back(&self, mut batch: Vec<u8>) {
-        batch.clear();
-        *self.batch.borrow_mut() = batch;
+        Ok(batch)
     }
 
     /// Hands out what happened since the last call, at most some thousand records, nearly in the order of time: those of
@@ -256,14 +289,14 @@ impl SchedTracer {
     /// # Errors
     ///
     /// If the kernel cannot be asked.
-    pub fn take(&mut self, out: &mut dyn FnMut(SchedRecord)) -> Result<bool, Error> {
+    pub fn take(&mut self, out: &mut dyn FnMut(SchedRecord, Stack<'_>)) -> Result<bool, Error> {
         let Some(batch) = self.take_batch()? else { return Ok(false) };
         let mut rest = &batch[..];
         while let Some((bytes, behind)) = rest.split_at_checked(size_of::<Record>()) {
             let record: Record = bytemuck::pod_read_unaligned(bytes);
             rest = behind;
             let mut names = TaskNames::default();
-            if matches!(record.kind, layout::RECORD_TASK | layout::RECORD_RENAME) {
+            if matches!(record.kind, layout::SCHED_TASK | layout::SCHED_RENAME) {
                 const NAMES: usize = size_of::<TaskRecord>() - size_of::<Record>();
                 let Some((_, behind)) = rest.split_at_checked(NAMES) else { break };
                 let whole = &batch[batch.len() - rest.len() - bytes.len()..];
@@ -273,9 +306,18 @@ impl SchedTracer {
                 rest = behind;
             }
             let change = change(&record, names);
-            out(SchedRecord { time: record.time, cpu: record.cpu.into(), change });
+            let has_stack =
+                record.kind == layout::SCHED_SWITCH && record.flags & layout::HAS_STACK != 0;
+            let of = (record.task.cast_signed(), record.time);
+            let stack = has_stack.then(|| self.waiting.take_of(of)).flatten();
+            let stack = match &stack {
+                Some(stack) => Stack::Taken(stack),
+                None if has_stack => Stack::Lost,
+                None => Stack::NotTaken,
+            };
+            out(SchedRecord { time: record.time, cpu: record.cpu.into(), change }, stack);
         }
-        self.give_back(batch);
+        self.events.give_back(batch);
         Ok(true)
     }
 
@@ -288,7 +330,7 @@ impl SchedTracer {
     pub fn take_ended(&mut self, out: &mut dyn FnMut(SchedCounts)) -> Result<bool, Error> {
         let Some(batch) = self.take_batch()? else { return Ok(false) };
         rows(&batch, true, out);
-        self.give_back(batch);
+        self.events.give_back(batch);
         Ok(true)
     }
 
@@ -333,35 +375,39 @@ impl SchedTracer {
 }
 
 fn load(options: &SchedOptions) -> Result<Object, Error> {
-    with_types(
-        &PROGRAMS.0,
-        "types of the scheduler",
-        options.cache.as_deref(),
-        |mut open, as_needed| {
-            for mut program in open.progs_mut() {
-                let name = program.name().to_string_lossy().into_owned();
-                program.set_autoload(options.loads(&name));
-            }
-            for mut map in open.maps_mut() {
-                let name = map.name().to_string_lossy().into_owned();
-                match &*name {
-                    "records" => {
-                        map.set_max_entries(ring_size(options)).map_err(Error::load)?;
-                    }
-                    "targets" if !options.members => map.set_max_entries(1).map_err(Error::load)?,
-                    "targets" if as_needed => {
-                        map.set_map_flags(libbpf_sys::BPF_F_NO_PREALLOC).map_err(Error::load)?;
-                    }
-                    name if name.ends_with(".rodata") => {
-                        let config = config(options);
-                        map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
-                    }
-                    _ => {}
+    let cache = options.cache.as_deref();
+    with_types(&PROGRAMS.0, "types of the scheduler", cache, |mut open, as_needed| {
+        for mut program in open.progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            program.set_autoload(options.loads(&name));
+        }
+        for mut map in open.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            let entries = match &*name {
+                "events" => Some(ring_size(options)),
+                "records" if options.stacks => Some(ring_size(options)),
+                // The kernel wants a ring to have a page.
+                "records" => Some(4096),
+                "stacks" if options.stacks => {
+                    let cpus = libbpf_rs::num_possible_cpus().map_err(Error::load)?;
+                    Some(u32::try_from(cpus).unwrap_or(u32::MAX).saturating_mul(STACKS_A_CPU))
                 }
+                "targets" if !options.members => Some(1),
+                _ => None,
+            };
+            if let Some(entries) = entries {
+                map.set_max_entries(entries).map_err(Error::load)?;
             }
-            open.load().map_err(Error::load)
-        },
-    )
+            if as_needed && name == "targets" {
+                map.set_map_flags(libbpf_sys::BPF_F_NO_PREALLOC).map_err(Error::load)?;
+            }
+            if name.ends_with(".rodata") {
+                let config = config(options);
+                map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
+            }
+        }
+        open.load().map_err(Error::load)
+    })
 }
 
 fn ring_size(options: &SchedOptions) -> u32 {
@@ -382,7 +428,7 @@ fn config(options: &SchedOptions) -> Config {
         },
         wake: ring_size(options) / 4,
         events: options.counts.is_none().into(),
-        pad: 0,
+        stacks: options.stacks.into(),
     }
 }
 
@@ -393,8 +439,8 @@ fn task_names(tgid: u32, tid: u32, name: [u8; 16]) -> TaskNames {
 fn change(record: &Record, names: TaskNames) -> SchedChange {
     let Record { task, other, detail, more, .. } = *record;
     match record.kind {
-        layout::RECORD_TASK => SchedChange::Task { task, names, parent: other },
-        layout::RECORD_SWITCH => {
+        layout::SCHED_TASK => SchedChange::Task { task, names, parent: other },
+        layout::SCHED_SWITCH => {
             let wait = Wait {
                 call: (record.call != layout::NO_CALL).then_some(record.call.into()),
                 file: record.flags & layout::FILE_TYPE,
@@ -403,17 +449,17 @@ fn change(record: &Record, names: TaskNames) -> SchedChange {
             };
             SchedChange::Switch { previous: task, state: detail, wait, next: other }
         }
-        layout::RECORD_WAKEUP | layout::RECORD_NEW => SchedChange::Wakeup {
+        layout::SCHED_WAKEUP | layout::SCHED_NEW => SchedChange::Wakeup {
             task,
             waker: other,
             target: detail,
-            is_new: record.kind == layout::RECORD_NEW,
+            is_new: record.kind == layout::SCHED_NEW,
         },
-        layout::RECORD_MIGRATE => SchedChange::Migrate { task, from: detail, to: more },
-        layout::RECORD_FORK => SchedChange::Fork { parent: other, child: task },
-        layout::RECORD_RENAME => SchedChange::Rename { task, names },
-        layout::RECORD_IDLE => SchedChange::Idle { state: (detail != u32::MAX).then_some(detail) },
-        layout::RECORD_FREQUENCY => SchedChange::Frequency { frequency: detail },
+        layout::SCHED_MIGRATE => SchedChange::Migrate { task, from: detail, to: more },
+        layout::SCHED_FORK => SchedChange::Fork { parent: other, child: task },
+        layout::SCHED_RENAME => SchedChange::Rename { task, names },
+        layout::SCHED_IDLE => SchedChange::Idle { state: (detail != u32::MAX).then_some(detail) },
+        layout::SCHED_FREQUENCY => SchedChange::Frequency { frequency: detail },
         _ => SchedChange::Exit { task },
     }
 }

@@ -18,8 +18,9 @@ use pyrograph_event::traced::{
 };
 use pyrograph_syscall::{Copied, Extent, When};
 
+pub use self::layout::STACKS_A_CPU;
 use self::layout::{Config, ErrorKey, Plan, Record, Row, RowKey, State};
-use self::stacks::Stacks;
+pub use self::stacks::Stacks;
 use crate::error::{Error, Reason};
 use crate::features;
 use crate::load::{Aligned, with_types};
@@ -370,7 +371,7 @@ fn load(options: &CallOptions) -> Result<Object, Error> {
                 "stacks" if options.stacks => {
                     let cpus = libbpf_rs::num_possible_cpus().map_err(Error::load)?;
                     let rows = u32::try_from(cpus).unwrap_or(u32::MAX);
-                    let rows = rows.saturating_mul(layout::STACKS_A_CPU);
+                    let rows = rows.saturating_mul(STACKS_A_CPU);
                     map.set_max_entries(rows).map_err(Error::load)?;
                 }
                 "rows_0" | "rows_1" | "errors_0" | "errors_1" if !options.counts => {

@@ -7,6 +7,7 @@ mod in_kernel;
 #[path = "sched/no_kernel.rs"]
 mod in_kernel;
 mod reason;
+mod stacks;
 mod tasks;
 
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pyrograph_event::RoundQueue;
-use pyrograph_event::sched::{SchedChange, SchedRecord};
+use pyrograph_event::sched::SchedChange;
 use pyrograph_profile::{SchedCount, SchedEvent, SchedTasks};
 use pyrograph_record::{
     Child, Stopper, Target, Waiting, Watch, descendants, monotonic_now, threads,
@@ -23,9 +24,11 @@ use pyrograph_record::{
 
 use self::counts::Totals;
 use self::in_kernel::SchedTracer;
+use self::stacks::{Named, Taken};
 use self::tasks::Tasks;
 use crate::error::Error;
 use crate::filters::Filters;
+use crate::tracing::{Moments, MomentsPlan};
 
 /// A plan of what to follow, and for how long.
 #[derive(Clone, Debug)]
@@ -36,6 +39,8 @@ pub struct SchedPlan {
     pub inherit: bool,
     /// Of the target, what is followed.
     pub filters: Filters,
+    /// A switch has the stack of the task that stops to run, where events are handed out.
+    pub stacks: bool,
     /// What counts are kept apart by; `None`: events are handed out one by one.
     pub counts: Option<SchedKey>,
     /// A command that runs beside the target, which is followed until this ends.
@@ -77,6 +82,8 @@ pub struct SchedEnd {
     pub lost: u64,
     /// How often a task could not be followed, for which the kernel had no memory.
     pub lost_tasks: u64,
+    /// Records of processes that were lost, without which stacks may be wrong.
+    pub lost_records: u64,
     /// The counts of the whole time, where the scheduler was counted, in order of CPUs and IDs.
     pub counts: Vec<SchedCount>,
     /// The tasks in the events that were handed out.
@@ -111,6 +118,7 @@ const MOST_BATCHES: usize = 32;
 ///     target: Target::Command(vec!["sleep".into(), "0.1".into()]),
 ///     inherit: true,
 ///     filters: Filters::default(),
+///     stacks: false,
 ///     counts: Some(SchedKey::Task),
 ///     beside: None,
 ///     duration: None,
@@ -132,7 +140,9 @@ const MOST_BATCHES: usize = 32;
 pub struct SchedRecording {
     tracer: SchedTracer,
     tasks: Tasks,
-    queue: RoundQueue<SchedRecord>,
+    queue: RoundQueue<Taken>,
+    /// Where stacks are handed out.
+    moments: Option<Moments<Named>>,
     /// The time of the last event that was handed out.
     handed_out: u64,
     totals: Option<Totals>,
@@ -174,6 +184,15 @@ impl SchedRecording {
             (Target::Processes(pids), _) => follow(&tracer, pids, plan.inherit)?,
             _ => {}
         }
+        let names = MomentsPlan {
+            target: &plan.target,
+            inherit: plan.inherit,
+            data_mappings: false,
+            cache: plan.cache.as_deref(),
+        };
+        let pid = command.as_ref().map(Waiting::pid);
+        let has_stacks = plan.stacks && plan.counts.is_none();
+        let moments = has_stacks.then(|| Moments::open(&names, pid)).transpose()?;
         let started = (Instant::now(), monotonic_now());
         tracer.start()?;
         let child = command.map(Waiting::run).transpose()?;
@@ -181,6 +200,7 @@ impl SchedRecording {
             tracer,
             tasks: Tasks::new(),
             queue: RoundQueue::default(),
+            moments,
             handed_out: 0,
             totals: plan.counts.map(|key| Totals::new(key, plan.interval.is_some())),
             interval: plan.interval,
@@ -288,14 +308,14 @@ impl SchedRecording {
         let mut newest = 0;
         let batches = if self.has_ended { usize::MAX } else { MOST_BATCHES };
         for _ in 0..batches {
-            let more = self.tracer.take(&mut |record| {
+            let more = self.tracer.take(&mut |record, stack| {
                 newest = newest.max(record.time);
                 match record.change {
                     // It is the name of when the task was first seen, whatever came before in this buffer.
                     SchedChange::Task { task, names, parent } => {
                         tasks.describe(task, &names, parent);
                     }
-                    _ => queue.push(record.time, record),
+                    _ => queue.push(record.time, Taken::new(record, stack)),
                 }
             })?;
             if !more {
@@ -309,20 +329,36 @@ impl SchedRecording {
         }
     }
 
-    fn hand_out<E>(
+    fn hand_out<E: From<Error>>(
         &mut self,
         until: u64,
         out: &mut dyn FnMut(&SchedTasks, SchedEvent) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (_, mut record) in self.queue.flush_until(until) {
+        for (_, mut taken) in self.queue.flush_until(until) {
             // One that came even later was held up between its CPU and the buffer.
-            record.time = record.time.max(self.handed_out);
+            taken.record.time = taken.record.time.max(self.handed_out);
+            let record = taken.record;
             self.handed_out = record.time;
-            if let Some(event) = self.tasks.event(&record) {
-                out(self.tasks.rows(), event)?;
-            }
+            let Some(moments) = &mut self.moments else {
+                if let Some(event) = self.tasks.event(&record, None) {
+                    out(self.tasks.rows(), event)?;
+                }
+                continue;
+            };
+            let thread = match record.change {
+                SchedChange::Switch { previous, .. } => self.tasks.thread(previous),
+                _ => (0, 0),
+            };
+            moments.add(Named { record, thread, stack: None }, &taken.moment());
         }
-        Ok(())
+        let Some(moments) = &mut self.moments else { return Ok(()) };
+        let tasks = &mut self.tasks;
+        moments.hand_out((!self.has_ended).then_some(until), &mut |named: Named| match tasks
+            .event(&named.record, named.stack)
+        {
+            Some(event) => out(tasks.rows(), event),
+            None => Ok(()),
+        })
     }
 
     /// Ends it.
@@ -334,6 +370,7 @@ impl SchedRecording {
             ended: self.ended.1,
             lost,
             lost_tasks,
+            lost_records: self.moments.as_ref().map_or(0, Moments::lost_records),
             counts: self.totals.map_or_else(Vec::new, Totals::into_rows),
             tasks: self.tasks.into_rows(),
             child: self.child,

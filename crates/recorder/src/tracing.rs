@@ -27,7 +27,7 @@ use pyrograph_syscall::Descriptors;
 use self::decode::Decoder;
 use self::events::events_of;
 pub use self::events::{TracedEvent, names_event};
-use self::moments::Moments;
+pub(crate) use self::moments::{Moment, Moments, MomentsPlan, Placed};
 use crate::error::Error;
 use crate::filters::Filters;
 use crate::in_kernel::EngineError;
@@ -178,7 +178,7 @@ pub struct Tracing {
     tracer: Box<dyn Tracer>,
     decoder: Decoder,
     /// Where stacks or places in code are shown.
-    moments: Option<Moments>,
+    moments: Option<Moments<ThreadEvent>>,
     /// Events of page faults.
     faults: Vec<Recording>,
     /// Calls that threads were in before they were traced, until they are handed out.
@@ -243,7 +243,13 @@ impl Tracing {
         }
         let needs_names = (plan.stacks || plan.faults.any()) && not_in_kernel.is_none();
         let command_pid = command.as_ref().map(Waiting::pid);
-        let moments = needs_names.then(|| Moments::open(plan, command_pid)).transpose()?;
+        let names = MomentsPlan {
+            target: &plan.target,
+            inherit: plan.inherit,
+            data_mappings: plan.faults.any(),
+            cache: plan.cache.as_deref(),
+        };
+        let moments = needs_names.then(|| Moments::open(&names, command_pid)).transpose()?;
         let faults = trace_faults(plan.faults, &mut *tracer)?;
         let started = Instant::now();
         let child = tracer.start(command, matches!(plan.target, Target::Command(_)))?;
@@ -346,7 +352,7 @@ impl Tracing {
             let more = self.tracer.take(&mut |traced: &Traced<'_>| {
                 let Some(event) = decoder.event(traced) else { return };
                 if let Some(moments) = &mut self.moments {
-                    moments.add(event, traced);
+                    moments.add(event, &Moment::of(traced));
                 } else if self.is_counted {
                     CallCount::of(&event).into_iter().for_each(|count| counts.add(count));
                 } else if result.is_ok() {

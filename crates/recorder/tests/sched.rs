@@ -79,6 +79,7 @@ fn plan(target: Target) -> SchedPlan {
         target,
         inherit: true,
         filters: Filters::default(),
+        stacks: false,
         counts: None,
         beside: None,
         duration: None,

@@ -15,6 +15,12 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 24);
+} events SEC(".maps");
+
+// Stacks, each of an event that comes later.
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24);
 } records SEC(".maps");
 
 struct {
@@ -40,7 +46,7 @@ static __always_inline void increment(u64 *counter)
 // User space is woken once when enough waits for it.
 static __always_inline u64 wakeup(void)
 {
-	if (state.is_woken || bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA) <= config.wake)
+	if (state.is_woken || bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) <= config.wake)
 		return BPF_RB_NO_WAKEUP;
 	state.is_woken = 1;
 	return BPF_RB_FORCE_WAKEUP;
@@ -96,6 +102,20 @@ static __always_inline struct row *row_of(struct task_struct *task)
 	return row;
 }
 
+// Returns true for a thread that is in a system call with the numbers of 32-bit programs.
+static __always_inline int is_compat_call(struct task_struct *task)
+{
+	return ((struct task_struct___sched *)task)->thread_info.status & TS_COMPAT;
+}
+
+// Returns true for a thread of a 32-bit program.
+static __always_inline int is_compat(struct pt_regs *regs)
+{
+	// Read as a whole word, for that is how the verifier wants it.
+	return (*(volatile unsigned long *)&regs->cs & 0xff) != CODE_64;
+}
+
+#include "trace_stacks.h"
 #include "sched_counts.h"
 #include "sched_events.h"
 
@@ -139,7 +159,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 		return 0;
 	bpf_probe_read_kernel_str(row->comm, sizeof(row->comm), comm);
 	if (config.events && state.on && row->is_known)
-		send_task(row, RECORD_RENAME, 0);
+		send_task(row, SCHED_RENAME, 0);
 	return 0;
 }
 
@@ -153,7 +173,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 		return 0;
 	read_numbers(row, task);
 	if (config.events && state.on && row->is_known)
-		send_task(row, RECORD_RENAME, 0);
+		send_task(row, SCHED_RENAME, 0);
 	return 0;
 }
 

@@ -67,7 +67,8 @@ struct config {
 	u32 wake;
 	// Events are handed out; else they are counted.
 	u32 events;
-	u32 pad;
+	// The stack of a task that stops to run is sent.
+	u32 stacks;
 };
 
 struct state {
@@ -87,29 +88,29 @@ struct state {
 	u64 lost_threads;
 };
 
-enum record_kind {
-	RECORD_NONE,
+enum sched_kind {
+	SCHED_NONE,
 	// A `struct task_record`; `other` is the number of who started it, if that was seen.
-	RECORD_TASK,
+	SCHED_TASK,
 	// `task` stopped to run in a state, `detail`, and `other` runs now.
-	RECORD_SWITCH,
+	SCHED_SWITCH,
 	// `other` has woken `task`, which is to run on the CPU `detail`.
-	RECORD_WAKEUP,
+	SCHED_WAKEUP,
 	// The same of a task that was just started.
-	RECORD_NEW,
+	SCHED_NEW,
 	// `task` moves from the CPU `detail` to the CPU `more`.
-	RECORD_MIGRATE,
+	SCHED_MIGRATE,
 	// `other` has started `task`.
-	RECORD_FORK,
+	SCHED_FORK,
 	// A `struct task_record`: `task` has another name, or other numbers.
-	RECORD_RENAME,
-	RECORD_EXIT,
+	SCHED_RENAME,
+	SCHED_EXIT,
 	// The CPU is in the idle state `detail`; ~0: in none.
-	RECORD_IDLE,
+	SCHED_IDLE,
 	// The CPU has the frequency `detail`.
-	RECORD_FREQUENCY,
+	SCHED_FREQUENCY,
 	// A `struct row` of a task that has ended.
-	RECORD_ROW,
+	SCHED_ROW,
 };
 
 struct record {
@@ -129,6 +130,8 @@ struct record {
 // What is known of why a task waits: bits of `flags`, above the kind of the file that it reads or writes (`S_IFMT`).
 #define WAITS_FOR_IO 1
 #define WAITS_FOR_TIME 2
+// The stack of the task that stopped to run was sent, or could not be.
+#define HAS_STACK 4
 #define NO_CALL 0xffff
 
 struct task_record {

@@ -97,9 +97,9 @@ static __always_inline void count_run(struct row *row, struct task_struct *task,
 // Hands out the counts of a task that has ended.
 static __always_inline void send_row(struct row *row)
 {
-	row->record.kind = RECORD_ROW;
+	row->record.kind = SCHED_ROW;
 	row->is_known = 1;
-	if (bpf_ringbuf_output(&records, row, sizeof(*row), wakeup()))
+	if (bpf_ringbuf_output(&events, row, sizeof(*row), wakeup()))
 		increment(&state.lost);
 }
 

@@ -7,7 +7,7 @@
 
 static __always_inline int send_task(struct row *row, u32 kind, u32 parent)
 {
-	struct task_record *task = bpf_ringbuf_reserve(&records, sizeof(*task), 0);
+	struct task_record *task = bpf_ringbuf_reserve(&events, sizeof(*task), 0);
 
 	if (!task) {
 		increment(&state.lost);
@@ -31,7 +31,7 @@ static __always_inline struct row *told_row(struct task_struct *task, u32 parent
 {
 	struct row *row = row_of(task);
 
-	if (row && !row->is_known && send_task(row, RECORD_TASK, parent))
+	if (row && !row->is_known && send_task(row, SCHED_TASK, parent))
 		row->is_known = 1;
 	return row;
 }
@@ -48,7 +48,7 @@ static __always_inline u32 number_of(struct task_struct *task)
 
 static __always_inline void send(struct record *of)
 {
-	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	struct record *record = bpf_ringbuf_reserve(&events, sizeof(*record), 0);
 
 	if (!record) {
 		increment(&state.lost);
@@ -85,8 +85,7 @@ static __always_inline void describe_wait(struct record *record, struct task_str
 	record->call = NO_CALL;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		record->flags |= WAITS_FOR_IO;
-	if (task->flags & PF_KTHREAD || number >= NO_CALL ||
-	    ((struct task_struct___sched *)task)->thread_info.status & TS_COMPAT)
+	if (task->flags & PF_KTHREAD || number >= NO_CALL || is_compat_call(task))
 		return;
 	record->call = number;
 	switch (number) {
@@ -112,18 +111,34 @@ static __always_inline void describe_wait(struct record *record, struct task_str
 	}
 }
 
+// Sends the stack of the current task, which stops to run.
+static __always_inline void send_stack_of_switch(void *ctx, struct task_struct *task, struct record *of)
+{
+	struct call_record record = { .time = of->time, .tgid = of->task };
+	struct stack *stack = stack_here(STACK_OF_EVENT);
+	long bytes;
+
+	if (!stack)
+		return;
+	bytes = bpf_get_stack(ctx, stack->kernel, sizeof(stack->kernel), 0);
+	stack->depth = bytes > 0 ? bytes / 8 : 0;
+	send_stack(task, stack, &record);
+	of->flags |= HAS_STACK;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *previous, struct task_struct *next)
 {
-	struct record record = { .kind = RECORD_SWITCH, .call = NO_CALL };
+	struct record record = { .kind = SCHED_SWITCH, .call = NO_CALL };
 	struct row *row;
+	int kept;
 
 	if (!state.on)
 		return 0;
 	record.time = bpf_ktime_get_ns();
 	record.cpu = bpf_get_smp_processor_id();
-	if (!(previous->pid && is_kept(previous, known_row(previous))) &&
-	    !(next->pid && is_kept(next, known_row(next))))
+	kept = previous->pid && is_kept(previous, known_row(previous));
+	if (!kept && !(next->pid && is_kept(next, known_row(next))))
 		return 0;
 	if (previous->pid) {
 		row = told_row(previous, 0);
@@ -135,6 +150,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *previous, struct task_
 		record.detail = state_at_switch(ctx, previous);
 		if (record.detail)
 			describe_wait(&record, previous);
+		if (config.stacks && kept)
+			send_stack_of_switch(ctx, previous, &record);
 	}
 	record.other = number_of(next);
 	send(&record);
@@ -169,7 +186,7 @@ static __always_inline u32 cpu_of(struct task_struct *task)
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	struct record record = { .kind = RECORD_WAKEUP };
+	struct record record = { .kind = SCHED_WAKEUP };
 	struct row *row;
 
 	if (!state.on)
@@ -190,7 +207,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_new, struct task_struct *task)
 {
-	struct record record = { .kind = RECORD_NEW };
+	struct record record = { .kind = SCHED_NEW };
 
 	if (!state.on || !is_kept(task, known_row(task)))
 		return 0;
@@ -206,7 +223,7 @@ int BPF_PROG(on_new, struct task_struct *task)
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_migrate, struct task_struct *task, int to)
 {
-	struct record record = { .kind = RECORD_MIGRATE };
+	struct record record = { .kind = SCHED_MIGRATE };
 
 	if (!state.on || !is_kept(task, known_row(task)))
 		return 0;
@@ -221,7 +238,7 @@ int BPF_PROG(on_migrate, struct task_struct *task, int to)
 
 static __always_inline void send_start(struct task_struct *parent, struct task_struct *child)
 {
-	struct record record = { .kind = RECORD_FORK };
+	struct record record = { .kind = SCHED_FORK };
 	struct row *row;
 
 	if (!is_kept(parent, known_row(parent)) && !is_kept(child, known_row(child)))
@@ -237,7 +254,7 @@ static __always_inline void send_start(struct task_struct *parent, struct task_s
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	struct record record = { .kind = RECORD_EXIT };
+	struct record record = { .kind = SCHED_EXIT };
 
 	if (!state.on || !is_kept(task, known_row(task)))
 		return 0;
@@ -252,7 +269,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 SEC("raw_tp/cpu_idle")
 int on_idle(u64 *arguments)
 {
-	struct record record = { .kind = RECORD_IDLE, .detail = arguments[0], .cpu = arguments[1] };
+	struct record record = { .kind = SCHED_IDLE, .detail = arguments[0], .cpu = arguments[1] };
 
 	if (!state.on)
 		return 0;
@@ -264,7 +281,7 @@ int on_idle(u64 *arguments)
 SEC("raw_tp/cpu_frequency")
 int on_frequency(u64 *arguments)
 {
-	struct record record = { .kind = RECORD_FREQUENCY, .detail = arguments[0], .cpu = arguments[1] };
+	struct record record = { .kind = SCHED_FREQUENCY, .detail = arguments[0], .cpu = arguments[1] };
 
 	if (!state.on)
 		return 0;

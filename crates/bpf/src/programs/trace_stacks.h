@@ -6,7 +6,7 @@
 #ifndef PYROGRAPH_TRACE_STACKS_H
 #define PYROGRAPH_TRACE_STACKS_H
 
-#include "trace.h"
+#include "trace_record.h"
 
 // Each CPU has one for calls, which threads make, and one for events, which may come in the midst of those.
 enum stack_of { STACK_OF_CALL, STACK_OF_EVENT, STACKS_A_CPU };

@@ -5,18 +5,19 @@ use bytemuck::{Pod, Zeroable};
 pub const KEY_TASK: u32 = 0;
 pub const KEY_CPU: u32 = 1;
 
-pub const RECORD_TASK: u16 = 1;
-pub const RECORD_SWITCH: u16 = 2;
-pub const RECORD_WAKEUP: u16 = 3;
-pub const RECORD_NEW: u16 = 4;
-pub const RECORD_MIGRATE: u16 = 5;
-pub const RECORD_FORK: u16 = 6;
-pub const RECORD_RENAME: u16 = 7;
-pub const RECORD_IDLE: u16 = 9;
-pub const RECORD_FREQUENCY: u16 = 10;
+pub const SCHED_TASK: u16 = 1;
+pub const SCHED_SWITCH: u16 = 2;
+pub const SCHED_WAKEUP: u16 = 3;
+pub const SCHED_NEW: u16 = 4;
+pub const SCHED_MIGRATE: u16 = 5;
+pub const SCHED_FORK: u16 = 6;
+pub const SCHED_RENAME: u16 = 7;
+pub const SCHED_IDLE: u16 = 9;
+pub const SCHED_FREQUENCY: u16 = 10;
 
 pub const WAITS_FOR_IO: u16 = 1;
 pub const WAITS_FOR_TIME: u16 = 2;
+pub const HAS_STACK: u16 = 4;
 /// `S_IFMT`
 pub const FILE_TYPE: u16 = 0o170_000;
 pub const NO_CALL: u16 = 0xffff;
@@ -36,7 +37,7 @@ pub struct Config {
     pub key: u32,
     pub wake: u32,
     pub events: u32,
-    pub pad: u32,
+    pub stacks: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

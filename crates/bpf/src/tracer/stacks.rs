@@ -31,12 +31,28 @@ impl Stacks {
         }
     }
 
+    /// Adds all of a batch that holds nothing else.
+    pub fn add_all(&mut self, mut batch: &[u8]) {
+        while let Some((record, behind)) = batch.split_at_checked(size_of::<Record>()) {
+            let record: Record = bytemuck::pod_read_unaligned(record);
+            let used = usize::try_from(record.used).unwrap_or(0).min(behind.len());
+            let (stack, next) = behind.split_at(used);
+            self.add(&record, stack);
+            batch = next;
+        }
+    }
+
     /// The stack of a record.
     pub fn take(&mut self, record: &Record) -> Option<ThreadStack> {
         if record.stack == 0 {
             return None;
         }
-        self.waiting.remove(&(record.tgid, record.time))
+        self.take_of((record.tgid, record.time))
+    }
+
+    /// The stack of what has this process and time.
+    pub fn take_of(&mut self, of: (i32, u64)) -> Option<ThreadStack> {
+        self.waiting.remove(&of)
     }
 }
 

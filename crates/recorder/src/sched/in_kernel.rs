@@ -18,6 +18,7 @@ pub fn load(plan: &SchedPlan) -> Result<SchedTracer, EngineError> {
         names: plan.filters.names.clone(),
         group: plan.filters.group,
         counts: plan.counts.map(key),
+        stacks: plan.stacks,
         memory: plan.memory,
         cache: plan.cache.clone(),
     })?)

@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use pyrograph_event::sched::{SchedCounts, SchedRecord};
+use pyrograph_event::traced::Stack;
 
 use super::SchedPlan;
 use crate::error::Error;
@@ -36,7 +37,7 @@ impl SchedTracer {
         match *self {}
     }
 
-    pub fn take(&mut self, _: &mut dyn FnMut(SchedRecord)) -> Result<bool, Error> {
+    pub fn take(&mut self, _: &mut dyn FnMut(SchedRecord, Stack<'_>)) -> Result<bool, Error> {
         match *self {}
     }
 

@@ -60,8 +60,19 @@ impl Tasks {
         *row = SchedTask { parent: parent.or(row.parent), ..named(names) };
     }
 
+    /// The IDs of the process and the thread of a task.
+    pub fn thread(&mut self, number: TaskNumber) -> (i32, i32) {
+        let id = self.id(number);
+        let task = self.rows.get(id);
+        (task.pid, task.tid)
+    }
+
     /// The event of a record, the next in the order of time; `None` of descriptions of tasks.
-    pub fn event(&mut self, record: &SchedRecord) -> Option<SchedEvent> {
+    pub fn event(
+        &mut self,
+        record: &SchedRecord,
+        stack: Option<Arc<[Arc<StackLine>]>>,
+    ) -> Option<SchedEvent> {
         let action = match record.change {
             SchedChange::Task { .. } => return None,
             SchedChange::Switch { previous, state, wait, next } => {
@@ -96,7 +107,8 @@ impl Tasks {
             SchedChange::Frequency { frequency } => SchedAction::Frequency { frequency },
         };
         let (time, cpu) = (record.time, record.cpu);
-        Some(SchedEvent { time, cpu, action, stack: Arc::clone(&self.no_stack) })
+        let stack = stack.unwrap_or_else(|| Arc::clone(&self.no_stack));
+        Some(SchedEvent { time, cpu, action, stack })
     }
 }
 

@@ -2,6 +2,7 @@
 //! have them, and each stack is unwound with the mappings of its moment.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,6 @@ use pyrograph_record::{
 };
 use pyrograph_resolve::{CopiedStack, LiveFiles, Resolver, SampleStacks, SingleStacks, UserPart};
 
-use super::TracePlan;
 use super::lines::Lines;
 use super::mappings::Mappings;
 use crate::error::Error;
@@ -29,8 +29,75 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// [`PATIENCE`] at most, and once more until all CPUs' are in order.
 const RECORDS_ARE_LATE_BY_NS: u64 = 300_000_000;
 
+/// What is traced, whose stack or place in code is to be named.
+pub trait Placed {
+    /// IDs of the process and the thread.
+    fn thread(&self) -> (i32, i32);
+
+    /// Sets the stack, the innermost frame first.
+    fn set_stack(&mut self, stack: Vec<Arc<StackLine>>);
+
+    /// Sets the name of the place in code.
+    fn set_place(&mut self, _: String) {}
+
+    /// Sets what a place in memory is, where `describe` knows an address better than is known already.
+    fn set_target(&mut self, _: &mut dyn FnMut() -> String) {}
+}
+
+impl Placed for ThreadEvent {
+    fn thread(&self) -> (i32, i32) {
+        (self.process, self.thread)
+    }
+
+    fn set_stack(&mut self, stack: Vec<Arc<StackLine>>) {
+        self.stack = stack;
+    }
+
+    fn set_place(&mut self, name: String) {
+        if let ThreadAction::Fault { place, .. } = &mut self.action {
+            *place = name;
+        }
+    }
+
+    fn set_target(&mut self, describe: &mut dyn FnMut() -> String) {
+        if let ThreadAction::Fault { target, .. } = &mut self.action
+            && target.is_empty()
+        {
+            *target = describe();
+        }
+    }
+}
+
+/// Whose processes are followed, and where the names of their code are kept.
+pub struct MomentsPlan<'a> {
+    pub target: &'a Target,
+    pub inherit: bool,
+    /// Places in data are named, too.
+    pub data_mappings: bool,
+    pub cache: Option<&'a Path>,
+}
+
+/// The moment of something that was traced.
+pub struct Moment<'a> {
+    /// Nanoseconds of `CLOCK_MONOTONIC`.
+    pub time: u64,
+    pub stack: Stack<'a>,
+    /// The address of an instruction, and one that it accessed.
+    pub place: Option<(u64, u64)>,
+}
+
+impl<'a> Moment<'a> {
+    pub fn of(traced: &Traced<'a>) -> Self {
+        let place = match traced.action {
+            Action::Fault { ip, address, .. } => Some((ip, address)),
+            _ => None,
+        };
+        Self { time: traced.time, stack: traced.stack, place }
+    }
+}
+
 /// Traced events that wait for names.
-pub struct Moments {
+pub struct Moments<T> {
     recording: Recording,
     layout: Layout,
     resolver: Resolver<LiveFiles>,
@@ -38,7 +105,7 @@ pub struct Moments {
     targets: Targets,
     /// Records that are newer than what was traced until now.
     records: VecDeque<(u64, Vec<u8>)>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Waiting<T>>,
     /// How many of these are unwound.
     unwound: usize,
     bytes: usize,
@@ -46,8 +113,8 @@ pub struct Moments {
 }
 
 /// Something that was traced.
-struct Waiting {
-    event: ThreadEvent,
+struct Waiting<T> {
+    event: T,
     /// When its stack or place is to be looked up.
     time: u64,
     stack: Waits,
@@ -65,7 +132,7 @@ enum Waits {
     Copied(Box<ThreadStack>, Vec<u8>),
 }
 
-impl Waiting {
+impl<T> Waiting<T> {
     fn bytes(&self) -> usize {
         match &self.stack {
             Waits::Copied(stack, rest) => {
@@ -77,25 +144,25 @@ impl Waiting {
     }
 }
 
-impl Moments {
+impl<T: Placed> Moments<T> {
     /// Begins to follow processes; `command` is the one that is the target.
-    pub fn open(plan: &TracePlan, command: Option<i32>) -> Result<Self, Error> {
+    pub fn open(plan: &MomentsPlan<'_>, command: Option<i32>) -> Result<Self, Error> {
         let event = Event::parse("dummy")?;
         let session = Session::open(&Options {
             rate: Some(Rate::default_for(&Target::System, &event)),
             event: Some(event),
             stack: StackMode::None,
             patience: PATIENCE,
-            data_mappings: plan.faults.any(),
+            data_mappings: plan.data_mappings,
             inherit: plan.inherit,
-            initial: match &plan.target {
+            initial: match plan.target {
                 Target::Processes(pids) => Some(pids.clone()),
                 Target::Command(_) => Some(Vec::new()),
                 Target::System => None,
             },
             ..Options::new(Target::System)
         })?;
-        let pids = match &plan.target {
+        let pids = match plan.target {
             Target::Processes(pids) => Some(pids.clone()),
             Target::Command(_) => Some(command.into_iter().collect()),
             Target::System => None,
@@ -124,25 +191,21 @@ impl Moments {
     }
 
     /// Adds something that was traced.
-    pub fn add(&mut self, event: ThreadEvent, traced: &Traced<'_>) {
-        let mut time = traced.time;
-        let stack = match traced.stack {
+    pub fn add(&mut self, event: T, moment: &Moment<'_>) {
+        let mut time = moment.time;
+        let stack = match moment.stack {
             Stack::NotTaken => Waits::None,
             Stack::Lost => Waits::Lost,
             Stack::Taken(stack) => {
                 time = stack.time;
                 let rest = match stack.compat || stack.bytes.is_empty() {
                     true => Vec::new(),
-                    false => self.resolver.read_missing(&copied(&event, stack, &[])),
+                    false => self.resolver.read_missing(&copied(event.thread(), stack, &[])),
                 };
                 Waits::Copied(Box::new(stack.clone()), rest)
             }
         };
-        let place = match traced.action {
-            Action::Fault { ip, address, .. } => Some((ip, address)),
-            _ => None,
-        };
-        let waiting = Waiting { event, time, stack, place, found: (None, None) };
+        let waiting = Waiting { event, time, stack, place: moment.place, found: (None, None) };
         self.bytes += waiting.bytes();
         self.waiting.push_back(waiting);
         while self.bytes > MOST_WAITING && self.unwound < self.waiting.len() {
@@ -155,7 +218,7 @@ impl Moments {
     pub fn hand_out<E: From<Error>>(
         &mut self,
         until: Option<u64>,
-        out: &mut dyn FnMut(ThreadEvent) -> Result<(), E>,
+        out: &mut dyn FnMut(T) -> Result<(), E>,
     ) -> Result<(), E> {
         self.take_records(until.is_none());
         let newest = self.waiting.back().map_or(0, |waiting| waiting.time);
@@ -216,9 +279,10 @@ impl Moments {
         self.unwound += 1;
         self.bytes = self.bytes.saturating_sub(waiting.bytes());
         let (resolver, singles) = (&mut self.resolver, &mut self.singles);
-        let moment = (waiting.event.process, waiting.time);
+        let thread = waiting.event.thread();
+        let moment = (thread.0, waiting.time);
         if let Waits::Copied(stack, rest) = std::mem::replace(&mut waiting.stack, Waits::None) {
-            let copied = copied(&waiting.event, &stack, rest.as_slice());
+            let copied = copied(thread, &stack, rest.as_slice());
             let user = match &*stack {
                 _ if stack.registers[16] == 0 => UserPart::None,
                 ThreadStack { compat: true, .. } => UserPart::Compat,
@@ -226,23 +290,17 @@ impl Moments {
             };
             waiting.found.0 = Some(resolver.add_single(moment, &stack.kernel, user, singles));
         } else if let Waits::Lost = waiting.stack {
-            waiting.event.stack = vec![Arc::new(lost())];
+            waiting.event.set_stack(vec![Arc::new(lost())]);
         }
         if let Some((ip, address)) = waiting.place {
             waiting.found.1 = Some(resolver.add_place(moment, ip, singles));
-            if let ThreadAction::Fault { target, .. } = &mut waiting.event.action
-                && target.is_empty()
-            {
-                *target = self.mappings.describe(waiting.event.process, address);
-            }
+            let mappings = &mut self.mappings;
+            waiting.event.set_target(&mut || mappings.describe(thread.0, address));
         }
     }
 
     /// Names what was unwound, and hands it out.
-    fn name<E: From<Error>>(
-        &mut self,
-        out: &mut dyn FnMut(ThreadEvent) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn name<E: From<Error>>(&mut self, out: &mut dyn FnMut(T) -> Result<(), E>) -> Result<(), E> {
         let named: Option<SampleStacks> =
             (!self.singles.is_empty()).then(|| self.resolver.name_singles(&mut self.singles));
         let mut lines = named.as_ref().map(|named| Lines::new(&named.locations));
@@ -250,14 +308,13 @@ impl Moments {
             if let (Some(named), Some(lines)) = (&named, &mut lines) {
                 let (stack, place) = waiting.found;
                 if let Some(stack) = stack {
-                    waiting.event.stack =
-                        named.of(stack).flat_map(|place| lines.of(place).to_vec()).collect();
+                    let stack = named.of(stack).flat_map(|place| lines.of(place).to_vec());
+                    waiting.event.set_stack(stack.collect());
                 }
-                if let (Some(number), ThreadAction::Fault { place, .. }) =
-                    (place, &mut waiting.event.action)
+                if let Some(number) = place
                     && let Some(line) = named.of(number).next().map(|at| lines.outermost(at))
                 {
-                    *place = line;
+                    waiting.event.set_place(line);
                 }
             }
             out(waiting.event)?;
@@ -266,10 +323,10 @@ impl Moments {
     }
 }
 
-fn copied<'a>(event: &ThreadEvent, stack: &'a ThreadStack, rest: &'a [u8]) -> CopiedStack<'a> {
+fn copied<'a>((pid, tid): (i32, i32), stack: &'a ThreadStack, rest: &'a [u8]) -> CopiedStack<'a> {
     CopiedStack {
-        pid: event.process,
-        tid: event.thread,
+        pid,
+        tid,
         registers: &stack.registers,
         bytes: &stack.bytes,
         root: stack.root.as_ref().map(|(address, bytes)| (*address, bytes.as_slice())),
@@ -286,7 +343,7 @@ fn lost() -> StackLine {
     }
 }
 
-fn options(plan: &TracePlan) -> pyrograph_resolve::Options {
+fn options(plan: &MomentsPlan<'_>) -> pyrograph_resolve::Options {
     pyrograph_resolve::Options {
         value_type: pyrograph_profile::ValueType::samples(),
         count_samples: true,
@@ -301,7 +358,7 @@ fn options(plan: &TracePlan) -> pyrograph_resolve::Options {
         languages: Vec::new(),
         arch: pyrograph_resolve::NATIVE,
         symbols: pyrograph_resolve::SymbolOptions {
-            cache: plan.cache.clone(),
+            cache: plan.cache.map(Path::to_owned),
             ..pyrograph_resolve::SymbolOptions::default()
         },
     }
