@@ -16,6 +16,7 @@ use pyrograph_event::traced::Stack;
 
 use self::layout::{Config, Counts, Record, Row, State, TaskRecord};
 use crate::error::{Error, Reason};
+use crate::kernel_text::KernelText;
 use crate::load::{Aligned, with_types};
 use crate::loader_log;
 use crate::object::{handle, program, ring};
@@ -46,9 +47,9 @@ pub struct SchedOptions {
     pub group: Option<u64>,
     /// Keys of counts; `None`: events are handed out.
     pub counts: Option<SchedKey>,
-    /// The stack of a task that stops to run is handed out with that event.
+    /// The stack of a task that stops to run is handed out with that event, from what called the scheduler on.
     pub stacks: bool,
-    /// Bytes of memory for records that wait to be taken; rounded up to a power of two.
+    /// Bytes of memory for records that wait to be taken, and as many for stacks; rounded up to a power of two.
     pub memory: u32,
     /// Below which folder (such as `~/.cache`) the kernel's types are kept for the next time; `None`: they are not.
     pub cache: Option<PathBuf>,
@@ -62,6 +63,7 @@ pub struct SchedTracer {
     /// Stacks of events that were not taken yet.
     stacks: Records,
     waiting: Stacks,
+    text: KernelText,
     state: Shared<State>,
     options: SchedOptions,
     cpus: u32,
@@ -171,6 +173,10 @@ impl SchedTracer {
             events: Records::open(&object, "events")?,
             stacks: Records::open(&object, "records")?,
             waiting: Stacks::default(),
+            text: match options.stacks {
+                true => KernelText::of_this_kernel(options.cache.as_deref()),
+                false => KernelText::default(),
+            },
             state,
             options: options.clone(),
             cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
@@ -309,7 +315,10 @@ impl SchedTracer {
             let has_stack =
                 record.kind == layout::SCHED_SWITCH && record.flags & layout::HAS_STACK != 0;
             let of = (record.task.cast_signed(), record.time);
-            let stack = has_stack.then(|| self.waiting.take_of(of)).flatten();
+            let mut stack = has_stack.then(|| self.waiting.take_of(of)).flatten();
+            if let Some(stack) = &mut stack {
+                stack.kernel = self.text.without_scheduler(&stack.kernel).to_vec();
+            }
             let stack = match &stack {
                 Some(stack) => Stack::Taken(stack),
                 None if has_stack => Stack::Lost,

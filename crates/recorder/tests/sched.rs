@@ -38,7 +38,7 @@ fn source() -> PathBuf {
 fn command(folder: &Path, arguments: &[&str]) -> (Vec<String>, PathBuf) {
     let (program, file) = (folder.join("schedule"), folder.join("threads"));
     let mut compiler = Command::new("gcc");
-    compiler.args(["-O1", "-pthread", "-o"]).args([&program, &source()]);
+    compiler.args(["-O1", "-fno-inline", "-pthread", "-o"]).args([&program, &source()]);
     assert!(compiler.status().expect("gcc").success());
     let words = [program.to_str().expect("plain"), file.to_str().expect("plain")];
     (words.iter().chain(arguments).map(ToString::to_string).collect(), file)
@@ -352,6 +352,64 @@ fn processes_that_start_and_end_are_events() {
     }
     assert_eq!(children.len(), 300);
     assert!(children.values().all(|has_ended| *has_ended));
+}
+
+/// A task that stops to run has its stack, from what called the scheduler on.
+#[test]
+fn stacks_are_those_of_who_stops_to_run() {
+    let mut program = Program::start(&["sleeps", "20", "1000000"]);
+    let Some(recording) = open(&SchedPlan { stacks: true, ..plan(program.target()) }) else {
+        return;
+    };
+    program.go_on();
+    let (events, end) = all(recording);
+    let tid = program.threads()[0].tid;
+    assert_eq!(end.lost_records, 0);
+    let mut sleeps = 0;
+    for event in &events {
+        let functions: Vec<&str> = event.stack.iter().map(|line| &*line.function).collect();
+        match event.action {
+            SchedAction::Switch { previous, reason: WaitReason::Sleep, .. } => {
+                assert_eq!(end.tasks.get(previous).tid, tid);
+                assert!(!functions.iter().any(|name| name.starts_with("bpf_")), "{functions:?}");
+                let callers =
+                    ["nap", "main"].map(|name| functions.iter().position(|of| *of == name));
+                let ([Some(nap), Some(main)], Some(_)) =
+                    (callers, functions.iter().position(|name| name.contains("nanosleep")))
+                else {
+                    panic!("{functions:?}")
+                };
+                assert_eq!(main, nap + 1, "{functions:?}");
+                sleeps += 1;
+            }
+            SchedAction::Switch { previous, .. } if end.tasks.get(previous).tid == tid => {
+                assert!(!functions.is_empty(), "{event:?}");
+            }
+            _ => assert!(functions.is_empty(), "{event:?}"),
+        }
+    }
+    assert!(sleeps >= 10, "{events:?}");
+}
+
+/// What finds no room is counted.
+#[test]
+fn events_that_are_lost_are_counted() {
+    let mut program = Program::start(&["turns", "20000"]);
+    let Some(mut recording) = open(&SchedPlan { memory: 4096, ..plan(program.target()) }) else {
+        return;
+    };
+    program.go_on();
+    // Nobody reads meanwhile.
+    program.threads();
+    let mut events = 0;
+    let mut count = |_: &SchedTasks, _| {
+        events += 1;
+        Ok::<(), Error>(())
+    };
+    while recording.step(&mut count).expect("it goes on") {}
+    let end = recording.finish();
+    // Forty thousand switches, and wakeups of nearly as many.
+    assert!(end.lost > 0 && end.lost + events >= 40_000, "{} lost, {events} events", end.lost);
 }
 
 /// A command is followed from its start on, by the name that it gets.

@@ -102,18 +102,29 @@ static void fork_children(void) {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int sockets[2];
 
-/* Ends each of the waits of `wait_for_all` after some milliseconds. */
+/* Waits until the first thread of a process is asleep. */
+static void until_asleep(int pid) {
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, pid);
+    while (state != 'S') {
+        FILE *file = fopen(path, "r");
+        if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+            exit(3);
+        fclose(file);
+    }
+}
+
+/* Ends each of the waits of `wait_for_all`. */
 static void *end_waits(void *argument) {
     pthread_mutex_lock(&mutex);
     pthread_barrier_wait(&both);
-    nap(20000000);
-    pthread_mutex_unlock(&mutex);
-    nap(20000000);
-    if (write(there[1], "x", 1) != 1 || (nap(20000000), write(sockets[1], "x", 1) != 1))
-        exit(3);
-    nap(20000000);
-    if (write(there[1], "x", 1) != 1)
-        exit(3);
+    for (int i = 0; i < 4; i++) {
+        until_asleep(getpid());
+        if (i == 0)
+            pthread_mutex_unlock(&mutex);
+        else if (write(i == 2 ? sockets[1] : there[1], "x", 1) != 1)
+            exit(3);
+    }
     return argument;
 }
 
@@ -132,7 +143,7 @@ static void wait_for_all(void) {
     pthread_join(other, NULL);
     int child = fork();
     if (!child) {
-        nap(20000000);
+        until_asleep(getppid());
         _exit(0);
     }
     waitpid(child, NULL, 0); /* a child */
