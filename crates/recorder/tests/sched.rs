@@ -120,7 +120,15 @@ fn all(mut recording: SchedRecording) -> (Vec<SchedEvent>, SchedEnd) {
 }
 
 /// What the program said, and the events and counts of the same run.
-fn both(arguments: &[&str]) -> Option<(Vec<Thread>, Vec<SchedEvent>, SchedEnd, Vec<SchedCount>)> {
+struct Run {
+    threads: Vec<Thread>,
+    events: Vec<SchedEvent>,
+    end: SchedEnd,
+    counts: Vec<SchedCount>,
+}
+
+/// Runs the program, followed twice.
+fn both(arguments: &[&str]) -> Option<Run> {
     let mut program = Program::start(arguments);
     let target = program.target();
     let counted = open(&counts(target.clone()))?;
@@ -128,7 +136,7 @@ fn both(arguments: &[&str]) -> Option<(Vec<Thread>, Vec<SchedEvent>, SchedEnd, V
     program.go_on();
     let (events, end) = all(events);
     let (_, counted) = all(counted);
-    Some((program.threads(), events, end, counted.counts))
+    Some(Run { threads: program.threads(), events, end, counts: counted.counts })
 }
 
 fn up_to_three_times(test: impl Fn()) {
@@ -188,7 +196,7 @@ fn row(rows: &[SchedCount], tid: i32) -> &SchedCount {
 #[test]
 fn counts_are_the_sums_of_events() {
     for arguments in [&["turns", "3000"][..], &["sleeps", "100", "1000000"], &["forks", "200"]] {
-        let Some((threads, events, end, counts)) = both(arguments) else { return };
+        let Some(Run { threads, events, end, counts }) = both(arguments) else { return };
         let sums = added_up(&events, &end);
         let of_process = |pid: i32| pid == threads.last().expect("a thread").tid;
         let mut compared = 0;
@@ -223,7 +231,7 @@ fn counts_are_the_sums_of_events() {
 fn switches_and_run_time_are_those_of_the_kernel() {
     up_to_three_times(|| {
         for arguments in [&["turns", "2000"][..], &["sleeps", "200", "1000000"]] {
-            let Some((threads, _, _, counts)) = both(arguments) else { return };
+            let Some(Run { threads, counts, .. }) = both(arguments) else { return };
             for thread in &threads {
                 let count = row(&counts, thread.tid);
                 // Each was given a CPU before it first left it.
@@ -240,7 +248,9 @@ fn switches_and_run_time_are_those_of_the_kernel() {
 #[test]
 fn sleeps_are_as_many_and_as_long_as_they_are() {
     up_to_three_times(|| {
-        let Some((threads, events, end, _)) = both(&["sleeps", "50", "5000000"]) else { return };
+        let Some(Run { threads, events, end, .. }) = both(&["sleeps", "50", "5000000"]) else {
+            return;
+        };
         let (mut begun, mut sleeps) = (0, Vec::new());
         for event in &events {
             match event.action {
@@ -271,7 +281,7 @@ fn sleeps_are_as_many_and_as_long_as_they_are() {
 #[test]
 fn contention_is_run_time_of_one_and_delay_of_the_other() {
     up_to_three_times(|| {
-        let Some((threads, _, _, counts)) = both(&["spins", "600"]) else { return };
+        let Some(Run { threads, counts, .. }) = both(&["spins", "600"]) else { return };
         let [first, second] = [0, 1].map(|index| row(&counts, threads[index].tid));
         for (thread, count) in threads.iter().zip([first, second]) {
             // It never sleeps.
@@ -291,7 +301,7 @@ fn migrations_are_as_many_as_they_are() {
     if cpus < 2 {
         return;
     }
-    let Some((threads, events, end, _)) = both(&["migrates", "100"]) else { return };
+    let Some(Run { threads, events, end, .. }) = both(&["migrates", "100"]) else { return };
     let pinned = |event: &SchedEvent| match event.action {
         SchedAction::Migrate { task, from, to } if end.tasks.get(task).tid == threads[0].tid => {
             assert_ne!(from, to);
@@ -303,7 +313,7 @@ fn migrations_are_as_many_as_they_are() {
     // Before it is pinned, it may be moved; then it goes to the other CPU each time.
     let before = moves.len() - 100;
     assert!(before <= 2, "{moves:?}");
-    let to = |index: usize| u32::from(index % 2 == 0);
+    let to = |index: usize| u32::from(index.is_multiple_of(2));
     for (index, (_, cpu)) in moves[before..].iter().enumerate() {
         assert_eq!(*cpu, to(index), "{moves:?}");
     }
@@ -312,7 +322,7 @@ fn migrations_are_as_many_as_they_are() {
 /// What a thread waits for is known from the system call that it is in, and from its file.
 #[test]
 fn reasons_of_waits_are_known() {
-    let Some((threads, events, end, _)) = both(&["waits"]) else { return };
+    let Some(Run { threads, events, end, .. }) = both(&["waits"]) else { return };
     let reason = |event: &SchedEvent| match event.action {
         SchedAction::Switch { previous, state: TaskState::Sleeping, reason, .. }
             if end.tasks.get(previous).tid == threads[0].tid =>
@@ -333,7 +343,7 @@ fn reasons_of_waits_are_known() {
 /// Processes that are started and end are tasks of their own.
 #[test]
 fn processes_that_start_and_end_are_events() {
-    let Some((threads, events, end, _)) = both(&["forks", "300"]) else { return };
+    let Some(Run { threads, events, end, .. }) = both(&["forks", "300"]) else { return };
     let mut children = BTreeMap::new();
     for event in &events {
         match &event.action {
