@@ -5,6 +5,7 @@ mod filter;
 mod latency;
 mod latency_table;
 mod map;
+mod reason;
 mod summary;
 mod timehist;
 mod track;

@@ -132,7 +132,7 @@
     pixelsOfProcess(data, process, view, kindOf, busy, ready);
     var most = Math.min(process.rows, data.cpus.length) || 1;
     var height = bottom - top;
-    rectangle(pixels, 0, view.width, top, bottom, mixed(colours.page, colours.kinds[KINDS - 3], 0.5));
+    rectangle(pixels, 0, view.width, top, bottom, mixed(colours.page, colours.kinds[LABELS.indexOf("blocked")], 0.5));
     for (var x = 0; x < view.width; x++) {
       if (busy[x] + ready[x] <= 0) { continue; }
       var ran = Math.min(height, Math.ceil(busy[x] / most * height - 1e-6));

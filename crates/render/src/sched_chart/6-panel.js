@@ -1,5 +1,5 @@
   // Below the chart: what each thread did in the span that is selected, and the stacks with which they left their CPUs.
-  var MOST_LINES = 40;
+  var MOST_LINES = 20;
   var flame = null;
   var sums = null;
   var sortedBy = 0;

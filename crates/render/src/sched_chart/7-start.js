@@ -127,7 +127,7 @@
       if (done.moved) { if (done.selects) { select(selection.from, selection.to); } return; }
       var found = target(place.x, place.y);
       if (found) {
-        if (found.item.kind === "process") { if (found.time === undefined || done.touch) { toggle(found.item.index); return; } }
+        if (found.item.kind === "process") { if (found.time === undefined || narrow) { toggle(found.item.index); return; } }
       }
       pointAt(found, place.x, place.y);
     }

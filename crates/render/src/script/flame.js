@@ -299,7 +299,8 @@
     });
     document.addEventListener("keydown", function (event) {
       var input = document.getElementById("search");
-      if (event.key !== "/" || event.target === input) { return; }
+      // Where the page has another field for it, that one has taken it.
+      if (event.key !== "/" || event.target === input || event.defaultPrevented) { return; }
       input.focus();
       event.preventDefault();
     });

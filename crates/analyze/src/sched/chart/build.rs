@@ -6,6 +6,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use pyrograph_profile::{SchedAction, SchedEvent, StackLine, TaskId, TaskState, WaitReason};
 
+use super::super::reason;
 use super::{Activity, CpuTimeline, IdleSpan, ReadyCause, SchedChart, TaskTimeline};
 
 /// More CPUs than any kernel is built for (`CONFIG_NR_CPUS` is at most 8,192).
@@ -40,6 +41,8 @@ pub struct SchedChartBuilder {
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
     stacks: HashMap<Box<[usize]>, u32, FixedState>,
+    /// By the number of a stack, what tasks wait for that left their CPUs with it. The first is of no stack.
+    reasons: Vec<WaitReason>,
     has_started: bool,
 }
 
@@ -76,6 +79,12 @@ impl SchedChartBuilder {
             &SchedAction::Switch { previous, state, reason, next } => {
                 self.chart.switches += 1;
                 let stack = self.stack(&event.stack);
+                let reason = match reason {
+                    WaitReason::Unknown => {
+                        self.reasons.get(stack as usize).copied().unwrap_or_default()
+                    }
+                    known => known,
+                };
                 let goes_on = self.run(event.cpu, previous, next, time);
                 self.leave(
                     previous,
@@ -284,7 +293,10 @@ impl SchedChartBuilder {
         let key: Box<[usize]> = stack.iter().map(|line| Arc::as_ptr(line).addr()).collect();
         *self.stacks.entry(key).or_insert_with(|| {
             self.chart.stacks.push(Arc::clone(stack));
-            self.chart.stacks.len() as u32
+            let number = self.chart.stacks.len();
+            self.reasons.resize(number, WaitReason::Unknown);
+            self.reasons.push(reason::of_stack(stack));
+            number as u32
         })
     }
 }
