@@ -100,6 +100,12 @@ fn is_trace_of_scheduler(args: &Args) -> bool {
 }
 
 fn write_scheduler(args: &Args) -> anyhow::Result<ExitCode> {
+    if !args.reading.keeps_all() {
+        misuse!(
+            "filters of profiles choose no events of the scheduler: pyrograph sched chart has its own"
+        );
+    }
+    args.reading.limit_memory();
     let mut inputs = inputs(&args.files)?;
     let (Some(input), None) = (inputs.pop(), inputs.pop()) else {
         misuse!("a trace of the scheduler is made of one input");

@@ -89,8 +89,8 @@ impl<'a> PerfettoTrace<'a> {
                 of.number(3, 1);
             });
         }
-        match &event.action {
-            &SchedAction::Switch { previous, state, reason, next } => {
+        match event.action {
+            SchedAction::Switch { previous, state, reason, next } => {
                 self.running.insert(event.cpu, next);
                 if reason == WaitReason::Disk {
                     self.waits_for_disk.resize(tasks.len().max(previous.index() + 1), false);
@@ -102,7 +102,7 @@ impl<'a> PerfettoTrace<'a> {
                     task(of, tasks, next, (5, 6, 7));
                 });
             }
-            &SchedAction::Wakeup { task: woken, waker, target, is_new, is_waking } => {
+            SchedAction::Wakeup { task: woken, waker, target, is_new, is_waking } => {
                 let kind = match (is_new, is_waking) {
                     (true, _) => ftrace::SCHED_WAKEUP_NEW,
                     (_, true) => ftrace::SCHED_WAKING,
@@ -114,6 +114,17 @@ impl<'a> PerfettoTrace<'a> {
                     of.number(5, target.into());
                 });
             }
+            _ => self.push_rare(tasks, event, running),
+        }
+        if self.bundles.get(&event.cpu).is_some_and(|bundle| bundle.bytes.len() >= BUNDLE) {
+            return self.write_bundle(event.cpu);
+        }
+        Ok(())
+    }
+
+    /// Adds an event that is neither a switch nor a wake-up.
+    fn push_rare(&mut self, tasks: &SchedTasks, event: &SchedEvent, running: TaskId) {
+        match &event.action {
             &SchedAction::Migrate { task: moved, from, to } => {
                 self.add(tasks, event, running, ftrace::SCHED_MIGRATE_TASK, |of| {
                     task(of, tasks, moved, (1, 2, 3));
@@ -157,12 +168,10 @@ impl<'a> PerfettoTrace<'a> {
                 });
             }
             // Perfetto has no such event: run times are those between switches.
-            SchedAction::Runtime { .. } => {}
+            SchedAction::Runtime { .. }
+            | SchedAction::Switch { .. }
+            | SchedAction::Wakeup { .. } => {}
         }
-        if self.bundles.get(&event.cpu).is_some_and(|bundle| bundle.bytes.len() >= BUNDLE) {
-            return self.write_bundle(event.cpu);
-        }
-        Ok(())
     }
 
     /// Writes what is left, and the processes and threads.

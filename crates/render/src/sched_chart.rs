@@ -4,6 +4,7 @@
 //! Where a pixel holds several spans, it is parted by their shares, from the bottom up: what ran, what waited for a CPU,
 //! what was blocked. So a row of a million spans is a curve of load, and one of ten is ten blocks.
 
+mod bars;
 mod colours;
 mod pack;
 mod page;

@@ -130,24 +130,24 @@ proptest! {
     fn pixels_share_their_time_out(
         spans in prop::collection::vec((0.0f64..60.0, 0.0f64..20.0, 0usize..12), 1..30),
     ) {
-        let mut bars = svg::Bars::new(40);
+        let mut row = bars::Bars::new(40);
         for (from, length, kind) in &spans {
-            bars.add(svg::Class::Kind(Kind::ALL[*kind]), *from, from + length);
+            row.add(bars::Class::Kind(Kind::ALL[*kind]), *from, from + length);
         }
         // By brute force: of each pixel, in a thousand parts.
-        for (x, shares) in bars.pixels.iter().enumerate() {
+        for (x, shares) in row.pixels.iter().enumerate() {
             for kind in Kind::ALL {
                 let inside = |at: f64| {
                     let of_kind = spans.iter().filter(|(.., of)| Kind::ALL[*of] == kind);
                     of_kind.filter(|(from, length, _)| at >= *from && at < from + length).count()
                 };
                 let sum: usize = (0..1000).map(|part| inside(x as f64 + (part as f64 + 0.5) / 1000.0)).sum();
-                let found = shares.iter().find(|(class, _)| *class == svg::Class::Kind(kind));
+                let found = shares.iter().find(|(class, _)| *class == bars::Class::Kind(kind));
                 let share = found.map_or(0.0, |(_, share)| *share);
                 prop_assert!((share - sum as f64 / 1000.0).abs() < 0.001 * spans.len() as f64 + 1e-9);
             }
         }
-        for column in bars.heights() {
+        for column in row.heights() {
             // One above the other, without a gap.
             prop_assert!(column.windows(2).all(|pair| pair[1].2 == pair[0].1));
             prop_assert!(column.iter().all(|(_, top, bottom)| top < bottom));

@@ -319,6 +319,30 @@ proptest! {
     }
 
     #[test]
+    fn a_part_of_the_time_has_its_times(
+        steps in prop::collection::vec(any::<(u8, u8, u8)>(), 1..120),
+        window: (u8, u8),
+    ) {
+        let machine = Machine::run(2, 5, &steps);
+        let whole = chart(&machine.events);
+        let from = whole.start + u64::from(window.0.min(window.1));
+        let to = (whole.start + u64::from(window.0.max(window.1))).min(whole.end);
+        let filter = SchedFilter { times: vec![from..=to], ..SchedFilter::default() };
+        let part = whole.clone().shown(&filter, &SchedTasks::default());
+        let everything = 0..u64::MAX;
+        for (task, of_part) in whole.tasks.iter().zip(&part.tasks) {
+            prop_assert_eq!(of_part.times(everything.clone()), task.times(from..to));
+            prop_assert_eq!(of_part.starts.len(), of_part.activities.len());
+        }
+        for (cpu, of_part) in whole.cpus.iter().zip(&part.cpus) {
+            let cut = cpu.runs(whole.end).map(|(run, task)| (run.start.max(from)..run.end.min(to), task));
+            let cut: Vec<_> = cut.filter(|(run, _)| run.start < run.end).collect();
+            let found: Vec<_> = of_part.runs(part.end).filter(|(run, _)| run.start < run.end).collect();
+            prop_assert_eq!(found, cut);
+        }
+    }
+
+    #[test]
     fn what_is_missing_leaves_no_gap(
         steps in prop::collection::vec(any::<(u8, u8, u8)>(), 1..120),
         lost in prop::collection::vec(any::<bool>(), 120),
