@@ -66,6 +66,8 @@ pub struct SchedTracer {
     text: KernelText,
     state: Shared<State>,
     options: SchedOptions,
+    /// How often a task found no room before anything was counted.
+    lost_before: u64,
     cpus: u32,
     object: Object,
 }
@@ -115,7 +117,7 @@ impl SchedOptions {
         // Where tasks are chosen, what their CPUs do else is not handed out.
         let of_cpus = events && !self.chooses();
         let all = [
-            (counts && self.members, "on_counted_start", false),
+            (counts, "on_counted_start", false),
             (events, "on_start", false),
             (true, "on_rename", false),
             (true, "on_exec", false),
@@ -142,6 +144,7 @@ impl SchedOptions {
         match program {
             "prepare" => true,
             "on_named" => self.members,
+            "on_existing" => !self.members,
             "on_reading" => self.counts.is_some(),
             "on_row" => self.counts == Some(SchedKey::Task),
             _ => self.programs().any(|(name, _)| name == program),
@@ -179,6 +182,7 @@ impl SchedTracer {
             },
             state,
             options: options.clone(),
+            lost_before: 0,
             cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
             object,
         })
@@ -231,6 +235,10 @@ impl SchedTracer {
     ///
     /// If the kernel refuses.
     pub fn start(&mut self) -> Result<(), Error> {
+        if !self.options.members {
+            self.run_for_tasks("on_existing", &mut io::sink())?;
+        }
+        self.lost_before = self.lost().1;
         self.state.write_field(std::mem::offset_of!(State, on), 1u32);
         // What runs now is counted from now on.
         self.settle()
@@ -379,7 +387,7 @@ impl SchedTracer {
     /// How many events, or counts of tasks that have ended, found no room, and how often a task found none.
     pub fn lost(&self) -> (u64, u64) {
         let state = self.state.read(0);
-        (state.lost, state.lost_threads)
+        (state.lost, state.lost_threads - self.lost_before.min(state.lost_threads))
     }
 }
 

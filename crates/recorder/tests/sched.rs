@@ -114,7 +114,9 @@ fn all(mut recording: SchedRecording) -> (Vec<SchedEvent>, SchedEnd) {
     };
     while recording.step(&mut keep).expect("it goes on") {}
     let end = recording.finish();
-    assert_eq!((end.lost, end.lost_tasks), (0, 0));
+    // Tasks that this process cannot see have no room made for them before.
+    let most = if std::env::var_os(INSIDE).is_some() { 100 } else { 0 };
+    assert!(end.lost == 0 && end.lost_tasks <= most, "{} {}", end.lost, end.lost_tasks);
     assert!(events.is_sorted_by_key(|event| event.time));
     (events, end)
 }
@@ -399,6 +401,71 @@ fn stacks_are_those_of_who_stops_to_run() {
         }
     }
     assert!(sleeps >= 10, "{events:?}");
+}
+
+/// Set where a test runs again in a PID namespace of its own, or as another user.
+const INSIDE: &str = "PYROGRAPH_TEST_INSIDE";
+
+/// Runs a test of this file again, below a command.
+fn run_inside(wrapper: &[&str], test: &str) {
+    let program = std::env::current_exe().expect("this test");
+    let mut command = Command::new(wrapper[0]);
+    command.args(&wrapper[1..]).arg(program).args(["--exact", test, "--nocapture"]);
+    let output = command.env(INSIDE, "yes").output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
+}
+
+/// Tasks have the numbers that this process sees; those that it cannot see are one row, and lack nothing.
+#[test]
+fn numbers_are_those_of_this_pid_namespace() {
+    let machine = counts(Target::System);
+    if open(&machine).is_none() {
+        return;
+    }
+    if std::env::var_os(INSIDE).is_none() {
+        let wrapper = ["unshare", "-p", "-f", "--mount-proc"];
+        return run_inside(&wrapper, "numbers_are_those_of_this_pid_namespace");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("pid");
+    let script = format!("echo $$ > {}; sleep 0.3; :", file.display());
+    let beside = Some(["sh", "-c", &script].map(Into::into).to_vec());
+    let tasks = open(&SchedPlan { beside: beside.clone(), ..machine }).expect("as before");
+    let (_, end) = all(tasks);
+    let pid: i32 =
+        std::fs::read_to_string(&file).expect("it ran").trim().parse().expect("a number");
+    assert!(pid < 100, "{pid}");
+    assert_eq!(row(&end.counts, pid).name, "sh");
+    let others: Vec<_> = end.counts.iter().filter(|row| row.pid == -1).collect();
+    let [others] = others[..] else { panic!("{:?}", end.counts) };
+    assert_eq!((others.tid, &*others.name), (-1, "[other PID namespaces]"));
+    assert!(others.switches > 0 && others.run_time > 0, "{others:?}");
+    // One by one, they have names.
+    let (_, end) = all(open(&SchedPlan { beside, ..plan(Target::System) }).expect("as before"));
+    let pid: i32 =
+        std::fs::read_to_string(&file).expect("it ran").trim().parse().expect("a number");
+    assert!(end.tasks.iter().any(|(_, task)| task.pid == pid && task.name == "sh"));
+    assert!(end.tasks.iter().any(|(_, task)| task.pid == -1 && task.name.starts_with("rcu_")));
+}
+
+/// Who may not load programs gets one sentence.
+#[test]
+fn without_privilege_it_is_said_what_would_permit_it() {
+    if std::env::var_os(INSIDE).is_some() {
+        let error = SchedRecording::open(&counts(Target::System)).err().expect("not permitted");
+        assert!(error.is_refusal());
+        let text = error.to_string();
+        assert!(text.contains("CAP_BPF and CAP_PERFMON") && !text.contains('\n'), "{text}");
+        return;
+    }
+    // SAFETY: it takes nothing.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: only root can become somebody else");
+        return;
+    }
+    let wrapper = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
+    run_inside(&wrapper, "without_privilege_it_is_said_what_would_permit_it");
 }
 
 /// What finds no room is counted.

@@ -138,6 +138,9 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_counted_start, struct task_struct *parent, struct task_struct *child)
 {
 	inherit(parent, child);
+	// Here there is memory; where a task is woken or runs, there may be none at once.
+	if (state.on && is_kept(child, known_row(child)))
+		row_of(child);
 	return 0;
 }
 
@@ -193,6 +196,19 @@ int on_named(struct bpf_iter__task *ctx)
 	row = row_of(task);
 	if (row)
 		row->member = 1;
+	return 0;
+}
+
+// Makes the rows of tasks that are there already. What is lost by then was nobody's.
+SEC("iter/task")
+int on_existing(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (!task)
+		return 0;
+	if (is_kept(task, known_row(task)))
+		row_of(task);
 	return 0;
 }
 
