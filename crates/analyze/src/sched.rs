@@ -7,6 +7,8 @@ mod latency_table;
 mod map;
 mod reason;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod timehist;
 mod track;
 

@@ -2,6 +2,7 @@
 
 mod chart;
 mod latency;
+mod live;
 mod map;
 pub mod perfetto;
 mod script;

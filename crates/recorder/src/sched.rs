@@ -220,6 +220,11 @@ impl SchedRecording {
         self.watch.stopper()
     }
 
+    /// The command that was started, if there is one.
+    pub fn command(&self) -> Option<i32> {
+        self.child.as_ref().map(Child::pid)
+    }
+
     /// When it began: nanoseconds on the recording's clock, which is `CLOCK_MONOTONIC`.
     pub fn started(&self) -> u64 {
         self.started.1

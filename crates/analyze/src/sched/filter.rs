@@ -9,6 +9,8 @@ use pyrograph_profile::{SchedTasks, TaskId};
 pub struct SchedFilter {
     /// Processes.
     pub pids: Vec<i32>,
+    /// Processes, and what these have started, at any remove, as far as that was seen.
+    pub families: Vec<i32>,
     /// Threads.
     pub tids: Vec<i32>,
     /// Names of threads.
@@ -22,7 +24,8 @@ pub struct SchedFilter {
 impl SchedFilter {
     /// Returns true if all tasks are shown.
     pub fn keeps_all_tasks(&self) -> bool {
-        self.pids.is_empty() && self.tids.is_empty() && self.names.is_empty()
+        let Self { pids, families, tids, names, .. } = self;
+        pids.is_empty() && families.is_empty() && tids.is_empty() && names.is_empty()
     }
 
     /// Returns true if a task is shown.
@@ -34,8 +37,20 @@ impl SchedFilter {
         // The first thread of a process has its number.
         let is_of = |pid: &i32| *pid == row.pid || (row.pid < 0 && *pid == row.tid);
         (self.pids.is_empty() || self.pids.iter().any(is_of))
+            && (self.families.is_empty() || self.is_of_family(tasks, task))
             && (self.tids.is_empty() || self.tids.contains(&row.tid))
             && (self.names.is_empty() || self.names.contains(&row.name))
+    }
+
+    fn is_of_family(&self, tasks: &SchedTasks, task: TaskId) -> bool {
+        // Longer chains than any machine has are those of a damaged file, and may go in circles.
+        const LONGEST: usize = 256;
+        let parent = |id: &TaskId| tasks.get(*id).parent;
+        let mut ancestors = std::iter::successors(Some(task), parent).take(LONGEST);
+        ancestors.any(|id| {
+            let row = tasks.get(id);
+            self.families.contains(&row.pid) || self.families.contains(&row.tid)
+        })
     }
 
     /// Returns true if a CPU is shown.

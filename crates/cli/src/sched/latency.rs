@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use pyrograph_analyze::{LatencyBy, LatencySort, SchedLatency, sched_latency_table};
+use pyrograph_recorder::SchedKey;
 use pyrograph_render::{LatencyStyle, write_latency};
 
 use super::source::SourceArgs;
-use crate::streams::Destination;
 use crate::units::one_of;
 
 /// Show how long each task ran, and how long it waited for a CPU when it could have run
@@ -38,7 +38,7 @@ pub struct LatencyArgs {
     #[arg(long)]
     csv: bool,
 
-    /// Where to write [default: standard output]
+    /// Where to write [default: standard output; text of what runs, standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -73,15 +73,31 @@ pub fn run(args: LatencyArgs) -> anyhow::Result<ExitCode> {
         (.., true) => LatencyStyle::Histogram,
         _ => LatencyStyle::Text,
     };
-    let mut latency = SchedLatency::new(by == LatencyBy::Cpu);
-    let end = args.source.open()?.each(false, &mut |tasks, filter, event| {
-        latency.push(tasks, filter, &event);
-        Ok(())
-    })?;
-    latency.finish(&end.tasks, &end.filter);
-    end.say_missing(latency.missing());
-    let table = sched_latency_table(&latency.counts(&end.tasks), by, &args.sort);
-    let destination = Destination { path: args.output.as_deref(), is_text: false };
+    let key = match by {
+        LatencyBy::Name | LatencyBy::Thread => SchedKey::Task,
+        LatencyBy::Cpu => SchedKey::Cpu,
+        LatencyBy::Total => SchedKey::Total,
+    };
+    let mut source = args.source.open()?;
+    let destination = source.destination(
+        args.output.as_deref(),
+        matches!(style, LatencyStyle::Text | LatencyStyle::Histogram),
+    );
+    destination.check()?;
+    let (counts, exit_code) = match source.counts(key)? {
+        Ok(counts) => counts,
+        Err(source) => {
+            let mut latency = SchedLatency::new(by == LatencyBy::Cpu);
+            let end = source.each(false, &mut |tasks, filter, event| {
+                latency.push(tasks, filter, &event);
+                Ok(())
+            })?;
+            latency.finish(&end.tasks, &end.filter);
+            end.say_missing(latency.missing());
+            (latency.counts(&end.tasks), end.exit_code)
+        }
+    };
+    let table = sched_latency_table(&counts, by, &args.sort);
     destination.write(|out| write_latency(style, &table, out))?;
-    Ok(end.exit_code)
+    Ok(exit_code)
 }

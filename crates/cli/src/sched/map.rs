@@ -9,7 +9,6 @@ use pyrograph_recorder::Cpus;
 use pyrograph_render::{MapLook, write_map_line};
 
 use super::source::SourceArgs;
-use crate::streams::Destination;
 
 /// Show which task each CPU had over time, as letters: a line for each switch
 ///
@@ -32,7 +31,7 @@ pub struct MapArgs {
     #[arg(long, value_name = "TID,…", value_delimiter = ',')]
     color_pids: Vec<i32>,
 
-    /// Where to write [default: standard output]
+    /// Where to write [default: standard output; text of what runs, standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -45,11 +44,11 @@ pub struct MapArgs {
 /// # Errors
 ///
 /// If the input cannot be read, or the map cannot be written.
-pub fn run(mut args: MapArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: MapArgs) -> anyhow::Result<ExitCode> {
+    let mut source = args.source.open()?;
     if let Some(cpus) = args.cpus {
-        args.source.choose_cpus(cpus);
+        source.choose_cpus(cpus);
     }
-    let source = args.source.open()?;
     let to_terminal = args.output.is_none() && stdout().is_terminal();
     let look = MapLook {
         colors: to_terminal,
@@ -58,7 +57,7 @@ pub fn run(mut args: MapArgs) -> anyhow::Result<ExitCode> {
         color_cpus: args.color_cpus.map(|cpus| cpus.0).unwrap_or_default(),
         color_tids: args.color_pids,
     };
-    let destination = Destination { path: args.output.as_deref(), is_text: false };
+    let destination = source.destination(args.output.as_deref(), true);
     destination.check()?;
     // Names are made safe for a terminal where lines are made, and colours are to reach it.
     let mut out: Box<dyn Write> = match to_terminal {

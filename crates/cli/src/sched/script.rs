@@ -9,7 +9,7 @@ use pyrograph_profile::SchedAction;
 use pyrograph_render::{SchedScriptStyle, write_sched_event};
 
 use super::source::SourceArgs;
-use crate::streams::Destination;
+use crate::say::misuse;
 
 /// Print the scheduler's events one by one, as perf script does
 ///
@@ -24,7 +24,7 @@ pub struct ScriptArgs {
     #[arg(long)]
     json: bool,
 
-    /// Where to write [default: standard output]
+    /// Where to write [default: standard output; text of what runs, standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -38,9 +38,14 @@ pub struct ScriptArgs {
 ///
 /// If the input cannot be read, or the events cannot be written.
 pub fn run(args: ScriptArgs) -> anyhow::Result<ExitCode> {
-    let source = args.source.open()?;
+    let mut source = args.source.open()?;
+    if args.call_graph && !source.is_file() {
+        misuse!(
+            "no stacks are taken of what runs: perf sched record -g takes them, and -i reads its file"
+        );
+    }
     let style = if args.json { SchedScriptStyle::Json } else { SchedScriptStyle::Text };
-    let destination = Destination { path: args.output.as_deref(), is_text: false };
+    let destination = source.destination(args.output.as_deref(), !args.json);
     destination.check()?;
     let mut out = destination.open()?;
     let mut track = SchedTrack::default();

@@ -2,32 +2,32 @@
 
 use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use pyrograph_analyze::SchedFilter;
 use pyrograph_format::{Options, SchedInput, SymbolOptions};
-use pyrograph_profile::{SchedEvent, SchedTasks};
-use pyrograph_recorder::Cpus;
+use pyrograph_profile::{SchedCount, SchedEvent, SchedTasks};
+use pyrograph_recorder::{Cpus, SchedKey};
 
+use super::live::{Live, LiveArgs};
 use crate::reading::limit_memory;
 use crate::say::{misuse, say};
 use crate::script::times::Times;
-use crate::streams::inputs;
+use crate::streams::{Destination, inputs};
 use crate::symbols::SymbolArgs;
-use crate::targets::TargetArgs;
 use crate::units::{grouped, parse_size};
 
 /// Where events come from, and which of them are shown.
 #[derive(clap::Args)]
 pub struct SourceArgs {
-    /// The perf.data of `perf sched record`, or the text that `perf script` makes of it; - is standard input [default:
-    /// perf.data]
+    /// Read the perf.data of `perf sched record`, or the text that `perf script` makes of it; - is standard input [default:
+    /// perf.data, where no target is named]
     #[arg(short, long, value_name = "FILE")]
     input: Option<PathBuf>,
 
     #[command(flatten)]
-    target: TargetArgs,
+    live: LiveArgs,
 
     /// Only these threads
     #[arg(short, long, value_name = "TID,…", value_delimiter = ',', help_heading = "Filters")]
@@ -37,7 +37,7 @@ pub struct SourceArgs {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Filters")]
     comm: Vec<String>,
 
-    /// Only this time: seconds on the recording's clock (START,STOP; each may be missing), parts of the whole
+    /// Only this time of a file: seconds on the recording's clock (START,STOP; each may be missing), parts of the whole
     /// (10%-20%), or seconds from the first event (0.5..1.5)
     #[arg(long, value_name = "TIME", help_heading = "Filters")]
     time: Option<Times>,
@@ -50,12 +50,16 @@ pub struct SourceArgs {
     symbols: SymbolArgs,
 }
 
-/// An opened source.
+/// A file that is open, or what is to be followed.
 pub struct Source {
-    input: SchedInput,
-    options: Options,
+    from: From,
     times: Option<Times>,
     filter: SchedFilter,
+}
+
+enum From {
+    File(SchedInput, Box<Options>),
+    Live(Live),
 }
 
 /// The end of a source.
@@ -66,14 +70,16 @@ pub struct SourceEnd {
     pub filter: SchedFilter,
     /// The exit code of the command, if one was run.
     pub exit_code: ExitCode,
+    /// All events of the machine were to be there.
+    is_whole: bool,
 }
 
 impl SourceEnd {
-    /// Says how many switches are missing in the trace.
+    /// Says how many switches are missing in the trace, if all were to be there.
     pub fn say_missing(&self, missing: u64) {
-        if missing > 0 {
+        if missing > 0 && self.is_whole {
             say!(
-                "{} not in the recording: times that one of them began or ended are not known, and left out",
+                "{} missing in the recording: times that one of them began or ended are not known, and left out",
                 match missing {
                     1 => "1 switch is".to_owned(),
                     _ => format!("{} switches are", grouped(missing)),
@@ -84,52 +90,60 @@ impl SourceEnd {
 }
 
 impl SourceArgs {
-    /// Opens the file or begins to record.
+    /// Opens the file, or finds out what is to be followed.
     pub fn open(mut self) -> anyhow::Result<Source> {
-        limit_memory(self.max_memory);
         let file = match self.input.take() {
             Some(file) => Some(file),
             None => self.file_of_command()?,
         };
-        let filter = SchedFilter {
-            pids: self.target.processes().to_vec(),
+        let mut filter = SchedFilter {
             tids: self.tid,
             names: self.comm,
-            cpus: self.target.cpus().to_vec(),
-            times: Vec::new(),
+            cpus: self.live.target.cpus().to_vec(),
+            ..SchedFilter::default()
         };
+        let times = self.time;
+        if file.is_none()
+            && let Some(live) = self.live.plan(&filter.names)?
+        {
+            if times.is_some() {
+                misuse!("--time is for files; of what runs, -d says for how long");
+            }
+            return Ok(Source { from: From::Live(live), times, filter });
+        }
+        limit_memory(self.max_memory);
+        if self.live.cgroup.is_some() || self.live.duration.is_some() {
+            misuse!("--cgroup and -d are for what runs, not for a file");
+        }
+        filter.pids = self.live.target.processes().to_vec();
         let mut inputs = inputs(file.as_ref().map(std::slice::from_ref).unwrap_or_default())?;
         let Some(input) = inputs.pop() else { misuse!("no input") };
         let input = SchedInput::open(input)?;
-        if input.time_span().is_none() && self.time.as_ref().is_some_and(Times::has_shares) {
+        if input.time_span().is_none() && times.as_ref().is_some_and(Times::has_shares) {
             misuse!("--time in percent needs perf.data: of text it is not known where it ends");
         }
         let symbols = SymbolOptions { lines: false, ..self.symbols.options() };
-        let options = Options { symbols, ..Options::default() };
-        Ok(Source { input, options, times: self.time, filter })
-    }
-
-    /// Chooses CPUs, as -C does.
-    pub fn choose_cpus(&mut self, cpus: Cpus) {
-        self.target.cpu = Some(cpus);
+        let options = Box::new(Options { symbols, ..Options::default() });
+        Ok(Source { from: From::File(input, options), times, filter })
     }
 
     /// The first word of the command, if it is a file that cannot be run.
     fn file_of_command(&mut self) -> anyhow::Result<Option<PathBuf>> {
-        let Some(word) = self.target.command.first() else { return Ok(None) };
+        let command = &mut self.live.target.command;
+        let Some(word) = command.first() else { return Ok(None) };
         let path = PathBuf::from(word);
         let is_program =
             |of: std::fs::Metadata| !of.is_file() || of.permissions().mode() & 0o111 != 0;
         if path.metadata().is_ok_and(is_program) || !path.exists() {
             return Ok(None);
         }
-        if self.target.command.len() > 1 {
+        if command.len() > 1 {
             misuse!(
                 "{} is a file that is read: flags go before it, or -i names it",
                 path.display()
             );
         }
-        self.target.command.clear();
+        command.clear();
         Ok(Some(path))
     }
 }
@@ -137,7 +151,42 @@ impl SourceArgs {
 impl Source {
     /// How many CPUs the machine has; 0 if that is not known.
     pub fn cpus(&self) -> u32 {
-        self.input.cpus().unwrap_or(0)
+        match &self.from {
+            From::File(input, _) => input.cpus().unwrap_or(0),
+            From::Live(_) => std::thread::available_parallelism()
+                .map_or(0, |cpus| u32::try_from(cpus.get()).unwrap_or(0)),
+        }
+    }
+
+    /// Shows these CPUs alone.
+    pub fn choose_cpus(&mut self, cpus: Cpus) {
+        self.filter.cpus = cpus.0;
+    }
+
+    /// Where to write: text of what runs, for a person, to standard error, beside what the command itself prints.
+    pub fn destination<'a>(&mut self, output: Option<&'a Path>, is_text: bool) -> Destination<'a> {
+        let destination = Destination { path: output, is_text: is_text && !self.is_file() };
+        if let From::Live(live) = &mut self.from {
+            live.output_to_stderr(destination.is_standard_output());
+        }
+        destination
+    }
+
+    /// Returns true if it is a file.
+    pub fn is_file(&self) -> bool {
+        matches!(self.from, From::File(..))
+    }
+
+    /// Counts in the kernel, if it can: all that `key` keeps apart is shown, of whatever runs.
+    pub fn counts(
+        self,
+        key: SchedKey,
+    ) -> anyhow::Result<Result<(Vec<SchedCount>, ExitCode), Self>> {
+        let is_all = self.filter.cpus.is_empty() && self.filter.tids.is_empty();
+        match self.from {
+            From::Live(live) if is_all => live.counts(key).map(Ok),
+            _ => Ok(Err(self)),
+        }
     }
 
     /// Hands over each event in the order of time, with the tasks that were seen so far, and what is to be shown: all
@@ -147,7 +196,15 @@ impl Source {
         with_stacks: bool,
         on_event: &mut dyn FnMut(&SchedTasks, &SchedFilter, SchedEvent) -> anyhow::Result<()>,
     ) -> anyhow::Result<SourceEnd> {
-        let Self { input, options, times, mut filter } = self;
+        let Self { from, times, mut filter } = self;
+        let (input, options) = match from {
+            From::File(input, options) => (input, options),
+            From::Live(live) => {
+                let is_whole = live.is_whole();
+                let (tasks, exit_code) = live.each(&mut filter, on_event)?;
+                return Ok(SourceEnd { tasks, filter, exit_code, is_whole });
+            }
+        };
         let span = input.time_span();
         let mut is_first = true;
         let mut done = Ok(());
@@ -167,6 +224,6 @@ impl Source {
         for (_, line) in warnings.lines() {
             say!("{line}");
         }
-        Ok(SourceEnd { tasks, filter, exit_code: ExitCode::SUCCESS })
+        Ok(SourceEnd { tasks, filter, exit_code: ExitCode::SUCCESS, is_whole: true })
     }
 }

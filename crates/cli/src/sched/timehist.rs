@@ -10,7 +10,7 @@ use pyrograph_render::{
 };
 
 use super::source::SourceArgs;
-use crate::streams::Destination;
+use crate::say::misuse;
 
 /// Show each switch: what the task that left its CPU had waited for, and how long it ran
 ///
@@ -62,7 +62,7 @@ pub struct TimehistArgs {
     #[arg(long)]
     csv: bool,
 
-    /// Where to write [default: standard output]
+    /// Where to write [default: standard output; text of what runs, standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -76,7 +76,12 @@ pub struct TimehistArgs {
 ///
 /// If the input cannot be read, or the history cannot be written.
 pub fn run(args: TimehistArgs) -> anyhow::Result<ExitCode> {
-    let source = args.source.open()?;
+    let mut source = args.source.open()?;
+    if args.call_graph && !source.is_file() {
+        misuse!(
+            "no stacks are taken of what runs: perf sched record -g takes them, and -i reads its file"
+        );
+    }
     let look = TimehistLook {
         style: match (args.json, args.csv) {
             (true, _) => TimehistStyle::Json,
@@ -90,7 +95,7 @@ pub fn run(args: TimehistArgs) -> anyhow::Result<ExitCode> {
         state: args.state,
         frames: if args.call_graph { args.max_stack } else { 0 },
     };
-    let destination = Destination { path: args.output.as_deref(), is_text: false };
+    let destination = source.destination(args.output.as_deref(), look.style == TimehistStyle::Text);
     destination.check()?;
     let mut out = destination.open()?;
     let mut history = Timehist::default();

@@ -1,0 +1,154 @@
+//! The scheduler's events and counts of what runs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use pyrograph_analyze::SchedFilter;
+use pyrograph_cache::user_folder;
+use pyrograph_profile::{SchedCount, SchedEvent, SchedTasks};
+use pyrograph_record::descendants;
+use pyrograph_recorder::{
+    Error, Filters, SchedEnd, SchedKey, SchedPlan, SchedRecording, Target, control_group,
+};
+use pyrograph_terminal::Interrupt;
+
+use crate::say::say;
+use crate::targets::TargetArgs;
+use crate::units::{counted, parse_duration, parse_size};
+
+/// What is followed where nothing is read from a file.
+#[derive(clap::Args)]
+pub struct LiveArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// Only what is in this control group, or in one inside of it: its folder
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<PathBuf>,
+
+    /// Without the processes that the target starts
+    #[arg(long)]
+    no_inherit: bool,
+
+    /// For how long: seconds, or with a unit (500ms, 10s, 5m) [default: until it ends, or Ctrl-C]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+
+    /// Memory for events that wait to be written [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    buffer: Option<usize>,
+}
+
+/// What is to be followed.
+pub struct Live {
+    plan: SchedPlan,
+}
+
+impl LiveArgs {
+    /// What is to be followed; `None` if nothing is named, and a file is to be read. Of it only threads of some `names`, if
+    /// there are any.
+    pub fn plan(&mut self, names: &[String]) -> anyhow::Result<Option<Live>> {
+        let target = match self.target.take() {
+            Some(target) => target,
+            None if self.duration.is_some() || self.cgroup.is_some() => Target::System,
+            None => return Ok(None),
+        };
+        let group = self.cgroup.as_deref().map(control_group).transpose()?;
+        let filters = Filters { names: names.to_vec(), group, by_cpu: false };
+        filters.check_names(&target, !self.no_inherit)?;
+        let memory = self.buffer.unwrap_or(64 << 20);
+        let plan = SchedPlan {
+            target,
+            inherit: !self.no_inherit,
+            filters,
+            counts: None,
+            beside: self.target.beside(),
+            duration: self.duration,
+            interval: None,
+            memory: u32::try_from(memory).unwrap_or(u32::MAX),
+            cache: user_folder(),
+            output_to_stderr: false,
+        };
+        Ok(Some(Live { plan }))
+    }
+}
+
+impl Live {
+    /// Sends the command's standard output to standard error.
+    pub fn output_to_stderr(&mut self, is_wanted: bool) {
+        self.plan.output_to_stderr = is_wanted;
+    }
+
+    /// Returns true if all events of the machine are handed out.
+    pub fn is_whole(&self) -> bool {
+        matches!(self.plan.target, Target::System) && !self.plan.filters.chooses()
+    }
+
+    /// Hands out each event. `filter` is told whose tasks are shown: others are in the events, too.
+    pub fn each(
+        self,
+        filter: &mut SchedFilter,
+        on_event: &mut dyn FnMut(&SchedTasks, &SchedFilter, SchedEvent) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(SchedTasks, ExitCode)> {
+        let interrupt = Interrupt::catch()?;
+        let mut recording = SchedRecording::open(&self.plan)?;
+        let stopper = recording.stopper();
+        let _stops = interrupt.on_signal(move || stopper.stop())?;
+        filter.families = match &self.plan.target {
+            Target::Command(_) => recording.command().into_iter().collect(),
+            Target::Processes(pids) if self.plan.inherit => {
+                [pids.clone(), descendants(pids)].concat()
+            }
+            Target::Processes(pids) => {
+                filter.pids.clone_from(pids);
+                Vec::new()
+            }
+            Target::System => Vec::new(),
+        };
+        while recording.step(&mut |tasks, event| on_event(tasks, filter, event))? {}
+        let mut end = recording.finish();
+        say_lost(&end);
+        let code = self.exit_code(&mut end, &interrupt)?;
+        Ok((end.tasks, code))
+    }
+
+    /// The counts of the kernel.
+    pub fn counts(mut self, key: SchedKey) -> anyhow::Result<(Vec<SchedCount>, ExitCode)> {
+        self.plan.counts = Some(key);
+        let interrupt = Interrupt::catch()?;
+        let mut recording = SchedRecording::open(&self.plan)?;
+        let stopper = recording.stopper();
+        let _stops = interrupt.on_signal(move || stopper.stop())?;
+        while recording.step(&mut |_, _| Ok::<(), Error>(()))? {}
+        let mut end = recording.finish();
+        say_lost(&end);
+        let code = self.exit_code(&mut end, &interrupt)?;
+        Ok((end.counts, code))
+    }
+
+    fn exit_code(&self, end: &mut SchedEnd, interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
+        let Some(child) = &mut end.child else { return Ok(ExitCode::SUCCESS) };
+        if interrupt.only_us() {
+            child.signal(libc::SIGTERM).ok();
+        }
+        let code = child.exit_code()?;
+        let is_target = matches!(self.plan.target, Target::Command(_));
+        Ok(if is_target { ExitCode::from(code) } else { ExitCode::SUCCESS })
+    }
+}
+
+fn say_lost(end: &SchedEnd) {
+    if end.lost > 0 {
+        say!(
+            "{} were lost: they came faster than they were written; --buffer gives more memory",
+            counted(end.lost, "event")
+        );
+    }
+    if end.lost_tasks > 0 {
+        say!(
+            "a task could not be followed {}: the kernel had no memory for it",
+            counted(end.lost_tasks, "time")
+        );
+    }
+}
