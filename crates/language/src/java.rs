@@ -48,6 +48,7 @@ mod at {
     pub const CONST_METHOD_SIZE: usize = 16;
     pub const CODE_SIZE: usize = 17;
     pub const CONSTANTS: usize = 18;
+    pub const ACCESS: usize = 19;
 }
 
 /// Kinds of code, in the lower bits of a pointer (`enum java_kind` of the programs).
@@ -135,6 +136,8 @@ fn offsets(tables: &Tables) -> Option<[u32; Interpreter::OFFSETS]> {
     let len =
         field("GrowableArrayBase", "_len").or_else(|| field("GenericGrowableArray", "_len"))?;
     let code = field("CodeBlob", "_code_begin");
+    let access =
+        field("Method", "_access_flags").or_else(|| field("Method", "_access_flags._flags"))?;
     let method = field("CompiledMethod", "_method").or_else(|| field("nmethod", "_method"))?;
     let complete_bytes = match tables.type_of("CodeBlob", "_frame_complete_offset")? {
         "int16_t" | "int16" | "short" => 2,
@@ -161,6 +164,7 @@ fn offsets(tables: &Tables) -> Option<[u32; Interpreter::OFFSETS]> {
         (at::CONST_METHOD_SIZE, tables.size("ConstMethod")?),
         (at::CODE_SIZE, field("ConstMethod", "_code_size")?),
         (at::CONSTANTS, field("ConstMethod", "_constants")?),
+        (at::ACCESS, access),
     ]);
     Some(offsets)
 }

@@ -172,16 +172,18 @@ __noinline int is_behind_call(struct scratch *s)
 	return s && !bpf_probe_read_user(&code, 8, (const void *)(s->ip - 8)) && ends_with_call(code);
 }
 
-static __always_inline int check_guess(struct scratch *s, struct task_struct *other, u8 flags)
+static __always_inline int leads_behind_call(struct scratch *s, struct task_struct *other)
 {
 	u64 code;
-	int believed;
 
 	if (other)
-		believed = !read_user(other, &code, 8, s->ip - 8) && ends_with_call(code);
-	else
-		believed = is_behind_call(s);
-	if (!believed)
+		return !read_user(other, &code, 8, s->ip - 8) && ends_with_call(code);
+	return is_behind_call(s);
+}
+
+static __always_inline int check_guess(struct scratch *s, struct task_struct *other, u8 flags)
+{
+	if (!leads_behind_call(s, other))
 		return stop(s, END_NO_RULE);
 	s->guessed = 1;
 	s->known &= ~((flags & 2 ? 1 << RBP : 0) | (flags & 4 ? 1 << RBX : 0) |
@@ -344,8 +346,9 @@ static __always_inline int step(struct scratch *s, struct task_struct *other)
 	if (state.luajit && (s->mapping.interpreter || s->mapping.module == MODULE_ANONYMOUS) &&
 	    (other ? leave_luajit(s, other) : leave_luajit_here(s)))
 		return 0;
-	if (!other && s->mapping.module == MODULE_ANONYMOUS) {
-		found = leave_java(s, s->ip - s->called);
+	if (s->mapping.module == MODULE_ANONYMOUS) {
+		address = s->ip - s->called;
+		found = other ? leave_java_of_other(s, other, address) : leave_java_here(s, address);
 		if (found != NOT_JAVA)
 			return found;
 	}

@@ -43,7 +43,7 @@ static __always_inline void push_java_compiled(struct language_walk *w, u64 blob
 	// The address is in the call, if it has called.
 	push_call(w->c, blob | JAVA_COMPILED,
 		  end | identity(mix(hash, number)) |
-			  ((address + 1 - java_code(it, blob)) & (JAVA_LINES - 1)) |
+			  ((address + 1 - java_code(w->other, it, blob)) & (JAVA_LINES - 1)) |
 			  (config.lines ? JAVA_LINES : 0));
 }
 
@@ -78,8 +78,7 @@ STEP(next_java_frame)
 
 static __always_inline void walk_java(struct language_walk *w)
 {
-	// Frames of other threads are not left by Java's sizes.
-	if (!w->other && w->s->java.state == JAVA_KNOWN)
+	if (w->s->java.state == JAVA_KNOWN)
 		LOOP(MAX_FRAMES, next_java_frame, w);
 }
 

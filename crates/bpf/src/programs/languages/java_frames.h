@@ -12,7 +12,7 @@
 #include "../mappings.h"
 
 static __always_inline int read_user(struct task_struct *other, void *to, u32 size, u64 address);
-int is_behind_call(struct scratch *s);
+static __always_inline int leads_behind_call(struct scratch *s, struct task_struct *other);
 
 enum java_symbol {
 	// The variable that leads to the heaps of code.
@@ -49,7 +49,12 @@ enum java_offset {
 	JAVA_CONST_METHOD_SIZE,
 	JAVA_CODE_SIZE,
 	JAVA_CONSTANTS,
+	// In a method.
+	JAVA_ACCESS,
 };
+
+// Access flags of a native method (Java Virtual Machine Specification, table 4.6-A).
+#define JAVA_NATIVE 0x100
 
 // Kinds of blobs, in the lower bits of pointers to them.
 enum java_kind {
@@ -100,20 +105,20 @@ static __always_inline void note_row(struct scratch *s, u32 row, u64 to_frame)
 	}
 }
 
-static __always_inline u64 java_word(u64 address)
+static __always_inline u64 java_word(struct task_struct *other, u64 address)
 {
 	u64 value = 0;
 
-	if (bpf_probe_read_user(&value, 8, (const void *)address))
+	if (read_user(other, &value, 8, address))
 		return 0;
 	return value;
 }
 
-static __always_inline u32 java_half(u64 address)
+static __always_inline u32 java_half(struct task_struct *other, u64 address)
 {
 	u32 value = 0;
 
-	if (bpf_probe_read_user(&value, 4, (const void *)address))
+	if (read_user(other, &value, 4, address))
 		return 0;
 	return value;
 }
@@ -125,33 +130,34 @@ static __always_inline struct interpreter *java_of(u32 row)
 	return it && it->language == LANGUAGE_JAVA ? it : NULL;
 }
 
-static __always_inline u64 java_code(struct interpreter *it, u64 blob)
+static __always_inline u64 java_code(struct task_struct *other, struct interpreter *it, u64 blob)
 {
 	if (it->offsets[JAVA_CODE_IS_NEAR])
-		return blob + java_half(blob + it->offsets[JAVA_CODE]);
-	return java_word(blob + it->offsets[JAVA_CODE]);
+		return blob + java_half(other, blob + it->offsets[JAVA_CODE]);
+	return java_word(other, blob + it->offsets[JAVA_CODE]);
 }
 
 // Finds the heaps of code.
-static __always_inline int read_java_heaps(struct scratch *s, struct interpreter *it, u32 row, u64 bias)
+static __always_inline int read_java_heaps(struct scratch *s, struct task_struct *other, struct interpreter *it, u32 row,
+					   u64 bias)
 {
-	u64 array = java_word(bias + it->symbols[JAVA_HEAPS]);
-	u32 len = java_half(array + it->offsets[JAVA_LEN]);
-	u64 elements = java_word(array + it->offsets[JAVA_ELEMENTS]);
+	u64 array = java_word(other, bias + it->symbols[JAVA_HEAPS]);
+	u32 len = java_half(other, array + it->offsets[JAVA_LEN]);
+	u64 elements = java_word(other, array + it->offsets[JAVA_ELEMENTS]);
 
 	if (!array || !elements)
 		return 0;
 	for (u32 i = 0; i < JAVA_MAX_HEAPS; i++) {
 		struct java_heap *heap = &s->java.heaps[i];
-		u64 at = i < len ? java_word(elements + 8 * i) : 0;
+		u64 at = i < len ? java_word(other, elements + 8 * i) : 0;
 
 		heap->low = heap->high = 0;
 		if (!at)
 			continue;
-		heap->low = java_word(at + it->offsets[JAVA_LOW]);
-		heap->high = java_word(at + it->offsets[JAVA_HIGH]);
-		heap->segments = java_word(at + it->offsets[JAVA_SEGMENTS]);
-		heap->shift = java_half(at + it->offsets[JAVA_SHIFT]) & 31;
+		heap->low = java_word(other, at + it->offsets[JAVA_LOW]);
+		heap->high = java_word(other, at + it->offsets[JAVA_HIGH]);
+		heap->segments = java_word(other, at + it->offsets[JAVA_SEGMENTS]);
+		heap->shift = java_half(other, at + it->offsets[JAVA_SHIFT]) & 31;
 	}
 	s->java.row = row;
 	s->java.to_frame = -bias - it->to_address;
@@ -161,7 +167,7 @@ static __always_inline int read_java_heaps(struct scratch *s, struct interpreter
 
 // Finds the virtual machine of the process: by a frame in its library, or by the register that has the thread wherever Java
 // runs, of which the first word is a table in the library.
-__noinline int find_java(struct scratch *s)
+static __always_inline int find_java(struct scratch *s, struct task_struct *other)
 {
 	struct mapped_file *file;
 	struct vm_area_struct *vma;
@@ -170,8 +176,6 @@ __noinline int find_java(struct scratch *s)
 	struct file *mapped;
 	u64 table;
 
-	if (!s)
-		return 0;
 	s->java.state = JAVA_NONE;
 	for (u32 i = 0; i < FOUND_INTERPRETERS; i++) {
 		u32 row = s->interpreters[i].row;
@@ -180,11 +184,11 @@ __noinline int find_java(struct scratch *s)
 			break;
 		it = java_of(row);
 		if (it)
-			return read_java_heaps(s, it, row, -(s->interpreters[i].to_frame + it->to_address));
+			return read_java_heaps(s, other, it, row, -(s->interpreters[i].to_frame + it->to_address));
 	}
 	if (!(s->known >> R15 & 1))
 		return 0;
-	table = java_word(s->registers[R15]);
+	table = java_word(other, s->registers[R15]);
 	if (!table || !find_vma(s, table))
 		return 0;
 	vma = (struct vm_area_struct *)s->vma;
@@ -198,18 +202,23 @@ __noinline int find_java(struct scratch *s)
 	it = java_of(file->interpreter - 1);
 	if (!it)
 		return 0;
-	return read_java_heaps(s, it, file->interpreter - 1,
+	return read_java_heaps(s, other, it, file->interpreter - 1,
 			       BPF_CORE_READ(vma, vm_start) - (BPF_CORE_READ(vma, vm_pgoff) << 12) -
 				       it->symbols[JAVA_DATA]);
 }
 
+__noinline int find_java_here(struct scratch *s)
+{
+	return s ? find_java(s, NULL) : 0;
+}
+
 // The first segment of a block, in a heap.
-static __always_inline u64 find_segment(u64 segments, u64 segment)
+static __always_inline u64 find_segment(struct task_struct *other, u64 segments, u64 segment)
 {
 	for (u32 i = 0; i < 48; i++) {
 		u8 distance = 255;
 
-		if (bpf_probe_read_user(&distance, 1, (const void *)(segments + segment)) || distance == 255)
+		if (read_user(other, &distance, 1, segments + segment) || distance == 255)
 			return -1ull;
 		if (!distance)
 			return segment;
@@ -219,12 +228,10 @@ static __always_inline u64 find_segment(u64 segments, u64 segment)
 }
 
 // Finds the blob that holds an address, `s->java.blob`.
-__noinline int find_blob(struct scratch *s, u64 address)
+static __always_inline int find_blob(struct scratch *s, struct task_struct *other, u64 address)
 {
 	struct interpreter *it;
 
-	if (!s)
-		return 0;
 	it = java_of(s->java.row);
 	if (!it)
 		return 0;
@@ -235,11 +242,11 @@ __noinline int find_blob(struct scratch *s, u64 address)
 
 		if (address < heap->low || address >= heap->high)
 			continue;
-		segment = find_segment(heap->segments, (address - heap->low) >> shift);
+		segment = find_segment(other, heap->segments, (address - heap->low) >> shift);
 		if (segment == -1ull)
 			return 0;
 		s->java.blob = heap->low + (segment << shift) + it->offsets[JAVA_HEADER];
-		name = java_word(java_word(s->java.blob + it->offsets[JAVA_NAME]));
+		name = java_word(other, java_word(other, s->java.blob + it->offsets[JAVA_NAME]));
 		s->java.kind = name == JAVA_NAME_COMPILED || name == JAVA_NAME_NATIVE ? JAVA_COMPILED :
 			       name == JAVA_NAME_INTERPRETER			      ? JAVA_INTERPRETER :
 			       name == JAVA_NAME_ROUTINES			      ? JAVA_ENTRY :
@@ -249,8 +256,13 @@ __noinline int find_blob(struct scratch *s, u64 address)
 	return 0;
 }
 
+__noinline int find_blob_here(struct scratch *s, u64 address)
+{
+	return s ? find_blob(s, NULL, address) : 0;
+}
+
 // Returns true if an address is in one of the heaps, behind a call.
-static __always_inline int is_java_return(struct scratch *s, u64 address)
+static __always_inline int is_java_return(struct scratch *s, struct task_struct *other, u64 address)
 {
 	for (u32 i = 0; i < JAVA_MAX_HEAPS; i++) {
 		if (address >= s->java.heaps[i].low && address < s->java.heaps[i].high) {
@@ -258,7 +270,7 @@ static __always_inline int is_java_return(struct scratch *s, u64 address)
 			int is_behind;
 
 			s->ip = address;
-			is_behind = is_behind_call(s);
+			is_behind = leads_behind_call(s, other);
 			s->ip = ip;
 			return is_behind;
 		}
@@ -283,60 +295,61 @@ static __always_inline int enter_java_caller(struct scratch *s, u64 ip, u64 sp, 
 
 // Leaves a frame of which all but the return address is gone, or not there yet: so many bytes lie above it, of which the
 // last word is the frame pointer.
-static __always_inline int leave_java_bare(struct scratch *s, u64 above)
+static __always_inline int leave_java_bare(struct scratch *s, struct task_struct *other, u64 above)
 {
 	u64 sp = s->registers[RSP], fp = s->registers[RBP];
 
 	if (above)
-		fp = java_word(sp + above - 8);
-	return enter_java_caller(s, java_word(sp + above), sp + above + 8, fp);
+		fp = java_word(other, sp + above - 8);
+	return enter_java_caller(s, java_word(other, sp + above), sp + above + 8, fp);
 }
 
-static __always_inline int leave_java_by_size(struct scratch *s, u32 words, int keeps_fp)
+static __always_inline int leave_java_by_size(struct scratch *s, struct task_struct *other, u32 words, int keeps_fp)
 {
 	u64 sp = s->registers[RSP], saved[2];
 
 	if (words < 2 || words > 1 << 17)
 		return NOT_JAVA;
 	sp += 8 * (u64)words;
-	if (bpf_probe_read_user(saved, sizeof(saved), (const void *)(sp - 16))) {
+	if (read_user(other, saved, sizeof(saved), sp - 16)) {
 		s->end = END_UNREADABLE;
 		return 1;
 	}
 	return enter_java_caller(s, saved[1], sp, keeps_fp ? s->registers[RBP] : saved[0]);
 }
 
-static __always_inline int leave_java_by_fp(struct scratch *s)
+static __always_inline int leave_java_by_fp(struct scratch *s, struct task_struct *other)
 {
 	u64 sp = s->registers[RSP], fp = s->registers[RBP], saved[2];
 
-	if (fp < sp || fp & 7 || fp - sp > 1 << 23 || bpf_probe_read_user(saved, sizeof(saved), (const void *)fp))
+	if (fp < sp || fp & 7 || fp - sp > 1 << 23 || read_user(other, saved, sizeof(saved), fp))
 		return NOT_JAVA;
 	return enter_java_caller(s, saved[1], fp + 16, saved[0]);
 }
 
 // Returns true if slots are those of an interpreted method.
-static __always_inline int is_java_method(struct interpreter *it, u64 *slots)
+static __always_inline int is_java_method(struct task_struct *other, struct interpreter *it, u64 *slots)
 {
-	u64 constant = java_word(slots[JAVA_SLOT_METHOD] + it->offsets[JAVA_CONST_METHOD]);
+	u64 constant = java_word(other, slots[JAVA_SLOT_METHOD] + it->offsets[JAVA_CONST_METHOD]);
 	u64 first = constant + it->offsets[JAVA_CONST_METHOD_SIZE];
 	u32 size;
 
 	if (!constant || slots[JAVA_SLOT_METHOD] & 7)
 		return 0;
-	size = java_half(constant + it->offsets[JAVA_CODE_SIZE]) & 0xffff;
-	// Native methods have no bytecodes.
+	size = java_half(other, constant + it->offsets[JAVA_CODE_SIZE]) & 0xffff;
+	// Native methods have no bytecodes; in that slot may be a place in their caller.
 	if (!size)
-		return !slots[JAVA_SLOT_BYTECODE] && java_word(constant + it->offsets[JAVA_CONSTANTS]);
+		return (java_half(other, slots[JAVA_SLOT_METHOD] + it->offsets[JAVA_ACCESS]) & JAVA_NATIVE) &&
+		       java_word(other, constant + it->offsets[JAVA_CONSTANTS]);
 	return slots[JAVA_SLOT_BYTECODE] >= first && slots[JAVA_SLOT_BYTECODE] < first + size;
 }
 
-static __always_inline int leave_java_interpreted(struct scratch *s, struct interpreter *it)
+static __always_inline int leave_java_interpreted(struct scratch *s, struct task_struct *other, struct interpreter *it)
 {
 	u64 sp = s->registers[RSP], fp = s->registers[RBP], slots[JAVA_SLOTS], sender;
 
 	if (fp < sp || fp & 7 || fp - sp > 1 << 23 ||
-	    bpf_probe_read_user(slots, sizeof(slots), (const void *)(fp - 64)) || !is_java_method(it, slots))
+	    read_user(other, slots, sizeof(slots), fp - 64) || !is_java_method(other, it, slots))
 		return NOT_JAVA;
 	sender = slots[JAVA_SLOT_SENDER];
 	// What the method has more than its arguments lies between.
@@ -350,12 +363,12 @@ static __always_inline int leave_java_interpreted(struct scratch *s, struct inte
 #define JAVA_WHOLE -1
 #define JAVA_WHOLE_BUT_FP -2
 
-static __always_inline int java_frame_state(u64 ip, int is_complete)
+static __always_inline int java_frame_state(struct task_struct *other, u64 ip, int is_complete)
 {
 	u8 code[24] = {};
 	u8 *at = code + 8;
 
-	if (bpf_probe_read_user(code, sizeof(code), (const void *)(ip - 8)))
+	if (read_user(other, code, sizeof(code), ip - 8))
 		return JAVA_WHOLE;
 	if (!is_complete) {
 		// sub rsp, …: behind it, the frame pointer is yet to be written.
@@ -387,50 +400,54 @@ static __always_inline int java_frame_state(u64 ip, int is_complete)
 	return JAVA_WHOLE;
 }
 
-static __always_inline int leave_java_compiled(struct scratch *s, struct interpreter *it, u64 blob, u32 words)
+static __always_inline int leave_java_compiled(struct scratch *s, struct task_struct *other, struct interpreter *it, u64 blob,
+					       u32 words)
 {
 	s32 complete;
 	int state;
 
 	if (s->called)
-		return leave_java_by_size(s, words, 0);
-	complete = java_half(blob + it->offsets[JAVA_FRAME_COMPLETE]);
+		return leave_java_by_size(s, other, words, 0);
+	complete = java_half(other, blob + it->offsets[JAVA_FRAME_COMPLETE]);
 	if (it->offsets[JAVA_COMPLETE_BYTES] == 2)
 		complete = (s16)complete;
-	state = java_frame_state(s->ip, s->ip >= java_code(it, blob) + (s64)complete);
+	state = java_frame_state(other, s->ip, s->ip >= java_code(other, it, blob) + (s64)complete);
 	if (state < 0)
-		return leave_java_by_size(s, words, state == JAVA_WHOLE_BUT_FP);
-	return leave_java_bare(s, state);
+		return leave_java_by_size(s, other, words, state == JAVA_WHOLE_BUT_FP);
+	return leave_java_bare(s, other, state);
 }
 
 // A frame of a stub, or of the interpreter before it has made one: it has pushed nothing, or the frame pointer, or it
 // keeps one.
-static __always_inline int leave_java_stub(struct scratch *s, u32 words)
+static __always_inline int leave_java_stub(struct scratch *s, struct task_struct *other, u32 words)
 {
 	u64 sp = s->registers[RSP];
 
 	if (s->called)
-		return words ? leave_java_by_size(s, words, 0) : leave_java_by_fp(s);
-	if (is_java_return(s, java_word(sp)))
-		return leave_java_bare(s, 0);
-	if (is_java_return(s, java_word(sp + 8)))
-		return leave_java_bare(s, 8);
-	if (words && is_java_return(s, java_word(sp + 8 * (u64)(words & 0xfff) - 8)))
-		return leave_java_by_size(s, words, 0);
-	return leave_java_by_fp(s);
+		return words ? leave_java_by_size(s, other, words, 0) : leave_java_by_fp(s, other);
+	if (is_java_return(s, other, java_word(other, sp)))
+		return leave_java_bare(s, other, 0);
+	if (is_java_return(s, other, java_word(other, sp + 8)))
+		return leave_java_bare(s, other, 8);
+	if (words && is_java_return(s, other, java_word(other, sp + 8 * (u64)(words & 0xfff) - 8)))
+		return leave_java_by_size(s, other, words, 0);
+	return leave_java_by_fp(s, other);
 }
 
 // Leaves a frame in code that was made at run time, the last one that was noted, if it is Java's. Returns 0, 1 at the end,
-// or NOT_JAVA. A global function: the verifier checks it once.
-__noinline int leave_java(struct scratch *s, u64 address)
+// or NOT_JAVA.
+static __always_inline int leave_java(struct scratch *s, struct task_struct *other, u64 address)
 {
 	struct interpreter *it;
 	u64 at, blob;
 	u32 words, kind;
 	int left;
 
-	if (!s || s->java.state == JAVA_NONE || (s->java.state != JAVA_KNOWN && !find_java(s)) ||
-	    !find_blob(s, address))
+	if (s->java.state == JAVA_NONE)
+		return NOT_JAVA;
+	if (s->java.state != JAVA_KNOWN && !(other ? find_java(s, other) : find_java_here(s)))
+		return NOT_JAVA;
+	if (!(other ? find_blob(s, other, address) : find_blob_here(s, address)))
 		return NOT_JAVA;
 	it = java_of(s->java.row);
 	at = s->user.len - 1;
@@ -438,24 +455,36 @@ __noinline int leave_java(struct scratch *s, u64 address)
 		return NOT_JAVA;
 	blob = s->java.blob;
 	kind = s->java.kind;
-	words = java_half(blob + it->offsets[JAVA_FRAME_SIZE]);
+	words = java_half(other, blob + it->offsets[JAVA_FRAME_SIZE]);
 	if (kind == JAVA_COMPILED) {
-		left = leave_java_compiled(s, it, blob, words);
+		left = leave_java_compiled(s, other, it, blob, words);
 	} else if (kind == JAVA_INTERPRETER) {
-		left = leave_java_interpreted(s, it);
+		left = leave_java_interpreted(s, other, it);
 		if (left == NOT_JAVA) {
 			kind = JAVA_STUB;
-			left = leave_java_stub(s, 0);
+			left = leave_java_stub(s, other, 0);
 		}
 	} else {
 		// What calls Java has a frame pointer, and calls; other routines of this kind do not.
 		if (kind == JAVA_ENTRY && !s->called)
 			kind = JAVA_STUB;
-		left = leave_java_stub(s, words);
+		left = leave_java_stub(s, other, words);
 	}
 	s->blobs[at] = blob | kind;
 	note_row(s, s->java.row, s->java.to_frame);
 	return left;
+}
+
+// A global function: the verifier checks it once, and not for each way to it.
+__noinline int leave_java_here(struct scratch *s, u64 address)
+{
+	return s ? leave_java(s, NULL, address) : NOT_JAVA;
+}
+
+// A function of its own, for its part of the stack.
+static __noinline int leave_java_of_other(struct scratch *s, struct task_struct *other, u64 address)
+{
+	return leave_java(s, other, address);
 }
 
 #endif
