@@ -193,6 +193,8 @@ pub enum Call {
     End(Option<u32>),
     /// Calls are missing: there were too many.
     Truncated,
+    /// Calls are missing: a virtual thread's, whose frames are in the heap until it returns to them.
+    Frozen,
 }
 
 impl<'a> Calls<'a> {
@@ -241,6 +243,7 @@ impl<'a> Calls<'a> {
             1 => Some(Call::Interpreter((place >> 32) as u32)),
             2 => Some(Call::Main(offset)),
             3 => Some(Call::Eval { line: offset, catch: native.checked_sub(1) }),
+            4 => Some(Call::Frozen),
             function => {
                 let identity = (place >> 24 & OFFSET) as u32;
                 Some(Call::Function { function, identity, offset })
@@ -288,12 +291,14 @@ mod tests {
     #[test]
     fn places_have_all_parts() {
         let place = 1 << 63 | 6 << 48 | 0xabcdef << 24 | 0x123456;
-        let words = [7, 3, 1, 9 << 32 | 2, 100, place, 0, 1 << 63];
+        let words = [7, 4, 1, 9 << 32 | 2, 100, place, 4, 1 << 63 | 8 << 48, 0, 1 << 63];
         let calls: Vec<Call> = Calls::new(&words).iter().collect();
         let expected = [
             Call::Interpreter(9),
             Call::Function { function: 100, identity: 0xabcdef, offset: 0x123456 },
             Call::End(Some(5)),
+            Call::Frozen,
+            Call::End(Some(7)),
             Call::End(None),
         ];
         assert_eq!(calls, expected);

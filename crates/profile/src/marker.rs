@@ -35,13 +35,16 @@ pub enum Marker {
     Waker,
     /// Between the parts of a stack.
     Separator,
+    /// Between the frames of a virtual thread and its carrier's: callers that the virtual machine keeps in the heap until
+    /// the thread returns to them.
+    Frozen,
     /// Remark of a source in its own words, as `[below massif's threshold]`.
     Remark,
 }
 
 impl Marker {
     /// All with a label of their own.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Truncated,
         Self::Broken,
         Self::Unreadable,
@@ -57,6 +60,7 @@ impl Marker {
         Self::FutexCondition,
         Self::Waker,
         Self::Separator,
+        Self::Frozen,
     ];
 
     /// The name of its frame; empty for [`Remark`](Self::Remark).
@@ -77,6 +81,7 @@ impl Marker {
             Self::FutexCondition => "[condition]",
             Self::Waker => "--",
             Self::Separator => "-",
+            Self::Frozen => "[frozen frames]",
             Self::Remark => "",
         }
     }

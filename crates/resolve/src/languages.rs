@@ -7,6 +7,7 @@ use hashbrown::{HashMap, HashSet};
 use pyrograph_elf::Image;
 use pyrograph_event::interpreter::{Call, Calls, Function, Interpreter, Language};
 use pyrograph_language::{Chunks, Found, InnerCall, Lines, Memory, Name, Runtime, Unknown};
+use pyrograph_profile::Marker;
 use pyrograph_unwind::UnwindInfo;
 
 use crate::files::Files;
@@ -44,6 +45,8 @@ pub struct LanguageStats {
     pub unpaired: u64,
     /// Calls of functions whose names could not be read, once a sample and frame.
     pub nameless: u64,
+    /// Samples of virtual threads of which callers are missing: their frames are in the heap.
+    pub frozen: u64,
 }
 
 /// Names are kept of so many functions at most, of processes that run.
@@ -258,6 +261,12 @@ impl<F: Files> Resolver<F> {
                 Call::Truncated => {
                     let text = self.unnamed.labels.intern("[truncated]");
                     read.push(RawCall::Truncated(RawFrame::label(text, false)));
+                    continue;
+                }
+                Call::Frozen => {
+                    self.stats.languages.frozen += self.languages.samples;
+                    let text = self.unnamed.labels.intern(Marker::Frozen.label());
+                    read.push(RawCall::Frame(RawFrame::label(text, false)));
                     continue;
                 }
                 Call::Main(line) => (Cow::Borrowed("main"), line),

@@ -386,6 +386,8 @@ struct interpreter {
 #define FUNCTION_MAIN 2
 // An evaluated string or block.
 #define FUNCTION_EVAL 3
+// Callers whose frames are not on the stack: those of a virtual thread that has gone on, in the heap.
+#define FUNCTION_FROZEN 4
 // Not a pointer, if below.
 #define FUNCTION_POINTERS 16
 // Bits of a pointer that are the walker's.

@@ -144,8 +144,8 @@ static __always_inline int leave_by_register(struct scratch *s, u8 reg, s32 offs
 }
 
 // Returns true if 8 bytes of code end with a call: `call rel32`, or `call *…` of any length (Intel SDM, volume 2: `FF /2`;
-// table 2-2 for how many bytes its operand has).
-static __always_inline int ends_with_call(u64 code)
+// table 2-2 for how many bytes its operand has). A global function: the verifier checks it once, and not for each way to it.
+__noinline int ends_with_call(u64 code)
 {
 	if ((code >> 24 & 0xff) == 0xe8)
 		return 1;

@@ -274,7 +274,7 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, questio
     say(cut, format!("{} not whole: {}", stacks(cut), causes(&cuts)));
     let gone = resolved.stats.unreadable_stacks;
     say(gone, format!("{} gone with an exec or paged out", counted(gone, "user stack")));
-    let LanguageStats { stacks: with_calls, unpaired, nameless } = resolved.stats.languages;
+    let LanguageStats { stacks: with_calls, unpaired, nameless, frozen } = resolved.stats.languages;
     // Of a call that begins or ends, the interpreter's frames are one more or less: that is not counted.
     let many = unpaired * 50 > with_calls;
     say(
@@ -282,6 +282,13 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, questio
         format!(
             "{} in which calls of an interpreter and its native frames do not agree",
             stacks(unpaired)
+        ),
+    );
+    say(
+        frozen,
+        format!(
+            "{} of virtual threads without the callers whose frames Java keeps in its heap",
+            stacks(frozen)
         ),
     );
     say(nameless, format!("{} without a name", counted(nameless, "interpreted call")));

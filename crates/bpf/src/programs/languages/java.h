@@ -69,6 +69,9 @@ static __always_inline long next_java_frame(u64 index, struct language_walk *w)
 	case JAVA_ENTRY:
 		push_call(w->c, FUNCTION_NONE, end);
 		break;
+	case JAVA_CONTINUATION:
+		push_call(w->c, FUNCTION_FROZEN, end);
+		break;
 	default:
 		push_call(w->c, blob | JAVA_STUB, end | identity(mix(HASH_START, read_word(w, blob + w->it->offsets[JAVA_NAME]))));
 	}

@@ -65,13 +65,16 @@ enum java_kind {
 	JAVA_INTERPRETER,
 	// A stub by which C++ calls Java.
 	JAVA_ENTRY,
+	// Stubs to which virtual threads return whose callers are in the heap.
+	JAVA_CONTINUATION,
 };
 
-// The first 8 letters of names of blobs.
+// The first 8 letters of names of blobs, and of one kind those from the 16th on (`StubRoutines (continuation…`).
 #define JAVA_NAME_COMPILED 0x00646f6874656d6eull
 #define JAVA_NAME_NATIVE 0x6e2065766974616eull
 #define JAVA_NAME_INTERPRETER 0x6572707265746e49ull
 #define JAVA_NAME_ROUTINES 0x74756f5262757453ull
+#define JAVA_NAME_CONTINUATION 0x697461756e69746eull
 
 // Not of Java: other rules apply.
 #define NOT_JAVA 2
@@ -237,7 +240,7 @@ static __always_inline int find_blob(struct scratch *s, struct task_struct *othe
 		return 0;
 	for (u32 i = 0; i < JAVA_MAX_HEAPS; i++) {
 		struct java_heap *heap = &s->java.heaps[i];
-		u64 segment, name;
+		u64 segment, letters, name;
 		u32 shift = heap->shift & 31;
 
 		if (address < heap->low || address >= heap->high)
@@ -246,11 +249,14 @@ static __always_inline int find_blob(struct scratch *s, struct task_struct *othe
 		if (segment == -1ull)
 			return 0;
 		s->java.blob = heap->low + (segment << shift) + it->offsets[JAVA_HEADER];
-		name = java_word(other, java_word(other, s->java.blob + it->offsets[JAVA_NAME]));
+		letters = java_word(other, s->java.blob + it->offsets[JAVA_NAME]);
+		name = java_word(other, letters);
 		s->java.kind = name == JAVA_NAME_COMPILED || name == JAVA_NAME_NATIVE ? JAVA_COMPILED :
 			       name == JAVA_NAME_INTERPRETER			      ? JAVA_INTERPRETER :
 			       name == JAVA_NAME_ROUTINES			      ? JAVA_ENTRY :
 											JAVA_STUB;
+		if (s->java.kind == JAVA_ENTRY && java_word(other, letters + 16) == JAVA_NAME_CONTINUATION)
+			s->java.kind = JAVA_CONTINUATION;
 		return name != 0;
 	}
 	return 0;
@@ -261,21 +267,29 @@ __noinline int find_blob_here(struct scratch *s, u64 address)
 	return s ? find_blob(s, NULL, address) : 0;
 }
 
+// A global function: the verifier checks it once, and not for each address.
+__noinline int is_in_java(struct scratch *s, u64 address)
+{
+	if (!s)
+		return 0;
+	for (u32 i = 0; i < JAVA_MAX_HEAPS; i++)
+		if (address >= s->java.heaps[i].low && address < s->java.heaps[i].high)
+			return 1;
+	return 0;
+}
+
 // Returns true if an address is in one of the heaps, behind a call.
 static __always_inline int is_java_return(struct scratch *s, struct task_struct *other, u64 address)
 {
-	for (u32 i = 0; i < JAVA_MAX_HEAPS; i++) {
-		if (address >= s->java.heaps[i].low && address < s->java.heaps[i].high) {
-			u64 ip = s->ip;
-			int is_behind;
+	u64 ip = s->ip;
+	int is_behind;
 
-			s->ip = address;
-			is_behind = leads_behind_call(s, other);
-			s->ip = ip;
-			return is_behind;
-		}
-	}
-	return 0;
+	if (!is_in_java(s, address))
+		return 0;
+	s->ip = address;
+	is_behind = leads_behind_call(s, other);
+	s->ip = ip;
+	return is_behind;
 }
 
 static __always_inline int enter_java_caller(struct scratch *s, u64 ip, u64 sp, u64 fp)
@@ -434,6 +448,29 @@ static __always_inline int leave_java_stub(struct scratch *s, struct task_struct
 	return leave_java_by_fp(s, other);
 }
 
+// Words above the stack pointer in which the end of a `ContinuationEntry` and what lies behind it are: arguments on the stack
+// and a word of padding may come before. The entry alone has more than so many as the first is.
+#define JAVA_ENTRY_FIRST 7
+#define JAVA_ENTRY_WORDS 32
+
+// Leaves the frame to which a virtual thread returns whose callers are in the heap: it goes on where the carrier has called
+// the continuation. There the stack has a `ContinuationEntry`, the frame pointer, and the return address.
+static __always_inline int leave_java_continuation(struct scratch *s, struct task_struct *other)
+{
+	u64 sp = s->registers[RSP], *words = s->node;
+
+	if (read_user(other, words, 8 * JAVA_ENTRY_WORDS, sp)) {
+		s->end = END_UNREADABLE;
+		return 1;
+	}
+	for (u32 i = JAVA_ENTRY_FIRST; i < JAVA_ENTRY_WORDS; i++)
+		if (is_in_java(s, words[i]))
+			return is_java_return(s, other, words[i]) ?
+				       enter_java_caller(s, words[i], sp + 8 * (i + 1), words[i - 1]) :
+				       NOT_JAVA;
+	return NOT_JAVA;
+}
+
 // Leaves a frame in code that was made at run time, the last one that was noted, if it is Java's. Returns 0, 1 at the end,
 // or NOT_JAVA.
 static __always_inline int leave_java(struct scratch *s, struct task_struct *other, u64 address)
@@ -464,6 +501,8 @@ static __always_inline int leave_java(struct scratch *s, struct task_struct *oth
 			kind = JAVA_STUB;
 			left = leave_java_stub(s, other, 0);
 		}
+	} else if (kind == JAVA_CONTINUATION) {
+		left = leave_java_continuation(s, other);
 	} else {
 		// What calls Java has a frame pointer, and calls; other routines of this kind do not.
 		if (kind == JAVA_ENTRY && !s->called)
