@@ -13,6 +13,7 @@ use crate::native::Native;
 use crate::runtime::{Name, Runtime, Unknown};
 
 mod compiled;
+mod metadata;
 mod method;
 mod tables;
 

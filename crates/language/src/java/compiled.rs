@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use super::Code;
+use super::metadata;
 use super::method::{LineTable, Numbers};
 use super::tables::Tables;
 use crate::runtime::{InnerCall, Name};
@@ -26,16 +27,20 @@ pub(super) struct Layout {
 enum Parts {
     /// Behind the code, in this order: metadata, scopes, descriptions of places, dependencies.
     Behind { metadata: u64, scopes: u64, pcs: u64, pcs_end: u64 },
-    /// In memory of their own (from JDK 25 on): metadata behind relocations, and descriptions of places before scopes.
-    Apart {
-        mutable: u64,
-        mutable_size: u64,
-        relocations: u64,
-        fixed: u64,
-        fixed_size: u64,
-        pcs: u64,
-        scopes: u64,
-    },
+    /// Scopes and descriptions of places in memory of their own; metadata in the code's data, behind what no table has the
+    /// size of (JDK 23 and 24).
+    InData { data: u64, size: u64, method: u64, fixed: Fixed },
+    /// All in memory of their own (from JDK 25 on): metadata behind relocations.
+    Apart { mutable: u64, mutable_size: u64, relocations: u64, fixed: Fixed },
+}
+
+/// Memory for what never changes of a compiled method: where it is, its size, and where in it parts begin.
+#[derive(Clone, Copy, Debug)]
+struct Fixed {
+    start: u64,
+    size: u64,
+    pcs: u64,
+    scopes: u64,
 }
 
 impl Layout {
@@ -43,6 +48,14 @@ impl Layout {
     pub fn read(tables: &Tables<'_>, version: u32) -> Option<Self> {
         let field = |class: &str, name: &str| tables.offset(class, name).map(u64::from);
         let of = |name: &str| field("nmethod", name);
+        let fixed = || {
+            Some(Fixed {
+                start: of("_immutable_data")?,
+                size: of("_immutable_data_size")?,
+                pcs: of("_scopes_pcs_offset")?,
+                scopes: of("_scopes_data_offset")?,
+            })
+        };
         let parts = match version {
             11..=22 => Parts::Behind {
                 metadata: of("_metadata_offset")?,
@@ -50,14 +63,17 @@ impl Layout {
                 pcs: of("_scopes_pcs_offset")?,
                 pcs_end: of("_dependencies_offset")?,
             },
+            23 | 24 => Parts::InData {
+                data: field("CodeBlob", "_data_offset")?,
+                size: field("CodeBlob", "_size")?,
+                method: of("_method")?,
+                fixed: fixed()?,
+            },
             25 => Parts::Apart {
                 mutable: field("CodeBlob", "_mutable_data")?,
                 mutable_size: field("CodeBlob", "_mutable_data_size")?,
                 relocations: field("CodeBlob", "_relocation_size")?,
-                fixed: of("_immutable_data")?,
-                fixed_size: of("_immutable_data_size")?,
-                pcs: of("_scopes_pcs_offset")?,
-                scopes: of("_scopes_data_offset")?,
+                fixed: fixed()?,
             },
             _ => return None,
         };
@@ -89,18 +105,52 @@ impl Layout {
                     pcs: range(pcs, at(pcs_end)?)?,
                 })
             }
-            Parts::Apart { mutable, mutable_size, relocations, fixed, fixed_size, pcs, scopes } => {
+            Parts::InData { data, size, method, fixed } => {
+                let (scopes, pcs) = self.fixed(code, blob, fixed)?;
+                let [start, end] = [data, size].map(|field| blob.checked_add(half(field)?));
+                let data = range(start?, end?)?;
+                let used = metadata::Used::read(code, &scopes, &self.places(&pcs))?;
+                let metadata = metadata::find(code, &data, word(method)?, &used)?;
+                Some(Bytes { metadata: metadata.to_vec(), scopes, pcs })
+            }
+            Parts::Apart { mutable, mutable_size, relocations, fixed } => {
                 let (mutable, size) = (word(mutable)?, half(mutable_size)?);
                 let metadata = half(relocations)?.next_multiple_of(8);
-                let (fixed, fixed_size) = (word(fixed)?, half(fixed_size)?);
-                let (pcs, scopes) = (half(pcs)?, half(scopes)?);
-                Some(Bytes {
-                    metadata: range(mutable.checked_add(metadata)?, mutable.checked_add(size)?)?,
-                    scopes: range(fixed.checked_add(scopes)?, fixed.checked_add(fixed_size)?)?,
-                    pcs: range(fixed.checked_add(pcs)?, fixed.checked_add(scopes)?)?,
-                })
+                let metadata = range(mutable.checked_add(metadata)?, mutable.checked_add(size)?)?;
+                let (scopes, pcs) = self.fixed(code, blob, fixed)?;
+                Some(Bytes { metadata, scopes, pcs })
             }
         }
+    }
+
+    /// Scopes and descriptions of places. Which of these come first differs, and the last may have more behind it.
+    fn fixed(&self, code: &Code<'_>, blob: u64, fixed: Fixed) -> Option<(Vec<u8>, Vec<u8>)> {
+        let half = |at: u64| code.reader.u32(blob.checked_add(at)?).map(u64::from);
+        let start = code.reader.u64(blob.checked_add(fixed.start)?)?;
+        let (size, pcs, scopes) = (half(fixed.size)?, half(fixed.pcs)?, half(fixed.scopes)?);
+        let part = |at: u64, other: u64| {
+            let end = if at < other { other } else { size };
+            code.reader.all(start.checked_add(at)?, end.checked_sub(at)?)
+        };
+        Some((part(scopes, pcs)?, part(pcs, scopes)?))
+    }
+
+    /// Descriptions of places: their distances in code, and their scopes', in the order of code.
+    fn places(&self, pcs: &[u8]) -> Vec<(u32, u32)> {
+        let number = |entry: &[u8], at: u64| {
+            let bytes = entry.get(at as usize..)?.first_chunk()?;
+            Some(i32::from_le_bytes(*bytes))
+        };
+        let place = |entry: &[u8]| Some((number(entry, self.pc)?, number(entry, self.scope)?));
+        let entries = pcs.chunks_exact(self.pc_size as usize).take(MOST_PLACES);
+        // The first and the last have no scope; behind that may be something else.
+        entries
+            .map_while(place)
+            .take_while(|(pc, _)| *pc < i32::MAX)
+            .filter_map(|(pc, scope)| {
+                Some((u32::try_from(pc).ok()?, u32::try_from(scope).ok().filter(|at| *at > 0)?))
+            })
+            .collect()
     }
 }
 
@@ -124,10 +174,10 @@ struct Scope {
 /// In a place: lines are wanted (`JAVA_LINES` of the programs).
 const LINES: u32 = 1 << 23;
 /// More calls in one another are not followed.
-const DEEPEST: usize = 256;
+pub(super) const DEEPEST: usize = 256;
 /// More are not read.
 const MOST_PLACES: usize = 1 << 17;
-const MOST_METHODS: usize = 2048;
+pub(super) const MOST_METHODS: usize = 2048;
 
 /// Reads the scopes of one compiled method, each once.
 struct Reading<'a> {
@@ -144,17 +194,7 @@ impl Compiled {
     /// Of a compiled method. `None` if it cannot be read.
     pub(super) fn read(code: &Code<'_>, layout: &Layout, blob: u64) -> Option<Self> {
         let bytes = layout.bytes(code, blob)?;
-        let number = |entry: &[u8], at: u64| {
-            let bytes = entry.get(at as usize..)?.first_chunk()?;
-            Some(i32::from_le_bytes(*bytes))
-        };
-        let place = |entry: &[u8]| {
-            let (pc, scope) = (number(entry, layout.pc)?, number(entry, layout.scope)?);
-            // The first and the last are none.
-            Some((u32::try_from(pc).ok()?, u32::try_from(scope).ok().filter(|at| *at > 0)?))
-        };
-        let entries = bytes.pcs.chunks_exact(layout.pc_size as usize).take(MOST_PLACES);
-        let pcs: Vec<(u32, u32)> = entries.filter_map(place).collect();
+        let pcs = layout.places(&bytes.pcs);
         let (known, methods) = (HashMap::new(), HashMap::new());
         let mut reading = Reading { code, bytes, known, methods, compiled: Self::default() };
         for (pc, scope) in pcs {
