@@ -1,6 +1,5 @@
 // Threads that only wait, each in another way and below two calls. A letter is written once all of them have come there.
 import java.net.ServerSocket;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
 public class Waits {
@@ -14,16 +13,22 @@ public class Waits {
     public static void main(String[] words) throws Exception {
         socket = new ServerSocket(0);
         Wait[] ways = {Waits::naps, Waits::waits, Waits::parks, Waits::reads, Waits::accepts};
-        CountDownLatch begun = new CountDownLatch(ways.length);
-        for (Wait way : ways) {
-            new Thread(() -> {
-                begun.countDown();
-                outer(way);
-            }).start();
+        Thread[] threads = new Thread[ways.length];
+        for (int i = 0; i < ways.length; i++) {
+            Wait way = ways[i];
+            threads[i] = new Thread(() -> outer(way));
+            threads[i].start();
         }
-        begun.await();
+        for (Thread thread : threads) {
+            while (!waits(thread.getStackTrace())) Thread.sleep(10);
+        }
         System.out.print('x');
         System.out.flush();
+    }
+
+    // What waits is native.
+    static boolean waits(StackTraceElement[] calls) {
+        return calls.length > 4 && calls[0].isNativeMethod();
     }
 
     static void outer(Wait way) {
