@@ -80,6 +80,12 @@ void fields(void) {
     ABSENT("class_path", "");
     ABSENT("class_attached", "");
 #endif
+#if VERSION == 302
+    FIELD("class_values", "`iv_ptr` of a class: the values of its variables, in the order in which these were made; in 3.2.",
+          sizeof(struct RClass) + offsetof(struct rb_classext_struct, iv_ptr));
+#else
+    ABSENT("class_values", "");
+#endif
 #if VERSION < 302
     FIELD("class_extension", "`ptr` of a class.", offsetof(struct RClass, ptr));
     FIELD("class_variables", "`iv_tbl` of what that points to, a `st_table`.", offsetof(struct rb_classext_struct, iv_tbl));
@@ -100,13 +106,13 @@ void fields(void) {
     FIELD("type_array", "`T_ARRAY`.", T_ARRAY);
     FIELD("string_heap", "`RSTRING_NOEMBED` of the flags.", RSTRING_NOEMBED);
 #if VERSION >= 303
-    FIELD("string_length", "The length in the object; to 3.2 an embedded string's is in the flags.",
+    FIELD("string_length", "The length in the object; to 3.1 an embedded string's is in the flags.",
           offsetof(struct RString, len));
 #else
-    FIELD("string_length", "The length in the object; to 3.2 an embedded string's is in the flags.",
+    FIELD("string_length", "The length in the object; to 3.1 an embedded string's is in the flags.",
           offsetof(struct RString, as.heap.len));
 #endif
-#if VERSION >= 303
+#if VERSION >= 302
     ABSENT("string_embedded_shift", "");
     FIELD("string_embedded", "The characters of an embedded string.", offsetof(struct RString, as.embed.ary));
 #else
@@ -114,6 +120,7 @@ void fields(void) {
           RSTRING_EMBED_LEN_SHIFT);
     FIELD("string_embedded", "The characters of an embedded string.", offsetof(struct RString, as));
 #endif
+    FIELD("string_interned", "`RSTRING_FSTR` of the flags: the only string of these characters.", RSTRING_FSTR);
     FIELD("string_pointer", "A pointer to the characters of any other.", offsetof(struct RString, as.heap.ptr));
     FIELD("array_embedded_flag", "`RARRAY_EMBED_FLAG` of the flags.", RARRAY_EMBED_FLAG);
     FIELD("array_embedded", "The elements of an embedded array.", offsetof(struct RArray, as.ary));

@@ -1,4 +1,7 @@
 //! Classes of methods, as Ruby 3.4 and later write them into labels: `Class#method`, `Class.method`.
+//!
+//! The name of a class, and the object that a singleton class is of, are variables of the class to 3.1, with their names; in
+//! 3.2 too, in an array whose names are elsewhere; fields of the class later.
 
 use pyrograph_event::interpreter::ChunkPlan;
 
@@ -56,6 +59,22 @@ pub(super) fn plan(layout: &Layout, first: u16) -> Vec<ChunkPlan> {
             text(first + 4),
         ];
     }
+    if let Some(values) = layout.class_values {
+        let of_class = |class: u16, next: u16| {
+            vec![
+                chunk(class, values, 8 * ENTRIES as u16),
+                // The first variable: a name, or an object.
+                chunk(next, 0, 160),
+                text(next + 1),
+                // The second.
+                chunk(next, 8, 160),
+                text(next + 3),
+            ]
+        };
+        let name = of_class(first, first + 1);
+        let of_attached = of_class(first + 2, first + 1 + name.len() as u16);
+        return [vec![class], name, of_attached].concat();
+    }
     let (Some(extension), Some(variables), Some(entries)) =
         (layout.class_extension, layout.class_variables, layout.table_entries)
     else {
@@ -102,7 +121,7 @@ impl Heap<'_> {
         let is_class = |object: &u64| self.is_class(*object);
         let object = match self.layout.class_attached {
             Some(at) => self.object(class.wrapping_add(at.into())).filter(is_class),
-            None => self.variables(class)?.find(is_class),
+            None => self.variables(class)?.into_iter().find(is_class),
         };
         Some(Class::Of(self.class_name(object?)?))
     }
@@ -110,19 +129,39 @@ impl Heap<'_> {
     fn class_name(self, class: u64) -> Option<String> {
         let name = match (self.layout.class_path, self.layout.class_attached) {
             (Some(at), Some(_)) => self.string(self.object(class.wrapping_add(at.into()))?),
-            _ => self.variables(class)?.find_map(|value| self.string(value)),
+            _ => {
+                self.variables(class)?.into_iter().find_map(|value| self.name_in_variable(value))
+            }
         };
         // A class without a name, or one within such a one: `#<Class:0x00007f…>::Inner`.
         name.filter(|name| !name.contains("#<"))
     }
 
-    /// The objects in the first variables of a class, but those that the program has named.
-    fn variables(self, class: u64) -> Option<impl Iterator<Item = u64>> {
+    /// A string that a variable of a class has. In 3.2, where it may be one of the program's: if it is like the name of a class,
+    /// of which Ruby keeps one string for the whole process.
+    fn name_in_variable(self, object: u64) -> Option<String> {
+        let name = self.string(object)?;
+        if self.layout.class_values.is_none() {
+            return Some(name);
+        }
+        let is_interned = self.flags(object)? & u64::from(self.layout.string_interned) != 0;
+        let is_constant = |part: &str| part.starts_with(|first: char| first.is_uppercase());
+        (is_interned && name.split("::").all(is_constant)).then_some(name)
+    }
+
+    /// The objects in the first variables of a class; to 3.1, but those that the program has named.
+    fn variables(self, class: u64) -> Option<Vec<u64>> {
         let layout = self.layout;
+        if let Some(values) = layout.class_values {
+            let values = self.object(class.wrapping_add(values.into()))?;
+            let value = |number: u64| self.reader.u64(values.wrapping_add(8 * number));
+            let values = (0..ENTRIES).map_while(value);
+            return Some(values.filter(|object| object & 7 == 0 && *object != 0).collect());
+        }
         let extension = self.object(class.wrapping_add(layout.class_extension?.into()))?;
         let table = self.object(extension.wrapping_add(layout.class_variables?.into()))?;
         let entries = self.object(table.wrapping_add(layout.table_entries?.into()))?;
-        let variables = (0..ENTRIES).map_while(move |number| {
+        let variables = (0..ENTRIES).map_while(|number| {
             let field = |offset: u32| {
                 entries.wrapping_add(number * u64::from(ENTRY)).wrapping_add(offset.into())
             };
@@ -130,6 +169,6 @@ impl Heap<'_> {
             let value = self.object(field(VALUE));
             Some(value.filter(|_| key & KIND == 0))
         });
-        Some(variables.flatten())
+        Some(variables.flatten().collect())
     }
 }

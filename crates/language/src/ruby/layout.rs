@@ -102,6 +102,8 @@ pub(crate) struct Layout {
     pub(crate) class_path: Option<u32>,
     /// `as.singleton_class.attached_object`; to 3.1 it is among the variables.
     pub(crate) class_attached: Option<u32>,
+    /// `iv_ptr` of a class: the values of its variables, in the order in which these were made; in 3.2.
+    pub(crate) class_values: Option<u32>,
     /// `ptr` of a class.
     pub(crate) class_extension: Option<u32>,
     /// `iv_tbl` of what that points to, a `st_table`.
@@ -126,12 +128,14 @@ pub(crate) struct Layout {
     pub(crate) type_array: u32,
     /// `RSTRING_NOEMBED` of the flags.
     pub(crate) string_heap: u32,
-    /// The length in the object; to 3.2 an embedded string's is in the flags.
+    /// The length in the object; to 3.1 an embedded string's is in the flags.
     pub(crate) string_length: u32,
     /// Where in the flags the length of an embedded string is, five bits.
     pub(crate) string_embedded_shift: Option<u32>,
     /// The characters of an embedded string.
     pub(crate) string_embedded: u32,
+    /// `RSTRING_FSTR` of the flags: the only string of these characters.
+    pub(crate) string_interned: u32,
     /// A pointer to the characters of any other.
     pub(crate) string_pointer: u32,
     /// `RARRAY_EMBED_FLAG` of the flags.
@@ -191,6 +195,7 @@ const V2_7: Layout = Layout {
     memo_method: 6,
     class_path: None,
     class_attached: None,
+    class_values: None,
     class_extension: Some(24),
     class_variables: Some(8),
     table_entries: Some(48),
@@ -206,6 +211,7 @@ const V2_7: Layout = Layout {
     string_length: 16,
     string_embedded_shift: Some(14),
     string_embedded: 16,
+    string_interned: 0x20000000,
     string_pointer: 24,
     array_embedded_flag: 0x2000,
     array_embedded: 16,
@@ -220,6 +226,7 @@ const V3_2: Layout = Layout {
     body_lines_positions: 136,
     body_parent: 160,
     body_local: 168,
+    class_values: Some(32),
     class_extension: None,
     class_variables: None,
     table_entries: None,
@@ -228,12 +235,18 @@ const V3_2: Layout = Layout {
     ..V3_1
 };
 
-const V3_3: Layout =
-    Layout { frame_size: 56, class_path: Some(152), class_attached: Some(128), ..V3_2 };
+const V3_3: Layout = Layout {
+    frame_size: 56,
+    class_path: Some(152),
+    class_attached: Some(128),
+    class_values: None,
+    ..V3_2
+};
 
 const V3_4: Layout = Layout { class_singleton: 0x2000, ..V3_3 };
 
-const V4_0: Layout = Layout { body_parent: 168, body_local: 176, class_attached: None, ..V3_4 };
+const V4_0: Layout =
+    Layout { body_parent: 168, body_local: 176, class_attached: Some(136), ..V3_4 };
 
 /// The layout of Ruby `major`.`minor`; `None` if it is not known.
 pub(crate) fn layout(major: u32, minor: u32) -> Option<Layout> {

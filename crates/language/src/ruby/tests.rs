@@ -19,6 +19,7 @@ fn layouts_are_as_measured() {
         assert_eq!(column.value("class_path"), layout.class_path);
         assert_eq!(column.value("class_attached"), layout.class_attached);
         assert_eq!(column.value("class_variables"), layout.class_variables);
+        assert_eq!(column.value("class_values"), layout.class_values);
         // What a walker reads of a description.
         assert!(layout.body_first_line + 4 <= 96);
     }
@@ -71,8 +72,12 @@ impl Objects {
     }
 
     fn string(&mut self, text: &str) -> u64 {
+        self.string_with(0, text)
+    }
+
+    fn string_with(&mut self, flags: u32, text: &str) -> u64 {
         let layout = self.layout;
-        let (kind, len) = (u64::from(layout.type_string), text.len() as u64);
+        let (kind, len) = (u64::from(layout.type_string | flags), text.len() as u64);
         match (layout.string_embedded_shift, len) {
             (Some(shift), ..24) => {
                 self.put(&[(0, kind | len << shift)], (layout.string_embedded, text))
@@ -105,8 +110,8 @@ impl Objects {
     /// A class of a version that has its name in it, or among its variables.
     fn class(&mut self, name: &str) -> u64 {
         let kind = u64::from(self.layout.type_class_object);
-        let name = self.string(name);
-        let own = self.string("a value");
+        let name = self.string_with(self.layout.string_interned, name);
+        let own = self.string("Other");
         // A variable that the program has named, and one of Ruby's own.
         self.class_with(kind, self.layout.class_path, [(0x1002, own), (OWN_NAME, name)])
     }
@@ -125,10 +130,12 @@ impl Objects {
             let value = variables.iter().find(|(name, _)| *name == OWN_NAME).unwrap().1;
             return self.put(&[(0, flags), (field, value)], (0, ""));
         }
-        let Some(extension) = layout.class_extension else {
-            return self.put(&[(0, flags)], (0, ""));
-        };
         let [first, second] = variables;
+        if let Some(values) = layout.class_values {
+            let of_class = self.put(&[(0, first.1), (8, second.1)], (0, ""));
+            return self.put(&[(0, flags), (values, of_class)], (0, ""));
+        }
+        let extension = layout.class_extension.unwrap();
         let words = [(8, first.0), (16, first.1), (32, second.0), (40, second.1)];
         let entries = self.put(&words, (0, ""));
         let table = self.put(&[(layout.table_entries.unwrap(), entries)], (0, ""));
@@ -166,11 +173,6 @@ fn methods_and_blocks_are_named() {
     }
 }
 
-/// Versions whose classes can be read.
-fn has_classes(version: (u32, u32)) -> bool {
-    version != (3, 2) && version != (4, 0)
-}
-
 #[test]
 fn methods_have_their_classes() {
     for version in VERSIONS {
@@ -201,12 +203,10 @@ fn methods_have_their_classes() {
             ("call", class + 8, "call"),
         ] {
             let iseq = objects.iseq(label);
-            let expected = if has_classes(version) { expected } else { label };
             assert_eq!(objects.name_of(iseq, owner).as_deref(), Some(expected), "{version:?}");
         }
         let each = objects.string("each");
-        let expected = if has_classes(version) { "App::Thing#each" } else { "each" };
-        assert_eq!(objects.name_of(each | NAME, class).as_deref(), Some(expected));
+        assert_eq!(objects.name_of(each | NAME, class).as_deref(), Some("App::Thing#each"));
     }
 }
 
@@ -240,10 +240,7 @@ fn the_pieces_that_are_planned_name_a_method() {
         }
         let found = name(&objects.it, &Chunks { chunks: &pieces, rest: () }, block, owner);
         let found = found.unwrap();
-        let expected = match has_classes(version) {
-            true => "block (2 levels) in AClassWhoseNameIsLongerThanOthers.a_method",
-            false => "block (2 levels) in a_method",
-        };
+        let expected = "block (2 levels) in AClassWhoseNameIsLongerThanOthers.a_method";
         assert_eq!(found.function, expected, "{version:?}");
         assert_eq!((found.file.as_deref(), found.start_line), (Some("/a/b.rb"), 12));
     }
