@@ -20,4 +20,4 @@ mod thread;
 pub use file::Extent;
 pub use memory::{Chunks, Memory};
 pub use native::Native;
-pub use runtime::{Found, InnerCall, Lines, Name, Runtime, Unknown, find};
+pub use runtime::{Found, InnerCall, Lines, Name, Runtime, Unknown, find, switches_stacks};

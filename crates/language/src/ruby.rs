@@ -144,11 +144,13 @@ fn table_of_symbols(file: &File<'_>) -> Option<(u64, u32)> {
 }
 
 /// Addresses in code that looks up a symbol. It compares a number with that of the last operator, and with that of the
-/// last symbol, 16 bytes behind which is the table (`rb_symbols_t` of symbol.h).
+/// last symbol, 16 bytes behind which is the table (`rb_symbols_t` of symbol.h, in 4.0 of symbol.c).
 #[derive(Debug, Default)]
 struct SymbolCode {
     last_operator: Option<u64>,
-    last_symbol: Option<u64>,
+    /// Variables that may be the number of the last symbol: those that are compared, and in 4.0, where it is read by itself,
+    /// those of 32 bits.
+    last_symbols: Vec<u64>,
     /// The first function that is called.
     next: Option<u64>,
 }
@@ -160,16 +162,16 @@ impl SymbolCode {
             let of_file = instruction.memory_base() == Register::RIP;
             let at = instruction.ip_rel_memory_address();
             match instruction.mnemonic() {
-                Mnemonic::Cmp if of_file => self.last_symbol = self.last_symbol.or(Some(at)),
+                Mnemonic::Cmp if of_file => self.last_symbols.push(at),
+                Mnemonic::Mov if of_file && instruction.op0_register().size() == 4 => {
+                    self.last_symbols.push(at);
+                }
                 Mnemonic::Cmp => {
                     let number = instruction.try_immediate(1).ok();
                     let number = number.filter(|number| (128..256).contains(number));
                     self.last_operator = self.last_operator.or(number);
                 }
-                Mnemonic::Mov
-                    if of_file
-                        && self.last_symbol.is_some_and(|last| at == last.wrapping_add(16)) =>
-                {
+                Mnemonic::Mov if of_file && self.last_symbols.contains(&at.wrapping_sub(16)) => {
                     return Some(at);
                 }
                 Mnemonic::Call => self.next = self.next.or(Some(instruction.near_branch_target())),

@@ -109,6 +109,14 @@ pub fn find(image: &Image, extent: Extent<'_>) -> Option<Found> {
     })
 }
 
+/// Returns true if a file has code that puts stacks of others in the place of a thread's own, below a frame of its own
+/// (greenlet, with which gevent works): frames outside of that are not of what runs.
+pub fn switches_stacks(image: &Image) -> bool {
+    let names = ExportedNames::of(image);
+    // What Python calls to load it; the older name is that of versions before 1.0.
+    names.mention("PyInit__greenlet") || names.mention("PyInit_greenlet")
+}
+
 /// Major and minor version, and the whole as text that ends with a zero, such as `8.2.36`.
 pub(crate) fn version(text: &[u8]) -> Option<(u32, u32, String)> {
     const LONGEST: usize = 40;

@@ -58,6 +58,8 @@ pub(crate) struct Languages {
     /// By their files' numbers.
     runtimes: HashMap<ModuleId, Arc<Runtime>>,
     looked_at: HashSet<ModuleId>,
+    /// Files whose code switches stacks.
+    switching: HashSet<ModuleId>,
     found: Vec<FoundInterpreter>,
     functions: HashMap<FunctionKey, Known>,
     calls: Vec<RawCall>,
@@ -118,6 +120,10 @@ impl Languages {
     ) {
         let extent = |address| unwind?.function(address);
         let interpreter = match pyrograph_language::find(image, &extent) {
+            None if pyrograph_language::switches_stacks(image) => {
+                self.switching.insert(module);
+                return;
+            }
             None => return,
             Some(Found::Known(runtime)) if !wanted.contains(&runtime.language()) => return,
             Some(Found::Known(runtime)) => {
@@ -320,9 +326,11 @@ impl<F: Files> Resolver<F> {
         self.read_calls(calls);
         let languages = &mut self.languages;
         let runtimes = &languages.runtimes;
-        let spliced = splice::splice(&native, &languages.calls, whole, &|module| {
-            runtimes.get(&module).map(|runtime| &runtime.native)
-        });
+        let files = splice::FilesOfCode {
+            interpreter: &|module| runtimes.get(&module).map(|runtime| &runtime.native),
+            switches_stacks: &|module| languages.switching.contains(&module),
+        };
+        let spliced = splice::splice(&native, &languages.calls, whole, &files);
         let Spliced { frames, paired } = spliced;
         let stats = &mut self.stats.languages;
         stats.stacks += languages.samples;

@@ -80,22 +80,29 @@ fn parts(calls: &[RawCall]) -> Vec<Part> {
     parts
 }
 
-/// Puts calls, leaf first, in the places of the native frames in which they run. `native_of`: the functions of an
-/// interpreter's file. `whole`: the native stack goes to its root.
-pub(crate) fn splice<'a>(
+/// What native frames are of.
+pub(crate) struct FilesOfCode<'a> {
+    /// The functions of an interpreter's file.
+    pub interpreter: &'a dyn Fn(ModuleId) -> Option<&'a Native>,
+    /// Code of this file switches stacks (`pyrograph_language::switches_stacks`).
+    pub switches_stacks: &'a dyn Fn(ModuleId) -> bool,
+}
+
+/// Puts calls, leaf first, in the places of the native frames in which they run. `whole`: the native stack goes to its root.
+pub(crate) fn splice(
     native: &[RawFrame],
     calls: &[RawCall],
     whole: bool,
-    native_of: &dyn Fn(ModuleId) -> Option<&'a Native>,
+    files: &FilesOfCode<'_>,
 ) -> Spliced {
     // By native frame: what is shown in its place; `None`: itself.
     let mut shown: Vec<Option<Vec<RawFrame>>> = vec![None; native.len()];
     let mut paired = true;
     for part in parts(calls) {
-        let Some(functions) = native_of(part.module) else { continue };
+        let Some(functions) = (files.interpreter)(part.module) else { continue };
         paired &= match functions.has_made_code() {
             true => place_each(native, part, functions, &mut shown),
-            false => place(native, part, whole, functions, &mut shown),
+            false => place(native, part, whole, (functions, files), &mut shown),
         };
     }
     let mut frames = Vec::with_capacity(native.len() + calls.len());
@@ -113,7 +120,7 @@ fn place(
     native: &[RawFrame],
     mut part: Part,
     whole: bool,
-    functions: &Native,
+    (functions, files): (&Native, &FilesOfCode<'_>),
     shown: &mut [Option<Vec<RawFrame>>],
 ) -> bool {
     let is_own = |frame: &RawFrame| frame.module == part.module;
@@ -126,7 +133,11 @@ fn place(
         is_own(frame) && functions.is_loop(frame.address)
             || frame.module.is_jit() && in_trace.contains(&at)
     };
-    let loops: Vec<usize> = (0..native.len()).filter(|at| is_loop(*at, &native[*at])).collect();
+    let mut loops: Vec<usize> = (0..native.len()).filter(|at| is_loop(*at, &native[*at])).collect();
+    let switches = |frame: &RawFrame| (files.switches_stacks)(frame.module);
+    if let Some(own) = loops_of_own_stack(native, &loops, part.segments.len(), &switches) {
+        loops.truncate(own);
+    }
     // The program is compiled, and does not run yet: what it has called are its own `BEGIN` blocks. Or
     // it has ended.
     if part.segments.len() == loops.len() + 1
@@ -175,6 +186,22 @@ fn place(
         shown[at] = Some(std::mem::take(&mut segments[segment].calls));
     }
     agrees
+}
+
+/// How many of the loops' frames are of the stack that runs, if frames of others are outside of these: there are as many as
+/// segments, or one more that just begins or ends, up to a frame of code that switches stacks.
+fn loops_of_own_stack(
+    native: &[RawFrame],
+    loops: &[usize],
+    segments: usize,
+    switches: &dyn Fn(&RawFrame) -> bool,
+) -> Option<usize> {
+    let is_end = |count: &usize| {
+        let between =
+            count.checked_sub(1).and_then(|last| Some((loops.get(last)?, loops.get(*count)?)));
+        between.is_some_and(|(last, next)| native[*last..*next].iter().any(switches))
+    };
+    [segments, segments + 1].into_iter().find(is_end)
 }
 
 /// Splits segments where an eval has a run of the loop for itself. That is the first one below the native frame that the eval

@@ -129,9 +129,7 @@ impl Heap<'_> {
     fn class_name(self, class: u64) -> Option<String> {
         let name = match (self.layout.class_path, self.layout.class_attached) {
             (Some(at), Some(_)) => self.string(self.object(class.wrapping_add(at.into()))?),
-            _ => {
-                self.variables(class)?.into_iter().find_map(|value| self.name_in_variable(value))
-            }
+            _ => self.variables(class)?.into_iter().find_map(|value| self.name_in_variable(value)),
         };
         // A class without a name, or one within such a one: `#<Class:0x00007f…>::Inner`.
         name.filter(|name| !name.contains("#<"))

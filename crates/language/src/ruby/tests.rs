@@ -315,3 +315,22 @@ fn lines_are_those_that_begin_last() {
     assert_eq!(one.line(30), 7);
     assert_eq!(Lines { positions: vec![u64::MAX; 3], lines: vec![7] }.line(40), 0);
 }
+
+/// Code as compilers make it of `get_id_serial_entry`, at address 0.
+#[test]
+fn the_table_of_symbols_is_behind_the_last_number() {
+    let check = |code: &[u8], expected| {
+        assert_eq!(SymbolCode::default().table(0, code, false), expected);
+    };
+    // 3.1: cmp rdi, [rip + 0x1000]; mov rax, [rip + …], 16 bytes behind.
+    let of_3_1 = [0x48, 0x3b, 0x3d, 0, 0x10, 0, 0, 0x48, 0x8b, 0x05, 9, 0x10, 0, 0];
+    check(&of_3_1, Some(0x1017));
+    // 4.0: another variable is compared with 0 before; mov eax, [rip + …]; cmp ebx, eax; mov rdi, [rip + …].
+    let of_4_0 = [
+        &[0x48, 0x83, 0x3d, 0xfe, 0x5d, 0x4b, 0, 0, 0x8b, 0x05, 0xaa, 0xfc, 0x4a, 0, 0x39, 0xc3][..],
+        &[0x48, 0x8b, 0x3d, 0xb1, 0xfc, 0x4a, 0],
+    ];
+    check(&of_4_0.concat(), Some(0x4a_fcc8));
+    // Another variable.
+    check(&[0x48, 0x3b, 0x3d, 0, 0x10, 0, 0, 0x48, 0x8b, 0x05, 1, 0x10, 0, 0], None);
+}

@@ -3,6 +3,7 @@ use pyrograph_language::Native;
 use pyrograph_profile::StringId;
 
 const INTERPRETER: ModuleId = ModuleId(7);
+const SWITCHES: ModuleId = ModuleId(9);
 
 /// Functions of an interpreter's file: its loop (`L`), one that is shown (`S`), one that is not (`.`), `main` (`m`).
 fn functions() -> Native {
@@ -11,7 +12,7 @@ fn functions() -> Native {
 }
 
 /// Native frames by letters, leaf first: those of [`functions`], code that was made at run time (`J`), and others of another
-/// file (`x`, `y`, `z`).
+/// file (`x`, `y`, `z`); of one that switches stacks (`g`).
 fn native(text: &str) -> Vec<RawFrame> {
     let own = |address| RawFrame::new(INTERPRETER, address);
     let frame = |letter| match letter {
@@ -20,6 +21,7 @@ fn native(text: &str) -> Vec<RawFrame> {
         'm' => own(350),
         '.' => own(50),
         'J' => RawFrame::new(ModuleId(ModuleId::JIT), 'J' as u64),
+        'g' => RawFrame::new(SWITCHES, 'g' as u64),
         other => RawFrame::new(ModuleId(8), other as u64),
     };
     text.chars().map(frame).collect()
@@ -55,9 +57,11 @@ fn check_each(frames: &str, of: &str, expected: &str, paired: bool) {
 }
 
 fn check_with(functions: &Native, frames: &str, of: &str, whole: bool, expected: (&str, bool)) {
-    let spliced = splice(&native(frames), &calls(of), whole, &|module| {
-        (module == INTERPRETER).then_some(functions)
-    });
+    let files = FilesOfCode {
+        interpreter: &|module| (module == INTERPRETER).then_some(functions),
+        switches_stacks: &|module| module == SWITCHES,
+    };
+    let spliced = splice(&native(frames), &calls(of), whole, &files);
     let letter = |frame: &RawFrame| match frame.as_label() {
         Some((text, _)) => char::from_u32(text.0).expect("a letter"),
         None if frame.module != INTERPRETER => {
@@ -108,6 +112,17 @@ fn other_differences_are_counted() {
     // What is not whole is paired from the leaf.
     check("L.L", "a|b|c|", false, "ab", false);
     check("..", "a|", true, "..", false);
+}
+
+#[test]
+fn functions_of_a_stack_that_was_switched_to_are_at_the_leaf() {
+    check("xL.LggLLm", "a|b|", true, "xabggm", true);
+    check("LggLm", "a|", true, "aggm", true);
+    // One that just begins.
+    check("LL.gL.gLm", "a|", true, "aggm", true);
+    // In the switch itself, and where only the stack of the thread itself is.
+    check("gLgLm", "a|", true, "gagm", true);
+    check("gL.Lm", "a|b|", true, "gabm", true);
 }
 
 #[test]
@@ -182,7 +197,12 @@ fn traces_take_the_place_of_loops() {
 fn without_calls_stacks_are_what_they_are() {
     let plain = native("x.L.m");
     let functions = functions();
-    assert_eq!(splice(&plain, &[], true, &|_| Some(&functions)).frames, plain);
-    let none = splice(&plain, &calls("a|"), true, &|_| None);
-    assert_eq!(none.frames, plain, "an interpreter that is not known");
+    let check = |calls: &[RawCall], interpreter| {
+        let interpreter = &|_| interpreter;
+        let files = FilesOfCode { interpreter, switches_stacks: &|_| false };
+        assert_eq!(splice(&plain, calls, true, &files).frames, plain);
+    };
+    check(&[], Some(&functions));
+    // An interpreter that is not known.
+    check(&calls("a|"), None);
 }
