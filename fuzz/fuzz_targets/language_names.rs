@@ -11,14 +11,12 @@ mod made;
 
 use libfuzzer_sys::fuzz_target;
 use made::Made;
-use pyrograph_event::interpreter::Language;
 use pyrograph_language::Runtime;
 
 thread_local! {
-    static ALL: Vec<(Made, Box<Runtime>)> = Language::ALL
+    static ALL: Vec<(Made, Box<Runtime>)> = Made::all()
         .into_iter()
-        .map(|language| {
-            let made = Made::new(language);
+        .map(|(_, made)| {
             let runtime = made.runtime();
             (made, runtime)
         })

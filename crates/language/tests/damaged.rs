@@ -29,24 +29,23 @@ impl Random {
 
 #[test]
 fn made_interpreters_are_found_and_name_their_functions() {
-    for language in Language::ALL {
-        let made = Made::new(language);
+    for (language, made) in Made::all() {
         let runtime = made.runtime();
-        assert_eq!(runtime.language(), language);
+        assert!(language.starts_with(runtime.language().name()), "{language}");
         // For `fuzz/run`.
         if let Some(folder) = std::env::var_os("PYROGRAPH_SEEDS") {
-            let path = Path::new(&folder).join(language.name());
+            let path = Path::new(&folder).join(language);
             fs::write(path, &made.file).expect("a file");
         }
         let memory = Damaged::new(&made.memory, &[]);
         for function in &made.functions {
             let name = runtime.name(&memory, function.address, function.owner);
             let name = name.map(|name| name.function);
-            assert_eq!(name.as_deref(), Some(function.name), "{language:?}");
+            assert_eq!(name.as_deref(), Some(function.name), "{language}");
         }
         let lines = runtime.lines(&memory, made.functions[0].address);
         for (offset, line) in &made.lines {
-            assert_eq!(lines.line(*offset), *line, "{language:?} at {offset}");
+            assert_eq!(lines.line(*offset), *line, "{language} at {offset}");
         }
         // Pieces of memory, as the programs copy them.
         let chunks = [(made::START, made.memory.clone())];
@@ -60,8 +59,7 @@ fn made_interpreters_are_found_and_name_their_functions() {
 #[test]
 fn damaged_memory_gives_fewer_names_and_no_panic() {
     let mut random = Random(1);
-    for language in Language::ALL {
-        let made = Made::new(language);
+    for (language, made) in Made::all() {
         let runtime = made.runtime();
         let mut named = 0;
         for number in 0..20_000 {
@@ -71,7 +69,7 @@ fn damaged_memory_gives_fewer_names_and_no_panic() {
             by[0] = if number % 100 == 0 { 7 } else { 0 };
             named += checks::check_names(&made, &runtime, &by);
         }
-        assert!(named > 20_000, "{language:?}: {named} names");
+        assert!(named > 20_000, "{language}: {named} names");
     }
 }
 
@@ -91,8 +89,7 @@ fn lines_behind_the_end_of_memory_are_none() {
 #[test]
 fn damaged_files_give_no_panic() {
     let mut random = Random(1);
-    for language in Language::ALL {
-        let made = Made::new(language);
+    for (language, made) in Made::all() {
         let mut found = 0;
         for _ in 0..2_000 {
             let mut file = made.file.clone();
@@ -107,6 +104,6 @@ fn damaged_files_give_no_panic() {
             }
             found += usize::from(checks::check_file(file));
         }
-        assert!(found > 500, "{language:?}: {found} found");
+        assert!(found > 500, "{language}: {found} found");
     }
 }

@@ -68,6 +68,12 @@ fn of_jit(jit: &[(String, u64)], whole: f64) -> Option<String> {
         }
         python if python.contains("python") => "start it as python3 -X perf (3.12)",
         dotnet if dotnet.contains("dotnet") => "start it with DOTNET_PerfMapEnabled=1",
+        ruby if ruby.contains("ruby") => {
+            "methods that its just-in-time compiler has compiled are not followed: start it without --yjit and --rjit"
+        }
+        php if php.contains("php") => {
+            "functions that its just-in-time compiler has compiled are not followed: start it with -d opcache.jit=disable"
+        }
         _ => "let its runtime write /tmp/perf-PID.map or a jitdump file",
     };
     let percent = 100.0 * share(*value, whole);
@@ -100,6 +106,8 @@ mod tests {
             of("java").contains("PreserveFramePointer") && of("java").contains("Compiler.perfmap")
         );
         assert!(of("node").contains("--perf-basic-prof"));
+        assert!(of("ruby3.1").contains("without --yjit"));
+        assert!(of("php-fpm8.2").contains("opcache.jit=disable"));
         assert!(of("luajit").contains("/tmp/perf-PID.map"));
     }
 }

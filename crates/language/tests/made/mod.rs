@@ -80,6 +80,17 @@ impl Made {
         }
     }
 
+    /// Of all languages, and of versions that have another way to what is theirs; with names.
+    pub fn all() -> Vec<(&'static str, Self)> {
+        let mut all: Vec<_> = Language::ALL
+            .into_iter()
+            .map(|language| (language.name(), Self::new(language)))
+            .collect();
+        all.push(("python-3.13", python::made_3_13()));
+        all.push(("ruby-3.3", ruby::made_3_3()));
+        all
+    }
+
     /// The interpreter in the file.
     pub fn runtime(&self) -> Box<Runtime> {
         let image = Image::from_bytes(self.file.clone()).expect("an ELF file");

@@ -1,4 +1,4 @@
-//! Ruby 2.7, whose context is in a global variable.
+//! Ruby 2.7, whose context is in a global variable, and 3.3, whose context is in one of each thread.
 
 use super::{CODE, Elf, FS, Function, Made, START, Space};
 
@@ -13,12 +13,27 @@ const IN_C: u64 = 0x5555_0001;
 const TOP: u64 = 0x7777_0001;
 const FINISH: u64 = 32;
 const LOCAL: u64 = 2;
+/// Of the flags of a class: it is that of one object.
+const SINGLETON: u64 = 1 << 12;
 /// The number of a symbol, which is the first of those that are no operators.
 const SYMBOL: u64 = 20;
 
+/// A version.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    V2_7,
+    V3_3,
+}
+use Version::{V2_7, V3_3};
+
 /// A string in its object, or apart from it.
-fn text(space: &mut Space, text: &str) -> u64 {
+fn text(space: &mut Space, version: Version, text: &str) -> u64 {
     let len = text.len() as u64;
+    if len < 24 && version == V3_3 {
+        let at = space.words(48, &[(0, STRING), (16, len)]);
+        space.put_bytes(at + 24, text.as_bytes());
+        return at;
+    }
     if len < 24 {
         let at = space.words(40, &[(0, STRING | len << 14)]);
         space.put_bytes(at + 16, text.as_bytes());
@@ -29,8 +44,12 @@ fn text(space: &mut Space, text: &str) -> u64 {
     space.words(40, &[(0, STRING | 0x2000), (16, len), (24, data)])
 }
 
-/// A class, or (of) that of an object, with variables: one that the program has named comes first.
-fn class(space: &mut Space, flags: u64, of: u64) -> u64 {
+/// A class, or (of) that of an object, with a field or with variables: one that the program has named comes first.
+fn class(space: &mut Space, version: Version, flags: u64, of: u64) -> u64 {
+    if version == V3_3 {
+        let field = if flags & SINGLETON == 0 { 152 } else { 128 };
+        return space.words(168, &[(0, flags), (field, of)]);
+    }
     let entries = space.words(144, &[(8, 0x1002), (16, of), (32, 0x2000), (40, of)]);
     let table = space.words(64, &[(48, entries)]);
     let variables = space.words(32, &[(8, table)]);
@@ -38,11 +57,14 @@ fn class(space: &mut Space, flags: u64, of: u64) -> u64 {
 }
 
 /// A sequence of instructions.
-fn sequence(space: &mut Space, label: &str) -> u64 {
-    let (label, path) = (text(space, label), text(space, "/srv/app.rb"));
+fn sequence(space: &mut Space, version: Version, label: &str) -> u64 {
+    let (label, path) = (text(space, version, label), text(space, version, "/srv/app.rb"));
     let path = space.words(40, &[(0, ARRAY | EMBEDDED), (16, path)]);
     // Two lines, of which the second begins at the third instruction.
-    let lines = space.words(16, &[(0, 8), (8, 9)]);
+    let lines = match version {
+        V2_7 => space.words(16, &[(0, 8), (8, 9)]),
+        V3_3 => space.words(24, &[(0, 8), (8, 9 << 32)]),
+    };
     let mut positions = [0; 6];
     for at in 0..54 {
         positions[at / 9] |= (1 + u64::from(at >= 3)) << (at % 9 * 7);
@@ -51,11 +73,13 @@ fn sequence(space: &mut Space, label: &str) -> u64 {
     for (at, word) in (0..).zip(positions) {
         space.put(table + 8 * at, word);
     }
-    let body =
-        space.words(200, &[(64, path), (80, label), (88, 2 * 8 + 1), (120, lines), (144, table)]);
+    // The first line is an object, and then a number; before the lines is a word less.
+    let (first, less) = if version == V2_7 { (2 * 8 + 1, 0) } else { (8, 8) };
+    let words = [(64, path), (80, label), (88, first), (120 - less, lines), (144 - less, table)];
+    let body = space.words(200, &words);
     space.put(body + 8, START);
     space.put_half(body + 4, 12);
-    space.put_half(body + 136, 2);
+    space.put_half(body + 136 - less, 2);
     space.words(40, &[(0, 0x701a), (16, body)])
 }
 
@@ -83,15 +107,32 @@ fn table_of_symbols(space: &mut Space, name: u64) -> u64 {
     array(space, outer)
 }
 
+/// Of 2.7.
 pub fn made() -> Made {
+    made_of(V2_7)
+}
+
+/// Of 3.3.
+pub fn made_3_3() -> Made {
+    made_of(V3_3)
+}
+
+fn made_of(version: Version) -> Made {
     let mut space = Space::default();
     let mut elf = Elf::new("");
-    let version = space.add(16);
-    space.put_bytes(version, b"2.7.4");
-    let (variable, symbols) = (space.add(16), space.add(32) + 16);
-    elf.variable("ruby_version", version);
-    elf.variable("ruby_current_execution_context_ptr", variable);
-    elf.function("rb_thread_current", &[0xc3; 8]);
+    // In a thread's own block, which ends at what `fs` points to; or where the program has it.
+    let variable = space.add(16);
+    let (text_of_version, symbols) = (space.add(16), space.add(32) + 16);
+    space.put_bytes(text_of_version, if version == V2_7 { b"2.7.4" } else { b"3.3.8" });
+    elf.variable("ruby_version", text_of_version);
+    if version == V2_7 {
+        elf.variable("ruby_current_execution_context_ptr", variable);
+        elf.function("rb_thread_current", &[0xc3; 8]);
+    } else {
+        assert_eq!(variable, FS - 8);
+        // mov rax, fs:[-8]; ret
+        elf.function("rb_thread_current", &[0x64, 0x48, 0x8b, 4, 0x25, 0xf8, 255, 255, 255, 0xc3]);
+    }
     let code = symbol_code(elf.next(), symbols);
     elf.function("rb_id2str", &code);
     assert!(symbols < CODE && symbols > START);
@@ -99,13 +140,13 @@ pub fn made() -> Made {
     elf.function("loop", &[0xff, 0xe0].repeat(80));
     let file = elf.bytes(&space);
 
-    let name = text(&mut space, "each");
+    let name = text(&mut space, version, "each");
     let table = table_of_symbols(&mut space, name);
     space.put(symbols, table);
 
-    let thing_name = text(&mut space, "App::AThingWithALongName");
-    let thing = class(&mut space, 2, thing_name);
-    let single = class(&mut space, 2 | 1 << 12, thing);
+    let thing_name = text(&mut space, version, "App::AThingWithALongName");
+    let thing = class(&mut space, version, 2, thing_name);
+    let single = class(&mut space, version, 2 | SINGLETON, thing);
     let method = |space: &mut Space, owner, symbol: u64| {
         space.words(48, &[(0, 0x601a), (24, symbol << 4), (32, owner)])
     };
@@ -113,7 +154,8 @@ pub fn made() -> Made {
     let of_class = method(&mut space, single, 7);
     let in_c = method(&mut space, thing, SYMBOL);
 
-    let sequences = ["call", "block in make", "<main>"].map(|label| sequence(&mut space, label));
+    let sequences =
+        ["call", "block in make", "<main>"].map(|label| sequence(&mut space, version, label));
     // Environments: method, the environment around, flags.
     let make = space.words(24, &[(0, of_class), (16, METHOD | LOCAL)]) + 16;
     let environments = [

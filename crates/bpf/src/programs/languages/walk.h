@@ -59,19 +59,41 @@ static __always_inline void walk_found(struct language_walk *w, struct found_int
 		w->c->count = before;
 }
 
-// Puts together calls and emits them. Returns the hash by which they are emitted; 0: there are none.
-static __always_inline u64 find_calls(struct scratch *s, struct calls *c, struct task_struct *task, int is_other)
+// A global function: the verifier checks it, and with it each language's walker, once, and not for each of the interpreters
+// that a stack can have, for each way through the one before.
+__noinline int walk_found_here(struct scratch *s, u32 number, u32 which)
 {
+	struct language_walk w = { .s = s };
+
+	if (!s)
+		return 0;
+	w.c = bpf_map_lookup_elem(&calls_of, &number);
+	if (w.c)
+		walk_found(&w, which ? &s->interpreters[1] : &s->interpreters[0]);
+	return 0;
+}
+
+// Puts together calls and emits them. Returns the hash by which they are emitted; 0: there are none.
+static __always_inline u64 find_calls(struct scratch *s, u32 number, struct task_struct *task, int is_other)
+{
+	struct calls *c = bpf_map_lookup_elem(&calls_of, &number);
 	struct language_walk w = { .c = c, .s = s, .other = is_other ? task : NULL };
 	u64 kept;
 
+	if (!c)
+		return 0;
 	c->hash = mix(HASH_START, s->question.tgid);
 	c->count = 0;
 	c->fs = BPF_CORE_READ(task, thread.fsbase);
 	c->thread = task->pid;
-	walk_found(&w, &s->interpreters[0]);
-	if (s->found > 1)
+	if (is_other)
+		walk_found(&w, &s->interpreters[0]);
+	else
+		walk_found_here(s, number, 0);
+	if (s->found > 1 && is_other)
 		walk_found(&w, &s->interpreters[1]);
+	else if (s->found > 1)
+		walk_found_here(s, number, 1);
 	if (!c->count)
 		return 0;
 	c->hash &= (1ull << FRAME_SHIFT) - 1;
@@ -87,19 +109,15 @@ static __always_inline u64 find_calls(struct scratch *s, struct calls *c, struct
 // A global function: the verifier checks it once, and not for each way to it.
 __noinline int find_calls_here(struct scratch *s, u32 number)
 {
-	struct calls *c = bpf_map_lookup_elem(&calls_of, &number);
-
 	if (!s)
 		return 0;
-	s->calls = c ? find_calls(s, c, bpf_get_current_task_btf(), 0) : 0;
+	s->calls = find_calls(s, number, bpf_get_current_task_btf(), 0);
 	return 0;
 }
 
 static __always_inline void find_calls_of_other(struct scratch *s, u32 number, struct task_struct *task)
 {
-	struct calls *c = bpf_map_lookup_elem(&calls_of, &number);
-
-	s->calls = c ? find_calls(s, c, task, 1) : 0;
+	s->calls = find_calls(s, number, task, 1);
 }
 
 // Adds to a native stack what leads to its calls in interpreted languages.
