@@ -156,6 +156,16 @@ fn place(
     {
         segments.remove(empty);
     }
+    // One segment more, and the interpreter's own code at the leaf: it is about to enter the loop, or has just left it.
+    if whole
+        && part.gap.is_none()
+        && segments.len() == loops.len() + 1
+        && segments.iter().all(|segment| segment.native.is_none())
+        && native.first().is_some_and(is_own)
+        && loops[0] != 0
+    {
+        loops.insert(0, 0);
+    }
     if whole && part.gap.is_none() && segments.len() < loops.len() {
         split_at_evals(segments, &loops);
     }

@@ -95,6 +95,16 @@ fn one_more_or_less_at_the_leaf_is_a_call_that_begins_or_ends() {
     check("L.L.m", "a||b|", true, "abm", true);
 }
 
+/// What has called is about to enter the loop: the frame is there, the function's native frame is not.
+#[test]
+fn a_call_that_begins_has_the_place_of_the_leaf() {
+    check(".SL.L.m", "a|b|c|", true, "aSbcm", true);
+    check("S.L.m", "ab|c|", true, "abcm", true);
+    // In code of another file nothing is known; neither of a stack that is not whole.
+    check("x.L.m", "a|b|", true, "x.bm", false);
+    check(".L.", "a|b|", false, ".a", false);
+}
+
 #[test]
 fn a_program_that_is_compiled_does_not_run_yet() {
     check("L.L.m", "a|b|M|", true, "abm", true);
