@@ -259,7 +259,13 @@ fn functions_are_those_that_the_program_itself_has() {
                 let of_kernel =
                     stack.iter().position(|frame| frame.starts_with("entry_SYSCALL_64"));
                 let found = &stack[1..of_kernel.unwrap_or(stack.len())];
-                let found: Vec<_> = found.iter().filter_map(|frame| name(frame)).collect();
+                let mut found: Vec<_> = found.iter().filter_map(|frame| name(frame)).collect();
+                // From 3.4 on, Ruby's own account has the method that has called `eval`.
+                for at in 2..found.len() {
+                    if found[at] == "<compiled>" && found[at - 1] == "eval" {
+                        found[at] = found[at - 2].clone();
+                    }
+                }
                 assert_eq!(found, functions, "{language} {version} {sample}");
             }
             assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");

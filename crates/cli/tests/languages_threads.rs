@@ -196,7 +196,8 @@ sub child { for (1 .. 10) { first(); second(); my @x = sort { third() } 1, 2 } e
 parent();
 ";
 const PHP_CHILDREN: &str = "<?php
-function spin($t) { $end = hrtime(true) + $t * 1e9; while (hrtime(true) < $end); }
+function used() { $u = getrusage(); return $u['ru_utime.tv_sec'] + $u['ru_stime.tv_sec'] + ($u['ru_utime.tv_usec'] + $u['ru_stime.tv_usec']) / 1e6; }
+function spin($t) { $end = used() + $t; while (used() < $end); }
 function first() { spin(0.06); }
 function second() { spin(0.03); }
 function third($a, $b) { spin(0.01); return 0; }
