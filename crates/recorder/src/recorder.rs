@@ -169,6 +169,17 @@ impl Recorder {
         Ok(self.resolver.snapshot())
     }
 
+    /// The same, and forgets them, threads included, so that memory stays as it is however long a recording is watched.
+    /// [`Self::finish`] returns what comes after that.
+    ///
+    /// # Errors
+    ///
+    /// If what was counted cannot be taken out of the kernel.
+    pub fn take_snapshot(&mut self) -> Result<Profile, Error> {
+        self.sampler.collect(&mut self.resolver)?;
+        Ok(self.resolver.take_collected())
+    }
+
     /// Drops what is sampled from now on, until [`Self::resume`]; processes and their files are still followed. A
     /// wait or call that ends after that counts in full. Memory that is not freed is held whenever it was allocated.
     ///

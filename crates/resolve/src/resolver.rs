@@ -292,6 +292,23 @@ impl<F: Files> Resolver<F> {
     ///
     /// JIT-compiled code has the names that its process has written down until now.
     pub fn snapshot(&mut self) -> Profile {
+        self.name_collected();
+        let profile = self.settler.snapshot(&self.profile);
+        self.only_shown(profile)
+    }
+
+    /// The same, and forgets it, threads included: a recording that is only watched needs no more memory, however
+    /// long it goes on. [`Self::finish`] returns what came after it.
+    pub fn take_collected(&mut self) -> Profile {
+        self.name_collected();
+        self.settler.forget();
+        let empty = Profile::new(self.profile.value_types.clone());
+        let profile = std::mem::replace(&mut self.profile, empty);
+        self.only_shown(profile)
+    }
+
+    /// Names what was collected and puts it into the profile. No sample refers to its threads from elsewhere then.
+    fn name_collected(&mut self) {
         let before = self.settler.wait();
         self.take(before);
         self.modules.jit.refresh_all(&mut self.files);
@@ -300,7 +317,9 @@ impl<F: Files> Resolver<F> {
         order.naming.kept = Some(Arc::clone(&self.kept));
         self.take(Some(order.run()));
         self.modules.limit_names();
-        let mut profile = self.settler.snapshot(&self.profile);
+    }
+
+    fn only_shown(&self, mut profile: Profile) -> Profile {
         if self.options.number_of.is_none() {
             profile.keep_shown();
         }

@@ -303,6 +303,13 @@ impl Settler {
         }
     }
 
+    /// Nothing was added to the whole yet, which is empty now.
+    pub fn forget(&mut self) {
+        self.totals = Totals::default();
+        self.is_full = false;
+        self.fresh = None;
+    }
+
     /// The stacks that were added to the whole since the last call, as a profile of their own.
     pub fn snapshot(&mut self, whole: &Profile) -> Profile {
         let profile = Profile::new(whole.value_types.clone());

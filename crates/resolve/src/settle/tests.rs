@@ -231,6 +231,34 @@ fn snapshots_add_up_to_the_whole() {
 }
 
 #[test]
+fn what_is_taken_adds_up_and_is_forgotten() {
+    let whole = |taken: bool| {
+        let mut resolver = resolver(Some(1 << 30), ThreadDetail::Thread);
+        let mut sums = BTreeMap::<String, u64>::new();
+        let mut add = |profile: &Profile| {
+            profile.check().expect("a part is a profile");
+            rows_of(profile)
+                .into_iter()
+                .for_each(|(row, value)| *sums.entry(row).or_default() += value);
+        };
+        let library = library(&mut resolver);
+        for stacks in [0..3000, 3000..3001, 3001..7000] {
+            feed_some(&mut resolver, &library, stacks);
+            if taken {
+                add(&resolver.take_collected());
+                assert!(resolver.profile.samples.is_empty() && resolver.profile.threads.is_empty());
+                assert_eq!(resolver.profile.strings.len(), 1, "no name is left");
+            }
+        }
+        add(&resolver.finish().profile);
+        sums
+    };
+    let taken = whole(true);
+    assert!(taken.len() > 1000);
+    assert_eq!(taken, whole(false));
+}
+
+#[test]
 fn what_has_no_room_is_counted_where_it_leaves_what_is_known() {
     const MEMORY: usize = 2 << 20;
     const STACKS: u64 = 30_000;
