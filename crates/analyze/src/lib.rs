@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
+mod by_root;
 mod call_table;
 mod calls;
 mod calltree;
@@ -37,16 +38,21 @@ mod counting;
 mod diff;
 mod filter;
 mod flame;
+mod functions;
 mod heatmap;
+mod history;
 mod latency;
 mod nameless;
+mod neighbors;
 mod offsets;
 mod origin;
 mod pairing;
+mod parts;
 mod report;
 mod sched;
 mod top;
 
+pub use by_root::{RootedRow, root_totals, top_by_root};
 pub use call_table::{CallGroup, CallKey, CallRow, CallTable, call_table};
 pub use calltree::{CallNode, CallTree, CallTreeOptions, Direction, LeftOut, call_tree};
 pub use counting::{
@@ -66,11 +72,14 @@ pub use heatmap::{
     FineCells, HeatCell, HeatColumn, HeatMap, HeatMapError, HeatMapOptions, Percentile,
     Percentiles, heat_map,
 };
+pub use history::{History, PartCounts, Recent};
 pub use latency::{Latencies, Pairs};
 pub use nameless::{Nameless, nameless};
+pub use neighbors::{FunctionName, Neighbor, Neighbors, neighbors};
 pub use offsets::{Offsets, TimedGraph, TimedSample, offsets, timed_graph};
 pub use origin::{Origin, origin};
 pub use pairing::{EventName, KeyField, PairedEvents, Pairing};
+pub use parts::{below_path, only_frames};
 pub use pyrograph_profile::GAP;
 pub use report::{Report, ReportOptions, report};
 pub use sched::{

@@ -29,6 +29,7 @@ mod streams;
 mod symbols;
 mod tables;
 mod targets;
+mod top;
 mod trace;
 mod units;
 
@@ -63,6 +64,7 @@ enum Verb {
     Convert(Box<convert::Args>),
     Info(info::Args),
     Stat(Box<stat::Args>),
+    Top(Box<top::Args>),
     Trace(Box<trace::Args>),
     List(list::Args),
     Script(Box<script::Args>),
@@ -115,6 +117,7 @@ fn main() -> ExitCode {
         Verb::Convert(args) => convert::run(*args),
         Verb::Info(args) => info::run(args),
         Verb::Stat(args) => stat::run(*args),
+        Verb::Top(args) => top::run(*args),
         Verb::Trace(args) => trace::run(*args),
         Verb::List(args) => list::run(args),
         Verb::Script(args) => script::run(*args),

@@ -1,9 +1,9 @@
 //! `pyrograph record`: samples, and writes what came of it.
 
-mod filters;
-mod messages;
+pub mod filters;
+pub mod messages;
 mod plan;
-mod question;
+pub mod question;
 
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;

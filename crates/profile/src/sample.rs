@@ -130,7 +130,7 @@ impl Samples {
     }
 
     /// Replaces the thread of each sample.
-    pub(crate) fn map_threads(&mut self, new: impl Fn(ThreadId) -> ThreadId) {
+    pub fn map_threads(&mut self, new: impl Fn(ThreadId) -> ThreadId) {
         for thread in &mut self.thread {
             *thread = new(*thread);
         }

@@ -98,7 +98,7 @@ fn min_percent(report: &Report) -> f64 {
 }
 
 /// Text that came from outside, on one line, without what a terminal would obey.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let clean = |c: char| match c {
         '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => ' ',
         // These turn the line's direction round.

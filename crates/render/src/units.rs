@@ -159,6 +159,20 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
+/// A share in percent, as tables have it: `12.34%`, with more digits where two would say nothing.
+pub fn exact_percent(part: u64, whole: u64) -> String {
+    let mut text = String::new();
+    write_percent(&mut text, part, whole);
+    text
+}
+
+/// A value with its unit: `1,234 samples`, `1.23 s`, `4.50 MiB`.
+pub fn value_text(of: &ValueType, value: u64) -> String {
+    let mut text = String::new();
+    Values::plain(of, None, 1.0).write(&mut text, value);
+    text
+}
+
 /// With commas between groups of three digits.
 pub(crate) fn write_integer(out: &mut String, value: u64) {
     let mut buffer = itoa::Buffer::new();

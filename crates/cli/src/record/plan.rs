@@ -8,10 +8,10 @@ use pyrograph_analyze::{Level, StackView};
 use pyrograph_format::{Detail, SymbolOptions};
 use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
-use pyrograph_recorder::{Engine, Error, Filters, Question, Rate, StackMode, Target, Trigger};
+use pyrograph_recorder::{Engine, Filters, Question, Rate, StackMode, Target, Trigger};
 
-use super::filters::FilterArgs;
-use super::question::{QuestionArgs, needs_in_kernel};
+use super::filters::{FilterArgs, check_names};
+use super::question::{QuestionArgs, possible_engine};
 use crate::found;
 use crate::languages::LanguageArgs;
 use crate::say::{be_quiet, misuse, say};
@@ -201,11 +201,7 @@ impl Plan {
         let outputs = outputs(&args)?;
         let (filters, levels) = std::mem::take(&mut args.filters).read()?;
         let target = target(&mut args, &filters)?;
-        let named = filters.check_names(&target, !args.no_inherit);
-        named.map_err(|error| match error {
-            error @ Error::NoSuchName { .. } => anyhow::Error::from(error).context("--comm"),
-            error => error.into(),
-        })?;
+        check_names(&filters, &target, !args.no_inherit)?;
         let question = args.question.question(args.count, &target)?;
         let is_filtered = !filters.is_all() || !levels.is_empty();
         refuse_what_has_no_effect(&args, &question, &target, is_filtered)?;
@@ -278,12 +274,7 @@ fn engine(args: &Args, question: &Question, is_filtered: bool) -> anyhow::Result
     // A choice of how stacks are found is a choice of the engine.
     let is_of_perf = is_of_perf || args.call_graph.is_some();
     let engine = args.engine.or(is_of_perf.then_some(Engine::Perf));
-    let needs_kernel = question.needs_in_kernel() || is_filtered;
-    match engine {
-        Some(Engine::Perf) if needs_kernel => Err(needs_in_kernel()),
-        None if needs_kernel => Ok(Some(Engine::InKernel)),
-        engine => Ok(engine),
-    }
+    possible_engine(engine, question.needs_in_kernel() || is_filtered)
 }
 
 /// Where the profile goes.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pyrograph_recorder::{Error, Measure, Question, Target, Trigger, Waits, capabilities};
+use pyrograph_recorder::{Engine, Error, Measure, Question, Target, Trigger, Waits, capabilities};
 
 use crate::say::misuse;
 use crate::units::parse_duration;
@@ -206,8 +206,20 @@ pub fn refused(error: Error, question: &Question) -> anyhow::Error {
     }
 }
 
+/// The engine that was asked for, if it can answer; that in the kernel, where only that can.
+pub fn possible_engine(
+    asked: Option<Engine>,
+    needs_kernel: bool,
+) -> anyhow::Result<Option<Engine>> {
+    match asked {
+        Some(Engine::Perf) if needs_kernel => Err(needs_in_kernel()),
+        None if needs_kernel => Ok(Some(Engine::InKernel)),
+        engine => Ok(engine),
+    }
+}
+
 /// The flags ask for what only the in-kernel engine can do, and for the other one.
-pub fn needs_in_kernel() -> anyhow::Error {
+fn needs_in_kernel() -> anyhow::Error {
     let text =
         "only the in-kernel engine can record this: leave out --engine perf and --call-graph";
     crate::say::Usage(text.to_owned()).into()

@@ -1,0 +1,295 @@
+//! Flags of `top`, and the plan that they make.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ArgAction;
+use pyrograph_recorder::{Engine, Question, Rate, Target};
+use pyrograph_profile::ThreadDetail;
+use pyrograph_symbol::Options as SymbolOptions;
+use pyrograph_tui::{Code, Grouping};
+
+use crate::languages::LanguageArgs;
+use crate::record::filters::{ChoiceArgs, check_names};
+use crate::record::question::{QuestionArgs, possible_engine};
+use crate::say::{be_quiet, misuse};
+use crate::tables::TableArgs;
+use crate::targets::TargetArgs;
+use crate::units::{one_of, parse_duration};
+
+/// Watch where the time goes: functions, a flame graph, callers and callees, on the terminal
+///
+/// Without a terminal, a table is printed each interval.
+#[derive(clap::Args)]
+#[command(
+    override_usage = "\
+pyrograph top [OPTIONS]
+       \
+       pyrograph top [OPTIONS] -p <PID,...>|-t <TID,...>|-a|-C <CPUS>
+       \
+       pyrograph top [OPTIONS] -- <COMMAND> [ARGUMENT]...",
+    after_help = "\
+Examples:
+  sudo pyrograph top                          the whole machine
+  sudo pyrograph top --off-cpu -p 1234        where a process waits
+  pyrograph top -- ./app --its-flags          a command
+  sudo pyrograph top -i 10 -n 6 | tee top.txt a table each ten seconds, for a minute
+
+Keys are shown below the view: s sorts, / filters, p, t and c keep processes, threads and control groups apart, k hides
+the kernel's functions or the program's, f is the flame graph, Enter shows callers and callees, w writes an SVG."
+)]
+pub struct Args {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Threads to attach to, without what they start
+    #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["pid", "all_cpus", "cpu"],
+        value_parser = clap::value_parser!(i32).range(1..), display_order = 0)]
+    tid: Vec<i32>,
+
+    /// Samples a second [default: 99 of each CPU; of processes and commands 997 of each thread]
+    #[arg(short = 'F', long, visible_short_alias = 'r', value_name = "HZ",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    frequency: Option<u64>,
+
+    /// One sample for each COUNT of the event: cycles, page faults, nanoseconds of a clock
+    #[arg(short = 'c', long = "period", value_name = "COUNT", conflicts_with = "frequency",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    every: Option<u64>,
+
+    /// For how long: seconds, or with a unit (500ms, 10s, 5m) [default: until it ends, q, or Ctrl-C]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
+
+    /// How often to show what is new [default: 500ms; without a terminal 2s]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_interval)]
+    interval: Option<Duration>,
+
+    /// Print tables, as without a terminal
+    #[arg(long)]
+    batch: bool,
+
+    /// Print so many tables, one each interval, and end
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: Option<u64>,
+
+    /// Functions in a printed table; 0 for all
+    #[arg(short = 'E', long, value_name = "COUNT", default_value_t = 20)]
+    entries: usize,
+
+    /// Print tables as JSON, an object in a line each
+    #[arg(long)]
+    json: bool,
+
+    /// The order of functions
+    #[arg(short, long, value_name = "BY", default_value = "self", action = ArgAction::Set, value_parser = one_of([
+        (false, "self", "By what was spent in the function itself"),
+        (true, "total", "By what was spent in it and in what it calls"),
+    ]))]
+    sort: bool,
+
+    /// Keep functions apart by
+    #[arg(long, value_name = "WHAT", default_value = "none", hide_default_value = true, value_parser = one_of([
+        (Grouping::None, "none", "Nothing"),
+        (Grouping::Process, "process", "Process"),
+        (Grouping::Thread, "thread", "Thread"),
+        (Grouping::ControlGroup, "cgroup", "Control group"),
+    ]))]
+    by: Grouping,
+
+    /// Do not show the kernel's functions
+    #[arg(short = 'K', long, alias = "hide_kernel_symbols", conflicts_with = "hide_user_symbols")]
+    hide_kernel_symbols: bool,
+
+    /// Do not show the functions of programs
+    #[arg(short = 'U', long, alias = "hide_user_symbols")]
+    hide_user_symbols: bool,
+
+    #[command(flatten)]
+    question: QuestionArgs,
+
+    /// The values of stacks: samples, or the event itself (time, for a clock). Alone: samples
+    #[arg(long, value_name = "WHAT", default_value = "period", num_args = 0..=1, default_missing_value = "samples",
+        action = ArgAction::Set,
+        value_parser = one_of([(true, "samples", "Samples"), (false, "period", "What the samples stand for")]))]
+    count: bool,
+
+    #[command(flatten)]
+    filters: ChoiceArgs,
+
+    /// Record the program's part only, without the kernel's
+    #[arg(short, long, conflicts_with = "kernel_only")]
+    user_only: bool,
+
+    /// Record the kernel's part only
+    #[arg(short, long)]
+    kernel_only: bool,
+
+    /// Do not record child processes
+    #[arg(long)]
+    no_inherit: bool,
+
+    /// How stacks are taken: ebpf unwinds and counts them in the kernel, perf copies each one out [default: ebpf
+    /// where it is permitted, else perf]
+    #[arg(long, value_name = "WHICH", value_parser = one_of([
+        (Engine::InKernel, "ebpf", "Programs in the kernel"),
+        (Engine::Perf, "perf", "perf_event_open and its buffers"),
+    ]))]
+    engine: Option<Engine>,
+
+    #[command(flatten)]
+    languages: LanguageArgs,
+
+    #[command(flatten)]
+    tables: TableArgs,
+
+    /// Do not ask Java virtual machines for the names of the methods that they compile
+    #[arg(long)]
+    no_attach: bool,
+
+    /// The file that w writes; others of its name get a number
+    #[arg(short, long, value_name = "FILE", default_value = "top.svg")]
+    output: PathBuf,
+
+    /// Report how stacks are taken, when it is over
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// Print errors only
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+
+    /// Stacks are always recorded: for the habit of perf's users
+    #[arg(short, hide = true)]
+    graph: bool,
+}
+
+/// Shorter ones would show nothing new, and take time.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        interval if interval >= Duration::from_millis(100) => Ok(interval),
+        _ => Err("must be 100ms at least".to_owned()),
+    }
+}
+
+/// What is recorded, and how it is shown.
+pub struct Plan {
+    pub recording: pyrograph_recorder::Plan,
+    /// Name of the target.
+    pub title: String,
+    pub interval: Option<Duration>,
+    /// Tables to print; `None` for a terminal, if there is one.
+    pub tables: Option<Tables>,
+    pub entries: usize,
+    pub by_total: bool,
+    pub code: Code,
+    pub grouping: Grouping,
+    /// The file that `w` writes.
+    pub output: PathBuf,
+    pub verbose: bool,
+}
+
+/// Tables that are asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tables {
+    /// How many; `None` for as long as it goes on.
+    pub count: Option<u64>,
+    /// As JSON.
+    pub json: bool,
+}
+
+impl Plan {
+    pub fn new(mut args: Args) -> anyhow::Result<Self> {
+        if args.quiet {
+            be_quiet();
+        }
+        let filters = std::mem::take(&mut args.filters).read()?;
+        let target = target(&mut args)?;
+        check_names(&filters, &target, !args.no_inherit)?;
+        let question = args.question.question(args.count, &target)?;
+        refuse_what_has_no_effect(&args, &question, !filters.is_all())?;
+        let is_of_threads = !args.tid.is_empty();
+        let engine = possible_engine(
+            args.engine.or(is_of_threads.then_some(Engine::Perf)),
+            question.needs_in_kernel() || !filters.is_all(),
+        )?;
+        let tables = args.batch || args.iterations.is_some() || args.json;
+        Ok(Self {
+            title: target.title(),
+            interval: args.interval,
+            tables: tables.then_some(Tables { count: args.iterations, json: args.json }),
+            entries: if args.entries == 0 { usize::MAX } else { args.entries },
+            by_total: args.sort,
+            code: match (args.hide_kernel_symbols, args.hide_user_symbols) {
+                (true, _) => Code::User,
+                (_, true) => Code::Kernel,
+                _ => Code::All,
+            },
+            grouping: args.by,
+            output: args.output,
+            verbose: args.verbose,
+            recording: pyrograph_recorder::Plan {
+                threads: Some(args.tid).filter(|tids| !tids.is_empty()),
+                cpus: args.target.cpu.take().map(|cpus| cpus.0),
+                filters,
+                inherit: !args.no_inherit,
+                beside: args.target.beside(),
+                duration: args.duration,
+                // Tables are on standard output.
+                output_to_stderr: true,
+                question,
+                rate: args.frequency.map(Rate::Hertz).or(args.every.map(Rate::Every)),
+                user: !args.kernel_only,
+                kernel: !args.user_only,
+                engine,
+                languages: args.languages.languages()?,
+                lines: args.languages.lines,
+                guessing: !args.tables.no_guess,
+                table_memory: args.tables.budget(),
+                table_backend: args.tables.tables,
+                at_switches: args.tables.at_switches,
+                attach: !args.no_attach,
+                count_samples: args.count,
+                thread_detail: ThreadDetail::Thread,
+                symbols: SymbolOptions { cache: args.tables.cache(), ..SymbolOptions::default() },
+                ..pyrograph_recorder::Plan::new(target)
+            },
+        })
+    }
+
+    /// How often to show what is new.
+    pub fn interval(&self, default: Duration) -> Duration {
+        self.interval.unwrap_or(default)
+    }
+}
+
+/// Target of the recording: the machine, if there is no other.
+fn target(args: &mut Args) -> anyhow::Result<Target> {
+    match args.tid.is_empty() {
+        true => Ok(args.target.take().unwrap_or(Target::System)),
+        false => Ok(Target::of_threads(&args.tid)?),
+    }
+}
+
+fn refuse_what_has_no_effect(
+    args: &Args,
+    question: &Question,
+    is_filtered: bool,
+) -> anyhow::Result<()> {
+    if args.every.is_some() && !question.is_sampled() {
+        misuse!("-c is for events that are sampled: cycles, clocks, page faults, tracepoints");
+    }
+    if args.target.cpu.is_some() && !question.is_sampled() {
+        misuse!("-C is for events that are sampled: cycles, clocks, page faults, tracepoints");
+    }
+    if !args.tid.is_empty() && (question.needs_in_kernel() || is_filtered) {
+        misuse!("-t is for samples of the CPU and events; give the process with -p");
+    }
+    if !args.tid.is_empty() && args.engine == Some(Engine::InKernel) {
+        misuse!("-t needs --engine perf: the in-kernel engine records processes");
+    }
+    if args.output.extension() != Some("svg".as_ref()) || args.output == Path::new("-") {
+        misuse!("-o {}: w writes a flame graph: give a file that ends in .svg", args.output.display());
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! Callers and callees of one function.
+
+use pyrograph_analyze::{FunctionName, Neighbor, Neighbors, neighbors};
+use pyrograph_render::{exact_percent, function_colors};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use crate::bars::bar;
+use crate::look::Look;
+use crate::shown::Shown;
+use crate::table::{Cursor, Step, file_name};
+use crate::text::{fit_middle, padded};
+
+/// The functions that were looked at, the last one on top.
+#[derive(Debug, Default)]
+pub struct Calls {
+    path: Vec<FunctionName>,
+    /// Of the last function; `None` if no sample has it.
+    found: Option<Neighbors>,
+    cursor: Cursor,
+}
+
+/// A line of the view.
+enum Line<'a> {
+    Heading(String),
+    /// Its place in the list, callers first.
+    Call(usize, &'a Neighbor),
+    Function,
+}
+
+impl Calls {
+    /// Looks at a function, and at no other before it.
+    pub fn open(&mut self, function: FunctionName) {
+        *self = Self { path: vec![function], ..Self::default() };
+    }
+
+    /// Finds the neighbors in a profile.
+    pub fn update(&mut self, shown: &Shown) {
+        let of = self.path.last().filter(|_| !shown.profile().value_types.is_empty());
+        self.found =
+            of.and_then(|of| neighbors(shown.profile(), &shown.labels(), shown.column(), of));
+        if let Some(found) = &mut self.found {
+            for side in [&mut found.callers, &mut found.callees] {
+                side.retain(|of| shown.code.shows(of.kind));
+            }
+        }
+    }
+
+    pub fn go(&mut self, step: Step) {
+        let rows = self.list().count();
+        self.cursor.go(step, rows);
+    }
+
+    /// Looks at the selected caller or callee; returns whether there is one.
+    pub fn enter(&mut self) -> bool {
+        let Some(next) = self.list().nth(self.cursor.selected) else { return false };
+        let root = self.path.last().and_then(|of| of.root.clone());
+        let next = FunctionName { root, name: next.name.clone(), module: next.module.clone() };
+        self.path.push(next);
+        self.cursor = Cursor::default();
+        true
+    }
+
+    /// Goes back to the function before; returns whether there was one.
+    pub fn back(&mut self) -> bool {
+        self.path.pop();
+        self.cursor = Cursor::default();
+        !self.path.is_empty()
+    }
+
+    /// The function that is looked at.
+    pub fn function(&self) -> Option<&FunctionName> {
+        self.path.last()
+    }
+
+    fn list(&self) -> impl Iterator<Item = &Neighbor> {
+        self.found.iter().flat_map(|found| found.callers.iter().chain(&found.callees))
+    }
+
+    /// The lines, and which of them is selected.
+    fn lines(&self) -> (Vec<Line<'_>>, usize) {
+        let Some(found) = &self.found else { return (Vec::new(), 0) };
+        let mut lines = vec![Line::Heading(format!("callers ({})", found.callers.len()))];
+        let callers = found.callers.len();
+        lines.extend(found.callers.iter().enumerate().map(|(at, of)| Line::Call(at, of)));
+        if found.outermost > 0 && found.callers.is_empty() {
+            lines.push(Line::Heading("  nothing calls it: stacks begin with it".to_owned()));
+        }
+        lines.push(Line::Function);
+        lines.push(Line::Heading(format!("callees ({})", found.callees.len())));
+        let callees = found.callees.iter().enumerate();
+        lines.extend(callees.map(|(at, of)| Line::Call(callers + at, of)));
+        let is_selected =
+            |line: &Line<'_>| matches!(line, Line::Call(at, _) if *at == self.cursor.selected);
+        let selected = lines.iter().position(is_selected).unwrap_or(0);
+        (lines, selected)
+    }
+
+    /// Draws a heading and the lines below it.
+    pub fn draw(&mut self, shown: &Shown, look: Look, area: Rect, buffer: &mut Buffer) {
+        let width = usize::from(area.width);
+        let heading = format!("{:>7} {:>7} {:12}{:24} Function", "of all", "of it", "", "Module");
+        buffer.set_stringn(area.left(), area.top(), heading, width, look.strong());
+        let height = usize::from(area.height.saturating_sub(1));
+        let (lines, selected) = self.lines();
+        if lines.is_empty() {
+            let text = "no sample has this function now; Esc goes back";
+            buffer.set_stringn(area.left(), area.top() + 1, text, width, look.faint());
+            return;
+        }
+        // The window of lines, with its headings, around what is selected.
+        let top = (selected + 1 + height / 4).saturating_sub(height).min(lines.len());
+        let style = Drawing { found: self.found.as_ref(), shown, look };
+        let mut height_of_list = 0;
+        for (line, y) in lines[top..].iter().zip(area.top() + 1..area.bottom()) {
+            let row = Rect { y, height: 1, ..area };
+            match line {
+                Line::Heading(text) => {
+                    buffer.set_stringn(area.left(), y, text, width, look.faint());
+                }
+                Line::Function => style.draw_function(self.path.last(), row, buffer),
+                Line::Call(at, of) => {
+                    height_of_list += 1;
+                    style.draw_call(of, row, buffer);
+                    if *at == self.cursor.selected {
+                        buffer.set_style(row, look.selected());
+                    }
+                }
+            }
+        }
+        let rows = self.list().count();
+        self.cursor.window(rows, height_of_list);
+    }
+}
+
+struct Drawing<'a> {
+    found: Option<&'a Neighbors>,
+    shown: &'a Shown,
+    look: Look,
+}
+
+impl Drawing<'_> {
+    fn draw_call(&self, of: &Neighbor, row: Rect, buffer: &mut Buffer) {
+        let total = self.found.map_or(0, |found| found.total);
+        let whole = self.shown.whole();
+        let shares = [exact_percent(of.value, whole), exact_percent(of.value, total)];
+        self.draw(&shares, bar(of.value, total, 10), of, Style::new(), row, buffer);
+    }
+
+    fn draw_function(&self, name: Option<&FunctionName>, row: Rect, buffer: &mut Buffer) {
+        let (Some(found), Some(name)) = (self.found, name) else { return };
+        let whole = self.shown.whole();
+        let own = exact_percent(found.self_value, whole);
+        let shares = [exact_percent(found.total, whole), "100%".to_owned()];
+        let of = Neighbor {
+            name: format!("{} (self {own})", name.name),
+            module: name.module.clone(),
+            kind: found.kind,
+            value: found.total,
+        };
+        self.draw(&shares, "█".repeat(10), &of, self.look.strong(), row, buffer);
+    }
+
+    fn draw(
+        &self,
+        shares: &[String; 2],
+        bar: String,
+        of: &Neighbor,
+        style: Style,
+        row: Rect,
+        buffer: &mut Buffer,
+    ) {
+        let width = usize::from(row.width);
+        let text = format!("{:>7} {:>7} ", shares[0], shares[1]);
+        buffer.set_stringn(row.x, row.y, text, width, style);
+        let color = self.look.color(function_colors(&of.name, of.kind).fill);
+        let bar_style = color.map_or(style, |color| style.fg(color));
+        let after = |columns: u16| row.x.saturating_add(columns).min(row.right());
+        let room = |columns: u16| usize::from(row.right() - after(columns));
+        buffer.set_stringn(after(16), row.y, bar, room(16).min(10), bar_style);
+        let module = padded(&fit_middle(file_name(&of.module), 24), 25);
+        let name = fit_middle(&of.name, room(28 + 25));
+        buffer.set_stringn(after(28), row.y, format!("{module}{name}"), room(28), style);
+    }
+}

@@ -1,0 +1,408 @@
+//! The flame graph of half-block cells.
+//!
+//! A row of the terminal is a row of frames with their names, whose edges are on half cells; or, where the graph is
+//! higher than the terminal, two rows of frames without names.
+
+use pyrograph_analyze::{FlameGraph, FlameOptions, flame};
+use pyrograph_profile::Tree;
+use pyrograph_render::{FrameColors, Palette, exact_percent, frame_colors, value_text};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+
+use crate::frame_rows::FrameRows;
+use crate::look::Look;
+use crate::shown::Shown;
+use crate::table::{Step, file_name};
+use crate::text::{columns, fit};
+
+/// The graph and where it is looked at.
+#[derive(Debug, Default)]
+pub struct Flame {
+    graph: Option<FlameGraph>,
+    colors: Vec<FrameColors>,
+    /// Labels from the root to the frame that takes the whole width; empty for all.
+    zoom: Vec<String>,
+    /// The frame that takes the whole width.
+    zoomed: usize,
+    /// The frame under the mouse, or chosen by keys.
+    pointed: Option<usize>,
+    /// The depth of the row that is nearest to the root.
+    scroll: usize,
+    /// The root is at the top.
+    inverted: bool,
+    /// Two rows of frames in a row of the terminal; `None` where they do not fit otherwise.
+    dense: Option<bool>,
+    /// The text that is searched, in small letters.
+    search: String,
+    matching: Vec<bool>,
+    /// The rows as they were drawn last, and where.
+    rows: FrameRows,
+    area: Rect,
+    is_dense: bool,
+}
+
+impl Flame {
+    /// Lays out a profile.
+    pub fn update(&mut self, shown: &Shown) {
+        let pointed = self.pointed.map(|at| self.path(at));
+        let profile = shown.picture(&[]);
+        let tree = Tree::new(&profile, &shown.labels());
+        let options = FlameOptions { column: shown.column(), ..FlameOptions::default() };
+        self.graph = flame(&profile, &tree, &options).ok();
+        let Some(graph) = &self.graph else {
+            (self.zoomed, self.pointed) = (0, None);
+            return;
+        };
+        self.colors = frame_colors(graph, Palette::of(&graph.value_type));
+        self.zoomed = find(graph, &self.zoom);
+        self.pointed = pointed.map(|path| find(graph, &path));
+        self.search_again();
+    }
+
+    /// Marks frames with this text in their names.
+    pub fn search(&mut self, text: &str) {
+        self.search = text.to_lowercase();
+        self.search_again();
+    }
+
+    fn search_again(&mut self) {
+        let Some(graph) = &self.graph else { return };
+        let is_in = |text: &str| text.to_lowercase().contains(&self.search);
+        let names: Vec<bool> = match self.search.is_empty() {
+            true => vec![false; graph.names.len()],
+            false => graph.names.iter().map(is_in).collect(),
+        };
+        let matches = |frame: &pyrograph_analyze::FlameFrame| {
+            names[frame.name.index()] || names[frame.module.index()]
+        };
+        self.matching = graph.frames.iter().map(matches).collect();
+        // The whole has no name.
+        self.matching[0] = false;
+    }
+
+    /// Number of frames that match, and the value of the samples that they are in.
+    pub fn matches(&self) -> (usize, u64) {
+        let Some(graph) = &self.graph else { return (0, 0) };
+        // Parents come first: what is inside of a match is counted with it.
+        let mut inside = vec![false; graph.frames.len()];
+        let (mut count, mut value) = (0, 0u64);
+        for (at, frame) in graph.frames.iter().enumerate() {
+            let is_counted = inside[frame.parent as usize];
+            inside[at] = is_counted || self.matching[at];
+            count += usize::from(self.matching[at]);
+            if self.matching[at] && !is_counted {
+                value = value.saturating_add(frame.value);
+            }
+        }
+        (count, value)
+    }
+
+    /// The labels from the root to the frame that takes the whole width.
+    pub fn zoom(&self) -> &[String] {
+        &self.zoom
+    }
+
+    /// Lets the frame that is pointed at take the whole width.
+    pub fn zoom_in(&mut self) {
+        if let Some(at) = self.pointed {
+            self.zoomed = at;
+            self.zoom = self.path(at);
+            self.scroll_to_zoom();
+        }
+    }
+
+    /// Takes back one level of zoom; returns whether there was one.
+    pub fn zoom_out(&mut self) -> bool {
+        let Some(graph) = self.graph.as_ref().filter(|_| !self.zoom.is_empty()) else {
+            return !std::mem::take(&mut self.zoom).is_empty();
+        };
+        self.zoomed = graph.frames[self.zoomed].parent as usize;
+        self.zoom = self.path(self.zoomed);
+        self.scroll_to_zoom();
+        true
+    }
+
+    /// Callers of what is zoomed fill rows, of which two are enough.
+    fn scroll_to_zoom(&mut self) {
+        self.scroll = self.zoom.len().saturating_sub(2);
+    }
+
+    pub fn invert(&mut self) {
+        self.inverted = !self.inverted;
+    }
+
+    pub fn change_height(&mut self) {
+        self.dense = Some(!self.is_dense);
+    }
+
+    /// Scrolls away from the root, or back.
+    pub fn scroll(&mut self, outwards: bool) {
+        let levels = self.levels();
+        let most = self.rows.rows.len().saturating_sub(levels);
+        self.scroll = match outwards {
+            true => (self.scroll + 3).min(most),
+            false => self.scroll.saturating_sub(3),
+        };
+    }
+
+    /// Points at the frame at a place of the terminal; returns whether that is another.
+    pub fn point(&mut self, x: u16, y: u16) -> bool {
+        let found = self.at(x, y);
+        std::mem::replace(&mut self.pointed, found) != found
+    }
+
+    fn at(&self, x: u16, y: u16) -> Option<usize> {
+        if !self.area.contains((x, y).into()) {
+            return None;
+        }
+        let line = usize::from(y - self.area.y);
+        let column = 2 * usize::from(x - self.area.x);
+        let [upper, lower] = self.depths(line);
+        let at = |depth: Option<usize>| self.rows.at(depth?, column);
+        at(upper).or_else(|| at(lower))
+    }
+
+    /// Moves from the frame that is pointed at to a neighbor: left and right, or up and down on the screen.
+    pub fn step(&mut self, step: Step) {
+        let Some(graph) = &self.graph else { return };
+        let Some(at) = self.pointed else {
+            self.pointed = Some(self.zoomed);
+            return;
+        };
+        let depth = graph.frames[at].depth as usize;
+        let Some(columns) = self.rows.columns(depth, at) else {
+            self.pointed = Some(self.zoomed);
+            return;
+        };
+        let inwards = matches!(step, Step::Up) != self.inverted;
+        let next = match step {
+            Step::Up | Step::Down if inwards => {
+                // The widest of those that it calls.
+                let mut below = columns.clone().filter_map(|x| self.rows.at(depth + 1, x));
+                let first = below.next();
+                below.fold(first, |best, at| best.max_by_value(at, graph))
+            }
+            Step::Up | Step::Down => Some(graph.frames[at].parent as usize),
+            Step::First => (0..columns.start).rev().find_map(|x| self.rows.at(depth, x)),
+            Step::Last => (columns.end..2 * usize::from(self.area.width))
+                .find_map(|x| self.rows.at(depth, x)),
+            Step::PageUp | Step::PageDown => None,
+        };
+        let Some(next) = next else { return };
+        let depth = graph.frames[next].depth as usize;
+        self.pointed = Some(next);
+        self.scroll = self.scroll.min(depth).max((depth + 1).saturating_sub(self.levels()));
+    }
+
+    /// Labels from the root to a frame.
+    fn path(&self, frame: usize) -> Vec<String> {
+        let Some(graph) = &self.graph else { return Vec::new() };
+        let mut path = Vec::new();
+        let mut at = frame;
+        while at != 0 {
+            path.push(graph.names.get(graph.frames[at].name).to_owned());
+            at = graph.frames[at].parent as usize;
+        }
+        path.reverse();
+        path
+    }
+
+    /// One line about the frame that is pointed at, or that takes the whole width.
+    pub fn detail(&self, shown: &Shown) -> String {
+        let Some(graph) = &self.graph else { return String::new() };
+        let frame = graph.frames[self.pointed.unwrap_or(self.zoomed)];
+        let (name, module) = match graph.names.get(frame.name) {
+            "" => ("all", ""),
+            name => (name, file_name(graph.names.get(frame.module))),
+        };
+        let module = if module.is_empty() { String::new() } else { format!(" ({module})") };
+        let share = |value| exact_percent(value, shown.whole());
+        let own = frame.own.map(|own| format!(", self {}", share(own))).unwrap_or_default();
+        let value = value_text(&graph.value_type, frame.value);
+        let zoom = graph.frames[self.zoomed];
+        let of_zoom = match self.zoomed {
+            0 => String::new(),
+            _ => format!(", {} of what is shown", exact_percent(frame.value, zoom.value)),
+        };
+        format!("{name}{module}: {} of all{of_zoom}{own}, {value}", share(frame.value))
+    }
+
+    /// Number of rows of frames that are shown.
+    fn levels(&self) -> usize {
+        usize::from(self.area.height) * if self.is_dense { 2 } else { 1 }
+    }
+
+    /// The depths of the upper and the lower row of frames in a line; both the same where there is one.
+    fn depths(&self, line: usize) -> [Option<usize>; 2] {
+        let per_line = if self.is_dense { 2 } else { 1 };
+        let levels = self.levels();
+        let depth = |row: usize| match self.inverted {
+            true => Some(self.scroll + row),
+            false => (levels - 1).checked_sub(row).map(|row| self.scroll + row),
+        };
+        [depth(line * per_line), depth(line * per_line + per_line - 1)]
+    }
+
+    /// Draws the graph; returns how many frames are too narrow to be seen.
+    pub fn draw(&mut self, look: Look, area: Rect, buffer: &mut Buffer) -> usize {
+        self.area = area;
+        let Some(graph) = &self.graph else {
+            let text = "nothing was recorded yet";
+            buffer.set_stringn(area.x, area.y, text, usize::from(area.width), look.faint());
+            self.rows = FrameRows::default();
+            return 0;
+        };
+        self.rows = FrameRows::new(graph, self.zoomed, usize::from(area.width));
+        let height = usize::from(area.height);
+        let is_high = self.rows.rows.len() - self.zoom.len().saturating_sub(2) > height;
+        // Two in a row differ by their colours alone.
+        self.is_dense = look.has_colors() && self.dense.unwrap_or(is_high);
+        self.scroll = self.scroll.min(self.rows.rows.len().saturating_sub(self.levels()));
+        for line in 0..height {
+            let y = area.y + line as u16;
+            match (self.depths(line), self.is_dense) {
+                ([Some(depth), _], false) => self.draw_names(graph, depth, y, look, buffer),
+                ([upper, lower], true) => self.draw_two(upper, lower, y, look, buffer),
+                _ => {}
+            }
+        }
+        self.rows.narrow
+    }
+
+    fn style(&self, frame: usize, look: Look) -> FrameColors {
+        match frame {
+            _ if self.pointed == Some(frame) => look.selected_frame(),
+            _ if self.matching.get(frame) == Some(&true) => look.matching_frame(),
+            _ => self.colors[frame],
+        }
+    }
+
+    /// Draws a row of frames with their names.
+    fn draw_names(
+        &self,
+        graph: &FlameGraph,
+        depth: usize,
+        y: u16,
+        look: Look,
+        buffer: &mut Buffer,
+    ) {
+        let Some(row) = self.rows.rows.get(depth) else { return };
+        for (cell, halves) in row.chunks(2).enumerate() {
+            let x = self.area.x + cell as u16;
+            let color = |at: Option<u32>| {
+                at.and_then(|at| look.color(self.style(at as usize, look).fill))
+            };
+            let (symbol, style) = match (halves[0], halves[1]) {
+                (None, None) => continue,
+                (Some(left), Some(right)) if left == right => {
+                    (" ", look.frame(self.style(left as usize, look)))
+                }
+                (None, right) => ("▐", with(Style::new(), color(right), None)),
+                (left, right) => ("▌", with(Style::new(), color(left), color(right))),
+            };
+            buffer.set_stringn(x, y, symbol, 1, style);
+        }
+        let mut at = 0;
+        for part in row.chunk_by(|a, b| a == b) {
+            let columns = at..at + part.len();
+            at = columns.end;
+            if let Some(frame) = part[0] {
+                self.draw_name(graph, frame as usize, columns, y, look, buffer);
+            }
+        }
+    }
+
+    /// Draws the name of a frame where it takes whole cells.
+    fn draw_name(
+        &self,
+        graph: &FlameGraph,
+        frame: usize,
+        columns_of_frame: std::ops::Range<usize>,
+        y: u16,
+        look: Look,
+        buffer: &mut Buffer,
+    ) {
+        let cells = columns_of_frame.start.div_ceil(2)..columns_of_frame.end / 2;
+        if cells.len() < 2 {
+            return;
+        }
+        let name = match graph.names.get(graph.frames[frame].name) {
+            "" => "all",
+            name => name,
+        };
+        // The edge shows where neighbors have one colour.
+        let text = format!("▏{}", fit(name, cells.len() - 1));
+        let text = if columns(&text) == 2 && cells.len() > 2 { format!("{text} ") } else { text };
+        let mut style = look.frame(self.style(frame, look));
+        if !look.has_colors() {
+            let is_marked = self.matching.get(frame) == Some(&true);
+            style = match self.pointed == Some(frame) {
+                true => look.selected(),
+                false if is_marked => look.strong().add_modifier(Modifier::UNDERLINED),
+                false => style,
+            };
+        }
+        let x = self.area.x + cells.start as u16;
+        buffer.set_stringn(x, y, text, cells.len(), style);
+    }
+
+    /// Draws two rows of frames in one.
+    fn draw_two(
+        &self,
+        upper: Option<usize>,
+        lower: Option<usize>,
+        y: u16,
+        look: Look,
+        buffer: &mut Buffer,
+    ) {
+        for cell in 0..usize::from(self.area.width) {
+            let color = |depth: Option<usize>| {
+                let frame = self.rows.at(depth?, 2 * cell)?;
+                look.color(self.style(frame, look).fill)
+            };
+            let (symbol, style) = match (color(upper), color(lower)) {
+                (None, None) => continue,
+                (None, lower) => ("▄", with(Style::new(), lower, None)),
+                (upper, lower) => ("▀", with(Style::new(), upper, lower)),
+            };
+            buffer.set_stringn(self.area.x + cell as u16, y, symbol, 1, style);
+        }
+    }
+}
+
+/// The wider of two frames, the first of equal ones.
+trait Wider {
+    fn max_by_value(self, other: usize, graph: &FlameGraph) -> Self;
+}
+
+impl Wider for Option<usize> {
+    fn max_by_value(self, other: usize, graph: &FlameGraph) -> Self {
+        match self {
+            Some(best) if graph.frames[best].value >= graph.frames[other].value => Some(best),
+            _ => Some(other),
+        }
+    }
+}
+
+fn with(style: Style, fg: Option<Color>, bg: Option<Color>) -> Style {
+    let style = fg.map_or(style, |fg| style.fg(fg));
+    bg.map_or(style, |bg| style.bg(bg))
+}
+
+/// The frame at the end of a path of labels, or as far as there is one.
+fn find(graph: &FlameGraph, path: &[String]) -> usize {
+    let mut at = 0;
+    // Callees come after their callers.
+    let mut frames = graph.frames.iter().enumerate().skip(1);
+    for label in path {
+        let is_next = |(_, frame): &(usize, &pyrograph_analyze::FlameFrame)| {
+            frame.parent as usize == at && graph.names.get(frame.name) == label
+        };
+        match frames.find(is_next) {
+            Some((next, _)) => at = next,
+            None => break,
+        }
+    }
+    at
+}

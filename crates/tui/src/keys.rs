@@ -1,0 +1,113 @@
+//! The keys, as the help lines show them.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::look::Look;
+use crate::text::columns;
+
+/// Where a key works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// The table of functions.
+    Table,
+    /// The flame graph.
+    Flame,
+    /// Callers and callees of a function.
+    Calls,
+}
+
+/// A key, and what it does.
+pub struct Key {
+    key: &'static str,
+    does: &'static str,
+    views: &'static [View],
+    /// It is for profiles that go on to change.
+    live: bool,
+}
+
+const ALL: &[View] = &[View::Table, View::Flame, View::Calls];
+const TABLE: &[View] = &[View::Table];
+const FLAME: &[View] = &[View::Flame];
+
+const fn key(key: &'static str, does: &'static str, views: &'static [View]) -> Key {
+    Key { key, does, views, live: false }
+}
+
+const fn live(shown: &'static str, does: &'static str, views: &'static [View]) -> Key {
+    Key { live: true, ..key(shown, does, views) }
+}
+
+const KEYS: &[Key] = &[
+    key("s", "sort", TABLE),
+    key("/", "filter", TABLE),
+    key("/", "search", FLAME),
+    key("p", "process", &[View::Table, View::Flame]),
+    key("t", "thread", &[View::Table, View::Flame]),
+    live("c", "cgroup", &[View::Table, View::Flame]),
+    key("k", "user/kernel", ALL),
+    live("Space", "pause", ALL),
+    live("r", "range", ALL),
+    key("f", "flame graph", &[View::Table, View::Calls]),
+    key("f", "table", FLAME),
+    key("Enter", "callers/callees", TABLE),
+    key("Enter", "go there", &[View::Calls]),
+    key("Enter", "zoom", FLAME),
+    key("Esc", "back", &[View::Flame, View::Calls]),
+    key("d", "height", FLAME),
+    key("i", "invert", FLAME),
+    key("w", "write SVG", ALL),
+    key("q", "quit", ALL),
+];
+
+/// The lines of help for a view, so wide at most. Each is a list of keys with what they do.
+pub fn help_lines(view: View, is_live: bool, width: usize) -> Vec<Vec<(&'static str, &'static str)>> {
+    let mut lines = vec![Vec::new()];
+    let mut used = 0;
+    let keys = KEYS.iter().filter(|of| of.views.contains(&view) && (is_live || !of.live));
+    for of in keys {
+        let room = columns(of.key) + 1 + columns(of.does);
+        let gap = if used == 0 { 0 } else { 2 };
+        if used > 0 && used + gap + room > width {
+            lines.push(Vec::new());
+            used = room;
+        } else {
+            used += gap + room;
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push((of.key, of.does));
+        }
+    }
+    lines
+}
+
+/// Draws lines of help, one a row from the top of an area.
+pub fn draw(lines: &[Vec<(&str, &str)>], area: Rect, look: Look, buffer: &mut Buffer) {
+    for (line, y) in lines.iter().zip(area.top()..area.bottom()) {
+        let mut x = area.left();
+        for (key, does) in line {
+            let room = |x: u16| usize::from(area.right().saturating_sub(x));
+            (x, _) = buffer.set_stringn(x, y, key, room(x), look.strong());
+            (x, _) = buffer.set_stringn(x, y, format!(" {does}  "), room(x), look.faint());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_keys_are_there_whatever_the_width() {
+        for width in [10, 40, 80, 200] {
+            let lines = help_lines(View::Table, true, width);
+            assert_eq!(lines.iter().map(Vec::len).sum::<usize>(), 12);
+            assert!(width < 20 || lines.iter().all(|line| {
+                let room = |(key, does): &(&str, &str)| columns(key) + 1 + columns(does);
+                line.iter().map(room).sum::<usize>() + 2 * (line.len() - 1) <= width
+            }));
+        }
+        assert_eq!(help_lines(View::Table, true, 80).len(), 2);
+        assert_eq!(help_lines(View::Table, true, 200).len(), 1);
+    }
+}

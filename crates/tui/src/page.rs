@@ -1,0 +1,42 @@
+//! The lines above a view: what is recorded, and how it is looked at.
+
+use pyrograph_analyze::origin;
+use pyrograph_render::{counted, grouped, percent, value_text};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::app::Status;
+use crate::look::Look;
+use crate::shown::Shown;
+use crate::text::fit;
+
+/// Draws what is recorded, and what cannot be known of it.
+pub fn draw_head(status: &Status, shown: &Shown, look: Look, area: Rect, buffer: &mut Buffer) {
+    let mut x = area.left();
+    let room = |x: u16| usize::from(area.right().saturating_sub(x));
+    let alarms = [
+        status.paused.then(|| "PAUSED".to_owned()),
+        status.ended.as_ref().map(|why| format!("ENDED: {why}")),
+        (status.lost > 0).then(|| format!("{} LOST", grouped(status.lost))),
+    ];
+    for alarm in alarms.into_iter().flatten() {
+        let text = format!(" {} ", fit(&alarm, room(x).saturating_sub(2)));
+        (x, _) = buffer.set_stringn(x, area.y, text, room(x), look.alarm());
+    }
+    let mut parts = vec![status.subject.clone()];
+    parts.extend(status.span.clone());
+    let column = shown.column();
+    if let Some(origin) = origin(shown.profile(), column) {
+        parts.push(value_text(&origin.value_type, origin.total));
+        parts.extend(status.samples.map(|samples| counted(samples, &status.noun)));
+        if origin.cut > 0 {
+            parts.push(format!("{} not whole", percent(origin.cut, origin.total)));
+        }
+    }
+    if status.lost == 0 && status.is_live {
+        parts.push("0 lost".to_owned());
+    }
+    parts.extend(status.engine.clone());
+    let text = fit(&parts.join(" · "), room(x));
+    buffer.set_stringn(x, area.y, text, room(x), look.strong());
+}

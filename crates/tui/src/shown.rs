@@ -1,0 +1,207 @@
+//! From a profile to what is shown of it: which frames, kept apart by what, with which names.
+
+use std::collections::BTreeMap;
+
+use pyrograph_analyze::{RootedRow, below_path, only_frames, top_by_root};
+use pyrograph_profile::{
+    Frame, FrameKind, LabelOptions, ProcessLabel, Profile, StringId, Thread, Threads,
+};
+
+/// Where code runs: which functions are shown. Nothing else changes: what the others took still counts for their
+/// callers' totals, and for the whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Code {
+    /// All.
+    #[default]
+    All,
+    /// Those of programs.
+    User,
+    /// Those of the kernel.
+    Kernel,
+}
+
+impl Code {
+    /// True if a function of this kind is shown. Remarks are on neither side.
+    pub fn shows(self, kind: FrameKind) -> bool {
+        match (self, kind) {
+            (Self::All, _) | (_, FrameKind::Marker(_)) => true,
+            (Self::User, kind) => kind != FrameKind::Kernel,
+            (Self::Kernel, kind) => kind == FrameKind::Kernel,
+        }
+    }
+
+    pub(crate) fn next(self) -> Self {
+        match self {
+            Self::All => Self::User,
+            Self::User => Self::Kernel,
+            Self::Kernel => Self::All,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::All => "user and kernel",
+            Self::User => "user functions",
+            Self::Kernel => "kernel functions",
+        }
+    }
+}
+
+/// By what functions are kept apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grouping {
+    /// By nothing.
+    #[default]
+    None,
+    /// By process.
+    Process,
+    /// By thread.
+    Thread,
+    /// By control group.
+    ControlGroup,
+}
+
+impl Grouping {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Process => "process",
+            Self::Thread => "thread",
+            Self::ControlGroup => "cgroup",
+        }
+    }
+
+    /// Heading of a column; empty for none.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Process => "Process",
+            Self::Thread => "Thread",
+            Self::ControlGroup => "Control group",
+        }
+    }
+}
+
+/// Stands for the control group of a process that is gone, or of which only the name is known.
+const NO_GROUP: &str = "[not known]";
+
+/// A profile, and how it is looked at.
+#[derive(Debug, Default)]
+pub struct Shown {
+    /// As it came.
+    profile: Profile,
+    /// Control groups by process.
+    groups: BTreeMap<i32, String>,
+    /// Functions that are shown.
+    pub code: Code,
+    grouping: Grouping,
+    /// With control groups in place of processes, if these are asked for.
+    grouped: Option<Profile>,
+}
+
+impl Shown {
+    /// Takes another profile.
+    pub fn update(&mut self, profile: Profile) {
+        self.profile = profile;
+        self.regroup();
+    }
+
+    /// Takes the control groups of processes.
+    pub fn set_groups(&mut self, groups: BTreeMap<i32, String>) {
+        self.groups = groups;
+        self.regroup();
+    }
+
+    /// By what functions are kept apart.
+    pub fn grouping(&self) -> Grouping {
+        self.grouping
+    }
+
+    /// Keeps functions apart by something else.
+    pub fn set_grouping(&mut self, grouping: Grouping) {
+        self.grouping = grouping;
+        self.regroup();
+    }
+
+    /// The profile, with all frames.
+    pub fn profile(&self) -> &Profile {
+        self.grouped.as_ref().unwrap_or(&self.profile)
+    }
+
+    /// The column that is shown.
+    pub fn column(&self) -> usize {
+        self.profile.shown
+    }
+
+    /// The whole that percentages are of.
+    pub fn whole(&self) -> u64 {
+        match self.profile.value_types.is_empty() {
+            true => 0,
+            false => self.profile.whole(self.column()),
+        }
+    }
+
+    /// Labels with what is kept apart at the root.
+    pub fn labels(&self) -> LabelOptions {
+        // Of what was recorded long ago only names are known.
+        let has_numbers = self.profile.threads.iter().any(|of| of.pid.is_some());
+        let process = match self.grouping {
+            Grouping::None => ProcessLabel::None,
+            Grouping::Process if has_numbers => ProcessLabel::Process,
+            Grouping::Thread if has_numbers => ProcessLabel::PidTid,
+            _ => ProcessLabel::Name,
+        };
+        LabelOptions { process, ..LabelOptions::default() }
+    }
+
+    /// The functions that are shown, the highest first.
+    pub fn rows(&self, by_total: bool) -> Vec<RootedRow> {
+        if self.profile.value_types.is_empty() {
+            return Vec::new();
+        }
+        let mut rows = top_by_root(self.profile(), &self.labels(), self.column());
+        rows.retain(|of| self.code.shows(of.row.kind));
+        if by_total {
+            let key = |of: &RootedRow| (of.row.total, of.row.self_value);
+            rows.sort_by(|a, b| key(b).cmp(&key(a)));
+        }
+        rows
+    }
+
+    /// The profile with the frames that are shown, of stacks that begin with a path.
+    pub fn picture(&self, below: &[String]) -> Profile {
+        let shown = match self.code {
+            Code::All => self.profile().clone(),
+            code => only_frames(self.profile(), |frame: Frame| code.shows(frame.kind)),
+        };
+        match below {
+            [] => shown,
+            path => {
+                let path: Vec<&str> = path.iter().map(String::as_str).collect();
+                below_path(&shown, &self.labels(), &path)
+            }
+        }
+    }
+
+    fn regroup(&mut self) {
+        self.grouped = (self.grouping == Grouping::ControlGroup)
+            .then(|| with_groups(&self.profile, &self.groups));
+    }
+}
+
+/// The profile with the control group of each thread as its process's name, and no numbers. Threads keep their places: rows
+/// of samples are as they were.
+fn with_groups(profile: &Profile, groups: &BTreeMap<i32, String>) -> Profile {
+    let mut out = profile.clone();
+    let mut threads = Threads::default();
+    let mut new = Vec::new();
+    for thread in profile.threads.iter() {
+        let group = thread.pid.and_then(|pid| groups.get(&pid)).map_or(NO_GROUP, String::as_str);
+        let process = out.strings.intern(group);
+        let thread = Thread { process, name: StringId::EMPTY, pid: None, tid: None, ..thread };
+        new.push(threads.intern(thread));
+    }
+    out.threads = threads;
+    out.samples.map_threads(|thread| new[thread.index()]);
+    out
+}
