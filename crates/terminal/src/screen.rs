@@ -112,7 +112,9 @@ impl Screen {
     pub fn enter_again(&mut self) -> io::Result<()> {
         let Some(terminal) = TERMINAL.get() else { return Ok(()) };
         let null = File::open("/dev/null")?;
-        for (from, to) in [(null.as_raw_fd(), 0), (self.pipe.as_raw_fd(), 1), (self.pipe.as_raw_fd(), 2)] {
+        for (from, to) in
+            [(null.as_raw_fd(), 0), (self.pipe.as_raw_fd(), 1), (self.pipe.as_raw_fd(), 2)]
+        {
             // SAFETY: both are open.
             check(unsafe { libc::dup2(from, to) })?;
         }

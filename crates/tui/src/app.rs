@@ -48,8 +48,6 @@ pub struct Status {
     pub noun: String,
     /// Number of those that were lost.
     pub lost: u64,
-    /// It is recorded now.
-    pub is_live: bool,
     /// Nothing is recorded for now.
     pub paused: bool,
     /// Why it is over, if it is.
@@ -366,7 +364,8 @@ impl App {
             is_in(&of.row.name) || is_in(&of.row.module) || is_in(&of.root)
         };
         let rows = self.rows.iter().enumerate();
-        self.matching = rows.filter(|(_, of)| wanted.is_empty() || matches(of)).map(|(at, _)| at).collect();
+        self.matching =
+            rows.filter(|(_, of)| wanted.is_empty() || matches(of)).map(|(at, _)| at).collect();
         if let Some(selected) = selected {
             let is_it = |&row: &usize| key(&self.rows[row]) == selected;
             self.cursor.selected = self.matching.iter().position(is_it).unwrap_or(place);
@@ -380,7 +379,13 @@ impl App {
         buffer.reset();
         if area.width < 20 || area.height < 6 {
             let text = fit("the terminal is too small", usize::from(area.width));
-            buffer.set_stringn(area.x, area.y, text, usize::from(area.width), self.settings.look.strong());
+            buffer.set_stringn(
+                area.x,
+                area.y,
+                text,
+                usize::from(area.width),
+                self.settings.look.strong(),
+            );
             return;
         }
         let look = self.settings.look;
@@ -456,7 +461,11 @@ impl App {
     fn state_of_calls(&self) -> String {
         let Some(of) = self.calls.function() else { return String::new() };
         let root = of.root.as_ref().map(|root| format!(" in {root}")).unwrap_or_default();
-        format!("callers and callees of {}{root}, over all places · {}", of.name, self.shown.code.name())
+        format!(
+            "callers and callees of {}{root}, over all places · {}",
+            of.name,
+            self.shown.code.name()
+        )
     }
 
     /// How the profile is looked at.

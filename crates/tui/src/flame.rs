@@ -14,7 +14,7 @@ use crate::frame_rows::FrameRows;
 use crate::look::Look;
 use crate::shown::Shown;
 use crate::table::{Step, file_name};
-use crate::text::{columns, fit};
+use crate::text::fit;
 
 /// The graph and where it is looked at.
 #[derive(Debug, Default)]
@@ -185,8 +185,9 @@ impl Flame {
             }
             Step::Up | Step::Down => Some(graph.frames[at].parent as usize),
             Step::First => (0..columns.start).rev().find_map(|x| self.rows.at(depth, x)),
-            Step::Last => (columns.end..2 * usize::from(self.area.width))
-                .find_map(|x| self.rows.at(depth, x)),
+            Step::Last => {
+                (columns.end..2 * usize::from(self.area.width)).find_map(|x| self.rows.at(depth, x))
+            }
             Step::PageUp | Step::PageDown => None,
         };
         let Some(next) = next else { return };
@@ -290,9 +291,8 @@ impl Flame {
         let Some(row) = self.rows.rows.get(depth) else { return };
         for (cell, halves) in row.chunks(2).enumerate() {
             let x = self.area.x + cell as u16;
-            let color = |at: Option<u32>| {
-                at.and_then(|at| look.color(self.style(at as usize, look).fill))
-            };
+            let color =
+                |at: Option<u32>| at.and_then(|at| look.color(self.style(at as usize, look).fill));
             let (symbol, style) = match (halves[0], halves[1]) {
                 (None, None) => continue,
                 (Some(left), Some(right)) if left == right => {
@@ -331,9 +331,9 @@ impl Flame {
             "" => "all",
             name => name,
         };
-        // The edge shows where neighbors have one colour.
-        let text = format!("▏{}", fit(name, cells.len() - 1));
-        let text = if columns(&text) == 2 && cells.len() > 2 { format!("{text} ") } else { text };
+        // The edge shows where neighbors have one colour. Of a name, two letters say nothing.
+        let name = if cells.len() < 4 { String::new() } else { fit(name, cells.len() - 1) };
+        let text = format!("▏{name}");
         let mut style = look.frame(self.style(frame, look));
         if !look.has_colors() {
             let is_marked = self.matching.get(frame) == Some(&true);

@@ -61,7 +61,11 @@ const KEYS: &[Key] = &[
 ];
 
 /// The lines of help for a view, so wide at most. Each is a list of keys with what they do.
-pub fn help_lines(view: View, is_live: bool, width: usize) -> Vec<Vec<(&'static str, &'static str)>> {
+pub fn help_lines(
+    view: View,
+    is_live: bool,
+    width: usize,
+) -> Vec<Vec<(&'static str, &'static str)>> {
     let mut lines = vec![Vec::new()];
     let mut used = 0;
     let keys = KEYS.iter().filter(|of| of.views.contains(&view) && (is_live || !of.live));
@@ -102,10 +106,13 @@ mod tests {
         for width in [10, 40, 80, 200] {
             let lines = help_lines(View::Table, true, width);
             assert_eq!(lines.iter().map(Vec::len).sum::<usize>(), 12);
-            assert!(width < 20 || lines.iter().all(|line| {
-                let room = |(key, does): &(&str, &str)| columns(key) + 1 + columns(does);
-                line.iter().map(room).sum::<usize>() + 2 * (line.len() - 1) <= width
-            }));
+            assert!(
+                width < 20
+                    || lines.iter().all(|line| {
+                        let room = |(key, does): &(&str, &str)| columns(key) + 1 + columns(does);
+                        line.iter().map(room).sum::<usize>() + 2 * (line.len() - 1) <= width
+                    })
+            );
         }
         assert_eq!(help_lines(View::Table, true, 80).len(), 2);
         assert_eq!(help_lines(View::Table, true, 200).len(), 1);

@@ -27,16 +27,14 @@ pub fn draw_head(status: &Status, shown: &Shown, look: Look, area: Rect, buffer:
     parts.extend(status.span.clone());
     let column = shown.column();
     if let Some(origin) = origin(shown.profile(), column) {
-        parts.push(value_text(&origin.value_type, origin.total));
         parts.extend(status.samples.map(|samples| counted(samples, &status.noun)));
-        if origin.cut > 0 {
-            parts.push(format!("{} not whole", percent(origin.cut, origin.total)));
+        if status.lost == 0 && status.samples.is_some() {
+            parts.push("0 lost".to_owned());
         }
+        parts.push(format!("{} not whole", percent(origin.cut, origin.total)));
+        parts.extend(status.engine.clone());
+        parts.push(value_text(&origin.value_type, origin.total));
     }
-    if status.lost == 0 && status.is_live {
-        parts.push("0 lost".to_owned());
-    }
-    parts.extend(status.engine.clone());
     let text = fit(&parts.join(" · "), room(x));
     buffer.set_stringn(x, area.y, text, room(x), look.strong());
 }

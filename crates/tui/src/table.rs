@@ -124,7 +124,8 @@ impl Table<'_> {
     pub fn draw(&self, area: Rect, buffer: &mut Buffer) {
         let widths = Widths::new(usize::from(area.width), self.rows, self.grouping);
         let mut heading = format!("{:>7} {:>7} ", "Self", "Total");
-        heading.push_str(&padded(if self.by_total { "by total" } else { "by self" }, widths.bar + 1));
+        heading
+            .push_str(&padded(if self.by_total { "by total" } else { "by self" }, widths.bar + 1));
         if widths.group > 0 {
             heading.push_str(&padded(self.grouping.heading(), widths.group));
         }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ArgAction;
-use pyrograph_recorder::{Engine, Question, Rate, Target};
 use pyrograph_profile::ThreadDetail;
+use pyrograph_recorder::{Engine, Question, Rate, Target};
 use pyrograph_symbol::Options as SymbolOptions;
 use pyrograph_tui::{Code, Grouping};
 
@@ -289,7 +289,10 @@ fn refuse_what_has_no_effect(
         misuse!("-t needs --engine perf: the in-kernel engine records processes");
     }
     if args.output.extension() != Some("svg".as_ref()) || args.output == Path::new("-") {
-        misuse!("-o {}: w writes a flame graph: give a file that ends in .svg", args.output.display());
+        misuse!(
+            "-o {}: w writes a flame graph: give a file that ends in .svg",
+            args.output.display()
+        );
     }
     Ok(())
 }

@@ -254,7 +254,6 @@ impl View {
             samples: self.opened.as_ref().map(|_| counts.samples),
             noun: self.plan.recording.question.noun().to_owned(),
             lost: self.recorded.lost,
-            is_live: !self.ended,
             paused: self.paused,
             ended: self.ended.then(|| "q quits".to_owned()),
             engine: self.opened.as_ref().map(|opened| engine(opened.engine).to_owned()),
@@ -268,7 +267,11 @@ impl View {
         let (word, span) = (if is_all { "all" } else { "last" }, counts.span.as_secs_f64());
         match span {
             0.0..60.5 => format!("{word} {span:.0} s"),
-            _ => format!("{word} {:.0}:{:02.0}", (span / 60.0).floor(), span.rem_euclid(60.0).floor()),
+            _ => format!(
+                "{word} {:.0}:{:02.0}",
+                (span / 60.0).floor(),
+                span.rem_euclid(60.0).floor()
+            ),
         }
     }
 
@@ -283,9 +286,9 @@ impl View {
         let path = free_name(&self.plan.output);
         let event = self.opened.as_ref().map_or("", |opened| &opened.event);
         let title = format!("{event}: {}", self.plan.title);
-        let written = Output::new(&path).map_err(anyhow::Error::from).and_then(|output| {
-            Ok(output.write(profile, labels, &title, &Picture::default())?)
-        });
+        let written = Output::new(&path)
+            .map_err(anyhow::Error::from)
+            .and_then(|output| Ok(output.write(profile, labels, &title, &Picture::default())?));
         match written {
             Ok(_) => format!("wrote {}", path.display()),
             Err(error) => format!("{error:#}"),
@@ -301,7 +304,7 @@ impl View {
 
 fn engine(engine: Engine) -> &'static str {
     match engine {
-        Engine::InKernel => "in-kernel engine",
+        Engine::InKernel => "in-kernel",
         Engine::Perf => "perf_event",
     }
 }

@@ -1,5 +1,7 @@
 //! A recording on a thread of its own, and the snapshots that come of it.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -84,7 +86,12 @@ fn record(
     tell: &impl Fn(News),
 ) -> Result<Option<Child>, pyrograph_recorder::Error> {
     memory::keep_none();
+    let started = Rc::new(Cell::new(None));
+    let set_started = Rc::clone(&started);
     let mut recorder = Recorder::open(plan, move |message: Message| {
+        if matches!(message, Message::Started { .. }) {
+            set_started.set(Some(Instant::now()));
+        }
         messages::print(&message, verbose);
     })?;
     let event = plan.question.name(recorder.event()).to_owned();
@@ -92,6 +99,11 @@ fn record(
     let mut meter = Meter::new();
     let mut next = Instant::now() + interval;
     while recorder.step()? {
+        // Tables are made before it counts in the kernel.
+        if let Some(at) = started.take() {
+            meter = Meter { since: Some(at), ..Meter::new() };
+            next = at + interval;
+        }
         match orders.try_recv() {
             Ok(Order::Pause(true)) => {
                 recorder.pause()?;
