@@ -51,6 +51,7 @@ mod parts;
 mod report;
 mod sched;
 mod top;
+mod view;
 
 pub use by_root::{RootedRow, root_totals, top_by_root};
 pub use call_table::{CallGroup, CallKey, CallRow, CallTable, call_table};
@@ -90,3 +91,4 @@ pub use sched::{
     sched_latency_table,
 };
 pub use top::{TopLine, TopRow, top};
+pub use view::{VIEW_STEP, ViewData, ViewFrame, ViewSample, ViewStack, ViewThread, view_data};

@@ -32,6 +32,7 @@ mod targets;
 mod top;
 mod trace;
 mod units;
+mod view;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -59,6 +60,7 @@ enum Verb {
     Fold(Box<fold::Args>),
     Flamegraph(Box<flamegraph::Args>),
     Report(Box<report::Args>),
+    View(Box<view::Args>),
     Diff(Box<diff::Args>),
     Heatmap(Box<heatmap::Args>),
     Convert(Box<convert::Args>),
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
         Verb::Fold(args) => fold::run(*args),
         Verb::Flamegraph(args) => flamegraph::run(*args),
         Verb::Report(args) => report::run(*args),
+        Verb::View(args) => view::run(*args),
         Verb::Diff(args) => diff::run(*args),
         Verb::Heatmap(args) => heatmap::run(*args),
         Verb::Convert(args) => convert::run(*args),

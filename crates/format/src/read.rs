@@ -46,6 +46,7 @@ mod marshalled;
 mod massif;
 mod memray;
 mod otlp;
+mod page;
 #[cfg(feature = "perf-data")]
 pub(crate) mod perf_data;
 mod perf_json;
@@ -106,6 +107,7 @@ pub static READERS: &[&dyn Reader] = &[
     &jfr::Jfr,
     &jfr_json::JfrJson,
     &svg::Svg,
+    &page::Page,
     // Text of Linux and its kernel.
     &bpftrace::Bpftrace,
     &perf_report::PerfReport,

@@ -4,13 +4,15 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use pyrograph_analyze::{FlameError, FlameOptions, flame, origin, top};
+use pyrograph_analyze::{FlameError, FlameOptions, flame, origin, top, view_data};
 use pyrograph_format::{
     Detail, NotWritable, PERFETTO_ENDINGS, WRITERS, Warnings, WriteOptions, Writer, check_writable,
     counts_of_folded, not_held, similar_endings, writer_for, writer_named,
 };
 use pyrograph_profile::{LabelOptions, Profile, ThreadDetail, Tree, ValueType};
-use pyrograph_render::{Palette, SvgOptions, Theme, subtitle, svg, svg_message, top_csv};
+use pyrograph_render::{
+    Palette, SvgOptions, Theme, ViewLook, subtitle, svg, svg_message, top_csv, view_html,
+};
 
 use crate::destination::{WriteError, Written, check_png, write_output, write_png};
 
@@ -23,6 +25,8 @@ enum Format {
     Png,
     /// The table of functions.
     Csv,
+    /// A page with all views.
+    Page,
     /// A profile, to be read again.
     Profile(&'static dyn Writer),
 }
@@ -35,7 +39,7 @@ pub enum OutputError {
     #[error("{}: unknown format; use a name that ends in {}", .0.display(), endings())]
     UnknownEnding(PathBuf),
     /// No format is called so.
-    #[error("{0}: unknown format; these can be written: {names}, svg, png, csv", names = names())]
+    #[error("{0}: unknown format; these can be written: {names}, svg, png, html, csv", names = names())]
     UnknownFormat(String),
     /// There are no such pictures.
     #[error(transparent)]
@@ -125,7 +129,8 @@ impl Output {
 
     /// The file of a picture that a browser shows.
     pub fn picture(&self) -> Option<&Path> {
-        self.path.as_deref().filter(|_| matches!(self.format, Format::Svg | Format::Png))
+        let is_shown = matches!(self.format, Format::Svg | Format::Png | Format::Page);
+        self.path.as_deref().filter(|_| is_shown)
     }
 
     /// True if it goes to standard output.
@@ -136,6 +141,7 @@ impl Output {
     /// Detail of a profile that the format has room for: single samples if it holds their times.
     pub fn detail(&self) -> Detail {
         match self.format {
+            Format::Page => Detail::Samples,
             Format::Profile(writer) if writer.capabilities().times && !self.kept => Detail::Samples,
             _ => Detail::Totals,
         }
@@ -144,6 +150,7 @@ impl Output {
     /// Detail by which the format distinguishes threads.
     pub fn threads(&self) -> ThreadDetail {
         match self.format {
+            Format::Page => ThreadDetail::Thread,
             Format::Profile(writer) if writer.capabilities().thread_ids => ThreadDetail::Thread,
             _ => ThreadDetail::Name,
         }
@@ -158,7 +165,7 @@ impl Output {
     pub fn not_held(&self, profile: &Profile) -> Warnings {
         match self.format {
             Format::Profile(writer) => not_held(profile, writer),
-            Format::Svg | Format::Png | Format::Csv => Warnings::default(),
+            Format::Svg | Format::Png | Format::Csv | Format::Page => Warnings::default(),
         }
     }
 
@@ -226,6 +233,7 @@ impl Output {
                 write_output(path, |out| writer.write(profile, &options, out))?;
             }
             Format::Svg => write_output(path, |out| write_svg(profile, labels, &options(), out))?,
+            Format::Page => write_output(path, |out| write_page(profile, title, picture, out))?,
             Format::Csv => {
                 let rows = top(profile, labels, profile.shown);
                 let of = profile.value_types.get(profile.shown).cloned();
@@ -259,19 +267,40 @@ fn write_svg(
     }
 }
 
+/// Samples in a page; of more, those of a stack are added up in short spans of time.
+const MOST_SAMPLES: usize = 4_000_000;
+
+/// Writes the page with all views.
+fn write_page(
+    profile: &Profile,
+    title: &str,
+    picture: &Picture,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let look = ViewLook {
+        title: title.to_owned(),
+        subtitle: picture.subtitle.clone(),
+        theme: picture.theme,
+        palette: profile.value_types.get(profile.shown).map(Palette::of).unwrap_or_default(),
+        ..ViewLook::default()
+    };
+    view_html(&view_data(profile, MOST_SAMPLES), &look, out)
+}
+
 /// The format of a file of this name.
 fn format_of(name: &str) -> Option<Format> {
     match name.rsplit_once('.') {
         Some((_, "svg")) => Some(Format::Svg),
         Some((_, "png")) => Some(Format::Png),
         Some((_, "csv")) => Some(Format::Csv),
+        Some((_, "html")) => Some(Format::Page),
         _ => writer_for(name).map(Format::Profile),
     }
 }
 
 /// The usual ending of each format, for messages.
 fn endings() -> String {
-    let endings: Vec<String> = [".svg", ".png", ".csv"]
+    let endings: Vec<String> = [".svg", ".png", ".html", ".csv"]
         .map(str::to_owned)
         .into_iter()
         .chain(WRITERS.iter().filter_map(|writer| Some(format!(".{}", writer.endings().first()?))))
@@ -296,6 +325,7 @@ pub fn formats() -> Vec<(&'static str, String)> {
     };
     let mut formats: Vec<_> = WRITERS.iter().map(profile).collect();
     formats.extend(["svg", "png"].map(|name| (name, format!(".{name}: a flame graph"))));
+    formats.push(("html", ".html: a page with all views, for browsers".to_owned()));
     formats.push(("csv", ".csv: the table of functions".to_owned()));
     let endings = PERFETTO_ENDINGS.map(|ending| format!(".{ending}")).join(" ");
     formats.push(("Perfetto", format!("{endings}: events of the scheduler, for ui.perfetto.dev")));

@@ -26,6 +26,30 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
+    /// Marks the codes of markers.
+    const MARKERS: u8 = 16;
+
+    /// A number for it in files, which stays the same.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::User => 0,
+            Self::Kernel => 1,
+            Self::Inlined => 2,
+            Self::Jit => 3,
+            Self::Interpreted => 4,
+            Self::Marker(marker) => Self::MARKERS + marker as u8,
+        }
+    }
+
+    /// The kind with this code.
+    pub fn of_code(code: u8) -> Option<Self> {
+        let markers = Marker::ALL.into_iter().chain([Marker::Remark]).map(Self::Marker);
+        [Self::User, Self::Kernel, Self::Inlined, Self::Jit, Self::Interpreted]
+            .into_iter()
+            .chain(markers)
+            .find(|kind| kind.code() == code)
+    }
+
     /// Its name in tables and traces.
     pub fn name(self) -> &'static str {
         match self {
@@ -160,6 +184,15 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn codes_are_those_of_files_that_were_written() {
+        let markers: Vec<u8> = Marker::ALL.map(|of| FrameKind::Marker(of).code()).to_vec();
+        assert_eq!(markers, (16..31).collect::<Vec<u8>>());
+        assert_eq!(FrameKind::Marker(Marker::Remark).code(), 31);
+        let known = (0..=255).filter_map(FrameKind::of_code).map(FrameKind::code);
+        assert_eq!(known.collect::<Vec<u8>>(), (0..5).chain(16..32).collect::<Vec<u8>>());
+    }
 
     #[test]
     fn a_frame_takes_32_bytes() {

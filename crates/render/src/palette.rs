@@ -91,6 +91,49 @@ impl Palette {
     }
 }
 
+impl Palette {
+    /// The paint of a frame by its name.
+    pub(crate) fn named(self, name: &str, role: Role) -> Paint {
+        self.shade(name, role, unit(hash(name.as_bytes())))
+    }
+
+    /// The paint of a name in a role; `tone` is from 0 to below 1.
+    fn shade(self, name: &str, role: Role, tone: f64) -> Paint {
+        match (self, role) {
+            (Palette::Meaning, _) => meaning(role, tone),
+            (Palette::Wall, _) => meaning(role.running_or_not(), tone),
+            (
+                Palette::Even(_),
+                Role::Whole | Role::Marker | Role::Separator | Role::WideSeparator,
+            ) => meaning(role, tone),
+            (Palette::Even(rule), _) => even(rule, hue_of(rule, name, role), tone),
+            (Palette::Classic(_), Role::Separator) => Paint::same(Rgb(200, 200, 200)),
+            (Palette::Classic(_), Role::WideSeparator) => Paint::same(Rgb(160, 160, 160)),
+            (Palette::Classic(rule), _) => Paint {
+                hatched: role == Role::Marker,
+                ..Paint::same(hue_of(rule, name, role).tone(tone))
+            },
+        }
+    }
+
+    /// The meaning of a colour, where it is one of several; `value` names what the graph counts.
+    pub(crate) fn meaning_of(self, name: &str, role: Role, value: &str) -> Option<String> {
+        let label = match (self, role) {
+            (Palette::Meaning, _) => role.label()?,
+            (Palette::Wall, _) => match role.running_or_not() {
+                Role::User => "running",
+                other => other.label()?,
+            },
+            (_, Role::Whole | Role::Separator | Role::WideSeparator) => return None,
+            (_, Role::Marker) => role.label()?,
+            (Palette::Even(rule) | Palette::Classic(rule), _) => {
+                rule.label(hue_of(rule, name, role)).unwrap_or(value)
+            }
+        };
+        Some(label.to_owned())
+    }
+}
+
 /// The name of a palette is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -219,7 +262,7 @@ impl Painter<'_> {
             Tone::Prefix => prefix_tone(name),
             Tone::Place => unit(hash(&(index as u64).to_le_bytes())),
         };
-        self.shade(name, role, tone)
+        self.palette.shade(name, role, tone)
     }
 
     /// The paint of a change, in a graph that compares.
@@ -229,43 +272,13 @@ impl Painter<'_> {
 
     /// The middle tone of what a frame is painted with, for the legend.
     pub(crate) fn middle(&self, index: usize, role: Role) -> Paint {
-        self.shade(self.graph.names.get(self.graph.frames[index].name), role, 0.5)
-    }
-
-    fn shade(&self, name: &str, role: Role, tone: f64) -> Paint {
-        match (self.palette, role) {
-            (Palette::Meaning, _) => meaning(role, tone),
-            (Palette::Wall, _) => meaning(role.running_or_not(), tone),
-            (
-                Palette::Even(_),
-                Role::Whole | Role::Marker | Role::Separator | Role::WideSeparator,
-            ) => meaning(role, tone),
-            (Palette::Even(rule), _) => even(rule, hue_of(rule, name, role), tone),
-            (Palette::Classic(_), Role::Separator) => Paint::same(Rgb(200, 200, 200)),
-            (Palette::Classic(_), Role::WideSeparator) => Paint::same(Rgb(160, 160, 160)),
-            (Palette::Classic(rule), _) => Paint {
-                hatched: role == Role::Marker,
-                ..Paint::same(hue_of(rule, name, role).tone(tone))
-            },
-        }
+        self.palette.shade(self.graph.names.get(self.graph.frames[index].name), role, 0.5)
     }
 
     /// The meaning of a frame's colour, where it is one of several; `value` names what the graph counts.
     pub(crate) fn meaning_of(&self, index: usize, role: Role, value: &str) -> Option<String> {
         let name = self.graph.names.get(self.graph.frames[index].name);
-        let label = match (self.palette, role) {
-            (Palette::Meaning, _) => role.label()?,
-            (Palette::Wall, _) => match role.running_or_not() {
-                Role::User => "running",
-                other => other.label()?,
-            },
-            (_, Role::Whole | Role::Separator | Role::WideSeparator) => return None,
-            (_, Role::Marker) => role.label()?,
-            (Palette::Even(rule) | Palette::Classic(rule), _) => {
-                rule.label(hue_of(rule, name, role)).unwrap_or(value)
-            }
-        };
-        Some(label.to_owned())
+        self.palette.meaning_of(name, role, value)
     }
 
     /// By the change of the function's own value.

@@ -1,0 +1,312 @@
+//! A profile in the order and with the numbers of the page that shows it: `pyrograph view`.
+//!
+//! Texts are sorted, so that names compare as their numbers do; stacks are in preorder, callees by name; samples are in
+//! the order of their times, so that a span of time is a slice of them. Nothing is left out, but where there are very
+//! many samples: see [`view_data`].
+
+use std::collections::BTreeMap;
+
+use pyrograph_profile::{
+    FrameId, FrameKind, LabelOptions, Labels, ProcessLabel, Profile, Sample, StackId, Strings,
+    Thread,
+};
+
+/// The span to which the times of samples are rounded down where there are too many, in nanoseconds.
+pub const VIEW_STEP: u64 = 10_000_000;
+
+/// A profile, numbered anew. Texts are places in [`ViewData::texts`].
+#[derive(Clone, Debug)]
+pub struct ViewData<'a> {
+    /// The profile, for what is not numbered: value types, and what it says about itself.
+    pub profile: &'a Profile,
+    /// All texts, sorted by their bytes; the first is empty.
+    pub texts: Vec<String>,
+    /// The frames that are on a stack, sorted by label.
+    pub frames: Vec<ViewFrame>,
+    /// Stacks in preorder, without the empty one, which has the number 0; the first here has the number 1.
+    pub stacks: Vec<ViewStack>,
+    /// The threads, by the profile's numbers.
+    pub threads: Vec<ViewThread>,
+    /// The time of the first sample of each host that has one.
+    pub starts: BTreeMap<u32, u64>,
+    /// The samples: those without a time first, then by time.
+    pub samples: Vec<ViewSample>,
+    /// The values of the samples, a column a value type.
+    pub values: Vec<Vec<u64>>,
+    /// The span to which times were rounded, if they were: samples of a stack and a thread in one are added up.
+    pub step: Option<u64>,
+}
+
+/// A frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewFrame {
+    /// The name that views show.
+    pub label: u32,
+    /// The name of the function; empty if there is no symbol.
+    pub function: u32,
+    /// The module that holds the code.
+    pub module: u32,
+    /// The source file.
+    pub file: u32,
+    /// The source line.
+    pub line: u32,
+    /// The line on which the function begins.
+    pub start_line: u32,
+    /// The address in its module.
+    pub address: u64,
+    /// The kind of its code.
+    pub kind: FrameKind,
+    /// Found by a guess.
+    pub guessed: bool,
+}
+
+/// A stack: its caller is the last one before it of the level above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewStack {
+    /// Number of frames, from 1.
+    pub depth: u32,
+    /// The leaf, in [`ViewData::frames`].
+    pub frame: u32,
+}
+
+/// A thread, and the names of the rows at the root that views show for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewThread {
+    /// Process identifier.
+    pub pid: Option<i32>,
+    /// Thread identifier.
+    pub tid: Option<i32>,
+    /// The process's name.
+    pub process: u32,
+    /// The thread's name.
+    pub name: u32,
+    /// The machine.
+    pub host: u32,
+    /// Its label as [`ProcessLabel::Name`], `Process`, `PidTid` and `Pool`.
+    pub labels: [u32; 4],
+}
+
+/// A sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewSample {
+    /// The stack; 0 for the empty one.
+    pub stack: u32,
+    /// The thread.
+    pub thread: u32,
+    /// The CPU.
+    pub cpu: Option<u32>,
+    /// Nanoseconds since the first sample of its host.
+    pub time: Option<u64>,
+}
+
+/// Numbers a profile anew. Of more than `most` samples the times are rounded down to [`VIEW_STEP`], and those that are then
+/// the same in stack, thread, CPU and time are added up.
+pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
+    let mut texts = Strings::default();
+    let (mut frames, frame_ids) = frames(profile, &mut texts);
+    let mut threads = threads(profile, &mut texts);
+    let (sorted, rank) = sorted(&texts);
+    frames.iter_mut().flat_map(ViewFrame::texts).for_each(|text| *text = rank[*text as usize]);
+    threads.iter_mut().flat_map(ViewThread::texts).for_each(|text| *text = rank[*text as usize]);
+
+    let mut order: Vec<u32> = (0..frames.len() as u32).collect();
+    order.sort_by_key(|&frame| {
+        let ViewFrame { label, module, .. } = frames[frame as usize];
+        (label, module, frame)
+    });
+    let frame_rank = inverse(&order);
+    let frames: Vec<ViewFrame> = order.iter().map(|&frame| frames[frame as usize]).collect();
+    let frame_of = |id: FrameId| frame_rank[frame_ids[id.index()] as usize];
+    let (stacks, stack_ids) = preorder(profile, frames.len(), frame_of);
+
+    let mut starts = BTreeMap::new();
+    let host = |sample: &Sample| threads[sample.thread.index()].host;
+    for sample in profile.samples.iter() {
+        if let Some(time) = sample.time {
+            let start = starts.entry(host(&sample)).or_insert(time);
+            *start = time.min(*start);
+        }
+    }
+    let sample = |sample: Sample| ViewSample {
+        stack: stack_ids[sample.stack.index()],
+        thread: sample.thread.0,
+        cpu: sample.cpu,
+        time: sample.time.map(|time| time - starts[&host(&sample)]),
+    };
+    let samples = profile.samples.iter().map(sample).collect();
+    let values = (0..profile.samples.columns()).map(|of| profile.samples.values(of).to_vec());
+    let rows = Rows { samples, values: values.collect() };
+    let is_timed = rows.samples.iter().any(|sample| sample.time.is_some());
+    let step = (is_timed && rows.samples.len() > most).then_some(VIEW_STEP);
+    let Rows { samples, values } = rows.in_order(step);
+    ViewData { profile, texts: sorted, frames, stacks, threads, starts, samples, values, step }
+}
+
+impl ViewFrame {
+    fn texts(&mut self) -> [&mut u32; 4] {
+        [&mut self.label, &mut self.function, &mut self.module, &mut self.file]
+    }
+}
+
+impl ViewThread {
+    fn texts(&mut self) -> impl Iterator<Item = &mut u32> {
+        [&mut self.process, &mut self.name, &mut self.host].into_iter().chain(&mut self.labels)
+    }
+}
+
+/// The frames that are on the stack of a sample, with texts as they are in `texts`; and the place of each frame of the
+/// profile among them.
+fn frames(profile: &Profile, texts: &mut Strings) -> (Vec<ViewFrame>, Vec<u32>) {
+    let labels = Labels::new(profile, &LabelOptions::default());
+    let mut is_used = vec![false; profile.frames.len()];
+    let stacks_used = used(profile);
+    for (&stack, (_, frame)) in stacks_used[1..].iter().zip(profile.stacks.rows()) {
+        is_used[frame.index()] |= stack;
+    }
+    let mut frames = Vec::new();
+    let mut places = vec![0; is_used.len()];
+    for (id, frame) in profile.frames.iter().enumerate().filter(|(id, _)| is_used[*id]) {
+        places[id] = frames.len() as u32;
+        let mut text = |of: &str| texts.intern(of).0;
+        frames.push(ViewFrame {
+            label: text(labels.names.get(labels.frames[id])),
+            function: text(profile.strings.get(frame.function)),
+            module: text(profile.strings.get(frame.module)),
+            file: text(profile.strings.get(frame.file)),
+            line: frame.line,
+            start_line: frame.start_line,
+            address: frame.address,
+            kind: frame.kind,
+            guessed: frame.guessed,
+        });
+    }
+    (frames, places)
+}
+
+/// Which stacks samples have, and those that call them.
+fn used(profile: &Profile) -> Vec<bool> {
+    let mut used = vec![false; profile.stacks.len()];
+    profile.samples.iter().for_each(|sample| used[sample.stack.index()] = true);
+    // Callees come last.
+    for stack in (1..used.len()).rev() {
+        if let Some((parent, _)) = profile.stacks.get(StackId::from_index(stack)) {
+            used[parent.index()] |= used[stack];
+        }
+    }
+    used
+}
+
+fn threads(profile: &Profile, texts: &mut Strings) -> Vec<ViewThread> {
+    let labels =
+        [ProcessLabel::Name, ProcessLabel::Process, ProcessLabel::PidTid, ProcessLabel::Pool].map(
+            |process| Labels::new(profile, &LabelOptions { process, ..LabelOptions::default() }),
+        );
+    let thread = |(id, thread): (usize, Thread)| {
+        let mut text = |of: &str| texts.intern(of).0;
+        ViewThread {
+            pid: thread.pid,
+            tid: thread.tid,
+            process: text(profile.strings.get(thread.process)),
+            name: text(profile.strings.get(thread.name)),
+            host: text(profile.strings.get(thread.host)),
+            labels: labels.each_ref().map(|of| text(of.names.get(of.threads[id]))),
+        }
+    };
+    profile.threads.iter().enumerate().map(thread).collect()
+}
+
+/// The texts in the order of their bytes, and the place of each; the empty one, which is always there, stays the first.
+fn sorted(texts: &Strings) -> (Vec<String>, Vec<u32>) {
+    let all: Vec<&str> = texts.iter().collect();
+    let mut order: Vec<u32> = (0..all.len() as u32).collect();
+    order.sort_unstable_by_key(|&text| all[text as usize]);
+    let sorted = order.iter().map(|&text| all[text as usize].to_owned()).collect();
+    (sorted, inverse(&order))
+}
+
+/// The place of each number in a list of all of them.
+fn inverse(order: &[u32]) -> Vec<u32> {
+    let mut places = vec![0; order.len()];
+    for (place, &number) in order.iter().enumerate() {
+        places[number as usize] = place as u32;
+    }
+    places
+}
+
+/// The stacks of samples in preorder, callees in the order of their frames, and the number of each stack of the profile.
+fn preorder(
+    profile: &Profile,
+    frames: usize,
+    frame_of: impl Fn(FrameId) -> u32,
+) -> (Vec<ViewStack>, Vec<u32>) {
+    const NONE: u32 = u32::MAX;
+    let used = used(profile);
+    let rows: Vec<(StackId, FrameId)> = profile.stacks.rows().collect();
+    let is_used = |row: &usize| used[row + 1];
+    // From the last frame to the first, so that each becomes the first callee of its caller.
+    let mut by_frame: Vec<Vec<u32>> = vec![Vec::new(); frames];
+    for row in (0..rows.len()).filter(is_used) {
+        by_frame[frame_of(rows[row].1) as usize].push(row as u32 + 1);
+    }
+    let mut first = vec![NONE; used.len()];
+    let mut next = first.clone();
+    for &stack in by_frame.iter().rev().flatten() {
+        let parent = rows[stack as usize - 1].0.index();
+        next[stack as usize] = std::mem::replace(&mut first[parent], stack);
+    }
+    let mut stacks = Vec::new();
+    let mut numbers = vec![0; used.len()];
+    let mut path = Vec::new();
+    let mut at = first[0];
+    while at != NONE {
+        path.push(at);
+        let frame = frame_of(rows[at as usize - 1].1);
+        stacks.push(ViewStack { depth: path.len() as u32, frame });
+        numbers[at as usize] = stacks.len() as u32;
+        at = first[at as usize];
+        while at == NONE {
+            let Some(done) = path.pop() else { break };
+            at = next[done as usize];
+        }
+    }
+    (stacks, numbers)
+}
+
+/// Samples with their values, a column a value type.
+struct Rows {
+    samples: Vec<ViewSample>,
+    values: Vec<Vec<u64>>,
+}
+
+impl Rows {
+    /// In the order of time; with `step`, times are rounded down to it, and what is then the same is added up.
+    fn in_order(mut self, step: Option<u64>) -> Self {
+        if let Some(step) = step {
+            for time in self.samples.iter_mut().filter_map(|sample| sample.time.as_mut()) {
+                *time -= *time % step;
+            }
+        }
+        let key = |sample: &ViewSample| (sample.time, sample.stack, sample.thread, sample.cpu);
+        let mut order: Vec<usize> = (0..self.samples.len()).collect();
+        // Of samples at one time, and of all where none has one, those of a stack are together: it packs better.
+        order.sort_by_key(|&row| key(&self.samples[row]));
+        let mut out = Self { samples: Vec::new(), values: vec![Vec::new(); self.values.len()] };
+        for row in order {
+            let sample = self.samples[row];
+            let is_same = step.is_some() && out.samples.last() == Some(&sample);
+            if !is_same {
+                out.samples.push(sample);
+            }
+            for (sums, values) in out.values.iter_mut().zip(&self.values) {
+                match sums.last_mut().filter(|_| is_same) {
+                    Some(sum) => *sum = sum.saturating_add(values[row]),
+                    None => sums.push(values[row]),
+                }
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests;

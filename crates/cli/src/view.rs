@@ -1,0 +1,95 @@
+//! `pyrograph view`: any input to a page with all views of it.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use pyrograph_format::{Options, ThreadDetail};
+use pyrograph_output::Output;
+use pyrograph_profile::LabelOptions;
+use pyrograph_terminal::browser;
+
+use crate::reading::ReadArgs;
+use crate::say::say;
+use crate::streams::{PictureArgs, inputs};
+
+/// The file where none is named.
+const DEFAULT_OUTPUT: &str = "flamegraph.html";
+
+/// Make a page with all views of a profile: flame graph, table, tree, callers, timeline
+///
+/// The page is one file with everything in it, and needs no network: send it, keep it, open it years later. Every verb
+/// reads it back.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  pyrograph view perf.data --open              in the browser
+  pyrograph view a.folded b.folded -o app.html
+  pyrograph view --theme dark --title Checkout app.pb.gz > checkout.html
+  pyrograph report app.html                    as from any other input")]
+pub struct Args {
+    /// Inputs, `-` for standard input [default: standard input; on a terminal the last
+    /// recording in the current folder: flamegraph.pb.gz or perf.data]
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Where to write [default: standard output; on a terminal and with --open flamegraph.html]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Show it in the browser ($BROWSER, or xdg-open)
+    #[arg(long)]
+    open: bool,
+
+    /// The heading [default: the name of the first input]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+
+    #[command(flatten)]
+    picture: PictureArgs,
+
+    #[command(flatten)]
+    reading: ReadArgs,
+}
+
+/// Makes the page.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let path = path(&args);
+    let output = Output::named(path.as_deref(), "html").context("failed to make a page")?;
+    let options =
+        Options { detail: output.detail(), threads: ThreadDetail::Thread, ..Options::default() };
+    let title = args.title.clone().unwrap_or_else(|| {
+        let first = args.files.first().and_then(|file| file.file_name());
+        first.map_or_else(|| "Profile".to_owned(), |name| name.to_string_lossy().into_owned())
+    });
+    let inputs = inputs(&args.files)?;
+    let (profile, _) = args.reading.read(inputs, options).context("failed to make a page")?;
+    output.write(&profile, &LabelOptions::default(), &title, &args.picture.into())?;
+    let Some(path) = path else { return Ok(ExitCode::SUCCESS) };
+    say!("wrote {output}");
+    if args.open {
+        show(&path);
+    } else if std::io::stderr().is_terminal() {
+        say!("to see it: {}", browser::command_line(&path));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file to write; `None` for standard output.
+fn path(args: &Args) -> Option<PathBuf> {
+    match &args.output {
+        Some(path) => Some(path.clone()).filter(|path| path.as_os_str() != "-"),
+        None => {
+            (args.open || std::io::stdout().is_terminal()).then(|| PathBuf::from(DEFAULT_OUTPUT))
+        }
+    }
+}
+
+/// Opens the page in a browser, or says how to.
+fn show(path: &Path) {
+    if let Err(tried) = browser::open(path) {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        say!("no browser could be started ({tried}): open {} in one", path.display());
+    }
+}

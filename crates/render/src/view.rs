@@ -1,0 +1,191 @@
+//! The page of `pyrograph view`: a profile with all views of it, in one file that needs no server and no other file.
+//!
+//! The profile is in it as `pack.rs` writes it, and the script unpacks it. Names come from outside: the page's text holds
+//! none but the title, escaped, and the script only ever sets them as text. A content security policy permits the page's
+//! own script and style, by their hashes, and nothing from anywhere else.
+
+mod pack;
+
+use std::io::{self, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use pyrograph_analyze::{ViewData, origin};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::palette::Paint;
+use crate::palette_change::ChangeColors;
+use crate::role::Role;
+use crate::text::escape;
+use crate::{Palette, Theme, subtitle};
+
+const STYLE: &str = include_str!("view/page.css");
+/// The modules in [`SCRIPT`] without those that need a page: they run in a worker, too.
+const SCRIPT: &str = concat!(
+    "(function(){\n\"use strict\";\nfunction makeCore(){\n",
+    include_str!("view/1-decode.js"),
+    include_str!("view/2-tree.js"),
+    include_str!("view/3-values.js"),
+    include_str!("view/4-functions.js"),
+    include_str!("view/5-state.js"),
+    "return { decode, steps, build, slice, sums, layout, findHits, functions, neighbours, reversed, callersOf, defaults, toHash, \
+     fromHash, commandLine };\n}\n",
+    include_str!("script/scale.js"),
+    include_str!("script/names.js"),
+    include_str!("view/6-page.js"),
+    include_str!("view/7-flame.js"),
+    include_str!("view/8-timeline.js"),
+    include_str!("view/9-lists.js"),
+    include_str!("view/10-start.js"),
+    "})();\n",
+);
+
+/// Look of the page, and what it says of the profile.
+#[derive(Clone, Debug, Default)]
+pub struct ViewLook {
+    /// The heading.
+    pub title: String,
+    /// A line below it; the default is what was counted, for how long, where and when.
+    pub subtitle: Option<String>,
+    /// For light or dark pages, or for the reader's setting.
+    pub theme: Theme,
+    /// The colours.
+    pub palette: Palette,
+    /// The root is at the bottom at first.
+    pub upright: bool,
+    /// Verdicts of a comparison, if the profile is one.
+    pub verdicts: Option<ViewVerdicts>,
+}
+
+/// Which changes of a comparison are more than chance, of all that is in the file. In both lists, 0 is noise, 1 more, 2 less.
+#[derive(Clone, Debug, Default)]
+pub struct ViewVerdicts {
+    /// By stack of [`ViewData::stacks`]; the empty one is the first.
+    pub stacks: Vec<u8>,
+    /// By name of the function.
+    pub functions: Vec<(String, u8)>,
+    /// What a verdict means, as `beyond noise at 95 %`.
+    pub meaning: String,
+    /// The wholes of both sides, of which shares are compared; `None` if values are.
+    pub wholes: Option<[u64; 2]>,
+}
+
+/// Writes the page.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn view_html(data: &ViewData<'_>, look: &ViewLook, out: &mut dyn Write) -> io::Result<()> {
+    let paints = Paints::new(data, look.palette);
+    let packed = pack::pack(data, &about(data, look, &paints), &paints.of_frame, look)?;
+    let mut title = String::new();
+    escape(&mut title, &look.title);
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
+    let theme =
+        look.theme.name().map_or_else(String::new, |name| format!(" data-theme=\"{name}\""));
+    writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\"{theme}>")?;
+    writeln!(
+        out,
+        "<head>\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"Pyrograph\">"
+    )?;
+    writeln!(
+        out,
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \
+         style-src 'sha256-{}'; worker-src blob:; form-action 'none'; base-uri 'none'\">",
+        hash(SCRIPT),
+        hash(STYLE)
+    )?;
+    writeln!(out, "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">")?;
+    write!(out, "<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n")?;
+    out.write_all(include_bytes!("view/page.html"))?;
+    writeln!(out, "<script type=\"text/plain\" id=\"pyrograph-profile\">")?;
+    out.write_all(STANDARD.encode(packed).as_bytes())?;
+    writeln!(out, "\n</script>\n<script>{SCRIPT}</script>\n</body>\n</html>")
+}
+
+/// All that is no column: the profile's statements about itself, and the look.
+fn about(data: &ViewData<'_>, look: &ViewLook, paints: &Paints) -> Value {
+    let profile = data.profile;
+    let about = &profile.about;
+    let value_type = |of: &pyrograph_profile::ValueType| json!({ "name": of.name, "unit": of.unit, "decimals": of.decimals });
+    let period =
+        about.period.as_ref().map(|(of, period)| json!({ "of": value_type(of), "value": period }));
+    let origin = origin(profile, profile.shown);
+    let line = look.subtitle.clone().or_else(|| origin.map(|of| subtitle(&of, None, 1.0)));
+    let share = |step: i32| f64::from(step) / 10.0;
+    let change = (-10..=10).map(|step| colours(ChangeColors::RedBlue.paint(share(step))));
+    json!({
+        "title": look.title,
+        "subtitle": line.unwrap_or_default(),
+        "upright": look.upright,
+        "counts": {
+            "texts": data.texts.len(),
+            "frames": data.frames.len(),
+            "stacks": data.stacks.len() + 1,
+            "threads": data.threads.len(),
+            "samples": data.samples.len(),
+        },
+        "values": profile.value_types.iter().map(value_type).collect::<Vec<_>>(),
+        "shown": profile.shown,
+        "rooted": profile.rooted,
+        "unfiltered": profile.unfiltered,
+        "start": about.start,
+        "duration": about.duration,
+        "period": period,
+        "host": about.host,
+        "lost": about.lost,
+        "comments": about.comments,
+        "step": data.step,
+        "paints": paints.all.iter().map(|&paint| colours(paint)).collect::<Vec<_>>(),
+        "legend": paints.legend,
+        "change": change.collect::<Vec<_>>(),
+        "whole": colours(crate::palette::meaning(Role::Whole, 0.5)),
+        "compared": look.verdicts.as_ref().map(|of| json!({ "meaning": of.meaning, "wholes": of.wholes })),
+    })
+}
+
+/// The colours on light and on dark pages, and those of text on them.
+fn colours(paint: Paint) -> [String; 4] {
+    let (light, dark) = paint.inks(Theme::Auto);
+    [paint.light, paint.dark, light, dark].map(|colour| colour.to_string())
+}
+
+/// The colours of frames.
+struct Paints {
+    all: Vec<Paint>,
+    /// Which of them each frame has.
+    of_frame: Vec<u64>,
+    /// The meanings, each with a colour, where there is more than one.
+    legend: Vec<(usize, String)>,
+}
+
+impl Paints {
+    fn new(data: &ViewData<'_>, palette: Palette) -> Self {
+        let value = data.profile.value_types.get(data.profile.shown).map_or("", |of| &of.name);
+        let mut made = Self { all: Vec::new(), of_frame: Vec::new(), legend: Vec::new() };
+        for frame in &data.frames {
+            let name = &data.texts[frame.label as usize];
+            let role = Role::of(name, frame.kind);
+            let paint = palette.named(name, role);
+            let known = made.all.iter().position(|of| *of == paint);
+            let place = known.unwrap_or_else(|| {
+                made.all.push(paint);
+                made.all.len() - 1
+            });
+            made.of_frame.push(place as u64);
+            if let Some(meaning) = palette.meaning_of(name, role, value)
+                && made.legend.iter().all(|(_, known)| *known != meaning)
+            {
+                made.legend.push((place, meaning));
+            }
+        }
+        if made.legend.len() < 2 {
+            made.legend.clear();
+        }
+        made
+    }
+}
+
+#[cfg(test)]
+mod tests;

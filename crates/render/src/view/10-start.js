@@ -1,0 +1,304 @@
+  // Controls, keys and pointers.
+  function addFilter(kind) {
+    if (kind === "fold-recursion") {
+      const has = state.filters.some((of) => of.kind === kind);
+      return go({ filters: has ? state.filters.filter((of) => of.kind !== kind) : [...state.filters, { kind, text: "" }] });
+    }
+    if (state.key === null) { return say("Choose a function first."); }
+    const text = "^" + functionName(state.key).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "$";
+    if (state.filters.some((of) => of.kind === kind && of.text === text)) { return undefined; }
+    return go({ filters: [...state.filters, { kind, text }] });
+  }
+  function addThread(thread) {
+    const of = data.threads[thread];
+    const filter = of.tid !== null ? { kind: "tid", text: String(of.tid) } :
+      { kind: "comm", text: data.texts[of.name || of.process] };
+    if (filter.text) { go({ filters: [...state.filters.filter((old) => old.kind !== filter.kind), filter] }); }
+  }
+  async function copy(text, what) {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // Frames without the permission have only this.
+      const area = element("textarea", { readonly: "" });
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      const done = document.execCommand("copy");
+      area.remove();
+      if (!done) { prompt("Copy:", text); }
+    }
+    say(what + " copied");
+  }
+  function copyName() {
+    const name = state.key !== null ? functionName(state.key) : nameOf(state.selected || state.zoom);
+    return copy(name, "Name");
+  }
+  function copyStack() {
+    return copy(pathOf(state.selected || state.zoom).map(nameOf).join(";"), "Stack");
+  }
+  function fileName() {
+    const name = decodeURIComponent(location.pathname.split("/").pop() || "");
+    return /\.html?$/.test(name) ? name : "app.html";
+  }
+
+  const controls = { draw() {
+    for (const name of ["value", "group", "side"]) { $(name).value = state[name]; }
+    $("side-label").hidden = !model.base;
+    document.querySelectorAll("[data-view]").forEach((tab) => {
+      if (tab.tagName === "BUTTON") { tab.setAttribute("aria-selected", tab.dataset.view === state.view); }
+    });
+    if ($("search") !== document.activeElement) { $("search").value = state.search; }
+    found();
+    $("chips").replaceChildren(...state.filters.map((filter) => {
+      const text = filter.kind.replace(/-/g, " ") + (filter.text ? " " + filter.text : "");
+      return element("button", { type: "button", title: "Take off", "aria-label": "Take off: " + text,
+        onclick: () => go({ filters: state.filters.filter((of) => of !== filter) }) }, text + " \u2715");
+    }));
+    const path = [0, ...pathOf(state.zoom)];
+    const zoom = (node) => element("button", { type: "button", onclick: () => flame.zoomTo(node) }, nameOf(node));
+    $("path").replaceChildren(...path.flatMap((node, i) => i ? [" \u203a ", zoom(node)] : [zoom(node)]),
+      " \u2003" + amount(model.sums.total[state.zoom]) + ", " + percent(model.sums.total[state.zoom], whole()));
+    $("path").scrollLeft = $("path").scrollWidth;
+    $("sample-count").textContent = grouped(model.after.samples) + (data.about.step ? " sums" : " rows of samples");
+    legend();
+  } };
+  function found() {
+    const { hits } = model;
+    $("previous").disabled = $("next").disabled = !hits || !hits.nodes.length;
+    if (!hits) { $("found").textContent = ""; return; }
+    const at = hits.nodes.indexOf(state.selected);
+    $("found").textContent = (hits.nodes.length ? (at >= 0 ? at + 1 + "/" : "") + grouped(hits.nodes.length) : "none") +
+      ": " + percent(hits.all, whole()) + " of all" +
+      (state.zoom ? ", " + percent(hits.zoomed, model.sums.total[state.zoom]) + " of the zoomed" : "");
+  }
+  function step(by) {
+    const { hits } = model;
+    if (!hits || !hits.nodes.length) { return; }
+    const at = hits.nodes.indexOf(state.selected);
+    const next = hits.nodes[(at + by + hits.nodes.length) % hits.nodes.length];
+    const isInView = !state.span && next >= state.zoom && next < model.tree.end[state.zoom];
+    const narrow = model.sums.total[next] / model.sums.total[state.zoom] * flame.canvas.clientWidth < 3;
+    const change = isInView && !narrow ? {} : { zoom: narrow ? next : 0, span: null };
+    go(change, true).then(() => flame.select(next));
+  }
+  function legend() {
+    const swatch = (colour, text) => {
+      const mark = element("i", {});
+      mark.style.background = colour;
+      return element("span", {}, mark, text);
+    };
+    const { legend: meanings, paints, change: steps } = data.about;
+    $("legend").replaceChildren(...(model.base ?
+      [swatch(shade(steps[20])[0], "itself takes more"), swatch(shade(steps[10])[0], "as before"), swatch(shade(steps[0])[0], "less"),
+        data.verdicts && verdictOf(0) !== null ? "\u25b2 \u25bc beyond noise" : "changes are not judged here"] :
+      meanings.map(([paint, meaning]) => swatch(shade(paints[paint])[0], meaning))));
+  }
+  panes.unshift(controls);
+
+  function head() {
+    const { about } = data;
+    document.title = about.title;
+    $("title").textContent = about.title;
+    $("line").append(about.subtitle, about.subtitle ? " \u00b7 " : "", element("span", { id: "sample-count" }),
+      about.lost ? "" : " \u00b7 0 lost");
+    if (about.step) {
+      say("There were so many samples that those of a stack within " + about.step / 1e6 + " ms are added up.");
+    }
+    const option = (value, text) => element("option", { value }, text);
+    $("value").append(...about.values.map((of, i) => option(i, of.name + (of.unit && of.unit !== "count" ? " (" + of.unit + ")" : ""))));
+    $("value-label").hidden = about.values.length < 2 || Boolean(about.compared);
+    const has = (test) => data.threads.some(test);
+    const words = { name: "process", process: "process and number", pool: "names of threads", thread: "thread", cpu: "CPU",
+      host: "host", none: "nothing" };
+    const known = { name: has((of) => of.labels[0]), process: has((of) => of.pid !== null), pool: has((of) => of.name || of.process),
+      thread: has((of) => of.tid !== null), cpu: Boolean(data.samples.cpu), host: has((of) => of.host), none: true };
+    $("group").append(...Object.keys(words).filter((group) => known[group]).map((group) => option(group, words[group])));
+    $("group").parentNode.hidden = $("group").options.length < 2;
+    if (!known.name) { $("group").append(option("name", words.none)); $("group").options[0].remove(); }
+  }
+  const KEYS = [["\u2190 \u2191 \u2192 \u2193", "to the next frame"], ["Enter", "zoom to it"], ["Esc", "zoom out"],
+    ["wheel, Shift+wheel", "scroll, pan"], ["Ctrl+wheel, pinch, + \u2212", "zoom"], ["/", "search"], ["n N", "next, previous found"],
+    ["i", "root at the bottom"], ["1 2 3", "flame graph, tree, callers"], ["t", "rows of threads"], ["c C", "copy name, stack"],
+    ["f x h b", "focus, ignore, hide, from here"], ["r", "merge direct recursion"], ["Backspace", "take the last filter off"],
+    ["?", "these keys"]];
+  function showKeys() {
+    const dialog = $("keys-help");
+    dialog.replaceChildren(element("dl", {}, ...KEYS.flatMap(([key, what]) =>
+      [element("dt", {}, element("kbd", {}, key)), element("dd", {}, what)])));
+    dialog.showModal();
+  }
+  function onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || $("keys-help").open) { return; }
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
+      if (event.key === "Escape" && event.target.value !== undefined) { event.target.blur(); }
+      return;
+    }
+    const inGraph = state.view === "flame" && (event.target === flame.keys || event.target === document.body);
+    const actions = {
+      "/": () => $("search").focus(), n: () => step(1), N: () => step(-1), "?": showKeys,
+      i: () => go({ upright: !state.upright }), t: () => go({ rows: !state.rows }),
+      1: () => go({ view: "flame" }), 2: () => go({ view: "tree" }), 3: () => go({ view: "callers" }),
+      c: copyName, C: copyStack, f: () => addFilter("focus"), x: () => addFilter("ignore"), h: () => addFilter("hide"),
+      b: () => addFilter("from-frame"), r: () => addFilter("fold-recursion"),
+      Backspace: () => state.filters.length && go({ filters: state.filters.slice(0, -1) })
+    };
+    const graph = {
+      Enter: () => flame.zoomTo(state.selected || state.zoom), " ": () => flame.zoomTo(state.selected || state.zoom),
+      Escape: () => go({ zoom: 0, span: null }), Home: () => go({ zoom: 0, span: null }),
+      "+": () => zoomMiddle(0.5), "-": () => zoomMiddle(2)
+    };
+    const action = actions[event.key] || (inGraph && (graph[event.key] || (event.key.startsWith("Arrow") && (() => flame.move(event.key)))));
+    if (!action) { return; }
+    action();
+    event.preventDefault();
+  }
+  function zoomMiddle(factor) {
+    const box = flame.canvas.getBoundingClientRect();
+    flame.zoomAt(box.left + box.width / 2, factor);
+  }
+
+  function pointers() {
+    const { canvas, scroller, keys } = flame;
+    const tip = $("tip");
+    let touched = false;
+    const fingers = new Map();
+    let spread = 0;
+    function show(at, event) {
+      if (!at) { tip.hidden = true; return; }
+      const { total, own } = model.sums;
+      const lines = at.last ? ["frames too narrow to be drawn alone", "the first: " + nameOf(at.node)] :
+        [nameOf(at.node), amount(total[at.node]) + ", " + percent(total[at.node], whole()) + " of all; itself " + amount(own[at.node])];
+      if (!at.last && state.zoom && at.node > state.zoom) {
+        lines.push(percent(total[at.node], total[state.zoom]) + " of " + nameOf(state.zoom));
+      }
+      if (!at.last && model.base) {
+        const verdict = verdictOf(at.node);
+        lines.push(changeText(model.base.total[at.node], model.after.total[at.node]) + (verdict === null ? "" : ", " + VERDICTS[verdict]));
+      }
+      const module = at.last ? "" : moduleOf(model.tree.key[at.node]);
+      if (module) { lines.push(module); }
+      tip.replaceChildren(...lines.map((line, i) => element(i ? "span" : "b", {}, line)));
+      tip.hidden = false;
+      tip.style.left = Math.max(4, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 4)) + "px";
+      const below = event.clientY + 18;
+      tip.style.top = (below + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 8 : below) + "px";
+    }
+    canvas.addEventListener("pointerdown", (event) => {
+      touched = event.pointerType === "touch";
+      fingers.set(event.pointerId, event.clientX);
+      spread = 0;
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      if (event.pointerType !== "touch") { show(flame.under(event), event); return; }
+      if (!fingers.has(event.pointerId)) { return; }
+      const last = fingers.get(event.pointerId);
+      fingers.set(event.pointerId, event.clientX);
+      const xs = [...fingers.values()];
+      if (xs.length === 1) { flame.pan(last - event.clientX); return; }
+      const now = Math.abs(xs[0] - xs[1]);
+      if (spread && now > 10) { flame.zoomAt((xs[0] + xs[1]) / 2, spread / now); }
+      spread = now;
+    });
+    for (const end of ["pointerup", "pointercancel", "pointerleave"]) {
+      canvas.addEventListener(end, (event) => { fingers.delete(event.pointerId); spread = 0; tip.hidden = true; });
+    }
+    canvas.addEventListener("click", (event) => {
+      const at = flame.under(event);
+      if (!at) { return; }
+      // A finger selects first; a second tap zooms.
+      if (touched && state.selected !== at.node) { flame.select(at.node); return; }
+      const key = model.tree.key[at.node];
+      go({ zoom: at.node, span: null, selected: at.node,
+        key: at.node && key < model.tree.keys.functions ? key : state.key });
+      keys.focus({ preventScroll: true });
+    });
+    canvas.addEventListener("contextmenu", (event) => {
+      const at = flame.under(event);
+      if (at) { flame.select(at.node); event.preventDefault(); }
+    });
+    scroller.addEventListener("wheel", (event) => {
+      tip.hidden = true;
+      if (event.ctrlKey) {
+        flame.zoomAt(event.clientX, Math.exp(Math.max(-60, Math.min(60, event.deltaY)) / 150));
+        event.preventDefault();
+      } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        flame.pan(event.deltaX || event.deltaY);
+        event.preventDefault();
+      }
+    }, { passive: false });
+    scroller.addEventListener("scroll", () => { tip.hidden = true; flame.draw(); });
+    keys.addEventListener("focus", () => flame.showRing(true));
+    keys.addEventListener("blur", () => flame.showRing(false));
+  }
+  function wire() {
+    $("value").addEventListener("change", (event) => go({ value: Number(event.target.value) }));
+    $("group").addEventListener("change", (event) => go({ group: event.target.value }));
+    $("side").addEventListener("change", (event) => go({ side: event.target.value }));
+    document.querySelectorAll("button[data-view]").forEach((tab) => {
+      tab.addEventListener("click", () => go({ view: tab.dataset.view }));
+    });
+    const pane = (name) => {
+      document.body.dataset.pane = name;
+      document.querySelectorAll("button[data-pane]").forEach((tab) => tab.setAttribute("aria-selected", tab.dataset.pane === name));
+      panes.forEach((of) => of.draw());
+    };
+    document.querySelectorAll("button[data-pane]").forEach((tab) => tab.addEventListener("click", () => pane(tab.dataset.pane)));
+    // Letters that are typed are one step of the history.
+    const typed = (input, name) => {
+      input.addEventListener("input", () => go({ [name]: input.value }, true));
+      input.addEventListener("keydown", (event) => { if (event.key === "Enter" && name === "search") { step(event.shiftKey ? -1 : 1); } });
+    };
+    typed($("search"), "search");
+    typed($("filter"), "table");
+    $("next").addEventListener("click", () => step(1));
+    $("previous").addEventListener("click", () => step(-1));
+    $("up").addEventListener("click", () => go({ up: true }));
+    $("down").addEventListener("click", () => go({ up: false }));
+    $("link").addEventListener("click", () => copy(location.href.replace(/#.*/, "") + "#" + core.toHash(state, data.about), "Link"));
+    $("command").addEventListener("click", () => copy(core.commandLine(state, data.about, fileName()), "Command"));
+    $("help").addEventListener("click", showKeys);
+    $("keys-help").addEventListener("click", () => $("keys-help").close());
+    document.addEventListener("keydown", onKey);
+    addEventListener("hashchange", follow);
+    addEventListener("popstate", follow);
+    timeline.start();
+    pointers();
+    let width = 0;
+    const resized = new ResizeObserver(() => {
+      const now = [flame.scroller.clientWidth, flame.scroller.clientHeight, $("timeline").clientWidth].join();
+      if (now !== width) { width = now; panes.forEach((of) => of.draw()); }
+    });
+    resized.observe(flame.scroller);
+    resized.observe(document.body);
+    for (const setting of [darkSetting, isCoarse, matchMedia("print")]) {
+      setting.addEventListener("change", () => panes.forEach((of) => of.draw()));
+    }
+    pane("main");
+  }
+  // The address was changed: by Back, by a link, by hand.
+  function follow() {
+    const next = core.fromHash(location.hash, data.about);
+    if (core.toHash(next, data.about) === core.toHash(state, data.about)) { return; }
+    state = next;
+    refresh();
+  }
+  async function start() {
+    try {
+      const text = $("pyrograph-profile").textContent.trim();
+      const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+      const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+      const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+      data = core.decode(bytes);
+      if (data.stacks.parent.length >= MANY) { data.bytes = bytes; }
+    } catch (error) {
+      say("This browser cannot unpack the profile: " + error.message);
+      return;
+    }
+    state = core.fromHash(location.hash, data.about);
+    head();
+    await refresh();
+    if (model.whole === 0) { say("There is nothing to show: the values add up to 0."); }
+    wire();
+  }
+  start();

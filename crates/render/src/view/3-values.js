@@ -1,0 +1,73 @@
+  // Sums of samples by node, and what a search finds.
+
+  // The first sample at or after a time.
+  function sampleAt(samples, time) {
+    let low = samples.untimed;
+    let high = samples.count;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (samples.time[middle] < time) { low = middle + 1; } else { high = middle; }
+    }
+    return low;
+  }
+  // The samples of a range of time, [start, end) in nanoseconds; all of them without a range.
+  function slice(samples, range) {
+    return range ? [sampleAt(samples, range[0]), sampleAt(samples, range[1])] : [0, samples.count];
+  }
+  // What ends in each node, and what is in it with all that it calls, in one pass back over the tree.
+  function sums(tree, node, values, [first, end]) {
+    const own = new Float64Array(tree.size);
+    let samples = 0;
+    for (let i = first; i < end; i++) {
+      const at = node[i];
+      if (at >= 0) { own[at] += values[i]; samples++; }
+    }
+    const total = own.slice();
+    const { parent } = tree;
+    for (let i = total.length - 1; i > 0; i--) { total[parent[i]] += total[i]; }
+    return { own, total, samples };
+  }
+  // Where each node begins: callees stand behind what ended in their caller.
+  function layout(tree, { own, total }) {
+    const start = new Float64Array(tree.size);
+    const next = own.slice();
+    const { parent } = tree;
+    for (let i = 1; i < start.length; i++) {
+      const caller = parent[i];
+      start[i] = next[caller];
+      next[caller] += total[i];
+      next[i] += start[i];
+    }
+    return start;
+  }
+
+  // The nodes whose names a regular expression matches. `all` and `zoomed` are what they took, of the whole and of the
+  // zoomed node: within a node that is found nothing counts twice. `nodes` are those outermost ones, the widest first.
+  function findHits(tree, regexp, total, zoomed) {
+    const { labels, names } = tree.keys;
+    const known = new Int8Array(names.length).fill(-1);
+    const byKey = new Uint8Array(labels.length);
+    const hit = new Uint8Array(tree.size);
+    const { key, end } = tree;
+    for (let i = 1; i < hit.length; i++) {
+      const label = labels[key[i]];
+      if (known[label] < 0) { known[label] = regexp.test(names[label]) ? 1 : 0; }
+      hit[i] = byKey[key[i]] = known[label];
+    }
+    const nodes = [];
+    let all = 0;
+    let within = 0;
+    for (let i = 1; i < hit.length;) {
+      if (!hit[i] || total[i] === 0) { i++; continue; }
+      nodes.push(i);
+      all += total[i];
+      if (i <= zoomed && zoomed < end[i]) { within = total[zoomed]; }
+      i = end[i];
+    }
+    // Below a zoomed node that is within none of these.
+    if (within === 0) {
+      for (const i of nodes) { if (i > zoomed && i < end[zoomed]) { within += total[i]; } }
+    }
+    nodes.sort((a, b) => total[b] - total[a] || a - b);
+    return { hit, byKey, nodes, all, zoomed: within };
+  }

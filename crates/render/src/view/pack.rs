@@ -1,0 +1,201 @@
+//! A profile as columns: what is in the page, and what `pyrograph` reads again (`crates/format/src/read/page.rs`).
+//!
+//! gzip of eleven bytes, `pyrograph` and 0 and the version, and of columns: a number that says which, a length in bytes,
+//! the bytes. Who does not know a column skips it; one that is all 0 is left out. Numbers are of seven bits a byte, the
+//! lowest first (LEB128). [docs/viewer.md](../../../../docs/viewer.md) lists the columns.
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use pyrograph_analyze::{ViewData, ViewFrame, ViewSample, ViewThread};
+use serde_json::Value;
+
+use super::ViewLook;
+
+/// Counts up when a column that is there means something else.
+const VERSION: u8 = 1;
+
+/// The columns.
+#[derive(Clone, Copy)]
+enum Column {
+    /// JSON.
+    About = 1,
+    /// UTF-8, all texts one behind the other.
+    Texts = 2,
+    /// Of each text, in units of UTF-16.
+    TextLengths = 3,
+    /// Of frames, as differences: they never go down.
+    Labels = 4,
+    /// Of frames: 0 if it is the label, else one more than the text.
+    Functions = 5,
+    Modules = 6,
+    Files = 7,
+    Lines = 8,
+    StartLines = 9,
+    Addresses = 10,
+    Kinds = 11,
+    Guessed = 12,
+    Paints = 13,
+    /// Of stacks: by how many levels the caller is above the stack before.
+    Ups = 14,
+    Leaves = 15,
+    /// Of threads: 0 if it is not known, else one more than twice the number, or for negative ones its complement.
+    Pids = 16,
+    Tids = 17,
+    Processes = 18,
+    ThreadNames = 19,
+    Hosts = 20,
+    /// Four for each thread.
+    ThreadLabels = 21,
+    /// Text and time, of each host.
+    Starts = 22,
+    /// Of samples: the unit in nanoseconds; how many have none, who come first; the time since the one before.
+    Times = 23,
+    SampleStacks = 24,
+    /// Of samples without times: the stack as difference.
+    SampleStackSteps = 25,
+    SampleThreads = 26,
+    /// Of samples: 0 if it is not known, else one more than the CPU.
+    Cpus = 27,
+    /// All of the first value type, then all of the second, and so on.
+    Values = 28,
+    /// Of stacks.
+    Verdicts = 29,
+    /// Text and verdict, of functions that have one.
+    FunctionVerdicts = 30,
+}
+
+/// All columns.
+pub(super) fn pack(
+    data: &ViewData<'_>,
+    about: &Value,
+    paints: &[u64],
+    look: &ViewLook,
+) -> io::Result<Vec<u8>> {
+    let mut out = Packed(GzEncoder::new(Vec::new(), Compression::best()));
+    out.0.write_all(b"pyrograph\0")?;
+    out.0.write_all(&[VERSION])?;
+    out.column(Column::About, serde_json::to_vec(about)?)?;
+    out.column(Column::Texts, data.texts.concat().into_bytes())?;
+    out.numbers(
+        Column::TextLengths,
+        data.texts.iter().map(|text| text.encode_utf16().count() as u64),
+    )?;
+    frames(data, &mut out)?;
+    out.numbers(Column::Paints, paints.iter().copied())?;
+    let mut depth = 0;
+    let ups = data.stacks.iter().map(|stack| {
+        let up = depth + 1 - stack.depth;
+        depth = stack.depth;
+        u64::from(up)
+    });
+    out.numbers(Column::Ups, ups)?;
+    out.numbers(Column::Leaves, data.stacks.iter().map(|stack| stack.frame.into()))?;
+    threads(data, &mut out)?;
+    samples(data, &mut out)?;
+    if let Some(verdicts) = &look.verdicts {
+        out.numbers(Column::Verdicts, verdicts.stacks.iter().map(|&of| of.into()))?;
+        let place = |name: &String| data.texts.binary_search(name).ok();
+        let changed = verdicts.functions.iter().filter(|(_, verdict)| *verdict > 0);
+        let changed =
+            changed.filter_map(|(name, verdict)| Some([place(name)? as u64, (*verdict).into()]));
+        out.numbers(Column::FunctionVerdicts, changed.flatten())?;
+    }
+    out.0.finish()
+}
+
+fn frames(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
+    let mut before = 0;
+    let labels = data.frames.iter().map(|frame| {
+        let step = frame.label - before;
+        before = frame.label;
+        u64::from(step)
+    });
+    out.numbers(Column::Labels, labels)?;
+    let mut column =
+        |column, value: fn(&ViewFrame) -> u64| out.numbers(column, data.frames.iter().map(value));
+    column(Column::Functions, |of| {
+        if of.function == of.label { 0 } else { u64::from(of.function) + 1 }
+    })?;
+    column(Column::Modules, |of| of.module.into())?;
+    column(Column::Files, |of| of.file.into())?;
+    column(Column::Lines, |of| of.line.into())?;
+    column(Column::StartLines, |of| of.start_line.into())?;
+    column(Column::Addresses, |of| of.address)?;
+    column(Column::Kinds, |of| of.kind.code().into())?;
+    column(Column::Guessed, |of| of.guessed.into())
+}
+
+fn threads(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
+    fn number(id: Option<i32>) -> u64 {
+        id.map_or(0, |id| u64::from((id << 1 ^ id >> 31) as u32) + 1)
+    }
+    let mut column =
+        |column, value: fn(&ViewThread) -> u64| out.numbers(column, data.threads.iter().map(value));
+    column(Column::Pids, |of| number(of.pid))?;
+    column(Column::Tids, |of| number(of.tid))?;
+    column(Column::Processes, |of| of.process.into())?;
+    column(Column::ThreadNames, |of| of.name.into())?;
+    column(Column::Hosts, |of| of.host.into())?;
+    out.numbers(Column::ThreadLabels, data.threads.iter().flat_map(|of| of.labels).map(u64::from))?;
+    out.numbers(Column::Starts, data.starts.iter().flat_map(|(&host, &time)| [host.into(), time]))
+}
+
+fn samples(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
+    let without = data.samples.iter().filter(|sample| sample.time.is_none()).count();
+    let is_timed = without < data.samples.len();
+    let mut column =
+        |column, value: fn(&ViewSample) -> u64| out.numbers(column, data.samples.iter().map(value));
+    column(Column::SampleThreads, |of| of.thread.into())?;
+    column(Column::Cpus, |of| of.cpu.map_or(0, |cpu| u64::from(cpu) + 1))?;
+    let mut before = 0;
+    if is_timed {
+        column(Column::SampleStacks, |of| of.stack.into())?;
+        let times = data.samples.iter().filter_map(|sample| sample.time);
+        let unit = times.clone().fold(0, greatest_common_divisor).max(1);
+        let steps = times.map(|time| std::mem::replace(&mut before, time).abs_diff(time) / unit);
+        out.numbers(Column::Times, [unit, without as u64].into_iter().chain(steps))?;
+    } else {
+        let stacks = data.samples.iter().map(|sample| u64::from(sample.stack));
+        let steps = stacks.map(|stack| std::mem::replace(&mut before, stack).abs_diff(stack));
+        out.numbers(Column::SampleStackSteps, steps)?;
+    }
+    out.numbers(Column::Values, data.values.iter().flatten().copied())
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+struct Packed(GzEncoder<Vec<u8>>);
+
+impl Packed {
+    /// A column of numbers, unless all are 0.
+    fn numbers(&mut self, column: Column, numbers: impl Iterator<Item = u64>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        let mut any = 0;
+        for number in numbers {
+            any |= number;
+            push(&mut bytes, number);
+        }
+        if any == 0 { Ok(()) } else { self.column(column, bytes) }
+    }
+
+    fn column(&mut self, column: Column, bytes: Vec<u8>) -> io::Result<()> {
+        let mut head = Vec::new();
+        push(&mut head, column as u64);
+        push(&mut head, bytes.len() as u64);
+        self.0.write_all(&head)?;
+        self.0.write_all(&bytes)
+    }
+}
+
+/// Seven bits a byte, the lowest first; the eighth says that more follow.
+fn push(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
