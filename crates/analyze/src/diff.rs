@@ -14,7 +14,9 @@ mod union;
 mod verdict;
 mod weight;
 
-use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, StackId, Tree, ValueType};
+use pyrograph_profile::{
+    Frame, LabelOptions, ProcessLabel, Profile, Sample, StackId, Tree, ValueType,
+};
 
 pub use alike::{Alike, Renamed};
 pub use functions::FunctionChange;
@@ -168,6 +170,38 @@ pub struct Diff {
     pub functions_family: Family,
     rows: Rows,
     judge: Judge,
+}
+
+impl Diff {
+    /// Both sides as a profile with two columns, the sums of the runs before and of those after. Its stacks have the
+    /// numbers of the tree's nodes.
+    pub fn sides(&self) -> Profile {
+        let [_, after] = [&self.before, &self.after].map(|side| &side.value_type);
+        let mut sides = Profile::new(after.before_and_after().to_vec());
+        (sides.shown, sides.rooted) = (1, self.profile.rooted);
+        let mut stacks = vec![StackId::ROOT];
+        for node in self.tree.nodes() {
+            let frame = self.tree.frame(node).map(|frame| self.profile.frames.get(frame));
+            let module = frame.map_or("", |frame| self.profile.strings.get(frame.module));
+            let frame = Frame {
+                module: sides.strings.intern(module),
+                ..Frame::named(sides.strings.intern(self.tree.name(node)), self.tree.kind(node))
+            };
+            let frame = sides.frames.intern(frame);
+            stacks.push(sides.stacks.intern(stacks[self.tree.parent(node).index()], frame));
+        }
+        let sum = |node: usize, runs: std::ops::Range<usize>| {
+            runs.fold(0u64, |sum, run| sum.saturating_add(self.tree.self_values(run)[node]))
+        };
+        let runs = self.tree.value_types.len();
+        for (node, &stack) in stacks.iter().enumerate() {
+            let values = [sum(node, 0..self.before.runs), sum(node, self.before.runs..runs)];
+            if values != [0, 0] {
+                sides.push(Sample::new(stack), &values);
+            }
+        }
+        sides
+    }
 }
 
 /// Name of the samples of a side, as its runs name their numbers.
@@ -399,7 +433,7 @@ pub fn two_columns(
         let values = [scaled(tree.self_values(0)[stack]), tree.self_values(1)[stack]];
         if values != [0, 0] {
             let stack = StackId::from_index(stack);
-            scaled_profile.push(pyrograph_profile::Sample::new(stack), &values);
+            scaled_profile.push(Sample::new(stack), &values);
         }
     }
     Ok(scaled_profile)

@@ -25,6 +25,8 @@ pub struct ViewData<'a> {
     pub frames: Vec<ViewFrame>,
     /// Stacks in preorder, without the empty one, which has the number 0; the first here has the number 1.
     pub stacks: Vec<ViewStack>,
+    /// The number here of each stack of the profile; 0 for those that no sample has.
+    pub numbers: Vec<u32>,
     /// The threads, by the profile's numbers.
     pub threads: Vec<ViewThread>,
     /// The time of the first sample of each host that has one.
@@ -117,7 +119,7 @@ pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
     let frame_rank = inverse(&order);
     let frames: Vec<ViewFrame> = order.iter().map(|&frame| frames[frame as usize]).collect();
     let frame_of = |id: FrameId| frame_rank[frame_ids[id.index()] as usize];
-    let (stacks, stack_ids) = preorder(profile, frames.len(), frame_of);
+    let (stacks, numbers) = preorder(profile, frames.len(), frame_of);
 
     let mut starts = BTreeMap::new();
     let host = |sample: &Sample| threads[sample.thread.index()].host;
@@ -128,7 +130,7 @@ pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
         }
     }
     let sample = |sample: Sample| ViewSample {
-        stack: stack_ids[sample.stack.index()],
+        stack: numbers[sample.stack.index()],
         thread: sample.thread.0,
         cpu: sample.cpu,
         time: sample.time.map(|time| time - starts[&host(&sample)]),
@@ -139,7 +141,18 @@ pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
     let is_timed = rows.samples.iter().any(|sample| sample.time.is_some());
     let step = (is_timed && rows.samples.len() > most).then_some(VIEW_STEP);
     let Rows { samples, values } = rows.in_order(step);
-    ViewData { profile, texts: sorted, frames, stacks, threads, starts, samples, values, step }
+    ViewData {
+        profile,
+        texts: sorted,
+        frames,
+        stacks,
+        numbers,
+        threads,
+        starts,
+        samples,
+        values,
+        step,
+    }
 }
 
 impl ViewFrame {

@@ -9,13 +9,13 @@ use std::process::ExitCode;
 use anyhow::bail;
 use pyrograph_analyze::{
     Alike, Diff, DiffError, DiffOptions, Measure, Renamed, SampleBasis, Scale, Side, diff,
-    to_total_after, two_columns,
+    to_total_after, two_columns, view_data,
 };
 use pyrograph_format::{FoldedColumns, counts_of_folded, write_folded};
 use pyrograph_profile::{LabelOptions, Tree};
 use pyrograph_render::{
     Background, ChangeColors, DiffHints, DiffStyle, DiffTable, MinWidth, SvgOptions, Theme, View,
-    diff_svg, svg_message,
+    ViewLook, diff_svg, svg_message, view_html,
 };
 
 use self::sides::Sides;
@@ -50,6 +50,7 @@ const PICTURE: &str = "Picture";
 Examples:
   pyrograph diff before.perf.data after.perf.data            a table of what changed
   pyrograph diff before.folded after.folded -o diff.svg      a differential flame graph
+  pyrograph diff before.folded after.folded -o diff.html     a page with all views of both
   pyrograph diff --before b1 b2 b3 --after a1 a2 a3 -o diff.svg    several runs of each
   pyrograph diff --absolute --fail-over 2% before after      for continuous integration
   pyrograph diff --folded -n before.folded after.folded | pyrograph flamegraph > diff.svg
@@ -71,8 +72,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "before", conflicts_with = "files")]
     after: Vec<PathBuf>,
 
-    /// Where to write: .svg, .folded, .txt, .md or .json; may be repeated [default: a table on
-    /// standard output]
+    /// Where to write: .svg, .html (a page with all views), .folded, .txt, .md or .json; may be repeated [default: a
+    /// table on standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
 
@@ -199,6 +200,8 @@ pub struct Args {
 enum Form {
     /// A picture; as pixels into a file that is called so.
     Svg,
+    /// A page with all views.
+    Page,
     Folded,
     Text,
     Markdown,
@@ -210,12 +213,13 @@ impl Form {
     fn of(path: &Path) -> anyhow::Result<Self> {
         Ok(match path.extension().and_then(|ending| ending.to_str()) {
             Some("svg" | "png") => Self::Svg,
+            Some("html") => Self::Page,
             Some("folded") => Self::Folded,
             Some("txt") => Self::Text,
             Some("md") => Self::Markdown,
             Some("json") => Self::Json,
             _ => misuse!(
-                "{}: unknown format; use a name that ends in .svg, .png, .folded, .txt, .md or .json",
+                "{}: unknown format; use a name that ends in .svg, .png, .html, .folded, .txt, .md or .json",
                 path.display()
             ),
         })
@@ -293,6 +297,7 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
         match form {
             Form::Folded => {}
             Form::Svg => write_picture(path, |out| picture(args, &diff, &sides, out))?,
+            Form::Page => write_output(path, |out| page(args, &diff, &sides, out))?,
             Form::Text => write_output(path, |out| table.text(out))?,
             Form::Markdown => write_output(path, |out| table.markdown(out))?,
             Form::Json => write_output(path, |out| table.json(out))?,
@@ -403,6 +408,19 @@ fn picture(args: &Args, diff: &Diff, sides: &Sides, out: &mut dyn Write) -> io::
     let options = svg_options(args, sides);
     let graph = diff.graph(options.min_width.share(options.frames_width()));
     diff_svg(&graph, &options, DiffStyle { colors: args.colors, view: args.view }, out)
+}
+
+/// The page with both sides, and the verdict on each frame and function.
+fn page(args: &Args, diff: &Diff, sides: &Sides, out: &mut dyn Write) -> io::Result<()> {
+    let SvgOptions { title, subtitle, theme, .. } = svg_options(args, sides);
+    let look = ViewLook {
+        title,
+        subtitle: Some(subtitle),
+        theme,
+        compared: Some(diff),
+        ..ViewLook::default()
+    };
+    view_html(&view_data(&diff.sides(), usize::MAX), &look, out)
 }
 
 /// There is nothing to compare: says so in pictures, too.

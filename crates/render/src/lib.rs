@@ -76,4 +76,4 @@ pub use svg::{DiffStyle, View, diff_svg, svg, svg_message};
 pub use top::{TopTable, top_json, top_text};
 pub use trace::{CallStyle, write_call_table, write_thread_event};
 pub use units::{counted, exact_percent, grouped, percent, value_text};
-pub use view::{ViewLook, ViewVerdicts, view_html};
+pub use view::{ViewLook, view_html};

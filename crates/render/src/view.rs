@@ -10,7 +10,8 @@ use std::io::{self, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pyrograph_analyze::{ViewData, origin};
+use pyrograph_analyze::{Diff, Scale, ViewData, origin};
+use pyrograph_profile::Profile;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -43,7 +44,7 @@ const SCRIPT: &str = concat!(
 
 /// Look of the page, and what it says of the profile.
 #[derive(Clone, Debug, Default)]
-pub struct ViewLook {
+pub struct ViewLook<'a> {
     /// The heading.
     pub title: String,
     /// A line below it; the default is what was counted, for how long, where and when.
@@ -54,21 +55,8 @@ pub struct ViewLook {
     pub palette: Palette,
     /// The root is at the bottom at first.
     pub upright: bool,
-    /// Verdicts of a comparison, if the profile is one.
-    pub verdicts: Option<ViewVerdicts>,
-}
-
-/// Which changes of a comparison are more than chance, of all that is in the file. In both lists, 0 is noise, 1 more, 2 less.
-#[derive(Clone, Debug, Default)]
-pub struct ViewVerdicts {
-    /// By stack of [`ViewData::stacks`]; the empty one is the first.
-    pub stacks: Vec<u8>,
-    /// By name of the function.
-    pub functions: Vec<(String, u8)>,
-    /// What a verdict means, as `beyond noise at 95 %`.
-    pub meaning: String,
-    /// The wholes of both sides, of which shares are compared; `None` if values are.
-    pub wholes: Option<[u64; 2]>,
+    /// The comparison that the profile is of, as [`Diff::sides`] makes it.
+    pub compared: Option<&'a Diff>,
 }
 
 /// Writes the page.
@@ -76,7 +64,7 @@ pub struct ViewVerdicts {
 /// # Errors
 ///
 /// Those of `out`.
-pub fn view_html(data: &ViewData<'_>, look: &ViewLook, out: &mut dyn Write) -> io::Result<()> {
+pub fn view_html(data: &ViewData<'_>, look: &ViewLook<'_>, out: &mut dyn Write) -> io::Result<()> {
     let paints = Paints::new(data, look.palette);
     let packed = pack::pack(data, &about(data, look, &paints), &paints.of_frame, look)?;
     let mut title = String::new();
@@ -105,7 +93,7 @@ pub fn view_html(data: &ViewData<'_>, look: &ViewLook, out: &mut dyn Write) -> i
 }
 
 /// All that is no column: the profile's statements about itself, and the look.
-fn about(data: &ViewData<'_>, look: &ViewLook, paints: &Paints) -> Value {
+fn about(data: &ViewData<'_>, look: &ViewLook<'_>, paints: &Paints) -> Value {
     let profile = data.profile;
     let about = &profile.about;
     let value_type = |of: &pyrograph_profile::ValueType| json!({ "name": of.name, "unit": of.unit, "decimals": of.decimals });
@@ -141,8 +129,29 @@ fn about(data: &ViewData<'_>, look: &ViewLook, paints: &Paints) -> Value {
         "legend": paints.legend,
         "change": change.collect::<Vec<_>>(),
         "whole": colours(crate::palette::meaning(Role::Whole, 0.5)),
-        "compared": look.verdicts.as_ref().map(|of| json!({ "meaning": of.meaning, "wholes": of.wholes })),
+        "compared": compared(profile, look.compared),
     })
+}
+
+/// How both sides of a comparison are compared, and what a verdict means; `null` if it is none.
+fn compared(profile: &Profile, diff: Option<&Diff>) -> Value {
+    let after = profile.value_types.last().map_or("", |of| &of.unit);
+    match diff {
+        Some(diff) => {
+            let shares = diff.options.scale == Scale::Shares;
+            json!({
+                "meaning": format!("beyond noise at {:.4}", 100.0 * diff.options.confidence)
+                    .trim_end_matches('0').trim_end_matches('.').to_owned() + " %",
+                "shares": shares,
+                "wholes": shares.then_some([diff.before.total, diff.after.total]),
+                "noun": diff.after.value_type.name,
+            })
+        }
+        None if profile.is_comparison() => {
+            json!({ "meaning": null, "shares": true, "wholes": null, "noun": after })
+        }
+        None => Value::Null,
+    }
 }
 
 /// The colours on light and on dark pages, and those of text on them.

@@ -60,14 +60,16 @@
     $("path").replaceChildren(...path.flatMap((node, i) => i ? [" \u203a ", zoom(node)] : [zoom(node)]),
       " \u2003" + amount(model.sums.total[state.zoom]) + ", " + percent(model.sums.total[state.zoom], whole()));
     $("path").scrollLeft = $("path").scrollWidth;
-    $("sample-count").textContent = grouped(model.after.samples) + (data.about.step ? " sums" : " rows of samples");
+    const { samples } = model.after;
+    $("sample-count").textContent = data.samples.untimed < data.samples.count ? " \u00b7 " + grouped(samples) +
+      (data.about.step ? " sums of samples" : samples === 1 ? " sample" : " samples") : "";
     legend();
   } };
   function found() {
     const { hits } = model;
     $("previous").disabled = $("next").disabled = !hits || !hits.nodes.length;
     if (!hits) { $("found").textContent = ""; return; }
-    const at = hits.nodes.indexOf(state.selected);
+    const at = hits.isSorted ? hits.nodes.indexOf(state.selected) : -1;
     $("found").textContent = (hits.nodes.length ? (at >= 0 ? at + 1 + "/" : "") + grouped(hits.nodes.length) : "none") +
       ": " + percent(hits.all, whole()) + " of all" +
       (state.zoom ? ", " + percent(hits.zoomed, model.sums.total[state.zoom]) + " of the zoomed" : "");
@@ -75,6 +77,12 @@
   function step(by) {
     const { hits } = model;
     if (!hits || !hits.nodes.length) { return; }
+    if (!hits.isSorted) {
+      // The widest first; only who goes through them needs it.
+      const { total } = model.sums;
+      hits.nodes.sort((a, b) => total[b] - total[a] || a - b);
+      hits.isSorted = true;
+    }
     const at = hits.nodes.indexOf(state.selected);
     const next = hits.nodes[(at + by + hits.nodes.length) % hits.nodes.length];
     const isInView = !state.span && next >= state.zoom && next < model.tree.end[state.zoom];
@@ -100,8 +108,7 @@
     const { about } = data;
     document.title = about.title;
     $("title").textContent = about.title;
-    $("line").append(about.subtitle, about.subtitle ? " \u00b7 " : "", element("span", { id: "sample-count" }),
-      about.lost ? "" : " \u00b7 0 lost");
+    $("line").append(about.subtitle, element("span", { id: "sample-count" }), about.lost || about.compared ? "" : " \u00b7 0 lost");
     if (about.step) {
       say("There were so many samples that those of a stack within " + about.step / 1e6 + " ms are added up.");
     }
@@ -174,7 +181,7 @@
       }
       if (!at.last && model.base) {
         const verdict = verdictOf(at.node);
-        lines.push(changeText(model.base.total[at.node], model.after.total[at.node]) + (verdict === null ? "" : ", " + VERDICTS[verdict]));
+        lines.push(changeWords(model.base.total[at.node], model.after.total[at.node]) + (verdict === null ? "" : ", " + VERDICTS[verdict]));
       }
       const module = at.last ? "" : moduleOf(model.tree.key[at.node]);
       if (module) { lines.push(module); }
@@ -285,8 +292,9 @@
   }
   async function start() {
     try {
-      const text = $("pyrograph-profile").textContent.trim();
-      const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+      const text = atob($("pyrograph-profile").textContent.trim());
+      const packed = new Uint8Array(text.length);
+      for (let i = 0; i < packed.length; i++) { packed[i] = text.charCodeAt(i); }
       const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
       const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
       data = core.decode(bytes);

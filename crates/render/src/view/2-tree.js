@@ -146,15 +146,15 @@
       const name = data.about.rooted ? 0 : of.labels[0];
       const level = group === "cpu" ? "CPU " + (cpu ? cpu - 1 : "?") : group === "host" ? of.host || "[unknown]" :
         column ? of.labels[column] || "[unknown]" : "";
-      const id = level + "\n" + name;
+      const hasName = name > 0 && !column && group !== "none";
+      const id = level + "\n" + (rules.any || hasName ? name : "");
       if (!known.has(id)) {
         const bits = rules.label(name);
         const path = level ? [level] : [];
         const begun = !rules.from || !column && (bits & FROM) !== 0;
-        if (name && !column && group !== "none" && begun && (bits & HIDDEN) === 0) { path.push(name); }
-        path.forEach((row) => rows.add(row));
+        if (hasName && begun && (bits & HIDDEN) === 0) { path.push(name); }
         known.set(id, groups.length);
-        groups.push({ path, bits: bits & ~HIDDEN, begun });
+        groups.push({ path, bits: bits & ~HIDDEN, begun, count: 0 });
       }
       return known.get(id);
     }
@@ -173,24 +173,47 @@
     const { thread, count } = data.samples;
     const ofSample = new Int32Array(count);
     for (let i = 0; i < count; i++) {
-      ofSample[i] = passing[thread[i]] ? groupOf(i) : -1;
+      const group = ofSample[i] = passing[thread[i]] ? groupOf(i) : -1;
+      if (group >= 0) { groups[group].count++; }
       if ((i & SLICE) === SLICE) { yield; }
     }
+    const used = groups.filter((group) => group.count > 0);
+    used.forEach((group) => group.path.forEach((row) => rows.add(row)));
     const keys = keysOf(data, rows);
-    const used = groups.filter((group, g) => { group.path = group.path.map(keys.ofRow); return ofSample.includes(g); });
+    used.forEach((group) => { group.path = group.path.map(keys.ofRow); });
+    const order = (a, b) => a.path.reduce((by, key, i) => by || key - (b.path[i] || 0), 0) || a.path.length - b.path.length;
+    used.sort(order);
+    const of = samplesByGroup(groups, used, ofSample);
+    const isPlain = !rules.any && keys.functions === data.frames.label.length;
     let fine;
-    if (used.length === 1 && !rules.any && keys.functions === data.frames.label.length) {
-      fine = wholeTree(data, used[0].path, ofSample);
+    if (isPlain && used.length * data.stacks.parent.length < MOST_PASSES) {
+      fine = yield* plainTree(data, used, of);
     } else {
       const interner = makeInterner();
-      const node = yield* walk(data, groups, ofSample, rules, interner);
+      const node = yield* walk(data, used, of, rules, interner);
       const { tree, number } = yield* inPreorder(interner.nodes(), keys.labels.length);
-      fine = { ...tree, node: node.map((at) => at < 0 ? -1 : number[at]), isWhole: false };
+      for (let i = 0; i < count; i++) { if (node[i] >= 0) { node[i] = number[node[i]]; } }
+      fine = { ...tree, node, isWhole: false };
     }
-    Object.assign(fine, { keys });
+    fine.keys = keys;
     const tree = yield* byLabel(fine);
     tree.fine = fine;
     return tree;
+  }
+  // The numbers of the samples, those of a group together; `ends` are where each group's end.
+  function samplesByGroup(groups, used, ofSample) {
+    const place = new Uint32Array(groups.length);
+    const ends = [];
+    let sum = 0;
+    for (const group of used) {
+      place[groups.indexOf(group)] = sum;
+      ends.push(sum += group.count);
+    }
+    const order = new Uint32Array(sum);
+    for (let i = 0; i < ofSample.length; i++) {
+      if (ofSample[i] >= 0) { order[place[ofSample[i]]++] = i; }
+    }
+    return { order, ends };
   }
   // Functions, and the rows after them; `labels` are numbers in `names`.
   function keysOf(data, rows) {
@@ -206,57 +229,77 @@
     const place = new Map(sorted.map((row, i) => [row, functions + i]));
     return { functions, labels, names: own.length ? data.texts.concat(own) : data.texts, ofRow: (row) => place.get(row) };
   }
-  // Where every stack is one node, they are in order already.
-  function wholeTree(data, path, ofSample) {
+  // Where every stack of a group is a node of its own, nodes come in the order of stacks. Above so many looks at a stack,
+  // most groups have few of them.
+  const MOST_PASSES = 3e7;
+  function* plainTree(data, groups, { order, ends }) {
     const { parent, leaf } = data.stacks;
-    const rows = path.length;
-    const tree = emptyTree(parent.length + rows);
-    path.forEach((key, i) => {
-      Object.assign(tree.parent, { [i + 1]: i });
-      tree.key[i + 1] = key;
-      tree.depth[i + 1] = i + 1;
-    });
-    for (let i = 1; i < parent.length; i++) {
-      const caller = parent[i] + rows;
-      tree.parent[i + rows] = caller;
-      tree.key[i + rows] = data.functions.of[leaf[i]];
-      tree.depth[i + rows] = tree.depth[caller] + 1;
+    const { stack, count } = data.samples;
+    const node = new Int32Array(count).fill(-1);
+    const nodeOf = new Uint32Array(parent.length);
+    const rows = new Map();
+    // Callers and keys of the nodes of each group.
+    const parts = [];
+    let size = 1;
+    for (let g = 0, first = 0; g < groups.length; first = ends[g++]) {
+      nodeOf.fill(0);
+      for (let k = first; k < ends[g]; k++) { nodeOf[stack[order[k]]] = 1; }
+      let used = 0;
+      for (let i = parent.length - 1; i > 0; i--) { if (nodeOf[i]) { nodeOf[parent[i]] = 1; used++; } }
+      nodeOf[0] = groups[g].path.reduce((at, key) => {
+        const row = at + " " + key;
+        if (!rows.has(row)) { rows.set(row, size++); parts.push([[at], [key]]); }
+        return rows.get(row);
+      }, 0);
+      const part = [new Uint32Array(used), new Uint32Array(used)];
+      for (let i = 1, k = 0; i < parent.length; i++) {
+        if (!nodeOf[i]) { continue; }
+        part[0][k] = nodeOf[parent[i]];
+        part[1][k++] = data.functions.of[leaf[i]];
+        nodeOf[i] = size++;
+      }
+      parts.push(part);
+      for (let k = first; k < ends[g]; k++) { node[order[k]] = nodeOf[stack[order[k]]]; }
+      yield;
     }
-    setEnds(tree);
-    const node = ofSample.map((group, i) => group < 0 ? -1 : data.samples.stack[i] + rows);
-    return { ...tree, node, isWhole: rows === 0 };
-  }
-  function setEnds(tree) {
-    for (let i = tree.size - 1; i >= 0; i--) {
-      tree.end[i] = Math.max(tree.end[i], i + 1);
-      if (i > 0) { tree.end[tree.parent[i]] = Math.max(tree.end[tree.parent[i]], tree.end[i]); }
+    const tree = emptyTree(size);
+    let at = 1;
+    for (const [parents, keys] of parts) {
+      tree.parent.set(parents, at);
+      tree.key.set(keys, at);
+      at += parents.length;
     }
+    for (let i = 1; i < size; i++) { tree.depth[i] = tree.depth[tree.parent[i]] + 1; }
+    for (let i = size - 1; i >= 0; i--) {
+      const end = tree.end[i] = Math.max(tree.end[i], i + 1);
+      if (i > 0 && tree.end[tree.parent[i]] < end) { tree.end[tree.parent[i]] = end; }
+    }
+    return { ...tree, node, isWhole: size === parent.length };
   }
   // The node of each sample, one group after the other, so that one table of nodes, by stack, serves them all.
-  function* walk(data, groups, ofSample, rules, interner) {
+  function* walk(data, groups, { order, ends }, rules, interner) {
     const { parent, leaf } = data.stacks;
+    const { stack, count } = data.samples;
     const { frames } = rules;
     const functionOf = data.functions.of;
-    const label = data.frames.label;
-    const size = parent.length;
-    const round = new Int32Array(size).fill(-1);
-    const nodeOf = new Uint32Array(size);
-    const bitsOf = new Int32Array(size);
+    const { label } = data.frames;
+    const round = new Int32Array(parent.length).fill(-1);
+    const nodeOf = new Uint32Array(parent.length);
+    const bitsOf = new Int32Array(parent.length);
     // One more than the label of the last frame; stacks that have not begun have -1.
-    const last = new Int32Array(size);
-    const node = new Int32Array(data.samples.count);
-    const order = [...groups.keys()].map(() => []);
-    ofSample.forEach((group, i) => { if (group < 0) { node[i] = -1; } else { order[group].push(i); } });
+    const last = new Int32Array(parent.length);
+    const isShown = new Uint8Array(parent.length);
+    const named = new Int32Array(parent.length).fill(-1);
+    const node = new Int32Array(count).fill(-1);
     const missing = [];
-    let done = 0;
-    for (let g = 0; g < groups.length; g++) {
-      const { path, bits, begun } = groups[g];
-      round[0] = g;
-      nodeOf[0] = path.reduce((at, key) => interner.child(at, key), 0);
-      bitsOf[0] = bits;
-      last[0] = begun ? 0 : -1;
-      for (const i of order[g]) {
-        let at = data.samples.stack[i];
+    for (let g = 0, k = 0; g < groups.length; g++) {
+      round[0] = named[0] = g;
+      nodeOf[0] = groups[g].path.reduce((at, key) => interner.child(at, key), 0);
+      bitsOf[0] = groups[g].bits;
+      last[0] = groups[g].begun ? 0 : -1;
+      for (; k < ends[g]; k++) {
+        const end = stack[order[k]];
+        let at = end;
         while (round[at] !== g) { missing.push(at); at = parent[at]; }
         while (missing.length) {
           const caller = at;
@@ -265,16 +308,21 @@
           const hits = frames[frame];
           round[at] = g;
           bitsOf[at] = bitsOf[caller] | hits & ~HIDDEN;
-          nodeOf[at] = nodeOf[caller];
           last[at] = last[caller] < 0 && (hits & FROM) !== 0 ? 0 : last[caller];
-          const skipped = last[at] < 0 || (hits & HIDDEN) !== 0 || rules.recursion && last[at] === label[frame] + 1;
-          if (!skipped) {
-            nodeOf[at] = interner.child(nodeOf[caller], functionOf[frame]);
-            last[at] = label[frame] + 1;
-          }
+          const isRecursion = rules.recursion && last[at] === label[frame] + 1;
+          isShown[at] = last[at] < 0 || (hits & HIDDEN) !== 0 || isRecursion ? 0 : 1;
+          if (isShown[at]) { last[at] = label[frame] + 1; }
         }
-        node[i] = rules.passes(bitsOf[at]) ? nodeOf[at] : -1;
-        if ((++done & SLICE) === 0) { yield; }
+        if (!rules.passes(bitsOf[end])) { continue; }
+        while (named[at] !== g) { missing.push(at); at = parent[at]; }
+        while (missing.length) {
+          const caller = nodeOf[at];
+          at = missing.pop();
+          named[at] = g;
+          nodeOf[at] = isShown[at] ? interner.child(caller, functionOf[leaf[at]]) : caller;
+        }
+        node[order[k]] = nodeOf[end];
+        if ((k & SLICE) === 0) { yield; }
       }
     }
     return node;
@@ -292,5 +340,5 @@
     const at = new Uint32Array(fine.size);
     for (let i = 1; i < fine.size; i++) { at[i] = interner.child(at[fine.parent[i]], keyOf[fine.key[i]]); }
     const { tree, number } = yield* inPreorder(interner.nodes(), fine.keys.labels.length);
-    return { ...fine, ...tree, node: fine.node.map((node) => node < 0 ? -1 : number[at[node]]), isWhole: false };
+    return { ...fine, ...tree, node: fine.node.map((of) => of < 0 ? -1 : number[at[of]]), isWhole: false };
   }

@@ -42,32 +42,30 @@
   }
 
   // The nodes whose names a regular expression matches. `all` and `zoomed` are what they took, of the whole and of the
-  // zoomed node: within a node that is found nothing counts twice. `nodes` are those outermost ones, the widest first.
+  // zoomed node: within a node that is found nothing counts twice. `nodes` are those outermost ones.
   function findHits(tree, regexp, total, zoomed) {
     const { labels, names } = tree.keys;
-    const known = new Int8Array(names.length).fill(-1);
+    const { key, end, size } = tree;
+    const known = new Map();
     const byKey = new Uint8Array(labels.length);
-    const hit = new Uint8Array(tree.size);
-    const { key, end } = tree;
-    for (let i = 1; i < hit.length; i++) {
-      const label = labels[key[i]];
-      if (known[label] < 0) { known[label] = regexp.test(names[label]) ? 1 : 0; }
-      hit[i] = byKey[key[i]] = known[label];
+    for (let i = 0; i < byKey.length; i++) {
+      const label = labels[i];
+      if (!known.has(label)) { known.set(label, regexp.test(names[label]) ? 1 : 0); }
+      byKey[i] = known.get(label);
     }
+    const hit = new Uint8Array(size);
+    for (let i = 1; i < size; i++) { hit[i] = byKey[key[i]]; }
     const nodes = [];
     let all = 0;
     let within = 0;
-    for (let i = 1; i < hit.length;) {
+    for (let i = 1; i < size;) {
       if (!hit[i] || total[i] === 0) { i++; continue; }
       nodes.push(i);
       all += total[i];
+      // Around the zoomed node, or in it.
       if (i <= zoomed && zoomed < end[i]) { within = total[zoomed]; }
+      if (i > zoomed && i < end[zoomed]) { within += total[i]; }
       i = end[i];
     }
-    // Below a zoomed node that is within none of these.
-    if (within === 0) {
-      for (const i of nodes) { if (i > zoomed && i < end[zoomed]) { within += total[i]; } }
-    }
-    nodes.sort((a, b) => total[b] - total[a] || a - b);
-    return { hit, byKey, nodes, all, zoomed: within };
+    return { hit, nodes, all, zoomed: within };
   }

@@ -35,7 +35,8 @@
   }
   function valueType() { return data.about.values[state.value]; }
   function amount(value) {
-    const { name, unit, decimals } = valueType();
+    const { unit, decimals, ...of } = valueType();
+    const name = data.about.compared ? data.about.compared.noun : of.name;
     const exact = value / Math.pow(10, decimals);
     if (TIMES[unit]) { return value === 0 ? "0 s" : duration(exact * TIMES[unit]); }
     if (unit === "bytes" || unit === "B") {
@@ -71,21 +72,20 @@
 
   // Comparisons: of the two columns of a file, or of two ranges of time.
   function isCompared() { return Boolean(data.about.compared || state.range && state.base); }
+  function ofShares() { return !data.about.compared || data.about.compared.shares; }
   function wholes() {
-    const fixed = data.about.compared && data.about.compared.wholes;
-    return fixed || [model.base.total[0], model.sums.total[0]];
+    return data.about.compared && data.about.compared.wholes || [model.base.total[0], model.after.total[0]];
   }
   // By how much a value changed: as share of the whole, or as it is.
   function change(before, after) {
-    if (data.about.compared && !data.about.compared.wholes) { return after - before; }
+    if (!ofShares()) { return after - before; }
     const [old, now] = wholes();
     return (now ? after / now : 0) - (old ? before / old : 0);
   }
   function changeText(before, after) {
     const by = change(before, after);
     const sign = by > 0 ? "+" : by < 0 ? "\u2212" : "\u00b1";
-    if (data.about.compared && !data.about.compared.wholes) { return sign + amount(Math.abs(by)); }
-    return sign + Math.abs(100 * by).toFixed(2) + " points";
+    return sign + (ofShares() ? Math.abs(100 * by).toFixed(2) : amount(Math.abs(by)));
   }
   // 1 for more beyond noise, 2 for less, 0 for noise; null where it was not computed.
   function verdictOf(node) {
@@ -189,10 +189,11 @@
     $("search").removeAttribute("aria-invalid");
     if (!state.search) { return; }
     try {
-      model.hits = core.findHits(model.tree, new RegExp(state.search, "u"), model.sums.total, state.zoom);
+      const { total } = model.sums;
+      model.hits = core.findHits(model.tree, new RegExp(state.search, "u"), total, state.zoom);
       const { hit } = model.hits;
       const before = new Uint32Array(hit.length + 1);
-      for (let i = 0; i < hit.length; i++) { before[i + 1] = before[i] + (hit[i] && model.sums.total[i] > 0 ? 1 : 0); }
+      for (let i = 0; i < hit.length; i++) { before[i + 1] = before[i] + (hit[i] && total[i] > 0 ? 1 : 0); }
       model.hits.before = before;
     } catch {
       $("search").setAttribute("aria-invalid", "true");

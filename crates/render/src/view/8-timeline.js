@@ -17,13 +17,15 @@
       const { labels } = data.threads[thread];
       return data.texts[labels[2]] || data.texts[labels[0]] || "[unknown]";
     }
-    // Sums by pixel and row; those of a row are by thread, the busiest first.
-    function bin(width) {
+    // Sums by bar and row; rows are threads, the busiest first.
+    // Bars are wide enough that some samples are in each.
+    function bin(pixels) {
       const { samples } = data;
       const values = samples.values[state.value];
-      const key = [width, state.value, state.rows, model.treeKey].join();
+      const key = [pixels, state.value, state.rows, model.treeKey].join();
       if (binned === key) { return; }
       binned = key;
+      const width = Math.ceil(pixels / Math.min(12, Math.max(2, 4 * pixels / samples.count)));
       const per = width / length();
       const made = new Map();
       const all = { name: "", sums: new Float64Array(width), total: 0, most: 0 };
@@ -65,10 +67,11 @@
       lanes.forEach((lane, row) => {
         context.fillStyle = row === 0 ? cssColour("accent") : cssColour("muted");
         const bottom = row * LANE + tall - 1;
-        for (let x = 0; x < width; x++) {
-          const h = lane.most ? (tall - 4) * lane.sums[x] / lane.most : 0;
-          if (h > 0) { context.fillRect(x, bottom - Math.max(1, h), 1, Math.max(1, h)); }
-        }
+        const each = width / lane.sums.length;
+        lane.sums.forEach((sum, i) => {
+          const h = sum > 0 ? Math.max(1, (tall - 4) * sum / lane.most) : 0;
+          if (h > 0) { context.fillRect(i * each, bottom - h, each > 3 ? each - 0.7 : each, h); }
+        });
         if (lane.name) {
           const name = fitName(lane.name, width / 3, (part) => context.measureText(part).width);
           context.fillStyle = cssColour("paper");

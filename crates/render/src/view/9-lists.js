@@ -87,7 +87,7 @@
         const isIt = column === state.sort;
         return element("button", { type: "button", role: "columnheader", class: column === "name" ? "name" : column === "module" ?
           "module" : "n", "aria-sort": isIt ? (column === "name" || column === "module" ? "ascending" : "descending") : null,
-        onclick: () => go({ sort: column }) }, column + (isIt ? " \u25be" : ""));
+        onclick: () => go({ sort: column }) }, (column === "change" && ofShares() ? "change, points" : column) + (isIt ? " \u25be" : ""));
       }));
       const key = [model.sumsKey, model.treeKey, state.sort, state.table].join("\n");
       if (key !== listed) {
@@ -240,14 +240,14 @@
       if (base) {
         const verdict = verdictOf(selected);
         add("change here", of(base.total[selected]) + " \u2192 " + of(after.total[selected]) + ": " +
-          changeText(base.total[selected], after.total[selected]) + verdictText(verdict));
+          changeWords(base.total[selected], after.total[selected]) + verdictText(verdict));
       }
     }
     if (key !== null) {
       add("self", of(functions.self[key]));
       add("total", of(functions.total[key]));
       if (baseFunctions) {
-        add("change", changeText(baseFunctions.total[key], functions.total[key]) + verdictText(functionVerdict(key)));
+        add("change", changeWords(baseFunctions.total[key], functions.total[key]) + verdictText(functionVerdict(key)));
       }
       add("module", moduleOf(key));
       const frame = data.functions.first[key];
@@ -265,6 +265,7 @@
         button("Copy name", "c", copyName), button("Copy stack", "C", copyStack))])] :
       [element("span", { class: "noise" }, "Point at a frame, or choose one, and here is what is known of it.")]));
   } };
+  function changeWords(before, after) { return changeText(before, after) + (ofShares() ? " points" : ""); }
   function verdictText(verdict) {
     if (verdict === null) { return " (not judged: only whole profiles are)"; }
     return verdict ? ", " + VERDICTS[verdict] + " " + data.about.compared.meaning : ", noise";

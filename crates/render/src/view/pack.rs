@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use pyrograph_analyze::{ViewData, ViewFrame, ViewSample, ViewThread};
+use pyrograph_analyze::{Diff, Verdict, ViewData, ViewFrame, ViewSample, ViewThread};
 use serde_json::Value;
 
 use super::ViewLook;
@@ -71,13 +71,13 @@ pub(super) fn pack(
     data: &ViewData<'_>,
     about: &Value,
     paints: &[u64],
-    look: &ViewLook,
+    look: &ViewLook<'_>,
 ) -> io::Result<Vec<u8>> {
     let mut out = Packed(GzEncoder::new(Vec::new(), Compression::best()));
     out.0.write_all(b"pyrograph\0")?;
     out.0.write_all(&[VERSION])?;
-    out.column(Column::About, serde_json::to_vec(about)?)?;
-    out.column(Column::Texts, data.texts.concat().into_bytes())?;
+    out.column(Column::About, &serde_json::to_vec(about)?)?;
+    out.column(Column::Texts, data.texts.concat().as_bytes())?;
     out.numbers(
         Column::TextLengths,
         data.texts.iter().map(|text| text.encode_utf16().count() as u64),
@@ -91,18 +91,33 @@ pub(super) fn pack(
         u64::from(up)
     });
     out.numbers(Column::Ups, ups)?;
-    out.numbers(Column::Leaves, data.stacks.iter().map(|stack| stack.frame.into()))?;
+    // These are always there: they say that there are so many.
+    out.all_numbers(Column::Leaves, data.stacks.iter().map(|stack| stack.frame.into()))?;
+    out.all_numbers(Column::SampleThreads, data.samples.iter().map(|of| of.thread.into()))?;
     threads(data, &mut out)?;
     samples(data, &mut out)?;
-    if let Some(verdicts) = &look.verdicts {
-        out.numbers(Column::Verdicts, verdicts.stacks.iter().map(|&of| of.into()))?;
-        let place = |name: &String| data.texts.binary_search(name).ok();
-        let changed = verdicts.functions.iter().filter(|(_, verdict)| *verdict > 0);
-        let changed =
-            changed.filter_map(|(name, verdict)| Some([place(name)? as u64, (*verdict).into()]));
-        out.numbers(Column::FunctionVerdicts, changed.flatten())?;
+    if let Some(diff) = look.compared {
+        verdicts(data, diff, &mut out)?;
     }
     out.0.finish()
+}
+
+fn verdicts(data: &ViewData<'_>, diff: &Diff, out: &mut Packed) -> io::Result<()> {
+    let code = |verdict: Verdict| match verdict {
+        Verdict::Noise => 0,
+        Verdict::More => 1,
+        Verdict::Less => 2,
+    };
+    let mut of_stacks = vec![0; data.stacks.len() + 1];
+    for (&number, &verdict) in data.numbers.iter().zip(&diff.nodes) {
+        // Nodes without samples are the only ones without a number of their own.
+        of_stacks[number as usize] = of_stacks[number as usize].max(code(verdict));
+    }
+    out.all_numbers(Column::Verdicts, of_stacks.into_iter())?;
+    let place = |name: &String| data.texts.binary_search(name).ok().map(|place| place as u64);
+    let changed = diff.functions.iter().filter(|of| of.verdict != Verdict::Noise);
+    let pairs = changed.filter_map(|of| Some([place(&of.name)?, code(of.verdict)]));
+    out.numbers(Column::FunctionVerdicts, pairs.flatten())
 }
 
 fn frames(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
@@ -147,7 +162,6 @@ fn samples(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
     let is_timed = without < data.samples.len();
     let mut column =
         |column, value: fn(&ViewSample) -> u64| out.numbers(column, data.samples.iter().map(value));
-    column(Column::SampleThreads, |of| of.thread.into())?;
     column(Column::Cpus, |of| of.cpu.map_or(0, |cpu| u64::from(cpu) + 1))?;
     let mut before = 0;
     if is_timed {
@@ -179,15 +193,26 @@ impl Packed {
             any |= number;
             push(&mut bytes, number);
         }
-        if any == 0 { Ok(()) } else { self.column(column, bytes) }
+        if any == 0 { Ok(()) } else { self.column(column, &bytes) }
     }
 
-    fn column(&mut self, column: Column, bytes: Vec<u8>) -> io::Result<()> {
+    /// The same, also if all are 0.
+    fn all_numbers(
+        &mut self,
+        column: Column,
+        numbers: impl Iterator<Item = u64>,
+    ) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        numbers.for_each(|number| push(&mut bytes, number));
+        self.column(column, &bytes)
+    }
+
+    fn column(&mut self, column: Column, bytes: &[u8]) -> io::Result<()> {
         let mut head = Vec::new();
         push(&mut head, column as u64);
         push(&mut head, bytes.len() as u64);
         self.0.write_all(&head)?;
-        self.0.write_all(&bytes)
+        self.0.write_all(bytes)
     }
 }
 

@@ -1,0 +1,222 @@
+// The page of `pyrograph view` without a browser: its script, in Node, beside the command line and brute force, on seeded
+// profiles. Run by ./run.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import { BINARY } from "./browser.mjs";
+
+const PROFILES = Number(process.env.PROFILES ?? 200);
+const folder = mkdtempSync(join(tmpdir(), "pyrograph-view-"));
+after(() => rmSync(folder, { recursive: true }));
+
+const run = (...args) => execFileSync(BINARY, args, { encoding: "utf8", maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] });
+
+/** The part of the page's script that needs no page, and the profile in it. */
+function open(path) {
+  const page = readFileSync(path, "utf8");
+  const script = page.slice(page.lastIndexOf("<script>") + 8, page.lastIndexOf("</script>"));
+  const begin = script.indexOf("function makeCore(){");
+  const core = new Function(`${script.slice(begin, script.indexOf("return { decode,"))}
+    return { decode, steps, build, slice, sums, layout, findHits, functions, neighbours, reversed, callersOf, defaults,
+      toHash, fromHash, commandLine }; } return makeCore();`)();
+  const text = page.match(/id="pyrograph-profile">([^<]*)</)[1];
+  return { core, data: core.decode(new Uint8Array(gunzipSync(Buffer.from(text, "base64")))) };
+}
+
+/** mulberry32. */
+function random(seed) {
+  return () => {
+    seed = seed + 0x6d2b79f5 | 0;
+    let t = Math.imul(seed ^ seed >>> 15, 1 | seed);
+    t = t + Math.imul(t ^ t >>> 7, 61 | t) ^ t;
+    return ((t ^ t >>> 14) >>> 0) / 4294967296;
+  };
+}
+
+const NAMES = ["main", "parse", "read", "a::b", "a::b<c>", "naïve", "𝛼", "work(int)", "[unknown]", "x+y", "zz", "parse_all"];
+const MODULES = ["/bin/app", "/lib/libc.so.6", "[kernel.kallsyms]"];
+
+/** Text of `perf script`: threads, CPUs, times, periods, modules; one name in several modules; recursion. */
+function profile(next) {
+  const pick = (list) => list[Math.floor(next() * list.length)];
+  let time = 5000 + next() * 100;
+  let text = "";
+  for (let left = 1 + Math.floor(next() * 60); left > 0; left--) {
+    time += next() < 0.3 ? 0 : next() * 0.2;
+    const tid = 100 + Math.floor(next() * 4);
+    const comm = tid % 2 ? "main" : "app one";
+    const period = 1 + Math.floor(next() * 1e6);
+    text += `${comm} ${100 + tid % 2}/${tid} [00${Math.floor(next() * 3)}] ${time.toFixed(6)}: ${period} cycles:\n`;
+    for (let depth = Math.floor(next() * 7); depth > 0; depth--) {
+      text += `\t${(0x1000 + Math.floor(next() * 16)).toString(16)} ${pick(NAMES)} (${pick(MODULES)})\n`;
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+/** The folded text of a tree. */
+function folded(tree, own) {
+  const lines = [];
+  const paths = [""];
+  for (let node = 0; node < tree.size; node++) {
+    const { labels, names } = tree.keys;
+    if (node > 0) {
+      const above = paths[tree.parent[node]];
+      paths[node] = (above ? `${above};` : "") + names[labels[tree.key[node]]];
+    }
+    if (own[node] > 0) { lines.push(`${paths[node] || "[unknown]"} ${own[node]}`); }
+  }
+  return lines.sort();
+}
+const sorted = (text) => text.split("\n").filter(Boolean).sort();
+
+function view(core, data, state) {
+  const tree = core.steps(core.build(data, state));
+  const range = core.slice(data.samples, state.range);
+  const values = data.samples.values[state.value];
+  const sums = core.sums(tree, tree.node, values, range);
+  return { tree, sums, fine: core.sums(tree.fine, tree.fine.node, values, range) };
+}
+
+/** What folded lines say of a search: stacks in which a name matches; below the zoomed path, or all if the path has it. */
+function searched(lines, matches, path) {
+  let all = 0;
+  let zoomed = 0;
+  let whole = 0;
+  for (const line of lines) {
+    const at = line.lastIndexOf(" ");
+    const frames = line.slice(0, at).split(";");
+    const value = Number(line.slice(at + 1));
+    const found = frames.some(matches);
+    if (found) { all += value; }
+    if (path.every((name, i) => frames[i] === name)) {
+      whole += value;
+      if (found) { zoomed += value; }
+    }
+  }
+  return { all, zoomed, whole };
+}
+
+const close = (a, b) => Math.abs(a - b) <= 1e-9 * Math.max(1, Math.abs(a), Math.abs(b));
+
+for (let seed = 1; seed <= PROFILES; seed++) {
+  test(`profile ${seed}`, () => {
+    const next = random(seed);
+    const pick = (list) => list[Math.floor(next() * list.length)];
+    const input = join(folder, `${seed}.txt`);
+    const page = join(folder, `${seed}.html`);
+    writeFileSync(input, profile(next));
+    run("view", input, "-o", page);
+    const { core, data } = open(page);
+    const plain = { ...core.defaults(data.about) };
+
+    // Totals and self, by stack and by function; the page is read back as what it was made of.
+    const { tree, sums, fine } = view(core, data, plain);
+    const lines = sorted(run("fold", input));
+    assert.deepEqual(sorted(run("fold", page)), lines);
+    assert.deepEqual(folded(tree, sums.own), lines);
+    assert.equal(sums.total[0], sums.own.reduce((a, b) => a + b));
+    const report = JSON.parse(run("report", "--json", "--top", "0", "--depth", "0", page));
+    assert.deepEqual(JSON.parse(run("report", "--json", "--top", "0", "--depth", "0", input)), report);
+    const functions = core.functions(tree.fine, fine);
+    const rows = [];
+    for (let key = 0; key < functions.total.length; key++) {
+      if (functions.total[key] === 0) { continue; }
+      const isFunction = key < data.functions.first.length;
+      rows.push({ name: isFunction ? data.texts[data.frames.label[data.functions.first[key]]] : "[unknown]",
+        module: isFunction ? data.texts[data.frames.module[data.functions.first[key]]] : "",
+        self: functions.self[key], total: functions.total[key] });
+    }
+    const order = (a, b) => JSON.stringify(a) < JSON.stringify(b) ? -1 : 1;
+    assert.deepEqual(rows.sort(order), report.functions.map(({ name, module, self, total }) =>
+      ({ name, module, self, total })).sort(order));
+
+    // Every node lies within its caller, and beside those before it.
+    const start = core.layout(tree, sums);
+    for (let node = 1; node < tree.size; node++) {
+      const caller = tree.parent[node];
+      assert.ok(start[node] >= start[caller] + (node === caller + 1 ? sums.own[caller] : 0));
+      assert.ok(start[node] + sums.total[node] <= start[caller] + sums.total[caller]);
+    }
+
+    // A search, of all and of a zoomed node.
+    const name = pick(NAMES);
+    const regexp = new RegExp(name.replace(/[+()[\]]/g, "\\$&"), "u");
+    for (const zoom of [0, Math.floor(next() * tree.size), Math.floor(next() * tree.size)]) {
+      const path = [];
+      for (let node = zoom; node > 0; node = tree.parent[node]) { path.unshift(tree.keys.names[tree.keys.labels[tree.key[node]]]); }
+      // What ended in no frame at all is `[unknown]` in folded text, and no frame here.
+      const none = sums.own[0] > 0;
+      const own = lines.filter((line) => !(none && line.startsWith("[unknown] ") && line.endsWith(` ${sums.own[0]}`)));
+      const expect = searched(own, (frame) => regexp.test(frame), path);
+      const hits = core.findHits(tree, regexp, sums.total, zoom);
+      assert.equal(hits.all, expect.all);
+      assert.equal(hits.zoomed, expect.zoomed);
+      assert.ok(hits.zoomed >= 0 && hits.zoomed <= sums.total[zoom]);
+    }
+
+    // Callers and callees, of all samples one by one.
+    const { samples, stacks } = data;
+    const chosen = Math.floor(next() * data.functions.first.length);
+    const callers = new Map();
+    const callees = new Map();
+    for (let i = 0; i < samples.count; i++) {
+      const row = data.threads[samples.thread[i]].labels[0];
+      const path = [];
+      for (let at = samples.stack[i]; at > 0; at = stacks.parent[at]) { path.unshift(data.functions.of[stacks.leaf[at]]); }
+      if (row) { path.unshift(`row ${row}`); }
+      const pairs = new Set(path.slice(1).map((key, k) => JSON.stringify([path[k], key])));
+      for (const pair of pairs) {
+        const [caller, callee] = JSON.parse(pair);
+        const add = (map, key) => map.set(key, (map.get(key) || 0) + samples.values[0][i]);
+        if (callee === chosen) { add(callers, caller); }
+        if (caller === chosen) { add(callees, callee); }
+      }
+    }
+    const found = core.neighbours(tree.fine, fine, chosen);
+    const keyed = ([key, value]) => [key < data.functions.first.length ? key : `row ${tree.keys.labels[key]}`, value];
+    assert.deepEqual(new Map(found.callers.map(keyed)), callers);
+    assert.deepEqual(new Map(found.callees.map(keyed)), callees);
+
+    // From the leaves: each level adds up to the one above, less what began there.
+    const leaves = core.reversed(tree.fine, fine);
+    assert.ok(close(leaves.reduce((sum, of) => sum + of.value, 0), sums.total[0] - sums.own[0]));
+    for (const entry of leaves.slice(0, 5)) {
+      const value = core.callersOf(tree.fine, entry).reduce((sum, of) => sum + of.value, 0);
+      const roots = entry.nodes.reduce((sum, node, i) => sum + (tree.fine.parent[node] === 0 ? entry.parts[i] : 0), 0);
+      assert.ok(close(value + roots, entry.value));
+    }
+
+    // Filters and ranges, as the command line has them.
+    const pattern = () => next() < 0.2 ? `module:${pick(["libc", "kernel", "app$"])}` : pick(["^parse", "main", "a::", "zz$", "naïve|x"]);
+    for (let round = 0; round < 3; round++) {
+      const state = { ...plain, filters: [] };
+      for (const kind of ["focus", "ignore", "hide", "from-frame"]) {
+        if (next() < 0.35) { state.filters.push({ kind, text: pattern() }); }
+      }
+      if (next() < 0.3) { state.filters.push({ kind: "fold-recursion", text: "" }); }
+      if (next() < 0.2) { state.filters.push({ kind: "tid", text: String(100 + Math.floor(next() * 4)) }); }
+      if (next() < 0.4) { state.range = [0, 3e9].map((most) => Math.round(next() * 1e9) + most / 3); }
+      if (next() < 0.4) { state.group = pick(["process", "thread", "pool", "cpu"]); }
+      const { core: same } = { core };
+      assert.deepEqual(same.fromHash(same.toHash(state, data.about), data.about), state);
+      const command = core.commandLine(state, data.about, page);
+      const words = command.replace(/^pyrograph flamegraph --inverted /, "").replace(/ -o flamegraph.svg$/, "");
+      let expect;
+      try {
+        expect = sorted(execFileSync("sh", ["-c", `"$0" fold ${words}`, BINARY], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }));
+      } catch {
+        // "the filters leave nothing" is an error there.
+        expect = [];
+      }
+      const shown = view(core, data, state);
+      assert.deepEqual(folded(shown.tree, shown.sums.own), expect, command);
+    }
+  });
+}
