@@ -20,10 +20,7 @@ const run = (...args) => execFileSync(BINARY, args, { encoding: "utf8", maxBuffe
 function open(path) {
   const page = readFileSync(path, "utf8");
   const script = page.slice(page.lastIndexOf("<script>") + 8, page.lastIndexOf("</script>"));
-  const begin = script.indexOf("function makeCore(){");
-  const core = new Function(`${script.slice(begin, script.indexOf("return { decode,"))}
-    return { decode, steps, build, slice, sums, layout, findHits, functions, neighbours, reversed, callersOf, defaults,
-      toHash, fromHash, commandLine }; } return makeCore();`)();
+  const core = new Function(`${script.slice(script.indexOf("function makeCore("), script.indexOf("var MINUTE"))}return makeCore();`)();
   const text = page.match(/id="pyrograph-profile">([^<]*)</)[1];
   return { core, data: core.decode(new Uint8Array(gunzipSync(Buffer.from(text, "base64")))) };
 }

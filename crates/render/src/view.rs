@@ -5,8 +5,10 @@
 //! own script and style, by their hashes, and nothing from anywhere else.
 
 mod pack;
+mod squeeze;
 
 use std::io::{self, Write};
+use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -22,8 +24,9 @@ use crate::text::escape;
 use crate::{Palette, Theme, subtitle};
 
 const STYLE: &str = include_str!("view/page.css");
-/// The modules in [`SCRIPT`] without those that need a page: they run in a worker, too.
-const SCRIPT: &str = concat!(
+
+/// The modules of the script. Those in `makeCore` need no page: they run in a worker, too.
+const MODULES: &str = concat!(
     "(function(){\n\"use strict\";\nfunction makeCore(){\n",
     include_str!("view/1-decode.js"),
     include_str!("view/2-tree.js"),
@@ -41,6 +44,9 @@ const SCRIPT: &str = concat!(
     include_str!("view/10-start.js"),
     "})();\n",
 );
+
+/// The script.
+static SCRIPT: LazyLock<String> = LazyLock::new(|| squeeze::squeeze(MODULES));
 
 /// Look of the page, and what it says of the profile.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +87,7 @@ pub fn view_html(data: &ViewData<'_>, look: &ViewLook<'_>, out: &mut dyn Write) 
         out,
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \
          style-src 'sha256-{}'; worker-src blob:; form-action 'none'; base-uri 'none'\">",
-        hash(SCRIPT),
+        hash(&SCRIPT),
         hash(STYLE)
     )?;
     writeln!(out, "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">")?;
@@ -89,7 +95,7 @@ pub fn view_html(data: &ViewData<'_>, look: &ViewLook<'_>, out: &mut dyn Write) 
     out.write_all(include_bytes!("view/page.html"))?;
     writeln!(out, "<script type=\"text/plain\" id=\"pyrograph-profile\">")?;
     out.write_all(STANDARD.encode(packed).as_bytes())?;
-    writeln!(out, "\n</script>\n<script>{SCRIPT}</script>\n</body>\n</html>")
+    writeln!(out, "\n</script>\n<script>{}</script>\n</body>\n</html>", *SCRIPT)
 }
 
 /// All that is no column: the profile's statements about itself, and the look.

@@ -69,24 +69,20 @@
     const { hits } = model;
     $("previous").disabled = $("next").disabled = !hits || !hits.nodes.length;
     if (!hits) { $("found").textContent = ""; return; }
-    const at = hits.isSorted ? hits.nodes.indexOf(state.selected) : -1;
-    $("found").textContent = (hits.nodes.length ? (at >= 0 ? at + 1 + "/" : "") + grouped(hits.nodes.length) : "none") +
+    const at = model.isStepping ? hits.nodes.indexOf(state.selected) : -1;
+    $("found").textContent = (hits.nodes.length ? (at >= 0 ? grouped(at + 1) + "/" : "") + grouped(hits.nodes.length) : "none") +
       ": " + percent(hits.all, whole()) + " of all" +
       (state.zoom ? ", " + percent(hits.zoomed, model.sums.total[state.zoom]) + " of the zoomed" : "");
   }
   function step(by) {
     const { hits } = model;
     if (!hits || !hits.nodes.length) { return; }
-    if (!hits.isSorted) {
-      // The widest first; only who goes through them needs it.
-      const { total } = model.sums;
-      hits.nodes.sort((a, b) => total[b] - total[a] || a - b);
-      hits.isSorted = true;
-    }
+    if (!model.isStepping) { model.isStepping = true; sortHits(); }
     const at = hits.nodes.indexOf(state.selected);
     const next = hits.nodes[(at + by + hits.nodes.length) % hits.nodes.length];
     const isInView = !state.span && next >= state.zoom && next < model.tree.end[state.zoom];
-    const narrow = model.sums.total[next] / model.sums.total[state.zoom] * flame.canvas.clientWidth < 3;
+    const { total } = model.sums;
+    const narrow = total[next] / total[isInView ? state.zoom : 0] * flame.canvas.clientWidth < 3;
     const change = isInView && !narrow ? {} : { zoom: narrow ? next : 0, span: null };
     go(change, true).then(() => flame.select(next));
   }

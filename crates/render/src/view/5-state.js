@@ -4,7 +4,7 @@
   function defaults(about) {
     return {
       value: about.shown, group: "name", range: null, base: null, filters: [], view: "flame", key: null, zoom: 0, span: null,
-      selected: 0, search: "", upright: about.upright === true, side: "after", up: false, sort: "self", table: "",
+      selected: 0, search: "", upright: about.upright === true, side: "after", up: false, sort: about.compared ? "change" : "self", table: "",
       rows: false
     };
   }

@@ -184,8 +184,8 @@
   function findHits() {
     const hitsKey = state.search + "\n" + state.zoom;
     if (hitsKey === model.hitsKey) { return; }
-    model.hitsKey = hitsKey;
-    model.hits = null;
+    if (model.hitsKey === null || !hitsKey.startsWith(model.searched + "\n")) { model.isStepping = false; }
+    Object.assign(model, { hitsKey, searched: state.search, hits: null });
     $("search").removeAttribute("aria-invalid");
     if (!state.search) { return; }
     try {
@@ -195,9 +195,16 @@
       const before = new Uint32Array(hit.length + 1);
       for (let i = 0; i < hit.length; i++) { before[i + 1] = before[i] + (hit[i] && total[i] > 0 ? 1 : 0); }
       model.hits.before = before;
+      if (model.isStepping) { sortHits(); }
     } catch {
       $("search").setAttribute("aria-invalid", "true");
     }
+  }
+
+  // The widest first; only who goes through them needs it.
+  function sortHits() {
+    const { total } = model.sums;
+    model.hits.nodes.sort((a, b) => total[b] - total[a] || a - b);
   }
 
   // Above so many nodes a tree is built in a worker, or in slices where there is none.

@@ -208,8 +208,8 @@
       const isUp = key === (state.upright ? "ArrowDown" : "ArrowUp");
       if (isUp) { return select(nodes.parent[at]); }
       if (key === "ArrowDown" || key === "ArrowUp") {
-        const widest = [...childrenOf(at)].reduce((best, node) => sums.total[node] > (sums.total[best] || 0) ? node : best, 0);
-        return widest && select(widest);
+        const callees = [...childrenOf(at)].filter((node) => sums.total[node] > 0);
+        return callees.length && select(callees.reduce((best, node) => sums.total[node] > sums.total[best] ? node : best));
       }
       const row = boxes.filter((box) => nodes.depth[box.node] === nodes.depth[at]).sort((a, b) => a.x - b.x);
       const to = row[row.findIndex((box) => box.node === at) + (key === "ArrowLeft" ? -1 : 1)];

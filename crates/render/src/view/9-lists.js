@@ -23,7 +23,7 @@
       holder.setAttribute("aria-activedescendant", chosen >= 0 ? holder.id + "-" + chosen : "");
     }
     function choose(i) {
-      if (!rows[i]) { return; }
+      if (i < 0 || i >= rows.length) { return; }
       chosen = i;
       const high = height();
       if (i * high < holder.scrollTop) { holder.scrollTop = i * high; }
@@ -43,7 +43,7 @@
     holder.addEventListener("keydown", (event) => {
       const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -rows.length, End: rows.length }[event.key];
       if (by) { choose(Math.min(rows.length - 1, Math.max(0, chosen + by)));
-      } else if (["Enter", "ArrowRight", "ArrowLeft"].includes(event.key) && rows[chosen] && onOpen) {
+      } else if (["Enter", "ArrowRight", "ArrowLeft"].includes(event.key) && chosen >= 0 && onOpen) {
         onOpen(rows[chosen], { Enter: "open", ArrowRight: "more", ArrowLeft: "less" }[event.key]);
       } else { return; }
       event.preventDefault();
@@ -62,7 +62,7 @@
     return element("span", { class: "name", title: text }, text);
   }
   function changed(before, after, verdict) {
-    return element("span", { class: "n " + (verdict === null ? "" : VERDICTS[verdict]),
+    return element("span", { class: "n change " + (verdict === null ? "" : VERDICTS[verdict]),
       title: amount(before) + " \u2192 " + amount(after) + (verdict === null ? "" : ", " + VERDICTS[verdict]) },
     changeText(before, after));
   }
@@ -85,9 +85,9 @@
       const columns = ["self", "total", ...(baseFunctions ? ["change"] : []), "name", "module"];
       $("heads").replaceChildren(...columns.map((column) => {
         const isIt = column === state.sort;
-        return element("button", { type: "button", role: "columnheader", class: column === "name" ? "name" : column === "module" ?
-          "module" : "n", "aria-sort": isIt ? (column === "name" || column === "module" ? "ascending" : "descending") : null,
-        onclick: () => go({ sort: column }) }, (column === "change" && ofShares() ? "change, points" : column) + (isIt ? " \u25be" : ""));
+        return element("button", { type: "button", role: "columnheader", class: { name: "name", module: "module",
+          change: "n change" }[column] || "n", "aria-sort": isIt ? (column === "name" || column === "module" ? "ascending" : "descending") : null,
+        onclick: () => go({ sort: column }) }, (column === "change" && ofShares() ? "points" : column) + (isIt ? " \u25be" : ""));
       }));
       const key = [model.sumsKey, model.treeKey, state.sort, state.table].join("\n");
       if (key !== listed) {

@@ -1,0 +1,430 @@
+// The page of `pyrograph view` in a real browser: keys, pointers, fingers, its address, where it may not do everything.
+// Run by ./run.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { BINARY, launch, serve } from "./browser.mjs";
+
+const NASTY = "</script><img src=x onerror=alert(1)>";
+const folder = mkdtempSync(join(tmpdir(), "pyrograph-view-"));
+
+/** A page of an input. */
+function make(name, input, ...options) {
+  const path = join(folder, `${name}.html`);
+  writeFileSync(join(folder, `${name}.txt`), input);
+  execFileSync(BINARY, ["view", join(folder, `${name}.txt`), "--title", `${name} & <b>`, "-o", path, ...options],
+    { stdio: ["ignore", "ignore", "ignore"] });
+  return path;
+}
+/** Text of `perf script`: two threads, that change what they do after a second. */
+function recording() {
+  let text = "";
+  for (let i = 0; i < 400; i++) {
+    const [tid, name] = i % 4 ? [71, "worker"] : [70, "app"];
+    const early = i < 200;
+    const leaf = i % 5 === 0 ? "read" : early ? "parse" : "eval";
+    text += `${name} 70/${tid} [00${i % 2}] ${(100 + i * 0.005).toFixed(6)}: 1000000 cpu-clock:\n` +
+      `\t10 ${leaf} (/bin/app)\n\t20 step (/bin/app)\n${i % 3 ? "\t20 step (/bin/app)\n" : ""}\t30 main (/bin/app)\n\n`;
+  }
+  return text;
+}
+// One wide function, and 30,000 that are too narrow to be seen.
+const MANY = `wide;hot 40000\n${Array.from({ length: 30_000 }, (_, i) => `many;f${i};leaf${i % 7} 1\n`).join("")}`;
+const FLAT = `main;parse;read_[k] 20\nmain;parse;decode 5\nmain;decode 40\nmain;wait_[k];decode 30\nmain;${NASTY} 5\n`;
+
+let browser;
+let server;
+const pages = {};
+before(async () => {
+  browser = await launch();
+  Object.assign(pages, {
+    flat: make("flat", FLAT, "--unit", "samples"), timed: make("timed", recording()), many: make("many", MANY),
+    dark: make("dark", FLAT, "--theme", "dark"), empty: make("empty", "main 0\n"),
+  });
+  const [old, now] = ["old", "now"].map((name) => join(folder, `${name}.folded`));
+  writeFileSync(old, "main;a 500\nmain;b 500\nmain;gone 300\n");
+  writeFileSync(now, "main;a 900\nmain;b 480\n");
+  pages.diff = join(folder, "diff.html");
+  execFileSync(BINARY, ["diff", old, now, "--unit", "samples", "-o", pages.diff], { stdio: "ignore" });
+  const flat = readFileSync(pages.flat, "utf8");
+  const timed = readFileSync(pages.timed, "utf8");
+  server = await serve({
+    "/flat.html": flat,
+    "/sandbox.html": `<!doctype html><iframe id="in" sandbox="allow-scripts" src="/timed.html" width="900" height="600"></iframe>`,
+    "/timed.html": timed,
+    // As if the page had more than two million stacks, and a policy without workers.
+    "/slices.html": noWorkers(timed),
+    "/worker.html": noLimit(timed),
+  });
+});
+after(async () => {
+  await browser?.close();
+  server?.close();
+  rmSync(folder, { recursive: true });
+});
+const noLimit = (page) => withoutPolicy(page).replace("MANY = 2e6", "MANY = 1").replace("MANY=2e6", "MANY=1");
+const withoutPolicy = (page) => page.replace(/<meta http-equiv="Content-Security-Policy"[^>]*>/, "");
+const noWorkers = (page) => noLimit(page).replace("<meta name=\"viewport\"",
+  "<meta http-equiv=\"Content-Security-Policy\" content=\"worker-src 'none'\"><meta name=\"viewport\"");
+
+async function open(url, options = {}) {
+  const context = await browser.newContext({
+    viewport: { width: 1200, height: 800 }, permissions: ["clipboard-read", "clipboard-write"], ...options,
+  });
+  context.setDefaultTimeout(60_000);
+  const tab = await context.newPage();
+  tab.said = [];
+  tab.asked = [];
+  tab.on("console", (message) => tab.said.push(message.text()));
+  tab.on("pageerror", (error) => tab.said.push(error.message));
+  tab.on("request", (request) => tab.asked.push(request.url()));
+  await tab.goto(url);
+  await tab.waitForSelector("#path button");
+  return tab;
+}
+const file = (name, hash = "") => pathToFileURL(pages[name]).href + hash;
+async function close(tab) {
+  assert.deepEqual(tab.said.filter((text) => !text.includes("favicon")), [], "the console is silent");
+  await tab.context().close();
+}
+const hash = (tab) => tab.evaluate(() => location.hash);
+const path = (tab) => tab.locator("#path").textContent();
+const tree = (tab) => tab.locator("#keys [role=treeitem]").allTextContents();
+const chosen = (tab) => tab.locator("#keys [aria-selected=true]").textContent();
+const rows = (tab, list = "list") => tab.locator(`#${list} .row`).allTextContents();
+/** What is drawn at a share of the width in a row of the flame graph. */
+async function clickAt(tab, share, row, options) {
+  const box = await tab.locator("#canvas").boundingBox();
+  await tab.mouse.click(box.x + share * box.width, box.y + row * 18 + 9, options);
+}
+async function until(tab, check, message) {
+  for (let left = 40; left > 0; left--) {
+    if (await check()) { return; }
+    await tab.waitForTimeout(50);
+  }
+  assert.fail(message ?? String(check));
+}
+
+test("a page asks nobody for anything, and names are text", async () => {
+  const tab = await open(file("flat"));
+  assert.deepEqual(tab.asked, [file("flat")]);
+  assert.equal(await tab.title(), "flat & <b>");
+  assert.equal(await tab.locator("#title").textContent(), "flat & <b>");
+  assert.equal(await tab.locator("img").count(), 0);
+  assert.ok((await rows(tab)).some((row) => row.includes(NASTY)), "the name is in the table as it is");
+  assert.match(await tab.locator("#line").textContent(), /100 samples/);
+  await close(tab);
+});
+
+test("the policy of the page forbids scripts and requests that are not its own", async () => {
+  const tab = await open(file("flat"));
+  const done = await tab.evaluate(async () => {
+    const script = document.createElement("script");
+    script.textContent = "window.ran = true";
+    document.body.append(script);
+    const asked = await fetch("http://127.0.0.1:9/").then(() => "answered", () => "refused");
+    return [window.ran === true, asked];
+  });
+  assert.deepEqual(done, [false, "refused"]);
+  await tab.context().close();
+});
+
+test("arrow keys go through the graph, Enter zooms, Escape zooms out", async () => {
+  const tab = await open(file("flat"));
+  await tab.locator("#keys").focus();
+  await tab.keyboard.press("ArrowDown");
+  await until(tab, async () => (await chosen(tab)) === "main, 100 samples, 100.00%");
+  await tab.keyboard.press("ArrowDown");
+  await until(tab, async () => (await chosen(tab)).startsWith("decode, 40 samples"));
+  await tab.keyboard.press("ArrowRight");
+  await until(tab, async () => (await chosen(tab)).startsWith("parse, 25 samples"));
+  await tab.keyboard.press("Enter");
+  await until(tab, async () => (await path(tab)).startsWith("all › main › parse"));
+  assert.match(await hash(tab), /zoom=\d+/);
+  assert.deepEqual((await tree(tab)).map((text) => text.split(",")[0]), ["all", "main", "parse", "read_[k]", "decode"]);
+  const level = await tab.locator("#keys [aria-selected=true]").getAttribute("aria-level");
+  assert.equal(level, "3");
+  await tab.keyboard.press("Escape");
+  await until(tab, async () => (await path(tab)).startsWith("all \u2003"));
+  await tab.keyboard.press("ArrowUp");
+  await close(tab);
+});
+
+test("a click zooms, Back and Forward go through what was seen", async () => {
+  const tab = await open(file("flat"));
+  await clickAt(tab, 0.2, 2);
+  await until(tab, async () => (await path(tab)).includes("decode"));
+  const zoomed = await hash(tab);
+  await tab.locator("[data-view=tree]").click();
+  await until(tab, () => tab.locator("#tree-view").isVisible());
+  await tab.goBack();
+  await until(tab, () => tab.locator("#scroller").isVisible());
+  assert.equal(await hash(tab), zoomed);
+  await tab.goBack();
+  await until(tab, async () => (await path(tab)).startsWith("all \u2003"));
+  await tab.goForward();
+  await until(tab, async () => (await path(tab)).includes("decode"));
+  await close(tab);
+});
+
+test("a link opens what it was copied from, in another tab", async () => {
+  const tab = await open(file("timed", "#range=0.5..1&group=thread&view=callers&search=parse&up=1"));
+  await tab.keyboard.press("t");
+  await tab.locator("#list .row").first().click();
+  await tab.locator("#detail button", { hasText: "Focus" }).click();
+  await tab.locator("#link").click();
+  const link = await tab.evaluate(() => navigator.clipboard.readText());
+  assert.match(link, /range=0\.5\.\.1&focus=/);
+  const other = await open(link);
+  const all = (of) => of.evaluate(() => ["path", "list", "callers", "callees", "chips", "found", "range", "function", "count"]
+    .map((id) => document.getElementById(id).textContent));
+  assert.deepEqual(await all(other), await all(tab));
+  await close(other);
+  await close(tab);
+});
+
+test("a search counts all samples, also in frames too narrow to be seen, and lights their column", async () => {
+  const tab = await open(file("many"));
+  await tab.keyboard.press("/");
+  await tab.keyboard.type("^leaf3$");
+  const expect = `${(100 * 4286 / 70_000).toFixed(2)}% of all`;
+  await until(tab, async () => (await tab.locator("#found").textContent()).includes(expect), await tab.locator("#found").textContent());
+  const lit = await tab.evaluate(() => {
+    const canvas = document.getElementById("canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, canvas.height - 4, canvas.width, 1);
+    let count = 0;
+    for (let i = 0; i < data.length; i += 4) { if (data[i] > data[i + 1] + 40 && data[i + 3] > 0) { count++; } }
+    return count;
+  });
+  assert.ok(lit > 100, `${lit} pixels below are lit`);
+  await tab.keyboard.press("Escape");
+  await tab.keyboard.press("n");
+  await until(tab, async () => (await tab.locator("#found").textContent()).startsWith("1/4,286"));
+  await tab.keyboard.press("N");
+  await until(tab, async () => (await tab.locator("#found").textContent()).startsWith("4,286/4,286"));
+  await tab.locator("#search").fill("(");
+  assert.equal(await tab.locator("#search").getAttribute("aria-invalid"), "true");
+  await close(tab);
+});
+
+test("a drag in the timeline shows its range everywhere, a second one with Shift compares", async () => {
+  const tab = await open(file("timed"));
+  const box = await tab.locator("#timeline").boundingBox();
+  const drag = async (from, to) => {
+    await tab.mouse.move(box.x + from * box.width, box.y + 10);
+    await tab.mouse.down();
+    await tab.mouse.move(box.x + (from + to) / 2 * box.width, box.y + 12);
+    await tab.mouse.move(box.x + to * box.width, box.y + 10);
+    await tab.mouse.up();
+  };
+  await drag(0.1, 0.45);
+  await until(tab, async () => /^#.*range=/.test(await hash(tab)));
+  await until(tab, async () => (await rows(tab)).every((row) => !row.includes("eval")));
+  await tab.keyboard.down("Shift");
+  await drag(0.6, 0.95);
+  await tab.keyboard.up("Shift");
+  await until(tab, async () => (await tab.locator("#range").textContent()).includes("compared with"));
+  await until(tab, async () => (await rows(tab)).some((row) => /eval/.test(row)), "the other side's functions are listed");
+  assert.match(await tab.locator("#legend").textContent(), /not judged/);
+  await tab.goBack();
+  await until(tab, async () => !(await tab.locator("#range").textContent()).includes("compared with"));
+  await tab.locator("#all-time").click();
+  await until(tab, async () => !/range=/.test(await hash(tab)));
+  await tab.locator("#timeline").focus();
+  await tab.keyboard.press("Enter");
+  await until(tab, async () => /range=0\.\.0\.99/.test(await hash(tab)), await hash(tab));
+  await tab.keyboard.press("Escape");
+  await until(tab, async () => !/range=/.test(await hash(tab)));
+  await close(tab);
+});
+
+test("filters are chips in the words of the command line, and the command makes the same", async () => {
+  const tab = await open(file("timed"));
+  await tab.locator("#list .row", { hasText: "step" }).click();
+  await tab.locator("#detail b").click();
+  await tab.keyboard.press("h");
+  await until(tab, async () => (await tab.locator("#chips").textContent()).includes("hide ^step$"));
+  assert.ok((await rows(tab)).every((row) => !row.includes("step")));
+  await tab.keyboard.press("r");
+  await tab.selectOption("#group", "thread");
+  await tab.locator("#command").click();
+  const command = await tab.evaluate(() => navigator.clipboard.readText());
+  assert.match(command, /^pyrograph flamegraph --inverted --hide='\^step\$' --fold-recursion --by thread timed.html -o flamegraph.svg$/);
+  const folded = execFileSync("sh", ["-c", command.replace("pyrograph flamegraph --inverted", '"$0" fold').replace(/-o \S+$/, ""), BINARY],
+    { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  assert.ok(!folded.includes("step") && folded.includes("worker-70/71;main"));
+  await tab.locator("#chips button").first().click();
+  await until(tab, async () => (await tab.locator("#chips button").count()) === 1);
+  await tab.locator("#canvas").hover();
+  await tab.keyboard.press("Backspace");
+  await until(tab, async () => (await tab.locator("#chips button").count()) === 0);
+  await close(tab);
+});
+
+test("the other keys do what they say", async () => {
+  const tab = await open(file("timed"));
+  await tab.keyboard.press("?");
+  await until(tab, () => tab.locator("#keys-help").isVisible());
+  const keys = await tab.locator("#keys-help kbd").count();
+  assert.ok(keys > 10);
+  await tab.keyboard.press("Escape");
+  await tab.keyboard.press("i");
+  await until(tab, async () => /upright=1/.test(await hash(tab)));
+  await tab.keyboard.press("i");
+  await tab.keyboard.press("2");
+  await until(tab, () => tab.locator("#tree-view").isVisible());
+  await tab.keyboard.press("3");
+  await until(tab, () => tab.locator("#callers-view").isVisible());
+  await tab.keyboard.press("1");
+  await tab.keyboard.press("t");
+  await until(tab, async () => (await tab.locator("#rows").getAttribute("aria-pressed")) === "true");
+  await tab.locator("#list").focus();
+  await tab.keyboard.press("ArrowDown");
+  const name = await tab.locator("#detail b").textContent();
+  await tab.keyboard.press("Escape");
+  await tab.keyboard.press("c");
+  await until(tab, async () => (await tab.evaluate(() => navigator.clipboard.readText())) === name);
+  await clickAt(tab, 0.5, 3);
+  await tab.keyboard.press("C");
+  await until(tab, async () => /^worker;main;step/.test(await tab.evaluate(() => navigator.clipboard.readText())));
+  for (const [key, kind] of [["f", "focus"], ["b", "from frame"], ["x", "ignore"]]) {
+    await tab.locator("#list").focus();
+    await tab.keyboard.press("Home");
+    await tab.keyboard.press(key);
+    await until(tab, async () => (await tab.locator("#chips").textContent()).includes(kind), kind);
+    await tab.keyboard.press("Backspace");
+    await until(tab, async () => (await tab.locator("#chips").textContent()) === "");
+  }
+  await close(tab);
+});
+
+test("the table sorts and filters, the tree opens from the root and from the leaves", async () => {
+  const tab = await open(file("flat"));
+  await tab.locator("#heads button", { hasText: "name" }).click();
+  await until(tab, async () => (await rows(tab)).some((row) => row.includes("decode")));
+  const names = (await rows(tab)).map((row) => row.replace(/^[\d.]+%[\d.]+%/, ""));
+  assert.deepEqual(names, [...names].sort());
+  await tab.locator("#filter").fill("^dec");
+  await until(tab, async () => (await tab.locator("#count").textContent()) === "1 function");
+  await tab.locator("#filter").fill("");
+  await tab.locator("[data-view=tree]").click();
+  await until(tab, async () => (await rows(tab, "tree")).length > 1);
+  await tab.locator("#tree").focus();
+  await tab.keyboard.press("End");
+  const before = (await rows(tab, "tree")).length;
+  await tab.keyboard.press("Home");
+  await tab.keyboard.press("ArrowLeft");
+  await until(tab, async () => (await rows(tab, "tree")).length < before);
+  await tab.locator("#up").click();
+  await until(tab, async () => /^75\.00%.*decode/.test((await rows(tab, "tree"))[0]), (await rows(tab, "tree"))[0]);
+  await close(tab);
+});
+
+test("the wheel pans and zooms", async () => {
+  const tab = await open(file("flat"));
+  await tab.locator("#canvas").hover();
+  await tab.keyboard.down("Control");
+  await tab.mouse.wheel(0, -200);
+  await tab.keyboard.up("Control");
+  await until(tab, async () => /span=/.test(await hash(tab)));
+  const first = await hash(tab);
+  await tab.keyboard.down("Shift");
+  await tab.mouse.wheel(0, 60);
+  await tab.keyboard.up("Shift");
+  await until(tab, async () => (await hash(tab)) !== first);
+  await tab.locator("#keys").focus();
+  await tab.keyboard.press("Escape");
+  await until(tab, async () => !/span=/.test(await hash(tab)));
+  await close(tab);
+});
+
+test("on a telephone there are tabs, a tap selects and a second one zooms", async () => {
+  const tab = await open(file("timed"), { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true });
+  const small = await tab.evaluate(() => [...document.querySelectorAll("button,select,input")]
+    .filter((of) => of.offsetParent && !of.closest("#path") && of.getBoundingClientRect().height < 40).map((of) => of.id));
+  assert.deepEqual(small, []);
+  assert.equal(await tab.evaluate(() => document.documentElement.scrollWidth), 360);
+  const box = await tab.locator("#canvas").boundingBox();
+  const tap = () => tab.touchscreen.tap(box.x + box.width * 0.7, box.y + 2 * 28 + 9);
+  await tap();
+  await until(tab, async () => /selected=/.test(await hash(tab)));
+  assert.doesNotMatch(await hash(tab), /zoom=/);
+  await tap();
+  await until(tab, async () => /zoom=/.test(await hash(tab)));
+  for (const pane of ["table", "detail", "time", "main"]) {
+    await tab.locator(`[data-pane=${pane}]`).tap();
+    await until(tab, () => tab.locator(`#${pane}`).isVisible());
+  }
+  await close(tab);
+});
+
+test("both sides of a comparison, with verdicts for what is whole", async () => {
+  const tab = await open(file("diff"));
+  const first = await rows(tab);
+  assert.ok(first.some((row) => /\+26\.\d+.*a$/.test(row)), first.join("\n"));
+  assert.ok(first.some((row) => /gone/.test(row)), "what is gone is in the table");
+  assert.ok(await tab.locator("#list .more").count() > 0);
+  await tab.locator("#list .row", { hasText: "gone" }).click();
+  assert.match(await tab.locator("#detail").textContent(), /less beyond noise at 95 %/);
+  await tab.selectOption("#side", "before");
+  await until(tab, async () => /side=before/.test(await hash(tab)));
+  await tab.keyboard.press("Escape");
+  await tab.locator("#detail b").click();
+  await tab.keyboard.press("x");
+  await until(tab, async () => (await tab.locator("#legend").textContent()).includes("not judged"));
+  await close(tab);
+});
+
+test("it works in a sandboxed frame", async () => {
+  const context = await browser.newContext();
+  const tab = await context.newPage();
+  const said = [];
+  tab.on("pageerror", (error) => said.push(error.message));
+  await tab.goto(`${server.address}/sandbox.html`);
+  const frame = tab.frameLocator("#in");
+  await frame.locator("#path button").first().waitFor();
+  await frame.locator("[data-view=tree]").click();
+  await frame.locator("#tree .row").first().waitFor();
+  await frame.locator("#search").fill("parse");
+  await frame.locator("#found", { hasText: "of all" }).waitFor();
+  assert.deepEqual(said, []);
+  await context.close();
+});
+
+test("a large profile is added up in a worker, and in slices where workers are refused", async () => {
+  const plain = await open(`${server.address}/timed.html#group=thread&focus=parse`);
+  const expect = [await path(plain), await rows(plain)];
+  await close(plain);
+  for (const page of ["worker", "slices"]) {
+    const tab = await open(`${server.address}/${page}.html#group=thread&focus=parse`);
+    await until(tab, async () => (await rows(tab)).length === expect[1].length);
+    assert.deepEqual([await path(tab), await rows(tab)], expect, page);
+    await tab.selectOption("#group", "none");
+    await until(tab, async () => (await tree(tab))[1]?.startsWith("main"), page);
+    assert.equal(await tab.locator("#notes").textContent(), "", page);
+    await tab.context().close();
+  }
+});
+
+test("light, dark and print", async () => {
+  const paper = (tab) => tab.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  for (const [name, colorScheme, expect] of [["flat", "light", "rgb(255, 255, 255)"], ["flat", "dark", "rgb(23, 23, 27)"],
+    ["dark", "light", "rgb(23, 23, 27)"]]) {
+    const tab = await open(file(name), { colorScheme });
+    assert.equal(await paper(tab), expect);
+    await tab.emulateMedia({ media: "print", colorScheme });
+    assert.equal(await paper(tab), "rgb(255, 255, 255)", "paper is light");
+    await close(tab);
+  }
+});
+
+test("a profile of nothing says so", async () => {
+  const tab = await open(file("empty"));
+  assert.match(await tab.locator("#notes").textContent(), /nothing to show/);
+  await close(tab);
+});
