@@ -112,24 +112,13 @@
     $("value").append(...about.values.map((of, i) => option(i, of.name + (of.unit && of.unit !== "count" ? " (" + of.unit + ")" : ""))));
     $("value-label").hidden = about.values.length < 2 || Boolean(about.compared);
     const has = (test) => data.threads.some(test);
-    const words = { name: "process", process: "process and number", pool: "names of threads", thread: "thread", cpu: "CPU",
-      host: "host", none: "nothing" };
     const known = { name: has((of) => of.labels[0]), process: has((of) => of.pid !== null), pool: has((of) => of.name || of.process),
-      thread: has((of) => of.tid !== null), cpu: Boolean(data.samples.cpu), host: has((of) => of.host), none: true };
-    $("group").append(...Object.keys(words).filter((group) => known[group]).map((group) => option(group, words[group])));
+      thread: has((of) => of.tid !== null), cpu: data.samples.cpu, host: has((of) => of.host), none: true };
+    const options = [...$("group").options];
+    options.filter((of) => !known[of.value]).forEach((of) => of.remove());
+    // Then the usual grouping puts nothing there.
+    if (!known.name) { options.find((of) => of.value === "none").value = "name"; }
     $("group").parentNode.hidden = $("group").options.length < 2;
-    if (!known.name) { $("group").append(option("name", words.none)); $("group").options[0].remove(); }
-  }
-  const KEYS = [["\u2190 \u2191 \u2192 \u2193", "to the next frame"], ["Enter", "zoom to it"], ["Esc", "zoom out"],
-    ["wheel, Shift+wheel", "scroll, pan"], ["Ctrl+wheel, pinch, + \u2212", "zoom"], ["/", "search"], ["n N", "next, previous found"],
-    ["i", "root at the bottom"], ["1 2 3", "flame graph, tree, callers"], ["t", "rows of threads"], ["c C", "copy name, stack"],
-    ["f x h b", "focus, ignore, hide, from here"], ["r", "merge direct recursion"], ["Backspace", "take the last filter off"],
-    ["?", "these keys"]];
-  function showKeys() {
-    const dialog = $("keys-help");
-    dialog.replaceChildren(element("dl", {}, ...KEYS.flatMap(([key, what]) =>
-      [element("dt", {}, element("kbd", {}, key)), element("dd", {}, what)])));
-    dialog.showModal();
   }
   function onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || $("keys-help").open) { return; }
@@ -139,7 +128,7 @@
     }
     const inGraph = state.view === "flame" && (event.target === flame.keys || event.target === document.body);
     const actions = {
-      "/": () => $("search").focus(), n: () => step(1), N: () => step(-1), "?": showKeys,
+      "/": () => $("search").focus(), n: () => step(1), N: () => step(-1), "?": () => $("keys-help").showModal(),
       i: () => go({ upright: !state.upright }), t: () => go({ rows: !state.rows }),
       1: () => go({ view: "flame" }), 2: () => go({ view: "tree" }), 3: () => go({ view: "callers" }),
       c: copyName, C: copyStack, f: () => addFilter("focus"), x: () => addFilter("ignore"), h: () => addFilter("hide"),
@@ -187,12 +176,12 @@
       const below = event.clientY + 18;
       tip.style.top = (below + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 8 : below) + "px";
     }
-    canvas.addEventListener("pointerdown", (event) => {
+    on(canvas, "pointerdown", (event) => {
       touched = event.pointerType === "touch";
       fingers.set(event.pointerId, event.clientX);
       spread = 0;
     });
-    canvas.addEventListener("pointermove", (event) => {
+    on(canvas, "pointermove", (event) => {
       if (event.pointerType !== "touch") { show(flame.under(event), event); return; }
       if (!fingers.has(event.pointerId)) { return; }
       const last = fingers.get(event.pointerId);
@@ -203,10 +192,12 @@
       if (spread && now > 10) { flame.zoomAt((xs[0] + xs[1]) / 2, spread / now); }
       spread = now;
     });
-    for (const end of ["pointerup", "pointercancel", "pointerleave"]) {
-      canvas.addEventListener(end, (event) => { fingers.delete(event.pointerId); spread = 0; tip.hidden = true; });
-    }
-    canvas.addEventListener("click", (event) => {
+    on(canvas, "pointerup pointercancel pointerleave", (event) => {
+      fingers.delete(event.pointerId);
+      spread = 0;
+      tip.hidden = true;
+    });
+    on(canvas, "click", (event) => {
       const at = flame.under(event);
       if (!at) { return; }
       // A finger selects first; a second tap zooms.
@@ -216,11 +207,11 @@
         key: at.node && key < model.tree.keys.functions ? key : state.key });
       keys.focus({ preventScroll: true });
     });
-    canvas.addEventListener("contextmenu", (event) => {
+    on(canvas, "contextmenu", (event) => {
       const at = flame.under(event);
       if (at) { flame.select(at.node); event.preventDefault(); }
     });
-    scroller.addEventListener("wheel", (event) => {
+    on(scroller, "wheel", (event) => {
       tip.hidden = true;
       if (event.ctrlKey) {
         flame.zoomAt(event.clientX, Math.exp(Math.max(-60, Math.min(60, event.deltaY)) / 150));
@@ -230,41 +221,40 @@
         event.preventDefault();
       }
     }, { passive: false });
-    scroller.addEventListener("scroll", () => { tip.hidden = true; flame.draw(); });
-    keys.addEventListener("focus", () => flame.showRing(true));
-    keys.addEventListener("blur", () => flame.showRing(false));
+    on(scroller, "scroll", () => { tip.hidden = true; flame.draw(); });
+    on(keys, "focus", () => flame.showRing(true));
+    on(keys, "blur", () => flame.showRing(false));
   }
   function wire() {
-    $("value").addEventListener("change", (event) => go({ value: Number(event.target.value) }));
-    $("group").addEventListener("change", (event) => go({ group: event.target.value }));
-    $("side").addEventListener("change", (event) => go({ side: event.target.value }));
+    on($("value"), "change", (event) => go({ value: Number(event.target.value) }));
+    on($("group"), "change", (event) => go({ group: event.target.value }));
+    on($("side"), "change", (event) => go({ side: event.target.value }));
     document.querySelectorAll("button[data-view]").forEach((tab) => {
-      tab.addEventListener("click", () => go({ view: tab.dataset.view }));
+      on(tab, "click", () => go({ view: tab.dataset.view }));
     });
     const pane = (name) => {
       document.body.dataset.pane = name;
       document.querySelectorAll("button[data-pane]").forEach((tab) => tab.setAttribute("aria-selected", tab.dataset.pane === name));
       panes.forEach((of) => of.draw());
     };
-    document.querySelectorAll("button[data-pane]").forEach((tab) => tab.addEventListener("click", () => pane(tab.dataset.pane)));
+    document.querySelectorAll("button[data-pane]").forEach((tab) => on(tab, "click", () => pane(tab.dataset.pane)));
     // Letters that are typed are one step of the history.
     const typed = (input, name) => {
-      input.addEventListener("input", () => go({ [name]: input.value }, true));
-      input.addEventListener("keydown", (event) => { if (event.key === "Enter" && name === "search") { step(event.shiftKey ? -1 : 1); } });
+      on(input, "input", () => go({ [name]: input.value }, true));
+      on(input, "keydown", (event) => { if (event.key === "Enter" && name === "search") { step(event.shiftKey ? -1 : 1); } });
     };
     typed($("search"), "search");
     typed($("filter"), "table");
-    $("next").addEventListener("click", () => step(1));
-    $("previous").addEventListener("click", () => step(-1));
-    $("up").addEventListener("click", () => go({ up: true }));
-    $("down").addEventListener("click", () => go({ up: false }));
-    $("link").addEventListener("click", () => copy(location.href.replace(/#.*/, "") + "#" + core.toHash(state, data.about), "Link"));
-    $("command").addEventListener("click", () => copy(core.commandLine(state, data.about, fileName()), "Command"));
-    $("help").addEventListener("click", showKeys);
-    $("keys-help").addEventListener("click", () => $("keys-help").close());
-    document.addEventListener("keydown", onKey);
-    addEventListener("hashchange", follow);
-    addEventListener("popstate", follow);
+    on($("next"), "click", () => step(1));
+    on($("previous"), "click", () => step(-1));
+    on($("up"), "click", () => go({ up: true }));
+    on($("down"), "click", () => go({ up: false }));
+    on($("link"), "click", () => copy(location.href.replace(/#.*/, "") + "#" + core.toHash(state, data.about), "Link"));
+    on($("command"), "click", () => copy(core.commandLine(state, data.about, fileName()), "Command"));
+    on($("help"), "click", () => $("keys-help").showModal());
+    on($("keys-help"), "click", () => $("keys-help").close());
+    on(document, "keydown", onKey);
+    on(window, "hashchange popstate", follow);
     timeline.start();
     pointers();
     let width = 0;
@@ -275,7 +265,7 @@
     resized.observe(flame.scroller);
     resized.observe(document.body);
     for (const setting of [darkSetting, isCoarse, matchMedia("print")]) {
-      setting.addEventListener("change", () => panes.forEach((of) => of.draw()));
+      on(setting, "change", () => panes.forEach((of) => of.draw()));
     }
     pane("main");
   }

@@ -14,11 +14,15 @@
   function element(tag, attributes, ...content) {
     const made = document.createElement(tag);
     for (const name in attributes) {
-      if (name.startsWith("on")) { made.addEventListener(name.slice(2), attributes[name]);
+      if (name.startsWith("on")) { on(made, name.slice(2), attributes[name]);
       } else if (attributes[name] !== null) { made.setAttribute(name, attributes[name]); }
     }
     made.append(...content);
     return made;
+  }
+  // Listens to one or several sorts of events.
+  function on(target, types, action, options) {
+    types.split(" ").forEach((type) => target.addEventListener(type, action, options));
   }
   function isDark() {
     const theme = document.documentElement.dataset.theme;

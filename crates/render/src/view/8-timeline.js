@@ -128,12 +128,12 @@
       });
     }
     function start() {
-      canvas.addEventListener("pointerdown", (event) => {
+      on(canvas, "pointerdown", (event) => {
         if (event.button !== 0) { return; }
         canvas.setPointerCapture(event.pointerId);
         drag = { from: timeAt(event), name: event.shiftKey ? "base" : "range", moved: false, before: state };
       });
-      canvas.addEventListener("pointermove", (event) => {
+      on(canvas, "pointermove", (event) => {
         if (!drag) { return; }
         const to = timeAt(event);
         const least = 3 * length() / canvas.clientWidth;
@@ -141,7 +141,7 @@
         drag.moved = true;
         choose(drag.name, [Math.min(to, drag.from), Math.max(to, drag.from, Math.min(to, drag.from) + 1)].map(Math.round), true);
       });
-      canvas.addEventListener("pointerup", () => {
+      on(canvas, "pointerup", () => {
         // The whole drag is one step of the history.
         if (drag && drag.moved) {
           requestAnimationFrame(() => requestAnimationFrame(() => {
@@ -152,8 +152,8 @@
           }));
         } else { drag = null; }
       });
-      canvas.addEventListener("pointercancel", () => { drag = null; });
-      canvas.addEventListener("keydown", (event) => {
+      on(canvas, "pointercancel", () => { drag = null; });
+      on(canvas, "keydown", (event) => {
         const [from, to] = state.range || [0, length()];
         const step = (to - from) / 4;
         const within = (a, b) => [Math.max(0, a), Math.min(length(), b)].map(Math.round);
@@ -165,10 +165,10 @@
         if (a < b) { go({ range: [a, b] }); }
         event.preventDefault();
       });
-      $("all-time").addEventListener("click", () => go({ range: null, base: null }));
-      $("one-range").addEventListener("click", () => go({ base: null }));
-      $("rows").addEventListener("click", () => go({ rows: !state.rows }));
-      canvas.addEventListener("dblclick", (event) => {
+      on($("all-time"), "click", () => go({ range: null, base: null }));
+      on($("one-range"), "click", () => go({ base: null }));
+      on($("rows"), "click", () => go({ rows: !state.rows }));
+      on(canvas, "dblclick", (event) => {
         const row = Math.floor((event.clientY - canvas.getBoundingClientRect().top) / LANE);
         if (lanes[row] && row > 0) { addThread(lanes[row].thread); }
       });

@@ -32,15 +32,15 @@
       onChoose(rows[i]);
     }
     const rowOf = (event) => Number((event.target.closest(".row") || { dataset: { row: -1 } }).dataset.row);
-    holder.addEventListener("scroll", paint);
-    holder.addEventListener("click", (event) => {
+    on(holder, "scroll", paint);
+    on(holder, "click", (event) => {
       const i = rowOf(event);
       if (i < 0) { return; }
       if (event.target.classList.contains("toggle") && onOpen) { onOpen(rows[i], "toggle"); return; }
       if (!String(getSelection())) { choose(i); }
     });
-    holder.addEventListener("dblclick", (event) => { const i = rowOf(event); if (i >= 0 && onOpen) { onOpen(rows[i], "open"); } });
-    holder.addEventListener("keydown", (event) => {
+    on(holder, "dblclick", (event) => { const i = rowOf(event); if (i >= 0 && onOpen) { onOpen(rows[i], "open"); } });
+    on(holder, "keydown", (event) => {
       const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -rows.length, End: rows.length }[event.key];
       if (by) { choose(Math.min(rows.length - 1, Math.max(0, chosen + by)));
       } else if (["Enter", "ArrowRight", "ArrowLeft"].includes(event.key) && chosen >= 0 && onOpen) {
