@@ -48,7 +48,12 @@ fn outputs_that_end_in_html_are_pages() {
     // Both sides.
     assert_eq!(of(&["fold"], &path("diff.html")), "main;a 5 900\nmain;b 3 0\nmain;c 0 200\n");
     let record = ["record", "-F", "99", "-o"];
-    run(pyrograph().args(record).arg(path("r.html")).args(["--", "sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"]));
+    run(pyrograph().args(record).arg(path("r.html")).args([
+        "--",
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done",
+    ]));
     assert!(of(&["fold"], &path("r.html")).contains("sh;"));
 }
 
@@ -59,8 +64,14 @@ fn what_is_no_page_of_ours_or_damaged_is_said() {
     let head = "<!DOCTYPE html>\n<html><head><meta name=\"generator\" content=\"Pyrograph\">";
     for (body, expect) in [
         ("", "there is no profile in this page"),
-        ("<script type=\"text/plain\" id=\"pyrograph-profile\">\nH4sI", "the page ends within the profile"),
-        ("<script type=\"text/plain\" id=\"pyrograph-profile\">\nH4sI\n</script>", "the profile in it is damaged"),
+        (
+            "<script type=\"text/plain\" id=\"pyrograph-profile\">\nH4sI",
+            "the page ends within the profile",
+        ),
+        (
+            "<script type=\"text/plain\" id=\"pyrograph-profile\">\nH4sI\n</script>",
+            "the profile in it is damaged",
+        ),
     ] {
         std::fs::write(&page, format!("{head}{body}")).expect("it is written");
         let output = pyrograph().arg("fold").arg(&page).output().expect("pyrograph runs");

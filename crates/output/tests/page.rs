@@ -11,7 +11,8 @@ use pyrograph_profile::{
 };
 use pyrograph_render::{ViewLook, view_html};
 
-const TEXTS: [&str; 9] = ["", "main", "a::b", "naïve", "𝛼𝛽", "</script>", "\u{feff}x", "a\nb\0c", "/bin/app"];
+const TEXTS: [&str; 9] =
+    ["", "main", "a::b", "naïve", "𝛼𝛽", "</script>", "\u{feff}x", "a\nb\0c", "/bin/app"];
 
 /// Few different values, and now and then a very large one.
 fn number(rng: &mut TestRng) -> u64 {
@@ -27,9 +28,8 @@ fn optional<T>(rng: &mut TestRng, some: impl FnOnce(&mut TestRng) -> T) -> Optio
 }
 
 fn frame(rng: &mut TestRng, profile: &mut Profile) -> Frame {
-    let mut text = |rng: &mut TestRng| {
-        profile.strings.intern(TEXTS[rng.random_range(0..TEXTS.len())])
-    };
+    let mut text =
+        |rng: &mut TestRng| profile.strings.intern(TEXTS[rng.random_range(0..TEXTS.len())]);
     let (function, module, file) = (text(rng), text(rng), text(rng));
     let kinds = [FrameKind::User, FrameKind::Kernel, FrameKind::Inlined, FrameKind::Jit];
     let kind = match rng.random_range(0..6) {
@@ -53,9 +53,8 @@ fn frame(rng: &mut TestRng, profile: &mut Profile) -> Frame {
 }
 
 fn thread(rng: &mut TestRng, profile: &mut Profile) -> ThreadId {
-    let mut text = |rng: &mut TestRng| {
-        profile.strings.intern(TEXTS[rng.random_range(0..TEXTS.len())])
-    };
+    let mut text =
+        |rng: &mut TestRng| profile.strings.intern(TEXTS[rng.random_range(0..TEXTS.len())]);
     let (process, name, host) = (text(rng), text(rng), text(rng));
     let pid = optional(rng, |rng| [-1, 0, 7, i32::MAX, i32::MIN][rng.random_range(0..5)]);
     let tid = optional(rng, |rng| rng.random());

@@ -264,7 +264,7 @@
     });
     resized.observe(flame.scroller);
     resized.observe(document.body);
-    for (const setting of [darkSetting, isCoarse, matchMedia("print")]) {
+    for (const setting of [darkSetting, isCoarse, isPrinted]) {
       on(setting, "change", () => panes.forEach((of) => of.draw()));
     }
     pane("main");

@@ -3,6 +3,7 @@
   const core = makeCore();
   const $ = (id) => document.getElementById(id);
   const isCoarse = matchMedia("(pointer: coarse)");
+  const isPrinted = matchMedia("print");
   const darkSetting = matchMedia("screen and (prefers-color-scheme: dark)");
   let data;
   let state;
@@ -26,7 +27,7 @@
   }
   function isDark() {
     const theme = document.documentElement.dataset.theme;
-    return matchMedia("screen").matches && (theme ? theme === "dark" : darkSetting.matches);
+    return !isPrinted.matches && (theme ? theme === "dark" : darkSetting.matches);
   }
   // The colour and its ink, of `light, dark, ink on light, ink on dark`.
   function shade(colours) { return isDark() ? [colours[1], colours[3]] : [colours[0], colours[2]]; }

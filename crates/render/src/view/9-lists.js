@@ -7,9 +7,11 @@
     holder.append(spacer);
     function paint() {
       const high = height();
-      spacer.style.height = rows.length * high + "px";
+      // On paper they do not scroll.
+      const count = Math.min(rows.length, isPrinted.matches ? 40 : rows.length);
+      spacer.style.height = count * high + "px";
       const first = Math.max(0, Math.floor(holder.scrollTop / high) - 2);
-      const last = Math.min(rows.length, first + Math.ceil(holder.clientHeight / high) + 4);
+      const last = Math.min(count, first + Math.ceil(holder.clientHeight / high) + 4);
       const made = [];
       for (let i = first; i < last; i++) {
         const row = element("div", { class: i === chosen ? "row chosen" : "row", role: "row", "aria-rowindex": i + 1,

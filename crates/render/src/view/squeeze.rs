@@ -48,13 +48,16 @@ fn literal(text: &str, quote: char) -> usize {
 
 /// True if a slash begins a regular expression behind this text, and does not divide.
 fn begins_regexp(before: &str) -> bool {
-    before.ends_with(['(', ',', '=', ':', '[', '!', '&', '|', '?', '{', '}', ';']) || before.ends_with("return")
+    before.ends_with(['(', ',', '=', ':', '[', '!', '&', '|', '?', '{', '}', ';'])
+        || before.ends_with("return")
 }
 
 /// True if two words, or two signs that would become another one, have nothing but a blank between them.
 fn needs_blank(before: &str, after: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
-    let (Some(last), Some(next)) = (before.chars().next_back(), after.chars().next()) else { return false };
+    let (Some(last), Some(next)) = (before.chars().next_back(), after.chars().next()) else {
+        return false;
+    };
     // `return /x/` would do without, but then that slash would be a division to the rule above.
     is_word(last) && is_word(next) || last == next && matches!(last, '+' | '-')
 }
