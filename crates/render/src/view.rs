@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pyrograph_analyze::{Diff, Scale, ViewData, origin};
-use pyrograph_profile::Profile;
+use pyrograph_profile::{FrameKind, Marker, Profile};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -134,6 +134,8 @@ fn about(data: &ViewData<'_>, look: &ViewLook<'_>, paints: &Paints) -> Value {
         "paints": paints.all.iter().map(|&paint| colours(paint)).collect::<Vec<_>>(),
         "legend": paints.legend,
         "change": change.collect::<Vec<_>>(),
+        "waiting": paints.waiting.map(colours),
+        "waker": paints.waker.map(colours),
         "whole": colours(crate::palette::meaning(Role::Whole, 0.5)),
         "compared": compared(profile, look.compared),
     })
@@ -173,12 +175,28 @@ struct Paints {
     of_frame: Vec<u64>,
     /// The meanings, each with a colour, where there is more than one.
     legend: Vec<(usize, String)>,
+    /// That of frames of which more than half waited, if any frame says that it waited.
+    waiting: Option<Paint>,
+    /// That of frames above a `--`, if there is one: the page knows which these are.
+    waker: Option<Paint>,
 }
 
 impl Paints {
     fn new(data: &ViewData<'_>, palette: Palette) -> Self {
         let value = data.profile.value_types.get(data.profile.shown).map_or("", |of| &of.name);
-        let mut made = Self { all: Vec::new(), of_frame: Vec::new(), legend: Vec::new() };
+        let has = |test: fn(Marker) -> bool| {
+            data.frames.iter().any(|of| matches!(of.kind, FrameKind::Marker(marker) if test(marker)))
+        };
+        let has_wakers = has(|marker| marker == Marker::Waker);
+        // Who waited is below the waker then, and waits are not set apart.
+        let has_waits = has(Marker::is_wait) && !has_wakers;
+        let mut made = Self {
+            all: Vec::new(),
+            of_frame: Vec::new(),
+            legend: Vec::new(),
+            waiting: has_waits.then(|| palette.named("", Role::Waiting)),
+            waker: has_wakers.then(|| palette.named("", Role::Waker)),
+        };
         for frame in &data.frames {
             let name = &data.texts[frame.label as usize];
             let role = Role::of(name, frame.kind);

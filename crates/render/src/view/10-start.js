@@ -96,7 +96,8 @@
     $("legend").replaceChildren(...(model.base ?
       [swatch(shade(steps[20])[0], "itself takes more"), swatch(shade(steps[10])[0], "as before"), swatch(shade(steps[0])[0], "less"),
         data.verdicts && verdictOf(0) !== null ? "\u25b2 \u25bc beyond noise" : "changes are not judged here"] :
-      meanings.map(([paint, meaning]) => swatch(shade(paints[paint])[0], meaning))));
+      [...meanings.map(([paint, meaning]) => swatch(shade(paints[paint])[0], meaning)),
+        ...(data.about.waker ? [swatch(shade(data.about.waker)[0], "waker")] : [])]));
   }
   panes.unshift(controls);
 

@@ -180,11 +180,35 @@
     model.sums = model.base && state.side === "before" ? model.base : model.after;
     model.whole = model.sums.total[0];
     model.start = core.layout(tree, model.sums);
+    setRoles();
     model.largest = 0;
     for (let i = 0; model.base && i < tree.size; i++) {
       model.largest = Math.max(model.largest, Math.abs(change(model.base.own[i], model.after.own[i])));
     }
     Object.assign(model, { sumsKey, hitsKey: null, reversed: null });
+  }
+  // Frames of which more than half waited, 1, and the stacks of wakers, 2, have colours of their own.
+  const WAITS = 21;
+  const WAKER = 29;
+  function setRoles() {
+    const { tree, sums } = model;
+    const { waiting, waker } = data.about;
+    model.roles = null;
+    if (!waiting && !waker) { return; }
+    const roles = model.roles = new Uint8Array(tree.size);
+    const kindOf = (node) => tree.key[node] < tree.keys.functions ?
+      data.frames.kind[data.functions.first[tree.key[node]]] : 0;
+    const waited = new Float64Array(tree.size);
+    for (let i = tree.size - 1; waiting && i > 0; i--) {
+      const kind = kindOf(i);
+      if (kind >= WAITS && kind < WAKER) { waited[i] = sums.total[i]; }
+      waited[tree.parent[i]] += waited[i];
+      roles[i] = tree.key[i] < tree.keys.functions && waited[i] > sums.total[i] / 2 ? 1 : 0;
+    }
+    for (let i = 1; waker && i < tree.size; i++) {
+      const caller = tree.parent[i];
+      if (roles[caller] === 2 && kindOf(i) < 16 || caller > 0 && kindOf(caller) === WAKER) { roles[i] = 2; }
+    }
   }
   function findHits() {
     const hitsKey = state.search + "\n" + state.zoom;

@@ -66,12 +66,14 @@
       }
       const key = tree.key[node];
       if (node === 0 || key >= tree.keys.functions) { return look.whole; }
+      if (model.roles && model.roles[node]) { return look.roles[model.roles[node]]; }
       return look.paints[data.frames.paint[data.functions.first[key]]];
     }
     let look;
     function setLook() {
       const plain = isDark() ? "#34343b" : "#e4e4e8";
-      look = { paints: data.about.paints.map(shade), change: data.about.change.map(shade), whole: shade(data.about.whole),
+      const { waiting, waker } = data.about;
+      look = { roles: [null, waiting && shade(waiting), waker && shade(waker)], paints: data.about.paints.map(shade), change: data.about.change.map(shade), whole: shade(data.about.whole),
         hit: isDark() ? ["#b0006a", "#fff"] : ["#f06abf", "#000"], plain: [plain, isDark() ? "#ddd" : "#333"],
         text: cssColour("text"), mark: cssColour("hit"), tint: isDark() ? "#55555f" : "#c9c9d2" };
     }
