@@ -77,9 +77,8 @@ const kinds = {
     }
   },
   speedscope: {
-    // It has drawn once its frames are there, and there is no other sign than the canvas with the toolbar.
-    ready: (tab) => tab.waitForFunction(() => document.querySelectorAll("canvas").length > 0 &&
-      !document.body.textContent.includes("Loading"), null, { timeout: 300_000 })
+    // The names of its views are there once a profile is loaded.
+    ready: (tab) => tab.waitForFunction(() => document.body.innerText.includes("Left Heavy") && document.querySelector("canvas"))
   },
   empty: { ready: async () => {} }
 };
