@@ -13,15 +13,17 @@ use std::process::ExitCode;
 
 /// Show what the scheduler did: who ran, who waited for a CPU, and for how long
 ///
-/// Without a view, the latencies of tasks. Reads the perf.data of `perf sched record`.
+/// Without a view, the latencies of tasks. Of a command, processes or the machine, or of the perf.data of `perf sched record`.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
 Examples:
+  pyrograph sched -- make -j4                  how long each task of a command ran, and waited for a CPU
+  pyrograph sched -a -d 10                     the same of the machine, counted in the kernel
   pyrograph sched perf.data                    how long each task ran, and waited for a CPU
   pyrograph sched latency -s max --histogram   sorted by the longest delay; how many delays were how long
-  pyrograph sched timehist -MVwn               a line for each switch
+  pyrograph sched timehist -MVwn -p 1234       a line for each switch
   pyrograph sched map                          the CPUs over time as letters
   pyrograph sched script                       the events
   pyrograph sched chart -o chart.html          CPUs and threads over time as a page"

@@ -293,6 +293,7 @@ mod tests {
         phys_addr: None,
         stack: &[],
         trace: "",
+        raw: &[],
         details: None,
         record: None,
     };

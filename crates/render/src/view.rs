@@ -185,7 +185,9 @@ impl Paints {
     fn new(data: &ViewData<'_>, palette: Palette) -> Self {
         let value = data.profile.value_types.get(data.profile.shown).map_or("", |of| &of.name);
         let has = |test: fn(Marker) -> bool| {
-            data.frames.iter().any(|of| matches!(of.kind, FrameKind::Marker(marker) if test(marker)))
+            data.frames
+                .iter()
+                .any(|of| matches!(of.kind, FrameKind::Marker(marker) if test(marker)))
         };
         let has_wakers = has(|marker| marker == Marker::Waker);
         // Who waited is below the waker then, and waits are not set apart.

@@ -58,7 +58,7 @@ pub fn run(args: ChartArgs) -> anyhow::Result<ExitCode> {
         Some((_, "svg" | "png")) => false,
         _ => misuse!("give a name that ends in .svg, .html or .{} (-o FILE)", PERFETTO_ENDINGS[0]),
     };
-    let (chart, end) = chart(args.source.open()?)?;
+    let (chart, end) = chart(args.source.open()?, is_page)?;
     let default = SchedChartLook::default();
     let title = args.title.unwrap_or(default.title);
     let look = SchedChartLook { title, width: args.width, rows: args.rows, ..default };
@@ -70,9 +70,10 @@ pub fn run(args: ChartArgs) -> anyhow::Result<ExitCode> {
     Ok(end.exit_code)
 }
 
-fn chart(source: Source) -> anyhow::Result<(SchedChart, SourceEnd)> {
+/// The page has flame graphs.
+fn chart(source: Source, with_stacks: bool) -> anyhow::Result<(SchedChart, SourceEnd)> {
     let mut builder = SchedChartBuilder::default();
-    let end = source.each(true, &mut |_, _, event| {
+    let end = source.each(with_stacks, &mut |_, _, event| {
         builder.push(&event);
         Ok(())
     })?;

@@ -63,6 +63,7 @@ impl LiveArgs {
             inherit: !self.no_inherit,
             filters,
             counts: None,
+            stacks: false,
             beside: self.target.beside(),
             duration: self.duration,
             interval: None,
@@ -85,12 +86,15 @@ impl Live {
         matches!(self.plan.target, Target::System) && !self.plan.filters.chooses()
     }
 
-    /// Hands out each event. `filter` is told whose tasks are shown: others are in the events, too.
+    /// Hands out each event. `filter` is told whose tasks are shown: others are in the events, too. `with_stacks`: with the
+    /// stacks of tasks that stop to run.
     pub fn each(
-        self,
+        mut self,
+        with_stacks: bool,
         filter: &mut SchedFilter,
         on_event: &mut dyn FnMut(&SchedTasks, &SchedFilter, SchedEvent) -> anyhow::Result<()>,
     ) -> anyhow::Result<(SchedTasks, ExitCode)> {
+        self.plan.stacks = with_stacks;
         let interrupt = Interrupt::catch()?;
         let mut recording = SchedRecording::open(&self.plan)?;
         let stopper = recording.stopper();
@@ -143,6 +147,12 @@ fn say_lost(end: &SchedEnd) {
         say!(
             "{} were lost: they came faster than they were written; --buffer gives more memory",
             counted(end.lost, "event")
+        );
+    }
+    if end.lost_records > 0 {
+        say!(
+            "{} of processes were lost: stacks behind them may be wrong",
+            counted(end.lost_records, "record")
         );
     }
     if end.lost_tasks > 0 {

@@ -190,7 +190,7 @@ impl Source {
     }
 
     /// Hands over each event in the order of time, with the tasks that were seen so far, and what is to be shown: all
-    /// events are to be followed. Says what could not be read. `with_stacks`: with the stacks that were recorded.
+    /// events are to be followed. Says what could not be read. `with_stacks`: with the stacks that were recorded, or are taken.
     pub fn each(
         self,
         with_stacks: bool,
@@ -201,7 +201,7 @@ impl Source {
             From::File(input, options) => (input, options),
             From::Live(live) => {
                 let is_whole = live.is_whole();
-                let (tasks, exit_code) = live.each(&mut filter, on_event)?;
+                let (tasks, exit_code) = live.each(with_stacks, &mut filter, on_event)?;
                 return Ok(SourceEnd { tasks, filter, exit_code, is_whole });
             }
         };

@@ -10,7 +10,6 @@ use pyrograph_render::{
 };
 
 use super::source::SourceArgs;
-use crate::say::misuse;
 
 /// Show each switch: what the task that left its CPU had waited for, and how long it ran
 ///
@@ -34,7 +33,7 @@ pub struct TimehistArgs {
     #[arg(short, long)]
     next: bool,
 
-    /// The stack of the task that left its CPU, where stacks were recorded
+    /// The stack of the task that left its CPU; of a file, where stacks were recorded
     #[arg(short = 'g', long)]
     call_graph: bool,
 
@@ -77,11 +76,6 @@ pub struct TimehistArgs {
 /// If the input cannot be read, or the history cannot be written.
 pub fn run(args: TimehistArgs) -> anyhow::Result<ExitCode> {
     let mut source = args.source.open()?;
-    if args.call_graph && !source.is_file() {
-        misuse!(
-            "no stacks are taken of what runs: perf sched record -g takes them, and -i reads its file"
-        );
-    }
     let look = TimehistLook {
         style: match (args.json, args.csv) {
             (true, _) => TimehistStyle::Json,
