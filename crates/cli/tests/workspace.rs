@@ -40,6 +40,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("analyze", &["profile"]),
     ("render", &["analyze", "profile"]),
     ("output", &["analyze", "format", "profile", "render", "terminal"]),
+    ("tui", &["analyze", "profile", "render", "terminal"]),
 ];
 
 /// Licences that ask no more than attribution, as `cargo deny` has them. An expression passes if one of its alternatives

@@ -18,9 +18,9 @@ pub struct LatencyArgs {
         default_value = "avg,max,switch,runtime", hide_default_value = true)]
     sort: Vec<LatencySort>,
 
-    /// What a row is of: all threads of a name, a thread, or a CPU; total is for --histogram
-    #[arg(long, value_name = "WHAT", value_parser = one_of(BY), default_value = "name")]
-    by: LatencyBy,
+    /// What a row is of [default: name, of --histogram total]
+    #[arg(long, value_name = "WHAT", value_parser = one_of(BY))]
+    by: Option<LatencyBy>,
 
     /// A row for each thread, as perf has it: the same as --by thread
     #[arg(long, conflicts_with = "by")]
@@ -66,7 +66,12 @@ const BY: [(LatencyBy, &str, &str); 4] = [
 ///
 /// If the input cannot be read, or the table cannot be written.
 pub fn run(args: LatencyArgs) -> anyhow::Result<ExitCode> {
-    let by = if args.pids { LatencyBy::Thread } else { args.by };
+    let by = match (args.by, args.pids, args.histogram) {
+        (Some(by), ..) => by,
+        (None, true, _) => LatencyBy::Thread,
+        (None, false, true) => LatencyBy::Total,
+        (None, false, false) => LatencyBy::Name,
+    };
     let style = match (args.json, args.csv, args.histogram) {
         (true, ..) => LatencyStyle::Json,
         (_, true, _) => LatencyStyle::Csv,
