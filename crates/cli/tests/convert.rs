@@ -157,7 +157,7 @@ fn a_format_must_be_named() {
         (
             &["-o", "x.nonsense"],
             2,
-            "x.nonsense: unknown format; use a name that ends in .svg, .png, .csv, .folded",
+            "x.nonsense: unknown format; use a name that ends in .svg, .png, .html, .csv, .folded",
         ),
         (&["-o", "none/x.pb.gz"], 1, "none/x.pb.gz: the folder none does not exist"),
     ] {

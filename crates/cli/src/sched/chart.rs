@@ -77,7 +77,11 @@ fn chart(source: Source, with_stacks: bool) -> anyhow::Result<(SchedChart, Sourc
         builder.push(&event);
         Ok(())
     })?;
-    let chart = builder.finish().shown(&end.filter, &end.tasks);
+    let mut chart = builder.finish().shown(&end.filter, &end.tasks);
+    if !end.is_whole {
+        // Between the target's events are others, which were not asked for.
+        chart.gaps = 0;
+    }
     if chart.tasks.iter().all(|task| task.starts.is_empty()) {
         bail!("there is nothing to draw: no thread is left");
     }

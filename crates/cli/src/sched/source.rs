@@ -71,7 +71,7 @@ pub struct SourceEnd {
     /// The exit code of the command, if one was run.
     pub exit_code: ExitCode,
     /// All events of the machine were to be there.
-    is_whole: bool,
+    pub is_whole: bool,
 }
 
 impl SourceEnd {

@@ -66,6 +66,25 @@ static __always_inline void push_php_call(struct calls *c)
 	c->at[PHP_AT_CALL] = 0;
 }
 
+// In a function: its flags, of which one is for closures (`zend_op_array.fn_flags`, `ZEND_ACC_CLOSURE`, 7.4 to 8.5).
+#define PHP_FLAGS 4
+#define PHP_CLOSURE (1 << 22)
+// In a string: its length and its bytes (`zend_string`).
+#define PHP_STRING_LEN 16
+#define PHP_STRING_BYTES 24
+
+// The end of a closure's name, as a number. From 8.4 on names of closures have the function and line that they are in. They go
+// with the closure's code, and the next name, instructions and closure come to the same places.
+static __always_inline u64 php_closure(struct language_walk *w, u64 name)
+{
+	u64 len = read_word(w, name + PHP_STRING_LEN), end;
+
+	if (len < 16 || len > 1 << 16)
+		return len;
+	end = name + PHP_STRING_BYTES + len;
+	return mix(read_word(w, end - 16), read_word(w, end - 8));
+}
+
 static __always_inline long next_php_frame(u64 index, struct language_walk *w)
 {
 	struct calls *c = w->c;
@@ -91,10 +110,12 @@ static __always_inline long next_php_frame(u64 index, struct language_walk *w)
 		}
 		place = identity(mix(name, word_at(c->other, offset_of(it, PHP_CLASS))));
 	} else if (type == offset_of(it, PHP_USER) || type == offset_of(it, PHP_EVAL)) {
+		u64 closure = half_at(c->other, PHP_FLAGS) & PHP_CLOSURE && name ? php_closure(w, name) : 0;
+
 		// Code of files and strings goes when it was run, and more like it comes to the same place.
 		if (!name)
 			name = read_word(w, function + offset_of(it, PHP_FILE)) + type;
-		place = identity(mix(name ^ word_at(c->other, offset_of(it, PHP_CLASS)),
+		place = identity(mix(name ^ closure ^ word_at(c->other, offset_of(it, PHP_CLASS)),
 				     word_at(c->other, offset_of(it, PHP_INSTRUCTIONS))));
 		place |= php_line(w, word_at(c->structure, offset_of(it, PHP_INSTRUCTION)));
 		if (half_at(c->structure, offset_of(it, PHP_CALL_INFO)) & offset_of(it, PHP_TOP) &&
