@@ -224,11 +224,8 @@ impl App {
     fn flame_key(&mut self, code: KeyCode) {
         match code {
             KeyCode::Enter => self.flame.zoom_in(),
-            KeyCode::Esc | KeyCode::Backspace => {
-                if !self.flame.zoom_out() {
-                    self.show(View::Table);
-                }
-            }
+            KeyCode::Esc | KeyCode::Backspace if self.flame.zoom_out() => {}
+            KeyCode::Esc | KeyCode::Backspace => self.show(View::Table),
             KeyCode::Char('d') => self.flame.change_height(),
             KeyCode::Char('i') => self.flame.invert(),
             KeyCode::PageUp | KeyCode::PageDown => {

@@ -1,5 +1,6 @@
 //! From a profile to what is shown of it: which frames, kept apart by what, with which names.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use pyrograph_analyze::{RootedRow, below_path, only_frames, top_by_root};
@@ -162,8 +163,7 @@ impl Shown {
         let mut rows = top_by_root(self.profile(), &self.labels(), self.column());
         rows.retain(|of| self.code.shows(of.row.kind));
         if by_total {
-            let key = |of: &RootedRow| (of.row.total, of.row.self_value);
-            rows.sort_by(|a, b| key(b).cmp(&key(a)));
+            rows.sort_by_key(|of| Reverse((of.row.total, of.row.self_value)));
         }
         rows
     }
