@@ -60,8 +60,14 @@
     cell.append(bar);
     return cell;
   }
-  function name(text, key) {
-    return element("span", { class: "name", title: text }, text);
+  function name(text, room) {
+    return element("span", { class: "name", title: text }, room > 40 ? fitted(text, room) : text);
+  }
+  // A long name is cut where a namespace ends, as in the graph.
+  const pen = document.createElement("canvas").getContext("2d");
+  function fitted(text, room) {
+    pen.font = "13px " + getComputedStyle(document.body).fontFamily;
+    return fitName(text, room, (part) => pen.measureText(part).width) || text;
   }
   function changed(before, after, verdict) {
     return element("span", { class: "n change " + (verdict === null ? "" : VERDICTS[verdict]),
@@ -76,7 +82,7 @@
         const { functions, baseFunctions } = model;
         return [number(functions.self[key], whole()), number(functions.total[key], whole()),
           ...(baseFunctions ? [changed(baseFunctions.total[key], functions.total[key], functionVerdict(key))] : []),
-          name(functionName(key)), element("span", { class: "module", title: moduleOf(key) }, moduleOf(key).replace(/.*\//, ""))];
+          name(functionName(key), $("list").clientWidth - (baseFunctions ? 328 : 236)), element("span", { class: "module", title: moduleOf(key) }, moduleOf(key).replace(/.*\//, ""))];
       },
       onChoose(key) { if (key < data.functions.first.length) { go({ key }, true); } },
       onOpen(key) { if (key < data.functions.first.length) { go({ key, view: "callers" }); } }

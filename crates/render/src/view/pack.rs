@@ -73,7 +73,8 @@ pub(super) fn pack(
     paints: &[u64],
     look: &ViewLook<'_>,
 ) -> io::Result<Vec<u8>> {
-    let mut out = Packed(GzEncoder::new(Vec::new(), Compression::best()));
+    // The best compression takes as long as all the rest together, for a few percent.
+    let mut out = Packed(GzEncoder::new(Vec::new(), Compression::default()));
     out.0.write_all(b"pyrograph\0")?;
     out.0.write_all(&[VERSION])?;
     out.column(Column::About, &serde_json::to_vec(about)?)?;
