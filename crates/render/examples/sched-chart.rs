@@ -54,7 +54,7 @@ impl Numbers {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let mixed = ((self.0 >> 18) ^ self.0) >> 27;
-        u64::from((mixed as u32).rotate_right((self.0 >> 59) as u32)) * limit >> 32
+        (u64::from((mixed as u32).rotate_right((self.0 >> 59) as u32)) * limit) >> 32
     }
 
     /// A time with this mean, mostly shorter, in nanoseconds.

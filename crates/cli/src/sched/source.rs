@@ -116,7 +116,7 @@ impl SourceArgs {
             misuse!("--cgroup and -d are for what runs, not for a file");
         }
         filter.pids = self.live.target.processes().to_vec();
-        let mut inputs = inputs(file.as_ref().map(std::slice::from_ref).unwrap_or_default())?;
+        let mut inputs = inputs(file.as_slice())?;
         let Some(input) = inputs.pop() else { misuse!("no input") };
         let input = SchedInput::open(input)?;
         if input.time_span().is_none() && times.as_ref().is_some_and(Times::has_shares) {

@@ -6,14 +6,17 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use pyrograph_profile::{Locations, StackEntry, StackLine};
 
+/// The lines of a stack, the innermost frame first.
+type StackText = Arc<[Arc<StackLine>]>;
+
 /// Makes the text of stacks. Equal ones are the same allocation.
 pub struct Stacks<'a> {
     locations: &'a Locations,
     /// By place.
     lines: HashMap<u32, Vec<Arc<StackLine>>, FixedState>,
     /// By places.
-    known: HashMap<Box<[u32]>, Arc<[Arc<StackLine>]>, FixedState>,
-    none: Arc<[Arc<StackLine>]>,
+    known: HashMap<Box<[u32]>, StackText, FixedState>,
+    none: StackText,
     places: Vec<u32>,
 }
 
@@ -29,7 +32,7 @@ impl<'a> Stacks<'a> {
     }
 
     /// The text of a stack, the innermost frame first.
-    pub fn of(&mut self, stack: &[StackEntry]) -> Arc<[Arc<StackLine>]> {
+    pub fn of(&mut self, stack: &[StackEntry]) -> StackText {
         if stack.is_empty() {
             return self.none.clone();
         }
@@ -50,7 +53,7 @@ impl<'a> Stacks<'a> {
             });
             lines.extend_from_slice(of_place);
         }
-        let stack: Arc<[Arc<StackLine>]> = lines.into();
+        let stack: StackText = lines.into();
         self.known.insert(self.places.as_slice().into(), stack.clone());
         stack
     }

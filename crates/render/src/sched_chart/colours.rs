@@ -36,7 +36,7 @@ pub(super) fn of_process(rank: usize) -> Pair {
     }
     // The golden angle: neighbours differ most, and so do all of any first few.
     let hue = (250.0 + rank as f64 * 137.508) % 360.0;
-    let step = if rank % 2 == 0 { 0.0 } else { 0.07 };
+    let step = if rank.is_multiple_of(2) { 0.0 } else { 0.07 };
     (Rgb::oklch(0.70 + step, 0.115, hue), Rgb::oklch(0.52 + step, 0.115, hue))
 }
 

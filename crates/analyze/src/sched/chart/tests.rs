@@ -250,7 +250,7 @@ impl Machine {
             return;
         }
         let reason = REASONS[usize::from(what / 3) % 3];
-        let stays = what % 2 == 0 || previous == 0;
+        let stays = what.is_multiple_of(2) || previous == 0;
         let state = if stays { TaskState::Runnable } else { TaskState::Sleeping };
         if previous > 0 {
             self.now[previous] = if stays { Truth::Ready } else { Truth::Blocked(reason) };
