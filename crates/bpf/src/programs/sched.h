@@ -140,6 +140,8 @@ struct task_record {
 	u32 tid;
 	char comm[16];
 };
+// It is in no map, and so in no BTF: `scheduler/layout.rs` checks this number.
+_Static_assert(sizeof(struct task_record) == 56, "as user space has it");
 
 // Delays: each power of two in four parts.
 #define LEAST_BITS 4

@@ -62,6 +62,7 @@ fn texts(
         }
         Call::Main(line) => Some(format!("main:{line}")),
         Call::Eval { line, .. } => Some(format!("eval:{line}")),
+        Call::Frozen => Some("frozen".to_owned()),
         Call::End(_) => Some("|".to_owned()),
         _ => None,
     };
@@ -107,6 +108,8 @@ const CALLS: [(&str, &[&str]); 9] = [
             "void app.Main.run():0",
             "|",
             "boolean app.Main.call(int, long[]):21",
+            "|",
+            "frozen",
             "|",
             "StubRoutines (1):0",
             "|",

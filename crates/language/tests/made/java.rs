@@ -3,7 +3,7 @@
 use super::{Elf, Frame, Function, Made, Space};
 
 /// Fields: class, name, type, offset.
-const FIELDS: [(&str, &str, &str, u64); 30] = [
+const FIELDS: [(&str, &str, &str, u64); 31] = [
     ("CodeHeap", "_memory", "VirtualSpace", 8),
     ("CodeHeap", "_segmap", "VirtualSpace", 120),
     ("CodeHeap", "_log2_segment_size", "int", 256),
@@ -24,6 +24,7 @@ const FIELDS: [(&str, &str, &str, u64); 30] = [
     ("PcDesc", "_pc_offset", "int", 0),
     ("PcDesc", "_scope_decode_offset", "int", 4),
     ("Method", "_constMethod", "ConstMethod*", 8),
+    ("Method", "_access_flags", "AccessFlags", 32),
     ("ConstMethod", "_constants", "ConstantPool*", 8),
     ("ConstMethod", "_flags", "u2", 28),
     ("ConstMethod", "_code_size", "u2", 32),
@@ -148,8 +149,13 @@ pub fn made() -> Made {
     // An interpreted frame: bytecode and method below the frame pointer.
     let constant = space.word(methods[1] + 8);
     let frame = space.words(80, &[(0, constant + 48 + 5), (40, methods[1])]);
-    let frames =
-        [(1 | blob, 0, blob + 330), (3, frame + 64, 0x7000_0000), (2 | stub, 0, stub + 120)];
+    // Behind the interpreted one a virtual thread's callers are in the heap.
+    let frames = [
+        (1 | blob, 0, blob + 330),
+        (3, frame + 64, 0x7000_0000),
+        (5 | stub, 0, stub + 100),
+        (2 | stub, 0, stub + 120),
+    ];
     let frames = frames.map(|(blob, fp, at)| Frame { sp: frame, fp, at, is_made: true, blob });
     let function = |address, name| Function { address, owner: 0, name };
     let functions = vec![

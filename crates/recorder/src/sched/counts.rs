@@ -256,7 +256,8 @@ mod tests {
     #[test]
     fn intervals_add_up_to_the_whole() {
         let mut totals = Totals::new(SchedKey::Task, true);
-        let all = [(1, 100), (1, 3000), (2, 50), (3, 70_000), (3, 20)];
+        // In the third one nothing happens.
+        let all = [(1, 100), (1, 3000), (2, 50), (4, 70_000), (4, 20)];
         let of = |until: usize| counts(5, "worker", &all[..until]);
         totals.add(of(2), 1);
         let first = totals.take_interval();
