@@ -73,7 +73,7 @@ pub(super) fn pack(
     paints: &[u64],
     look: &ViewLook<'_>,
 ) -> io::Result<Vec<u8>> {
-    // The best compression takes as long as all the rest together, for a few percent.
+    // The best compression takes as long as all the rest together, for 1 % of the bytes.
     let mut out = Packed(GzEncoder::new(Vec::new(), Compression::default()));
     out.0.write_all(b"pyrograph\0")?;
     out.0.write_all(&[VERSION])?;
