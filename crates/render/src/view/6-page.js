@@ -108,13 +108,21 @@
     const before = state;
     state = { ...state, ...change };
     if (state.filters !== before.filters || state.group !== before.group) { keepPlace(before); }
+    setAddress(state, quiet ? "replaceState" : "pushState");
+    return refresh();
+  }
+  function setAddress(of, how) {
     try {
-      const hash = "#" + core.toHash(state, data.about);
-      if (hash !== (location.hash || "#")) { history[quiet ? "replaceState" : "pushState"](null, "", hash); }
+      const hash = "#" + core.toHash(of, data.about);
+      if (hash !== (location.hash || "#")) { history[how](null, "", hash); }
     } catch {
       // A frame without an address of its own has no history.
     }
-    return refresh();
+  }
+  // Makes one step of the history of all that was shown quietly since.
+  function makeStep(before) {
+    setAddress(before, "replaceState");
+    setAddress(state, "pushState");
   }
   // In another tree the zoomed and the selected node are those of the same names.
   function keepPlace(before) {

@@ -116,16 +116,15 @@
       const box = canvas.getBoundingClientRect();
       return Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)) * length();
     }
-    let pending = null;
+    let wanted = null;
     // A drag sends more ranges than can be drawn.
-    function choose(name, range, quiet) {
-      if (pending) { pending = { name, range }; return; }
-      pending = { name, range };
-      requestAnimationFrame(() => {
-        const wanted = pending;
-        pending = null;
-        go({ [wanted.name]: wanted.range, ...(wanted.name === "base" && !state.range ? { range: [0, length()] } : {}) }, quiet);
-      });
+    function choose(name, range) {
+      if (!wanted) { requestAnimationFrame(flush); }
+      wanted = { [name]: range, ...(name === "base" && !state.range ? { range: [0, length()] } : {}) };
+    }
+    function flush() {
+      if (wanted) { go(wanted, true); }
+      wanted = null;
     }
     function start() {
       on(canvas, "pointerdown", (event) => {
@@ -139,18 +138,12 @@
         const least = 3 * length() / canvas.clientWidth;
         if (Math.abs(to - drag.from) < least && !drag.moved) { return; }
         drag.moved = true;
-        choose(drag.name, [Math.min(to, drag.from), Math.max(to, drag.from, Math.min(to, drag.from) + 1)].map(Math.round), true);
+        choose(drag.name, [Math.min(to, drag.from), Math.max(to, drag.from, Math.min(to, drag.from) + 1)].map(Math.round));
       });
       on(canvas, "pointerup", () => {
-        // The whole drag is one step of the history.
-        if (drag && drag.moved) {
-          requestAnimationFrame(() => requestAnimationFrame(() => {
-            const after = { range: state.range, base: state.base };
-            const { range, base } = drag.before;
-            drag = null;
-            go({ range, base }, true).then(() => go(after));
-          }));
-        } else { drag = null; }
+        flush();
+        if (drag && drag.moved) { makeStep(drag.before); }
+        drag = null;
       });
       on(canvas, "pointercancel", () => { drag = null; });
       on(canvas, "keydown", (event) => {
