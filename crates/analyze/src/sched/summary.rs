@@ -96,25 +96,16 @@ impl SchedSummary {
         }
     }
 
-    /// Adds a row's idle time.
-    pub(super) fn add_cpu(&mut self, row: &TimehistRow<'_>) {
-        let TimehistEvent::Switch { stint, next, .. } = &row.what else { return };
-        let idle = self.idle.entry(row.cpu).or_default();
-        if *next == TaskId::IDLE {
-            idle.get_or_insert(0);
-        }
-        if row.task == TaskId::IDLE {
-            let sum = idle.get_or_insert(0);
-            *sum = sum.saturating_add(stint.on_cpu().unwrap_or(0));
-        }
-    }
-
-    /// Adds a row to its task's sums.
-    pub(super) fn add_task(&mut self, row: &TimehistRow<'_>) {
+    pub(super) fn add(&mut self, row: &TimehistRow<'_>) {
         match &row.what {
-            TimehistEvent::Switch { stint, .. } => {
+            TimehistEvent::Switch { stint, next, .. } => {
                 self.switches += 1;
+                let idle = self.idle.entry(row.cpu).or_default();
+                if *next == TaskId::IDLE {
+                    idle.get_or_insert(0);
+                }
                 if row.task == TaskId::IDLE {
+                    *idle.get_or_insert(0) += stint.on_cpu().unwrap_or(0);
                     return;
                 }
                 let sums = self.tasks.entry(row.task).or_default();
@@ -127,7 +118,7 @@ impl SchedSummary {
                 if let (Some(ready), Some(delay)) = (arrival.ready, arrival.delay())
                     && !ready.preempted
                 {
-                    sums.delay = sums.delay.saturating_add(delay);
+                    sums.delay += delay;
                 }
                 let (Some(absence), Some(time)) = (arrival.absence, arrival.absent()) else {
                     return;
@@ -137,7 +128,7 @@ impl SchedSummary {
                     TaskState::Uninterruptible => &mut sums.uninterruptible,
                     _ => &mut sums.sleep,
                 };
-                *sum = sum.saturating_add(time);
+                *sum += time;
             }
             TimehistEvent::Wakeup(_) => {}
             TimehistEvent::Migration { task, .. } => {

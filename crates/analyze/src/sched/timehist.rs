@@ -87,17 +87,15 @@ impl Timehist {
             }
             _ => return None,
         };
-        let row = TimehistRow { time: event.time, cpu: event.cpu, task, what };
-        // CPUs are idle whatever tasks are shown.
-        self.summary.add_cpu(&row);
-        let other = match row.what {
+        let other = match what {
             TimehistEvent::Switch { .. } => task,
             TimehistEvent::Wakeup(task) | TimehistEvent::Migration { task, .. } => task,
         };
         if !filter.keeps_task(tasks, task) && !filter.keeps_task(tasks, other) {
             return None;
         }
-        self.summary.add_task(&row);
+        let row = TimehistRow { time: event.time, cpu: event.cpu, task, what };
+        self.summary.add(&row);
         Some(row)
     }
 

@@ -87,13 +87,13 @@ impl Live {
     }
 
     /// Hands out each event. `filter` is told whose tasks are shown: others are in the events, too. `with_stacks`: with the
-    /// stacks of tasks that stop to run. Returns the tasks, the exit code, and remarks on what was lost.
+    /// stacks of tasks that stop to run.
     pub fn each(
         mut self,
         with_stacks: bool,
         filter: &mut SchedFilter,
         on_event: &mut dyn FnMut(&SchedTasks, &SchedFilter, SchedEvent) -> anyhow::Result<()>,
-    ) -> anyhow::Result<(SchedTasks, ExitCode, Vec<String>)> {
+    ) -> anyhow::Result<(SchedTasks, ExitCode)> {
         self.plan.stacks = with_stacks;
         let interrupt = Interrupt::catch()?;
         let mut recording = SchedRecording::open(&self.plan)?;
@@ -112,9 +112,9 @@ impl Live {
         };
         while recording.step(&mut |tasks, event| on_event(tasks, filter, event))? {}
         let mut end = recording.finish();
-        let remarks = lost(&end);
+        say_lost(&end);
         let code = self.exit_code(&mut end, &interrupt)?;
-        Ok((end.tasks, code, remarks))
+        Ok((end.tasks, code))
     }
 
     /// The counts of the kernel.
@@ -126,7 +126,7 @@ impl Live {
         let _stops = interrupt.on_signal(move || stopper.stop())?;
         while recording.step(&mut |_, _| Ok::<(), Error>(()))? {}
         let mut end = recording.finish();
-        lost(&end).iter().for_each(|line| say!("{line}"));
+        say_lost(&end);
         let code = self.exit_code(&mut end, &interrupt)?;
         Ok((end.counts, code))
     }
@@ -142,26 +142,23 @@ impl Live {
     }
 }
 
-/// Remarks on what could not be followed.
-fn lost(end: &SchedEnd) -> Vec<String> {
-    let mut lines = Vec::new();
+fn say_lost(end: &SchedEnd) {
     if end.lost > 0 {
-        lines.push(format!(
+        say!(
             "{} were lost: they came faster than they were written; --buffer gives more memory",
             counted(end.lost, "event")
-        ));
+        );
     }
     if end.lost_records > 0 {
-        lines.push(format!(
+        say!(
             "{} of processes were lost: stacks behind them may be wrong",
             counted(end.lost_records, "record")
-        ));
+        );
     }
     if end.lost_tasks > 0 {
-        lines.push(format!(
+        say!(
             "a task could not be followed {}: the kernel had no memory for it",
             counted(end.lost_tasks, "time")
-        ));
+        );
     }
-    lines
 }
