@@ -14,7 +14,7 @@ use self::layout::{Config, Owner, RowKey, State};
 use crate::error::{Error, Reason};
 use crate::load::{Aligned, with_types};
 use crate::loader_log;
-use crate::object::{handle, program};
+use crate::object::{handle, program, run_on_cpus};
 use crate::shared::Shared;
 
 static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/counter.bpf.o"));
@@ -244,23 +244,10 @@ impl EventCounter {
     ///
     /// If the kernel refuses.
     pub fn settle(&self) -> Result<(), Error> {
-        /// include/uapi/linux/bpf.h
-        const TEST_RUN_ON_CPU: u32 = 1;
-        const NAME: &str = "on_reading";
         if self.options.counters.is_empty() {
             return Ok(());
         }
-        let reading = program(&self.object, NAME)?;
-        for cpu in 0..self.cpus {
-            let input = ProgramInput { cpu, flags: TEST_RUN_ON_CPU, ..ProgramInput::default() };
-            match reading.test_run(input) {
-                Ok(_) => {}
-                // ENXIO: it is offline.
-                Err(error) if cpu > 0 && error.to_string().contains("No such device") => {}
-                Err(error) => return Err(Error::attach(NAME)(error)),
-            }
-        }
-        Ok(())
+        run_on_cpus(&self.object, "on_reading", self.cpus)
     }
 
     /// The counts until now.

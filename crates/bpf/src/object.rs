@@ -1,6 +1,6 @@
 //! Maps and programs of a loaded object, by name, and the clock that the programs read.
 
-use libbpf_rs::{MapCore, MapHandle, Object, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapHandle, Object, ProgramInput, RingBuffer, RingBufferBuilder};
 
 use crate::error::Error;
 
@@ -46,4 +46,35 @@ pub fn program<'a>(
         .progs_mut()
         .find(|program| program.name() == name)
         .ok_or_else(|| Error::missing("program", name))
+}
+
+/// Runs a program of type `raw_tp` on each CPU that is online, one after the other.
+pub fn run_on_cpus(object: &Object, name: &'static str, cpus: u32) -> Result<(), Error> {
+    /// include/uapi/linux/bpf.h
+    const TEST_RUN_ON_CPU: u32 = 1;
+    let program = program(object, name)?;
+    for cpu in 0..cpus {
+        let input = ProgramInput { cpu, flags: TEST_RUN_ON_CPU, ..ProgramInput::default() };
+        match program.test_run(input) {
+            Ok(_) => {}
+            // ENXIO: it is offline.
+            Err(error) if cpu > 0 && error.to_string().contains("No such device") => {}
+            Err(error) => return Err(Error::attach(name)(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Structures that are shared with the programs of an object: a field that one side lacks would move all that follow.
+#[cfg(test)]
+pub fn assert_sizes(object: &str, structures: &[(&str, usize)]) {
+    use libbpf_rs::btf::types::Struct;
+    use libbpf_rs::btf::{Btf, HasSize};
+
+    let programs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");
+    let types = Btf::from_path(programs.join(object)).expect("its types");
+    for (name, size) in structures {
+        let found: Option<Struct<'_>> = types.type_by_name(name);
+        assert_eq!(found.map(|found| found.size()), Some(*size), "struct {name}");
+    }
 }

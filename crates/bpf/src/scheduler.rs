@@ -19,7 +19,7 @@ use crate::error::{Error, Reason};
 use crate::kernel_text::KernelText;
 use crate::load::{Aligned, with_types};
 use crate::loader_log;
-use crate::object::{handle, program, ring};
+use crate::object::{handle, program, ring, run_on_cpus};
 use crate::shared::Shared;
 use crate::tracer::{STACKS_A_CPU, Stacks};
 
@@ -258,23 +258,10 @@ impl SchedTracer {
 
     /// Has counted what runs until now, on each CPU.
     fn settle(&self) -> Result<(), Error> {
-        /// include/uapi/linux/bpf.h
-        const TEST_RUN_ON_CPU: u32 = 1;
-        const NAME: &str = "on_reading";
         if self.options.counts.is_none() {
             return Ok(());
         }
-        let reading = program(&self.object, NAME)?;
-        for cpu in 0..self.cpus {
-            let input = ProgramInput { cpu, flags: TEST_RUN_ON_CPU, ..ProgramInput::default() };
-            match reading.test_run(input) {
-                Ok(_) => {}
-                // ENXIO: it is offline.
-                Err(error) if cpu > 0 && error.to_string().contains("No such device") => {}
-                Err(error) => return Err(Error::attach(NAME)(error)),
-            }
-        }
-        Ok(())
+        run_on_cpus(&self.object, "on_reading", self.cpus)
     }
 
     /// Descriptor that is readable when many records wait to be taken; they should be in any case, now and then.

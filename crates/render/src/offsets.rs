@@ -23,6 +23,7 @@ const SCRIPT: &str = concat!(
     include_str!("offsets/1-samples.js"),
     include_str!("script/scale.js"),
     include_str!("script/names.js"),
+    include_str!("script/width.js"),
     include_str!("script/flame.js"),
     include_str!("offsets/2-start.js"),
 );

@@ -57,26 +57,18 @@ pub struct Owner {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use libbpf_rs::btf::types::Struct;
-    use libbpf_rs::btf::{Btf, HasSize};
-
     use super::*;
+    use crate::object::assert_sizes;
 
-    /// Shared structures have the same size on both sides: a field that one of them lacks would move all that follow.
     #[test]
     fn structures_are_as_large_as_in_the_programs() {
-        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");
-        let types = Btf::from_path(programs.join("counter.bpf.o")).expect("its types");
-        let check = |name: &str, size: usize| {
-            let found: Option<Struct<'_>> = types.type_by_name(name);
-            assert_eq!(found.map(|found| found.size()), Some(size), "struct {name}");
-        };
-        check("config", size_of::<Config>());
-        check("state", size_of::<State>());
-        check("row_key", size_of::<RowKey>());
-        check("value", size_of::<Value>());
-        check("owner", size_of::<Owner>());
+        let structures = [
+            ("config", size_of::<Config>()),
+            ("state", size_of::<State>()),
+            ("row_key", size_of::<RowKey>()),
+            ("value", size_of::<Value>()),
+            ("owner", size_of::<Owner>()),
+        ];
+        assert_sizes("counter.bpf.o", &structures);
     }
 }

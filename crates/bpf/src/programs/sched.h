@@ -5,6 +5,7 @@
 #ifndef PYROGRAPH_SCHED_H
 #define PYROGRAPH_SCHED_H
 
+#include "durations.h"
 #include "kernel.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -142,11 +143,6 @@ struct task_record {
 };
 // It is in no map, and so in no BTF: `scheduler/layout.rs` checks this number.
 _Static_assert(sizeof(struct task_record) == 56, "as user space has it");
-
-// Delays: each power of two in four parts.
-#define LEAST_BITS 4
-#define MOST_BITS 40
-#define BUCKETS (4 * (MOST_BITS - LEAST_BITS) + 2)
 
 // The extremes of an interval.
 struct extremes {

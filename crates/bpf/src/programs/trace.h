@@ -5,6 +5,7 @@
 #ifndef PYROGRAPH_TRACE_H
 #define PYROGRAPH_TRACE_H
 
+#include "durations.h"
 #include "trace_record.h"
 
 // Numbers of system calls are below this.
@@ -132,11 +133,6 @@ struct piece {
 	u64 length;
 	u32 bytes;
 } __attribute__((packed));
-
-// Latencies: each power of two in four parts.
-#define LEAST_BITS 4
-#define MOST_BITS 40
-#define BUCKETS (4 * (MOST_BITS - LEAST_BITS) + 2)
 
 struct row_key {
 	u32 pid;

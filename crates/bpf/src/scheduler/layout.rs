@@ -119,29 +119,21 @@ pub struct Row {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use libbpf_rs::btf::types::Struct;
-    use libbpf_rs::btf::{Btf, HasSize};
-
     use super::*;
+    use crate::object::assert_sizes;
 
-    /// Shared structures have the same size on both sides: a field that one of them lacks would move all that follow.
     #[test]
     fn structures_are_as_large_as_in_the_programs() {
-        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");
-        let types = Btf::from_path(programs.join("sched.bpf.o")).expect("its types");
-        let check = |name: &str, size: usize| {
-            let found: Option<Struct<'_>> = types.type_by_name(name);
-            assert_eq!(found.map(|found| found.size()), Some(size), "struct {name}");
-        };
-        check("config", size_of::<Config>());
-        check("state", size_of::<State>());
-        check("record", size_of::<Record>());
+        let structures = [
+            ("config", size_of::<Config>()),
+            ("state", size_of::<State>()),
+            ("record", size_of::<Record>()),
+            ("extremes", size_of::<Extremes>()),
+            ("counts", size_of::<Counts>()),
+            ("row", size_of::<Row>()),
+        ];
+        assert_sizes("sched.bpf.o", &structures);
         // As sched.h asserts: the programs' types are without it.
         assert_eq!(size_of::<TaskRecord>(), 56);
-        check("extremes", size_of::<Extremes>());
-        check("counts", size_of::<Counts>());
-        check("row", size_of::<Row>());
     }
 }

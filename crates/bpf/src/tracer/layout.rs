@@ -178,31 +178,23 @@ pub struct ErrorKey {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use libbpf_rs::btf::types::Struct;
-    use libbpf_rs::btf::{Btf, HasSize};
-
     use super::*;
+    use crate::object::assert_sizes;
 
-    /// Shared structures have the same size on both sides: a field that one of them lacks would move all that follow.
     #[test]
     fn structures_are_as_large_as_in_the_programs() {
-        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");
-        let types = Btf::from_path(programs.join("trace.bpf.o")).expect("its types");
-        let check = |name: &str, size: usize| {
-            let found: Option<Struct<'_>> = types.type_by_name(name);
-            assert_eq!(found.map(|found| found.size()), Some(size), "struct {name}");
-        };
-        check("call_plan", size_of::<Plan>());
-        check("call_copy", size_of::<Copy>());
-        check("config", size_of::<Config>());
-        check("state", size_of::<State>());
-        check("call_record", size_of::<Record>());
-        check("event_plan", size_of::<EventPlan>());
-        check("stack", size_of::<Record>() + size_of::<Stack>() + MAX_STACK + ROOT_STACK);
-        check("row_key", size_of::<RowKey>());
-        check("row", size_of::<Row>());
-        check("error_key", size_of::<ErrorKey>());
+        let structures = [
+            ("call_plan", size_of::<Plan>()),
+            ("call_copy", size_of::<Copy>()),
+            ("config", size_of::<Config>()),
+            ("state", size_of::<State>()),
+            ("call_record", size_of::<Record>()),
+            ("event_plan", size_of::<EventPlan>()),
+            ("stack", size_of::<Record>() + size_of::<Stack>() + MAX_STACK + ROOT_STACK),
+            ("row_key", size_of::<RowKey>()),
+            ("row", size_of::<Row>()),
+            ("error_key", size_of::<ErrorKey>()),
+        ];
+        assert_sizes("trace.bpf.o", &structures);
     }
 }

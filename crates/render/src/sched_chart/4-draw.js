@@ -7,20 +7,8 @@
   var clock = makeScale(1, "");
   var image = null;
   var solid, shares, busy, owner, ready;
-  var advances = new Map();
+  var textWidth = makeTextWidth();
 
-  function textWidth(context, text) {
-    var sum = 0;
-    for (var c of text) {
-      var known = advances.get(c);
-      if (known === undefined) {
-        known = context.measureText(c).width;
-        advances.set(c, known);
-      }
-      sum += known;
-    }
-    return sum;
-  }
   function fit(context, text, room) {
     if (room < 16) { return ""; }
     return fitName(text, room, function (part) { return textWidth(context, part); });

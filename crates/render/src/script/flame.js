@@ -28,7 +28,7 @@
   var hits = null;
   var rows = [];
   var top = 1;
-  var advances = new Map();
+  var textWidth = makeTextWidth();
 
   function setting(name) { return holder.getAttribute("data-" + name) || ""; }
   var decimals = Math.pow(10, Number(setting("decimals")));
@@ -66,18 +66,6 @@
     return i === caller;
   }
 
-  function textWidth(context, text) {
-    var sum = 0;
-    for (var c of text) {
-      var known = advances.get(c);
-      if (known === undefined) {
-        known = context.measureText(c).width;
-        advances.set(c, known);
-      }
-      sum += known;
-    }
-    return sum;
-  }
   function fit(context, text, room) {
     if (room < 14) { return ""; }
     return fitName(text, room, function (part) { return textWidth(context, part); });
