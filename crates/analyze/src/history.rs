@@ -37,7 +37,7 @@ impl PartCounts {
 /// Part of a recording to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recent {
-    /// What was recorded in this time, and the rest of the snapshot in which it begins.
+    /// The samples of this time, and the rest of the snapshot in which it begins.
     Last(Duration),
     /// All since the beginning. Threads are kept apart by their names only: of all that were ever there, the numbers
     /// would take memory without end.

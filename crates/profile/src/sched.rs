@@ -180,7 +180,7 @@ pub enum SchedAction {
         previous: TaskId,
         /// Its state then.
         state: TaskState,
-        /// What it waits for.
+        /// The reason for the wait.
         reason: WaitReason,
         /// The task that runs now.
         next: TaskId,

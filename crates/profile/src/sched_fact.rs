@@ -21,7 +21,7 @@ pub enum SchedFact<'a> {
         previous: NamedThread<'a>,
         /// Its state then.
         state: TaskState,
-        /// What it waits for.
+        /// The reason for the wait.
         reason: WaitReason,
         /// The thread that runs now.
         next: NamedThread<'a>,

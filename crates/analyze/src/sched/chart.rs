@@ -21,7 +21,7 @@ pub use build::SchedChartBuilder;
 use super::filter::SchedFilter;
 use crate::{FlameError, TimedGraph, timed_graph};
 
-/// What CPUs and tasks did from the first event to the last. Times are nanoseconds on the recording's clock.
+/// States of CPUs and tasks from the first event to the last. Times are nanoseconds on the recording's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedChart {
     /// When the first event was.
@@ -45,7 +45,7 @@ pub struct SchedChart {
     pub impossible: u64,
 }
 
-/// What a CPU did.
+/// The spans of a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimeline {
     /// When it began to run each task. A run lasts until the next one begins, the last one until the end of the chart.
@@ -69,7 +69,7 @@ pub struct IdleSpan {
     pub state: u32,
 }
 
-/// What a task did, from when it was known first to its end or that of the chart.
+/// The spans of a task, from when it was known first to its end or that of the chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskTimeline {
     /// When each span began. It lasts until the next one begins.
@@ -83,7 +83,7 @@ pub struct TaskTimeline {
     pub end: u64,
 }
 
-/// What a task does in a span of time.
+/// The state of a task in a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activity {
     /// Events are missing.
@@ -100,12 +100,12 @@ pub enum Activity {
     Blocked {
         /// The state in which it left its CPU; `None` if it did so before the first event.
         state: Option<TaskState>,
-        /// What it waits for.
+        /// The reason for the wait.
         reason: WaitReason,
     },
 }
 
-/// What made a task ready to run.
+/// The wakeup that made a task ready to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadyCause {
     /// That was before the first event.

@@ -14,7 +14,7 @@ const MOST_CPUS: u32 = 8192;
 
 /// Makes a chart of events in the order of their times. A time that goes back counts as that of the event before.
 ///
-/// What was before a task's first event follows from it: it ran, if it left a CPU; it was blocked, if it was woken; it
+/// The state before a task's first event follows from it: it ran, if it left a CPU; it was blocked, if it was woken; it
 /// waited for a CPU, if it was given one. What a task did between two events that do not go together is not known.
 ///
 /// ```
