@@ -64,7 +64,8 @@ impl SchedInput {
     pub fn cpus(&self) -> Option<u32> {
         match &self.source {
             #[cfg(feature = "perf-data")]
-            Source::Recording(recording) => recording.info().cpus,
+            // More than any kernel is built for are those of a damaged file.
+            Source::Recording(recording) => recording.info().cpus.filter(|cpus| *cpus <= 1 << 13),
             Source::Text(_) => None,
         }
     }

@@ -45,18 +45,19 @@ impl SchedLatency {
         if let SchedAction::Runtime { task, time } = event.action {
             self.is_counted = true;
             if keeps(task) {
-                self.row(task, event.cpu).run_time += time;
+                self.row(task, event.cpu).ran(time);
             }
         }
-        let missing = self.track.missing();
+        let is_followed = self.track.on(event.cpu).is_some();
         let Some(switched) = self.track.event(event) else { return };
         let (left, came) = (&switched.left, &switched.came);
         if keeps(left.task) {
-            // The kernel's counts were added as they came.
-            let is_missed = left.arrival.is_none() && self.track.missing() > missing;
+            // The switch that gave it the CPU is missing.
+            let is_missed = is_followed && left.arrival.is_none();
             let row = self.row(left.task, event.cpu);
             row.switches += u64::from(is_missed);
-            row.run_time += left.on_cpu().filter(|_| left.counted.is_none()).unwrap_or(0);
+            // The kernel's counts were added as they came.
+            row.ran(left.on_cpu().filter(|_| left.counted.is_none()).unwrap_or(0));
         }
         if keeps(came.task) {
             self.row(came.task, event.cpu).came(came);
@@ -78,7 +79,7 @@ impl SchedLatency {
             let Arrival { task, time, .. } = arrival;
             let keeps = task != TaskId::IDLE && filter.keeps_task(tasks, task);
             if keeps && filter.keeps_cpu(cpu) && filter.keeps_time(last) {
-                self.row(task, cpu).run_time += last.saturating_sub(time);
+                self.row(task, cpu).ran(last.saturating_sub(time));
             }
         }
     }
@@ -108,6 +109,10 @@ impl SchedLatency {
 }
 
 impl Row {
+    fn ran(&mut self, time: u64) {
+        self.run_time = self.run_time.saturating_add(time);
+    }
+
     fn came(&mut self, came: &Arrival) {
         self.switches += 1;
         if let (Some(delay), Some(ready)) = (came.delay(), came.ready) {

@@ -96,16 +96,25 @@ impl SchedSummary {
         }
     }
 
-    pub(super) fn add(&mut self, row: &TimehistRow<'_>) {
+    /// Adds a row's idle time.
+    pub(super) fn add_cpu(&mut self, row: &TimehistRow<'_>) {
+        let TimehistEvent::Switch { stint, next, .. } = &row.what else { return };
+        let idle = self.idle.entry(row.cpu).or_default();
+        if *next == TaskId::IDLE {
+            idle.get_or_insert(0);
+        }
+        if row.task == TaskId::IDLE {
+            let sum = idle.get_or_insert(0);
+            *sum = sum.saturating_add(stint.on_cpu().unwrap_or(0));
+        }
+    }
+
+    /// Adds a row to its task's sums.
+    pub(super) fn add_task(&mut self, row: &TimehistRow<'_>) {
         match &row.what {
-            TimehistEvent::Switch { stint, next, .. } => {
+            TimehistEvent::Switch { stint, .. } => {
                 self.switches += 1;
-                let idle = self.idle.entry(row.cpu).or_default();
-                if *next == TaskId::IDLE {
-                    idle.get_or_insert(0);
-                }
                 if row.task == TaskId::IDLE {
-                    *idle.get_or_insert(0) += stint.on_cpu().unwrap_or(0);
                     return;
                 }
                 let sums = self.tasks.entry(row.task).or_default();
@@ -118,7 +127,7 @@ impl SchedSummary {
                 if let (Some(ready), Some(delay)) = (arrival.ready, arrival.delay())
                     && !ready.preempted
                 {
-                    sums.delay += delay;
+                    sums.delay = sums.delay.saturating_add(delay);
                 }
                 let (Some(absence), Some(time)) = (arrival.absence, arrival.absent()) else {
                     return;
@@ -128,7 +137,7 @@ impl SchedSummary {
                     TaskState::Uninterruptible => &mut sums.uninterruptible,
                     _ => &mut sums.sleep,
                 };
-                *sum += time;
+                *sum = sum.saturating_add(time);
             }
             TimehistEvent::Wakeup(_) => {}
             TimehistEvent::Migration { task, .. } => {

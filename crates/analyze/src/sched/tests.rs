@@ -338,3 +338,22 @@ fn a_second_waking_is_of_another_sleep() {
     ]);
     assert_eq!(found[1], "1 - 10 10");
 }
+
+#[test]
+fn cpus_are_idle_whatever_tasks_are_shown() {
+    use TaskState::{Runnable, Sleeping};
+    let filter = SchedFilter { tids: vec![2], ..SchedFilter::default() };
+    let mut history = Timehist::default();
+    for event in [
+        event(100, 0, switch(1, Sleeping, 0)),
+        event(130, 0, switch(0, Runnable, 1)),
+        event(150, 0, switch(1, Sleeping, 2)),
+        event(155, 1, switch(1, Sleeping, 3)),
+        event(190, 0, switch(2, Sleeping, 0)),
+    ] {
+        history.push(&tasks(), &filter, &event);
+    }
+    let summary = history.summary();
+    assert_eq!(summary.idle, BTreeMap::from([(0, Some(30)), (1, None)]));
+    assert_eq!((summary.switches, summary.tasks.len()), (1, 1));
+}

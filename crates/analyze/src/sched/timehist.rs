@@ -87,15 +87,17 @@ impl Timehist {
             }
             _ => return None,
         };
-        let other = match what {
+        let row = TimehistRow { time: event.time, cpu: event.cpu, task, what };
+        // CPUs are idle whatever tasks are shown.
+        self.summary.add_cpu(&row);
+        let other = match row.what {
             TimehistEvent::Switch { .. } => task,
             TimehistEvent::Wakeup(task) | TimehistEvent::Migration { task, .. } => task,
         };
         if !filter.keeps_task(tasks, task) && !filter.keeps_task(tasks, other) {
             return None;
         }
-        let row = TimehistRow { time: event.time, cpu: event.cpu, task, what };
-        self.summary.add(&row);
+        self.summary.add_task(&row);
         Some(row)
     }
 

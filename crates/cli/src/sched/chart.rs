@@ -77,6 +77,7 @@ fn chart(source: Source, with_stacks: bool) -> anyhow::Result<(SchedChart, Sourc
         builder.push(&event);
         Ok(())
     })?;
+    end.say_remarks();
     let mut chart = builder.finish().shown(&end.filter, &end.tasks);
     if !end.is_whole {
         // Between the target's events are others, which were not asked for.
@@ -95,6 +96,7 @@ fn write_perfetto(source: Source, path: &Path) -> anyhow::Result<ExitCode> {
             let is_shown = filter.keeps_time(event.time) && filter.keeps_cpu(event.cpu);
             if is_shown { push(tasks, &event) } else { Ok(()) }
         })?;
+        end.say_remarks();
         Ok((end.tasks, end.exit_code))
     })
 }

@@ -87,13 +87,13 @@ impl Live {
     }
 
     /// Hands out each event. `filter` is told whose tasks are shown: others are in the events, too. `with_stacks`: with the
-    /// stacks of tasks that stop to run.
+    /// stacks of tasks that stop to run. Returns the tasks, the exit code, and remarks on what was lost.
     pub fn each(
         mut self,
         with_stacks: bool,
         filter: &mut SchedFilter,
         on_event: &mut dyn FnMut(&SchedTasks, &SchedFilter, SchedEvent) -> anyhow::Result<()>,
-    ) -> anyhow::Result<(SchedTasks, ExitCode)> {
+    ) -> anyhow::Result<(SchedTasks, ExitCode, Vec<String>)> {
         self.plan.stacks = with_stacks;
         let interrupt = Interrupt::catch()?;
         let mut recording = SchedRecording::open(&self.plan)?;
@@ -112,9 +112,9 @@ impl Live {
         };
         while recording.step(&mut |tasks, event| on_event(tasks, filter, event))? {}
         let mut end = recording.finish();
-        say_lost(&end);
+        let remarks = lost(&end);
         let code = self.exit_code(&mut end, &interrupt)?;
-        Ok((end.tasks, code))
+        Ok((end.tasks, code, remarks))
     }
 
     /// The counts of the kernel.
@@ -126,7 +126,7 @@ impl Live {
         let _stops = interrupt.on_signal(move || stopper.stop())?;
         while recording.step(&mut |_, _| Ok::<(), Error>(()))? {}
         let mut end = recording.finish();
-        say_lost(&end);
+        lost(&end).iter().for_each(|line| say!("{line}"));
         let code = self.exit_code(&mut end, &interrupt)?;
         Ok((end.counts, code))
     }
@@ -142,23 +142,26 @@ impl Live {
     }
 }
 
-fn say_lost(end: &SchedEnd) {
+/// Remarks on what could not be followed.
+fn lost(end: &SchedEnd) -> Vec<String> {
+    let mut lines = Vec::new();
     if end.lost > 0 {
-        say!(
+        lines.push(format!(
             "{} were lost: they came faster than they were written; --buffer gives more memory",
             counted(end.lost, "event")
-        );
+        ));
     }
     if end.lost_records > 0 {
-        say!(
+        lines.push(format!(
             "{} of processes were lost: stacks behind them may be wrong",
             counted(end.lost_records, "record")
-        );
+        ));
     }
     if end.lost_tasks > 0 {
-        say!(
+        lines.push(format!(
             "a task could not be followed {}: the kernel had no memory for it",
             counted(end.lost_tasks, "time")
-        );
+        ));
     }
+    lines
 }

@@ -72,11 +72,19 @@ pub struct SourceEnd {
     pub exit_code: ExitCode,
     /// All events of the machine were to be there.
     pub is_whole: bool,
+    /// Remarks on what could not be read or followed.
+    remarks: Vec<String>,
 }
 
 impl SourceEnd {
-    /// Says how many switches are missing in the trace, if all were to be there.
+    /// Says what could not be read or followed, once all lines are written: remarks would be between them.
+    pub fn say_remarks(&self) {
+        self.remarks.iter().for_each(|line| say!("{line}"));
+    }
+
+    /// The same, and how many switches are missing in the trace, if all were to be there.
     pub fn say_missing(&self, missing: u64) {
+        self.say_remarks();
         if missing > 0 && self.is_whole {
             say!(
                 "{} missing in the recording: times that one of them began or ended are not known, and left out",
@@ -190,7 +198,8 @@ impl Source {
     }
 
     /// Hands over each event in the order of time, with the tasks that were seen so far, and what is to be shown: all
-    /// events are to be followed. Says what could not be read. `with_stacks`: with the stacks that were recorded, or are taken.
+    /// events are to be followed. `with_stacks`: with the stacks that were recorded, or are taken. The end has remarks, which
+    /// are to be said.
     pub fn each(
         self,
         with_stacks: bool,
@@ -201,8 +210,8 @@ impl Source {
             From::File(input, options) => (input, options),
             From::Live(live) => {
                 let is_whole = live.is_whole();
-                let (tasks, exit_code) = live.each(with_stacks, &mut filter, on_event)?;
-                return Ok(SourceEnd { tasks, filter, exit_code, is_whole });
+                let (tasks, exit_code, remarks) = live.each(with_stacks, &mut filter, on_event)?;
+                return Ok(SourceEnd { tasks, filter, exit_code, is_whole, remarks });
             }
         };
         let span = input.time_span();
@@ -221,9 +230,7 @@ impl Source {
             }
         })?;
         done?;
-        for (_, line) in warnings.lines() {
-            say!("{line}");
-        }
-        Ok(SourceEnd { tasks, filter, exit_code: ExitCode::SUCCESS, is_whole: true })
+        let remarks = warnings.lines().map(|(_, line)| line).collect();
+        Ok(SourceEnd { tasks, filter, exit_code: ExitCode::SUCCESS, is_whole: true, remarks })
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use pyrograph_analyze::{LatencyBy, LatencyRow, LatencyTable};
 use serde_json::{Value, json};
 
+use super::seconds;
 use crate::csv::field;
 use crate::trace::histogram_text;
 
@@ -94,12 +95,6 @@ fn line(row: &LatencyRow, out: &mut dyn Write) -> io::Result<()> {
         seconds(start),
         seconds(end)
     )
-}
-
-/// Seconds with six places, exactly.
-pub(super) fn seconds(time: u64) -> String {
-    let rounded = time.saturating_add(500) / 1000;
-    format!("{}.{:06}", rounded / 1_000_000, rounded % 1_000_000)
 }
 
 fn histograms(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {

@@ -135,7 +135,7 @@ fn foot(summary: &SchedSummary, out: &mut dyn Write) -> io::Result<()> {
             None => writeln!(out, "    CPU {cpu:>2} was never idle")?,
         }
     }
-    let run: u64 = summary.tasks.values().map(|of| of.run.total).sum();
+    let run = summary.tasks.values().fold(0_u64, |sum, of| sum.saturating_add(of.run.total));
     let count = summary.tasks.values().filter(|of| of.switches > 0).count();
     writeln!(out, "\n    Total number of unique tasks: {count}")?;
     writeln!(out, "Total number of context switches: {}", summary.switches)?;
