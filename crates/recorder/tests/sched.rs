@@ -158,7 +158,11 @@ fn added_up(events: &[SchedEvent], end: &SchedEnd) -> HashMap<TaskId, SchedCount
             SchedAction::Switch { previous, state, next, .. } => {
                 // Of tasks that are not followed, only some switches are known.
                 let since = running.remove(&previous);
-                let since = since.or((seen.insert(previous)).then_some(end.started));
+                let is_new = seen.insert(previous);
+                // Some kernels do not report each switch: it was given a CPU all the same.
+                let unreported = since.is_none() && !is_new;
+                rows.entry(previous).or_default().switches += u64::from(unreported);
+                let since = since.or(is_new.then_some(end.started));
                 rows.entry(previous).or_default().run_time +=
                     event.time - since.unwrap_or(event.time);
                 if state == TaskState::Runnable {

@@ -97,6 +97,7 @@ static __always_inline struct row *row_of(struct task_struct *task)
 	// Another CPU may do the same at this time: both write the same, and one number stays.
 	read_numbers(row, task);
 	bpf_probe_read_kernel_str(row->comm, sizeof(row->comm), task->comm);
+	row->ran = task->se.sum_exec_runtime;
 	number = __sync_fetch_and_add(&state.tasks, 1) + 1;
 	__sync_val_compare_and_swap(&row->record.task, 0, number);
 	return row;

@@ -163,6 +163,8 @@ struct counts {
 	u32 buckets[BUCKETS];
 };
 
+#define UNKNOWN (~0ull)
+
 // A task.
 struct row {
 	struct record record;
@@ -175,9 +177,9 @@ struct row {
 	u32 is_known;
 	// Since when it runs, as far as it was counted; 0: it does not.
 	u64 running;
-	// The CPU time that the kernel counted for it until it began to run; ~0 if that is not known.
+	// The CPU time that the kernel had counted for it when that was last looked at; `UNKNOWN`: it was not.
 	u64 ran;
-	// What was counted of the time since then, while it runs still.
+	// What was counted of the time since then by the clock, while it runs still.
 	u64 early;
 	// Since when it could run; 0: it waits, or runs.
 	u64 runnable;

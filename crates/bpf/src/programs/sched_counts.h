@@ -14,6 +14,8 @@ static __always_inline struct row *counted_row(struct task_struct *task)
 	if (!is_kept(task, row)) {
 		// It may be counted again later, by another name.
 		if (row) {
+			row->ran = UNKNOWN;
+			row->early = 0;
 			row->running = 0;
 			row->runnable = 0;
 			row->woken = 0;
@@ -56,16 +58,16 @@ static __always_inline void count_delay(struct counts *counts, u64 since, u64 no
 	}
 }
 
-// A task stops to run: its CPU time is what the kernel counts for it, which begins a little before it runs, with the switch.
-// A part of it may have been counted by the clock.
-static __always_inline void count_run(struct row *row, struct task_struct *task, u64 now)
+// Adds the CPU time that the kernel has counted for a task since the last look at it, whether or not it reported all of the
+// switches in between. It begins a little before the task runs, with the switch. A part of it may have been counted by
+// the clock.
+static __always_inline void count_run(struct row *row, struct counts *counts, struct task_struct *task)
 {
-	struct counts *counts = counts_of(row);
-	u64 ran = row->ran == ~0ull ? now - row->running + row->early : task->se.sum_exec_runtime - row->ran;
+	u64 ran = task->se.sum_exec_runtime;
 
-	if (counts && row->running)
-		counts->run_time += ran - row->early;
-	row->running = 0;
+	if (row->ran != UNKNOWN)
+		counts->run_time += ran - row->ran - row->early;
+	row->ran = ran;
 	row->early = 0;
 }
 
@@ -81,9 +83,16 @@ static __always_inline void send_row(struct row *row)
 static __always_inline void stop_running(struct task_struct *task, u32 task_state, u64 now)
 {
 	struct row *row = counted_row(task);
+	struct counts *counts = row ? counts_of(row) : NULL;
 
-	if (row) {
-		count_run(row, task, now);
+	if (row && counts) {
+		if (row->ran == UNKNOWN && row->running)
+			counts->run_time += now - row->running;
+		// Some kernels do not report each switch: it was given a CPU all the same.
+		if (!row->running && row->left)
+			counts->switches++;
+		count_run(row, counts, task);
+		row->running = 0;
 		row->left = now;
 		row->runnable = task_state == TASK_RUNNING ? now : 0;
 	}
@@ -98,16 +107,12 @@ static __always_inline void stop_running(struct task_struct *task, u32 task_stat
 static __always_inline void start_running(struct task_struct *task, u64 now)
 {
 	struct row *row = counted_row(task);
-	struct counts *counts;
+	struct counts *counts = row ? counts_of(row) : NULL;
 
-	if (!row)
+	if (!row || !counts)
 		return;
+	count_run(row, counts, task);
 	row->running = now;
-	row->ran = task->se.sum_exec_runtime;
-	row->early = 0;
-	counts = counts_of(row);
-	if (!counts)
-		return;
 	counts->switches++;
 	if (row->runnable)
 		count_delay(counts, row->runnable, now);
@@ -188,11 +193,15 @@ int on_reading(void *ctx)
 	if (!row)
 		return 0;
 	counts = counts_of(row);
-	if (!row->running) {
-		row->ran = ~0ull;
-	} else if (counts && now > row->running) {
+	if (!counts)
+		return 0;
+	if (row->running && now > row->running) {
 		counts->run_time += now - row->running;
 		row->early += now - row->running;
+	} else if (!row->left) {
+		row->ran = UNKNOWN;
+	} else if (!row->running) {
+		counts->switches++;
 	}
 	row->running = now;
 	return 0;
