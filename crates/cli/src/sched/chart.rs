@@ -58,7 +58,10 @@ pub fn run(args: ChartArgs) -> anyhow::Result<ExitCode> {
         Some((_, "svg" | "png")) => false,
         _ => misuse!("give a name that ends in .svg, .html or .{} (-o FILE)", PERFETTO_ENDINGS[0]),
     };
-    let (chart, end) = chart(args.source.open()?, is_page)?;
+    let source = args.source.open()?;
+    // The page has flame graphs; and of a file, stacks say what threads wait for.
+    let with_stacks = is_page || source.is_file();
+    let (chart, end) = chart(source, with_stacks)?;
     let default = SchedChartLook::default();
     let title = args.title.unwrap_or(default.title);
     let look = SchedChartLook { title, width: args.width, rows: args.rows, ..default };
@@ -70,7 +73,6 @@ pub fn run(args: ChartArgs) -> anyhow::Result<ExitCode> {
     Ok(end.exit_code)
 }
 
-/// The page has flame graphs.
 fn chart(source: Source, with_stacks: bool) -> anyhow::Result<(SchedChart, SourceEnd)> {
     let mut builder = SchedChartBuilder::default();
     let end = source.each(with_stacks, &mut |_, _, event| {
