@@ -233,24 +233,31 @@ fn catch_crashes() -> io::Result<[libc::sigaction; 5]> {
     for (signal, before) in CRASHES.iter().zip(&mut before) {
         // SAFETY: as above.
         let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
-        action.sa_sigaction = crashed as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        action.sa_flags = libc::SA_ONSTACK | libc::SA_NODEFER;
+        let handler: extern "C" fn(_, _, _) = crashed;
+        action.sa_sigaction = handler as libc::sighandler_t;
+        action.sa_flags = libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_SIGINFO;
         // SAFETY: both structures live as long as the call.
         check(unsafe { libc::sigaction(*signal, &raw const action, before) })?;
     }
     Ok(before)
 }
 
-/// Handles a crash: what caused it happens again when this returns, and meets the handler that was there before.
-extern "C" fn crashed(signal: libc::c_int) {
+/// Handles a crash. A fault happens again when this returns, and meets the handler that was there before; what was sent, by
+/// `abort` or another process, is sent again, and ends the process.
+extern "C" fn crashed(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     restore();
-    let before = TERMINAL.get().zip(CRASHES.iter().position(|of| *of == signal));
-    if let Some((terminal, at)) = before {
-        // SAFETY: the structure is static; both calls are async-signal-safe.
-        unsafe {
-            libc::sigaction(signal, &raw const terminal.crashes[at], std::ptr::null_mut());
-            // Sent by another process, it does not happen again by itself.
-            libc::raise(signal);
+    // SAFETY: the kernel hands a whole structure over; the calls are async-signal-safe, and their structures static or here.
+    unsafe {
+        let is_fault = info.as_ref().is_some_and(|info| info.si_code > 0);
+        let before = TERMINAL.get().zip(CRASHES.iter().position(|of| *of == signal));
+        match before {
+            Some((terminal, at)) if is_fault => {
+                libc::sigaction(signal, &raw const terminal.crashes[at], std::ptr::null_mut());
+            }
+            _ => {
+                libc::signal(signal, libc::SIG_DFL);
+                libc::raise(signal);
+            }
         }
     }
 }

@@ -71,6 +71,8 @@ pub enum Action {
     Pause,
     /// Show the next range of time.
     NextSpan,
+    /// Find the control groups of processes, for [`App::set_control_groups`].
+    FindGroups,
     /// Write a picture of what is shown.
     Write(Box<Profile>, LabelOptions),
 }
@@ -178,7 +180,10 @@ impl App {
             }
             (KeyCode::Char('p'), _) => self.group(Grouping::Process),
             (KeyCode::Char('t'), _) => self.group(Grouping::Thread),
-            (KeyCode::Char('c'), _) if self.settings.live => self.group(Grouping::ControlGroup),
+            (KeyCode::Char('c'), _) if self.settings.live => {
+                self.group(Grouping::ControlGroup);
+                return Action::FindGroups;
+            }
             (code, _) => match self.view {
                 View::Table => self.table_key(code),
                 View::Flame => self.flame_key(code),

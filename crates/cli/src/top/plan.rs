@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ArgAction;
 use pyrograph_profile::ThreadDetail;
-use pyrograph_recorder::{Engine, Question, Rate, Target};
+use pyrograph_recorder::{Engine, Question, Rate, Target, Trigger};
 use pyrograph_symbol::Options as SymbolOptions;
 use pyrograph_tui::{Code, Grouping};
 
@@ -281,6 +281,9 @@ fn refuse_what_has_no_effect(
     }
     if args.target.cpu.is_some() && !question.is_sampled() {
         misuse!("-C is for events that are sampled: cycles, clocks, page faults, tracepoints");
+    }
+    if matches!(question.trigger, Trigger::Allocations { live: true, .. }) {
+        misuse!("--live is known when a recording ends: pyrograph record --alloc --live");
     }
     if !args.tid.is_empty() && (question.needs_in_kernel() || is_filtered) {
         misuse!("-t is for samples of the CPU and events; give the process with -p");

@@ -55,9 +55,9 @@ enum End {
 
 /// Shows a recording until the user has seen enough.
 pub fn run(plan: Plan) -> anyhow::Result<ExitCode> {
-    let mut screen = Screen::enter().context("failed to take over the terminal")?;
     let (sender, happened) = channel();
     forward_signals(sender.clone())?;
+    let mut screen = Screen::enter().context("failed to take over the terminal")?;
     let news = sender.clone();
     let tell = move |of| drop(news.send(Happened::News(of)));
     let interval = plan.interval(INTERVAL);
@@ -65,6 +65,8 @@ pub fn run(plan: Plan) -> anyhow::Result<ExitCode> {
     let mut view = View::new(plan, &screen)?;
     forward_input(sender)?;
     let end = view.show(&watch, &happened, &mut screen);
+    // The end may take a moment.
+    screen.leave();
     watch.order(Order::Stop);
     let ended = wait_for_end(&happened, view.child.take());
     let is_sound = watch.join();
@@ -208,6 +210,7 @@ impl View {
                 self.paused = !self.paused;
                 watch.order(Order::Pause(self.paused));
             }
+            Action::FindGroups => {}
             Action::NextSpan => self.range = (self.range + 1) % RANGES.len(),
             Action::Write(profile, labels) => {
                 let message = self.write(&profile, &labels);
