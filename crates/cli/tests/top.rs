@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -10,6 +11,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{compile, is_root, pyrograph, run, text, wait_until};
+
+/// A size of the screen, as `vt100` takes it.
+fn cells(count: u16) -> NonZero<u16> {
+    NonZero::new(count).expect("a screen has cells")
+}
 
 mod common;
 
@@ -88,7 +94,7 @@ impl Terminal {
             });
         }
         let child = command.spawn().expect("it runs");
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(rows), cells(columns), 0)));
         let (seen, mut reader) = (Arc::clone(&screen), master.try_clone().expect("a descriptor"));
         std::thread::spawn(move || {
             let mut buffer = [0; 65536];
@@ -138,7 +144,7 @@ impl Terminal {
 
     fn resize(&self, columns: u16, rows: u16) {
         let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        self.screen.lock().expect("no panic").screen_mut().set_size(rows, columns);
+        self.screen.lock().expect("no panic").screen_mut().set_size(cells(rows), cells(columns));
         // SAFETY: The call reads the structure.
         unsafe { libc::ioctl(self.master.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
     }
