@@ -102,6 +102,27 @@ function searched(lines, matches, path) {
 
 const close = (a, b) => Math.abs(a - b) <= 1e-9 * Math.max(1, Math.abs(a), Math.abs(b));
 
+test("control groups", () => {
+  const input = join(folder, "cgroups.txt");
+  const page = join(folder, "cgroups.html");
+  writeFileSync(input, profile(random(7)));
+  run("view", input, "-o", page);
+  const { core, data } = open(page);
+  // Of half of the threads it is not known.
+  data.threads.forEach((thread, i) => { thread.cgroup = i % 2 ? data.texts.indexOf("parse") : 0; });
+  const { tree, sums } = view(core, data, { ...core.defaults(data.about), group: "cgroup" });
+  const roots = new Map();
+  for (let node = 1; node < tree.size; node++) {
+    if (tree.parent[node] === 0) { roots.set(tree.keys.names[tree.keys.labels[tree.key[node]]], sums.total[node]); }
+  }
+  const expect = new Map();
+  for (let i = 0; i < data.samples.count; i++) {
+    const name = data.threads[data.samples.thread[i]].cgroup ? "parse" : "[unknown]";
+    expect.set(name, (expect.get(name) ?? 0) + data.samples.values[0][i]);
+  }
+  assert.deepEqual(roots, expect);
+});
+
 for (let seed = 1; seed <= PROFILES; seed++) {
   test(`profile ${seed}`, () => {
     const next = random(seed);

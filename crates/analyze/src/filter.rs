@@ -84,6 +84,8 @@ pub enum Level {
     Thread,
     /// The CPU: `CPU 3`.
     Cpu,
+    /// The process's control group: `/system.slice/nginx.service`.
+    Cgroup,
     /// The machine.
     Host,
     /// The value type. Its columns, which must count in one unit, become one.
@@ -95,7 +97,7 @@ impl Level {
     pub fn thread_detail(&self) -> ThreadDetail {
         match self {
             Self::Thread => ThreadDetail::Thread,
-            Self::Process => ThreadDetail::Process,
+            Self::Process | Self::Cgroup => ThreadDetail::Process,
             _ => ThreadDetail::Name,
         }
     }
@@ -106,6 +108,7 @@ impl Level {
             Self::Pool => "names of threads",
             Self::Thread => "threads",
             Self::Cpu => "CPUs",
+            Self::Cgroup => "control groups",
             Self::Host => "hosts",
             Self::Event => "several events of one unit",
         }
@@ -172,6 +175,7 @@ fn level_name(level: Level) -> &'static str {
         Level::Pool => "pool",
         Level::Thread => "thread",
         Level::Cpu => "cpu",
+        Level::Cgroup => "cgroup",
         Level::Host => "host",
         Level::Event => "event",
     }

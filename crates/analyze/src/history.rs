@@ -251,9 +251,8 @@ impl<'a> Moved<'a> {
 
     fn thread(&mut self, id: ThreadId, new: &mut Profile) -> ThreadId {
         let thread = self.old.threads.get(id);
-        let mut text = |id: StringId| new.strings.intern(self.old.strings.get(id));
-        let [process, name, host] = [thread.process, thread.name, thread.host].map(&mut text);
-        new.threads.intern(Thread { process, name, host, ..thread })
+        let strings = &mut new.strings;
+        new.threads.intern(thread.map_texts(|id| strings.intern(self.old.strings.get(id))))
     }
 }
 

@@ -84,6 +84,8 @@ pub struct ViewThread {
     pub name: u32,
     /// The machine.
     pub host: u32,
+    /// The control group.
+    pub cgroup: u32,
     /// Its label as [`ProcessLabel::Name`], `Process`, `PidTid` and `Pool`.
     pub labels: [u32; 4],
 }
@@ -163,7 +165,9 @@ impl ViewFrame {
 
 impl ViewThread {
     fn texts(&mut self) -> impl Iterator<Item = &mut u32> {
-        [&mut self.process, &mut self.name, &mut self.host].into_iter().chain(&mut self.labels)
+        [&mut self.process, &mut self.name, &mut self.host, &mut self.cgroup]
+            .into_iter()
+            .chain(&mut self.labels)
     }
 }
 
@@ -222,6 +226,7 @@ fn threads(profile: &Profile, texts: &mut Strings) -> Vec<ViewThread> {
             process: text(profile.strings.get(thread.process)),
             name: text(profile.strings.get(thread.name)),
             host: text(profile.strings.get(thread.host)),
+            cgroup: text(profile.strings.get(thread.cgroup)),
             labels: labels.each_ref().map(|of| text(of.names.get(of.threads[id]))),
         }
     };

@@ -73,8 +73,8 @@ pub struct FilterArgs {
 
     /// Put levels of frames at the root
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', value_parser = {
-        let [process, pool, thread, cpu] = LEVELS;
-        one_of([process, pool, thread, cpu, HOST, EVENT])
+        let [process, pool, thread, cpu, cgroup] = LEVELS;
+        one_of([process, pool, thread, cpu, cgroup, HOST, EVENT])
     })]
     by: Vec<Level>,
 
@@ -88,11 +88,12 @@ pub struct FilterArgs {
 }
 
 /// The levels of a recording, each with its word and what frames show.
-pub const LEVELS: [(Level, &str, &str); 4] = [
+pub const LEVELS: [(Level, &str, &str); 5] = [
     (Level::Process, "process", "name-PID"),
     (Level::Pool, "pool", "The thread's name, one for threads whose names differ only in numbers"),
     (Level::Thread, "thread", "name-PID/TID"),
     (Level::Cpu, "cpu", "The CPU"),
+    (Level::Cgroup, "cgroup", "The process's control group"),
 ];
 
 /// Those of files.

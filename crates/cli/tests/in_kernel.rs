@@ -448,10 +448,26 @@ fn control_groups_are_kept_apart() {
         .arg(&group)
         .args(["--", "bash", "-c", &script])
         .status();
+    let page = folder.path().join("out.html");
+    let by_group = pyrograph()
+        .args(["record", "-e", &format!("uprobe:{}:ask", program.display()), "-o"])
+        .arg(&page)
+        .args(["--", "bash", "-c", &script])
+        .status();
     // Its processes have ended, or the group could not be removed.
     fs::remove_dir(&group).expect("an empty group");
     assert!(status.expect("pyrograph runs").success());
     assert_eq!(value_of(&Folded::read(&out), "ask"), 1000.0);
+
+    // Without a filter, one group beside the other.
+    assert!(by_group.expect("pyrograph runs").success());
+    let folded = run(pyrograph().args(["fold", "--by", "cgroup"]).arg(&page));
+    fs::write(&out, &folded.stdout).expect("a file");
+    let folded = Folded::read(&out);
+    let name = group.file_name().expect("a name").to_str().expect("UTF-8");
+    let inside = |stack: &[String]| stack[0].ends_with(name);
+    assert_eq!(folded.share(inside), 0.5, "{:?}", folded.stacks);
+    assert!(folded.stacks.iter().all(|(stack, _)| stack[0].starts_with('/')));
 }
 
 /// `waits.c` prints how long each of its functions took.

@@ -143,6 +143,7 @@ fn profile(rows: &[Row], columns: usize, decimals: u8, room: Capabilities) -> Pr
         }
         if room.hosts {
             thread.host = text(host);
+            thread.cgroup = text(if *pid == Some(1) { "/a.slice/b" } else { "" });
         }
         let thread = profile.threads.intern(thread);
         let cpu = row.cpu.filter(|_| room.cpus);
@@ -234,12 +235,13 @@ fn sums(profile: &Profile) -> BTreeMap<String, Vec<u64>> {
         path.reverse();
         let thread = profile.threads.get(sample.thread);
         let key = format!(
-            "{:?}/{:?} {}/{}@{} cpu {:?} time {:?}\n  {}",
+            "{:?}/{:?} {}/{}@{} in {} cpu {:?} time {:?}\n  {}",
             thread.pid,
             thread.tid,
             text(thread.process),
             text(thread.name),
             text(thread.host),
+            text(thread.cgroup),
             sample.cpu,
             sample.time,
             path.join("\n  ")

@@ -55,10 +55,10 @@ fn frame(rng: &mut TestRng, profile: &mut Profile) -> Frame {
 fn thread(rng: &mut TestRng, profile: &mut Profile) -> ThreadId {
     let mut text =
         |rng: &mut TestRng| profile.strings.intern(TEXTS[rng.random_range(0..TEXTS.len())]);
-    let (process, name, host) = (text(rng), text(rng), text(rng));
+    let [process, name, host, cgroup] = [(); 4].map(|()| text(rng));
     let pid = optional(rng, |rng| [-1, 0, 7, i32::MAX, i32::MIN][rng.random_range(0..5)]);
     let tid = optional(rng, |rng| rng.random());
-    profile.threads.intern(Thread { pid, tid, process, name, host })
+    profile.threads.intern(Thread { pid, tid, process, name, host, cgroup })
 }
 
 fn profile(rng: &mut TestRng) -> Profile {
@@ -112,8 +112,8 @@ fn said(profile: &Profile) -> String {
                 (texts, line, start_line, address, kind, guessed)
             })
             .collect();
-        let Thread { pid, tid, process, name, host } = profile.threads.get(sample.thread);
-        let thread = (pid, tid, text(process), text(name), text(host));
+        let thread = profile.threads.get(sample.thread);
+        let thread = (thread.pid, thread.tid, thread.texts().map(text));
         let values: Vec<u64> =
             (0..profile.samples.columns()).map(|of| profile.samples.values(of)[row]).collect();
         let key = format!("{frames:?} {thread:?} {:?} {:?} {values:?}", sample.cpu, sample.time);

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 
 use hashbrown::HashMap;
-use pyrograph_event::Record;
+use pyrograph_event::{Record, Sample, sample_type};
 use pyrograph_profile::{ThreadDetail, ValueType};
 use pyrograph_resolve::{Arch, Feed, Files, NATIVE, Rename, Resolved, Resolver};
 use pyrograph_symbol::Options as SymbolOptions;
@@ -178,6 +178,12 @@ impl Follow<'_> {
         };
         if let Some(value) = value {
             let (pid, tid) = event.pid_tid(bytes);
+            if event.attr.sample_type & sample_type::CGROUP != 0
+                && let Ok(Record::Sample(Sample { cgroup: Some(cgroup), .. })) =
+                    event.layout.decode(bytes)
+            {
+                feed.in_cgroup(pid, cgroup);
+            }
             feed.sample(pid, tid, number, if self.count_samples { 1 } else { value });
         }
     }

@@ -36,7 +36,7 @@ impl Profile {
         self.check_frames()?;
         self.check_stacks()?;
         for (row, thread) in self.threads.iter().enumerate() {
-            for id in [thread.process, thread.name, thread.host] {
+            for id in thread.texts() {
                 self.check_string(id, || format!("thread {row}"))?;
             }
         }

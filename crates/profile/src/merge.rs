@@ -46,14 +46,7 @@ impl Profile {
         let threads: Vec<ThreadId> = other
             .threads
             .iter()
-            .map(|thread| {
-                self.threads.intern(Thread {
-                    process: strings[thread.process.index()],
-                    name: strings[thread.name.index()],
-                    host: strings[thread.host.index()],
-                    ..thread
-                })
-            })
+            .map(|thread| self.threads.intern(thread.map_texts(|text| strings[text.index()])))
             .collect();
         let rows = other.stacks.rows();
         let stacks = self

@@ -18,6 +18,21 @@ pub struct Thread {
     /// The machine it ran on, or what else distinguishes the profiles of several sources.
     /// Empty if there is only one.
     pub host: StringId,
+    /// The control group that its process was in, as in `/proc/PID/cgroup`: `/system.slice/nginx.service`. Empty if not known.
+    pub cgroup: StringId,
+}
+
+impl Thread {
+    /// All its texts.
+    pub fn texts(self) -> [StringId; 4] {
+        [self.process, self.name, self.host, self.cgroup]
+    }
+
+    /// The same thread with other numbers for its texts.
+    pub fn map_texts(self, map: impl FnMut(StringId) -> StringId) -> Self {
+        let [process, name, host, cgroup] = self.texts().map(map);
+        Self { process, name, host, cgroup, ..self }
+    }
 }
 
 /// Detail by which threads are distinguished; a later one has more.
@@ -26,9 +41,9 @@ pub enum ThreadDetail {
     /// By name only.
     #[default]
     Name,
-    /// By name and process.
+    /// By name, process and its control group.
     Process,
-    /// By name, process and thread.
+    /// By name, process, its control group and thread.
     Thread,
 }
 
@@ -45,7 +60,8 @@ impl ThreadDetail {
     /// The parts of a thread that are kept.
     pub fn keep(self, thread: Thread) -> Thread {
         let (pid, tid) = self.numbers(thread.pid, thread.tid);
-        Thread { pid, tid, ..thread }
+        let cgroup = if self == Self::Name { StringId::EMPTY } else { thread.cgroup };
+        Thread { pid, tid, cgroup, ..thread }
     }
 }
 

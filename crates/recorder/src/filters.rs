@@ -77,17 +77,6 @@ impl Filters {
     }
 }
 
-/// Path of the control group that a process is in; `None` if the process is gone. With several hierarchies (version 1) it is
-/// that of the unified one, else the first.
-pub fn control_group_of(pid: i32) -> Option<String> {
-    // `0::/user.slice`, `12:cpu,cpuacct:/`: see cgroups(7).
-    let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    let unified = text.lines().find_map(|line| line.strip_prefix("0::"));
-    let first = || text.lines().find_map(|line| line.splitn(3, ':').nth(2));
-    unified.or_else(first).map(str::to_owned)
-}
-
 /// All processes that run.
 fn processes() -> impl Iterator<Item = i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();

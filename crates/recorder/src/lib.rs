@@ -26,7 +26,7 @@ pub use capabilities::capabilities;
 pub use counting::{CountGaps, CountPlan, Counted, CountedRuns, Counting, count_by_turns};
 pub use cpu_time::cpu_time;
 pub use error::Error;
-pub use filters::{Filters, control_group, control_group_of};
+pub use filters::{Filters, control_group};
 pub use in_kernel::{EngineError, kernel_features};
 pub use jvm::{JvmError, JvmReport};
 pub use keys::KeyKind;

@@ -112,6 +112,14 @@ impl<F: Files> Feed<'_, F> {
         }
     }
 
+    /// The process is in a control group, by the number in its samples.
+    pub fn in_cgroup(&mut self, pid: i32, cgroup: u64) {
+        if self.resolver.in_cgroup(pid, cgroup) {
+            self.known.clear();
+            self.last = None;
+        }
+    }
+
     /// Counts a record that could not be read.
     pub fn unreadable(&mut self) {
         self.resolver.unreadable();

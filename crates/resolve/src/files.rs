@@ -94,6 +94,11 @@ pub trait Files {
         false
     }
 
+    /// The control group that a process is in now, as in `/proc/PID/cgroup`.
+    fn control_group(&mut self, _pid: i32) -> Option<String> {
+        None
+    }
+
     /// The symbols of the kernel that ran, in the form of `/proc/kallsyms`.
     fn kallsyms(&mut self) -> Option<PathBuf> {
         None
@@ -115,6 +120,17 @@ pub fn own_vdso() -> Option<&'static [u8]> {
     // SAFETY: The kernel maps these pages readable into every process, for as long as it lives,
     // and never writes to them.
     Some(unsafe { std::slice::from_raw_parts(start as *const u8, length) })
+}
+
+/// Path of the control group that a process is in; `None` if the process is gone. With several hierarchies (version 1) it is
+/// that of the unified one, else the first.
+pub fn control_group_of(pid: i32) -> Option<String> {
+    // `0::/user.slice`, `12:cpu,cpuacct:/`: see cgroups(7).
+    let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let unified = text.lines().find_map(|line| line.strip_prefix("0::"));
+    let first = || text.lines().find_map(|line| line.splitn(3, ':').nth(2));
+    unified.or_else(first).map(str::to_owned)
 }
 
 /// The files of processes that run on this machine now, or just did.
@@ -186,6 +202,10 @@ impl Files for LiveFiles {
         let read =
             unsafe { libc::process_vm_readv(tid, &raw const local, 1, &raw const remote, 1, 0) };
         usize::try_from(read).is_ok_and(|read| read == bytes.len())
+    }
+
+    fn control_group(&mut self, pid: i32) -> Option<String> {
+        control_group_of(pid)
     }
 
     fn kallsyms(&mut self) -> Option<PathBuf> {

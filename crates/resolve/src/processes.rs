@@ -29,6 +29,15 @@ struct ProcessState {
     threads: u32,
     /// When it started, if that was announced; 0 if it was found in `/proc`.
     started: Option<u64>,
+    cgroup: ControlGroup,
+}
+
+/// The control group of a process.
+#[derive(Clone, Debug, Default)]
+struct ControlGroup {
+    /// That of its parent, until it is known.
+    path: Option<Arc<str>>,
+    is_known: bool,
 }
 
 /// The start of a process or thread.
@@ -110,9 +119,36 @@ impl Processes {
         self.thread(pid, tid).name = Some(Arc::from(name));
     }
 
-    /// The process runs another program: nothing of the old one is mapped any more.
+    /// The process runs another program: nothing of the old one is mapped any more. Who starts services moves them to
+    /// their control group before.
     pub fn executed(&mut self, pid: i32) {
-        self.processes.entry(pid).or_default().space = AddressSpace::new();
+        let process = self.processes.entry(pid).or_default();
+        process.space = AddressSpace::new();
+        process.cgroup.is_known = false;
+    }
+
+    /// The control group of a process: `read`, where it was not read since the process began or ran another program; its
+    /// parent's, where the process is gone by now.
+    pub fn cgroup(&mut self, pid: i32, read: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return read().map(Arc::from);
+        };
+        let group = &mut process.cgroup;
+        if !group.is_known {
+            *group = ControlGroup {
+                path: read().map(Arc::from).or_else(|| group.path.take()),
+                is_known: true,
+            };
+        }
+        group.path.clone()
+    }
+
+    /// The process is in this control group from now on. Returns true if that is new.
+    pub fn moved(&mut self, pid: i32, path: &Arc<str>) -> bool {
+        let group = &mut self.processes.entry(pid).or_default().cgroup;
+        let is_new = group.path.as_ref() != Some(path);
+        *group = ControlGroup { path: Some(Arc::clone(path)), is_known: true };
+        is_new
     }
 
     /// A thread or process started. A new process begins with its parent's mappings, a new thread with its
@@ -133,9 +169,11 @@ impl Processes {
             is_new = known != Some(0) || time == 0;
             let space =
                 if time == 0 { AddressSpace::new() } else { self.space(parent_pid).clone() };
+            let cgroup = self.processes.get(&parent_pid).and_then(|of| of.cgroup.path.clone());
             let process = self.processes.entry(pid).or_default();
             process.started = Some(time);
             if is_new {
+                process.cgroup = ControlGroup { path: cgroup, is_known: false };
                 self.incarnations = self.incarnations.wrapping_add(1);
                 process.incarnation = self.incarnations;
                 process.threads = 0;
@@ -202,6 +240,24 @@ mod tests {
 
     fn fork(processes: &mut Processes, parent: (i32, i32), child: (i32, i32), time: u64) -> bool {
         processes.started(&Start { parent, child, time })
+    }
+
+    #[test]
+    fn a_process_has_its_parents_control_group_until_its_own_is_read() {
+        let mut processes = Processes::default();
+        processes.named(1, 1, "shell");
+        assert_eq!(processes.cgroup(1, || Some("/a".to_owned())).as_deref(), Some("/a"));
+        assert_eq!(processes.cgroup(1, || panic!("it is known")).as_deref(), Some("/a"));
+        started(&mut processes, (1, 1), (2, 2), 5);
+        started(&mut processes, (1, 1), (3, 3), 5);
+        assert_eq!(processes.cgroup(2, || None).as_deref(), Some("/a"), "it is gone");
+        assert_eq!(processes.cgroup(3, || Some("/b".to_owned())).as_deref(), Some("/b"));
+        processes.executed(3);
+        assert_eq!(processes.cgroup(3, || Some("/c".to_owned())).as_deref(), Some("/c"));
+        assert!(processes.moved(3, &Arc::from("/d")));
+        assert!(!processes.moved(3, &Arc::from("/d")));
+        assert_eq!(processes.cgroup(3, || panic!("it is known")).as_deref(), Some("/d"));
+        assert_eq!(processes.cgroup(9, || None), None);
     }
 
     #[test]

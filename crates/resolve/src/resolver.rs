@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use pyrograph_event::interpreter::Language;
 use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Record, Sample, Task};
 use pyrograph_profile as profile;
-use pyrograph_profile::{Profile, Thread, ThreadDetail, ThreadId, ValueType};
+use pyrograph_profile::{Profile, StringId, Thread, ThreadDetail, ThreadId, ValueType};
 use pyrograph_symbol::Options as SymbolOptions;
 use pyrograph_unwind::{AddressSpace, Arch};
 
@@ -32,6 +33,9 @@ const KSYMBOL_BPF: u16 = 1;
 
 /// More than any machine has at once: a damaged file's are not remembered without end.
 const MOST_KERNEL_SYMBOLS: usize = 1 << 13;
+
+/// The same of control groups.
+const MOST_CGROUPS: usize = 1 << 16;
 
 /// In place of a name that was new when there was no memory left for one.
 const NAME_LEFT_OUT: &str = "[name left out]";
@@ -139,6 +143,8 @@ pub struct Resolver<F> {
     pub(crate) options: Options,
     pub(crate) modules: Modules,
     pub(crate) processes: Processes,
+    /// Paths of control groups by their numbers, in recordings whose samples have these.
+    cgroups: HashMap<u64, Arc<str>>,
     /// The code that the kernel has compiled.
     pub(crate) kernel: AddressSpace,
     /// Names, from one snapshot to the next.
@@ -174,6 +180,7 @@ impl<F: Files> Resolver<F> {
             settler: Settler::new(options.stack_memory.filter(|_| !options.keep_time)),
             options,
             processes: Processes::default(),
+            cgroups: HashMap::default(),
             kernel: AddressSpace::new(),
             kept: Arc::default(),
             unnamed: Unnamed::default(),
@@ -207,6 +214,12 @@ impl<F: Files> Resolver<F> {
             Record::Fork(task) => self.fork(task),
             Record::Exit(task) => self.exit(task),
             Record::Ksymbol(symbol) => self.kernel_symbol(symbol),
+            Record::Cgroup(group) => {
+                if self.cgroups.len() < MOST_CGROUPS {
+                    let path = String::from_utf8_lossy(group.path);
+                    self.cgroups.insert(group.cgroup, Arc::from(path));
+                }
+            }
             Record::Lost(lost) => self.stats.lost += lost.count,
             Record::LostSamples(lost) => self.stats.lost += lost.count,
             Record::Throttle(_) => self.stats.throttled += 1,
@@ -390,6 +403,12 @@ impl<F: Files> Resolver<F> {
         (self.options.arch == Arch::X86_64).then_some(Dump { file, by_time })
     }
 
+    /// The process is in a control group, by its number. Returns true if that is new.
+    pub(crate) fn in_cgroup(&mut self, pid: i32, cgroup: u64) -> bool {
+        let path = self.cgroups.get(&cgroup);
+        path.is_some_and(|path| self.processes.moved(pid, path))
+    }
+
     /// Returns true if times of the process's samples are kept, if only to the end: which function was at an
     /// address may depend on them.
     pub(crate) fn keeps_time(&self, pid: i32) -> bool {
@@ -538,7 +557,14 @@ impl<F: Files> Resolver<F> {
             known => known.unwrap_or_else(|| strings.intern(text)),
         };
         let (process, name) = (intern(process), intern(name));
-        let thread = Thread { pid: Some(pid), tid: Some(tid), process, name, ..Thread::default() };
+        // Without numbers of processes there are few threads, and that is what is asked for.
+        let cgroup = match self.options.threads {
+            ThreadDetail::Name => None,
+            _ => self.processes.cgroup(pid, || self.files.control_group(pid)),
+        };
+        let cgroup = cgroup.map_or(StringId::EMPTY, |path| intern(&path));
+        let (pid, tid) = (Some(pid), Some(tid));
+        let thread = Thread { pid, tid, process, name, cgroup, ..Thread::default() };
         let thread = self.options.threads.keep(thread);
         match self.profile.threads.find(thread) {
             Some(known) => known,

@@ -317,9 +317,9 @@ impl Settler {
         let Some(Fresh { mut profile, .. }) = fresh else { return whole.clone() };
         // In the same order they have the same numbers.
         for thread in whole.threads.iter() {
-            let mut text = |id| profile.strings.intern(whole.strings.get(id));
-            let [process, name, host] = [thread.process, thread.name, thread.host].map(&mut text);
-            profile.threads.intern(Thread { process, name, host, ..thread });
+            let strings = &mut profile.strings;
+            let same = thread.map_texts(|id| strings.intern(whole.strings.get(id)));
+            profile.threads.intern(same);
         }
         profile
     }

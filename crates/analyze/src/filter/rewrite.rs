@@ -103,6 +103,7 @@ fn check_level(level: Level, profile: &Profile) -> Result<(), FilterError> {
         }
         Level::Thread => threads.any(|of| of.tid.is_some()),
         Level::Host => threads.any(|of| !of.host.is_empty()),
+        Level::Cgroup => threads.any(|of| !of.cgroup.is_empty()),
         Level::Cpu => profile.samples.iter().any(|sample| sample.cpu.is_some()),
         Level::Event => profile.value_types.iter().all(same),
     };
@@ -251,6 +252,7 @@ impl Roots {
                         Level::Thread => by_thread.names.get(by_thread.threads[id.index()]),
                         Level::Pool => by_pool.names.get(by_pool.threads[id.index()]),
                         Level::Host => profile.strings.get(profile.threads.get(id).host),
+                        Level::Cgroup => profile.strings.get(profile.threads.get(id).cgroup),
                     };
                     RootLevel::Frame(level_frame(out, name))
                 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pyrograph_profile::Profile;
-use pyrograph_recorder::control_group_of;
+use pyrograph_resolve::control_group_of;
 use pyrograph_tui::Grouping;
 
 /// Control groups by process.

@@ -149,6 +149,7 @@ enum Meaning {
     Process(StringId),
     Thread(StringId),
     Host(StringId),
+    Cgroup(StringId),
     Cpu(Option<u32>),
     Kind(Option<FrameKind>),
     Other,
@@ -279,6 +280,7 @@ impl<'a> Builder<'a> {
             "process.executable.name" | "process.command" => Meaning::Process(text),
             "thread.name" => Meaning::Thread(text),
             "host.name" => Meaning::Host(text),
+            "process.linux.cgroup" => Meaning::Cgroup(text),
             "cpu.logical_number" => Meaning::Cpu(u32::try_from(number).ok()),
             "profile.frame.type" => Meaning::Kind(frame_kind(self.profile.strings.get(text))),
             _ => Meaning::Other,
@@ -539,6 +541,7 @@ fn apply(meaning: Meaning, thread: &mut Thread, sample: &mut Sample) {
         Meaning::Process(name) => thread.process = name,
         Meaning::Thread(name) => thread.name = name,
         Meaning::Host(name) => thread.host = name,
+        Meaning::Cgroup(path) => thread.cgroup = path,
         Meaning::Cpu(cpu) => sample.cpu = cpu,
         Meaning::Kind(_) | Meaning::Other => {}
     }

@@ -340,9 +340,11 @@ fn threads(
     profile: &mut Profile,
 ) -> Result<Vec<ThreadId>, String> {
     let [mut pids, mut tids] = [16, 17].map(|of| columns.or_zero(of));
-    let [mut processes, mut names, mut hosts] = [18, 19, 20].map(|of| columns.or_zero(of));
+    let [mut processes, mut names, mut hosts, mut cgroups] =
+        [18, 19, 20, 31].map(|of| columns.or_zero(of));
     // Those of which nothing is known are one.
-    let is_known = [&pids, &tids, &processes, &names, &hosts].iter().any(|of| of.is_there);
+    let is_known =
+        [&pids, &tids, &processes, &names, &hosts, &cgroups].iter().any(|of| of.is_there);
     if !is_known {
         return Ok(vec![ThreadId::UNKNOWN]);
     }
@@ -354,6 +356,7 @@ fn threads(
             process: text(texts, processes.next()?)?,
             name: text(texts, names.next()?)?,
             host: text(texts, hosts.next()?)?,
+            cgroup: text(texts, cgroups.next()?)?,
         };
         threads.push(rows.thread(profile, thread));
     }

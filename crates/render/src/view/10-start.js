@@ -114,7 +114,8 @@
     $("value-label").hidden = about.values.length < 2 || Boolean(about.compared);
     const has = (test) => data.threads.some(test);
     const known = { name: has((of) => of.labels[0]), process: has((of) => of.pid !== null), pool: has((of) => of.name || of.process),
-      thread: has((of) => of.tid !== null), cpu: data.samples.cpu, host: has((of) => of.host), none: true };
+      thread: has((of) => of.tid !== null), cpu: data.samples.cpu,
+      cgroup: has((of) => of.cgroup), host: has((of) => of.host), none: true };
     const options = [...$("group").options];
     options.filter((of) => !known[of.value]).forEach((of) => of.remove());
     // Then the usual grouping puts nothing there.

@@ -64,6 +64,8 @@ enum Column {
     Verdicts = 29,
     /// Text and verdict, of functions that have one.
     FunctionVerdicts = 30,
+    /// Of threads.
+    Cgroups = 31,
 }
 
 /// All columns.
@@ -154,6 +156,7 @@ fn threads(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
     column(Column::Processes, |of| of.process.into())?;
     column(Column::ThreadNames, |of| of.name.into())?;
     column(Column::Hosts, |of| of.host.into())?;
+    column(Column::Cgroups, |of| of.cgroup.into())?;
     out.numbers(Column::ThreadLabels, data.threads.iter().flat_map(|of| of.labels).map(u64::from))?;
     out.numbers(Column::Starts, data.starts.iter().flat_map(|(&host, &time)| [host.into(), time]))
 }
