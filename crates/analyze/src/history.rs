@@ -6,7 +6,7 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use pyrograph_profile::{
-    Frame, FrameId, Profile, Sample, Samples, StackId, StringId, Thread, ThreadDetail, ThreadId,
+    Frame, FrameId, Profile, Sample, Samples, StackId, StringId, ThreadDetail, ThreadId,
 };
 
 /// Sums since the beginning have so many rows at most: with more, they begin anew with the last part.
@@ -260,7 +260,7 @@ impl<'a> Moved<'a> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use pyrograph_profile::{LabelOptions, Labels, ProcessLabel, ValueType};
+    use pyrograph_profile::{LabelOptions, Labels, ProcessLabel, Thread, ValueType};
 
     use super::*;
 

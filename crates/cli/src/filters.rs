@@ -127,7 +127,7 @@ impl FilterArgs {
         // The thread that has the process's number names the process where nothing else does.
         if !self.tid.is_empty() || by(Level::Thread) || by(Level::Process) {
             options.threads = ThreadDetail::Thread;
-        } else if !self.pid.is_empty() {
+        } else if !self.pid.is_empty() || by(Level::Cgroup) {
             options.threads = options.threads.max(ThreadDetail::Process);
         }
         if !self.cpu.is_empty() || self.time.is_some() || by(Level::Cpu) {

@@ -1,6 +1,6 @@
 //! Putting profiles together: several files, or the parts of one that were read in parallel.
 
-use crate::{Frame, FrameId, Profile, Sample, StringId, Thread, ThreadId};
+use crate::{Frame, FrameId, Profile, Sample, StringId, ThreadId};
 
 impl Profile {
     /// Adds all samples of `other`. Equal strings, frames, stacks and threads become one.

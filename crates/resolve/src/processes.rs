@@ -57,9 +57,14 @@ pub struct Processes {
     processes: HashMap<i32, ProcessState>,
     threads: HashMap<i32, ThreadState>,
     retired: RetiredThreads,
+    /// Control groups of processes that have ended: what is counted in the kernel is asked about at the end.
+    ended_groups: HashMap<i32, Arc<str>>,
     nowhere: AddressSpace,
     incarnations: u32,
 }
+
+/// As many control groups of processes that have ended are remembered.
+const MOST_ENDED: usize = 1 << 16;
 
 /// Names of threads that have ended: the kernel still works for them after their EXIT record.
 #[derive(Debug, Default)]
@@ -131,7 +136,7 @@ impl Processes {
     /// parent's, where the process is gone by now.
     pub fn cgroup(&mut self, pid: i32, read: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
         let Some(process) = self.processes.get_mut(&pid) else {
-            return read().map(Arc::from);
+            return read().map(Arc::from).or_else(|| self.ended_groups.get(&pid).cloned());
         };
         let group = &mut process.cgroup;
         if !group.is_known {
@@ -201,8 +206,14 @@ impl Processes {
         }
         process.threads = process.threads.saturating_sub(1);
         let gone = process.threads == 0;
-        if gone {
-            self.processes.remove(&pid);
+        if gone
+            && let Some(process) = self.processes.remove(&pid)
+            && let Some(group) = process.cgroup.path
+        {
+            if self.ended_groups.len() >= MOST_ENDED {
+                self.ended_groups.clear();
+            }
+            self.ended_groups.insert(pid, group);
         }
         gone
     }
@@ -248,8 +259,8 @@ mod tests {
         processes.named(1, 1, "shell");
         assert_eq!(processes.cgroup(1, || Some("/a".to_owned())).as_deref(), Some("/a"));
         assert_eq!(processes.cgroup(1, || panic!("it is known")).as_deref(), Some("/a"));
-        started(&mut processes, (1, 1), (2, 2), 5);
-        started(&mut processes, (1, 1), (3, 3), 5);
+        fork(&mut processes, (1, 1), (2, 2), 5);
+        fork(&mut processes, (1, 1), (3, 3), 5);
         assert_eq!(processes.cgroup(2, || None).as_deref(), Some("/a"), "it is gone");
         assert_eq!(processes.cgroup(3, || Some("/b".to_owned())).as_deref(), Some("/b"));
         processes.executed(3);

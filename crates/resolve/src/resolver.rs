@@ -443,6 +443,10 @@ impl<F: Files> Resolver<F> {
             child: (task.pid, task.tid),
             time: if task.synthesized { 0 } else { task.time.max(1) },
         };
+        if task.pid != task.parent_pid {
+            // The child may be gone before it is asked about; its parent, which has the same, waits for it.
+            self.cgroup(task.parent_pid);
+        }
         if self.processes.started(&start) {
             self.modules.jit.forget_process(&mut self.files, task.pid);
         }
@@ -542,6 +546,12 @@ impl<F: Files> Resolver<F> {
         self.thread_named((pid, tid), &process, name.as_ref().unwrap_or(&process))
     }
 
+    /// The control group of a process, where processes are kept apart.
+    fn cgroup(&mut self, pid: i32) -> Option<Arc<str>> {
+        let is_kept = self.options.threads != ThreadDetail::Name;
+        is_kept.then(|| self.processes.cgroup(pid, || self.files.control_group(pid))).flatten()
+    }
+
     /// The thread with these numbers, as far as they are to be kept apart, and names: its process's and its
     /// own.
     pub(crate) fn thread_named(
@@ -551,17 +561,13 @@ impl<F: Files> Resolver<F> {
         name: &str,
     ) -> ThreadId {
         let is_full = self.settler.is_full();
+        let cgroup = self.cgroup(pid);
         let strings = &mut self.profile.strings;
         let mut intern = |text: &str| match strings.find(text) {
             None if is_full => strings.intern(NAME_LEFT_OUT),
             known => known.unwrap_or_else(|| strings.intern(text)),
         };
         let (process, name) = (intern(process), intern(name));
-        // Without numbers of processes there are few threads, and that is what is asked for.
-        let cgroup = match self.options.threads {
-            ThreadDetail::Name => None,
-            _ => self.processes.cgroup(pid, || self.files.control_group(pid)),
-        };
         let cgroup = cgroup.map_or(StringId::EMPTY, |path| intern(&path));
         let (pid, tid) = (Some(pid), Some(tid));
         let thread = Thread { pid, tid, process, name, cgroup, ..Thread::default() };

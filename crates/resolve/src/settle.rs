@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pyrograph_profile::{
-    Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Strings, Thread, ValueType,
+    Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Strings, ValueType,
 };
 
 use crate::modules::{Held, ModuleKind, Modules};

@@ -345,6 +345,7 @@ impl<'a> Builder<'a> {
                 Meaning::Process => thread.process = self.intern(label.text),
                 Meaning::Thread => thread.name = self.intern(label.text),
                 Meaning::Host => thread.host = self.intern(label.text),
+                Meaning::Cgroup => thread.cgroup = self.intern(label.text),
                 Meaning::Cpu => sample.cpu = u32::try_from(number).ok(),
                 Meaning::Time => sample.time = Some(number),
                 Meaning::Guesses | Meaning::Other => {}
@@ -392,6 +393,7 @@ enum Meaning {
     Process,
     Thread,
     Host,
+    Cgroup,
     Cpu,
     Time,
     /// That frames were guessed.
@@ -407,6 +409,7 @@ fn meaning(key: &str) -> Meaning {
         "comm" | "process_name" | "process name" => Meaning::Process,
         "thread_comm" | "thread_name" | "thread name" | "thread" => Meaning::Thread,
         "host" | "hostname" => Meaning::Host,
+        "cgroup" => Meaning::Cgroup,
         "cpu" => Meaning::Cpu,
         // Their locations say it, too.
         GUESSED_LABEL => Meaning::Guesses,

@@ -89,6 +89,7 @@ struct Keys {
     comm: u64,
     thread_comm: u64,
     host: u64,
+    cgroup: u64,
     cpu: u64,
     time: u64,
 }
@@ -102,6 +103,7 @@ impl<'a> Encoder<'a> {
             comm: string(&mut strings, "comm"),
             thread_comm: string(&mut strings, "thread_comm"),
             host: string(&mut strings, "host"),
+            cgroup: string(&mut strings, "cgroup"),
             cpu: string(&mut strings, "cpu"),
             time: string(&mut strings, "timestamp_ns"),
         };
@@ -149,6 +151,7 @@ impl<'a> Encoder<'a> {
                 (keys.comm, thread.process),
                 (keys.thread_comm, thread.name),
                 (keys.host, thread.host),
+                (keys.cgroup, thread.cgroup),
             ] {
                 if !name.is_empty() {
                     label(key, string(strings, profile.strings.get(name)), 0, 0);
