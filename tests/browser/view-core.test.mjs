@@ -211,6 +211,26 @@ for (let seed = 1; seed <= PROFILES; seed++) {
       assert.ok(close(value + roots, entry.value));
     }
 
+    // When within a second: by sample, of all seconds in fewer columns, too.
+    const timed = (i) => i >= samples.untimed;
+    const last = samples.time[samples.count - 1] + 1;
+    for (const second of [1e9, 7e7]) {
+      const phase = Math.floor(next() * second);
+      const all = Math.max(1, Math.ceil((phase + last) / second));
+      const map = { second, phase, all, columns: Math.min(all, 5), rows: 10 };
+      const cells = new Float64Array(map.columns * map.rows);
+      samples.time.forEach((time, i) => {
+        if (!timed(i)) { return; }
+        const column = Math.floor(Math.floor((time + phase) / second) / all * map.columns);
+        cells[column * 10 + Math.floor((time + phase) % second * 10 / second)] += samples.values[0][i];
+      });
+      const found = core.bySecond(samples, tree.node, samples.values[0], map);
+      assert.equal(found.length, cells.length);
+      assert.ok(close(found.reduce((a, b) => a + b, 0), cells.reduce((a, b) => a + b, 0)));
+      // A time at the edge of a cell may be on either side of it.
+      assert.ok(found.filter((sum, i) => !close(sum, cells[i])).length <= 2, `${found} ${cells}`);
+    }
+
     // Filters and ranges, as the command line has them.
     const pattern = () => next() < 0.2 ? `module:${pick(["libc", "kernel", "app$"])}` : pick(["^parse", "main", "a::", "zz$", "naïve|x"]);
     for (let round = 0; round < 3; round++) {

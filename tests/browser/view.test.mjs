@@ -213,6 +213,38 @@ test("a search counts all samples, also in frames too narrow to be seen, and lig
   await close(tab);
 });
 
+test("in the map of seconds a drag goes from one moment to another", async () => {
+  // Samples each 10 ms: from 0.2 s of the clock's second 10 to 0.7 s, and from 0.7 s of second 11 to 0.2 s of second 12.
+  const text = [];
+  const times = [];
+  for (let i = 0; i < 100; i++) {
+    times.push((i < 50 ? 10.205 + i * 0.01 : 11.205 + i * 0.01));
+    text.push(`app 7/8 [000] ${times[i].toFixed(6)}: 10000000 cpu-clock: `, `\t 4a1 ${i < 50 ? "early" : "late"}+0x1 (/bin/app)`, "");
+  }
+  const page = join(folder, "seconds.html");
+  execFileSync(BINARY, ["heatmap", "--offsets", "-o", page], { input: text.join("\n") });
+  const tab = await open(pathToFileURL(page).href);
+  assert.equal(await tab.locator("#seconds").getAttribute("aria-pressed"), "true", "it opens with it");
+  const box = await tab.locator("#timeline").boundingBox();
+  // Columns of 48 pixels; the axis takes 16.
+  const at = (second, part) => [box.x + (second - 10 + 0.5) * 48, box.y + (box.height - 16) * (1 - part)];
+  await tab.mouse.move(...at(10, 0.5));
+  await tab.mouse.down();
+  await tab.mouse.move(...at(11, 0.5), { steps: 3 });
+  await tab.mouse.move(...at(11, 0.9));
+  await tab.mouse.up();
+  const expect = times.filter((time) => time >= 10.5 && time < 11.9).length;
+  await until(tab, async () => (await tab.locator("#sample-count").textContent()).includes(` ${expect} samples`),
+    await tab.locator("#sample-count").textContent());
+  assert.ok((await rows(tab)).some((row) => row.includes("late")) && (await rows(tab)).some((row) => row.includes("early")));
+  await tab.mouse.move(...at(10, 0.6));
+  assert.match(await tab.locator("#tip").textContent(), /^20\.0 ms.*into each 1/, "two samples lie in a cell of 20 ms");
+  await tab.keyboard.press("s");
+  assert.equal(await tab.locator("#seconds").getAttribute("aria-pressed"), "false");
+  assert.match(await hash(tab), /times=load/);
+  await close(tab);
+});
+
 test("a drag in the timeline shows its range everywhere, a second one with Shift compares", async () => {
   const tab = await open(file("timed"));
   const box = await tab.locator("#timeline").boundingBox();
@@ -283,7 +315,7 @@ test("the other keys do what they say", async () => {
   await until(tab, () => tab.locator("#callers-view").isVisible());
   await tab.keyboard.press("1");
   await tab.keyboard.press("t");
-  await until(tab, async () => (await tab.locator("#rows").getAttribute("aria-pressed")) === "true");
+  await until(tab, async () => (await tab.locator("#threads").getAttribute("aria-pressed")) === "true");
   await tab.locator("#list").focus();
   await tab.keyboard.press("ArrowDown");
   const name = await tab.locator("#detail b").textContent();

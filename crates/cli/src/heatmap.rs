@@ -8,15 +8,16 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Arg, ArgGroup, Args as _, Command};
 use pyrograph_analyze::{
-    EventName, HeatMapOptions, KeyField, Pairing, Percentiles, heat_map, offsets, timed_graph,
+    EventName, HeatMapOptions, KeyField, Pairing, Percentiles, heat_map, offsets,
 };
-use pyrograph_format::{Detail, Head, Options, TimeUnit, read_points};
+use pyrograph_format::{Detail, Head, Options, ThreadDetail, TimeUnit, read_points};
+use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
-use pyrograph_render::{HeatMapLook, heat_map_svg, offsets_html};
+use pyrograph_render::{HeatMapLook, heat_map_svg};
 
 use crate::reading::ReadArgs;
 use crate::say::say;
-use crate::streams::{inputs, write_output, write_picture};
+use crate::streams::{inputs, write_picture};
 use crate::units::{above_zero, counted};
 
 /// Heading of the flags that pair events.
@@ -220,9 +221,10 @@ fn latencies(args: &Args) -> anyhow::Result<(Vec<f64>, Vec<f64>, HeatMapLook)> {
     Ok((times, values, look))
 }
 
-/// When samples were taken, and in a page the flame graph of any span.
+/// When samples were taken: as a picture, or as the page of `pyrograph view`, in which a span of time can be chosen.
 fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
-    let options = Options { detail: Detail::Samples, ..Options::default() };
+    let threads = if page { ThreadDetail::Thread } else { ThreadDetail::default() };
+    let options = Options { detail: Detail::Samples, threads, ..Options::default() };
     let (profile, _) = args.reading.read(inputs(&args.files)?, options)?;
     let column = profile.shown;
     let seconds = args.stepsec.unwrap_or(1.0);
@@ -234,6 +236,15 @@ fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
     if offsets.times.is_empty() {
         bail!("there is nothing to draw: no sample has a time");
     }
+    let default = HeatMapLook::of_offsets(seconds);
+    if page {
+        let output = Output::named(args.output.as_deref(), "html")?;
+        let title = args.title.as_ref().unwrap_or(&default.title);
+        let subtitle = args.subtitle.clone();
+        let picture = Picture { subtitle, second: Some(period), ..Picture::default() };
+        output.write(&profile, &LabelOptions::default(), title, &picture)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let options = HeatMapOptions {
         column_step: Some(period as f64),
         rows: Some(args.rows.unwrap_or(50)),
@@ -243,14 +254,8 @@ fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
         ..map_options(args)
     };
     let map = heat_map(&offsets.times, &offsets.values, &options)?;
-    let look = look(args, HeatMapLook::of_offsets(seconds));
-    let output = args.output.as_deref();
-    if page {
-        let timed = timed_graph(&profile, &LabelOptions::default(), column)?;
-        write_output(output, |out| offsets_html(&map, &look, &timed, offsets.start, out))?;
-    } else {
-        write_picture(output, |out| heat_map_svg(&map, &look, out))?;
-    }
+    let look = look(args, default);
+    write_picture(args.output.as_deref(), |out| heat_map_svg(&map, &look, out))?;
     Ok(ExitCode::SUCCESS)
 }
 

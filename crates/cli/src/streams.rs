@@ -34,7 +34,7 @@ pub struct PictureArgs {
 
 impl From<PictureArgs> for Picture {
     fn from(PictureArgs { subtitle, inverted, theme }: PictureArgs) -> Self {
-        Self { subtitle, inverted, theme }
+        Self { subtitle, inverted, theme, ..Self::default() }
     }
 }
 

@@ -258,8 +258,11 @@ fn offsets_have_a_column_a_second_and_a_page_has_the_samples() {
     let done = heatmap(&samples(), &["--offsets", "-o", path]);
     assert_eq!((done.code, &done.err[..]), (Some(0), ""));
     let html = std::fs::read_to_string(Path::new(&page)).expect("the page");
-    assert_eq!(attribute(&html, "data-points"), "50 30 20");
-    assert!(html.contains("<script type=\"text/plain\" id=\"samples\""));
+    assert!(html.contains("<script type=\"text/plain\" id=\"pyrograph-profile\""));
+    let back = pyrograph("fold", &html, &["--count", "samples", "--no-process"]);
+    let lines: u64 =
+        back.out.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum();
+    assert_eq!((back.code, lines), (Some(0), 100), "{}", back.out);
 }
 
 #[test]

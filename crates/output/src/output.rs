@@ -65,6 +65,8 @@ pub struct Picture {
     pub inverted: bool,
     /// For light or dark pages.
     pub theme: Theme,
+    /// Pages open with the map of when within so many nanoseconds samples were taken.
+    pub second: Option<u64>,
 }
 
 /// Something to write.
@@ -281,6 +283,7 @@ fn write_page(
         title: title.to_owned(),
         subtitle: picture.subtitle.clone(),
         theme: picture.theme,
+        second: picture.second,
         palette: profile.value_types.get(profile.shown).map(Palette::of).unwrap_or_default(),
         ..ViewLook::default()
     };

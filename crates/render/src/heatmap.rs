@@ -126,27 +126,19 @@ pub fn heat_map_svg(map: &HeatMap, look: &HeatMapLook, out: &mut dyn Write) -> i
 
 /// The place that a picture is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+enum Form {
     /// A file.
     Alone,
     /// A page that allows no script.
     Embedded,
-    /// A page of ours, in which a drag chooses a span of time.
-    Choosing,
 }
 
-pub(crate) fn draw(map: &HeatMap, look: &HeatMapLook, form: Form) -> String {
+fn draw(map: &HeatMap, look: &HeatMapLook, form: Form) -> String {
     let id = id(map, look);
     let picture = Picture::new(map, look, form, &id);
     let mut text = String::with_capacity(32 * map.cells.len() + 20_000);
     picture.write(&mut text);
     text
-}
-
-/// Width that a picture needs, in pixels, for its cells to be as large as they get.
-pub(crate) fn natural_width(map: &HeatMap, look: &HeatMapLook) -> f64 {
-    let Layout { left, across, .. } = Picture::new(map, look, Form::Choosing, "").layout;
-    left + across + GAP + SIDE + MARGIN
 }
 
 /// A class for this picture and no other, so that several fit on one page.
@@ -308,7 +300,6 @@ impl<'a> Picture<'a> {
             .attr_if("data-log", map.log.then_some(""))
             .attr_if("data-fixed", look.cell.map(|_| ""))
             .attr_if("data-grid", look.grid.then_some(""))
-            .attr_if("data-selecting", (self.form == Form::Choosing).then_some(""))
             .attr_text("data-unit", &look.unit)
             .attr_text("data-noun", &look.noun)
     }

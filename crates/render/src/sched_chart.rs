@@ -6,6 +6,7 @@
 
 mod bars;
 mod colours;
+mod graph;
 mod pack;
 mod page;
 mod svg;

@@ -33,7 +33,7 @@ const MODULES: &str = concat!(
     include_str!("view/3-values.js"),
     include_str!("view/4-functions.js"),
     include_str!("view/5-state.js"),
-    "return { decode, steps, build, slice, sums, layout, findHits, functions, neighbours, reversed, callersOf, defaults, toHash, \
+    "return { decode, steps, build, slice, bySecond, sums, layout, findHits, functions, neighbours, reversed, callersOf, defaults, toHash, \
      fromHash, commandLine };\n}\n",
     include_str!("script/scale.js"),
     include_str!("script/names.js"),
@@ -63,6 +63,9 @@ pub struct ViewLook<'a> {
     pub upright: bool,
     /// The comparison that the profile is of, as [`Diff::sides`] makes it.
     pub compared: Option<&'a Diff>,
+    /// It opens with the map of when within so many nanoseconds samples were taken; otherwise with the load over time, and the
+    /// map is of seconds.
+    pub second: Option<u64>,
 }
 
 /// Writes the page.
@@ -131,6 +134,8 @@ fn about(data: &ViewData<'_>, look: &ViewLook<'_>, paints: &Paints) -> Value {
         "lost": about.lost,
         "comments": about.comments,
         "step": data.step,
+        "second": look.second,
+        "first": data.starts.values().min(),
         "paints": paints.all.iter().map(|&paint| colours(paint)).collect::<Vec<_>>(),
         "legend": paints.legend,
         "change": change.collect::<Vec<_>>(),

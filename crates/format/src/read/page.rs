@@ -90,7 +90,7 @@ struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     fn new(bytes: &'a [u8]) -> Result<Self, String> {
-        let mut places = vec![0..0; 32];
+        let mut places = vec![0..0; 48];
         let mut rest = Numbers(bytes);
         while !rest.0.is_empty() {
             let (column, length) = (rest.next()?, rest.next()?);
@@ -341,7 +341,7 @@ fn threads(
 ) -> Result<Vec<ThreadId>, String> {
     let [mut pids, mut tids] = [16, 17].map(|of| columns.or_zero(of));
     let [mut processes, mut names, mut hosts, mut cgroups] =
-        [18, 19, 20, 31].map(|of| columns.or_zero(of));
+        [18, 19, 20, 37].map(|of| columns.or_zero(of));
     // Those of which nothing is known are one.
     let is_known =
         [&pids, &tids, &processes, &names, &hosts, &cgroups].iter().any(|of| of.is_there);

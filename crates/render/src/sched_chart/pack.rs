@@ -22,7 +22,7 @@ use pyrograph_analyze::{Activity, ReadyCause, TimedGraph};
 use pyrograph_profile::{Strings, TaskId, TaskState};
 
 use super::Shown;
-use crate::offsets::pack_frames;
+use super::graph::pack_frames;
 use crate::packed::Packed;
 use crate::role::without_mark;
 

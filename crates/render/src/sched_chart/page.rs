@@ -6,10 +6,10 @@ use pyrograph_analyze::{Activity, SchedChart};
 use pyrograph_profile::{SchedTasks, ValueType};
 
 use super::colours::{DEPTHS, PROCESSES, Pair, of_idle, of_kind, of_process};
+use super::graph::{Paints, paints};
 use super::pack::{codes, pack};
 use super::{Kind, SchedChartLook, Shown};
 use crate::Palette;
-use crate::offsets::{Paints, paints};
 use crate::packed::write_base64;
 use crate::svg::{BACKGROUND, FONT, MUTED, TEXT};
 use crate::text::escape;

@@ -73,7 +73,7 @@
   }
   function threadsOf(list, count) {
     const [pid, tid] = [16, 17].map((column) => list(column, count, Float64Array));
-    const [process, name, host, cgroup] = [18, 19, 20, 31].map((column) => list(column, count));
+    const [process, name, host, cgroup] = [18, 19, 20, 37].map((column) => list(column, count));
     const labels = list(21, 4 * count);
     const number = (value) => value === 0 ? null : value % 2 ? (value - 1) / 2 : -value / 2;
     const threads = [];

@@ -131,7 +131,7 @@
     const inGraph = state.view === "flame" && (event.target === flame.keys || event.target === document.body);
     const actions = {
       "/": () => $("search").focus(), n: () => step(1), N: () => step(-1), "?": () => $("keys-help").showModal(),
-      i: () => go({ upright: !state.upright }), t: () => go({ rows: !state.rows }),
+      i: () => go({ upright: !state.upright }), t: () => timeline.turnTo("threads"), s: () => timeline.turnTo("seconds"),
       1: () => go({ view: "flame" }), 2: () => go({ view: "tree" }), 3: () => go({ view: "callers" }),
       c: copyName, C: copyStack, f: () => addFilter("focus"), x: () => addFilter("ignore"), h: () => addFilter("hide"),
       b: () => addFilter("from-frame"), r: () => addFilter("fold-recursion"),

@@ -14,6 +14,17 @@
   function slice(samples, range) {
     return range ? [sampleAt(samples, range[0]), sampleAt(samples, range[1])] : [0, samples.count];
   }
+  // When within a second samples were taken: sums by column, of one second or several, and row, the first at its beginning.
+  function bySecond(samples, node, values, { second, phase, all, columns, rows }) {
+    const sums = new Float64Array(columns * rows);
+    for (let i = samples.untimed; i < samples.count; i++) {
+      if (node[i] < 0) { continue; }
+      const at = samples.time[i] + phase;
+      const column = Math.floor(Math.min(all - 1, Math.floor(at / second)) * columns / all);
+      sums[column * rows + Math.min(rows - 1, Math.floor(at % second / second * rows))] += values[i];
+    }
+    return sums;
+  }
   // What ends in each node, and what is in it with all that it calls, in one pass back over the tree.
   function sums(tree, node, values, [first, end]) {
     const own = new Float64Array(tree.size);

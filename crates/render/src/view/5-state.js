@@ -1,20 +1,22 @@
   // The one state that everything shown is a function of, and its forms: the URL's hash, and a command line.
   const FILTERS = ["focus", "ignore", "hide", "from-frame", "tid", "comm", "fold-recursion"];
   const VIEWS = ["flame", "tree", "callers"];
+  // What is shown over time: the load, that of each thread, or when within a second it was.
+  const TIMES = ["load", "threads", "seconds"];
   function defaults(about) {
     return {
       value: about.shown, group: "name", range: null, base: null, filters: [], view: "flame", key: null, zoom: 0, span: null,
       selected: 0, search: "", upright: about.upright === true, side: "after", up: false, sort: about.compared ? "change" : "self", table: "",
-      rows: false
+      times: about.second ? "seconds" : "load"
     };
   }
   function toHash(state, about) {
     const usual = defaults(about);
     const parts = new URLSearchParams();
-    for (const name of ["value", "group", "view", "key", "zoom", "selected", "search", "side", "sort", "table"]) {
+    for (const name of ["value", "group", "view", "key", "zoom", "selected", "search", "side", "sort", "table", "times"]) {
       if (state[name] !== usual[name]) { parts.append(name, state[name]); }
     }
-    for (const name of ["upright", "up", "rows"]) {
+    for (const name of ["upright", "up"]) {
       if (state[name] !== usual[name]) { parts.append(name, state[name] ? 1 : 0); }
     }
     for (const name of ["range", "base"]) { if (state[name]) { parts.append(name, spanText(state[name])); } }
@@ -35,8 +37,9 @@
       } else if (name === "range" || name === "base") { state[name] = spanOf(text);
       } else if (name === "span") { state.span = partOf(text);
       } else if (name === "search" || name === "table") { state[name] = text;
-      } else if (name === "upright" || name === "up" || name === "rows") { state[name] = text === "1";
+      } else if (name === "upright" || name === "up") { state[name] = text === "1";
       } else if (name === "group") { state.group = one(GROUPS, text, "name");
+      } else if (name === "times") { state.times = one(TIMES, text, "load");
       } else if (name === "view") { state.view = one(VIEWS, text, "flame");
       } else if (name === "side") { state.side = one(["before", "after"], text, "after");
       } else if (name === "sort") { state.sort = one(["self", "total", "name", "module", "change"], text, "self"); }

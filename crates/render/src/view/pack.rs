@@ -65,7 +65,7 @@ enum Column {
     /// Text and verdict, of functions that have one.
     FunctionVerdicts = 30,
     /// Of threads.
-    Cgroups = 31,
+    Cgroups = 37,
 }
 
 /// All columns.

@@ -40,7 +40,6 @@
     set(over, { viewBox: view.x0 + " 0 " + w + " 1000" });
     set(side, { viewBox: "0 " + y + " 1000 " + h });
     drawAxes();
-    drawChosen();
     hideTip();
   }
   function valueTicks() {
@@ -101,8 +100,7 @@
       var beside = 560 > width ? 0 : SIDE + GAP;
       side.setAttribute("display", beside ? "" : "none");
       across = Math.max(60, width - left - MARGIN - beside);
-      // A page of ours keeps the width within bounds itself.
-      if (!selecting) { across = Math.min(across, Math.max(240, 96 * columns)); }
+      across = Math.min(across, Math.max(240, 96 * columns));
       set(picture, { x: left, width: across });
       set(over, { x: left, width: across });
       set(side, { x: left + across + GAP });

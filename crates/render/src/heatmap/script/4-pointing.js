@@ -6,15 +6,7 @@
   var ring;
   var band;
   var resolution;
-  var chosen = [];
   function buildOverlay() {
-    // Two lines, so that they are seen on all colours of cells.
-    chosen = [["#fff", 5], ["#0a66d8", 2.5]].map(function (line) {
-      return svgElement("path", {
-        "class": "chosen", fill: "none", stroke: line[0], "stroke-width": line[1],
-        "stroke-linejoin": "round", "pointer-events": "none"
-      });
-    });
     band = svgElement("rect", {
       "class": "band", fill: "#0a66d8", "fill-opacity": 0.18, stroke: "#0a66d8",
       "pointer-events": "none", visibility: "hidden"

@@ -1,49 +1,5 @@
-  // A drag shows what it spans; a drag along one axis, all of the other. In a page that shows what
-  // is in a span of time, it chooses one: from one cell to another, column after column.
+  // A drag shows what it spans; a drag along one axis, all of the other.
   var from = null;
-  var selecting = root.hasAttribute("data-selecting");
-  var chosenCells = null;
-  function timeOrder(cell) { return cell.column * rows + cell.row; }
-  // The outline of all cells from the first to the last, column after column.
-  function drawChosen() {
-    var d = chosenCells ? outline(chosenCells[0], chosenCells[1]) : "";
-    chosen.forEach(function (path) { path.setAttribute("d", d); });
-  }
-  function outline(first, last) {
-    var from = cellBox(first.column, first.row);
-    var to = cellBox(last.column, last.row);
-    var bottom = top + down;
-    function box(x, y, end, foot) {
-      return "M" + x + " " + y + "H" + end + "V" + foot + "H" + x + "z";
-    }
-    if (first.column === last.column) { return box(from.x, to.y, to.x + to.w, from.y + from.h); }
-    if (last.column === first.column + 1) {
-      // They have no edge in common.
-      if (first.row > last.row) {
-        return box(from.x, top, from.x + from.w, from.y + from.h) +
-          box(to.x, to.y, to.x + to.w, bottom);
-      }
-    }
-    return "M" + from.x + " " + top + "H" + to.x + "V" + to.y + "H" + (to.x + to.w) + "V" + bottom +
-      "H" + (from.x + from.w) + "V" + (from.y + from.h) + "H" + from.x + "z";
-  }
-  function choose(at, done) {
-    var forward = timeOrder(at) >= timeOrder(from);
-    var first = forward ? from : at;
-    var last = forward ? at : from;
-    chosenCells = [first, last];
-    drawChosen();
-    root.dispatchEvent(new CustomEvent("pyrograph-span", { detail: {
-      start: first.column * columnStep + edges[first.row],
-      end: last.column * columnStep + edges[last.row + 1],
-      done: done
-    } }));
-  }
-  function chooseAll() {
-    chosenCells = null;
-    drawChosen();
-    root.dispatchEvent(new CustomEvent("pyrograph-span", { detail: null }));
-  }
   function spanned(at) {
     var span = {
       x0: Math.min(from.column, at.column) / level.x,
@@ -72,7 +28,7 @@
       var at = pointed(event);
       if (from) {
         hideTip();
-        if (selecting) { choose(at, false); } else { showBand(at); }
+        showBand(at);
       } else { showTip(at.column, at.row, at.x, at.y); }
     });
     picture.addEventListener("pointerleave", function (event) {
@@ -92,11 +48,9 @@
       if (!from) { return; }
       var at = pointed(event);
       var span = isDrag(at) ? spanned(at) : null;
-      if (selecting) { choose(at, true); }
       from = null;
       band.setAttribute("visibility", "hidden");
       if (!span) { if (event.pointerType === "touch") { showTip(at.column, at.row, at.x, at.y); } }
-      if (selecting) { return; }
       if (span) { zoom(span.x0, span.x1, span.y0, span.y1); }
     });
     picture.addEventListener("pointercancel", function () {
@@ -106,13 +60,8 @@
     picture.addEventListener("dblclick", showAll);
     picture.addEventListener("blur", hideTip);
     root.addEventListener("keydown", onKey);
-    root.addEventListener("pyrograph-all", chooseAll);
   }
-  // With the keyboard: Enter chooses a cell, with Shift all from there to another.
-  var anchor = null;
-  function showAll() {
-    if (selecting) { chooseAll(); } else { zoom(0, columns, 0, rows); }
-  }
+  function showAll() { zoom(0, columns, 0, rows); }
   function onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) { return; }
     var move = {
@@ -124,12 +73,6 @@
       showTip(to.column, to.row, box.x + box.w / 2, box.y + box.h / 2);
     } else if (event.key === "Escape" || event.key === "Home") {
       showAll();
-    } else if (event.key === "Enter") {
-      if (!selecting) { return; }
-      if (!event.shiftKey) { anchor = current; }
-      from = anchor || current;
-      choose(current, true);
-      from = null;
     } else {
       return;
     }
@@ -142,9 +85,7 @@
     });
     buildOverlay();
     set(picture, { tabindex: 0, role: "application",
-      "aria-label": selecting
-        ? "Cells. Arrow keys move, a drag or Enter chooses a span of time, Escape chooses everything."
-        : "Cells. Arrow keys move, a drag zooms, Escape shows everything." });
+      "aria-label": "Cells. Arrow keys move, a drag zooms, Escape shows everything." });
     // So that empty cells answer too.
     var under = document.createElementNS(SVG, "rect");
     set(under, { width: columns, height: rows, fill: "none", "pointer-events": "all" });
