@@ -135,6 +135,11 @@ impl FromStr for Pattern {
 }
 
 impl Pattern {
+    /// The text of a pattern that one label matches, and no other.
+    pub fn exactly(label: &str) -> String {
+        format!("^{}$", regex::escape(label))
+    }
+
     /// `patterns` as they were written, for messages.
     fn texts(patterns: &[Self]) -> String {
         let texts: Vec<String> =

@@ -313,18 +313,22 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes the memory that was given and not given back: where it was asked for. Call this once, after
-    /// [`Self::stop`] and the last [`Self::drain`].
+    /// Reads the memory that was given and not given back until now: where it was asked for. Call this after
+    /// [`Self::drain`], which takes the stacks; nothing is taken out.
     ///
     /// # Errors
     ///
     /// If it cannot be read.
     pub fn held(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
         let Some(sites) = &self.sites else { return Ok(()) };
-        let rows =
-            sites.lookup_batch(4096, MapFlags::ANY, MapFlags::ANY).map_err(Error::map("sites"))?;
-        for (_, site) in rows {
-            let Site { key, count } = bytemuck::pod_read_unaligned(&site);
+        let rows = sites
+            .lookup_batch(4096, MapFlags::ANY, MapFlags::ANY)
+            .map_err(Error::map("sites"))?
+            .map(|(_, site)| bytemuck::pod_read_unaligned(&site))
+            .collect::<Vec<Site>>();
+        // The stacks of these sites were sent before they were counted.
+        self.rings.consume().map_err(Error::map("stacks"))?;
+        for Site { key, count } in rows {
             if count.events > 0 {
                 self.stacks.counted(&key, &count, out);
             }

@@ -18,7 +18,7 @@ use pyrograph_render::{
     ViewLook, diff_svg, svg_message, view_html,
 };
 
-use self::sides::Sides;
+pub use self::sides::Sides;
 use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
 use crate::streams::{write_output, write_picture};

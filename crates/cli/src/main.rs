@@ -14,6 +14,7 @@ mod fold;
 mod found;
 mod heatmap;
 mod info;
+mod interactive;
 mod languages;
 mod list;
 mod manual;

@@ -67,6 +67,11 @@ impl ReadArgs {
         self.filters.count_of_levels()
     }
 
+    /// True if all inputs are to be one profile, each under a frame of its own.
+    pub fn merges(&self) -> bool {
+        self.filters.merge()
+    }
+
     /// True if the user names what the values count.
     pub fn names_unit(&self) -> bool {
         self.unit.is_some()

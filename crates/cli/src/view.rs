@@ -1,4 +1,6 @@
-//! `pyrograph view`: any input to a page with all views of it.
+//! `pyrograph view`: any input to a page with all views of it, or these views on the terminal.
+
+mod terminal;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -8,10 +10,10 @@ use anyhow::Context;
 use pyrograph_format::{Options, ThreadDetail};
 use pyrograph_output::Output;
 use pyrograph_profile::LabelOptions;
-use pyrograph_terminal::browser;
+use pyrograph_terminal::{Screen, browser};
 
 use crate::reading::ReadArgs;
-use crate::say::say;
+use crate::say::{misuse, say};
 use crate::streams::{PictureArgs, inputs};
 
 /// The file where none is named.
@@ -20,13 +22,16 @@ const DEFAULT_OUTPUT: &str = "flamegraph.html";
 /// Make a page with all views of a profile: flame graph, table, tree, callers, timeline
 ///
 /// The page is one file with everything in it, and needs no network: send it, keep it, open it years later. Every verb
-/// reads it back.
+/// reads it back. With --terminal, and on a terminal without a display, the views are on the terminal; two files are
+/// compared there.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   pyrograph view perf.data --open              in the browser
   pyrograph view a.folded b.folded -o app.html
   pyrograph view --theme dark --title Checkout app.pb.gz > checkout.html
+  pyrograph view --terminal perf.data          on the terminal: its keys are shown there
+  pyrograph view --terminal before.pb.gz after.pb.gz
   pyrograph report app.html                    as from any other input")]
 pub struct Args {
     /// Inputs, `-` for standard input [default: standard input; on a terminal the last
@@ -42,6 +47,11 @@ pub struct Args {
     #[arg(long)]
     open: bool,
 
+    /// Show it on the terminal; of two files the difference, unless --merge makes one of them [default: where there is
+    /// neither a display nor $BROWSER]
+    #[arg(long, conflicts_with_all = ["output", "open"])]
+    terminal: bool,
+
     /// The heading [default: the name of the first input]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
@@ -53,16 +63,37 @@ pub struct Args {
     reading: ReadArgs,
 }
 
-/// Makes the page.
+impl Args {
+    /// The heading.
+    fn title(&self) -> String {
+        self.title.clone().unwrap_or_else(|| {
+            let first = self.files.first().and_then(|file| file.file_name());
+            first.map_or_else(|| "Profile".to_owned(), |name| name.to_string_lossy().into_owned())
+        })
+    }
+
+    /// True if the views are to be on the terminal.
+    fn is_for_terminal(&self) -> bool {
+        let is_elsewhere = self.output.is_some() || self.open || browser::is_likely();
+        self.terminal || !is_elsewhere && Screen::is_there()
+    }
+}
+
+/// Makes the page, or shows the views.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.is_for_terminal() {
+        if !Screen::is_there() {
+            misuse!(
+                "--terminal needs a terminal, which standard output is not; -o FILE.html writes a page"
+            );
+        }
+        return terminal::run(&args);
+    }
     let path = path(&args);
     let output = Output::named(path.as_deref(), "html").context("failed to make a page")?;
     let options =
         Options { detail: output.detail(), threads: ThreadDetail::Thread, ..Options::default() };
-    let title = args.title.clone().unwrap_or_else(|| {
-        let first = args.files.first().and_then(|file| file.file_name());
-        first.map_or_else(|| "Profile".to_owned(), |name| name.to_string_lossy().into_owned())
-    });
+    let title = args.title();
     let inputs = inputs(&args.files)?;
     let (profile, _) = args.reading.read(inputs, options).context("failed to make a page")?;
     output.write(&profile, &LabelOptions::default(), &title, &args.picture.into())?;

@@ -1,23 +1,16 @@
-//! `pyrograph top` in a pseudo-terminal, whose screen is read as a terminal shows it; and piped.
+//! `pyrograph top` in a pseudo-terminal, and piped.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::num::NonZero;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use common::{compile, is_root, pyrograph, run, text, wait_until};
-
-/// A size of the screen, as `vt100` takes it.
-fn cells(count: u16) -> NonZero<u16> {
-    NonZero::new(count).expect("a screen has cells")
-}
-
 mod common;
+
+use common::terminal::Terminal;
+use common::{compile, is_root, pyrograph, run, text, wait_until};
 
 /// A process that computes until this is dropped: `split.c`, whose call tree is known.
 struct Busy(Child);
@@ -40,139 +33,11 @@ impl Drop for Busy {
     }
 }
 
-/// `pyrograph top` on a terminal of its own.
-struct Terminal {
-    child: Child,
-    master: File,
-    /// Kept open, so that its state can be read when all others have left it.
-    slave: OwnedFd,
-    screen: Arc<Mutex<vt100::Parser>>,
-    /// How the terminal was before.
-    before: libc::termios,
-}
-
-fn attributes(terminal: &OwnedFd) -> libc::termios {
-    let mut attributes = std::mem::MaybeUninit::zeroed();
-    // SAFETY: The call writes to the structure.
-    unsafe {
-        assert_eq!(libc::tcgetattr(terminal.as_raw_fd(), attributes.as_mut_ptr()), 0);
-        attributes.assume_init()
-    }
-}
-
-impl Terminal {
-    fn start(command: &mut Command, columns: u16, rows: u16) -> Self {
-        let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        let (mut master, mut slave) = (-1, -1);
-        // SAFETY: The call writes two descriptors, which nobody else has.
-        let (master, slave) = unsafe {
-            let nothing = std::ptr::null_mut();
-            assert_eq!(
-                libc::openpty(
-                    &raw mut master,
-                    &raw mut slave,
-                    nothing,
-                    nothing.cast(),
-                    &raw const size
-                ),
-                0
-            );
-            (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave))
-        };
-        // SAFETY: The call takes a descriptor and a number.
-        unsafe { libc::fcntl(master.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
-        let before = attributes(&slave);
-        let stream = || Stdio::from(slave.try_clone().expect("a descriptor"));
-        command.stdin(stream()).stdout(stream()).stderr(stream());
-        command.env("TERM", "xterm-256color").env_remove("COLORTERM").env_remove("NO_COLOR");
-        // SAFETY: Both calls are async-signal-safe.
-        unsafe {
-            command.pre_exec(|| {
-                libc::setsid();
-                libc::ioctl(0, libc::TIOCSCTTY, 0);
-                Ok(())
-            });
-        }
-        let child = command.spawn().expect("it runs");
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(rows), cells(columns), 0)));
-        let (seen, mut reader) = (Arc::clone(&screen), master.try_clone().expect("a descriptor"));
-        std::thread::spawn(move || {
-            let mut buffer = [0; 65536];
-            while let Ok(count @ 1..) = reader.read(&mut buffer) {
-                seen.lock().expect("no panic").process(&buffer[..count]);
-            }
-        });
-        Self { child, master, slave, screen, before }
-    }
-
-    /// Watches a process.
-    fn watch(busy: &Busy, folder: &Path, columns: u16, rows: u16) -> Self {
-        let mut command = pyrograph();
-        command.args(["top", "-p", &busy.pid()]).current_dir(folder);
-        Self::start(&mut command, columns, rows)
-    }
-
-    fn text(&self) -> String {
-        self.screen.lock().expect("no panic").screen().contents()
-    }
-
-    fn press(&mut self, keys: &str) {
-        self.master.write_all(keys.as_bytes()).expect("it can be typed");
-    }
-
-    /// Waits until the screen shows something.
-    fn wait_for(&self, what: &str) {
-        let last = Mutex::new(String::new());
-        let shows = || {
-            let text = self.text();
-            let found = text.contains(what);
-            *last.lock().expect("no panic") = text;
-            found
-        };
-        let start = std::time::Instant::now();
-        while !shows() {
-            let last = last.lock().expect("no panic");
-            assert!(start.elapsed() < Duration::from_secs(120), "no {what} in:\n{last}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn signal(&self, signal: i32) {
-        // SAFETY: The call takes two numbers.
-        unsafe { libc::kill(self.child.id().try_into().expect("a process"), signal) };
-    }
-
-    fn resize(&self, columns: u16, rows: u16) {
-        let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        self.screen.lock().expect("no panic").screen_mut().set_size(cells(rows), cells(columns));
-        // SAFETY: The call reads the structure.
-        unsafe { libc::ioctl(self.master.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
-    }
-
-    /// Waits for the end; the terminal must be as it was.
-    fn end(mut self) -> ExitStatus {
-        let mut status = None;
-        wait_until("it ends", || {
-            status = self.child.try_wait().expect("a child");
-            status.is_some()
-        });
-        self.check_restored();
-        status.expect("it has ended")
-    }
-
-    fn check_restored(&self) {
-        let after = attributes(&self.slave);
-        let flags = |of: &libc::termios| (of.c_iflag, of.c_oflag, of.c_cflag, of.c_lflag, of.c_cc);
-        assert_eq!(flags(&after), flags(&self.before), "as stty -a shows it");
-        let is_plain = || {
-            let parser = self.screen.lock().expect("no panic");
-            let screen = parser.screen();
-            !screen.alternate_screen()
-                && !screen.hide_cursor()
-                && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
-        };
-        wait_until("the screen is given back", is_plain);
-    }
+/// Watches a process.
+fn watch(busy: &Busy, folder: &Path, columns: u16, rows: u16) -> Terminal {
+    let mut command = pyrograph();
+    command.args(["top", "-p", &busy.pid()]).current_dir(folder);
+    Terminal::start(&mut command, columns, rows)
 }
 
 #[test]
@@ -183,7 +48,7 @@ fn keys_show_views_and_q_leaves_the_terminal_as_it_was() {
     let folder = tempfile::tempdir().expect("a folder");
     let busy = Busy::start(folder.path());
     for (columns, rows) in [(80, 24), (200, 60)] {
-        let mut terminal = Terminal::watch(&busy, folder.path(), columns, rows);
+        let mut terminal = watch(&busy, folder.path(), columns, rows);
         terminal.wait_for("gamma_");
         let screen = terminal.text();
         assert!(screen.contains("Self") && screen.contains("0 lost"), "{screen}");
@@ -238,7 +103,7 @@ fn the_table_agrees_with_the_picture_of_the_same_moment() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let busy = Busy::start(folder.path());
-    let mut terminal = Terminal::watch(&busy, folder.path(), 200, 60);
+    let mut terminal = watch(&busy, folder.path(), 200, 60);
     terminal.wait_for("gamma_");
     terminal.press(" ");
     terminal.wait_for("PAUSED");
@@ -280,19 +145,21 @@ fn signals_and_crashes_leave_the_terminal_as_it_was() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let busy = Busy::start(folder.path());
-    for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143), (libc::SIGHUP, 129)] {
-        let terminal = Terminal::watch(&busy, folder.path(), 80, 24);
+    for (signal, code) in
+        [(libc::SIGINT, 130), (libc::SIGTERM, 143), (libc::SIGHUP, 129), (libc::SIGQUIT, 131)]
+    {
+        let terminal = watch(&busy, folder.path(), 80, 24);
         terminal.wait_for("Self");
         terminal.signal(signal);
         assert_eq!(terminal.end().code(), Some(code));
     }
     for signal in [libc::SIGSEGV, libc::SIGABRT, libc::SIGBUS] {
-        let terminal = Terminal::watch(&busy, folder.path(), 80, 24);
+        let terminal = watch(&busy, folder.path(), 80, 24);
         terminal.wait_for("Self");
         terminal.signal(signal);
         assert_eq!(terminal.end().signal(), Some(signal));
     }
-    let mut terminal = Terminal::watch(&busy, folder.path(), 80, 24);
+    let mut terminal = watch(&busy, folder.path(), 80, 24);
     terminal.wait_for("Self");
     terminal.press("\x03");
     assert!(terminal.end().success(), "Ctrl-C is a key");
@@ -305,7 +172,7 @@ fn it_stops_and_goes_on_as_the_shell_wants() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let busy = Busy::start(folder.path());
-    let mut terminal = Terminal::watch(&busy, folder.path(), 80, 24);
+    let mut terminal = watch(&busy, folder.path(), 80, 24);
     terminal.wait_for("Self");
     let is_stopped = |terminal: &Terminal| {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", terminal.child.id()));
@@ -328,7 +195,7 @@ fn it_fills_the_terminal_when_that_changes() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let busy = Busy::start(folder.path());
-    let mut terminal = Terminal::watch(&busy, folder.path(), 80, 24);
+    let mut terminal = watch(&busy, folder.path(), 80, 24);
     terminal.wait_for("Self");
     for (columns, rows) in [(200, 60), (40, 10), (10, 4), (80, 24)] {
         terminal.resize(columns, rows);
@@ -351,7 +218,7 @@ fn a_command_is_watched_and_its_output_kept_from_the_screen() {
     if !is_root("a_command_is_watched_and_its_output_kept_from_the_screen") {
         return;
     }
-    let script = "echo printed; echo wrong >&2; cat; while :; do :; done";
+    let script = "echo pri''nted; echo wro''ng >&2; cat; while :; do :; done";
     let mut command = pyrograph();
     command.args(["top", "--", "sh", "-c", script]);
     let mut terminal = Terminal::start(&mut command, 80, 24);
@@ -372,7 +239,7 @@ fn the_end_of_what_is_recorded_is_said() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let busy = Busy::start(folder.path());
-    let mut terminal = Terminal::watch(&busy, folder.path(), 80, 24);
+    let mut terminal = watch(&busy, folder.path(), 80, 24);
     terminal.wait_for("gamma_");
     drop(busy);
     terminal.wait_for("ENDED");

@@ -35,6 +35,11 @@ pub(crate) trait Sampler {
     /// Takes what was counted until a moment ago.
     fn collect(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error>;
 
+    /// Takes what is held at this moment, for questions about memory that is not freed.
+    fn hold(&mut self, _: &mut Resolver<LiveFiles>) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// From now on drops what is sampled, or no longer.
     fn set_paused(&mut self, paused: bool, resolver: &mut Resolver<LiveFiles>)
     -> Result<(), Error>;
@@ -159,7 +164,8 @@ impl Recorder {
 
     /// Samples since the last call, or since the beginning, with names, as a profile of its own.
     /// [`Self::finish`] still returns everything. What is counted in the kernel is taken out twice a second, so that
-    /// the last half of a second may come with the next snapshot.
+    /// the last half of a second may come with the next snapshot. Memory that is not freed is known to
+    /// [`Self::take_snapshot`] and [`Self::finish`] alone.
     ///
     /// # Errors
     ///
@@ -172,11 +178,15 @@ impl Recorder {
     /// The same, and forgets them, threads included, so that memory stays as it is however long a recording is watched.
     /// [`Self::finish`] returns what comes after that.
     ///
+    /// Where memory that is not freed is asked for, each is the whole: what is held at this moment, as
+    /// [`Self::finish`] returns what is held at the end.
+    ///
     /// # Errors
     ///
     /// If what was counted cannot be taken out of the kernel.
     pub fn take_snapshot(&mut self) -> Result<Profile, Error> {
         self.sampler.collect(&mut self.resolver)?;
+        self.sampler.hold(&mut self.resolver)?;
         Ok(self.resolver.take_collected())
     }
 

@@ -1,11 +1,12 @@
 //! The colours of flame graphs, for views that draw frames themselves.
 
-use pyrograph_analyze::FlameGraph;
+use pyrograph_analyze::{DiffGraph, FlameGraph};
 use pyrograph_profile::FrameKind;
 
 use crate::palette::{Paint, Painter, meaning};
 use crate::role::Role;
-use crate::{Palette, Rgb, Theme, Tone};
+use crate::svg::{DiffStyle, change_paint};
+use crate::{Palette, Rgb, SvgOptions, Theme, Tone};
 
 /// The colour of a frame on a light page, and that of text on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,13 @@ impl From<Paint> for FrameColors {
 pub fn frame_colors(graph: &FlameGraph, palette: Palette) -> Vec<FrameColors> {
     let painter = Painter { palette, tone: Tone::Name, negate: false, graph };
     painter.paints(&Role::of_frames(graph)).into_iter().map(FrameColors::from).collect()
+}
+
+/// The colours of all frames of a comparison, as its SVG has them: nearly white where a change is noise.
+pub fn change_colors(graph: &DiffGraph) -> Vec<FrameColors> {
+    let options = SvgOptions { theme: Theme::Light, ..SvgOptions::default() };
+    let style = DiffStyle::default();
+    graph.frames.iter().map(|frame| change_paint(graph, &options, style, frame).into()).collect()
 }
 
 /// The colour of a kind of code in the default palette, in the middle of its tones.

@@ -52,7 +52,7 @@ pub use counting::{CountStyle, IntervalTable, not_counted, write_count_changes, 
 pub use csv::top_csv;
 pub use diff_table::{DiffHints, DiffTable};
 pub use events::{ListedEvent, events_json, events_text};
-pub use frame_colors::{FrameColors, frame_colors, function_colors};
+pub use frame_colors::{FrameColors, change_colors, frame_colors, function_colors};
 pub use heatmap::{HeatMapLook, Shades, heat_map_svg};
 pub use info::{info_json, info_text};
 pub use nameless::nameless_advice;

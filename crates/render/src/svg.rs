@@ -31,6 +31,7 @@ use pyrograph_analyze::FlameGraph;
 use crate::SvgOptions;
 use crate::palette::hash;
 use crate::text::escape;
+pub(crate) use diff::change_paint;
 pub use diff::{DiffStyle, View, diff_svg};
 use frames::Frames;
 use page::Page;

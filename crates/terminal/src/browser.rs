@@ -22,6 +22,12 @@ pub fn open(path: &Path) -> Result<(), String> {
     if started { Ok(()) } else { Err(tried.collect::<Vec<_>>().join(", ")) }
 }
 
+/// True if a browser could show something: there is a display, or `$BROWSER` names one.
+pub fn is_likely() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].into_iter().any(is_set)
+}
+
 /// The command that shows a file.
 pub fn command_line(path: &Path) -> String {
     let path = quoted(&path.to_string_lossy());

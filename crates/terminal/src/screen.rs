@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 
 /// The second screen (xterm's 1049), the mouse with its moves (1003) in decimal numbers (1006), no cursor.
@@ -176,7 +176,7 @@ pub enum ScreenSignal {
 ///
 /// Those of `sigaction`, and of starting a thread.
 pub fn on_screen_signals(pass: impl Fn(ScreenSignal) + Send + 'static) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP])?;
     let wait = move || {
         let ends = AtomicUsize::new(0);
         for signal in &mut signals {

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use pyrograph_analyze::{FunctionName, RootedRow};
+use pyrograph_analyze::{Diff, Filter, FunctionChange, FunctionName, RootedRow};
 use pyrograph_profile::{LabelOptions, Profile};
-use pyrograph_render::percent;
-use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{
     Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 use ratatui::layout::Rect;
 
 use crate::calls::Calls;
+use crate::changes;
+use crate::chips::Chip;
 use crate::flame::Flame;
-use crate::keys::{self, View, help_lines};
+use crate::keys::View;
 use crate::look::Look;
-use crate::page::draw_head;
 use crate::shown::{Code, Grouping, Shown};
-use crate::table::{Cursor, Step, Table};
-use crate::text::fit;
+use crate::table::{Cursor, Step};
+
+mod draw;
 
 /// How an [`App`] begins.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +33,8 @@ pub struct Settings {
     pub code: Code,
     /// By what functions are kept apart.
     pub grouping: Grouping,
+    /// The flame graph is shown first, not the table.
+    pub flame_first: bool,
 }
 
 /// Statements about a profile, beside what it says itself.
@@ -75,18 +77,48 @@ pub enum Action {
     FindGroups,
     /// Write a picture of what is shown.
     Write(Box<Profile>, LabelOptions),
+    /// Write a picture of the [comparison](App::comparison).
+    WriteComparison,
+    /// Compare both sides anew, filtered and with these functions alone, for [`App::compare`].
+    Compare(Box<Filter>, Code),
 }
 
-/// The views of a profile, and how they are looked at.
+/// What is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Typing {
+    /// Nothing: keys are keys.
+    Nothing,
+    /// The text that functions are filtered by, or frames searched for.
+    Search,
+    /// A filter in the words of the command line.
+    Filter,
+}
+
+/// What does not show the profile as it is now.
+#[derive(Clone, Copy, Debug)]
+struct Stale {
+    rows: bool,
+    matching: bool,
+    flame: bool,
+    calls: bool,
+}
+
+impl Stale {
+    const ALL: Self = Self { rows: true, matching: true, flame: true, calls: true };
+}
+
+/// The views of a profile, or of a comparison, and how they are looked at.
 #[derive(Debug)]
 pub struct App {
     settings: Settings,
     status: Status,
     shown: Shown,
+    compared: Option<Box<Diff>>,
     view: View,
-    /// The profile or how it is looked at has changed since the view was made.
-    stale: bool,
+    stale: Stale,
     rows: Vec<RootedRow>,
+    /// The rows of a comparison, in place of the others.
+    changes: Vec<FunctionChange>,
     /// Those of them that the filter keeps.
     matching: Vec<usize>,
     cursor: Cursor,
@@ -94,7 +126,9 @@ pub struct App {
     calls: Calls,
     /// Text that functions are filtered by, or frames searched for.
     filter: String,
-    is_typing: bool,
+    /// The words of a filter, while they are typed.
+    words: String,
+    typing: Typing,
     message: Option<String>,
     /// Where the list was drawn last.
     list: Rect,
@@ -110,15 +144,18 @@ impl App {
             settings,
             status: Status::default(),
             shown,
-            view: View::Table,
-            stale: true,
+            compared: None,
+            view: if settings.flame_first { View::Flame } else { View::Table },
+            stale: Stale::ALL,
             rows: Vec::new(),
+            changes: Vec::new(),
             matching: Vec::new(),
             cursor: Cursor::default(),
             flame: Flame::default(),
             calls: Calls::default(),
             filter: String::new(),
-            is_typing: false,
+            words: String::new(),
+            typing: Typing::Nothing,
             message: None,
             list: Rect::default(),
         }
@@ -128,7 +165,28 @@ impl App {
     pub fn update(&mut self, profile: Profile, status: Status) {
         self.shown.update(profile);
         self.status = status;
-        self.stale = true;
+        self.stale = Stale::ALL;
+    }
+
+    /// Shows a comparison. Filters that are put on are its owner's to apply: see [`Action::Compare`].
+    pub fn compare(&mut self, diff: Diff, status: Status) {
+        let mut sides = diff.sides();
+        sides.unfiltered = vec![diff.before.total, diff.after.total];
+        self.shown.update_as_filtered(sides);
+        self.compared = Some(Box::new(diff));
+        self.status = status;
+        self.stale = Stale::ALL;
+    }
+
+    /// The comparison that is shown.
+    pub fn comparison(&self) -> Option<&Diff> {
+        self.compared.as_deref()
+    }
+
+    /// Takes the last filter off again, which cannot be applied, and says why.
+    pub fn refuse_filter(&mut self, why: impl Into<String>) {
+        self.shown.take_off();
+        self.say(why);
     }
 
     /// By what functions are kept apart.
@@ -138,8 +196,9 @@ impl App {
 
     /// Takes the control groups of processes, for [`Grouping::ControlGroup`].
     pub fn set_control_groups(&mut self, groups: BTreeMap<i32, String>) {
-        self.shown.set_groups(groups);
-        self.stale = true;
+        if self.shown.set_groups(groups) {
+            self.stale = Stale::ALL;
+        }
     }
 
     /// Says something in the line above the keys, until the next key.
@@ -161,29 +220,38 @@ impl App {
     }
 
     fn key(&mut self, key: &KeyEvent) -> Action {
+        let is_compared = self.compared.is_some();
         match (key.code, key.modifiers.contains(KeyModifiers::CONTROL)) {
             (KeyCode::Char('c'), true) => return Action::Quit,
             (KeyCode::Char('z'), true) => return Action::Suspend,
             (_, true) => return Action::None,
-            (code, false) if self.is_typing => self.type_filter(code),
+            (code, false) if self.typing == Typing::Search => self.type_search(code),
+            (code, false) if self.typing == Typing::Filter => return self.type_words(code),
             (KeyCode::Char('q'), _) => return Action::Quit,
             (KeyCode::Char(' '), _) if self.settings.live => return Action::Pause,
             (KeyCode::Char('r'), _) if self.settings.live => return Action::NextSpan,
             (KeyCode::Char('w'), _) => return self.write(),
-            (KeyCode::Char('/'), _) if self.view != View::Calls => self.is_typing = true,
+            (KeyCode::Char('/'), _) if self.view != View::Calls => self.typing = Typing::Search,
+            (KeyCode::Char('-'), _) => self.typing = Typing::Filter,
+            (KeyCode::Char(c @ ('o' | 'x' | 'h' | 'b')), _) => return self.filter_by_function(c),
+            (KeyCode::Backspace, _) if !self.shown.chips().is_empty() => {
+                self.shown.take_off();
+                return self.filtered();
+            }
             (KeyCode::Char('k'), _) => {
                 self.shown.code = self.shown.code.next();
-                self.stale = true;
+                return self.filtered();
             }
             (KeyCode::Char('f'), _) => {
-                self.show(if self.view == View::Flame { View::Table } else { View::Flame });
+                self.view = if self.view == View::Flame { View::Table } else { View::Flame };
             }
-            (KeyCode::Char('p'), _) => self.group(Grouping::Process),
-            (KeyCode::Char('t'), _) => self.group(Grouping::Thread),
+            (KeyCode::Char('p'), _) if !is_compared => self.group(Grouping::Process),
+            (KeyCode::Char('t'), _) if !is_compared => self.group(Grouping::Thread),
             (KeyCode::Char('c'), _) if self.settings.live => {
                 self.group(Grouping::ControlGroup);
                 return Action::FindGroups;
             }
+            (KeyCode::Char('v'), _) if is_compared => self.flame.change_side(),
             (code, _) => match self.view {
                 View::Table => self.table_key(code),
                 View::Flame => self.flame_key(code),
@@ -193,20 +261,53 @@ impl App {
         Action::Draw
     }
 
-    fn type_filter(&mut self, code: KeyCode) {
-        match code {
-            KeyCode::Char(c) if self.filter.chars().count() < 200 => self.filter.push(c),
-            KeyCode::Backspace => drop(self.filter.pop()),
-            KeyCode::Enter => self.is_typing = false,
-            KeyCode::Esc => {
-                self.filter.clear();
-                self.is_typing = false;
-            }
-            _ => {}
-        }
+    fn type_search(&mut self, code: KeyCode) {
+        self.typing = type_text(&mut self.filter, code, Typing::Search);
         self.flame.search(&self.filter);
         self.cursor.selected = 0;
-        self.stale = true;
+        self.stale.matching = true;
+    }
+
+    fn type_words(&mut self, code: KeyCode) -> Action {
+        self.typing = type_text(&mut self.words, code, Typing::Filter);
+        if code != KeyCode::Enter {
+            return Action::Draw;
+        }
+        let words = std::mem::take(&mut self.words);
+        self.put_on(Chip::read(&words))
+    }
+
+    /// Puts on a filter by the function that is selected.
+    fn filter_by_function(&mut self, key: char) -> Action {
+        let word = match key {
+            'o' => "focus",
+            'x' => "ignore",
+            'h' => "hide",
+            _ => "from-frame",
+        };
+        match self.selected_function() {
+            Some(of) => self.put_on(Chip::of_function(word, &of.name)),
+            None => Action::None,
+        }
+    }
+
+    fn put_on(&mut self, chip: Result<Chip, String>) -> Action {
+        match chip.and_then(|chip| self.shown.put_on(chip, self.compared.is_some())) {
+            Ok(()) => self.filtered(),
+            Err(why) => {
+                self.say(why);
+                Action::Draw
+            }
+        }
+    }
+
+    /// Goes on after filters have changed.
+    fn filtered(&mut self) -> Action {
+        self.stale = Stale::ALL;
+        match self.compared {
+            Some(_) => Action::Compare(Box::new(self.shown.filter()), self.shown.code),
+            None => Action::Draw,
+        }
     }
 
     fn table_key(&mut self, code: KeyCode) {
@@ -216,7 +317,7 @@ impl App {
             KeyCode::Esc if !self.filter.is_empty() => {
                 self.filter.clear();
                 self.flame.search("");
-                self.stale = true;
+                self.stale.matching = true;
             }
             code => {
                 if let Some(step) = step_of(code) {
@@ -230,7 +331,9 @@ impl App {
         match code {
             KeyCode::Enter => self.flame.zoom_in(),
             KeyCode::Esc | KeyCode::Backspace if self.flame.zoom_out() => {}
-            KeyCode::Esc | KeyCode::Backspace => self.show(View::Table),
+            KeyCode::Esc | KeyCode::Backspace => self.view = View::Table,
+            KeyCode::Char('e') => self.open_calls(),
+            KeyCode::Char(c @ ('n' | 'N')) => self.flame.next_match(c == 'N'),
             KeyCode::Char('d') => self.flame.change_height(),
             KeyCode::Char('i') => self.flame.invert(),
             KeyCode::PageUp | KeyCode::PageDown => {
@@ -246,12 +349,12 @@ impl App {
 
     fn calls_key(&mut self, code: KeyCode) {
         match code {
-            KeyCode::Enter => self.stale |= self.calls.enter(),
+            KeyCode::Enter => self.stale.calls |= self.calls.enter(),
             KeyCode::Esc | KeyCode::Backspace => {
                 if !self.calls.back() {
-                    self.show(View::Table);
+                    self.view = View::Table;
                 }
-                self.stale = true;
+                self.stale.calls = true;
             }
             code => {
                 if let Some(step) = step_of(code) {
@@ -309,30 +412,48 @@ impl App {
 
     fn sort(&mut self, by_total: bool) {
         self.settings.by_total = by_total;
-        self.stale = true;
+        (self.stale.rows, self.stale.matching) = (true, true);
     }
 
     fn group(&mut self, grouping: Grouping) {
         let is_off = self.shown.grouping() == grouping;
         self.shown.set_grouping(if is_off { Grouping::None } else { grouping });
-        self.stale = true;
+        self.stale = Stale::ALL;
     }
 
-    fn show(&mut self, view: View) {
-        self.view = view;
-        self.stale = true;
+    /// The function that is selected, wherever that is.
+    fn selected_function(&self) -> Option<FunctionName> {
+        let row = self.matching.get(self.cursor.selected);
+        let of = |name: &str, module: &str| FunctionName {
+            root: None,
+            name: name.to_owned(),
+            module: module.to_owned(),
+        };
+        match (self.view, &self.compared) {
+            (View::Flame, _) => self.flame.function().map(|(name, module)| of(name, module)),
+            (View::Calls, _) => self.calls.function().cloned(),
+            (View::Table, Some(_)) => {
+                self.changes.get(*row?).map(|change| of(&change.name, &change.module))
+            }
+            (View::Table, None) => {
+                let found = self.rows.get(*row?)?;
+                let root = (self.shown.grouping() != Grouping::None).then(|| found.root.clone());
+                Some(FunctionName { root, ..of(&found.row.name, &found.row.module) })
+            }
+        }
     }
 
     fn open_calls(&mut self) {
-        let selected = self.matching.get(self.cursor.selected);
-        let Some(of) = selected.and_then(|&row| self.rows.get(row)) else { return };
-        let root = (self.shown.grouping() != Grouping::None).then(|| of.root.clone());
-        let (name, module) = (of.row.name.clone(), of.row.module.clone());
-        self.calls.open(FunctionName { root, name, module });
-        self.show(View::Calls);
+        let Some(function) = self.selected_function() else { return };
+        self.calls.open(function);
+        self.view = View::Calls;
+        self.stale.calls = true;
     }
 
     fn write(&mut self) -> Action {
+        if self.compared.is_some() {
+            return Action::WriteComparison;
+        }
         if self.shown.whole() == 0 {
             self.say("nothing was recorded yet");
             return Action::Draw;
@@ -343,13 +464,17 @@ impl App {
 
     /// Makes what the present view shows, if that is not done.
     fn refresh(&mut self) {
-        if !std::mem::take(&mut self.stale) {
-            return;
-        }
+        let take = |stale: &mut bool| std::mem::take(stale);
         match self.view {
-            View::Table => self.refresh_table(),
-            View::Flame => self.flame.update(&self.shown),
-            View::Calls => self.calls.update(&self.shown),
+            View::Table if self.stale.rows || self.stale.matching => self.refresh_table(),
+            View::Flame if take(&mut self.stale.flame) => match &self.compared {
+                Some(diff) => self.flame.compare(diff.graph(0.0)),
+                None => self.flame.update(&self.shown),
+            },
+            View::Calls if take(&mut self.stale.calls) => {
+                self.calls.update(&self.shown, self.compared.is_some());
+            }
+            _ => {}
         }
     }
 
@@ -357,133 +482,51 @@ impl App {
         // What was selected stays so where it goes; the first row is the first.
         let place = self.cursor.selected;
         let selected = self.matching.get(place).filter(|_| place > 0);
-        let key = |of: &RootedRow| (of.root.clone(), of.row.name.clone(), of.row.module.clone());
-        let selected = selected.and_then(|&row| self.rows.get(row)).map(key);
-        self.rows = self.shown.rows(self.settings.by_total);
+        let selected = selected.map(|&row| self.key_of(row).map(str::to_owned));
+        if std::mem::take(&mut self.stale.rows) {
+            let (by_total, code) = (self.settings.by_total, self.shown.code);
+            match &self.compared {
+                Some(diff) => self.changes = changes::rows(diff, code, by_total),
+                None => self.rows = self.shown.rows(by_total),
+            }
+        }
+        self.stale.matching = false;
         let wanted = self.filter.to_lowercase();
-        let matches = |of: &RootedRow| {
+        let matches = |row: &usize| {
             let is_in = |text: &str| text.to_lowercase().contains(&wanted);
-            is_in(&of.row.name) || is_in(&of.row.module) || is_in(&of.root)
+            wanted.is_empty() || self.key_of(*row).into_iter().any(is_in)
         };
-        let rows = self.rows.iter().enumerate();
-        self.matching =
-            rows.filter(|(_, of)| wanted.is_empty() || matches(of)).map(|(at, _)| at).collect();
+        let rows = self.rows.len().max(self.changes.len());
+        self.matching = (0..rows).filter(matches).collect();
         if let Some(selected) = selected {
-            let is_it = |&row: &usize| key(&self.rows[row]) == selected;
+            let is_it = |&row: &usize| self.key_of(row) == selected;
             self.cursor.selected = self.matching.iter().position(is_it).unwrap_or(place);
         }
     }
 
-    /// Draws the whole screen.
-    pub fn render(&mut self, buffer: &mut Buffer) {
-        self.refresh();
-        let area = buffer.area;
-        buffer.reset();
-        if area.width < 20 || area.height < 6 {
-            let text = fit("the terminal is too small", usize::from(area.width));
-            buffer.set_stringn(
-                area.x,
-                area.y,
-                text,
-                usize::from(area.width),
-                self.settings.look.strong(),
-            );
-            return;
+    /// Name, module and root of a row.
+    fn key_of(&self, row: usize) -> [&str; 3] {
+        match (self.changes.get(row), self.rows.get(row)) {
+            (Some(of), _) => [&of.name, &of.module, ""],
+            (None, Some(of)) => [&of.row.name, &of.row.module, &of.root],
+            (None, None) => [""; 3],
         }
-        let look = self.settings.look;
-        let line = |y: u16| Rect { y, height: 1, ..area };
-        draw_head(&self.status, &self.shown, look, line(area.y), buffer);
-        let help = help_lines(self.view, self.settings.live, usize::from(area.width));
-        // On a low terminal the view comes first.
-        let help_height = (help.len() as u16).min(area.height / 4);
-        let bottom = area.bottom() - help_height;
-        keys::draw(&help, Rect { y: bottom, height: help_height, ..area }, look, buffer);
-        let body = Rect { y: area.y + 2, height: bottom - area.y - 2, ..area };
-        let state = match self.view {
-            View::Table => self.draw_table(body, buffer),
-            View::Flame => self.draw_flame(body, buffer),
-            View::Calls => {
-                self.calls.draw(&self.shown, look, body, buffer);
-                self.state_of_calls()
-            }
-        };
-        let state = self.message.as_deref().unwrap_or(&state);
-        let width = usize::from(area.width);
-        buffer.set_stringn(area.x, area.y + 1, fit(state, width), width, look.faint());
     }
+}
 
-    fn draw_table(&mut self, area: Rect, buffer: &mut Buffer) -> String {
-        self.list = area;
-        let height = usize::from(area.height.saturating_sub(1));
-        let window = self.cursor.window(self.matching.len(), height);
-        let rows: Vec<&RootedRow> =
-            self.matching[window.clone()].iter().map(|&row| &self.rows[row]).collect();
-        let by_total = self.settings.by_total;
-        let value = |of: &RootedRow| if by_total { of.row.total } else { of.row.self_value };
-        Table {
-            rows: &rows,
-            selected: self.cursor.selected.checked_sub(window.start),
-            grouping: self.shown.grouping(),
-            by_total,
-            whole: self.shown.whole(),
-            longest: self.rows.iter().map(value).max().unwrap_or(0),
-            look: self.settings.look,
+/// Takes a key into a text; returns what is typed after it.
+fn type_text(text: &mut String, code: KeyCode, typing: Typing) -> Typing {
+    match code {
+        KeyCode::Char(c) if text.chars().count() < 200 => text.push(c),
+        KeyCode::Backspace => drop(text.pop()),
+        KeyCode::Enter => return Typing::Nothing,
+        KeyCode::Esc => {
+            text.clear();
+            return Typing::Nothing;
         }
-        .draw(area, buffer);
-        let own = self.matching.iter().map(|&row| self.rows[row].row.self_value);
-        let own = own.fold(0u64, u64::saturating_add);
-        let (found, all) = (self.matching.len(), self.rows.len());
-        let found = match self.filter.is_empty() {
-            true => format!("{all} functions"),
-            false => {
-                format!("{found} of {all} functions, self {}", percent(own, self.shown.whole()))
-            }
-        };
-        self.state(&found)
+        _ => {}
     }
-
-    fn draw_flame(&mut self, area: Rect, buffer: &mut Buffer) -> String {
-        let last = Rect { y: area.bottom() - 1, height: 1, ..area };
-        let graph = Rect { height: area.height - 1, ..area };
-        let narrow = self.flame.draw(self.settings.look, graph, buffer);
-        let width = usize::from(area.width);
-        let detail = fit(&self.flame.detail(&self.shown), width);
-        buffer.set_stringn(last.x, last.y, detail, width, self.settings.look.strong());
-        let mut state = Vec::new();
-        if !self.filter.is_empty() {
-            let (count, value) = self.flame.matches();
-            state.push(format!("{count} frames match, {}", percent(value, self.shown.whole())));
-        }
-        if narrow > 0 {
-            state.push(format!("{narrow} frames too narrow to be drawn"));
-        }
-        self.state(&state.join(", "))
-    }
-
-    fn state_of_calls(&self) -> String {
-        let Some(of) = self.calls.function() else { return String::new() };
-        let root = of.root.as_ref().map(|root| format!(" in {root}")).unwrap_or_default();
-        format!(
-            "callers and callees of {}{root}, over all places · {}",
-            of.name,
-            self.shown.code.name()
-        )
-    }
-
-    /// How the profile is looked at.
-    fn state(&self, found: &str) -> String {
-        let mut parts = Vec::new();
-        if self.is_typing || !self.filter.is_empty() {
-            let cursor = if self.is_typing { "█" } else { "" };
-            parts.push(format!("/{}{cursor}", self.filter));
-        }
-        parts.extend(Some(found).filter(|found| !found.is_empty()).map(str::to_owned));
-        parts.push(self.shown.code.name().to_owned());
-        if self.shown.grouping() != Grouping::None {
-            parts.push(format!("by {}", self.shown.grouping().name()));
-        }
-        parts.join(" · ")
-    }
+    typing
 }
 
 /// The step of a key in a list.

@@ -1,6 +1,7 @@
 //! Callers and callees of one function.
 
 use pyrograph_analyze::{FunctionName, Neighbor, Neighbors, neighbors};
+use pyrograph_profile::FrameKind;
 use pyrograph_render::{exact_percent, function_colors};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -18,6 +19,8 @@ pub struct Calls {
     path: Vec<FunctionName>,
     /// Of the last function; `None` if no sample has it.
     found: Option<Neighbors>,
+    /// Of a comparison: before.
+    before: Option<Neighbors>,
     cursor: Cursor,
 }
 
@@ -35,11 +38,22 @@ impl Calls {
         *self = Self { path: vec![function], ..Self::default() };
     }
 
-    /// Finds the neighbors in a profile.
-    pub fn update(&mut self, shown: &Shown) {
+    /// Finds the neighbors in a profile; in one of a comparison, those before, too.
+    pub fn update(&mut self, shown: &Shown, is_compared: bool) {
         let of = self.path.last().filter(|_| !shown.profile().value_types.is_empty());
-        self.found =
-            of.and_then(|of| neighbors(shown.profile(), &shown.labels(), shown.column(), of));
+        let find = |column: usize| {
+            of.and_then(|of| neighbors(shown.profile(), &shown.labels(), column, of))
+        };
+        self.found = find(shown.column());
+        self.before = None;
+        if is_compared {
+            self.before = Some(find(0).unwrap_or_else(nothing));
+            let found = self.found.get_or_insert_with(nothing);
+            if let Some(before) = &self.before {
+                add_gone(&mut found.callers, &before.callers);
+                add_gone(&mut found.callees, &before.callees);
+            }
+        }
         if let Some(found) = &mut self.found {
             for side in [&mut found.callers, &mut found.callees] {
                 side.retain(|of| shown.code.shows(of.kind));
@@ -100,7 +114,12 @@ impl Calls {
     /// Draws a heading and the lines below it.
     pub fn draw(&mut self, shown: &Shown, look: Look, area: Rect, buffer: &mut Buffer) {
         let width = usize::from(area.width);
-        let heading = format!("{:>7} {:>7} {:12}{:24} Function", "of all", "of it", "", "Module");
+        let shares = match &self.before {
+            Some(_) => ["before", "after"],
+            None => ["of all", "of it"],
+        };
+        let [first, second] = shares;
+        let heading = format!("{first:>7} {second:>7} {:12}{:24} Function", "", "Module");
         buffer.set_stringn(area.left(), area.top(), heading, width, look.strong());
         let height = usize::from(area.height.saturating_sub(1));
         let (lines, selected) = self.lines();
@@ -111,8 +130,10 @@ impl Calls {
         }
         // The window of lines, with its headings, around what is selected.
         let top = (selected + 1 + height / 4).saturating_sub(height).min(lines.len());
-        let style = Drawing { found: self.found.as_ref(), shown, look };
+        let (found, before) = (self.found.as_ref(), self.before.as_ref());
+        let style = Drawing { found, before, shown, look };
         let mut height_of_list = 0;
+        let callers = found.map_or(0, |found| found.callers.len());
         for (line, y) in lines[top..].iter().zip(area.top() + 1..area.bottom()) {
             let row = Rect { y, height: 1, ..area };
             match line {
@@ -122,7 +143,7 @@ impl Calls {
                 Line::Function => style.draw_function(self.path.last(), row, buffer),
                 Line::Call(at, of) => {
                     height_of_list += 1;
-                    style.draw_call(of, row, buffer);
+                    style.draw_call(of, *at < callers, row, buffer);
                     if *at == self.cursor.selected {
                         buffer.set_style(row, look.selected());
                     }
@@ -134,17 +155,55 @@ impl Calls {
     }
 }
 
+/// No sample has the function.
+fn nothing() -> Neighbors {
+    Neighbors {
+        kind: FrameKind::User,
+        self_value: 0,
+        total: 0,
+        outermost: 0,
+        callers: Vec::new(),
+        callees: Vec::new(),
+    }
+}
+
+fn is_same(a: &Neighbor, b: &Neighbor) -> bool {
+    a.name == b.name && a.module == b.module
+}
+
+/// Adds those that are there no more.
+fn add_gone(after: &mut Vec<Neighbor>, before: &[Neighbor]) {
+    for of in before {
+        if !after.iter().any(|is| is_same(is, of)) {
+            after.push(Neighbor { value: 0, ..of.clone() });
+        }
+    }
+}
+
 struct Drawing<'a> {
     found: Option<&'a Neighbors>,
+    before: Option<&'a Neighbors>,
     shown: &'a Shown,
     look: Look,
 }
 
 impl Drawing<'_> {
-    fn draw_call(&self, of: &Neighbor, row: Rect, buffer: &mut Buffer) {
+    /// The whole before, of a comparison: its first column.
+    fn whole_before(&self) -> u64 {
+        self.shown.profile().whole(0)
+    }
+
+    fn draw_call(&self, of: &Neighbor, is_caller: bool, row: Rect, buffer: &mut Buffer) {
         let total = self.found.map_or(0, |found| found.total);
         let whole = self.shown.whole();
-        let shares = [exact_percent(of.value, whole), exact_percent(of.value, total)];
+        let shares = match self.before {
+            Some(before) => {
+                let side = if is_caller { &before.callers } else { &before.callees };
+                let was = side.iter().find(|was| is_same(was, of)).map_or(0, |was| was.value);
+                [exact_percent(was, self.whole_before()), exact_percent(of.value, whole)]
+            }
+            None => [exact_percent(of.value, whole), exact_percent(of.value, total)],
+        };
         self.draw(&shares, bar(of.value, total, 10), of, Style::new(), row, buffer);
     }
 
@@ -152,7 +211,13 @@ impl Drawing<'_> {
         let (Some(found), Some(name)) = (self.found, name) else { return };
         let whole = self.shown.whole();
         let own = exact_percent(found.self_value, whole);
-        let shares = [exact_percent(found.total, whole), "100%".to_owned()];
+        let shares = match self.before {
+            Some(before) => [
+                exact_percent(before.total, self.whole_before()),
+                exact_percent(found.total, whole),
+            ],
+            None => [exact_percent(found.total, whole), "100%".to_owned()],
+        };
         let of = Neighbor {
             name: format!("{} (self {own})", name.name),
             module: name.module.clone(),

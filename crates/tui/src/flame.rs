@@ -3,13 +3,18 @@
 //! A row of the terminal is a row of frames with their names, whose edges are on half cells; or, where the graph is
 //! higher than the terminal, two rows of frames without names.
 
-use pyrograph_analyze::{FlameGraph, FlameOptions, flame};
-use pyrograph_profile::Tree;
-use pyrograph_render::{FrameColors, Palette, exact_percent, frame_colors, value_text};
+use pyrograph_analyze::{
+    DiffFrame, DiffGraph, FlameFrame, FlameGraph, FlameOptions, Verdict, flame,
+};
+use pyrograph_profile::{StringId, Tree};
+use pyrograph_render::{
+    FrameColors, Palette, change_colors, exact_percent, frame_colors, value_text,
+};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
+use crate::changes::{mark, points};
 use crate::frame_rows::FrameRows;
 use crate::look::Look;
 use crate::shown::Shown;
@@ -20,6 +25,10 @@ use crate::text::fit;
 #[derive(Debug, Default)]
 pub struct Flame {
     graph: Option<FlameGraph>,
+    /// The comparison that the graph shows a side of.
+    compared: Option<DiffGraph>,
+    /// Widths are those before.
+    shows_before: bool,
     colors: Vec<FrameColors>,
     /// Labels from the root to the frame that takes the whole width; empty for all.
     zoom: Vec<String>,
@@ -45,16 +54,46 @@ pub struct Flame {
 impl Flame {
     /// Lays out a profile.
     pub fn update(&mut self, shown: &Shown) {
-        let pointed = self.pointed.map(|at| self.path(at));
-        let profile = shown.picture(&[]);
+        let profile = shown.frames();
         let tree = Tree::new(&profile, &shown.labels());
         let options = FlameOptions { column: shown.column(), ..FlameOptions::default() };
-        self.graph = flame(&profile, &tree, &options).ok();
+        let graph = flame(&profile, &tree, &options).ok();
+        let colors = graph
+            .as_ref()
+            .map(|graph| frame_colors(graph, Palette::of(&graph.value_type)))
+            .unwrap_or_default();
+        self.compared = None;
+        self.replace(graph, colors);
+    }
+
+    /// Shows a comparison.
+    pub fn compare(&mut self, compared: DiffGraph) {
+        let graph = side(&compared, self.shows_before);
+        let colors = change_colors(&compared);
+        self.compared = Some(compared);
+        self.replace(Some(graph), colors);
+    }
+
+    /// Lets the other side of a comparison give the widths.
+    pub fn change_side(&mut self) {
+        self.shows_before = !self.shows_before;
+        if let Some(compared) = self.compared.take() {
+            self.compare(compared);
+        }
+    }
+
+    /// The side of a comparison that gives the widths.
+    pub fn side(&self) -> Option<&'static str> {
+        self.compared.as_ref().map(|_| if self.shows_before { "before" } else { "after" })
+    }
+
+    fn replace(&mut self, graph: Option<FlameGraph>, colors: Vec<FrameColors>) {
+        let pointed = self.pointed.map(|at| self.path(at));
+        (self.graph, self.colors) = (graph, colors);
         let Some(graph) = &self.graph else {
             (self.zoomed, self.pointed) = (0, None);
             return;
         };
-        self.colors = frame_colors(graph, Palette::of(&graph.value_type));
         self.zoomed = find(graph, &self.zoom);
         self.pointed = pointed.map(|path| find(graph, &path));
         self.search_again();
@@ -73,29 +112,88 @@ impl Flame {
             true => vec![false; graph.names.len()],
             false => graph.names.iter().map(is_in).collect(),
         };
-        let matches = |frame: &pyrograph_analyze::FlameFrame| {
-            names[frame.name.index()] || names[frame.module.index()]
-        };
+        let matches = |frame: &FlameFrame| names[frame.name.index()] || names[frame.module.index()];
         self.matching = graph.frames.iter().map(matches).collect();
         // The whole has no name.
         self.matching[0] = false;
     }
 
-    /// Number of frames that match, and the value of the samples that they are in.
-    pub fn matches(&self) -> (usize, u64) {
-        let Some(graph) = &self.graph else { return (0, 0) };
-        // Parents come first: what is inside of a match is counted with it.
+    /// The frames that match, and the values of the samples that they are in. What is inside of a match counts with it.
+    pub fn matches(&self) -> Matches {
+        let mut found = Matches::default();
+        let Some(graph) = &self.graph else { return found };
+        let zoom = graph.frames[self.zoomed];
+        let zoomed = zoom.start..zoom.start.saturating_add(zoom.value);
+        // Parents come first.
         let mut inside = vec![false; graph.frames.len()];
-        let (mut count, mut value) = (0, 0u64);
         for (at, frame) in graph.frames.iter().enumerate() {
             let is_counted = inside[frame.parent as usize];
             inside[at] = is_counted || self.matching[at];
-            count += usize::from(self.matching[at]);
+            if at == self.zoomed && inside[at] {
+                found.in_zoom = frame.value;
+            }
+            found.frames += usize::from(self.matching[at] && frame.value > 0);
             if self.matching[at] && !is_counted {
-                value = value.saturating_add(frame.value);
+                found.value = found.value.saturating_add(frame.value);
+                let is_below = frame.depth > zoom.depth && zoomed.contains(&frame.start);
+                if is_below {
+                    found.in_zoom = found.in_zoom.saturating_add(frame.value);
+                }
             }
         }
-        (count, value)
+        (found.whole, found.zoom) = (graph.whole, zoom.value);
+        found
+    }
+
+    /// Points at the next frame that matches, from the widest to the narrowest, or back. It is brought into view.
+    pub fn next_match(&mut self, back: bool) {
+        let Some(graph) = &self.graph else { return };
+        let matches = |&at: &usize| self.matching[at] && graph.frames[at].value > 0;
+        let mut found: Vec<usize> = (0..graph.frames.len()).filter(matches).collect();
+        found.sort_by_key(|&at| std::cmp::Reverse(graph.frames[at].value));
+        let at = self.pointed.and_then(|pointed| found.iter().position(|&at| at == pointed));
+        let next = match (at, back) {
+            _ if found.is_empty() => return,
+            (None, false) => 0,
+            (None, true) => found.len() - 1,
+            (Some(at), false) => (at + 1) % found.len(),
+            (Some(at), true) => (at + found.len() - 1) % found.len(),
+        };
+        self.show(found[next]);
+    }
+
+    /// Points at a frame, and zooms so that it can be seen.
+    fn show(&mut self, frame: usize) {
+        let Some(graph) = &self.graph else { return };
+        self.pointed = Some(frame);
+        let is_seen = |zoomed: usize| {
+            let cells = usize::from(self.area.width.max(1));
+            let rows = FrameRows::new(graph, zoomed, cells);
+            rows.columns(graph.frames[frame].depth as usize, frame).is_some()
+        };
+        let caller = graph.frames[frame].parent as usize;
+        let zoomed = [self.zoomed, 0].into_iter().find(|&zoomed| is_seen(zoomed));
+        let zoomed = zoomed.unwrap_or(if is_seen(caller) { caller } else { frame });
+        if zoomed != self.zoomed {
+            self.zoomed = zoomed;
+            self.zoom = self.path(zoomed);
+            self.scroll_to_zoom();
+        }
+        self.scroll_to(frame);
+    }
+
+    fn scroll_to(&mut self, frame: usize) {
+        let Some(graph) = &self.graph else { return };
+        let depth = graph.frames[frame].depth as usize;
+        self.scroll = self.scroll.min(depth).max((depth + 1).saturating_sub(self.levels()));
+    }
+
+    /// The label and the module of the frame that is pointed at, or that takes the whole width; `None` for the whole.
+    pub fn function(&self) -> Option<(&str, &str)> {
+        let graph = self.graph.as_ref()?;
+        let frame = graph.frames[self.pointed.unwrap_or(self.zoomed)];
+        let name = Some(graph.names.get(frame.name)).filter(|name| !name.is_empty())?;
+        Some((name, graph.names.get(frame.module)))
     }
 
     /// The labels from the root to the frame that takes the whole width.
@@ -191,9 +289,8 @@ impl Flame {
             Step::PageUp | Step::PageDown => None,
         };
         let Some(next) = next else { return };
-        let depth = graph.frames[next].depth as usize;
         self.pointed = Some(next);
-        self.scroll = self.scroll.min(depth).max((depth + 1).saturating_sub(self.levels()));
+        self.scroll_to(next);
     }
 
     /// Labels from the root to a frame.
@@ -210,21 +307,25 @@ impl Flame {
     }
 
     /// One line about the frame that is pointed at, or that takes the whole width.
-    pub fn detail(&self, shown: &Shown) -> String {
+    pub fn detail(&self) -> String {
         let Some(graph) = &self.graph else { return String::new() };
-        let frame = graph.frames[self.pointed.unwrap_or(self.zoomed)];
+        let at = self.pointed.unwrap_or(self.zoomed);
+        let frame = graph.frames[at];
         let (name, module) = match graph.names.get(frame.name) {
             "" => ("all", ""),
             name => (name, file_name(graph.names.get(frame.module))),
         };
         let module = if module.is_empty() { String::new() } else { format!(" ({module})") };
-        let share = |value| exact_percent(value, shown.whole());
+        if let Some(compared) = &self.compared {
+            return format!("{name}{module}: {}", change(compared, &compared.frames[at]));
+        }
+        let share = |value| exact_percent(value, graph.whole);
         let own = frame.own.map(|own| format!(", self {}", share(own))).unwrap_or_default();
         let value = value_text(&graph.value_type, frame.value);
         let zoom = graph.frames[self.zoomed];
         let of_zoom = match self.zoomed {
             0 => String::new(),
-            _ => format!(", {} of what is shown", exact_percent(frame.value, zoom.value)),
+            _ => format!(", {} of zoom", exact_percent(frame.value, zoom.value)),
         };
         format!("{name}{module}: {} of all{of_zoom}{own}, {value}", share(frame.value))
     }
@@ -371,6 +472,76 @@ impl Flame {
     }
 }
 
+/// Frames that match a search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Matches {
+    /// Number of frames.
+    pub frames: usize,
+    /// The value of the samples that they are in, and the whole that it is a part of.
+    pub value: u64,
+    pub whole: u64,
+    /// The same of the frame that takes the whole width.
+    pub in_zoom: u64,
+    pub zoom: u64,
+}
+
+/// A side of a comparison as a graph. Frames keep their places; those that are not on this side have no width.
+fn side(compared: &DiffGraph, before: bool) -> FlameGraph {
+    let (of, total) = match before {
+        true => (&compared.before, compared.widths.0),
+        false => (&compared.after, compared.widths.1),
+    };
+    let frame = |frame: &DiffFrame| {
+        let (here, there) = match before {
+            true => (frame.before, frame.after),
+            false => (frame.after, frame.before),
+        };
+        FlameFrame {
+            name: frame.name,
+            module: frame.module,
+            kind: frame.kind,
+            depth: frame.depth,
+            parent: frame.parent,
+            start: here.start,
+            value: here.value,
+            guessed: 0,
+            before: there.value,
+            own: None,
+            self_change: 0,
+        }
+    };
+    let mut frames: Vec<FlameFrame> = compared.frames.iter().map(frame).collect();
+    if let Some(whole) = frames.first_mut() {
+        (whole.name, whole.start, whole.value) = (StringId::EMPTY, 0, total.max(1));
+    }
+    FlameGraph {
+        names: compared.names.clone(),
+        value_type: of.value_type.clone(),
+        frames,
+        total: total.max(1),
+        whole: of.total.max(1),
+        rows: compared.rows,
+        narrow: compared.narrow,
+        narrow_below: 0,
+        comparison: None,
+        threads: Vec::new(),
+    }
+}
+
+/// `before 12.50%, after 17.10%, +4.60 points ▲ more`.
+fn change(compared: &DiffGraph, frame: &DiffFrame) -> String {
+    let before = (frame.before.value, compared.before.total);
+    let after = (frame.after.value, compared.after.total);
+    let share = |(value, whole)| exact_percent(value, whole);
+    let verdict = match frame.verdict {
+        Verdict::Noise => "no more than noise",
+        Verdict::More => "more, beyond noise",
+        Verdict::Less => "less, beyond noise",
+    };
+    let (was, is, points) = (share(before), share(after), points(before, after));
+    format!("before {was}, after {is}, {points} points {} {verdict}", mark(frame.verdict).trim())
+}
+
 /// The wider of two frames, the first of equal ones.
 trait Wider {
     fn max_by_value(self, other: usize, graph: &FlameGraph) -> Self;
@@ -396,7 +567,7 @@ fn find(graph: &FlameGraph, path: &[String]) -> usize {
     // Callees come after their callers.
     let mut frames = graph.frames.iter().enumerate().skip(1);
     for label in path {
-        let is_next = |(_, frame): &(usize, &pyrograph_analyze::FlameFrame)| {
+        let is_next = |(_, frame): &(usize, &FlameFrame)| {
             frame.parent as usize == at && graph.names.get(frame.name) == label
         };
         match frames.find(is_next) {

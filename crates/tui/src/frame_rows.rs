@@ -44,7 +44,8 @@ impl FrameRows {
             }
             let columns = edge(frame.start)..edge(frame.start.saturating_add(frame.value));
             match columns.is_empty() {
-                true => narrow += 1,
+                // Those of a comparison's other side have no width at all.
+                true => narrow += usize::from(frame.value > 0),
                 false => fill.push((row(frame.depth), columns, index as u32)),
             }
         }

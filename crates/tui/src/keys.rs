@@ -22,40 +22,70 @@ pub struct Key {
     key: &'static str,
     does: &'static str,
     views: &'static [View],
-    /// It is for profiles that go on to change.
-    live: bool,
+    when: When,
+}
+
+/// The profiles that a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    Always,
+    /// Those that go on to change.
+    Live,
+    /// Comparisons.
+    Compared,
+    /// Those that are no comparisons.
+    Single,
+}
+
+impl Key {
+    fn is_there(&self, view: View, is_live: bool, is_compared: bool) -> bool {
+        let is_now = match self.when {
+            When::Always => true,
+            When::Live => is_live,
+            When::Compared => is_compared,
+            When::Single => !is_compared,
+        };
+        is_now && self.views.contains(&view)
+    }
 }
 
 const ALL: &[View] = &[View::Table, View::Flame, View::Calls];
 const TABLE: &[View] = &[View::Table];
 const FLAME: &[View] = &[View::Flame];
 
+const LISTS: &[View] = &[View::Table, View::Flame];
+
 const fn key(key: &'static str, does: &'static str, views: &'static [View]) -> Key {
-    Key { key, does, views, live: false }
+    Key { key, does, views, when: When::Always }
 }
 
-const fn live(shown: &'static str, does: &'static str, views: &'static [View]) -> Key {
-    Key { live: true, ..key(shown, does, views) }
+const fn only(when: When, key: Key) -> Key {
+    Key { when, ..key }
 }
 
 const KEYS: &[Key] = &[
     key("s", "sort", TABLE),
     key("/", "filter", TABLE),
     key("/", "search", FLAME),
-    key("p", "process", &[View::Table, View::Flame]),
-    key("t", "thread", &[View::Table, View::Flame]),
-    live("c", "cgroup", &[View::Table, View::Flame]),
+    key("n N", "next", FLAME),
+    only(When::Single, key("p", "process", LISTS)),
+    only(When::Single, key("t", "thread", LISTS)),
+    only(When::Live, key("c", "cgroup", LISTS)),
     key("k", "user/kernel", ALL),
-    live("Space", "pause", ALL),
-    live("r", "range", ALL),
+    only(When::Live, key("Space", "pause", ALL)),
+    only(When::Live, key("r", "range", ALL)),
     key("f", "flame graph", &[View::Table, View::Calls]),
     key("f", "table", FLAME),
     key("Enter", "callers/callees", TABLE),
     key("Enter", "go there", &[View::Calls]),
     key("Enter", "zoom", FLAME),
     key("Esc", "back", &[View::Flame, View::Calls]),
+    key("e", "callers/callees", FLAME),
+    only(When::Compared, key("v", "before/after", FLAME)),
     key("d", "height", FLAME),
     key("i", "invert", FLAME),
+    key("o x h b", "focus ignore hide from-here", ALL),
+    key("-", "filters", ALL),
     key("w", "write SVG", ALL),
     key("q", "quit", ALL),
 ];
@@ -64,11 +94,12 @@ const KEYS: &[Key] = &[
 pub fn help_lines(
     view: View,
     is_live: bool,
+    is_compared: bool,
     width: usize,
 ) -> Vec<Vec<(&'static str, &'static str)>> {
     let mut lines = vec![Vec::new()];
     let mut used = 0;
-    let keys = KEYS.iter().filter(|of| of.views.contains(&view) && (is_live || !of.live));
+    let keys = KEYS.iter().filter(|of| of.is_there(view, is_live, is_compared));
     for of in keys {
         let room = columns(of.key) + 1 + columns(of.does);
         let gap = if used == 0 { 0 } else { 2 };
@@ -104,8 +135,8 @@ mod tests {
     #[test]
     fn all_keys_are_there_whatever_the_width() {
         for width in [10, 40, 80, 200] {
-            let lines = help_lines(View::Table, true, width);
-            assert_eq!(lines.iter().map(Vec::len).sum::<usize>(), 12);
+            let lines = help_lines(View::Table, true, false, width);
+            assert_eq!(lines.iter().map(Vec::len).sum::<usize>(), 14);
             assert!(
                 width < 20
                     || lines.iter().all(|line| {
@@ -114,7 +145,7 @@ mod tests {
                     })
             );
         }
-        assert_eq!(help_lines(View::Table, true, 80).len(), 2);
-        assert_eq!(help_lines(View::Table, true, 200).len(), 1);
+        assert_eq!(help_lines(View::Table, true, false, 80).len(), 3);
+        assert_eq!(help_lines(View::Table, true, false, 200).len(), 1);
     }
 }

@@ -5,6 +5,8 @@
 mod app;
 mod bars;
 mod calls;
+mod changes;
+mod chips;
 mod flame;
 mod frame_rows;
 mod keys;

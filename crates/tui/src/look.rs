@@ -72,6 +72,15 @@ impl Look {
         FrameColors { fill: MATCH, ink: MATCH.ink() }
     }
 
+    /// What is more than before, or less.
+    pub fn change(self, is_more: bool) -> Style {
+        match (self.has_colors(), is_more) {
+            (false, _) => Style::new(),
+            (true, true) => Style::new().fg(Color::Red),
+            (true, false) => Style::new().fg(Color::Blue),
+        }
+    }
+
     /// The selected row of a list: readable whatever the terminal's colours are.
     pub fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)

@@ -1,12 +1,15 @@
 //! From a profile to what is shown of it: which frames, kept apart by what, with which names.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use pyrograph_analyze::{RootedRow, below_path, only_frames, top_by_root};
+use pyrograph_analyze::{Filter, RootedRow, below_path, only_frames, top_by_root};
 use pyrograph_profile::{
     Frame, FrameKind, LabelOptions, ProcessLabel, Profile, StringId, Thread, Threads,
 };
+
+use crate::chips::Chip;
 
 /// Where code runs: which functions are shown. Nothing else changes: what the others took still counts for their
 /// callers' totals, and for the whole.
@@ -91,6 +94,9 @@ const NO_GROUP: &str = "[not known]";
 pub struct Shown {
     /// As it came.
     profile: Profile,
+    /// What filters leave of it, if there are any.
+    filtered: Option<Profile>,
+    chips: Vec<Chip>,
     /// Control groups by process.
     groups: BTreeMap<i32, String>,
     /// Functions that are shown.
@@ -104,13 +110,65 @@ impl Shown {
     /// Takes another profile.
     pub fn update(&mut self, profile: Profile) {
         self.profile = profile;
+        // In a part of a recording there may be nothing of what is kept.
+        if self.apply().is_err() {
+            self.filtered = Some(Profile::new(self.profile.value_types.clone()));
+        }
         self.regroup();
     }
 
-    /// Takes the control groups of processes.
-    pub fn set_groups(&mut self, groups: BTreeMap<i32, String>) {
+    /// Takes another profile, to which the filters were applied.
+    pub(crate) fn update_as_filtered(&mut self, profile: Profile) {
+        (self.profile, self.filtered) = (profile, None);
+        self.regroup();
+    }
+
+    /// The filters that are put on.
+    pub(crate) fn chips(&self) -> &[Chip] {
+        &self.chips
+    }
+
+    /// All of them as one.
+    pub(crate) fn filter(&self) -> Filter {
+        Chip::filter(&self.chips)
+    }
+
+    /// Puts on a filter; one that leaves nothing is not. If it is `elsewhere` that they are applied, that shows there.
+    pub(crate) fn put_on(&mut self, chip: Chip, elsewhere: bool) -> Result<(), String> {
+        self.chips.push(chip);
+        if elsewhere {
+            return Ok(());
+        }
+        if let Err(error) = self.apply() {
+            self.chips.pop();
+            return Err(error.to_string());
+        }
+        self.regroup();
+        Ok(())
+    }
+
+    /// Takes the last filter off.
+    pub(crate) fn take_off(&mut self) {
+        self.chips.pop();
+        // With fewer filters more is left.
+        self.apply().ok();
+        self.regroup();
+    }
+
+    fn apply(&mut self) -> Result<(), pyrograph_analyze::FilterError> {
+        self.filtered = match self.chips.is_empty() {
+            true => None,
+            false => Some(self.filter().apply(self.profile.clone())?),
+        };
+        Ok(())
+    }
+
+    /// Takes the control groups of processes; returns whether that changes what is shown.
+    pub fn set_groups(&mut self, groups: BTreeMap<i32, String>) -> bool {
+        let is_shown = self.grouping == Grouping::ControlGroup;
         self.groups = groups;
         self.regroup();
+        is_shown
     }
 
     /// By what functions are kept apart.
@@ -126,7 +184,12 @@ impl Shown {
 
     /// The profile, with all frames.
     pub fn profile(&self) -> &Profile {
-        self.grouped.as_ref().unwrap_or(&self.profile)
+        self.grouped.as_ref().unwrap_or(self.kept())
+    }
+
+    /// What the filters leave.
+    fn kept(&self) -> &Profile {
+        self.filtered.as_ref().unwrap_or(&self.profile)
     }
 
     /// The column that is shown.
@@ -138,7 +201,7 @@ impl Shown {
     pub fn whole(&self) -> u64 {
         match self.profile.value_types.is_empty() {
             true => 0,
-            false => self.profile.whole(self.column()),
+            false => self.kept().whole(self.column()),
         }
     }
 
@@ -168,14 +231,19 @@ impl Shown {
         rows
     }
 
-    /// The profile with the frames that are shown, of stacks that begin with a path.
+    /// The profile with the frames that are shown.
+    pub(crate) fn frames(&self) -> Cow<'_, Profile> {
+        match self.code {
+            Code::All => Cow::Borrowed(self.profile()),
+            code => Cow::Owned(only_frames(self.profile(), |frame: Frame| code.shows(frame.kind))),
+        }
+    }
+
+    /// The same, of stacks that begin with a path.
     pub fn picture(&self, below: &[String]) -> Profile {
-        let shown = match self.code {
-            Code::All => self.profile().clone(),
-            code => only_frames(self.profile(), |frame: Frame| code.shows(frame.kind)),
-        };
+        let shown = self.frames();
         match below {
-            [] => shown,
+            [] => shown.into_owned(),
             path => {
                 let path: Vec<&str> = path.iter().map(String::as_str).collect();
                 below_path(&shown, &self.labels(), &path)
@@ -185,7 +253,7 @@ impl Shown {
 
     fn regroup(&mut self) {
         self.grouped = (self.grouping == Grouping::ControlGroup)
-            .then(|| with_groups(&self.profile, &self.groups));
+            .then(|| with_groups(self.kept(), &self.groups));
     }
 }
 

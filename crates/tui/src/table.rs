@@ -89,7 +89,10 @@ impl Widths {
             Grouping::None => 0,
             _ => longest(&|row| columns(&row.root), columns(grouping.heading()), rest / 3) + 1,
         };
-        let module = longest(&|row| columns(module(row)), 6, rest / 4) + 1;
+        // Modules have a quarter, and what functions leave.
+        let function = longest(&|row| columns(&row.row.name), 8, rest);
+        let room = rest.saturating_sub(group + function + 1).max(rest / 4);
+        let module = longest(&|row| columns(module(row)), 6, room) + 1;
         let function = rest.saturating_sub(group + module);
         Self { bar, group, module, function }
     }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use pyrograph_analyze::Run;
+use pyrograph_analyze::{Filter, FilterError, Run, only_frames};
 use pyrograph_format::{Detail, FoldedOptions, Options};
-use pyrograph_profile::{LabelOptions, Profile, Tree};
+use pyrograph_profile::{Frame, LabelOptions, Profile, Tree};
+use pyrograph_tui::Code;
 
 use super::Args;
 use crate::found;
@@ -13,7 +14,7 @@ use crate::reading::ReadArgs;
 use crate::streams::inputs;
 
 /// The inputs: a profile with its tree and name for each run.
-pub(super) struct Sides {
+pub struct Sides {
     before: Vec<Input>,
     /// Empty if the only input holds both columns.
     after: Vec<Input>,
@@ -36,14 +37,23 @@ impl Sides {
             [both] => (std::slice::from_ref(both), &[][..]),
             [before, after, ..] => (std::slice::from_ref(before), std::slice::from_ref(after)),
         };
+        Self::of_files(&args.reading, before, after)
+    }
+
+    /// The runs of each side; or one file with both, of which there is none after.
+    pub fn of_files(
+        reading: &ReadArgs,
+        before: &[PathBuf],
+        after: &[PathBuf],
+    ) -> anyhow::Result<Self> {
         let read = |paths: &[PathBuf]| {
-            paths.iter().map(|path| Input::read(&args.reading, path)).collect::<Result<Vec<_>, _>>()
+            paths.iter().map(|path| Input::read(reading, path)).collect::<Result<Vec<_>, _>>()
         };
         let mut sides = Self { before: read(before)?, after: read(after)? };
         if sides.after.is_empty() {
             let both = &mut sides.before[0];
             if !both.profile.is_comparison() {
-                if let Some(after) = found::after(&found[0]) {
+                if let Some(after) = before.first().and_then(|before| found::after(before)) {
                     sides.after = read(&[after])?;
                     return Ok(sides);
                 }
@@ -52,16 +62,55 @@ impl Sides {
                     both.name
                 );
             }
-            for of in both.profile.value_types.iter_mut().chain(&mut both.tree.value_types) {
-                let name = if of.is_unnamed() { "value" } else { "samples" };
-                name.clone_into(&mut of.name);
-            }
+            both.name_columns();
         } else if let Some(both) =
             sides.before.iter().chain(&sides.after).find(|input| input.profile.is_comparison())
         {
             bail!("{} has two counts a stack: it is a comparison already", both.name);
         }
         Ok(sides)
+    }
+
+    /// A profile with both sides.
+    pub fn of_comparison(profile: Profile, name: &str) -> Self {
+        let tree = Tree::new(&profile, &LabelOptions::default());
+        let mut both = Input { name: name.to_owned(), profile, tree };
+        both.name_columns();
+        Self { before: vec![both], after: Vec::new() }
+    }
+
+    /// The same with what a filter leaves, and with these functions alone. Percentages are of the same wholes.
+    ///
+    /// # Errors
+    ///
+    /// If it leaves nothing on either side.
+    pub fn filtered(&self, filter: &Filter, code: Code) -> Result<Self, FilterError> {
+        let mut empty = None;
+        let mut all = 0;
+        let mut side = |inputs: &[Input]| -> Result<Vec<Input>, FilterError> {
+            let one = |input: &Input| {
+                all += 1;
+                let profile = match filter.apply(input.profile.clone()) {
+                    Err(error @ FilterError::NothingLeft { .. }) => {
+                        empty.get_or_insert((0, error)).0 += 1;
+                        input.emptied()
+                    }
+                    profile => profile?,
+                };
+                let profile = match code {
+                    Code::All => profile,
+                    code => only_frames(&profile, |frame: Frame| code.shows(frame.kind)),
+                };
+                let tree = Tree::new(&profile, &LabelOptions::default());
+                Ok(Input { name: input.name.clone(), profile, tree })
+            };
+            inputs.iter().map(one).collect()
+        };
+        let sides = Self { before: side(&self.before)?, after: side(&self.after)? };
+        match empty {
+            Some((count, error)) if count == all => Err(error),
+            _ => Ok(sides),
+        }
     }
 
     pub fn runs(&self) -> (Vec<Run<'_>>, Vec<Run<'_>>) {
@@ -90,6 +139,23 @@ impl Sides {
 }
 
 impl Input {
+    /// Gives the columns of a file with both sides one name.
+    fn name_columns(&mut self) {
+        for of in self.profile.value_types.iter_mut().chain(&mut self.tree.value_types) {
+            let name = if of.is_unnamed() { "value" } else { "samples" };
+            name.clone_into(&mut of.name);
+        }
+    }
+
+    /// The same without samples.
+    fn emptied(&self) -> Profile {
+        let mut empty = Profile::new(self.profile.value_types.clone());
+        empty.shown = self.profile.shown;
+        empty.unfiltered =
+            (0..empty.value_types.len()).map(|column| self.profile.whole(column)).collect();
+        empty
+    }
+
     fn read(reading: &ReadArgs, path: &PathBuf) -> anyhow::Result<Self> {
         // The noise of a value depends on the number of its samples.
         let folded = FoldedOptions { any_order: true, ..FoldedOptions::default() };

@@ -257,6 +257,11 @@ impl Plan {
         })
     }
 
+    /// Each snapshot is the whole: what is held at its moment, not what has come since the last one.
+    pub fn is_held(&self) -> bool {
+        matches!(self.recording.question.trigger, Trigger::Allocations { live: true, .. })
+    }
+
     /// How often to show what is new.
     pub fn interval(&self, default: Duration) -> Duration {
         self.interval.unwrap_or(default)
@@ -281,9 +286,6 @@ fn refuse_what_has_no_effect(
     }
     if args.target.cpu.is_some() && !question.is_sampled() {
         misuse!("-C is for events that are sampled: cycles, clocks, page faults, tracepoints");
-    }
-    if matches!(question.trigger, Trigger::Allocations { live: true, .. }) {
-        misuse!("--live is known when a recording ends: pyrograph record --alloc --live");
     }
     if !args.tid.is_empty() && (question.needs_in_kernel() || is_filtered) {
         misuse!("-t is for samples of the CPU and events; give the process with -p");

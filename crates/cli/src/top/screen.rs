@@ -1,76 +1,68 @@
 //! The view on a terminal.
 
-use std::fs::File;
-use std::io::{BufWriter, ErrorKind};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use pyrograph_analyze::{History, PartCounts, Recent};
-use pyrograph_output::{Output, Picture};
 use pyrograph_profile::{LabelOptions, Profile};
-use pyrograph_recorder::{Child, Engine};
-use pyrograph_terminal::{Screen, ScreenSignal, on_screen_signals, send_stop};
-use pyrograph_tui::{Action, App, Look, Settings, Status};
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{self, Event};
+use pyrograph_recorder::{Child, Engine, Target};
+use pyrograph_terminal::{ScreenSignal, send_stop};
+use pyrograph_tui::{Action, App, Settings, Status};
 
 use super::groups::Groups;
 use super::plan::Plan;
 use super::tables::end_command;
 use super::watch::{News, Opened, Order, Watch};
+use crate::interactive::{Desk, End, Happened, look, write_svg};
 use crate::say::say;
 
 /// How often to show what is new.
 const INTERVAL: Duration = Duration::from_millis(500);
 
+/// How long the end of a recording may take that has shown nothing yet: files of the whole machine are read meanwhile, and
+/// tables made.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How far back a range of time goes at most, but for all.
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// The ranges of time that a key goes through; what was recorded last comes after them.
 const RANGES: [Recent; 4] = [
     Recent::Last(Duration::from_secs(10)),
-    Recent::Last(Duration::from_secs(60)),
+    Recent::Last(LONGEST),
     Recent::All,
     Recent::Last(Duration::from_nanos(1)),
 ];
 
-/// Something that has happened.
-enum Happened {
-    Input(Event),
-    /// No more input can be read.
-    NoInput,
-    News(News),
-    Signal(ScreenSignal),
-}
-
-/// Why the view is left.
-enum End {
-    /// The user has seen enough.
-    Quit,
-    /// A signal.
-    Signal(i32),
-}
-
 /// Shows a recording until the user has seen enough.
 pub fn run(plan: Plan) -> anyhow::Result<ExitCode> {
     let (sender, happened) = channel();
-    forward_signals(sender.clone())?;
-    let mut screen = Screen::enter().context("failed to take over the terminal")?;
+    let mut desk = Desk::take(&sender)?;
     let news = sender.clone();
     let tell = move |of| drop(news.send(Happened::News(of)));
     let interval = plan.interval(INTERVAL);
-    let watch = Watch::start(plan.recording.clone(), interval, plan.verbose, tell)?;
-    let mut view = View::new(plan, &screen)?;
-    forward_input(sender)?;
-    let end = view.show(&watch, &happened, &mut screen);
+    let watch = Watch::start(&plan, interval, tell)?;
+    let mut view = View::new(plan);
+    Desk::listen(sender)?;
+    let end = view.show(&watch, &happened, &mut desk);
     // The end may take a moment.
-    screen.leave();
+    desk.leave();
     watch.order(Order::Stop);
-    let ended = wait_for_end(&happened, view.child.take());
+    let ended = match view.ended {
+        true => Ok(view.child.take()),
+        false => match wait_for_end(&happened, view.patience()) {
+            Some(ended) => ended,
+            None => {
+                drop(desk);
+                // What the kernel holds for this process goes with it.
+                std::process::exit(end.map_or(1, |end| end.code()));
+            }
+        },
+    };
     let is_sound = watch.join();
-    drop(screen);
+    drop(desk);
     if !is_sound {
         bail!("the recording ended with a panic, which is an error of this program");
     }
@@ -79,56 +71,41 @@ pub fn run(plan: Plan) -> anyhow::Result<ExitCode> {
     view.say_how_it_ended();
     Ok(match end {
         End::Quit => code,
-        End::Signal(signal) => ExitCode::from(128u8.saturating_add(signal as u8)),
+        End::Signal(_) => ExitCode::from(end.code() as u8),
     })
 }
 
-/// Takes news until the recording is over; returns its command.
+/// Takes news until the recording is over; returns its command. `None` if it takes longer than `patience`.
 fn wait_for_end(
-    happened: &Receiver<Happened>,
-    child: Option<Child>,
-) -> anyhow::Result<Option<Child>> {
-    if child.is_some() {
-        return Ok(child);
-    }
-    for what in happened {
+    happened: &Receiver<Happened<News>>,
+    patience: Option<Duration>,
+) -> Option<anyhow::Result<Option<Child>>> {
+    let until = patience.map(|patience| Instant::now() + patience);
+    loop {
+        let what = match until {
+            Some(until) => happened.recv_timeout(until.saturating_duration_since(Instant::now())),
+            None => happened.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
         match what {
-            Happened::News(News::Ended(child)) => return Ok(child),
-            Happened::News(News::Failed(error)) => return Err(error),
-            _ => {}
+            Ok(Happened::News(News::Ended(child))) => return Some(Ok(child)),
+            Ok(Happened::News(News::Failed(error))) => return Some(Err(error)),
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) => return None,
+            Err(RecvTimeoutError::Disconnected) => return Some(Ok(None)),
         }
     }
-    Ok(None)
-}
-
-fn forward_signals(sender: Sender<Happened>) -> anyhow::Result<()> {
-    on_screen_signals(move |signal| drop(sender.send(Happened::Signal(signal))))
-        .context("failed to catch signals")
-}
-
-/// Reads keys and the mouse on a thread that waits for nothing else.
-fn forward_input(sender: Sender<Happened>) -> anyhow::Result<()> {
-    let read = move || {
-        while let Ok(event) = event::read() {
-            if sender.send(Happened::Input(event)).is_err() {
-                return;
-            }
-        }
-        sender.send(Happened::NoInput).ok();
-    };
-    let thread = thread::Builder::new().name("input".to_owned()).spawn(read);
-    thread.map(drop).context("failed to start a thread")
 }
 
 /// The view, and what it shows.
 struct View {
     app: App,
-    terminal: Terminal<CrosstermBackend<BufWriter<File>>>,
     history: History,
     range: usize,
     opened: Option<Opened>,
     /// All that was recorded.
     recorded: PartCounts,
+    /// Something was.
+    has_begun: bool,
     paused: bool,
     ended: bool,
     child: Option<Child>,
@@ -137,41 +114,39 @@ struct View {
 }
 
 impl View {
-    fn new(plan: Plan, screen: &Screen) -> anyhow::Result<Self> {
-        let writer = BufWriter::with_capacity(1 << 16, screen.writer()?);
-        let variable = |name| std::env::var(name).ok();
-        let [no_color, color, term] = ["NO_COLOR", "COLORTERM", "TERM"].map(variable);
+    fn new(plan: Plan) -> Self {
         let settings = Settings {
             live: true,
-            look: Look::of(no_color.as_deref(), color.as_deref(), term.as_deref()),
+            look: look(),
             by_total: plan.by_total,
             code: plan.code,
             grouping: plan.grouping,
+            flame_first: false,
         };
-        Ok(Self {
+        Self {
             app: App::new(settings),
-            terminal: Terminal::new(CrosstermBackend::new(writer))?,
-            history: History::new(Duration::from_secs(60)),
+            history: History::new(LONGEST),
             range: 0,
             opened: None,
             recorded: PartCounts::default(),
+            has_begun: false,
             paused: false,
             ended: false,
             child: None,
             plan,
             groups: Groups::default(),
-        })
+        }
     }
 
     /// Shows what happens, until the end.
     fn show(
         &mut self,
         watch: &Watch,
-        happened: &Receiver<Happened>,
-        screen: &mut Screen,
+        happened: &Receiver<Happened<News>>,
+        desk: &mut Desk,
     ) -> anyhow::Result<End> {
         self.update();
-        self.draw()?;
+        desk.draw(&mut self.app)?;
         while let Ok(first) = happened.recv() {
             let mut is_changed = false;
             // All that has come up is shown at once.
@@ -182,8 +157,7 @@ impl View {
                     Happened::News(news) => self.news(news)?,
                     Happened::Signal(ScreenSignal::End(signal)) => return Ok(End::Signal(signal)),
                     Happened::Signal(ScreenSignal::Stop) => {
-                        screen.stop_for_a_while()?;
-                        self.terminal.clear()?;
+                        desk.stop_for_a_while()?;
                         Action::Draw
                     }
                 };
@@ -194,7 +168,7 @@ impl View {
                 self.act(action, watch);
             }
             if is_changed {
-                self.draw()?;
+                desk.draw(&mut self.app)?;
             }
         }
         Ok(End::Quit)
@@ -203,6 +177,8 @@ impl View {
     fn act(&mut self, action: Action, watch: &Watch) {
         match action {
             Action::None | Action::Draw | Action::Quit => return,
+            // Nothing is compared here.
+            Action::WriteComparison | Action::Compare(..) => return,
             // It comes back as a signal, as one from elsewhere does.
             Action::Suspend => return send_stop(),
             Action::Pause if self.ended => return,
@@ -225,9 +201,15 @@ impl View {
         match news {
             News::Opened(opened) => self.opened = Some(opened),
             News::Snapshot(profile, counts) => {
-                self.recorded.span += counts.span;
-                self.recorded.samples += counts.samples;
+                self.has_begun = true;
                 self.recorded.lost += counts.lost;
+                match self.plan.is_held() {
+                    true => {
+                        self.recorded.span = counts.span;
+                        self.history = History::new(LONGEST);
+                    }
+                    false => self.recorded.span += counts.span,
+                }
                 if !counts.span.is_zero() || counts.samples > 0 {
                     self.history.push(&profile, counts);
                 }
@@ -236,7 +218,10 @@ impl View {
                 self.ended = true;
                 self.child = child;
             }
-            News::Failed(error) => return Err(error),
+            News::Failed(error) => {
+                self.ended = true;
+                return Err(error);
+            }
         }
         self.update();
         Ok(Action::Draw)
@@ -264,10 +249,22 @@ impl View {
         self.app.update(profile, status);
     }
 
-    /// `last 10 s`, `all 2:03`.
+    /// How long to wait for the end; `None` for as long as it takes, for commands have to be ended, and what was asked of
+    /// others taken back.
+    fn patience(&self) -> Option<Duration> {
+        let is_command = matches!(self.plan.recording.target, Target::Command(_));
+        (!self.has_begun && !is_command).then_some(PATIENCE)
+    }
+
+    /// `last 10 s`, `all 2:03`, `held after 10 s`.
     fn span(&self, counts: PartCounts) -> String {
         let is_all = counts.span >= self.recorded.span;
-        let (word, span) = (if is_all { "all" } else { "last" }, counts.span.as_secs_f64());
+        let word = match (self.plan.is_held(), is_all) {
+            (true, _) => "held after",
+            (false, true) => "all",
+            (false, false) => "last",
+        };
+        let span = counts.span.as_secs_f64();
         match span {
             0.0..60.5 => format!("{word} {span:.0} s"),
             _ => format!(
@@ -278,24 +275,11 @@ impl View {
         }
     }
 
-    fn draw(&mut self) -> anyhow::Result<()> {
-        let app = &mut self.app;
-        let drawn = self.terminal.draw(|frame| app.render(frame.buffer_mut()));
-        drawn.map(drop).context("failed to draw on the terminal")
-    }
-
     /// Writes a picture; returns what to say about it.
     fn write(&self, profile: &Profile, labels: &LabelOptions) -> String {
-        let path = free_name(&self.plan.output);
         let event = self.opened.as_ref().map_or("", |opened| &opened.event);
         let title = format!("{event}: {}", self.plan.title);
-        let written = Output::new(&path)
-            .map_err(anyhow::Error::from)
-            .and_then(|output| Ok(output.write(profile, labels, &title, &Picture::default())?));
-        match written {
-            Ok(_) => format!("wrote {}", path.display()),
-            Err(error) => format!("{error:#}"),
-        }
+        write_svg(&self.plan.output, profile, labels, &title)
     }
 
     fn say_how_it_ended(&self) {
@@ -310,17 +294,4 @@ fn engine(engine: Engine) -> &'static str {
         Engine::InKernel => "in-kernel",
         Engine::Perf => "perf_event",
     }
-}
-
-/// The path, or with a number before its ending the first that is not there.
-fn free_name(path: &Path) -> PathBuf {
-    let is_free = |path: &Path| {
-        path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
-    };
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let numbered = |number: u32| path.with_file_name(format!("{stem}-{number}.svg"));
-    std::iter::once(path.to_owned())
-        .chain((2..10_000).map(numbered))
-        .find(|path| is_free(path))
-        .unwrap_or_else(|| path.to_owned())
 }

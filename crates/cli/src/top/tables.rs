@@ -30,7 +30,7 @@ pub fn run(plan: Plan) -> anyhow::Result<ExitCode> {
     let (sender, news) = channel();
     let interval = plan.interval(INTERVAL);
     let tell = move |of| drop(sender.send(of));
-    let watch = Watch::start(plan.recording.clone(), interval, plan.verbose, tell)?;
+    let watch = Watch::start(&plan, interval, tell)?;
     let printed = print_all(&plan, &watch, &news, &interrupt);
     watch.order(Order::Stop);
     // What ends the recording shows after it; without anybody to read tables it is what counts.

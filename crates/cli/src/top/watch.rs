@@ -11,6 +11,7 @@ use pyrograph_analyze::PartCounts;
 use pyrograph_profile::Profile;
 use pyrograph_recorder::{Child, Engine, Message, Plan, Progress, Recorder, memory};
 
+use super::plan as top;
 use crate::record::messages;
 use crate::record::question::refused;
 
@@ -18,7 +19,7 @@ use crate::record::question::refused;
 pub enum News {
     /// It begins.
     Opened(Opened),
-    /// What was recorded since the last one.
+    /// What was recorded since the last one; of memory that is held, all of it, with the span since the beginning.
     Snapshot(Box<Profile>, PartCounts),
     /// It is over; with the command that was started, if it was.
     Ended(Option<Child>),
@@ -50,14 +51,16 @@ pub struct Watch {
 impl Watch {
     /// Begins to record; `tell` gets the news, on that thread.
     pub fn start(
-        plan: Plan,
+        plan: &top::Plan,
         interval: Duration,
-        verbose: bool,
         tell: impl Fn(News) + Send + 'static,
     ) -> anyhow::Result<Self> {
         let (orders, receiver) = channel();
+        let (is_held, verbose) = (plan.is_held(), plan.verbose);
+        let plan = plan.recording.clone();
         let work = move || {
-            let result = record(&plan, interval, verbose, &receiver, &tell);
+            let meter = Meter::new(is_held);
+            let result = record(&plan, interval, verbose, meter, &receiver, &tell);
             tell(match result {
                 Ok(child) => News::Ended(child),
                 Err(error) => News::Failed(refused(error, &plan.question)),
@@ -82,6 +85,7 @@ fn record(
     plan: &Plan,
     interval: Duration,
     verbose: bool,
+    mut meter: Meter,
     orders: &Receiver<Order>,
     tell: &impl Fn(News),
 ) -> Result<Option<Child>, pyrograph_recorder::Error> {
@@ -96,12 +100,12 @@ fn record(
     })?;
     let event = plan.question.name(recorder.event()).to_owned();
     tell(News::Opened(Opened { event, engine: recorder.engine() }));
-    let mut meter = Meter::new();
+    meter.begin(Instant::now());
     let mut next = Instant::now() + interval;
     while recorder.step()? {
         // Tables are made before it counts in the kernel.
         if let Some(at) = started.take() {
-            meter = Meter { since: Some(at), ..Meter::new() };
+            meter.begin(at);
             next = at + interval;
         }
         match orders.try_recv() {
@@ -118,6 +122,10 @@ fn record(
         }
         if Instant::now() >= next {
             next = (next + interval).max(Instant::now());
+            // What is held goes on to change; what is shown does not.
+            if meter.is_held && meter.is_paused() {
+                continue;
+            }
             let profile = recorder.take_snapshot()?;
             tell(News::Snapshot(Box::new(profile), meter.read(recorder.progress())));
         }
@@ -133,8 +141,10 @@ fn record(
     Ok(finished.child)
 }
 
-/// Counts since the last snapshot.
+/// Counts since the last snapshot, or of what is held.
 struct Meter {
+    /// Snapshots are of what is held: each has the span since the beginning.
+    is_held: bool,
     /// When counting went on; `None` in a pause.
     since: Option<Instant>,
     /// Before the last pause.
@@ -143,9 +153,17 @@ struct Meter {
 }
 
 impl Meter {
-    fn new() -> Self {
+    fn new(is_held: bool) -> Self {
         let read = Progress { samples: 0, lost: 0 };
-        Self { since: Some(Instant::now()), span: Duration::ZERO, read }
+        Self { is_held, since: None, span: Duration::ZERO, read }
+    }
+
+    fn begin(&mut self, at: Instant) {
+        (self.since, self.span) = (Some(at), Duration::ZERO);
+    }
+
+    fn is_paused(&self) -> bool {
+        self.since.is_none()
     }
 
     fn pause(&mut self) {
@@ -157,14 +175,14 @@ impl Meter {
     }
 
     fn read(&mut self, progress: Progress) -> PartCounts {
-        let goes_on = self.since.is_some();
+        let goes_on = !self.is_paused();
         self.pause();
         if goes_on {
             self.resume();
         }
         let before = std::mem::replace(&mut self.read, progress);
         PartCounts {
-            span: std::mem::take(&mut self.span),
+            span: if self.is_held { self.span } else { std::mem::take(&mut self.span) },
             samples: progress.samples.saturating_sub(before.samples),
             lost: progress.lost.saturating_sub(before.lost),
         }

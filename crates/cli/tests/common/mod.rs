@@ -5,6 +5,7 @@
 pub mod in_kernel;
 pub mod interpreters;
 pub mod perf;
+pub mod terminal;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

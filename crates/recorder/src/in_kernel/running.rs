@@ -324,6 +324,11 @@ impl Sampler for Running {
         self.drain(resolver)
     }
 
+    fn hold(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
+        let mut add = adder(self.returned.as_deref(), resolver);
+        Ok(self.engine.held(&mut add)?)
+    }
+
     fn set_paused(
         &mut self,
         paused: bool,

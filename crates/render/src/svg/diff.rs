@@ -115,7 +115,7 @@ struct Picture<'a> {
 impl<'a> Picture<'a> {
     fn new(graph: &'a DiffGraph, options: &'a SvgOptions, style: DiffStyle) -> Self {
         let chosen: Vec<Paint> =
-            graph.frames.iter().map(|frame| paint(graph, options, style, frame)).collect();
+            graph.frames.iter().map(|frame| change_paint(graph, options, style, frame)).collect();
         let rows = Rows::new(options, graph.rows, &chosen);
         Self { graph, options, style, details: Details::new(graph, options), rows }
     }
@@ -332,7 +332,13 @@ impl<'a> Picture<'a> {
     }
 }
 
-fn paint(graph: &DiffGraph, options: &SvgOptions, style: DiffStyle, frame: &DiffFrame) -> Paint {
+/// The colour of a frame.
+pub(crate) fn change_paint(
+    graph: &DiffGraph,
+    options: &SvgOptions,
+    style: DiffStyle,
+    frame: &DiffFrame,
+) -> Paint {
     let sign = match frame.verdict {
         Verdict::Noise => 0.0,
         Verdict::More => 1.0,

@@ -1,0 +1,133 @@
+//! The table of functions of a comparison: before, after, and what of the change is more than noise.
+
+use pyrograph_analyze::{Diff, FunctionChange, Verdict};
+use pyrograph_profile::FrameKind;
+use pyrograph_render::exact_percent;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use crate::look::Look;
+use crate::shown::Code;
+use crate::table::file_name;
+use crate::text::{fit_middle, padded};
+
+/// The functions that are shown: the largest change first, those that are noise after the others; or by their value after.
+pub fn rows(diff: &Diff, code: Code, by_value: bool) -> Vec<FunctionChange> {
+    let is_whole = |of: &FunctionChange| of.name.is_empty();
+    let shown = diff.functions.iter().filter(|of| !is_whole(of) && code.shows(of.kind));
+    let mut rows: Vec<FunctionChange> = shown.cloned().collect();
+    let size = |of: &FunctionChange| of.estimate.change().abs();
+    let is_noise = |of: &FunctionChange| of.verdict == Verdict::Noise;
+    // They come sorted by name.
+    match by_value {
+        true => rows.sort_by_key(|of| std::cmp::Reverse((of.after, of.before))),
+        false => rows.sort_by(|a, b| {
+            is_noise(a).cmp(&is_noise(b)).then_with(|| size(b).total_cmp(&size(a)))
+        }),
+    }
+    rows
+}
+
+/// A mark of more and of less than before, beyond noise.
+pub fn mark(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Noise => " ",
+        Verdict::More => "▲",
+        Verdict::Less => "▼",
+    }
+}
+
+/// A change in percentage points, as `+1.25`.
+pub fn points(before: (u64, u64), after: (u64, u64)) -> String {
+    let share = |(value, whole): (u64, u64)| match whole {
+        0 => 0.0,
+        _ => 100.0 * value as f64 / whole as f64,
+    };
+    format!("{:+.2}", share(after) - share(before))
+}
+
+/// Columns of the numbers.
+const NUMBERS: usize = 8 + 8 + 9 + 2;
+
+/// What the table needs to be drawn.
+pub struct Changes<'a> {
+    pub rows: &'a [&'a FunctionChange],
+    /// The selected one of these.
+    pub selected: Option<usize>,
+    /// The wholes that percentages are of, before and after.
+    pub wholes: (u64, u64),
+    /// Sorted by the value after, not by the change.
+    pub by_value: bool,
+    pub look: Look,
+}
+
+impl Changes<'_> {
+    /// Draws the heading in the first line of an area, and the rows below it.
+    pub fn draw(&self, area: Rect, buffer: &mut Buffer) {
+        let width = usize::from(area.width);
+        let longest = self.rows.iter().map(|of| file_name(&of.module).len()).max().unwrap_or(0);
+        let module = longest.max(6).min(width.saturating_sub(NUMBERS) / 4) + 1;
+        let change = if self.by_value { "Change" } else { "Change▾" };
+        let after = if self.by_value { "After▾" } else { "After" };
+        let heading = format!(
+            "{:>7} {after:>7} {change:>8}   {}Function",
+            "Before",
+            padded("Module", module)
+        );
+        buffer.set_stringn(area.x, area.y, heading, width, self.look.strong());
+        for (line, of) in self.rows.iter().enumerate() {
+            let y = area.y + 1 + line as u16;
+            if y >= area.bottom() {
+                break;
+            }
+            let row = Rect { y, height: 1, ..area };
+            self.draw_row(of, module, row, buffer);
+            if self.selected == Some(line) {
+                buffer.set_style(row, self.look.selected());
+            }
+        }
+    }
+
+    fn draw_row(&self, of: &FunctionChange, module: usize, row: Rect, buffer: &mut Buffer) {
+        let (old, new) = self.wholes;
+        let before = exact_percent(of.before, old);
+        let after = exact_percent(of.after, new);
+        let change = points((of.before, old), (of.after, new));
+        let numbers = format!("{before:>7} {after:>7} {change:>8} {}", mark(of.verdict));
+        let style = match of.verdict {
+            Verdict::Noise => Style::new(),
+            verdict => self.look.change(verdict == Verdict::More),
+        };
+        let width = usize::from(row.width);
+        buffer.set_stringn(row.x, row.y, numbers, width, style);
+        let names = padded(&fit_middle(file_name(&of.module), module - 1), module);
+        let room = width.saturating_sub(NUMBERS);
+        let name = fit_middle(&of.name, room.saturating_sub(module));
+        let x = row.x.saturating_add(NUMBERS as u16).min(row.right());
+        buffer.set_stringn(
+            x,
+            row.y,
+            format!("{names}{name}"),
+            room,
+            kind_style(of.kind, self.look),
+        );
+    }
+}
+
+/// Remarks are no functions.
+fn kind_style(kind: FrameKind, look: Look) -> Style {
+    if matches!(kind, FrameKind::Marker(_)) { look.faint() } else { Style::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_in_points() {
+        assert_eq!(points((10, 100), (30, 200)), "+5.00");
+        assert_eq!(points((10, 100), (0, 0)), "-10.00");
+        assert_eq!(points((1, 3), (2, 6)), "+0.00");
+    }
+}

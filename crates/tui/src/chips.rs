@@ -1,0 +1,137 @@
+//! Filters that are put on in a view, in the words of the command line's.
+
+use pyrograph_analyze::{Filter, Pattern};
+
+/// A filter that can be taken off again.
+#[derive(Clone, Debug)]
+pub struct Chip {
+    kind: Kind,
+    /// As it is written on the command line.
+    text: String,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Focus(Pattern),
+    Ignore(Pattern),
+    Hide(Pattern),
+    FromFrame(Pattern),
+    SkipAfter(Pattern),
+    Pid(i32),
+    Tid(i32),
+    Comm(String),
+    FoldRecursion,
+}
+
+/// The words that are known, for a message about others.
+const WORDS: &str =
+    "focus, ignore, hide, from-frame, skip-after RE; pid, tid NUMBER; comm NAME; fold-recursion";
+
+impl Chip {
+    /// Reads a filter as the command line has it, with or without its dashes: `--focus RE`, `tid 12`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such filter, or it lacks something; in words for the user.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let text = text.strip_prefix("--").unwrap_or(text);
+        let (word, value) = text.split_once([' ', '=']).unwrap_or((text, ""));
+        let value = value.trim();
+        let is_alone = word == "fold-recursion";
+        if is_alone != value.is_empty() {
+            return Err(format!("--{word}: there are {WORDS}"));
+        }
+        let pattern = || value.parse().map_err(|error| format!("--{word} {value}: {error}"));
+        let number = || value.parse().map_err(|_| format!("--{word} {value}: not a number"));
+        let kind = match word {
+            "focus" => Kind::Focus(pattern()?),
+            "ignore" => Kind::Ignore(pattern()?),
+            "hide" => Kind::Hide(pattern()?),
+            "from-frame" => Kind::FromFrame(pattern()?),
+            "skip-after" => Kind::SkipAfter(pattern()?),
+            "pid" => Kind::Pid(number()?),
+            "tid" => Kind::Tid(number()?),
+            "comm" => Kind::Comm(value.to_owned()),
+            "fold-recursion" => Kind::FoldRecursion,
+            _ => return Err(format!("--{word}: there are {WORDS}")),
+        };
+        let equals = if matches!(kind, Kind::Pid(_) | Kind::Tid(_)) { '=' } else { ' ' };
+        let text = match is_alone {
+            true => format!("--{word}"),
+            false => format!("--{word}{equals}{}", quoted(value)),
+        };
+        Ok(Self { kind, text })
+    }
+
+    /// A filter by a function: `focus`, `ignore`, `hide` or `from-frame`, and its label.
+    ///
+    /// # Errors
+    ///
+    /// As [`Chip::read`].
+    pub fn of_function(word: &str, label: &str) -> Result<Self, String> {
+        Self::read(&format!("{word} {}", Pattern::exactly(label)))
+    }
+
+    /// As it is written on the command line.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Puts it on, beside others.
+    pub fn put_on(&self, filter: &mut Filter) {
+        match &self.kind {
+            Kind::Focus(pattern) => filter.focus.push(pattern.clone()),
+            Kind::Ignore(pattern) => filter.ignore.push(pattern.clone()),
+            Kind::Hide(pattern) => filter.hide.push(pattern.clone()),
+            Kind::FromFrame(pattern) => filter.from_frame.push(pattern.clone()),
+            Kind::SkipAfter(pattern) => filter.skip_after.push(pattern.clone()),
+            Kind::Pid(pid) => filter.pids.push(*pid),
+            Kind::Tid(tid) => filter.tids.push(*tid),
+            Kind::Comm(name) => filter.comms.push(name.clone()),
+            Kind::FoldRecursion => filter.fold_recursion = true,
+        }
+    }
+
+    /// All of some, as one filter.
+    pub fn filter(chips: &[Self]) -> Filter {
+        let mut filter = Filter::default();
+        chips.iter().for_each(|chip| chip.put_on(&mut filter));
+        filter
+    }
+}
+
+/// In single quotes where a shell would not leave it as it is.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@,+".contains(c);
+    match text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_read_as_the_command_line_has_them() {
+        let text = |text: &str| Chip::read(text).map(|chip| chip.text().to_owned());
+        assert_eq!(text("--focus parse").as_deref(), Ok("--focus parse"));
+        assert_eq!(text("hide=^std::").as_deref(), Ok("--hide '^std::'"));
+        assert_eq!(text("ignore it's").as_deref(), Ok(r"--ignore 'it'\''s'"));
+        assert_eq!(text(" tid 12 ").as_deref(), Ok("--tid=12"));
+        assert_eq!(text("fold-recursion").as_deref(), Ok("--fold-recursion"));
+        for wrong in ["", "focus", "focus (", "pid x", "fold-recursion 3", "colour red"] {
+            assert!(text(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_function_is_meant_exactly() {
+        let chip = Chip::of_function("focus", "operator+(int)").expect("a filter");
+        assert_eq!(chip.text(), r"--focus '^operator\+\(int\)$'");
+        let filter = Chip::filter(&[chip, Chip::read("pid 3").expect("a filter")]);
+        assert_eq!((filter.focus.len(), filter.pids), (1, vec![3]));
+    }
+}
