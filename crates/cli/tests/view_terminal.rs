@@ -67,9 +67,12 @@ fn a_file_opens_with_all_its_views() {
         terminal.press("e");
         terminal.wait_for("callers (1)");
         check(&terminal, &format!("view-calls-{columns}x{rows}"));
-        terminal.press("f/\x1b");
+        terminal.press("f");
+        terminal.wait_for("parse: 50.00% of all");
         terminal.press("f");
         terminal.wait_for("by self");
+        terminal.press("\x1b");
+        terminal.wait_for("7 functions · user");
         check(&terminal, &format!("view-table-{columns}x{rows}"));
         terminal.press("w");
         terminal.wait_for("wrote flamegraph");
@@ -96,7 +99,7 @@ fn filters_are_those_of_the_command_line() {
     terminal.wait_for("--hide '^vfs'");
     assert_eq!(rows(&terminal), report(&["--ignore", "parse", "--hide", "^vfs"]));
     terminal.press("\x7f\x7f");
-    terminal.wait_for("6 functions · user");
+    terminal.wait_for("7 functions · user");
     assert_eq!(rows(&terminal), report(&[]));
     // One by the function that is selected, the first; one that leaves nothing, and one that is none.
     terminal.press("x");
@@ -134,7 +137,8 @@ fn shares(file: &Path, flags: &[&str]) -> BTreeMap<String, [String; 2]> {
     let row = |of: &serde_json::Value| {
         let share =
             |key: &str| format!("{:.2}%", 100.0 * of[key].as_f64().expect("a number") / whole);
-        let name = of["name"].as_str().expect("a name").replace(['\x1b', '\x07'], "\u{fffd}");
+        // The terminal that reads the screen here drops what stands for what is not shown.
+        let name = of["name"].as_str().expect("a name").replace(['\x1b', '\x07'], "");
         (name, ["self", "total"].map(share))
     };
     functions.iter().map(row).collect()
@@ -148,7 +152,7 @@ fn the_table_and_the_search_agree_with_the_report_and_the_folded_lines() {
     let mut terminal = view(folder.path(), &["before.folded"], 120, 30);
     terminal.wait_for("all: 100.00%");
     // What is inside of a match counts once.
-    for (search, expect) in [("a", 100), ("r", 90), ("mem", 30), ("計", 10), ("zzz", 0)] {
+    for (search, expect) in [("a", 100), ("r", 80), ("mem", 30), ("計", 10), ("zzz", 0)] {
         terminal.press(&format!("/{search}\r"));
         let by_lines: u64 = BEFORE
             .lines()
@@ -188,7 +192,7 @@ fn two_files_are_compared() {
         terminal.press("/parse\r\r");
         terminal.wait_for("callers and callees of parse");
         check(&terminal, &format!("view-diff-calls-{columns}x{rows}"));
-        terminal.press("\x1b-ignore new\r");
+        terminal.press("-ignore new\r");
         terminal.wait_for("--ignore new");
         terminal.press("w");
         terminal.wait_for("wrote flamegraph");
@@ -214,7 +218,7 @@ fn changes_are_those_of_the_comparison() {
     let screen = terminal.text();
     assert!(screen.contains(&format!("{} changed beyond noise", changed.len())), "{screen}");
     for of in changed {
-        let name = of["name"].as_str().expect("a name").replace(['\x1b', '\x07'], "\u{fffd}");
+        let name = of["function"].as_str().expect("a name").replace(['\x1b', '\x07'], "");
         let row = screen.lines().find(|line| line.trim_end().ends_with(&format!(" {name}")));
         let row = row.unwrap_or_else(|| panic!("{name} in:\n{screen}"));
         let mark = if row.contains('▲') { "more" } else { "less" };
@@ -223,8 +227,9 @@ fn changes_are_those_of_the_comparison() {
             .take(3)
             .map(|word| word.trim_end_matches('%').parse().expect("a number"))
             .collect();
-        let numbers = ["before", "after"].map(|side| of[side].as_f64().expect("a number") / 10.0);
-        assert_eq!(shown[..2], numbers, "{row}");
+        let numbers =
+            ["before", "after"].map(|side| 100.0 * of[side]["rate"].as_f64().expect("a number"));
+        assert!((0..2).all(|side| (shown[side] - numbers[side]).abs() < 0.0051), "{row}");
         assert!((shown[2] - (numbers[1] - numbers[0])).abs() < 0.006, "{row}");
         assert_eq!(mark == "more", numbers[1] > numbers[0], "{row}");
     }

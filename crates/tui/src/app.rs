@@ -42,9 +42,9 @@ pub struct Settings {
 pub struct Status {
     /// What was recorded of what: `cpu-clock of the machine`.
     pub subject: String,
-    /// Range of time: `last 10 s`.
+    /// Range of time: `last 10 s`; or of a file all there is to say.
     pub span: Option<String>,
-    /// Number of samples, or of what else is counted.
+    /// Number of samples, or of what else is counted, in a recording that is watched.
     pub samples: Option<u64>,
     /// One of these: `sample`.
     pub noun: String,

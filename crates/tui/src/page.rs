@@ -26,9 +26,10 @@ pub fn draw_head(status: &Status, shown: &Shown, look: Look, area: Rect, buffer:
     let mut parts = vec![status.subject.clone()];
     parts.extend(status.span.clone());
     let column = shown.column();
-    if let Some(origin) = origin(shown.profile(), column) {
-        parts.extend(status.samples.map(|samples| counted(samples, &status.noun)));
-        if status.lost == 0 && status.samples.is_some() {
+    // Of a file, the span says it all.
+    if let Some((samples, origin)) = status.samples.zip(origin(shown.profile(), column)) {
+        parts.push(counted(samples, &status.noun));
+        if status.lost == 0 {
             parts.push("0 lost".to_owned());
         }
         parts.push(format!("{} not whole", percent(origin.cut, origin.total)));

@@ -81,8 +81,19 @@ impl Terminal {
         Self { child, master, slave, screen, before }
     }
 
+    /// The screen, a line a row, without blanks at the ends.
     pub fn text(&self) -> String {
-        self.screen.lock().expect("no panic").screen().contents()
+        let parser = self.screen.lock().expect("no panic");
+        let screen = parser.screen();
+        let (rows, columns) = screen.size();
+        let row = |row: u16| {
+            let cells = (0..columns.get()).filter_map(|column| screen.cell(row, column));
+            let cells = cells.filter(|cell| !cell.is_wide_continuation());
+            let texts = cells.map(|cell| if cell.has_contents() { cell.contents() } else { " " });
+            texts.collect::<String>().trim_end().to_owned()
+        };
+        let rows: Vec<String> = (0..rows.get()).map(row).collect();
+        rows.join("\n").trim_end().to_owned()
     }
 
     pub fn press(&mut self, keys: &str) {

@@ -136,11 +136,13 @@ impl App {
     fn state_of_calls(&self) -> String {
         let Some(of) = self.calls.function() else { return String::new() };
         let root = of.root.as_ref().map(|root| format!(" in {root}")).unwrap_or_default();
-        format!(
-            "callers and callees of {}{root}, over all places · {}",
-            of.name,
-            self.shown.code.name()
-        )
+        let of = format!("callers and callees of {}{root}, over all places", of.name);
+        std::iter::once(of).chain(self.chips_and_code()).collect::<Vec<_>>().join(" · ")
+    }
+
+    fn chips_and_code(&self) -> impl Iterator<Item = String> {
+        let chips = self.shown.chips().iter().map(|chip| chip.text().to_owned());
+        chips.chain([self.shown.code.name().to_owned()])
     }
 
     /// How the profile is looked at.
@@ -152,8 +154,7 @@ impl App {
             parts.push(format!("/{}{cursor}", self.filter));
         }
         parts.extend(Some(found).filter(|found| !found.is_empty()).map(str::to_owned));
-        parts.extend(self.shown.chips().iter().map(|chip| chip.text().to_owned()));
-        parts.push(self.shown.code.name().to_owned());
+        parts.extend(self.chips_and_code());
         if self.shown.grouping() != Grouping::None {
             parts.push(format!("by {}", self.shown.grouping().name()));
         }
